@@ -151,7 +151,7 @@ fn no_words_about_two_ends_are_said_of_work() {
         [
             "size",
             "mem-node",
-            "neighbour",
+            "background",
             "huge-pages",
             "class",
             "cgroup"

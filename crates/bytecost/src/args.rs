@@ -1,26 +1,36 @@
 //! The command line. The options of the axes come from the table of axes.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bytecost_spec::axis::{AXES, AxisRow, ValueKind};
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, units};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-mod hand;
+mod live;
 mod service;
 
-pub use hand::{DriveArgs, NOT_BY_HAND, OutputArgs, ServeArgs, applies_by_hand};
-pub use service::{AskArgs, ServedService, ServiceArgs};
+pub use live::{NOT_LIVE, OutputArgs, ReceiveArgs, SendArgs, applies_live};
+pub use service::{LoadArgs, ServedService, ServiceArgs};
 
-/// What does it cost this machine to move a byte, which of the ways that Linux offers is best
-/// here, from which size on, and why?
-///
-/// Without a command it runs the study `send-copies`, which takes about a minute and needs no
-/// root.
+/// What bytecost does without a command, and where the other options are.
+const WITHOUT_A_COMMAND: &str = "\
+Without a command, bytecost runs the study `send-copies`: about a minute, no root.
+`bytecost run --help` shows all options of a run; they work without `run` as well.";
+
+/// The options that `bytecost --help` shows; the others are the same as those of `run`.
+const SHOWN: &[&str] = &["mover", "size", "budget", "precision", "quiet", "runs_dir"];
+
+/// Measure what it costs this machine to move a byte, and which of the ways of Linux is best
 #[derive(Debug, Parser)]
-#[command(name = "bytecost", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "bytecost",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = WITHOUT_A_COMMAND
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Sub>,
@@ -28,51 +38,61 @@ pub struct Cli {
     pub run: RunArgs,
 }
 
+impl Cli {
+    /// The command line as clap knows it.
+    pub fn described() -> Command {
+        let shown = |arg: &Arg| SHOWN.contains(&arg.get_id().as_str());
+        Cli::command().mut_args(|arg| match shown(&arg) {
+            true => arg.help_heading(None::<&str>),
+            false => arg.hide(true),
+        })
+    }
+
+    /// Reads a command line, of which the first word is the program.
+    pub fn read(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+        let mut matches = Cli::described().try_get_matches_from(words)?;
+        Cli::from_arg_matches_mut(&mut matches)
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Sub {
-    /// Measure: a study by name, or one of your own from a file
+    /// Measure: a study by its name, or your own from a file
     Run(Box<RunArgs>),
-    /// Measure what this machine can copy and its disk gives, for reports to be held against
-    Ceiling(CeilingArgs),
-    /// By hand, until Ctrl-C: send to whoever drives, and show what it costs; or, with the name
-    /// of a service, answer whoever asks
-    ///
-    /// Without a service this is the sending side of a session of messages, whose other side is
-    /// `bytecost drive`. With one it is a server with the concurrency model of choice, whose
-    /// clients are `bytecost ask`. Each service has options of its own: `bytecost serve top --help`.
-    Serve(Box<ServeArgs>),
-    /// By hand: receive from a server, and show what it costs, until Ctrl-C
-    Drive(Box<DriveArgs>),
-    /// By hand: ask a server, and show the answer, its latency and how many it gives
-    Ask(Box<AskArgs>),
-    /// Show a run again, and write its files anew
+    /// Show a run again, and write its files again
     Report(ReportArgs),
-    /// Hold what others concluded against runs: holds, does not, for another reason, or open
+    /// Explain a run's results: why one way costs less than another
+    Explain(ExplainArgs),
+    /// List runs
+    Runs(RootArgs),
+    /// List movers, transports, servers and studies, and what works on this machine
+    List,
+    /// Check this machine for anything that distorts results, with fixes
+    Doctor(DoctorArgs),
+    /// Measure this machine's copy and disk bandwidth: the upper bound that reports show
+    Ceiling(CeilingArgs),
+    /// Send, receive, serve or load-test until Ctrl-C, between machines too, without statistics
+    #[command(subcommand)]
+    Live(LiveCommand),
+    /// Check published claims with your runs: confirmed, refuted or undecided
     ///
-    /// The claims are those of published/claims.toml, or of a file of your own; how to write one
-    /// tells published/README.md. Tables that a file names are looked for beside it.
+    /// A claim is confirmed, refuted, confirmed for another reason, or undecided. The claims are
+    /// those of published/claims.toml, or of your own file: published/README.md has the format.
+    /// Paths in a file are relative to it.
     Audit(AuditArgs),
     /// Write a run as CSV in the columns of a publication
     ///
-    /// Only columns, names and order of the publication, so that its own scripts run on it: empty
-    /// where something cannot be had, and no row for a cell that was not measured. Numbers are
-    /// those of one window, the trimmed mean over trials. pa02-a: msg_size is the size of one of
-    /// 8 fields; counters are the client's. pa02-b: msg_size is that of the message; counters are
-    /// the server's. Throughput and latency (elapsed time over messages) are of the first client
-    /// alone for a run with --as-published, as the programs print them, and of all otherwise.
-    /// os-features: a row a trial, with the seconds that 1 GiB of a file or 10^9 steps of work
-    /// take at its speed.
+    /// The file has only the columns, names and order of the publication, so that its scripts run
+    /// on it. A field is empty where a value is not available, and a cell that was not measured
+    /// has no row. Numbers are those of one window, the trimmed mean over trials. pa02-a: msg_size
+    /// is the size of one of 8 fields; counters are the client's. pa02-b: msg_size is that of the
+    /// message; counters are the server's. With --as-published, throughput and latency (elapsed
+    /// time over messages) are of the first client alone, as the programs print them, and else of
+    /// all clients. os-features: a row is a trial, with the seconds for 1 GiB of a file or 10^9
+    /// steps of work at its speed.
     Export(ExportArgs),
     /// Read a published CSV file as a run without trials, to compare and to plot
     Import(ImportArgs),
-    /// Say why: questions about a run's results, each answered from it or told what is missing
-    Explain(ExplainArgs),
-    /// List the runs that are there
-    Runs(RootArgs),
-    /// List movers, receivers, transports and studies: what works here, and why not
-    List,
-    /// Look at this machine: what it means for results, and what to do
-    Doctor(DoctorArgs),
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -82,6 +102,20 @@ pub enum Sub {
     Man,
     /// Print the JSON Schema of findings.json
     Schema,
+}
+
+/// What runs until Ctrl-C, and stores nothing.
+#[derive(Debug, Subcommand)]
+pub enum LiveCommand {
+    /// Send messages to `bytecost live receive`, and show the cost each second
+    Send(Box<SendArgs>),
+    /// Receive messages from `bytecost live send`, and show the cost each second
+    Receive(Box<ReceiveArgs>),
+    /// Serve many connections with the concurrency model of your choice
+    #[command(subcommand)]
+    Server(ServedService),
+    /// Load-test a server and show its latency and throughput
+    Load(Box<LoadArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -98,7 +132,7 @@ pub struct RootArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Remove what a killed run may have left on this machine, and say what that was
+    /// Remove what a killed run left on this machine, and show what that was
     #[arg(long)]
     pub clean: bool,
     #[command(flatten)]
@@ -107,13 +141,13 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The run's name, or its directory; the newest where it is left out
+    /// The run's name or directory [default: the newest]
     pub run: Option<String>,
     /// Print everything, not the first screen alone
     #[arg(long)]
     pub all: bool,
-    /// An imported run whose published numbers are shown beside the measured ones, or the name of
-    /// a publication that is built in: pa02-a, pa02-b, file-transfer, os-features
+    /// Published numbers to show next to the measured ones: an imported run, or pa02-a, pa02-b,
+    /// file-transfer or os-features
     #[arg(long, value_name = "RUN")]
     pub beside: Option<String>,
     #[command(flatten)]
@@ -124,11 +158,10 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// Runs by their names or directories, each claim settled by the first that can; the newest
-    /// where they are left out
+    /// Runs by their names or directories; the first that can settles a claim [default: the newest]
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Claims of your own, in the place of those that are built in
+    /// Your own claims, instead of those that are built in
     #[arg(long, value_name = "FILE")]
     pub claims: Option<PathBuf>,
     /// Only the claims of this source, for example pa02-a
@@ -143,12 +176,12 @@ pub struct AuditArgs {
 
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The run's name, or its directory
+    /// The run's name or directory
     pub run: String,
     /// pa02-a, pa02-b or os-features
     #[arg(long, value_name = "NAME")]
     pub layout: String,
-    /// The file to write; standard output where it is left out
+    /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -168,7 +201,7 @@ pub struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The run's name, or its directory; the newest where it is left out
+    /// The run's name or directory [default: the newest]
     pub run: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -182,7 +215,7 @@ pub struct FiguresArgs {
     /// Write each figure as a file for a paper, and print the files' paths instead of the answer
     #[arg(long, value_name = "FORMAT")]
     pub figures: Option<FigureFormat>,
-    /// Where to write them; `figures` in the run's directory where it is left out
+    /// Where to write them [default: `figures` in the run's directory]
     #[arg(long, value_name = "DIR", requires = "figures")]
     pub out: Option<PathBuf>,
 }
@@ -198,18 +231,17 @@ pub enum FigureFormat {
 
 #[derive(Debug, Args)]
 pub struct CeilingArgs {
-    /// Where test files are made: on the disk that is asked about; the system's directory of
-    /// temporary files where it is left out
+    /// Where test files are made: on the disk to measure [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Time that it may take, for example 60s or 5m
+    /// Time to spend, for example 60s or 5m
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
-    /// Go on with a run that was ended early
+    /// Resume a run that ended early
     #[arg(long, value_name = "RUN", conflicts_with = "dir")]
     pub resume: Option<String>,
-    /// Resume a run although machine, kernel, boot or build of bytecost changed: new blocks
-    /// follow as a second leg, and reports say so
+    /// Resume although the machine, kernel, boot or build of bytecost changed: new blocks follow as
+    /// a second leg, and reports state it
     #[arg(long, requires = "resume")]
     pub anyway: bool,
     /// Print no progress
@@ -221,17 +253,17 @@ pub struct CeilingArgs {
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A study's name, or the path of a study file (*.toml)
+    /// A study's name, or the path of a study file (*.toml) [default: send-copies]
     pub study: Option<String>,
     #[command(flatten)]
     pub axes: AxisArgs,
-    /// Measure what a study's publication did, to the letter, in the place of the study's own design
+    /// Measure exactly what the study's publication did, instead of the study's own design
     #[arg(long)]
     pub as_published: bool,
-    /// Time that the run may take, for example 60s or 5m
+    /// Time to spend, for example 60s or 5m
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
-    /// Stop when all intervals are this narrow, for example 3%
+    /// Stop when all intervals are at most this wide, for example 3%
     #[arg(long, value_name = "SHARE", value_parser = units::parse_share, allow_hyphen_values = true)]
     pub precision: Option<f64>,
     /// Length of the measured window of a trial
@@ -240,35 +272,33 @@ pub struct RunArgs {
     /// Time before the window
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub warmup: Option<Duration>,
-    /// Most blocks
+    /// Maximum number of blocks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=10_000))]
     pub blocks: Option<u32>,
-    /// Seed of the order of trials
+    /// Seed for the order of trials
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// TCP port of the receivers; a free one where it is left out
+    /// TCP port of the receivers [default: a free one]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// Where test files are made, for studies of files; the system's directory of temporary files
-    /// where it is left out
+    /// Where test files are made, for studies of files [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// A file to read in the place of bytecost's own; it is never written to
+    /// A file to read instead of bytecost's own; bytecost never writes to it
     #[arg(long, value_name = "PATH")]
     pub file: Option<PathBuf>,
-    /// Evidence to gather after the measuring, in trials of its own: copies (how often each byte is
-    /// copied, and where), counts (calls, switches, faults and packets of a message), time (where
-    /// the CPU time goes, by kind of work), footprint (what the sender displaces from its caches,
-    /// by timing), or none; all but footprint need root. Of servers there are counts and time. Where
-    /// it and the variable BYTECOST_EVIDENCE are left out: copies and counts, in a tenth of the
-    /// budget, if permitted
-    #[arg(long, value_name = "MEANS", value_delimiter = ',', value_parser = evidence)]
+    /// Evidence to collect after measuring, in separate trials: copies (how often each byte is
+    /// copied, and where), counts (calls, switches, faults and packets for each message), time
+    /// (where the CPU time goes), footprint (what the sender evicts from its caches), or none. All
+    /// but footprint need root; for servers there are counts and time
+    /// [default: copies and counts, in up to 10 % of the budget in addition]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = evidence)]
     pub evidence: Vec<WantedEvidence>,
-    /// Go on with a run that was ended early
+    /// Resume a run that ended early
     #[arg(long, value_name = "RUN", conflicts_with = "study")]
     pub resume: Option<String>,
-    /// Resume a run although machine, kernel, boot or build of bytecost changed: new blocks
-    /// follow as a second leg, and reports say so
+    /// Resume although the machine, kernel, boot or build of bytecost changed: new blocks follow as
+    /// a second leg, and reports state it
     #[arg(long, requires = "resume")]
     pub anyway: bool,
     /// Print no progress
@@ -304,7 +334,8 @@ impl Args for AxisArgs {
         for row in by_group() {
             let mut arg = axis_arg(row, "VALUES");
             if row.axis.is_switch() {
-                arg = arg.help(format!("{}; `both` measures on and off", row.help));
+                let help = format!("{}; `both` compares on and off", row.help);
+                arg = arg.help(sentence(&help));
             }
             command = command.arg(arg);
         }
@@ -328,7 +359,7 @@ fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
     let arg = Arg::new(row.name)
         .long(row.name)
         .value_name(value_name)
-        .help(row.help)
+        .help(sentence(row.help))
         .help_heading(row.group.heading())
         .allow_hyphen_values(true)
         .action(clap::ArgAction::Append);
@@ -338,7 +369,25 @@ fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
     }
 }
 
-/// The values of an axis with lists: a piece that is a number goes on with the list before it.
+/// A help text with a capital, unless a value stands first.
+fn sentence(help: &str) -> String {
+    let value_first = help
+        .split(' ')
+        .next()
+        .is_some_and(|word| word.ends_with(':'));
+    match help.chars().next() {
+        Some(first) if !value_first => {
+            format!(
+                "{}{}",
+                first.to_ascii_uppercase(),
+                &help[first.len_utf8()..]
+            )
+        }
+        _ => help.to_owned(),
+    }
+}
+
+/// The values of an axis with lists: a piece that is a number belongs to the list before it.
 fn split(text: &str) -> Vec<String> {
     let is_list = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
     let mut values: Vec<String> = Vec::new();
@@ -377,11 +426,10 @@ impl FromArgMatches for AxisArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        Cli::described().debug_assert();
     }
 
     #[test]
@@ -411,7 +459,8 @@ mod tests {
             &["bytecost", "run", "--size", "64KiB,1MiB", "--mover=send"][..],
             &["bytecost", "--size", "64KiB,1MiB", "--mover=send"][..],
         ] {
-            let cli = Cli::try_parse_from(words).unwrap();
+            let words = words.iter().map(|word| (*word).into()).collect();
+            let cli = Cli::read(words).unwrap();
             let run = match cli.command {
                 Some(Sub::Run(run)) => *run,
                 None => cli.run,

@@ -59,7 +59,7 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
     Some(match means {
         Means::Time => why.to_string(),
         _ => format!(
-            "the kernel cannot be asked to count (root, or CAP_BPF and CAP_PERFMON, is needed): {why}"
+            "the kernel does not allow counting (it needs root, or CAP_BPF and CAP_PERFMON): {why}"
         ),
     })
 }

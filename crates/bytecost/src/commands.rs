@@ -1,23 +1,19 @@
 //! The commands, one file each.
 
-pub mod ask;
 pub mod audit;
 pub mod ceiling;
 pub mod doctor;
-pub mod drive;
 pub mod endpoint;
 pub mod explain;
 pub mod export;
 pub mod import;
 pub mod list;
-mod live;
+pub mod live;
 pub mod manual;
 pub mod report;
 mod resume;
 pub mod run;
 pub mod runs;
-pub mod serve;
-mod service;
 
 use std::io::{self, Write};
 

@@ -4,6 +4,7 @@ mod args;
 mod campaign;
 mod commands;
 mod failure;
+mod former;
 mod known;
 mod machine;
 mod pinning;
@@ -17,9 +18,9 @@ mod terminal;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
 
-use args::{Cli, Sub};
+use args::{Cli, LiveCommand, Sub};
 use failure::{BadInput, Exit};
 
 fn main() -> ExitCode {
@@ -31,25 +32,30 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|w| w == "endpoint") {
         return commands::endpoint::run(words.next());
     }
-    let cli = match Cli::try_parse() {
+    let (words, notes) = former::translated(std::env::args_os());
+    for note in notes {
+        let _ = writeln!(io::stderr(), "note: {note}");
+    }
+    let cli = match Cli::read(words) {
         Ok(cli) => cli,
         Err(e) => return refuse(&e),
     };
     let ended = match cli.command {
         None => commands::run::run(cli.run),
         Some(Sub::Run(args)) => commands::run::run(*args),
-        Some(Sub::Ceiling(args)) => commands::ceiling::run(args),
-        Some(Sub::Serve(args)) => commands::serve::run(*args),
-        Some(Sub::Drive(args)) => commands::drive::run(*args),
-        Some(Sub::Ask(args)) => commands::ask::run(&args),
         Some(Sub::Report(args)) => commands::report::run(args),
-        Some(Sub::Audit(args)) => commands::audit::run(&args),
-        Some(Sub::Export(args)) => commands::export::run(&args),
-        Some(Sub::Import(args)) => commands::import::run(&args),
         Some(Sub::Explain(args)) => commands::explain::run(args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
         Some(Sub::List) => commands::list::run(),
         Some(Sub::Doctor(args)) => commands::doctor::run(&args),
+        Some(Sub::Ceiling(args)) => commands::ceiling::run(args),
+        Some(Sub::Live(LiveCommand::Send(args))) => commands::live::send::run(*args),
+        Some(Sub::Live(LiveCommand::Receive(args))) => commands::live::receive::run(*args),
+        Some(Sub::Live(LiveCommand::Server(args))) => commands::live::server::run(args),
+        Some(Sub::Live(LiveCommand::Load(args))) => commands::live::load::run(&args),
+        Some(Sub::Audit(args)) => commands::audit::run(&args),
+        Some(Sub::Export(args)) => commands::export::run(&args),
+        Some(Sub::Import(args)) => commands::import::run(&args),
         Some(Sub::Completions { shell }) => commands::manual::completions(shell),
         Some(Sub::Man) => commands::manual::page(),
         Some(Sub::Schema) => commands::manual::schema(),
@@ -60,25 +66,34 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap has to say in one line, or its help as it is.
+/// What clap reports in one line, or its help as it is: with colour on a terminal alone.
 fn refuse(error: &clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(2);
+    }
     if !error.use_stderr() {
-        return match write!(io::stdout(), "{}", error.render().ansi())
-            .and_then(|()| io::stdout().flush())
-        {
+        return match error.print().and_then(|()| io::stdout().flush()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
             _ => Exit::Done.code(),
         };
     }
     let text = error.render().to_string();
-    let lines: Vec<&str> = text
+    let command = text.lines().find_map(|l| l.trim().strip_prefix("Usage: "));
+    let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let command: Vec<&str> = command
+        .unwrap_or("bytecost")
+        .split(' ')
+        .take_while(is_word)
+        .collect();
+    let lines = text
         .lines()
         .map(str::trim)
-        .filter(|l| {
-            !l.is_empty() && !l.starts_with("Usage:") && !l.starts_with("For more information")
-        })
-        .collect();
-    let _ = writeln!(io::stderr(), "{} (see `bytecost --help`)", lines.join(" "));
+        .take_while(|l| !l.starts_with("Usage:"));
+    let is_told = |line: &&str| !line.is_empty() && !line.starts_with("For more information");
+    let told: Vec<&str> = lines.filter(is_told).collect();
+    let told = told.join("; ").replace(":;", ":").replace("; tip: ", "; ");
+    let _ = writeln!(io::stderr(), "{told} (see `{} --help`)", command.join(" "));
     ExitCode::from(2)
 }
 

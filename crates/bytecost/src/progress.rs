@@ -159,7 +159,11 @@ impl Display {
 
     /// The cell by the axes that vary.
     fn label(&self, cell: &Cell) -> String {
-        let values: Vec<String> = self.varied.iter().map(|a| cell.value(*a)).collect();
+        let values: Vec<String> = self
+            .varied
+            .iter()
+            .map(|a| a.word(&cell.value(*a)).to_owned())
+            .collect();
         values.join(" ")
     }
 }

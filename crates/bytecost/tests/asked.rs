@@ -31,7 +31,7 @@ fn a_file_in_the_page_cache_is_compared_with_memory() {
 #[test]
 fn what_is_asked_for_is_compared() {
     let place = Place::new();
-    let words = "run --mover send --nodelay both --pattern ask --size 4KiB --transport loopback --threads 1 --budget 3s --window 5ms --warmup 2ms --evidence none";
+    let words = "run --mover send --nodelay both --pattern request-response --size 4KiB --transport loopback --threads 1 --budget 3s --window 5ms --warmup 2ms --evidence none";
     went_through(&place.call(&words.split(' ').collect::<Vec<_>>()));
     let pairs = findings(&place);
     assert!(
@@ -51,7 +51,7 @@ fn what_applies_to_no_cell_is_refused() {
         ("--mover pread --nodelay both --cache warm", "over TCP"),
         ("--transport unix --cork on", "over TCP"),
         ("--mover send --huge-pages both", "such as work-random"),
-        ("--transport wire --receiver recvmsg", "somebody receives"),
+        ("--transport wire --receiver recvmsg", "not over wire"),
         (
             "--server epoll --size 64 --rate 100 --think 1ms",
             "leave --rate out",

@@ -33,14 +33,35 @@ fn what_is_not_in_the_tables_is_told_with_what_is() {
     );
     check(
         &["run", "--pattern", "shout"],
-        &["pattern `shout`", "stream, ask"],
+        &["pattern `shout`", "stream, request-response"],
     );
     check(
         &["run", "everything"],
         &["study `everything`", "send-copies", ".toml"],
     );
     check(&["--mover", "teleport"], &["mover `teleport`"]);
-    check(&["fly"], &["study `fly` is not known"]);
+    check(&["fly"], &["study `fly` is not known", "choose from"]);
+    check(&["runn"], &["did you mean `bytecost run`?"]);
+    check(&["run", "file-raed"], &["did you mean `file-read`?"]);
+    check(
+        &["run", "--sise", "4KiB"],
+        &["'--sise'", "'--size'", "(see `bytecost run --help`)"],
+    );
+    check(
+        &[
+            "run",
+            "--transport",
+            "loopback",
+            "--evidence",
+            "copies,none",
+        ],
+        &["`none`"],
+    );
+    let nothing = ["run", "--transport", "loopback", "--placement", "0:8000"];
+    check(
+        &nothing,
+        &["nothing of this study works on this machine: there is no CPU 8000"],
+    );
     check(&["run", "--altitude", "3"], &["--altitude"]);
 }
 
@@ -135,11 +156,11 @@ fn a_message_must_divide_where_that_matters() {
 fn resume_takes_no_cells() {
     check(
         &["run", "--resume", "x", "--size", "4KiB"],
-        &["--resume goes on with the cells that the run has"],
+        &["--resume continues the cells of the run"],
     );
     check(
         &["run", "--resume", "x", "--as-published"],
-        &["--resume goes on with the cells that the run has"],
+        &["--resume continues the cells of the run"],
     );
     check(&["run", "--resume", "nothing-there"], &["nothing-there"]);
 }

@@ -231,3 +231,48 @@ fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
         &["no runs in elsewhere"],
     );
 }
+
+#[test]
+fn help_fits_a_screen_and_options_have_headings() {
+    let place = Place::new();
+    let help = |words: &str| {
+        let mut words: Vec<&str> = words.split_whitespace().collect();
+        words.push("--help");
+        let text = stdout(&place.call(&words));
+        assert!(!text.contains('\u{1b}'), "{text}");
+        text
+    };
+    let all = help("");
+    assert!(all.lines().count() <= 40, "{all}");
+    let run = help("run");
+    for row in bytecost_spec::axis::AXES {
+        let option = format!("--{} ", row.name);
+        let heading = format!("\n{}:\n", row.group.heading());
+        assert!(run.contains(&option) && run.contains(&heading), "{option}");
+    }
+    let send = help("live send");
+    assert!(
+        send.contains("--mover ") && !send.contains("--server "),
+        "{send}"
+    );
+    assert!(help("live server echo").contains("epoll-edge"));
+}
+
+#[test]
+fn words_of_before_work_and_a_note_has_those_of_today() {
+    let place = Place::new();
+    let words = "run --transport loopback --pattern ask --neighbour loud";
+    let output = place.call(&words.split(' ').collect::<Vec<_>>());
+    let said = stderr(&output);
+    let notes: Vec<&str> = said.lines().collect();
+    let expected = [
+        "note: --pattern ask is now --pattern request-response",
+        "note: --neighbour is now --background",
+    ];
+    assert_eq!(notes[..2], expected, "{said}");
+    assert!(
+        notes[2].starts_with("error: background load `loud`"),
+        "{said}"
+    );
+    assert!(stderr(&place.call(&["ask", "--help"])).contains("`bytecost live load`"));
+}

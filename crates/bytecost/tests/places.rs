@@ -78,7 +78,8 @@ fn threads_run_where_they_are_held_and_the_record_says_so() {
 fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
     let place = Place::new();
     let first = process::affinity().unwrap()[0];
-    let words = format!("--placement same-cpu --neighbour idle,spin@same-cpu,stream,chase@{first}");
+    let words =
+        format!("--placement same-cpu --background idle,spin@same-cpu,stream,chase@{first}");
     let mut seen = Vec::new();
     for (cell, samples) in samples(&place, &words) {
         let noise = cell.neighbour.noise;
@@ -107,7 +108,7 @@ fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
 fn a_killed_run_takes_its_neighbour_along() {
     let place = Place::new();
     let words = format!(
-        "{} --neighbour spin --placement same-cpu",
+        "{} --background spin --placement same-cpu",
         SHORT.replace("20ms", "5s")
     );
     let mut run = place.start(&mut place.bytecost(&words));
@@ -134,11 +135,11 @@ fn places_that_cannot_be_had_are_refused_in_one_line() {
         ("--placement 0:9999", &["SENDER:RECEIVER", "same-cache"]),
         ("--placement near", &["SENDER:RECEIVER"]),
         (
-            "--neighbour spin@smt-sibling",
+            "--background spin@smt-sibling",
             &["choose a --placement that pins"],
         ),
-        ("--neighbour spin@8000", &["there is no CPU 8000 here"]),
-        ("--neighbour loud", &["idle", "spin@smt-sibling"]),
+        ("--background spin@8000", &["there is no CPU 8000 here"]),
+        ("--background loud", &["idle", "spin@smt-sibling"]),
         ("--mem-node 1023", &["mem-node", "--mem-node auto"]),
         ("--mem-node x", &["`auto`, or a number from 0 to 1023"]),
     ] {

@@ -1,11 +1,11 @@
-//! Servers by hand: `bytecost serve SERVICE` and `bytecost ask`, as a newcomer starts them.
+//! Servers by hand: `bytecost live server` and `bytecost live load`, as a newcomer starts them.
 
 mod fault_common;
-mod hand_common;
+mod live_common;
 mod service_common;
 
 use bytecost_engine::{SERVERS, Server};
-use hand_common::{ENDING, Running, last, objects};
+use live_common::{ENDING, Running, last, objects};
 use rustix::process::Signal;
 use serde_json::Value;
 use service_common::{Served, line, places};
@@ -65,7 +65,7 @@ fn an_answer_and_what_a_load_found_are_told_in_words() {
     let said: Vec<&str> = end.stdout.split_whitespace().collect();
     let said = said.join(" ");
     for words in [
-        "answers `top`",
+        "responds to `top`",
         "process pid user s kernel s",
         "over 3 connections, kept",
         "6 requests, ",
@@ -74,18 +74,18 @@ fn an_answer_and_what_a_load_found_are_told_in_words() {
         "p99.9 ",
         "of 6 requests",
         "errors none",
-        "2 to 2 answers a connection",
-        "had something to do",
+        "2 to 2 responses a connection",
+        "busy ",
         "verdict none, ",
     ] {
         assert!(said.contains(words), "`{words}`: {}", end.stdout);
     }
-    let served = Served::of(Running::start("serve echo --port 0"));
+    let served = Served::of(Running::start("live server echo --port 0"));
     served.running.send(Signal::INT);
     let end = served.running.end(ENDING);
     assert_eq!(
         end.stdout,
-        "`epoll` answered 0 requests of `echo` on 0 connections\n"
+        "`epoll` served 0 requests of `echo` on 0 connections\n"
     );
 }
 
@@ -218,7 +218,7 @@ fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
 // Invariant 10.
 #[test]
 fn who_can_reach_the_server_is_said_where_it_is_more_than_this_machine() {
-    let mut running = Running::start("serve top --port 0 --listen 0.0.0.0");
+    let mut running = Running::start("live server top --port 0 --listen 0.0.0.0");
     running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
     assert!(running.err().contains("anyone who can reach"));
     running.send(Signal::INT);

@@ -77,7 +77,7 @@ fn the_stall_of_small_writes_shows_in_its_delayed_acknowledgements() {
         return;
     }
     let place = Place::new();
-    let words = "run --transport veth --pattern ask --mover send-fields --size 256 --fields 8 --nodelay on,off --blocks 6 --window 150ms --warmup 50ms --budget 60s --quiet";
+    let words = "run --transport veth --pattern request-response --mover send-fields --size 256 --fields 8 --nodelay on,off --blocks 6 --window 150ms --warmup 50ms --budget 60s --quiet";
     ended(&mut place.bytecost(words)).measured();
     let (mut with, mut without) = ([0, 0], [0, 0]);
     for record in records(&place.run()) {

@@ -209,7 +209,8 @@ fn an_answer_cannot_be_waited_for() {
         return;
     }
     let place = Place::new();
-    let words = format!("run --transport wire --pattern ask --mover send --size 4KiB {TINY}");
+    let words =
+        format!("run --transport wire --pattern request-response --mover send --size 4KiB {TINY}");
     let end = ended(&mut place.bytecost(&words));
     let line = end.refused();
     assert!(line.contains("--pattern stream"), "{line}");

@@ -281,12 +281,12 @@ impl Jvm {
             match line[..got].iter().position(|b| *b == b'\n') {
                 Some(end) if end + 1 == got => {
                     return std::str::from_utf8(&line[..end])
-                        .map_err(|_| told("java answered something that is no text"));
+                        .map_err(|_| told("java responded with bytes that are not text"));
                 }
-                Some(_) => return Err(told("java answered more than it was asked")),
+                Some(_) => return Err(told("java responded with more than one line")),
                 None if got == LINE_BYTES => {
                     return Err(told(&format!(
-                        "java answered a line of more than {LINE_BYTES} bytes"
+                        "java responded with a line of more than {LINE_BYTES} bytes"
                     )));
                 }
                 None => {}
@@ -313,7 +313,7 @@ impl Jvm {
         match line.strip_prefix("failed ") {
             Some(why) => told(&format!("java: {}", in_words(why))),
             None => told(&format!(
-                "{} answered nonsense: {:?}",
+                "unexpected response from {}: {:?}",
                 java.display(),
                 line.get(..64).unwrap_or(line)
             )),

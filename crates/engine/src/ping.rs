@@ -182,7 +182,7 @@ impl<E: PingEnd> Game<E> {
         self.end = None;
         self.begin();
         let over = self.partner.take()?.join();
-        Some(over.map_err(|_| io::Error::other("the thread that answers panicked")))
+        Some(over.map_err(|_| io::Error::other("the second thread panicked")))
     }
 
     /// What went wrong, by the side where it did.
@@ -255,7 +255,7 @@ fn gone() -> io::Error {
 fn silent() -> io::Error {
     io::Error::new(
         io::ErrorKind::TimedOut,
-        "the other thread of the ping-pong did not answer for as long as patience lasts",
+        "the other thread of the ping-pong did not respond in time",
     )
 }
 

@@ -112,7 +112,7 @@ impl Setup {
         if self.refill {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "this mover cannot fill its messages anew: nothing tells when they were read",
+                "this mover cannot refill its messages: nothing reports when they were read",
             ));
         }
         Ok(())

@@ -270,7 +270,7 @@ fn told_apart(hits: &[Ticks], misses: &[Ticks]) -> Calibration {
     let apart = quarter(&hit_ticks, 3) < quarter(&miss_ticks, 1);
     let refused = (!apart).then(|| {
         format!(
-            "its hits and misses cannot be told apart by timing: in the middle of {} rounds all lines took {} ticks where they were there and {} where they were not, and the rounds overlap",
+            "timing cannot separate its hits from its misses: in the middle of {} rounds all lines took {} ticks where they were there and {} where they were not, and the rounds overlap",
             hits.len(),
             quarter(&hit_ticks, 2),
             quarter(&miss_ticks, 2)
@@ -359,7 +359,7 @@ mod tests {
     fn what_is_alike_is_refused_with_what_was_seen() {
         let same = rounds(&[(30, 60), (40, 40)]);
         let why = told_apart(&same, &same).refused.unwrap();
-        let told = "its hits and misses cannot be told apart by timing: in the middle of 7 rounds";
+        let told = "timing cannot separate its hits from its misses: in the middle of 7 rounds";
         assert!(why.starts_with(told), "{why}");
         // Two noisy rounds of seven do not make it so.
         let mut hits = rounds(&[(30, 100)]);

@@ -23,7 +23,7 @@ pub(crate) const ROWS: &[CapabilityRow] = &[
     ),
     row(13, "NET_RAW", "packet sockets"),
     row(14, "IPC_LOCK", "locked memory without limit"),
-    row(21, "SYS_ADMIN", "namespaces, and most of the rest"),
+    row(21, "SYS_ADMIN", "namespaces, and much else"),
     row(23, "SYS_NICE", "real-time classes and nice values below 0"),
     row(24, "SYS_RESOURCE", "raising limits"),
     row(38, "PERFMON", "counting inside the kernel"),

@@ -184,7 +184,7 @@ fn parent_v2(
         )
     } else {
         format!(
-            "controller {names} is not to be had in /sys/{at} (cgroup.controllers): it is not delegated to this container, or the kernel was built without it"
+            "controller {names} is not available in /sys/{at} (cgroup.controllers): it is not delegated to this container, or the kernel was built without it"
         )
     })
 }

@@ -108,7 +108,9 @@ pub fn chosen(host: &Host) -> Result<Pairs, String> {
         }
     }
     if cpus.is_empty() {
-        return Err("placement pairs: the kernel tells no CPUs: name them, as in 0:1".to_owned());
+        return Err(
+            "placement pairs: the kernel does not report the CPUs: name them, as in 0:1".to_owned(),
+        );
     }
     cpus.sort_unstable();
     let from = |(i, a): (usize, &u32)| cpus[i..].iter().map(|b| (*a, *b)).collect::<Vec<_>>();

@@ -27,7 +27,7 @@ pub struct NearPairs {
 pub fn pairs(nearness: Nearness, host: &Host) -> Result<NearPairs, String> {
     let usable = usable(host);
     let Some(first) = usable.first() else {
-        return Err("the kernel tells no CPUs".to_owned());
+        return Err("the kernel reports no CPUs".to_owned());
     };
     let cpus: Vec<(u32, u32)> = match nearness {
         Nearness::SameCpu => usable.iter().map(|c| (c.cpu, c.cpu)).collect(),
@@ -188,23 +188,23 @@ fn missing(nearness: Nearness, host: &Host, usable: &[&Cpu]) -> String {
     }
     let no_caches = host.caches.is_empty();
     match nearness {
-        Nearness::SameCpu => "the kernel tells no CPUs",
+        Nearness::SameCpu => "the kernel reports no CPUs",
         Nearness::SmtSibling if host.virtualization.is_some() => {
-            "no two CPUs share a core, as far as the kernel tells; a hypervisor may hide that they do"
+            "the kernel reports no two CPUs that share a core; a hypervisor may hide them"
         }
         Nearness::SmtSibling if !host.cpus_offline.is_empty() => {
             "no two CPUs that are online share a core: as root, `echo on > /sys/devices/system/cpu/smt/control` where SMT was switched off"
         }
         Nearness::SmtSibling => "no two CPUs share a core here",
         Nearness::SameCache | Nearness::CrossCache if no_caches => {
-            "the kernel tells no caches here"
+            "the kernel reports no caches"
         }
-        Nearness::SameCache => "no two cores share a cache that the kernel tells of",
+        Nearness::SameCache => "the kernel reports no two cores that share a cache",
         Nearness::CrossCache if pairs(Nearness::CrossNode, host).is_ok() => {
             "all cores of a node share a cache here: choose cross-node"
         }
         Nearness::CrossCache => "all cores that may be used share a cache",
-        Nearness::CrossNode => "this machine has one node, as far as the kernel tells",
+        Nearness::CrossNode => "the kernel reports one node",
     }
     .to_owned()
 }

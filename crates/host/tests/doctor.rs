@@ -239,7 +239,7 @@ fn probes_are_told_as_the_caller_found_them() {
         unseen: Vec::new(),
     };
     for (name, level, needle) in [
-        ("hardware counters", Note, "not to be had: ENOENT"),
+        ("hardware counters", Note, "not available: ENOENT"),
         ("io_uring", Warning, "does not work: EPERM"),
         ("clock resolution", Warning, "4,000,000 ns"),
         ("timers", Note, "1,500 µs late"),
@@ -279,7 +279,7 @@ fn placements() {
         "CPUs 0:1 2:3 4:5 6:7; the first share a core",
     );
     says("laptop", "same-cache", Good, "--placement same-cache");
-    says("laptop", "cross-node", Note, "this machine has one node");
+    says("laptop", "cross-node", Note, "the kernel reports one node");
     says(
         "server",
         "cross-node",

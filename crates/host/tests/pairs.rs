@@ -137,6 +137,6 @@ fn of_many_cpus_a_few_are_chosen_and_told() {
     assert!(
         pairs::chosen(&Host::default())
             .unwrap_err()
-            .contains("no CPUs")
+            .contains("does not report the CPUs")
     );
 }

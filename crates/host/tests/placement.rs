@@ -34,10 +34,10 @@ fn every_machine_gives_the_pairs_that_it_has() {
         "vm",
         [
             "0:0 1:1 share all",
-            "no two CPUs share a core, as far as the kernel tells; a hypervisor may hide that",
+            "the kernel reports no two CPUs that share a core; a hypervisor may hide",
             "0:1 share the L3 of 32 MiB",
             "all cores that may be used share a cache",
-            "this machine has one node",
+            "the kernel reports one node",
         ],
     );
     // Fast cores first; the slow ones are paired by the nearer cache of their cluster.
@@ -48,7 +48,7 @@ fn every_machine_gives_the_pairs_that_it_has() {
             "0:1 2:3 4:5 share a core",
             "0:2 4:6 8:9 share the L3 of 18 MiB",
             "all cores that may be used share a cache",
-            "this machine has one node",
+            "the kernel reports one node",
         ],
     );
     check(
@@ -88,9 +88,9 @@ fn every_machine_gives_the_pairs_that_it_has() {
         [
             "0:0 1:1 2:2 share all",
             "no two CPUs share a core here",
-            "no two cores share a cache that the kernel tells of",
+            "the kernel reports no two cores that share a cache",
             "0:1 2:3 share node 0, and no cache",
-            "this machine has one node",
+            "the kernel reports one node",
         ],
     );
     // Two of eight CPUs, which are the threads of one core.
@@ -101,7 +101,7 @@ fn every_machine_gives_the_pairs_that_it_has() {
             "4:5 share a core",
             "cores share caches here, but not among the CPUs that this process may use (4-5): widen the set",
             "all cores that may be used share a cache",
-            "this machine has one node",
+            "the kernel reports one node",
         ],
     );
     // The single fastest core has no like, so the next kind is paired.
@@ -112,7 +112,7 @@ fn every_machine_gives_the_pairs_that_it_has() {
             "no two CPUs share a core here",
             "4:5 0:1 2:3 share the L3 of 8 MiB",
             "all cores that may be used share a cache",
-            "this machine has one node",
+            "the kernel reports one node",
         ],
     );
 }

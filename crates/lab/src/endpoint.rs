@@ -283,7 +283,7 @@ fn slept(told: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
 fn out_of_turn() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "the coordinator gave an order out of turn",
+        "protocol error: unexpected message from the coordinator",
     )
 }
 

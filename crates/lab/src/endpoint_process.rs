@@ -159,7 +159,7 @@ impl Endpoint {
                 Ok(answer)
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(TrialError::Failed(format!(
-                "{}: it answered nonsense: {e}",
+                "{}: protocol error: {e}",
                 self.role.name()
             ))),
             Err(_) => Err(self.gone()),
@@ -221,7 +221,7 @@ pub(crate) fn wait(
             .map(|e| e.role.name())
             .collect();
         TrialError::Failed(format!(
-            "no answer from the {} in time",
+            "no response from the {} in time",
             waiting.join(" and the ")
         ))
     })

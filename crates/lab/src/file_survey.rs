@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(found.user_file_bytes, Some(10_000));
         assert_eq!(refused(&found, "read", Cache::Warm), None);
         let why = refused(&found, "read", Cache::Memory).unwrap();
-        assert!(why.contains("no memory file"), "{why}");
+        assert!(why.contains("not a memory file"), "{why}");
         for mover in MOVERS.iter().filter(|m| m.route == Route::MemoryToFile) {
             let why = refused(&found, mover.name, Cache::Warm).unwrap();
             assert!(why.contains("never written"), "{why}");

@@ -152,7 +152,7 @@ impl Files {
             }
             if cell.cache == Cache::Memory {
                 return Err(told(
-                    "a file given with --file is no memory file: choose --cache warm, cold or direct",
+                    "a file given with --file is not a memory file: choose --cache warm, cold or direct",
                 ));
             }
         }

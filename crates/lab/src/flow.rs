@@ -229,7 +229,7 @@ pub(crate) fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()
             Ok((0, _)) => {
                 return Err(io::Error::new(
                     io::ErrorKind::UnexpectedEof,
-                    "the receiver went away before it answered",
+                    "the receiver closed the connection before its response",
                 ));
             }
             Ok((n, _)) => got += n,
@@ -237,7 +237,7 @@ pub(crate) fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()
             Err(rustix::io::Errno::AGAIN) => {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    "no answer came for as long as patience lasts",
+                    "no response came in time",
                 ));
             }
             Err(e) => return Err(e.into()),

@@ -118,7 +118,8 @@ impl Throttled {
     /// What a group's `cpu.stat` says.
     pub(crate) fn read(path: &Path, version: Version) -> Result<Self, String> {
         let text = fs::read_to_string(path).map_err(|e| told("read", path, &e))?;
-        throttled(&text, version).ok_or_else(|| format!("{} tells no throttling", path.display()))
+        throttled(&text, version)
+            .ok_or_else(|| format!("{} has no counts of throttling", path.display()))
     }
 
     /// What it did between two readings.

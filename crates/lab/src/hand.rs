@@ -1,4 +1,4 @@
-//! Sessions by hand: `bytecost serve` sends, `bytecost drive` receives, both tell what they do.
+//! Live sessions: `bytecost live send` sends, `bytecost live receive` receives, both show figures.
 //!
 //! One port takes all connections. Each begins with twelve bytes: a token and a number. The token
 //! [`greeting::NAME`] opens a session, with the protocol's version as the number; any other token

@@ -80,6 +80,9 @@ pub struct Load {
     pub patience: Duration,
     /// Threads of the generator, which share the connections evenly.
     pub threads: u32,
+    /// Whether it ends when the server has gone: when every connection of a thread was refused and
+    /// none was opened in between.
+    pub ends_with_server: bool,
     /// TCP congestion control of each connection. Without one, connections that are kept have the
     /// one that costs the clients least, and new ones the system's; the server's is its own.
     pub congestion: Option<String>,
@@ -189,6 +192,7 @@ impl Load {
             span: LoadSpan::Requests(1),
             patience: Duration::from_secs(5),
             threads: 1,
+            ends_with_server: false,
             congestion: None,
             way: LoadInterface::Best,
             greeted_at_once: GREETED_AT_ONCE,
@@ -230,7 +234,7 @@ impl Load {
         let all = u64::from(self.connections) + u64::from(self.idle);
         if self.connections == 0 || all > u64::from(MOST_CONNECTIONS) {
             return Err(format!(
-                "{} connections and {} idle ones are out of bounds: 1 to {MOST_CONNECTIONS} together, at least 1 of which asks",
+                "{} connections and {} idle ones are out of bounds: 1 to {MOST_CONNECTIONS} together, at least 1 of which is not idle",
                 self.connections, self.idle
             ));
         }
@@ -250,7 +254,7 @@ impl Load {
             && !(self.kept && matches!(self.pace, RequestPace::Closed { think } if think.is_zero()))
         {
             return Err(format!(
-                "depth {} needs connections that are kept and a closed loop without thinking",
+                "depth {} needs connections that are kept and a closed loop without --think",
                 self.depth
             ));
         }

@@ -75,7 +75,9 @@ fn answer(end: &mut Endpoint, stop: &AtomicBool) -> Result<FromEndpoint, TrialEr
 }
 
 fn out_of_turn(answer: &FromEndpoint) -> TrialError {
-    TrialError::Failed(format!("the neighbour answered out of turn: {answer:?}"))
+    TrialError::Failed(format!(
+        "protocol error: unexpected message from the background load: {answer:?}"
+    ))
 }
 
 /// Twice the largest cache, within bounds, so that it reaches memory without taking long to be

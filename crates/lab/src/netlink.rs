@@ -228,7 +228,7 @@ impl Netlink {
                 }
             }
         }
-        Err(io::Error::other("the kernel did not end its answer"))
+        Err(io::Error::other("the kernel's response has no end"))
     }
 }
 

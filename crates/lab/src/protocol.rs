@@ -49,7 +49,7 @@ impl Role {
         match self {
             Role::Sender => "sender",
             Role::Receiver => "receiver",
-            Role::Neighbour => "neighbour",
+            Role::Neighbour => "background load",
             Role::Server => "server",
             Role::Client => "load generator",
         }

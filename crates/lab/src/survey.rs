@@ -204,7 +204,7 @@ fn attempt(
     }
     let tried = |java: Option<PathBuf>| match place {
         Place::Away(..) if java.is_some() => Err(io::Error::other(
-            "movers that have a program do their work are not had there",
+            "movers that start another program are not supported over this transport",
         )),
         Place::Away(wire, transport) => away::one_message(mover, wire, *transport),
         _ => one_message(mover, receiver, place, None, java),
@@ -240,7 +240,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
         Errno::OPNOTSUPP => "this socket does not support it (EOPNOTSUPP)".to_owned(),
         Errno::NOSYS => "this kernel does not have it (ENOSYS)".to_owned(),
         Errno::PERM | Errno::ACCESS => format!(
-            "not permitted here ({error}): look at kernel.io_uring_disabled and the container's system call filter"
+            "not permitted on this machine ({error}): check kernel.io_uring_disabled and the container's system call filter"
         ),
         Errno::NOMEM => format!("{error}: RLIMIT_MEMLOCK is too small, raise it (`ulimit -l`)"),
         _ => error.to_string(),

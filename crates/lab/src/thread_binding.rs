@@ -34,7 +34,7 @@ impl ThreadBinding {
             if let Some(missing) = cpus.iter().find(|cpu| !got.contains(cpu)) {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
-                    format!("CPU {missing} cannot be had, of {cpus:?}"),
+                    format!("CPU {missing} is not available, of {cpus:?}"),
                 ));
             }
         }
@@ -132,7 +132,7 @@ mod tests {
     fn a_mask_that_the_kernel_takes_in_part_is_an_error() {
         let first = process::affinity().unwrap()[0];
         for (pins, needle) in [
-            (vec![first, 1023], "CPU 1023 cannot be had"),
+            (vec![first, 1023], "CPU 1023 is not available"),
             (vec![1023], "CPUs [1023]"),
             (vec![5000], "numbers end at 1023"),
         ] {

@@ -40,7 +40,7 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
         Transport::Veth => tcp::listen(cell, veth::RECEIVER, port),
         Transport::Wire | Transport::WireUdp => Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "nobody listens over wire: a responder answers",
+            "nobody listens over wire: a responder acknowledges",
         )),
     }
 }
@@ -166,7 +166,7 @@ fn set_buffers(socket: &OwnedFd, cell: &Cell) -> io::Result<()> {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(
-                "a socket buffer of {bytes} bytes was asked for, the kernel gave {have}: raise net.core.wmem_max and net.core.rmem_max"
+                "the kernel gave a socket buffer of {have} bytes instead of {bytes}: raise net.core.wmem_max and net.core.rmem_max"
             ),
         ));
     }

@@ -247,5 +247,7 @@ fn closed(answer: &FromEndpoint, open: &mut usize) -> Result<(), TrialError> {
 }
 
 pub(crate) fn out_of_turn(answer: &FromEndpoint) -> TrialError {
-    TrialError::Failed(format!("an endpoint answered out of turn: {answer:?}"))
+    TrialError::Failed(format!(
+        "protocol error: unexpected message from the endpoint: {answer:?}"
+    ))
 }

@@ -72,7 +72,7 @@ impl Members {
         match self.0.iter().find(|(e, _)| *e == event) {
             Some((_, Ok(_))) => None,
             Some((_, Err(why))) => Some(why),
-            None => Some("it was not asked for"),
+            None => Some("it was not requested"),
         }
     }
 
@@ -300,7 +300,7 @@ pub(crate) fn in_words(
              elsewhere the CPU does not count this event"
         }
         Refused::NoSuchCounter => "this kernel does not count it",
-        Refused::NotTogether => "the CPU cannot count it beside the others",
+        Refused::NotTogether => "the CPU cannot count it together with the others",
         Refused::NoPerf => "this kernel was built without perf events",
         Refused::NoDescriptor => "no file descriptor was left: raise `ulimit -n`",
         Refused::Busy => "another program holds the counters for itself: end it",

@@ -72,14 +72,14 @@ impl FrequencyMeter {
         let khz = end.khz.map_or_else(
             || {
                 Reading::absent(format!(
-                    "no CPU tells its frequency in /{DIR}/*/{FREQUENCY}"
+                    "no CPU reports its frequency in /{DIR}/*/{FREQUENCY}"
                 ))
             },
             Reading::Measured,
         );
         let throttles = match (start.throttles, end.throttles) {
             (Some(start), Some(end)) => grown(start, end),
-            _ => Reading::absent(format!("no CPU tells it in /{DIR}/*/thermal_throttle")),
+            _ => Reading::absent(format!("no CPU reports it in /{DIR}/*/thermal_throttle")),
         };
         [
             (Counter::FrequencyKhz, khz),

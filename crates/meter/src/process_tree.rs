@@ -25,8 +25,7 @@ const NS_A_CHILD: u64 = 60_000;
 
 const NO_CHILDREN: &str =
     "this kernel does not tell the children of a process (CONFIG_PROC_CHILDREN)";
-const LIVE: &str =
-    "of children that live on the kernel tells user and system time in steps of 10 ms only";
+const LIVE: &str = "for children that are still running, the kernel reports user and system time in steps of 10 ms only";
 const COME_AND_GO: &str = "threads or processes came and went within the window, and their moves \
     with them: --perf on counts them all";
 const NO_THREADS: &str = "/proc/PID/task/TID/sched cannot be read, or there are more than 256 threads: --perf on counts \

@@ -38,7 +38,7 @@ pub const THREAD_COUNTERS: &[Counter] = &[
 
 /// Why perf events are absent where they could be read.
 pub const LEFT_OUT: &str =
-    "perf events were left out of this trial, since they make each context switch dearer";
+    "perf events were left out of this trial, since they make each context switch more expensive";
 
 const NO_USAGE: &str = "getrusage is refused: let the seccomp filter of the container pass it";
 const SCHED: &str = "/proc/thread-self/sched";

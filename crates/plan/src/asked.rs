@@ -23,7 +23,11 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
     };
     Err(Invalid(format!(
         "{axis} {} applies to no cell of study `{}`: it is for {}; choose such cells, or leave {axis} out",
-        values(study, *axis).join(", "),
+        values(study, *axis)
+            .into_iter()
+            .map(|value| axis.word(value))
+            .collect::<Vec<_>>()
+            .join(", "),
         study.name,
         axis.row().applies_to
     )))

@@ -407,6 +407,7 @@ fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
             gone.sort_by_key(|value| units::parse_bytes(value).unwrap_or(0));
         }
         if !gone.is_empty() {
+            let gone: Vec<&str> = gone.iter().map(|value| row.axis.word(value)).collect();
             missing.push(format!("{} {}", row.name, gone.join(", ")));
         }
     }

@@ -33,7 +33,7 @@ impl<'a> Norm<'a> {
     pub(crate) fn note(&self) -> Option<String> {
         let name = self.substitute.as_ref()?;
         Some(format!(
-            "congestion control: `{}` is not to be had here, so all flows use the system's, `{name}`; one that paces, such as bbr, can hide every difference on loopback. Name another with --congestion",
+            "congestion control: `{}` is not available on this machine, so all flows use the system's, `{name}`; one that paces, such as bbr, can hide every difference on loopback. Name another with --congestion",
             Axis::Congestion.row().default
         ))
     }

@@ -102,7 +102,7 @@ fn usable(cpus: &[u32], host: &Host) -> Result<(), String> {
 
 fn memory(node: u32, host: &Host) -> Result<(), String> {
     match host.memory_nodes.as_slice() {
-        [] => Err("mem-node: the kernel tells no nodes here: choose --mem-node auto".to_owned()),
+        [] => Err("mem-node: the kernel reports no nodes: choose --mem-node auto".to_owned()),
         [one] if *one != node => Err(format!(
             "mem-node {node}: node {one} is the only one with memory for this process: choose --mem-node auto"
         )),
@@ -127,21 +127,21 @@ fn beside(
     match &neighbour.spot {
         Spot::Free => Ok(Vec::new()),
         Spot::All if host.cpus_allowed.is_empty() => Err(format!(
-            "neighbour {neighbour}: the kernel tells no CPUs that this process may use"
+            "background load {neighbour}: the kernel does not report the CPUs that this process may use"
         )),
         Spot::All => Ok(host.cpus_allowed.clone()),
         Spot::Cpus(cpus) => usable(cpus, host).map(|()| cpus.clone()),
         Spot::Near(nearness) => {
             let Some([anchor]) = sender.first().map(Vec::as_slice) else {
                 return Err(format!(
-                    "neighbour {neighbour}: its place is seen from the sender's CPU, and the sender has none of its own: choose a --placement that pins, such as same-cache, or name the neighbour's CPUs, as in {}@0",
+                    "background load {neighbour}: its place is relative to the sender's CPU, and the sender is not pinned: choose a --placement that pins, such as same-cache, or name CPUs, as in {}@0",
                     neighbour.noise.name()
                 ));
             };
             let taken: Vec<u32> = sender.iter().chain(receiver).flatten().copied().collect();
             placement::near(*nearness, *anchor, &taken, host)
                 .map(|cpu| vec![cpu])
-                .map_err(|why| format!("neighbour {neighbour}: {why}"))
+                .map_err(|why| format!("background load {neighbour}: {why}"))
         }
     }
 }

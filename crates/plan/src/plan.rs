@@ -198,7 +198,7 @@ impl Plan {
 /// What the reader of a plan must know of a design that is not the study's own.
 fn design_note(study: &Study) -> Option<String> {
     (study.design.as_deref() == Some(AS_PUBLISHED)).then(|| {
-        "the traffic is as published, to the letter, with what a careful program would do otherwise; without --as-published the same cells are measured properly".to_owned()
+        "the traffic is exactly as published, with what a careful program would do otherwise; without --as-published the same cells are measured properly".to_owned()
     })
 }
 

@@ -88,7 +88,7 @@ fn spinning(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     };
     let [_one] = place? else { return None };
     Some(format!(
-        "mover `{}` with both threads on one CPU: they spin, so that one would wait for the scheduler to take the CPU from the other: choose two CPUs, or a mover that sleeps, such as ping-futex",
+        "mover `{}` with both threads on one CPU: they spin, so each waits until the scheduler takes the CPU from the other: choose two CPUs, or a mover that sleeps, such as ping-futex",
         cell.mover
     ))
 }
@@ -97,12 +97,12 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
     let over = cell.transport.name();
     if cell.pattern == Pattern::Ask && !cell.transport.has_receiver() {
         return Some(format!(
-            "pattern `ask` over {over}: nobody is at the other end to answer: choose --pattern stream"
+            "pattern `request-response` over {over}: there is no receiver to respond: choose --pattern stream"
         ));
     }
     if cell.cache == Cache::Cold && !cell.transport.has_receiver() {
         return Some(format!(
-            "cold files over {over}: they are sent in passes that both ends agree on, and there is one end: choose --cache memory or warm"
+            "cold files over {over}: both ends must agree on the passes over the file, and there is no receiver: choose --cache memory or warm"
         ));
     }
     let long = too_long(cell).or_else(|| long_answer(cell));
@@ -148,7 +148,7 @@ fn long_answer(cell: &Cell) -> Option<String> {
     };
     (cell.pattern == Pattern::Ask && !usual && bytes > cell.size_bytes).then(|| {
         format!(
-            "answers of {} to messages of {}: an answer is never longer than its message: choose a shorter --answer, or a larger --size",
+            "responses of {} to messages of {}: a response is never longer than its message: choose a smaller --response, or a larger --size",
             bytes_in_words(bytes),
             bytes_in_words(cell.size_bytes)
         )
@@ -170,7 +170,7 @@ fn too_many_pieces(cell: &Cell, survey: &Survey) -> Option<String> {
     let pieces = fields + span.saturating_sub(2) / 4096 + 1;
     (pieces > MOST_PIECES).then(|| {
         format!(
-            "mover `{}` over {} with {fields} fields of {field} bytes: they may lie in {pieces} pieces of pages, and a packet has places for {MOST_PIECES}: choose --fields 1, or a smaller --size",
+            "mover `{}` over {} with {fields} fields of {field} bytes: they may lie in {pieces} pieces of pages, and a packet holds at most {MOST_PIECES}: choose --fields 1, or a smaller --size",
             cell.mover,
             cell.transport.name()
         )
@@ -188,14 +188,14 @@ fn sent_file(cell: &Cell, survey: &Survey) -> Option<String> {
     match cell.cache {
         Cache::Memory if files.is_some_and(|f| f.user_file.is_some()) => {
             return Some(
-                "a file given with --file is no memory file: choose --cache warm or cold"
+                "a file given with --file is not a memory file: choose --cache warm or cold"
                     .to_owned(),
             );
         }
         Cache::Memory => return None,
         Cache::Direct => {
             return Some(format!(
-                "mover `{mover}` sends from the page cache, so nothing goes past it: choose --cache memory, warm or cold"
+                "mover `{mover}` sends from the page cache, which O_DIRECT bypasses: choose --cache memory, warm or cold"
             ));
         }
         Cache::Warm | Cache::Cold => {}
@@ -220,7 +220,7 @@ fn no_room(length: u64, route: Route, cell: &Cell, files: &FileSurvey) -> Option
     let made = length.saturating_mul(own);
     match files.user_file_bytes {
         Some(has) if length > has => Some(format!(
-            "the file has {has} bytes, {length} are asked for: choose a --ring of at most {has}, or a larger file",
+            "the file has {has} bytes, and {length} are needed: choose a --ring of at most {has}, or a larger file",
         )),
         _ if cell.cache != Cache::Memory && made > files.free_bytes => Some(format!(
             "no space: {} needed in {}, which has {}: choose another directory with --dir, or a smaller --ring or --size",
@@ -242,8 +242,8 @@ fn payload(cell: &Cell, survey: &Survey) -> Option<String> {
         return None;
     }
     let why = match mover.release {
-        Release::Never => "nothing says when its pages were read, so they must not change",
-        _ => "it does not send from memory of its own",
+        Release::Never => "nothing reports when its pages were read, so they must not change",
+        _ => "it does not send from its own memory",
     };
     Some(format!(
         "payload `refilled` with mover `{}`: {why}: choose --payload prepared",
@@ -258,7 +258,7 @@ fn reaping(cell: &Cell, survey: &Survey) -> Option<String> {
         || mover.leaves_completions;
     (!fine).then(|| {
         format!(
-            "reaping `{}` with mover `{}`: its completions come in one ring with its results, so that none can be left lying: choose --reaping full",
+            "reaping `{}` with mover `{}`: its completions and results share one ring, so all must be taken: choose --reaping full",
             cell.reaping.name(),
             cell.mover
         )
@@ -275,7 +275,7 @@ fn file(cell: &Cell, survey: &Survey) -> Option<String> {
     let size = cell.size_bytes;
     if cell.file_slots() == 0 {
         return Some(format!(
-            "not one request of {} fits into each flow's part of {}: choose a larger --ring, a smaller --size, or fewer --threads",
+            "no request of {} fits into the part of {} that each flow has: choose a larger --ring, a smaller --size, or fewer --threads",
             bytes_in_words(size),
             cell.ring
         ));
@@ -284,14 +284,14 @@ fn file(cell: &Cell, survey: &Survey) -> Option<String> {
     let unit = files.direct_bytes.unwrap_or(1).max(1);
     if cell.cache == Cache::Direct && !size.is_multiple_of(unit) {
         return Some(format!(
-            "O_DIRECT needs requests of whole blocks of {unit} bytes here, and {size} bytes are none: choose a --size that is a multiple of {unit}"
+            "O_DIRECT needs requests in multiples of {unit} bytes on this file system: choose a --size that is a multiple of {unit}, unlike {size}"
         ));
     }
     let block = cell.block_bytes;
     let in_blocks = route.goes_by_blocks() && block < size;
     if cell.cache == Cache::Direct && in_blocks && !block.is_multiple_of(unit) {
         return Some(format!(
-            "O_DIRECT needs calls of whole blocks of {unit} bytes here, and {block} bytes are none: choose a --block that is a multiple of {unit}"
+            "O_DIRECT needs calls in multiples of {unit} bytes on this file system: choose a --block that is a multiple of {unit}, unlike {block}"
         ));
     }
     let length = cell.file_slots() * size * u64::from(cell.threads);
@@ -309,14 +309,12 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         return None;
     }
     let remedy = if host.congestion_available.contains(name) {
-        format!(
-            "as root, add it to net.ipv4.tcp_allowed_congestion_control to let others use `{name}`"
-        )
+        "as root add it to net.ipv4.tcp_allowed_congestion_control".to_owned()
     } else {
-        format!("`modprobe tcp_{name}` as root loads it where the kernel has it")
+        format!("as root load it with `modprobe tcp_{name}`, if the kernel has it")
     };
     Some(format!(
-        "congestion control `{name}` is not to be had here ({} are): {remedy}",
+        "congestion control `{name}` is not available on this machine ({} are): choose --congestion default; or {remedy}",
         available.join(", ")
     ))
 }
@@ -332,7 +330,7 @@ fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     }
     if class == Class::Deadline && survey.mover(&cell.mover).is_some_and(|m| m.route.is_ping()) {
         return Some(format!(
-            "class deadline with mover `{}`: no thread inherits it, so that its other thread would be of another class: choose --class fifo",
+            "class deadline with mover `{}`: threads do not inherit it, so its second thread would have another class: choose --class fifo",
             cell.mover
         ));
     }
@@ -344,7 +342,7 @@ fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         }
         if cell.placement != Placement::Free {
             return Some(format!(
-                "cgroup {cgroup} with placement {}: pinned threads are kept to their CPUs already: choose --placement free",
+                "cgroup {cgroup} with placement {}: pinned threads already stay on their CPUs: choose --placement free",
                 cell.placement
             ));
         }

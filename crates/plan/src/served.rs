@@ -48,7 +48,7 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
     let kept = load.connect == bytecost_spec::Connect::Kept;
     if cell.transport != Transport::Loopback {
         return Some(format!(
-            "servers are asked over loopback alone, not over {}: leave --transport out",
+            "servers are measured over loopback alone, not over {}: leave --transport out",
             cell.transport.name()
         ));
     }

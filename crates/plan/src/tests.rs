@@ -158,8 +158,7 @@ fn what_the_budget_leaves_out_is_told_in_words() {
         panic!("{:?}", plan.left_out);
     };
     assert!(
-        rest.what
-            .starts_with("the rest of the grid: transport unix"),
+        rest.what.starts_with("the remaining grid: transport unix"),
         "{}",
         rest.what
     );
@@ -377,7 +376,10 @@ fn a_published_design_is_told_as_such() {
     let [note] = plan.notes.as_slice() else {
         panic!("{:?}", plan.notes);
     };
-    assert!(note.starts_with("the traffic is as published"), "{note}");
+    assert!(
+        note.starts_with("the traffic is exactly as published"),
+        "{note}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is seen by hand: a line a second, a summary of a session, and the same as JSON.
+//! What a live session shows: a line a second, a summary of a session, and the same as JSON.
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::hand::{
@@ -240,7 +240,7 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     }
     row(
         "note",
-        "a look by hand, without statistics; the same with intervals:",
+        "a single live measurement, without confidence intervals; the same with intervals:",
     );
     out.push_str(&format!("                {}\n", with_intervals(begun)));
     out
@@ -318,7 +318,7 @@ fn calls(summary: &Summary) -> Option<String> {
 fn round_trips(summary: &Summary) -> Option<String> {
     let latency = part(summary, Side::Sender)?.whole.latency?;
     Some(format!(
-        "half of {} answers came within {} µs, 99\u{a0}% within {} µs, the last of them after {} µs",
+        "half of {} responses came within {} µs, 99\u{a0}% within {} µs, the last after {} µs",
         whole(latency.count),
         units::number(latency.us_p50),
         units::number(latency.us_p99),
@@ -371,7 +371,7 @@ fn checked(summary: &Summary) -> String {
         format!("{} bytes were sent, {} arrived", whole(sent), whole(got))
     };
     let content = match receiver.compared_bytes {
-        0 => "their content was not looked at".to_owned(),
+        0 => "their content was not compared".to_owned(),
         n => format!(
             "content compared in {} bytes, spread over all of it",
             whole(n)
@@ -385,7 +385,7 @@ fn with_intervals(begun: &Begun) -> String {
     let options = AXES.iter().filter_map(|row| {
         let value = begun.cell.value(row.axis);
         let named = matches!(row.axis, Axis::Mover | Axis::Size) || value != row.default;
-        named.then(|| format!("--{} {value}", row.name))
+        named.then(|| format!("--{} {}", row.name, row.axis.word(&value)))
     });
     let options: Vec<String> = options.collect();
     format!("bytecost run {}", options.join(" "))

@@ -324,6 +324,6 @@ pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
     if axis.is_bytes() {
         units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
     } else {
-        value.to_owned()
+        axis.word(value).to_owned()
     }
 }

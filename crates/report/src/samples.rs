@@ -139,7 +139,7 @@ fn or_empty(value: Option<impl ToString>) -> String {
 
 /// The axis's column: its name, with the unit where the value is a number of bytes.
 fn axis_column(axis: Axis) -> String {
-    let name = axis.name().replace('-', "_");
+    let name = axis.row().formerly.replace('-', "_");
     let is_of_bytes = matches!(axis.row().kind, ValueKind::Bytes | ValueKind::PlainBytes);
     if is_of_bytes && !name.ends_with("_bytes") {
         format!("{name}_bytes")

@@ -1,5 +1,5 @@
-//! What is seen by hand of a server and of a load on it: an answer, what a load found, what a
-//! server has done; and the same as JSON.
+//! What is shown live of a server and of a load on it: a response, the figures of a load, the
+//! totals of a server; and the same as JSON.
 
 use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServiceTally};
 use bytecost_spec::units;
@@ -22,13 +22,13 @@ const KEPT_UP: f64 = 0.99;
 /// The answer to one question.
 #[must_use]
 pub fn answer(asking: &Asking, answer: &Response, style: Style) -> String {
-    let title = format!("{} answers `{}`", asking.address, asking.service);
+    let title = format!("{} responds to `{}`", asking.address, asking.service);
     let mut out = format!("{}\n", style.paint(Ink::Strong, &title));
     match answer {
         Response::Busiest(processes) => out.push_str(&busiest(processes, style)),
         Response::Content { bytes } => {
             let bytes = units::bytes_in_words(*bytes);
-            out.push_str(&format!("  {bytes}, which are what they must be\n"));
+            out.push_str(&format!("  {bytes}, verified\n"));
         }
     }
     out
@@ -74,8 +74,17 @@ pub fn asked(asked: &Asked, style: Style) -> String {
             out.push('\n');
         }
     };
-    row("asked", &what(&asked.asking));
-    row("answered", &answered(asked));
+    row("requests", &what(&asked.asking));
+    row("responses", &answered(asked));
+    if let Some(gone_s) = asked.server_gone_s {
+        let gone_s = units::number(gone_s);
+        row(
+            "server",
+            &format!(
+                "gone after {gone_s} s: it refused every connection; the rate is of the time before"
+            ),
+        );
+    }
     if let Some(latency) = &asked.latency {
         row("latency", &latencies(latency));
     }
@@ -83,7 +92,10 @@ pub fn asked(asked: &Asked, style: Style) -> String {
     row("fairness", &fairness(asked));
     row("generator", &generator(asked));
     row("verdict", &verdict(asked));
-    row("note", "a look by hand, without statistics");
+    row(
+        "note",
+        "a single live measurement, without confidence intervals",
+    );
     out
 }
 
@@ -100,10 +112,10 @@ fn what(asking: &Asking) -> String {
         false => " at a time, a new one for each request",
     });
     if asking.idle > 0 {
-        words.push_str(&format!(", beside {} idle ones", whole(asking.idle.into())));
+        words.push_str(&format!(", and {} idle ones", whole(asking.idle.into())));
     }
     if asking.depth > 1 {
-        words.push_str(&format!(", each with {} requests under way", asking.depth));
+        words.push_str(&format!(", each with {} requests in flight", asking.depth));
     }
     words.push_str(&match asking.pace {
         Pace::Open { per_s } => format!(
@@ -111,10 +123,10 @@ fn what(asking: &Asking) -> String {
             units::number(per_s)
         ),
         Pace::Closed { think_s } if think_s > 0.0 => format!(
-            "; closed loop, the next request {} s after the answer",
+            "; closed loop, the next request {} s after the response",
             units::number(think_s)
         ),
-        Pace::Closed { .. } => "; closed loop, the next request upon the answer".to_owned(),
+        Pace::Closed { .. } => "; closed loop, the next request upon the response".to_owned(),
     });
     words
 }
@@ -126,7 +138,7 @@ fn answered(asked: &Asked) -> String {
     };
     let mut text = format!("{requests}, {} requests/s", rate(asked.answers_per_s));
     if asked.unanswered > 0 {
-        text.push_str(&format!("; {} without an answer", whole(asked.unanswered)));
+        text.push_str(&format!("; {} without a response", whole(asked.unanswered)));
     }
     text
 }
@@ -169,8 +181,8 @@ fn errors(asked: &Asked) -> String {
 fn in_words(kind: &str) -> String {
     match kind {
         "closed" => "closed by the server".to_owned(),
-        "timeout" => "not answered in time".to_owned(),
-        "wrong" => "answered wrongly".to_owned(),
+        "timeout" => "not served in time".to_owned(),
+        "wrong" => "with a wrong response".to_owned(),
         "local" => "not opened here (no descriptor, port or memory)".to_owned(),
         kind => kind.to_owned(),
     }
@@ -179,7 +191,7 @@ fn in_words(kind: &str) -> String {
 fn fairness(asked: &Asked) -> String {
     let (least, middle, most) = asked.fairness;
     format!(
-        "{} to {} answers a connection, {} in the middle; {} opened",
+        "{} to {} responses a connection, median {}; {} opened",
         whole(least),
         whole(most),
         whole(middle),
@@ -198,7 +210,7 @@ fn generator(asked: &Asked) -> String {
         Some(why) => format!("{}, no ring ({why})", generator.way),
     };
     let mut text = format!(
-        "by {way}; had something to do {} of the time{threads}; CPU {} s",
+        "by {way}; busy {} of the time{threads}; CPU {} s",
         percent(generator.busy_share),
         units::number(generator.cpu_s)
     );
@@ -214,7 +226,7 @@ fn generator(asked: &Asked) -> String {
 /// What the load says of the server; nothing where it cannot.
 fn verdict(asked: &Asked) -> String {
     if let Some(limit) = &asked.generator.limit {
-        return format!("none, the figures are not the server's: {limit}");
+        return format!("none, the load generator was the limit: {limit}");
     }
     let failed = asked.errors_in_all();
     if failed > 0 || asked.unanswered > 0 {
@@ -222,8 +234,8 @@ fn verdict(asked: &Asked) -> String {
     }
     if asked.answers < FEW_ANSWERS {
         return format!(
-            "none, {} are too few to tell what the server can do: ask for longer (--duration)",
-            count(asked.answers as usize, "answer", "answers")
+            "none, {} are too few to judge the server: use a longer --duration",
+            count(asked.answers as usize, "response", "responses")
         );
     }
     match asked.asking.pace {
@@ -231,26 +243,25 @@ fn verdict(asked: &Asked) -> String {
             "the server kept up with the rate".to_owned()
         }
         Pace::Open { per_s } => format!(
-            "the server did not keep up: {} of the rate that was asked",
+            "the server did not keep up: {} of the requested rate",
             percent(asked.answers_per_s / per_s)
         ),
         Pace::Closed { think_s } if think_s > 0.0 => {
-            "the clients' thinking set the pace; of the server the latency tells".to_owned()
+            "the clients' pauses set the rate: see the latency".to_owned()
         }
         Pace::Closed { .. } => {
-            "the server, and the way to it, set the pace: the generator had time to spare"
-                .to_owned()
+            "the server or the path to it was the limit: the load generator was not busy".to_owned()
         }
     }
 }
 
 fn unserved(asked: &Asked) -> String {
-    let mut text = "the server did not serve all that was asked".to_owned();
+    let mut text = "the server did not serve all requests".to_owned();
     let (least, _, most) = asked.fairness;
     if asked.asking.kept && least == 0 && most > 0 {
         text.push_str(
-            "; some connections got nothing: a model that serves one connection to its end \
-             (`single`) is to be asked with --new-connections",
+            "; some connections got no response: use --new-connections with a model that serves one \
+             connection to its end (`single`)",
         );
     }
     text
@@ -260,7 +271,7 @@ fn unserved(asked: &Asked) -> String {
 #[must_use]
 pub fn tally(tally: &ServiceTally) -> String {
     let mut text = format!(
-        "`{}` answered {} of `{}` on {}",
+        "`{}` served {} of `{}` on {}",
         tally.model,
         count(tally.requests as usize, "request", "requests"),
         tally.service,
@@ -268,9 +279,9 @@ pub fn tally(tally: &ServiceTally) -> String {
     );
     for (n, what) in [
         (tally.too_long, "requests refused as too long"),
-        (tally.timed_out, "connections closed as out of time"),
+        (tally.timed_out, "connections closed after a timeout"),
         (tally.broken, "connections broken"),
-        (tally.put_off, "times put off for want of room"),
+        (tally.put_off, "times a connection had to wait for room"),
     ] {
         if n > 0 {
             text.push_str(&format!("; {what}: {}", whole(n)));

@@ -1,4 +1,4 @@
-//! What `bytecost serve` and `bytecost drive` print.
+//! What `bytecost live send` and `bytecost live receive` print.
 
 use bytecost_report::{Style, hand};
 use bytecost_spec::hand::{

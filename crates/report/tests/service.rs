@@ -47,6 +47,7 @@ fn asked() -> Asked {
             no_ring: None,
         },
         interrupted: false,
+        server_gone_s: None,
     }
 }
 
@@ -70,18 +71,18 @@ fn the_verdict_is_what_the_figures_bear() {
         let verdict = text.lines().find(|l| l.starts_with("  verdict")).unwrap();
         assert!(verdict.contains(words), "`{words}`: {verdict}");
     };
-    check(&|_| (), "the generator had time to spare");
+    check(&|_| (), "the load generator was not busy");
     let limit = |l: &mut Asked| l.generator.limit = Some("it was busy".to_owned());
     check(
         &limit,
-        "none, the figures are not the server's: it was busy",
+        "none, the load generator was the limit: it was busy",
     );
     check(
         &|l| {
             limit(l);
             l.errors[1].1 = 3;
         },
-        "none, the figures are not the server's",
+        "none, the load generator was the limit",
     );
     check(&|l| l.errors[1].1 = 3, "did not serve all");
     check(&|l| l.unanswered = 1, "did not serve all");
@@ -92,10 +93,10 @@ fn the_verdict_is_what_the_figures_bear() {
         },
         "--new-connections",
     );
-    check(&|l| l.answers = 999, "none, 999 answers are too few");
+    check(&|l| l.answers = 999, "none, 999 responses are too few");
     check(
         &|l| l.asking.pace = Pace::Closed { think_s: 0.1 },
-        "thinking set the pace",
+        "pauses set the rate",
     );
     let open = |l: &mut Asked, per_s| l.asking.pace = Pace::Open { per_s };
     check(&|l| open(l, 62_000.0), "kept up with the rate");
@@ -149,12 +150,12 @@ fn a_tally_names_what_went_wrong_and_nothing_else() {
         requests: 1234,
         ..ServiceTally::default()
     };
-    let text = "`epoll` answered 1,234 requests of `top` on 5 connections";
+    let text = "`epoll` served 1,234 requests of `top` on 5 connections";
     assert_eq!(service::tally(&tally), format!("{text}\n"));
     tally.broken = 2;
     tally.put_off = 1;
     assert_eq!(
         service::tally(&tally),
-        format!("{text}; connections broken: 2; times put off for want of room: 1\n")
+        format!("{text}; connections broken: 2; times a connection had to wait for room: 1\n")
     );
 }

@@ -34,10 +34,26 @@ impl Axis {
         self.row().name
     }
 
-    /// The axis of that name.
+    /// The axis of that name, or of that former name.
     #[must_use]
     pub fn named(name: &str) -> Option<Axis> {
-        AXES.iter().find(|row| row.name == name).map(|row| row.axis)
+        let mut rows = AXES.iter();
+        let row = rows.find(|row| [row.name, row.formerly].contains(&name))?;
+        Some(row.axis)
+    }
+
+    /// A stored value as users write and read it.
+    #[must_use]
+    pub fn word(self, value: &str) -> &str {
+        let mut words = self.row().words.iter();
+        words.find(|w| w.0 == value).map_or(value, |w| w.1)
+    }
+
+    /// A value of users as ids, manifests and columns have it.
+    #[must_use]
+    pub fn stored(self, value: &str) -> &str {
+        let mut words = self.row().words.iter();
+        words.find(|w| w.1 == value).map_or(value, |w| w.0)
     }
 
     /// The same, or else which there are.
@@ -101,6 +117,7 @@ impl Axis {
     #[must_use]
     pub fn circumstance(self, value: &str) -> String {
         let AxisRow { name, phrase, .. } = self.row();
+        let value = self.word(value);
         let is_number = self.number(value).is_some();
         let of_numbers = matches!(
             self.kind(),

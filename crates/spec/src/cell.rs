@@ -89,7 +89,7 @@ impl Cell {
                     let value = self.value(row.axis);
                     row.axis
                         .tells(&value)
-                        .then(|| format!("{}={value}", row.name))
+                        .then(|| format!("{}={value}", row.formerly))
                 }
             }
         });

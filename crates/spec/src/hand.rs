@@ -1,4 +1,4 @@
-//! What is seen by hand, with `bytecost serve` and `bytecost drive`: the figures of a second and
+//! What live sessions show, `bytecost live send` and `bytecost live receive`: the figures of a second and
 //! of a session. They are looked at and not kept; there are no statistics in them.
 
 use serde::{Deserialize, Serialize};

@@ -71,12 +71,12 @@ measures! {
     ThroughputGbitPerS "throughput_gbit_per_s" Higher false "Throughput" "Gbit/s" "payload bits that the receiver took per second, all flows (the sender's, where there is no receiver)";
     CpuSPerGb "cpu_s_per_gb" Lower true "CPU time per byte" "s/GB" "CPU seconds of the side's threads per 10^9 payload bytes, the same number as ns per byte";
     CpuNsPerMessage "cpu_ns_per_message" Lower true "CPU time per message" "ns" "CPU time of the side's threads per message";
-    MessagesPerS "messages_per_s" Higher false "Message rate" "1/s" "messages sent per second, all flows; in the ask pattern and by a server, answered";
+    MessagesPerS "messages_per_s" Higher false "Message rate" "1/s" "messages sent per second, all flows; with responses and of a server, those with a response";
     CallsPerMessage "calls_per_message" Lower true "System calls per message" "" "system calls of the mover or receiver per message";
     CallsPerMib "calls_per_mib" Lower true "System calls per MiB" "1/MiB" "system calls of the mover or receiver, as it counts them itself, per 2^20 payload bytes";
-    MsPerMessage "ms_per_message" Lower false "Time per message" "ms" "elapsed time over messages, of one flow; in the ask pattern up to the answer. Where a message is a whole file, the time per file";
+    MsPerMessage "ms_per_message" Lower false "Time per message" "ms" "elapsed time over messages, of one flow; with responses up to the response. Where a message is a whole file, the time per file";
     RoundTripNs "round_trip_ns" Lower false "Round trip" "ns" "of two threads that take turns: elapsed time over turns there and back";
-    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer in the ask pattern, of a request to a file to its end, of a request to a server from when it was due, of a wake-up from its beat until the thread runs";
+    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its response, of a request to a file to its end, of a request to a server from when it was due, of a wake-up from its beat until the thread runs";
     LatencyUsP90 "latency_us_p90" Lower false "Latency, p90" "µs" "as latency_us_p50";
     LatencyUsP99 "latency_us_p99" Lower false "Latency, p99" "µs" "as latency_us_p50";
     LatencyUsP999 "latency_us_p99_9" Lower false "Latency, p99.9" "µs" "as latency_us_p50";
@@ -97,11 +97,11 @@ measures! {
     CyclesPerMessage "cycles_per_message" Lower true "Cycles per message" "" "hardware cycles, kernel included; of a server only with --perf on";
     InstructionsPerMessage "instructions_per_message" Lower true "Instructions per message" "" "as cycles_per_message";
     CacheMissesPerMessage "cache_misses_per_message" Lower true "Cache misses per message" "" "misses of the last level, as perf stat counts them; of a server only with --perf on";
-    ErrorsPerMessage "errors_per_message" Lower false "Failed requests per answer" "" "requests and connections to a server that failed, over those that were answered rightly";
-    LeastServedShare "least_served_share" Higher false "Least served connection" "" "answers to the connection that got fewest, over those to the median one";
+    ErrorsPerMessage "errors_per_message" Lower false "Failed requests per response" "" "requests and connections to a server that failed, over those with a right response";
+    LeastServedShare "least_served_share" Higher false "Least served connection" "" "responses to the connection that got fewest, over those to the median one";
     MemoryKibPerConnection "memory_kib_per_connection" Lower false "Server memory per connection" "KiB" "anonymous memory, page tables and kernel stacks of the server's processes, over all connections; sockets are not in it";
     ThrottledShare "throttled_share" Lower false "Throttled" "" "time for which the quota of the cell's control group kept its threads from running, over elapsed time; a sum over CPUs";
-    NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides and the cell's neighbour, over CPUs times elapsed time";
+    NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides and the cell's background load, over CPUs times elapsed time";
     StealShare "steal_share" Lower false "Steal" "" "time taken by the hypervisor, over CPUs times elapsed time";
 }
 

@@ -1,5 +1,5 @@
-//! What is seen by hand of a server and of a load on it, with `bytecost serve SERVICE` and
-//! `bytecost ask`. It is looked at and not kept; there are no statistics in it.
+//! What `bytecost live server` and `bytecost live load` show of a server and of a load on it. It is
+//! not stored; there are no statistics in it.
 
 /// Share of its CPUs' time from which on a server counts as never idle. What it gives then is within
 /// a twentieth of what it could give to any load.
@@ -140,6 +140,8 @@ pub struct Asked {
     pub generator: GeneratorCost,
     /// Whether it was ended before its time.
     pub interrupted: bool,
+    /// When the server went, in seconds since the window opened; none where it stayed.
+    pub server_gone_s: Option<f64>,
 }
 
 /// What a server has done in all.

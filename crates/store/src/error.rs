@@ -15,7 +15,7 @@ pub enum StoreError {
     #[error("`{0}` is no start of a run: expected UTC like 2026-11-21T14:15:03Z")]
     BadStart(String),
     /// A name that is taken.
-    #[error("{} exists: choose another name, or go on with it by --resume", .0.display())]
+    #[error("{} exists: choose another name, or continue it with --resume", .0.display())]
     Exists(PathBuf),
     /// No such run.
     #[error("no run `{what}` in {}: `bytecost runs` lists those that are there", root.display())]
@@ -86,7 +86,7 @@ pub enum StoreError {
     Locked(PathBuf),
     /// No room left, for the reason told.
     #[error(
-        "{}: {what}; the finished trials are kept. Make room, then go on with `bytecost run --resume`",
+        "{}: {what}; the finished trials are kept. Make room, then continue with `bytecost run --resume`",
         path.display()
     )]
     Full {

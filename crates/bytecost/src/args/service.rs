@@ -1,4 +1,4 @@
-//! The command lines of a server by hand and of the load on it: `serve SERVICE` and `ask`.
+//! The command lines of `live server` and `live load`.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -9,25 +9,22 @@ use bytecost_spec::units;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
-/// What `serve` is to serve, where it is not messages: a row of the table of services.
+/// What `live server` is to serve: a row of the table of services, and its options.
 #[derive(Debug)]
 pub struct ServedService {
-    /// The word.
-    pub service: String,
-    /// The row of that name, and its options; none where there is no such row, or where options
-    /// of messages stand before the word.
-    pub known: Option<(&'static Service, ServiceArgs)>,
+    pub service: &'static Service,
+    pub args: ServiceArgs,
 }
 
 #[derive(Debug, Args)]
 pub struct ServiceArgs {
-    /// How many connections are served at once, see below
+    /// Concurrency model, see below
     #[arg(long, value_name = "NAME", default_value = "epoll")]
     pub model: String,
-    /// Bytes of a message, which clients must name as well [default: 64]
+    /// Bytes of a message; clients need the same --size [default: 64]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, allow_hyphen_values = true)]
     pub size: Option<u64>,
-    /// Address to listen at; any but a loopback address lets others make this machine work
+    /// Address to listen at; with one that is not loopback, others can make this machine work
     #[arg(long, value_name = "IP", default_value_t = Ipv4Addr::LOCALHOST)]
     pub listen: Ipv4Addr,
     /// TCP port to listen at; 0 takes a free one
@@ -36,57 +33,57 @@ pub struct ServiceArgs {
     /// CPUs to run on, with all threads and children, for example 0 or 0-3,8
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
-    /// Threads that serve, for the model `pool` [default: one for each CPU]
+    /// Worker threads of the model `pool` [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub workers: Option<u32>,
-    /// Most connections at one time, others wait [default: as many as may be open, at most 16384]
+    /// Maximum number of connections at one time; others wait [default: the limit of open files, at most 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: Option<u32>,
-    /// How long a client may take over a request, or leave an answer untaken
+    /// Maximum time for a client to send a request, or to receive a response
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, default_value = "5s", allow_hyphen_values = true)]
     pub patience: Duration,
-    /// How long a connection may stay open between requests; for ever where it is left out
+    /// Maximum time between the requests of a connection [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub idle_timeout: Option<Duration>,
-    /// Print the tally as a JSON object
+    /// Print the totals as a JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct AskArgs {
+pub struct LoadArgs {
     /// IP address of the server, or IP:PORT
     #[arg(value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: String,
-    /// What it serves: top, echo or fixed
+    /// Service of the server: top, echo or fixed
     #[arg(value_name = "SERVICE", default_value = "top")]
     pub service: String,
     /// TCP port of the server
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// Bytes of a message, as the server was told [default: 64]
+    /// Bytes of a message, the same as of the server [default: 64]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, allow_hyphen_values = true)]
     pub size: Option<u64>,
-    /// Connections that ask
+    /// Connections that send requests
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub connections: u32,
-    /// Connections beside them that are only there
+    /// Additional connections that are idle
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub idle: u32,
     /// Requests of each connection [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "duration")]
     pub requests: Option<u64>,
-    /// How long to ask, for example 5s, once everyone is connected
+    /// How long to send requests, for example 5s, when all are connected
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
-    /// Time before it in which nothing counts
+    /// Warm-up before it, which does not count
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, requires = "duration", allow_hyphen_values = true)]
     pub warmup: Option<Duration>,
-    /// Closed loop: time between an answer and the next request
+    /// Closed loop: time from a response to the next request
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, conflicts_with = "rate", allow_hyphen_values = true)]
     pub think: Option<Duration>,
     /// Open loop: requests per second of all connections, due at fixed times whatever the server
-    /// does; latency counts from then
+    /// does; latency counts from the time at which a request is due
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub rate: Option<f64>,
     /// Open a new connection for each request
@@ -95,41 +92,36 @@ pub struct AskArgs {
     /// Time over which the connections are opened
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub ramp: Option<Duration>,
-    /// Requests that a connection has under way at most
+    /// Maximum number of requests in flight on a connection
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub depth: u32,
-    /// Threads that ask, which share the connections
+    /// Threads of the load generator, which share the connections
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threads: u32,
-    /// How long an answer may take before its connection is given up
+    /// Maximum time for a response; its connection is then closed
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, default_value = "5s", allow_hyphen_values = true)]
     pub patience: Duration,
     /// CPUs to run on, with all threads, for example 1 or 0-3,8
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
-    /// Print a JSON object for the answer, and one for the load
+    /// Print a JSON object for the first response, and one for the load
     #[arg(long)]
     pub json: bool,
 }
 
-/// One subcommand a service, so that each has the options that it takes; any other word is taken
-/// too, to be refused in words.
+/// One subcommand a service, so that each has the options that it takes.
 impl Subcommand for ServedService {
     fn augment_subcommands(command: Command) -> Command {
-        SERVICES
-            .iter()
-            .fold(command, |command, service| {
-                command.subcommand(service_command(service))
-            })
-            .allow_external_subcommands(true)
+        let subs = SERVICES.iter().map(service_command);
+        command.subcommands(subs).after_help(models())
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
         Self::augment_subcommands(command)
     }
 
-    fn has_subcommand(_name: &str) -> bool {
-        true
+    fn has_subcommand(name: &str) -> bool {
+        Service::named(name).is_some()
     }
 }
 
@@ -147,24 +139,18 @@ fn models() -> String {
         .iter()
         .map(|s| format!("  {:<longest$}  {}\n", s.name, s.summary));
     format!(
-        "Models:\n{}\nAsk it with `bytecost ask`. Ctrl-C ends it: answers under way are finished.",
+        "Models:\n{}\nLoad it with `bytecost live load`. Ctrl-C ends it after the responses in flight.",
         lines.collect::<String>()
     )
 }
 
 impl FromArgMatches for ServedService {
     fn from_arg_matches(matches: &ArgMatches) -> Result<ServedService, clap::Error> {
-        let (name, matches) = matches
-            .subcommand()
-            .ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
-        // Behind options of messages the word is taken like any other, and has no options.
-        let has_options = matches.try_contains_id("model").is_ok();
-        let known = Service::named(name)
-            .filter(|_| has_options)
-            .map(|service| ServiceArgs::from_arg_matches(matches).map(|args| (service, args)));
+        let missing = || clap::Error::new(ErrorKind::MissingSubcommand);
+        let (name, matches) = matches.subcommand().ok_or_else(missing)?;
         Ok(ServedService {
-            service: name.to_owned(),
-            known: known.transpose()?,
+            service: Service::named(name).ok_or_else(missing)?,
+            args: ServiceArgs::from_arg_matches(matches)?,
         })
     }
 

@@ -1,4 +1,4 @@
-//! `bytecost audit`: what others concluded, held against runs.
+//! `bytecost audit`: published claims, checked with runs.
 
 use anyhow::Result;
 use bytecost_analysis::{analyse, audit};
@@ -58,7 +58,7 @@ fn newest(root: &Root) -> Result<Run> {
         }
     }
     Err(bad_input(format!(
-        "no runs in {} to hold claims against: `bytecost run pa02-a` makes one",
+        "no runs in {} to check claims with: `bytecost run pa02-a` makes one",
         root.path().display()
     )))
 }

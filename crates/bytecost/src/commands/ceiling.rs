@@ -1,5 +1,4 @@
-//! `bytecost ceiling`: what this machine copies and its disk gives at most, for other runs to be
-//! held against.
+//! `bytecost ceiling`: this machine's copy and disk bandwidth, the upper bound that reports show.
 
 use anyhow::Result;
 use bytecost_analysis::ceiling::STUDY;
@@ -11,14 +10,14 @@ use crate::failure::{Exit, bad_input};
 use crate::recorded_run::{RecordedRun, measured_ceiling};
 use crate::terminal;
 
-/// Measures the study of that name, and tells its rates in a table.
+/// Measures the study of that name, and shows its rates in a table.
 pub fn run(args: CeilingArgs) -> Result<Exit> {
     if let Some(name) = &args.resume {
         let run = Root::at(&args.root.runs_dir).open(name)?;
         let study = &run.manifest().study.name;
         if study != STUDY {
             return Err(bad_input(format!(
-                "run {name} is of study `{study}` and no ceiling: go on with it by `bytecost run --resume {name}`"
+                "run {name} is of study `{study}`: resume it with `bytecost run --resume {name}`"
             )));
         }
     }
@@ -47,7 +46,7 @@ pub fn run(args: CeilingArgs) -> Result<Exit> {
 }
 
 /// Writes the run's files and prints the table; true when trials failed.
-fn tell(run: &Run) -> Result<bool> {
+pub(super) fn tell(run: &Run) -> Result<bool> {
     let evidence = RecordedRun::of(run)?;
     let analysis = evidence.analysis(None)?;
     super::report::write(run, &analysis, &evidence.cells, &evidence.samples)?;

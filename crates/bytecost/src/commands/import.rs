@@ -45,7 +45,7 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
         records: None,
     })?;
     super::print(&format!(
-        "{}: {} cells, without trials; `bytecost report {0}` shows them, `bytecost report RUN --beside {0}` beside a run\n",
+        "{}: {} cells, without trials; `bytecost report {0}` shows them, `bytecost report RUN --beside {0}` next to a run\n",
         run.manifest().id,
         imported.published.cells.len()
     ))?;

@@ -1,5 +1,10 @@
-//! What happens in a session by hand, printed as it happens: figures on standard output, the rest
-//! on standard error.
+//! `bytecost live`, and what happens in a live session, printed as it happens: figures on standard
+//! output, notes on standard error.
+
+pub mod load;
+pub mod receive;
+pub mod send;
+pub mod server;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -27,11 +32,11 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// Says first where CPU times are not to be believed.
+    /// Warns first where CPU times are too low.
     pub fn new(how: OutputArgs, stop: &'a AtomicBool) -> Live<'a> {
         if cpu_clock::test(&Roots::real()).verdict() == ClockVerdict::Loses {
             note(
-                "this kernel leaves interrupts out of a thread's CPU time: CPU time is too low here, and `bytecost run` reads it by other means",
+                "this kernel does not count interrupts in the CPU time of threads: CPU time is too low here; `bytecost run` measures it in another way",
             );
         }
         Live {
@@ -69,7 +74,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Prints what a session came to.
+    /// Prints the totals of a session.
     pub fn summary(&mut self, summary: &Summary) {
         let text = match self.how.json {
             true => hand::summary_json(summary),
@@ -78,7 +83,7 @@ impl<'a> Live<'a> {
         self.print(&text);
     }
 
-    /// Prints what a server came to.
+    /// Prints the totals of all sessions.
     pub fn served(&mut self, served: &Served) {
         let text = match self.how.json {
             true => hand::served_json(served),
@@ -115,11 +120,11 @@ fn listening(address: SocketAddr) {
         ));
     }
     note(&format!(
-        "listening at {address}; receive with `bytecost drive {address}`, end with Ctrl-C"
+        "listening at {address}; receive with `bytecost live receive {address}`, end with Ctrl-C"
     ));
 }
 
-/// Says something that is no figure.
+/// Prints a note.
 fn note(text: &str) {
     let _ = writeln!(io::stderr(), "note: {text}");
 }
@@ -129,7 +134,7 @@ pub fn one_value_each(axes: &AxisArgs) -> Result<Vec<(Axis, String)>> {
     let one = |(axis, values): &(Axis, Vec<String>)| match values.as_slice() {
         [value] => Ok((*axis, value.clone())),
         several => Err(bad_input(format!(
-            "--{} takes one value by hand, and {} were given: `bytecost run` compares several",
+            "--{} takes one value in a live session, and {} were given: `bytecost run` compares several",
             axis.name(),
             several.len()
         ))),

@@ -34,7 +34,7 @@ pub(super) fn resumed(
         || !args.evidence.is_empty()
     {
         return Err(bad_input(
-            "--resume goes on with the cells that the run has: only --budget, --precision, --blocks and --anyway may be given with it",
+            "--resume continues the cells of the run: only --budget, --precision, --blocks and --anyway may be given with it",
         ));
     }
     let mut run = root.open(name)?;
@@ -53,7 +53,7 @@ pub(super) fn resumed(
     if !before.is_known() && !args.quiet {
         writeln!(
             io::stderr(),
-            "note: run {name} does not record its boot and its build of bytecost, so that a change of these is not noticed"
+            "note: run {name} has no record of its boot and its build of bytecost: a change of these cannot be detected"
         )?;
     }
     if !differences.is_empty() && !args.anyway {
@@ -86,7 +86,7 @@ fn leg(
     let first_block = begun.max(earlier);
     if first_block >= study.blocks_most {
         return Err(bad_input(format!(
-            "a leg needs blocks of its own, and {first_block} of {} have begun: give more with --blocks",
+            "a second leg needs new blocks, and {first_block} of {} have begun: raise --blocks",
             study.blocks_most
         )));
     }

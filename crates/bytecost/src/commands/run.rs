@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use bytecost_analysis::ceiling;
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
@@ -20,7 +21,7 @@ use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::{FORMAT, Measurer};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey, UnitCost};
-use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, Study, Survey, Transport};
+use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, Study, Survey, Transport, units};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -41,9 +42,13 @@ const MOST_EARLIER: usize = 20;
 /// The largest study file, in bytes.
 const MOST_STUDY_BYTES: u64 = 1 << 20;
 
-/// Measures, and tells what came out.
+/// Measures, and shows the results: of the study of the ceiling by its own table.
 pub fn run(args: RunArgs) -> Result<Exit> {
-    carried_out(args, super::report::tell)
+    let is_ceiling = args.study.as_deref() == Some(ceiling::STUDY) && args.axes.0.is_empty();
+    match is_ceiling {
+        true => carried_out(args, super::ceiling::tell),
+        false => carried_out(args, super::report::tell),
+    }
 }
 
 /// Measures, and tells it by `tell`, which answers whether trials failed.
@@ -140,9 +145,9 @@ fn begun(
     let nothing = plan.cells.iter().all(|c| c.mover == "null") && !plan.refusals.is_empty();
     if nothing {
         let why = &plan.refusals[0];
+        let why = &why.why;
         return Err(bad_input(format!(
-            "nothing of this study works here: {}: {}",
-            why.what, why.why
+            "nothing of this study works on this machine: {why}"
         )));
     }
     survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
@@ -189,8 +194,8 @@ fn unit_costs(root: &Root, program: &Program, host: &Host, survey: &Survey) -> V
     })
 }
 
-/// The evidence that there is to be, each with the reason where it cannot be had: what was asked
-/// for, or else what a run gathers unasked. Of servers alone there is not all.
+/// The evidence to collect, each kind with the reason where it is not available: what was asked
+/// for, or else what a run collects by default. Of servers alone there are not all kinds.
 fn asked(wanted: &[WantedEvidence], host: &Host, only_serves: bool) -> Result<Vec<EvidenceAsked>> {
     let by_variable = match std::env::var(EVIDENCE_VARIABLE) {
         Ok(text) if wanted.is_empty() => {
@@ -201,6 +206,11 @@ fn asked(wanted: &[WantedEvidence], host: &Host, only_serves: bool) -> Result<Ve
         _ => Vec::new(),
     };
     let wanted: Vec<WantedEvidence> = [wanted, &by_variable].concat();
+    if wanted.len() > 1 && wanted.contains(&WantedEvidence(None)) {
+        return Err(bad_input(
+            "`none` is evidence of no kind: leave it out, or leave the other kinds out",
+        ));
+    }
     let unasked = wanted.is_empty();
     let asked = wanted.iter().filter_map(|w| w.0);
     let mut all: Vec<Means> = Vec::new();
@@ -228,7 +238,7 @@ fn not_of_servers(means: Means) -> Option<&'static str> {
     match means {
         Means::Time | Means::Counts => None,
         Means::Copies => Some(
-            "every model has the kernel copy a request and its answer as often, so that copies of servers are not counted: choose --evidence counts,time, which tell where they differ",
+            "the kernel copies requests and responses equally often for every model, so copies of servers are not counted: choose --evidence counts,time, which show where they differ",
         ),
         Means::Footprint => Some(
             "what is displaced is found around one sending flow, which a server's clients are not: choose --evidence counts,time",
@@ -258,7 +268,7 @@ fn files_surveyed(
                 "reads and writes none: leave it out"
             };
             return Err(bad_input(format!(
-                "{option} says where files are, and study `{}` {what}, or run file-read or file-to-socket",
+                "{option} chooses where files are, and study `{}` {what}, or run file-read or file-to-socket",
                 study.name
             )));
         }
@@ -389,11 +399,7 @@ fn from_file(name: &str) -> Result<Study> {
     let path = Path::new(name);
     let is_file = path.extension().is_some_and(|e| e == "toml") || name.contains('/');
     if !is_file {
-        let names: Vec<&str> = STUDIES.iter().map(|(n, _)| *n).collect();
-        return Err(bad_input(format!(
-            "study `{name}` is not known: choose from {}, or give the path of a study file that ends in .toml",
-            names.join(", ")
-        )));
+        return Err(unknown(name));
     }
     let told = |e: io::Error| bad_input(format!("{name}: {e}"));
     let size = std::fs::metadata(path).map_err(told)?.len();
@@ -409,11 +415,34 @@ fn from_file(name: &str) -> Result<Study> {
     Ok(study)
 }
 
+/// There is no study of that name: a command or a study that it may have been meant for.
+fn unknown(name: &str) -> anyhow::Error {
+    let is_near = |word: &&str| strsim::damerau_levenshtein(word, name) <= 2;
+    let cli = args::Cli::described();
+    let mut commands = cli.get_subcommands().map(clap::Command::get_name);
+    let names: Vec<&str> = STUDIES.iter().map(|(n, _)| *n).collect();
+    let remedy = match (
+        commands.find(is_near),
+        names.iter().copied().find(|n| is_near(n)),
+    ) {
+        (Some(command), _) => format!("did you mean `bytecost {command}`?"),
+        (None, Some(study)) => format!("did you mean `{study}`?"),
+        (None, None) => format!(
+            "choose from {}, or give the path of a study file that ends in .toml",
+            names.join(", ")
+        ),
+    };
+    bad_input(format!(
+        "study `{}` is not known: {remedy}",
+        units::one_line(name)
+    ))
+}
+
 fn port_is_free(port: u16) -> Result<()> {
     match TcpListener::bind(("127.0.0.1", port)) {
         Ok(_) => Ok(()),
         Err(e) => Err(bad_input(format!(
-            "port {port} cannot be had ({e}): choose another with --port, or leave it out to take a free one"
+            "port {port} is not available ({e}): choose another with --port, or leave it out to take a free one"
         ))),
     }
 }

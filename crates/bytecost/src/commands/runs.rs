@@ -35,7 +35,7 @@ fn line(run: RunSummary) -> RunLine {
                 State::Complete => "complete".to_owned(),
                 State::EndedEarly(why) => format!("ended early: {why}"),
                 State::Damaged(why) => format!("damaged: {why}; --resume measures them again"),
-                State::Killed => "killed; --resume goes on".to_owned(),
+                State::Killed => "killed; --resume continues it".to_owned(),
             },
         },
         Err(why) => RunLine {

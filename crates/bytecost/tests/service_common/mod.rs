@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::fault_common::{Ended, PATIENCE, Place, ended};
-use crate::hand_common::{ENDING, Running, last};
+use crate::live_common::{ENDING, Running, last};
 
 /// A server on a port of its own.
 pub struct Served {
@@ -21,7 +21,7 @@ impl Served {
     /// `words` begin with the service.
     pub fn start(words: &str) -> Served {
         Served::of(Running::start(&patient(&format!(
-            "serve {words} --port 0 --json"
+            "live server {words} --port 0 --json"
         ))))
     }
 
@@ -35,7 +35,7 @@ impl Served {
 
     /// `words` begin with the service.
     pub fn ask(&self, words: &str) -> Ended {
-        let words = patient(&format!("ask 127.0.0.1:{} {words}", self.port));
+        let words = patient(&format!("live load 127.0.0.1:{} {words}", self.port));
         ended(&mut Place::new().bytecost(&words))
     }
 
@@ -49,7 +49,7 @@ impl Served {
     /// A load that goes on until something ends it.
     pub fn loaded(&self, words: &str) -> Running {
         Running::start(&patient(&format!(
-            "ask 127.0.0.1:{} {words} --json",
+            "live load 127.0.0.1:{} {words} --json",
             self.port
         )))
     }

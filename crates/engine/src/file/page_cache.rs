@@ -80,7 +80,7 @@ pub fn cool(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
         format!(
-            "{:.0} % of the file stay in the page cache, so that it is not cold: choose a directory on a disk with --dir, and a file of your own that nobody else uses",
+            "{:.0} % of the file stay in the page cache, so it is not cold: choose a directory on a disk with --dir, and a file of your own that nobody else uses",
             share * 100.0
         ),
     ))

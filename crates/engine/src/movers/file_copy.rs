@@ -20,7 +20,7 @@ use crate::walk::Walk;
 pub const READ_NULL: Mover = Mover {
     facts: MoverFacts {
         name: "read-null",
-        summary: "pread(2) of a block into memory, write(2) of it to /dev/null, which looks at no byte: one copy, two calls a block",
+        summary: "pread(2) of a block into memory, write(2) of it to /dev/null, which reads no byte: one copy, two calls a block",
         ..FILE_TO_NULL
     },
     states: FROM_FILE.by(&[
@@ -44,7 +44,7 @@ pub const SENDFILE_NULL: Mover = Mover {
         name: "sendfile-null",
         summary: "sendfile(2) to /dev/null: references to the file's pages are taken and let go; nothing is copied",
         caution: Some(
-            "no byte of the file is touched on the way to /dev/null: this measures the look-up of pages in the page cache, and the disk where they are missing, but no copy; whoever uses the data pays for that besides",
+            "no byte of the file is touched on the way to /dev/null: this measures the look-up of pages in the page cache, and the disk where they are missing, but no copy; using the data costs more",
         ),
         ..FILE_TO_NULL
     },

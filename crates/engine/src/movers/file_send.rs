@@ -80,7 +80,7 @@ pub const SPLICE: Mover = Mover {
 pub const READ_WRITE: Mover = Mover {
     facts: MoverFacts {
         name: "read-write",
-        summary: "read(2) of `block` bytes of a file into a buffer, write(2) of them to the socket, and so on: the kernel copies twice",
+        summary: "read(2) of `block` bytes of a file into a buffer, write(2) of them to the socket, until its end: the kernel copies twice",
         ..FILE_SENT
     },
     states: READ_AND_SENT.by(&[

@@ -48,7 +48,7 @@ pub const TRANSFER_TO: Mover = Mover {
 
 /// The socket, the file, and the ends of the pipes that stay open here.
 const DESCRIPTORS: u32 = 5;
-const CAUTION: &str = "a virtual machine of its own does the work and is told of each message through a pipe, some 10 µs of each: compare it at sizes of 1 MiB and more";
+const CAUTION: &str = "a Java virtual machine does the work and gets each message's order through a pipe, which costs some 10 µs: compare it at sizes of 1 MiB and more";
 
 struct Java {
     jvm: Jvm,

@@ -34,7 +34,7 @@ pub const READ: Mover = Mover {
 pub const PREAD: Mover = Mover {
     facts: MoverFacts {
         name: "pread",
-        summary: "pread(2): the offset is told, the file's position stays",
+        summary: "pread(2): the call has the offset, the file position stays",
         ..FILE_READ
     },
     states: FROM_FILE.by(&[call("pread64")]),
@@ -92,7 +92,7 @@ pub const WRITE_FDATASYNC: Mover = Mover {
 pub const PWRITE: Mover = Mover {
     facts: MoverFacts {
         name: "pwrite",
-        summary: "pwrite(2): the offset is told, the file's position stays",
+        summary: "pwrite(2): the call has the offset, the file position stays",
         ..FILE_WRITE
     },
     states: INTO_FILE.by(&[call("pwrite64")]),
@@ -102,7 +102,7 @@ pub const PWRITE: Mover = Mover {
 pub const PWRITE_FDATASYNC: Mover = Mover {
     facts: MoverFacts {
         name: "pwrite-fdatasync",
-        summary: "pwrite(2): the offset is told, the file's position stays; fdatasync(2) at the end of each pass through the file",
+        summary: "pwrite(2): the call has the offset, the file position stays; fdatasync(2) at the end of each pass through the file",
         caution: Some(PASSES),
         ..FILE_WRITE
     },

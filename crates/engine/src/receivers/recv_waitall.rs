@@ -14,7 +14,7 @@ use crate::receiver::{Receiver, ReceiverFacts, Take, taken};
 pub const RECEIVER: Receiver = Receiver {
     facts: ReceiverFacts {
         name: "recv-waitall",
-        summary: "recv(2) with MSG_WAITALL: one call waits for a whole message, or for as much as is asked for in one call where that is less; the kernel copies",
+        summary: "recv(2) with MSG_WAITALL: one call waits for a whole message, or for --read-size bytes where that is less; the kernel copies",
         sees_content: true,
     },
     open,

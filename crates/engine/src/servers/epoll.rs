@@ -19,7 +19,7 @@ use crate::server::{ONE_THREAD, Server, ServerFacts};
 pub const SERVER: Server = Server {
     facts: ServerFacts {
         name: "epoll",
-        summary: "one thread for all connections: epoll_wait tells which are ready, by level",
+        summary: "one thread for all connections: epoll_wait reports those that are ready, level-triggered",
         ..ONE_THREAD
     },
     serve: |setup| run(setup, Epoll::new()?),

@@ -22,7 +22,7 @@ use crate::server::{ONE_THREAD, Server, ServerFacts};
 pub const SERVER: Server = Server {
     facts: ServerFacts {
         name: "epoll-edge",
-        summary: "one thread for all connections: epoll_wait tells of each change once, by edge",
+        summary: "one thread for all connections: epoll_wait reports each change once, edge-triggered",
         ..ONE_THREAD
     },
     serve: |setup| {

@@ -17,7 +17,7 @@ pub const SERVER: Server = Server {
         summary: "one connection at a time: the next is taken when the one before has gone",
         in_turn: true,
         caution: Some(
-            "it serves in turn by design: of many connections that are kept open, one is served",
+            "it serves one connection at a time: of many that are kept open, it serves one",
         ),
         ..ONE_THREAD
     },

@@ -14,7 +14,7 @@ use crate::server::{ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 pub const SERVER: Server = Server {
     facts: ServerFacts {
         name: "thread",
-        summary: "a thread for each connection, which blocks until its client asks",
+        summary: "a thread for each connection, which blocks until its client sends a request",
         task_per_connection: true,
         ..ONE_THREAD
     },

@@ -10,7 +10,7 @@ use crate::service::{
 pub const SERVICE: Service = Service {
     facts: ServiceFacts {
         name: "fixed",
-        summary: "answers every line with the same bytes, as many as its size says",
+        summary: "responds to every line with the same --size bytes",
         sizes: Some((1, MOST_ANSWER_BYTES as u64)),
     },
     request: |_| Framing::Line,

@@ -20,7 +20,7 @@ use crate::service::{Framing, Requester, Responder, Service, ServiceFacts};
 pub const SERVICE: Service = Service {
     facts: ServiceFacts {
         name: "top",
-        summary: "answers every line with the two processes that have used the most CPU time",
+        summary: "responds to every line with the two processes that have used the most CPU time",
         sizes: None,
     },
     request: |_| Framing::Line,

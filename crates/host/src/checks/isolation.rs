@@ -7,7 +7,7 @@ use crate::cgroups::{self, Controller, Version};
 use crate::classes;
 
 pub(super) fn classes(seen: &CheckInput<'_>) -> Told {
-    let means = "--class is had, each value as it is tried";
+    let means = "--class is available (each value is tried)";
     if let Some(why) = classes::barred(seen.roots, Class::Fifo) {
         let (found, remedy) = why.split_once(": as root").unwrap_or((&why, ""));
         let told = Told::note(found, "--class fifo and rr are refused");
@@ -21,7 +21,7 @@ pub(super) fn classes(seen: &CheckInput<'_>) -> Told {
     }
     Told::note(
         "those that need no CAP_SYS_NICE",
-        "--class batch, idle and nice values from 0 up are had; real time and nice values below 0 are found by trying",
+        "--class batch, idle and nice values from 0 up are available; real time and nice values below 0 are found by trying",
     )
     .remedy("run as root, or raise `ulimit -r` and `ulimit -e`")
 }
@@ -45,7 +45,7 @@ pub(super) fn groups(seen: &CheckInput<'_>) -> Told {
             )
         }
         Err(why) => Told::note(
-            format!("not to be had: {why}"),
+            format!("not available: {why}"),
             "--cgroup is refused, in part or altogether",
         ),
     }

@@ -22,7 +22,8 @@ pub(super) fn quota(seen: &CheckInput<'_>) -> Told {
 }
 
 pub(super) fn load(seen: &CheckInput<'_>) -> Told {
-    let means = "trials next to other work are repeated, and told where it does not end";
+    let means =
+        "blocks that other programs disturb are repeated, and reported if that does not help";
     let average = seen.roots.proc("loadavg").and_then(|text| {
         let first = text.split_whitespace().next().unwrap_or_default();
         match first.parse::<f64>() {
@@ -48,7 +49,8 @@ pub(super) fn load(seen: &CheckInput<'_>) -> Told {
     };
     let cpus = seen.host.cpus.len().max(1) as f64;
     if average / cpus > 0.2 || others.is_some_and(|n| n as f64 >= cpus) {
-        Told::warning(found, means).remedy("stop what runs beside (`top`), or wait for it to end")
+        Told::warning(found, means)
+            .remedy("stop other programs (`top` shows them), or wait until they end")
     } else {
         Told::good(found, means)
     }
@@ -63,7 +65,7 @@ pub(super) fn steal(seen: &CheckInput<'_>) -> Told {
         fields.collect::<Result<_, _>>().ok()
     });
     let Some([.., stolen]) = ticks.as_deref().filter(|t| t.len() == 8) else {
-        return Told::unknown("/proc/stat tells none", means);
+        return Told::unknown("/proc/stat has none", means);
     };
     let total = ticks
         .iter()
@@ -137,7 +139,7 @@ pub(super) fn cpu_clock(seen: &CheckInput<'_>) -> Told {
             found,
             "a kernel with CONFIG_IRQ_TIME_ACCOUNTING leaves interrupts out of a thread's CPU time",
         )
-        .remedy("stop what runs beside, and look again"),
+        .remedy("stop other programs, and run it again"),
     }
 }
 
@@ -155,7 +157,7 @@ pub(super) fn timers(seen: &CheckInput<'_>) -> Told {
 }
 
 pub(super) fn huge_pages(seen: &CheckInput<'_>) -> Told {
-    let means = "they change what a copy and a pinned page cost; payload gets them only where it is told so";
+    let means = "they change the cost of a copy and of a pinned page; the payload has them only where the kernel always gives them";
     match seen.roots.sys("kernel/mm/transparent_hugepage/enabled") {
         Err(why) => Told::unknown(why, means),
         Ok(text) => {
@@ -176,7 +178,7 @@ pub(super) fn numa_balancing(seen: &CheckInput<'_>) -> Told {
     let nodes: std::collections::BTreeSet<u32> =
         seen.host.cpus.iter().filter_map(|c| c.node).collect();
     match seen.roots.proc("sys/kernel/numa_balancing").as_deref() {
-        Ok("0") => Told::good("off", "the kernel does not move pages in mid-trial"),
+        Ok("0") => Told::good("off", "the kernel does not move pages during a trial"),
         Ok(_) if nodes.len() > 1 => Told::warning(
             "on",
             "the kernel unmaps and moves pages in mid-trial to bring them near: faults and drift",
@@ -235,6 +237,6 @@ pub(super) fn memory(seen: &CheckInput<'_>) -> Told {
                 .remedy("end what holds memory, or choose a smaller --ring")
             }
         }
-        _ => Told::unknown("/proc/meminfo tells nothing", means),
+        _ => Told::unknown("/proc/meminfo has nothing", means),
     }
 }

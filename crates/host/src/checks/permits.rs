@@ -9,12 +9,12 @@ use crate::machine;
 pub(super) fn hardware_counters(seen: &CheckInput<'_>) -> Told {
     match &seen.probes.hardware_counters {
         Ok(()) => Told::good(
-            "to be had",
+            "available",
             "cycles, instructions and cache misses are measured",
         ),
         Err(why) => {
             let told = Told::note(
-                format!("not to be had: {why}"),
+                format!("not available: {why}"),
                 "cycles, instructions and cache misses are absent; CPU time stands in for them",
             );
             if seen.host.virtualization.is_some() {
@@ -87,7 +87,7 @@ pub(super) fn locked_memory(seen: &CheckInput<'_>) -> Told {
     const ENOUGH: u64 = 32 << 20;
     if machine::limit(seen.roots, "Max locked memory").is_none() {
         return Told::unknown(
-            "/proc/self/limits tells no limit",
+            "/proc/self/limits has no limit",
             "what may be locked is found by trying",
         );
     }
@@ -125,7 +125,7 @@ pub(super) fn optmem(seen: &CheckInput<'_>) -> Told {
 }
 
 pub(super) fn socket_buffers(seen: &CheckInput<'_>) -> Told {
-    let means = "the most that --socket-buffer can ask for; `auto` is not bound by it";
+    let means = "the maximum of --socket-buffer; `auto` is not limited by it";
     match (seen.host.wmem_max_bytes, seen.host.rmem_max_bytes) {
         (Some(send), Some(receive)) => {
             let found = format!(
@@ -151,7 +151,7 @@ pub(super) fn open_files(seen: &CheckInput<'_>) -> Told {
     let means = "a flow needs up to four descriptors on each side, an endpoint 64 besides";
     match seen.host.nofile_limit {
         0 => Told::unknown(
-            "/proc/self/limits tells no limit",
+            "/proc/self/limits has no limit",
             "how many flows fit is found by trying",
         ),
         limit if limit >= 1024 + 64 => Told::good(
@@ -174,7 +174,7 @@ pub(super) fn io_uring(seen: &CheckInput<'_>) -> Told {
             Some("as root: `sysctl kernel.io_uring_disabled=0`"),
         ),
         Ok("2") => (
-            "kernel.io_uring_disabled = 2 (nobody)",
+            "kernel.io_uring_disabled = 2 (disabled for all)",
             Some("as root: `sysctl kernel.io_uring_disabled=0`"),
         ),
         _ => ("", None),

@@ -31,7 +31,7 @@ pub(super) fn told(seen: &CheckInput<'_>, nearness: Nearness) -> Told {
                 means,
             )
         }
-        Err(why) => Told::note("not to be had", why),
+        Err(why) => Told::note("not available", why),
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn offline(seen: &CheckInput<'_>) -> Told {
         [] => Told::good("none", "every CPU that is there can be used"),
         cpus => Told::note(
             cpulist::write(cpus),
-            "what they share with others is not told, and no thread runs there",
+            "they are offline: no thread runs there",
         )
         .remedy(format!(
             "as root: `echo 1 > /sys/devices/system/cpu/cpu{}/online`",
@@ -52,7 +52,10 @@ pub(super) fn offline(seen: &CheckInput<'_>) -> Told {
 pub(super) fn memory(seen: &CheckInput<'_>) -> Told {
     let nodes = &seen.host.memory_nodes;
     match nodes.len() {
-        0 => Told::unknown("the kernel tells no nodes", "`--mem-node` cannot be had"),
+        0 => Told::unknown(
+            "the kernel reports no nodes",
+            "`--mem-node` is not available",
+        ),
         1 => Told::good("one", "there is no memory to choose with `--mem-node`"),
         n => Told::note(
             format!("{}: {}", count(n, "node"), cpulist::write(nodes)),

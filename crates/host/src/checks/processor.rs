@@ -125,7 +125,7 @@ pub(super) fn caches(seen: &CheckInput<'_>) -> Told {
         .collect();
     if parts.is_empty() {
         return Told::unknown(
-            "the kernel tells no caches",
+            "the kernel reports no caches",
             "what fits into a cache is not drawn",
         );
     }
@@ -170,7 +170,7 @@ pub(super) fn nodes(seen: &CheckInput<'_>) -> Told {
     let nodes: BTreeSet<u32> = seen.host.cpus.iter().filter_map(|c| c.node).collect();
     match nodes.len() {
         0 => Told::unknown(
-            "the kernel tells no nodes",
+            "the kernel reports no nodes",
             "memory is taken to be equally near",
         ),
         1 => Told::good("one node", "all memory is equally near"),
@@ -248,7 +248,7 @@ pub(super) fn turbo(seen: &CheckInput<'_>) -> Told {
         }
     }
     Told::unknown(
-        "the kernel tells none",
+        "the kernel reports none",
         "the frequency may drift with heat, which paired blocks take out",
     )
 }

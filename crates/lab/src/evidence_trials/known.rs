@@ -197,7 +197,7 @@ impl Lab {
         };
         let why = |leg: CopyPlace| match &counted {
             Err(why) => Some(format!(
-                "the known transfer by `{}` that it is held against failed: {why}",
+                "the known transfer by `{}` that it is compared with failed: {why}",
                 known.mover
             )),
             Ok(counted) => {

@@ -127,7 +127,7 @@ fn client(socket: OwnedFd, from: String, closing: &AtomicBool) -> Incoming {
         }
         Ok(_) => {
             refuse(&socket, "the first word is a greeting");
-            Incoming::Stranger(format!("{from} spoke out of turn"))
+            Incoming::Stranger(format!("protocol error: unexpected message from {from}"))
         }
         Err(e) => Incoming::Stranger(format!("{from} {}", unheard(&e))),
     }

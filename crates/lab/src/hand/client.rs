@@ -138,7 +138,7 @@ fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answere
             io::ErrorKind::InvalidData => nonsense(),
             io::ErrorKind::TimedOut => SessionError::Failed(io::Error::new(
                 e.kind(),
-                "the server did not answer in time: is it `bytecost serve`?",
+                "no response in time: is it `bytecost live send`?",
             )),
             _ => closed(e),
         }),
@@ -150,14 +150,14 @@ fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answere
 fn closed(_: io::Error) -> SessionError {
     SessionError::Failed(io::Error::new(
         io::ErrorKind::ConnectionAborted,
-        "the server closed the connection: is it `bytecost serve`, and not too busy?",
+        "the connection was closed: is it `bytecost live send`, and is the machine too busy?",
     ))
 }
 
 fn nonsense() -> SessionError {
     SessionError::Failed(io::Error::new(
         io::ErrorKind::InvalidData,
-        "what listens there does not speak as `bytecost serve` of this version does",
+        "the program that listens there is not `bytecost live send` of this version",
     ))
 }
 

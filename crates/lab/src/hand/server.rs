@@ -213,7 +213,9 @@ impl Server<'_> {
                     Err(e) if e.kind() != io::ErrorKind::InvalidData => {
                         SessionEnd::Failed(CLIENT_GONE.to_owned())
                     }
-                    _ => SessionEnd::Failed("the client spoke out of turn".to_owned()),
+                    _ => SessionEnd::Failed(
+                        "protocol error: unexpected message from the receiver".to_owned(),
+                    ),
                 };
             }
             if flow_threads.has_ended() {
@@ -266,13 +268,16 @@ fn wished(cell: &Cell, wishes: &[(Axis, String)]) -> Result<Cell, String> {
     let mut wanted = cell.clone();
     for (axis, value) in wishes {
         if !CLIENT_AXES.contains(axis) {
-            return Err(format!("--{} is the server's to choose", axis.name()));
+            return Err(format!(
+                "--{} is an option of the sending side",
+                axis.name()
+            ));
         }
         wanted.set(*axis, value).map_err(|e| e.to_string())?;
     }
     if wanted.threads > cell.threads {
         return Err(format!(
-            "{} flows were asked for, and this server has at most {}: its --threads",
+            "{} flows are too many: this sender has at most {}, its --threads",
             wanted.threads, cell.threads
         ));
     }
@@ -312,8 +317,14 @@ mod tests {
         check(&[(Axis::Threads, "0")], Err("out of bounds"));
         check(&[(Axis::Pattern, "ask")], Ok("pattern=ask"));
         check(&[(Axis::Receiver, "recvmsg")], Ok("receiver=recvmsg"));
-        check(&[(Axis::Size, "1GiB")], Err("--size is the server's"));
-        check(&[(Axis::Ring, "4GiB")], Err("--ring is the server's"));
+        check(
+            &[(Axis::Size, "1GiB")],
+            Err("--size is an option of the sending side"),
+        );
+        check(
+            &[(Axis::Ring, "4GiB")],
+            Err("--ring is an option of the sending side"),
+        );
         check(&[(Axis::ReadSize, "65MiB")], Err("out of bounds"));
     }
 }

@@ -61,7 +61,7 @@ fn await_event(
 ) -> io::Result<()> {
     loop {
         if stop.load(Ordering::Relaxed) {
-            return Err(io::Error::other("told to stop"));
+            return Err(io::Error::other("stopped"));
         }
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
         if left_ns == 0 {
@@ -90,13 +90,13 @@ pub(super) fn connect(
         io::ErrorKind::ConnectionRefused => SessionError::Failed(io::Error::new(
             e.kind(),
             format!(
-                "nothing listens at {address}: start `bytecost serve` there, or choose another --port"
+                "nothing listens at {address}: start `bytecost live send` there, or choose another --port"
             ),
         )),
         io::ErrorKind::TimedOut => SessionError::Failed(io::Error::new(
             e.kind(),
             format!(
-                "{address} does not answer: is the address right, and does a firewall let the port through?"
+                "no response from {address}: is the address right, and does a firewall allow the port?"
             ),
         )),
         _ => SessionError::Failed(io::Error::new(e.kind(), format!("{address}: {e}"))),
@@ -148,5 +148,5 @@ pub(super) fn peer(socket: &OwnedFd) -> String {
     rustix::net::getpeername(socket)
         .ok()
         .and_then(|a| SocketAddr::try_from(a?).ok())
-        .map_or_else(|| "somebody".to_owned(), |a| a.to_string())
+        .map_or_else(|| "an unknown address".to_owned(), |a| a.to_string())
 }

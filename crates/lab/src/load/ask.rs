@@ -37,7 +37,7 @@ pub fn ask(
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     format!(
-                        "{address} did not answer within {patience:?}: is it busy with others?"
+                        "no response from {address} within {patience:?}: is it busy with other clients?"
                     ),
                 ));
             }
@@ -66,7 +66,8 @@ fn refused(answer: &[u8]) -> io::Error {
     let said = String::from_utf8_lossy(answer);
     let text = match said.strip_prefix("error: ") {
         Some(error) => format!("the server says: {}", error.trim_end()),
-        None => "this is not the answer to what was asked: does the server offer the same service in the same size?".to_owned(),
+        None => "the response is wrong: does the server run the same service with the same --size?"
+            .to_owned(),
     };
     io::Error::new(io::ErrorKind::InvalidData, text)
 }

@@ -78,6 +78,8 @@ pub(super) struct Driver<'a, W> {
     busy_ns: u64,
     cpu_from_ns: u64,
     next_sweep_ns: u64,
+    /// Connections that were refused since one was last opened, and when the first of them was.
+    refused: (usize, u64),
     outcome: LoadOutcome,
 }
 
@@ -118,6 +120,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             busy_ns: 0,
             cpu_from_ns: 0,
             next_sweep_ns: 0,
+            refused: (0, 0),
             outcome: LoadOutcome::new(load.connections)?,
             load,
         })
@@ -138,6 +141,9 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
                 self.closes_ns = self.closes_ns.min(now_ns);
                 self.close_window(now_ns, told);
                 self.phase = Phase::Over;
+            }
+            if self.load.ends_with_server && self.refused.0 >= self.load.connections as usize {
+                self.end_with_server(told);
             }
             self.advance(now_ns, told);
             if self.phase == Phase::Over {
@@ -272,6 +278,15 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         self.outcome.generator.cpu_ns = thread_cpu_ns() - self.cpu_from_ns;
         self.phase = Phase::Rest;
         told(Stage::WindowCloses);
+    }
+
+    /// Ends what counts at the moment at which the server went.
+    fn end_with_server(&mut self, told: &dyn Fn(Stage)) {
+        let gone_ns = self.refused.1;
+        self.outcome.server_gone_ns = Some(gone_ns.saturating_sub(self.opens_ns));
+        self.closes_ns = self.closes_ns.min(gone_ns.max(self.opens_ns));
+        self.close_window(gone_ns, told);
+        self.phase = Phase::Over;
     }
 
     /// Whether a load of a fixed number of requests is through.

@@ -35,6 +35,9 @@ pub struct LoadOutcome {
     pub errors: Errors,
     /// Connections that were opened.
     pub opened: u64,
+    /// When the server went, in ns since the window opened: the first of the refusals that were
+    /// not followed by a connection. None where it stayed, or where nobody looked.
+    pub server_gone_ns: Option<u64>,
     /// Answers in the window by connection.
     pub answers_by_connection: Vec<u64>,
     /// What the generator itself had to do.
@@ -144,7 +147,7 @@ impl fmt::Display for Limit {
         match self {
             Limit::Busy(share) => write!(
                 f,
-                "the load generator had something to do {:.0} % of the time: give it a CPU of its own or more threads",
+                "the load generator was busy {:.0} % of the time: give it a CPU of its own or more threads",
                 share * 100.0
             ),
             Limit::Late(ns) => write!(
@@ -166,6 +169,7 @@ impl LoadOutcome {
             window_ns: 0,
             errors: Errors::default(),
             opened: 0,
+            server_gone_ns: None,
             answers_by_connection: vec![0; connections as usize],
             generator: GeneratorLoad {
                 busy_share: 0.0,
@@ -231,6 +235,8 @@ impl LoadOutcome {
         self.window_ns = self.window_ns.max(other.window_ns);
         self.errors.add(&other.errors);
         self.opened += other.opened;
+        let gone = [self.server_gone_ns, other.server_gone_ns];
+        self.server_gone_ns = gone.into_iter().flatten().max();
         self.answers_by_connection
             .extend_from_slice(&other.answers_by_connection);
         Ok(())

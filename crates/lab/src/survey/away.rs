@@ -15,7 +15,7 @@ use crate::transports::wire::{FAR_END, Wire};
 /// Where nobody receives, one name stands for all.
 pub(super) fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Option<String> {
     let stands = transport.has_receiver() || receiver.name == Cell::default().receiver;
-    (!stands).then(|| "nobody receives there, so there is nothing to choose".to_owned())
+    (!stands).then(|| "there is no receiver over this transport".to_owned())
 }
 
 /// Bytes of the message where it must go as a whole: more than a page and a segment. Its fields

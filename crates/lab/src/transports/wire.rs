@@ -102,19 +102,19 @@ fn told(what: &str, error: &io::Error) -> io::Error {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let text = match errno {
         _ if is_refused && what == "a packet socket" => format!(
-            "{what} cannot be had ({error}): call it as root, `sudo bytecost …`, or give a container CAP_NET_RAW"
+            "{what}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_NET_RAW"
         ),
         _ if is_refused => format!(
-            "{what} cannot be had ({error}): call it as root, `sudo bytecost …`, or give a container CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF and /dev/net/tun"
+            "{what}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF and /dev/net/tun"
         ),
         Some(Errno::NOENT | Errno::NXIO | Errno::NODEV) if what == "a tun device" => format!(
-            "{what} cannot be had ({error}): `modprobe tun` as root loads it where the kernel has it, and a container must be given /dev/net/tun"
+            "{what}: not available ({error}): load it as root with `modprobe tun`, if the kernel has it; a container needs /dev/net/tun"
         ),
         Some(Errno::INVAL) if what == "network namespaces" => {
             format!("this kernel has no {what} ({error}): it needs CONFIG_NET_NS")
         }
         _ => format!(
-            "{what} cannot be had: {error}: the kernel must have tun or veth with packet sockets, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
+            "{what}: not available: {error}: the kernel needs tun or veth with packet sockets, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
         ),
     };
     io::Error::new(error.kind(), text)

@@ -181,7 +181,7 @@ fn connected(
         }),
         Some((_, other)) => Err(out_of_turn(&other)),
         None => Err(TrialError::Failed(format!(
-            "{all} connections were not all open and answered within {} s: choose fewer --connections, or quieten the machine",
+            "{all} connections were not all open and served within {} s: choose fewer --connections, or stop other programs",
             patience_ns / 1_000_000_000
         ))),
     }

@@ -167,7 +167,7 @@ fn reasons_say_what_to_do() {
             "this machine has no such hardware counter: a virtual machine needs a virtual PMU; \
              elsewhere the CPU does not count this event",
         ),
-        (EINVAL, "the CPU cannot count it beside the others"),
+        (EINVAL, "the CPU cannot count it together with the others"),
         (EMFILE, "no file descriptor was left: raise `ulimit -n`"),
         (ENOSYS, "this kernel was built without perf events"),
     ] {
@@ -218,7 +218,7 @@ fn the_task_clock_alone_needs_no_kernel() {
         assert_eq!(members.refused(PerfEvent::TaskClock), None);
         assert_eq!(
             members.refused(PerfEvent::CpuMigrations),
-            Some("it was not asked for")
+            Some("it was not requested")
         );
     }
 }

@@ -263,14 +263,10 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
         (
             &odd,
             &[direct, (Axis::Size, "512")],
-            "whole blocks of 4096 bytes",
+            "multiples of 4096 bytes",
         ),
         (&all, &[(Axis::Size, "5000")], ""),
-        (
-            &all,
-            &[(Axis::Ring, "4000")],
-            "not one request of 4 KiB fits",
-        ),
+        (&all, &[(Axis::Ring, "4000")], "no request of 4 KiB fits"),
         (
             &all,
             &[(Axis::Ring, "8KiB"), (Axis::Threads, "3")],

@@ -154,12 +154,12 @@ fn what_cannot_be_had_says_why() {
         &confined,
         "node 1 is the only one with memory",
     );
-    check(Axis::MemNode, "0", &Host::default(), "tells no nodes");
+    check(Axis::MemNode, "0", &Host::default(), "reports no nodes");
     check(Axis::Neighbour, "spin@8", &host(), "CPU 8 is offline");
     check(
         Axis::Neighbour,
         "spin@same-cache",
         &host(),
-        "seen from the sender's CPU",
+        "relative to the sender's CPU",
     );
 }

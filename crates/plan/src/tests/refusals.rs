@@ -38,21 +38,21 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         (&[(Axis::Payload, "refilled")], ""),
         (
             &[(Axis::Payload, "refilled"), (Axis::Mover, "sendfile")],
-            "payload `refilled` with mover `sendfile`: nothing says when its pages were read",
+            "payload `refilled` with mover `sendfile`: nothing reports when its pages were read",
         ),
         (&[(Axis::Pattern, "ask"), (Axis::Size, "32")], ""),
         (
             &[(Axis::Pattern, "ask"), (Axis::Answer, "1MiB")],
-            "answers of 1 MiB to messages of 64 KiB: an answer is never longer than its message",
+            "responses of 1 MiB to messages of 64 KiB: a response is never longer than its message",
         ),
         (&[(Axis::Reaping, "never")], ""),
         (
             &[zc, (Axis::Reaping, "one-look")],
-            "reaping `one-look` with mover `uring-send-zc`: its completions come in one ring",
+            "reaping `one-look` with mover `uring-send-zc`: its completions and results share one ring",
         ),
         (
             &[(Axis::Congestion, "bbr")],
-            "congestion control `bbr` is not to be had here (cubic, reno are)",
+            "congestion control `bbr` is not available on this machine (cubic, reno are)",
         ),
         (&[(Axis::Congestion, "bbr"), (Axis::Transport, "unix")], ""),
         (
@@ -76,7 +76,7 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         (&[(Axis::Transport, "wire")], ""),
         (
             &[(Axis::Transport, "wire"), (Axis::Pattern, "ask")],
-            "pattern `ask` over wire: nobody is at the other end to answer: choose --pattern stream",
+            "pattern `request-response` over wire: there is no receiver to respond: choose --pattern stream",
         ),
         (&[(Axis::Transport, "wire-udp"), (Axis::Size, "65507")], ""),
         (
@@ -97,7 +97,7 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
                 (Axis::Size, "4KiB"),
                 (Axis::Pattern, "ask"),
             ],
-            "pattern `ask` over wire-udp",
+            "pattern `request-response` over wire-udp",
         ),
     ] {
         match refused(changes, &host(), &survey()) {
@@ -167,7 +167,7 @@ fn the_default_congestion_control_gives_way_and_says_so() {
     let is_moved = |c: &&Cell| c.mover != "null";
     let mut moved = plan.cells.iter().filter(is_moved);
     assert!(moved.all(|c| c.congestion == "bbr"));
-    assert!(plan.notes[0].contains("`cubic` is not to be had here"));
+    assert!(plan.notes[0].contains("`cubic` is not available"));
     let mut asked = study(&[]);
     let both = ["cubic".to_owned(), "reno".to_owned()];
     asked.set_axis(Axis::Congestion, &both).unwrap();
@@ -194,7 +194,7 @@ fn a_datagram_has_places_for_so_many_pieces_of_pages() {
         assert_eq!(why.is_empty(), needle.is_empty(), "{changes:?}: {why}");
         assert!(why.contains(needle), "{why}");
     };
-    let told = "with 8 fields of 7500 bytes: they may lie in 23 pieces of pages, and a packet has places for 17: choose --fields 1";
+    let told = "with 8 fields of 7500 bytes: they may lie in 23 pieces of pages, and a packet holds at most 17: choose --fields 1";
     check("wire-udp", "uring-send-zc", "60000", "8", told);
     check("wire-udp", "uring-send-zc", "65507", "1", "");
     check("wire-udp", "uring-send-zc", "24KiB", "8", "");

@@ -127,14 +127,14 @@ fn what_a_file_that_is_sent_cannot_be_is_refused_with_its_remedy() {
         "no space: a file of 2 GiB",
     );
     check(&own, "sendfile", "memory", "4GiB", "");
-    check(&mine, "sendfile", "memory", "4KiB", "no memory file");
+    check(&mine, "sendfile", "memory", "4KiB", "not a memory file");
     check(&mine, "sendfile", "warm", "5000", "");
     check(
         &mine,
         "sendfile",
         "warm",
         "5001",
-        "the file has 5000 bytes, 5001 are asked for",
+        "the file has 5000 bytes, and 5001 are needed",
     );
     let little = bytecost_spec::Host {
         memory_bytes: 1 << 30,

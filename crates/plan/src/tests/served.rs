@@ -147,7 +147,7 @@ fn what_a_server_cannot_is_refused_with_its_reason() {
         "over loopback alone, not over unix",
     );
     check(&[(Axis::Placement, "0:7")], "CPU 7 is not among those");
-    check(&[(Axis::Congestion, "bbr")], "`bbr` is not to be had");
+    check(&[(Axis::Congestion, "bbr")], "`bbr` is not available");
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub fn answer_json(asking: &Asking, answer: &Response) -> String {
     line(&object)
 }
 
-/// What a load found as one line of JSON. What cannot be had is `null`; `generator_limit` is so
+/// What a load found as one line of JSON. What is not available is `null`; `generator_limit` is so
 /// where the figures are the server's.
 #[must_use]
 pub fn asked_json(asked: &Asked) -> String {
@@ -56,6 +56,7 @@ pub fn asked_json(asked: &Asked) -> String {
         "think_s": think_s,
         "rate_per_s": rate_per_s,
         "interrupted": asked.interrupted,
+        "server_gone_s": asked.server_gone_s,
         "elapsed_s": asked.elapsed_s,
         "answers": asked.answers,
         "answers_per_s": asked.answers_per_s,

@@ -11,6 +11,11 @@ pub struct AxisRow {
     pub axis: Axis,
     /// Its name in study files, on the command line and in tables.
     pub name: &'static str,
+    /// Its name in ids, manifests and columns, which never changes. Where that is another, it is
+    /// what the axis was formerly called, and is read everywhere.
+    pub formerly: &'static str,
+    /// Values that ids, manifests and columns have by a former word: that one, and today's.
+    pub words: &'static [(&'static str, &'static str)],
     /// What its options stand under in help.
     pub group: AxisGroup,
     /// Its value where a study names none, and where it does not apply.
@@ -96,6 +101,8 @@ pub enum ValueKind {
 pub(super) const USUAL: AxisRow = AxisRow {
     axis: Axis::Transport,
     name: "",
+    formerly: "",
+    words: &[],
     group: AxisGroup::Method,
     default: "",
     help: "",
@@ -109,6 +116,15 @@ pub(super) const USUAL: AxisRow = AxisRow {
     set: |_, _| Ok(()),
     is_same: |_, _| true,
 };
+
+/// A row under the name of its variant, unless it has another.
+pub(super) const fn named(row: AxisRow) -> AxisRow {
+    if row.name.is_empty() {
+        let name = row.formerly;
+        return AxisRow { name, ..row };
+    }
+    row
+}
 
 /// From each row `Variant => field: Type, VALUES, { … }` come the variant of [`Axis`], the field
 /// of [`Cell`] or [`Serving`], and the row of [`AXES`], in their order. What a row leaves out is
@@ -184,18 +200,19 @@ macro_rules! axes {
         ];
     };
     (@row $variant:ident, $($field:ident).+, $type:ty, $values:expr, $($key:ident: $value:expr),+) => {
-        AxisRow {
+        named(AxisRow {
             axis: Axis::$variant,
-            name: Axis::VARIANTS[Axis::$variant as usize],
+            formerly: Axis::VARIANTS[Axis::$variant as usize],
             kind: kind_of::<$type, _>(&$values),
             value: |cell| Values::<$type>::write(&$values, &cell.$($field).+),
             set: |cell, text| {
+                let text = Axis::$variant.stored(text);
                 cell.$($field).+ = $values.read(Axis::$variant, text, "")?;
                 Ok(())
             },
             is_same: |one, other| one.$($field).+ == other.$($field).+,
             $($key: $value,)+
             ..USUAL
-        }
+        })
     };
 }

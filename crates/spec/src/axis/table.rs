@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 
-use super::row::{AxisGroup, AxisRow, Told, USUAL};
+use super::row::{AxisGroup, AxisRow, Told, USUAL, named};
 use super::values::{
     Bytes, Name, Number, Numbered, OnOff, OneOf, Or, OrBytes, PlainBytes, Switch, Text,
     TextWithLists, Time, Values, count, kind_of, usual,
@@ -30,7 +30,7 @@ axes! {
         Transport => transport: Transport, OneOf, {
             group: AxisGroup::Path,
             default: "loopback",
-            help: "what lies between the two ends",
+            help: "path between the two ends: loopback, unix, veth, wire or wire-udp",
             phrase: "over {}",
             told: Told::Always,
             applies: |c| c.is_sent() || c.is_served(),
@@ -40,7 +40,8 @@ axes! {
         Pattern => pattern: Pattern, OneOf, {
             group: AxisGroup::Message,
             default: "stream",
-            help: "stream: send without pause; ask: wait for an answer to each message",
+            words: &[("ask", "request-response")],
+            help: "stream: send without pause; request-response: wait for the response to each message",
             told: Told::Always,
             applies: |c| c.is_sent(),
             otherwise: |c| if c.is_served() { "ask" } else { "" },
@@ -64,13 +65,13 @@ axes! {
             phrase: "into `{}`",
             told: Told::Always,
             applies: |c| c.is_received(),
-            applies_to: "messages that somebody receives, which is nobody over wire",
+            applies_to: "messages that are received: not over wire",
         }
         /// One whole message.
         Size => size_bytes: u64, Bytes(1..=MAX_SIZE_BYTES), {
             group: AxisGroup::Message,
             default: "64KiB",
-            help: "bytes of one whole message",
+            help: "bytes of one message",
             phrase: "at {}",
             told: Told::Always,
             applies: |c| c.has_size(),
@@ -81,7 +82,7 @@ axes! {
         Fields => fields: u32, count(1, MAX_FIELDS), {
             group: AxisGroup::Message,
             default: "8",
-            help: "pieces of memory that a message consists of, for movers that gather",
+            help: "pieces of memory that a message consists of",
             phrase: "with {} field{s}",
             told: Told::Always,
             applies: |c| c.is_sent() || c.stays_in_memory(),
@@ -91,7 +92,7 @@ axes! {
         Threads => threads: u32, count(1, MAX_THREADS), {
             group: AxisGroup::Load,
             default: "1",
-            help: "flows: connections, each with one sender thread and one receiver thread; of a server, threads of its clients",
+            help: "flows: connections, each with one sender thread and one receiver thread; with a server, threads of its clients",
             phrase: "with {} thread{s}",
             told: Told::Always,
         }
@@ -121,13 +122,13 @@ axes! {
             help: "bytes that the receiver asks for in one call, `field` or `message`",
             told: Told::Always,
             applies: |c| c.is_received(),
-            applies_to: "messages that somebody receives, which is nobody over wire",
+            applies_to: "messages that are received: not over wire",
         }
         /// Payload memory of one flow, as asked; see [`Cell::ring_slots`].
         Ring => ring: Ring, OrBytes(&[Ring::Message], MAX_RING_BYTES), {
             group: AxisGroup::Message,
             default: "4MiB",
-            help: "size of the sender's payload buffer: at least four messages, or exactly one; of a file, its length",
+            help: "size of the sender's payload buffer: at least four messages, or exactly one; for files, their length",
             told: Told::Always,
             applies: |c| c.is_sent() || c.is_of_files() || c.stays_in_memory(),
             applies_to: "movers of messages and files",
@@ -136,7 +137,7 @@ axes! {
         Nodelay => nodelay: Nodelay, Switch, {
             group: AxisGroup::Socket,
             default: "auto",
-            help: "TCP_NODELAY: on, off, or auto, which is on only where answers are waited for",
+            help: "TCP_NODELAY: on, off, or auto: on with --pattern request-response alone",
             told: Told::Always,
             applies: |c| c.is_sent_by_tcp(),
             applies_to: "movers that send over TCP",
@@ -145,14 +146,14 @@ axes! {
         Placement => placement: Placement, TextWithLists, {
             group: AxisGroup::Placement,
             default: "free",
-            help: "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER, or SERVER:CLIENTS; 0-3 a list for both; pairs stands for all pairs of CPUs, or for some of each distance where there are many",
+            help: "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER or SERVER:CLIENTS, 0-3 is one list for both; pairs: all pairs of CPUs, or some of each distance where there are many",
             told: Told::Always,
         }
         /// Whether the payload is written anew before each message.
         Payload => payload: Payload, OneOf, {
             group: AxisGroup::Message,
             default: "prepared",
-            help: "prepared: written once before the trial; refilled: every field filled with memset before each message",
+            help: "prepared: written once before the trial; refilled: every field is filled by memset before each message",
             applies: |c| c.is_sent(),
             applies_to: "movers that send",
         }
@@ -160,15 +161,16 @@ axes! {
         Answer => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
             group: AxisGroup::Message,
             default: "64",
-            help: "bytes of an answer, or `field`; never more than the message",
+            name: "response",
+            help: "bytes of a response, or `field`; never more than the message",
             applies: |c| c.is_answered(),
-            applies_to: "messages that are answered: --pattern ask",
+            applies_to: "messages with a response: --pattern request-response",
         }
         /// What is done about zero-copy completions.
         Reaping => reaping: Reaping, OneOf, {
             group: AxisGroup::Socket,
             default: "full",
-            help: "zero-copy completions: full takes them all before a buffer is used again; one-look and never use it at once",
+            help: "zero-copy completions: full waits for all of them before a buffer is used again; one-look and never use it at once",
             applies: |c| c.completes(),
             applies_to: "movers with zero-copy completions",
         }
@@ -176,7 +178,7 @@ axes! {
         Cork => cork: bool, OnOff, {
             group: AxisGroup::Socket,
             default: "off",
-            help: "TCP_CORK on before each message and off after it",
+            help: "TCP_CORK: on before each message and off after it",
             applies: |c| c.is_sent_by_tcp(),
             applies_to: "movers that send over TCP",
         }
@@ -186,13 +188,13 @@ axes! {
             default: "off",
             help: "TCP_QUICKACK set by the receiver before each receive; off leaves it to the kernel",
             applies: |c| c.is_sent_by_tcp() && c.is_received(),
-            applies_to: "messages over TCP that somebody receives",
+            applies_to: "messages over TCP that are received: not over wire",
         }
         /// MTU of the link, or none for the transport's own.
         Mtu => mtu_bytes: Option<u32>, Or(&["1500", "auto"], PlainBytes(MTU_BYTES)), {
             group: AxisGroup::Path,
             default: "1500",
-            help: "MTU of veth and wire in bytes; 1500 is `auto` too",
+            help: "MTU of veth and wire in bytes; `auto` is 1500",
             applies: |c| c.has_a_link(),
             applies_to: "links that are made for the run: --transport veth, wire or wire-udp",
         }
@@ -202,7 +204,7 @@ axes! {
         Segment => segment_bytes: Option<u32>, Or(&["auto"], Bytes(SEGMENT_BYTES)), {
             group: AxisGroup::Path,
             default: "auto",
-            help: "bytes that TCP hands to the device of veth and wire in one packet at most, which a card would cut by the MTU; `auto` is the device's own, 64KiB",
+            help: "most bytes that TCP hands to the device of veth and wire in one packet, before a network card would cut it by the MTU; `auto` is the device's own, 64KiB",
             phrase: "with packets of up to {}",
             applies: |c| c.has_a_link() && c.is_sent_by_tcp(),
             applies_to: "TCP over links that are made for the run: --transport veth or wire",
@@ -212,7 +214,7 @@ axes! {
         Device => device: Device, OneOf, {
             group: AxisGroup::Path,
             default: "tun",
-            help: "what wire and wire-udp are made of: tun, or veth, one end of a pair, as a card with frames of Ethernet",
+            help: "what wire and wire-udp are made of: tun, or veth: one end of a pair, with Ethernet frames as a network card has",
             applies: |c| c.is_sent() && !c.is_received(),
             applies_to: "--transport wire and wire-udp",
         }
@@ -220,7 +222,7 @@ axes! {
         AckBytes => ack_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
             group: AxisGroup::Path,
             default: "128KiB",
-            help: "bytes of a flow after which the far end of wire acknowledges; less where nothing more comes",
+            help: "bytes of a flow after which the far end of wire acknowledges; fewer when the flow pauses",
             applies: |c| c.is_sent_over(Transport::Wire),
             applies_to: "--transport wire",
         }
@@ -228,10 +230,10 @@ axes! {
         Block => block_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
             group: AxisGroup::File,
             default: "64KiB",
-            help: "bytes of one call of a mover that works through a file",
+            help: "bytes of one call of a mover that copies a file block by block",
             phrase: "with blocks of {}",
             applies: |c| c.goes_by_blocks(),
-            applies_to: "movers that take a file through memory block by block",
+            applies_to: "movers that copy a file through memory block by block",
         }
         /// Requests in flight.
         Depth => depth: u32, count(1, MAX_DEPTH), {
@@ -246,7 +248,7 @@ axes! {
         Cache => cache: Cache, OneOf, {
             group: AxisGroup::File,
             default: "memory",
-            help: "memory: a memory file; warm: in the page cache; cold: dropped from it first; direct: past it, by O_DIRECT",
+            help: "memory: a memory file; warm: in the page cache; cold: dropped from the page cache first; direct: O_DIRECT",
             applies: |c| c.has_a_file(),
             applies_to: "movers of files",
         }
@@ -254,7 +256,7 @@ axes! {
         Access => access: Access, OneOf, {
             group: AxisGroup::File,
             default: "sequential",
-            help: "order in which a file is gone through: sequential or random",
+            help: "order of the requests to a file: sequential or random",
             applies: |c| c.has_a_file(),
             applies_to: "movers of files",
         }
@@ -272,6 +274,8 @@ axes! {
         Neighbour => neighbour: Neighbour, TextWithLists, {
             group: AxisGroup::Load,
             default: "idle",
+            name: "background",
+            phrase: "with background load {}",
             help: "background load during each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
             applies: |c| !c.is_served(),
             applies_to: "all but servers",
@@ -281,7 +285,7 @@ axes! {
         HugePages => huge_pages: HugePages, Switch, {
             group: AxisGroup::Placement,
             default: "auto",
-            help: "transparent huge pages under the memory that work is done on: on and off are checked in /proc/self/smaps; auto leaves it to the system",
+            help: "transparent huge pages for the memory that work is done on: on and off are checked in /proc/self/smaps; auto is the system's choice",
             applies: |c| c.is_work(),
             applies_to: "movers that work on memory, such as work-random",
         }
@@ -299,7 +303,7 @@ axes! {
         Cgroup => cgroup: Cgroup, TextWithLists, {
             group: AxisGroup::Placement,
             default: "none",
-            help: "control group of the trial's processes: none, or what it is given: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1; joined by +",
+            help: "control group of the trial's processes: none, or its limits joined by +: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1",
             applies: |c| !c.is_served(),
             applies_to: "all but servers",
         }
@@ -314,14 +318,14 @@ axes! {
         Server => server: Option<String>, Or(&[NO_SERVER], Name), {
             group: AxisGroup::Server,
             default: NO_SERVER,
-            help: "concurrency model of a server that many clients ask, or `none`: bytes are moved by the mover",
+            help: "concurrency model of a server with many clients, or `none`: the mover moves the bytes",
             phrase: "with `{}`",
         }
         /// A name of the engine's table of services.
         Service => service: String, Name, {
             group: AxisGroup::Server,
             default: "echo",
-            help: "what the server answers: top, or echo and fixed of --size",
+            help: "what the server responds with: top, or echo and fixed of --size bytes",
             applies: |c| c.is_served(),
             applies_to: "servers: name one with --server",
         }
@@ -329,7 +333,7 @@ axes! {
         Connections => connections: u32, count(1, MAX_CONNECTIONS), {
             group: AxisGroup::Server,
             default: "1",
-            help: "connections that ask the server",
+            help: "connections that send requests to the server",
             phrase: "with {} connection{s}",
             applies: |c| c.is_served(),
             applies_to: "servers: name one with --server",
@@ -339,7 +343,7 @@ axes! {
             group: AxisGroup::Server,
             default: "0",
             help: "additional connections that are idle",
-            phrase: "with {} idle connection{s} beside them",
+            phrase: "with {} idle connection{s} in addition",
             applies: |c| c.is_served(),
             applies_to: "servers: name one with --server",
         }
@@ -356,7 +360,7 @@ axes! {
         Rate => rate_per_s: Option<u64>, Or(&["closed"], Number(1..=MAX_RATE_PER_S, "requests per second")), {
             group: AxisGroup::Load,
             default: "closed",
-            help: "closed loop: each client sends its next request once it has the answer; or open loop: requests per second of all clients, whatever the server does",
+            help: "closed loop: each client sends its next request when it has the response; or open loop: requests per second of all clients, whatever the server does",
             phrase: "at {} requests/s",
             applies: |c| c.is_served(),
             applies_to: "servers: name one with --server",
@@ -365,9 +369,9 @@ axes! {
         Think => think_ns: u64, Time(MAX_THINK_NS), {
             group: AxisGroup::Load,
             default: "0",
-            help: "time from an answer to the next request, where the rate is closed",
+            help: "time from a response to the next request, with --rate closed",
             applies: |c| c.is_closed_loop(),
-            applies_to: "servers that are asked in a closed loop: leave --rate out",
+            applies_to: "servers in a closed loop: leave --rate out",
         }
         /// Whether perf events count what both sides do.
         Perf => perf: bool, OnOff, {

@@ -203,7 +203,8 @@ fn one_of<T: Copy>(
     match known.iter().find(|value| name(**value) == text) {
         Some(value) => Ok(*value),
         None => {
-            let names: Vec<&str> = known.iter().map(|value| name(*value)).collect();
+            let names = known.iter().map(|value| axis.word(name(*value)));
+            let names: Vec<&str> = names.collect();
             let why = format!("is not known: choose from {}", names.join(", "));
             wrong(axis, text, &why)
         }

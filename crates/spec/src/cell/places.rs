@@ -202,7 +202,7 @@ impl FromStr for Neighbour {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let wrong = || {
             Invalid(format!(
-                "neighbour `{text}`: write `idle`, or `spin`, `stream` or `chase`, alone or with a place, for example spin@smt-sibling or spin@2,3; places are {}, as seen from the sender's CPU, `all`, and lists of CPUs",
+                "background load `{text}`: write `idle`, or `spin`, `stream` or `chase`, alone or with a place, for example spin@smt-sibling or spin@2,3; places are {}, relative to the sender's CPU, `all`, and lists of CPUs",
                 Nearness::names()
             ))
         };

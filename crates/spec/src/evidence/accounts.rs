@@ -37,7 +37,7 @@ users! {
     Interrupts "interrupts" None, "interrupts on idle CPUs"
         "interrupts and soft interrupts while the idle task had the CPU, which are in no task's time";
     Background "background" None, "background load"
-        "the load that the cell asks for beside the trial";
+        "the background load of the cell";
     Instrument "instrument" None, "bytecost itself"
         "the coordinator, the threads that control both sides, and the far end of wire";
     OtherProcesses "other-processes" None, "other processes"

@@ -85,7 +85,7 @@ impl Host {
     #[must_use]
     pub fn shared(&self, a: u32, b: u32) -> String {
         let (Some(x), Some(y)) = (self.cpu(a), self.cpu(b)) else {
-            return "nothing that the kernel tells".to_owned();
+            return "nothing that the kernel reports".to_owned();
         };
         if a == b {
             return "all".to_owned();
@@ -155,7 +155,7 @@ mod tests {
         check(0, 1, Some(SameCache), Some(3), "the L3 of 32 MiB");
         check(2, 3, Some(CrossCache), None, "node 1, and no cache");
         check(5, 2, Some(CrossNode), None, "nothing: nodes 0 and 1");
-        check(0, 9, None, None, "nothing that the kernel tells");
+        check(0, 9, None, None, "nothing that the kernel reports");
         let far = host().distance(5, 2);
         assert_eq!((far.nodes, far.kinds), (Some((0, 1)), (0, 1)));
     }

@@ -277,7 +277,7 @@ impl Reader<'_> {
             let title = if tiers.is_empty() {
                 "the whole grid"
             } else {
-                "the rest of the grid"
+                "the remaining grid"
             };
             tiers.push(Tier {
                 title: title.to_owned(),

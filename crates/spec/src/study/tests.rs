@@ -369,7 +369,7 @@ fn pairs_are_read_and_bounded() {
         assert!(error.contains(expected), "{error}");
     };
     check("[\"sendfile\"]", "[]", "line 40, column 10: axis `mover`");
-    check("= \"send\"", "= \"sendfile\"", "held against itself");
+    check("= \"send\"", "= \"sendfile\"", "compared with itself");
     check(
         "published = 2",
         "published = 0",

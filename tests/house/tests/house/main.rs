@@ -1,6 +1,7 @@
 //! The house rules, held against the tree; STYLE.md says them in words.
 
 mod documents;
+mod glossary;
 mod guide;
 mod imports;
 mod invariants;

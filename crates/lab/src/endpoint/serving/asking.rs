@@ -108,7 +108,7 @@ fn done(readings: Readings, outcome: &LoadOutcome, size: Option<u64>) -> io::Res
     put(Counter::GeneratorLimited, limited);
     let of_bytes = match bytes {
         Some(bytes) => Reading::Measured(bytes),
-        None => Reading::absent("answers differ in length, and their bytes are not counted"),
+        None => Reading::absent("responses differ in length, and their bytes are not counted"),
     };
     done.side.readings.insert(Counter::Bytes, of_bytes);
     done.side.flows.push(FlowReading {

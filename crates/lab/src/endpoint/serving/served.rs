@@ -184,7 +184,7 @@ impl Child {
             if clock::monotonic_ns() > deadline_ns {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    "the server did not stop when it was told to",
+                    "the server did not stop in time",
                 ));
             }
             clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);

@@ -63,6 +63,7 @@ impl<W: ClientLoop> Driver<'_, W> {
     /// A connection is there.
     fn settle(&mut self, i: u32) {
         self.outcome.opened += 1;
+        self.refused.0 = 0;
         let client = &mut self.clients[i as usize];
         client.state = ClientState::Connected;
         let wanted = client.wanted;
@@ -276,6 +277,11 @@ impl<W: ClientLoop> Driver<'_, W> {
         let was_free = client.state == ClientState::Connected && client.under_way.is_empty();
         let lost = client.disconnect();
         trouble.count(&mut self.outcome.errors, lost.max(1) as u64);
+        if trouble == ConnectionError::Refused {
+            let (count, since_ns) = self.refused;
+            let since_ns = if count == 0 { now_ns } else { since_ns };
+            self.refused = (count + 1, since_ns);
+        }
         if is_idle {
             return;
         }

@@ -37,7 +37,7 @@ impl Reader<'_> {
         if values.contains(&against) {
             return self.fail(
                 raw.against.span(),
-                format!("`{against}` cannot be held against itself: take it out of `values`"),
+                format!("`{against}` cannot be compared with itself: remove it from `values`"),
             );
         }
         let at = self.axes(&raw.at)?;

@@ -1,4 +1,4 @@
-//! `bytecost drive`: the receiving side by hand.
+//! `bytecost live receive`: the receiving side of a live session.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use bytecost_lab::hand::{CLIENT_AXES, Drive, PORT, SessionError, drive};
 use bytecost_spec::hand::SessionEnd;
 use bytecost_spec::{Axis, Cell, units};
 
-use super::live::{Live, one_value_each};
-use crate::args::DriveArgs;
+use super::{Live, one_value_each};
+use crate::args::ReceiveArgs;
 use crate::failure::{Exit, bad_input};
 use crate::{machine, signals};
 
@@ -18,7 +18,7 @@ use crate::{machine, signals};
 const LEAST: Duration = Duration::from_millis(1);
 
 /// Receives until its time is over, until Ctrl-C, or until the server ends: status 0 for each.
-pub fn run(args: DriveArgs) -> Result<Exit> {
+pub fn run(args: ReceiveArgs) -> Result<Exit> {
     let what = Drive {
         address: address(&args.address, args.port)?,
         wishes: wishes(&args)?,
@@ -50,13 +50,13 @@ pub fn run(args: DriveArgs) -> Result<Exit> {
 }
 
 /// What this side chooses itself.
-fn wishes(args: &DriveArgs) -> Result<Vec<(Axis, String)>> {
+fn wishes(args: &ReceiveArgs) -> Result<Vec<(Axis, String)>> {
     let mut wishes = one_value_each(&args.axes.0)?;
     let mut cell = Cell::default();
     for (axis, value) in &wishes {
         if !CLIENT_AXES.contains(axis) {
             return Err(bad_input(format!(
-                "--{} is chosen where `bytecost serve` is started",
+                "--{} is an option of `bytecost live send`, the sending side",
                 axis.name()
             )));
         }

@@ -1,31 +1,25 @@
-//! `bytecost serve`: the sending side by hand. With the name of a service it is a server, which
-//! `service.rs` runs.
+//! `bytecost live send`: the sending side of a live session.
 
 use std::io;
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use bytecost_engine::{MOVERS, Mover, SERVICES};
+use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::hand::{Serve, serve};
 use bytecost_plan::{check_cell, exact};
-use bytecost_spec::{Axis, Cell, Transport, units};
+use bytecost_spec::{Axis, Cell, Transport};
 
-use super::live::{Live, one_value_each};
-use crate::args::{NOT_BY_HAND, ServeArgs, applies_by_hand};
+use super::{Live, one_value_each};
+use crate::args::{NOT_LIVE, SendArgs, applies_live};
+use crate::commands::{look_around, look_at_helped};
 use crate::failure::{Exit, bad_input};
 use crate::{known, signals};
 
 /// Serves until Ctrl-C, which is its proper end: status 0.
-pub fn run(args: ServeArgs) -> Result<Exit> {
-    if let Some(offer) = &args.offer {
-        return match &offer.known {
-            Some((service, args)) => super::service::run(service, args),
-            None => Err(unknown(&offer.service)),
-        };
-    }
+pub fn run(args: SendArgs) -> Result<Exit> {
     let mut cell = chosen(&args)?;
-    let (host, mut survey) = super::look_around(&[Transport::Loopback]);
-    super::look_at_helped(&mut survey, &[Transport::Loopback], [&cell]);
+    let (host, mut survey) = look_around(&[Transport::Loopback]);
+    look_at_helped(&mut survey, &[Transport::Loopback], [&cell]);
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
         return Err(bad_input(why));
     }
@@ -42,31 +36,16 @@ pub fn run(args: ServeArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Why there is no such service, or not so.
-fn unknown(word: &str) -> anyhow::Error {
-    let services: Vec<&str> = SERVICES.iter().map(|s| s.name).collect();
-    if services.contains(&word) {
-        return bad_input(format!(
-            "service `{word}` comes before its options, and has none of those for messages: `bytecost serve {word} --help` lists them"
-        ));
-    }
-    bad_input(format!(
-        "service `{}` is not known: choose from {}, or leave it out to send messages, as chosen with --mover, --size and the other options",
-        units::one_line(word),
-        services.join(", ")
-    ))
-}
-
 /// What to send, and how.
-fn chosen(args: &ServeArgs) -> Result<Cell> {
+fn chosen(args: &SendArgs) -> Result<Cell> {
     let mut cell = Cell::default();
     let asked = one_value_each(&args.axes.0)?;
     for (axis, value) in &asked {
         cell.set(*axis, value).map_err(bad_input)?;
         let is_loopback = *axis == Axis::Transport && cell.transport == Transport::Loopback;
-        if NOT_BY_HAND.contains(axis) && !is_loopback {
+        if NOT_LIVE.contains(axis) && !is_loopback {
             return Err(bad_input(format!(
-                "--{axis} {value} is not to be had by hand, where messages go over TCP: `bytecost run` has it"
+                "--{axis} {value} is not supported by live sessions, which send over TCP: use `bytecost run`"
             )));
         }
     }
@@ -81,12 +60,12 @@ fn chosen(args: &ServeArgs) -> Result<Cell> {
         )));
     };
     let is_unused = |axis: &Axis| {
-        let by_hand = NOT_BY_HAND.contains(axis) || applies_by_hand(*axis, mover);
-        !by_hand && cell.value(*axis) != axis.row().default
+        let is_live = NOT_LIVE.contains(axis) || applies_live(*axis, mover);
+        !is_live && cell.value(*axis) != axis.row().default
     };
     if let Some((axis, value)) = asked.iter().find(|(axis, _)| is_unused(axis)) {
         return Err(bad_input(format!(
-            "--{axis} {value} does not apply to what `{}` sends by hand: it is for {}; leave it out",
+            "--{axis} {value} does not apply to `{}` in a live session: it is for {}; leave it out",
             mover.name,
             axis.row().applies_to
         )));

@@ -83,7 +83,7 @@ pub struct Server {
 
 impl Server {
     pub fn start(words: &str) -> Server {
-        let mut running = Running::start(&format!("serve --port 0 {words}"));
+        let mut running = Running::start(&format!("live send --port 0 {words}"));
         running.until("a port", |_, err| err.contains("end with Ctrl-C"));
         let said = running.err();
         let (_, rest) = said.split_once("listening at 127.0.0.1:").unwrap();
@@ -94,13 +94,16 @@ impl Server {
     /// A client, to its end.
     pub fn drive(&self, words: &str) -> Ended {
         let place = Place::new();
-        let words = format!("drive 127.0.0.1:{} {words}", self.port);
+        let words = format!("live receive 127.0.0.1:{} {words}", self.port);
         ended(&mut place.bytecost(&words))
     }
 
     /// A client that goes on until something ends it.
     pub fn driven(&self, words: &str) -> Running {
-        Running::start(&format!("drive 127.0.0.1 --port {} {words}", self.port))
+        Running::start(&format!(
+            "live receive 127.0.0.1 --port {} {words}",
+            self.port
+        ))
     }
 
     /// Served as ever: a short session, the bytes of which are all there.

@@ -1,4 +1,4 @@
-//! `bytecost serve SERVICE`: a server by hand, with the concurrency model of choice.
+//! `bytecost live server`: a live server, with the concurrency model of choice.
 
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
@@ -15,7 +15,8 @@ use bytecost_report::service;
 use bytecost_spec::service::ServiceTally;
 use bytecost_spec::units;
 
-use crate::args::ServiceArgs;
+use crate::args::{ServedService, ServiceArgs};
+use crate::commands::print;
 use crate::failure::{Exit, bad_input};
 use crate::{pinning, signals};
 
@@ -25,7 +26,8 @@ const SIZE_BYTES: u64 = 64;
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(3600));
 
 /// Serves until Ctrl-C, which is its proper end: status 0.
-pub fn run(service: &'static Service, args: &ServiceArgs) -> Result<Exit> {
+pub fn run(served: ServedService) -> Result<Exit> {
+    let (service, args) = (served.service, &served.args);
     let model = chosen(args)?;
     let serving = serving(service, args.size)?;
     let limits = limits(args)?;
@@ -55,7 +57,7 @@ pub fn run(service: &'static Service, args: &ServiceArgs) -> Result<Exit> {
     })
     .with_context(|| format!("`{}` cannot serve here", model.name))?;
     let tally = told(model, service, tally);
-    super::print(&match args.json {
+    print(&match args.json {
         true => service::tally_json(&tally),
         false => service::tally(&tally),
     })?;
@@ -79,7 +81,7 @@ fn chosen(args: &ServiceArgs) -> Result<&'static Server> {
             .map(|s| s.name)
             .collect();
         return Err(bad_input(format!(
-            "model `{}` has no fixed number of threads, so --workers means nothing to it: leave it out, or choose {}",
+            "model `{}` has no fixed number of threads: leave --workers out, or choose {}",
             model.name,
             takes.join(", ")
         )));
@@ -109,7 +111,7 @@ pub(super) fn named(name: &str) -> Result<&'static Service> {
 pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::ServiceSetup> {
     if service.sizes.is_none() && size.is_some() {
         return Err(bad_input(format!(
-            "--size means nothing to {}, whose answers are as long as they are: leave it out",
+            "{} has no --size, since its responses have a length of their own: leave it out",
             service.name
         )));
     }
@@ -201,7 +203,7 @@ fn tell(
         words.push_str(&format!(" --size {}", units::bytes(serving.size as u64)));
     }
     note(&format!(
-        "listening at {address}; ask with `bytecost ask {words}`, end with Ctrl-C"
+        "listening at {address}; load it with `bytecost live load {words}`, end with Ctrl-C"
     ));
 }
 

@@ -1,4 +1,5 @@
-//! The command lines of `serve` and `drive`: one value an axis, and only axes that make sense.
+//! The command lines of `live send` and `live receive`: one value an axis, and only axes that make
+//! sense.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -9,10 +10,10 @@ use bytecost_spec::axis::{AxisRow, CellFacts};
 use bytecost_spec::{Axis, Cell, Pattern, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::{AxisArgs, ServedService, axis_arg, by_group};
+use super::{AxisArgs, axis_arg, by_group, sentence};
 
-/// Axes of messages that a session by hand does not have.
-pub const NOT_BY_HAND: &[Axis] = &[
+/// Axes of messages that a live session does not have.
+pub const NOT_LIVE: &[Axis] = &[
     Axis::Transport,
     Axis::Block,
     Axis::Cache,
@@ -24,25 +25,22 @@ pub const NOT_BY_HAND: &[Axis] = &[
     Axis::Server,
 ];
 
-/// Whether an axis applies to messages of a session by hand: they go over TCP, and the other side
-/// may ask for answers.
-pub fn applies_by_hand(axis: Axis, mover: &Mover) -> bool {
+/// Whether an axis applies to messages of a live session: they go over TCP, and the other side may
+/// want responses.
+pub fn applies_live(axis: Axis, mover: &Mover) -> bool {
     let cell = Cell {
         pattern: Pattern::Ask,
         ..Cell::default()
     };
     let applies = CellFacts::moved_by(&cell, mover).applies(axis);
-    applies && !NOT_BY_HAND.contains(&axis)
+    applies && !NOT_LIVE.contains(&axis)
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub struct ServeArgs {
-    #[command(subcommand)]
-    pub offer: Option<ServedService>,
+pub struct SendArgs {
     #[command(flatten)]
-    pub axes: ServeAxes,
-    /// Address to listen at; any but a loopback address lets others make this machine send
+    pub axes: SendAxes,
+    /// Address to listen at; with one that is not loopback, others can make this machine send
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub listen: IpAddr,
     /// TCP port to listen at; 0 takes a free one
@@ -53,16 +51,16 @@ pub struct ServeArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct DriveArgs {
-    /// IP address of the server, or IP:PORT
+pub struct ReceiveArgs {
+    /// IP address of the sender, or IP:PORT
     #[arg(value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: String,
     #[command(flatten)]
-    pub axes: DriveAxes,
-    /// TCP port of the server
+    pub axes: ReceiveAxes,
+    /// TCP port of the sender
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// How long, for example 10s; until Ctrl-C where it is left out
+    /// How long, for example 10s [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
     #[command(flatten)]
@@ -71,7 +69,7 @@ pub struct DriveArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub struct OutputArgs {
-    /// Print one JSON object a second, and one as summary
+    /// Print one JSON object each second, and one as summary
     #[arg(long)]
     pub json: bool,
     /// Print the summary only
@@ -79,22 +77,22 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-/// Axes that the sending side decides: all of them.
+/// Axes that the sending side chooses: all of them.
 #[derive(Clone, Debug, Default)]
-pub struct ServeAxes(pub AxisArgs);
+pub struct SendAxes(pub AxisArgs);
 
-/// Axes that the receiving side may decide for itself.
+/// Axes that the receiving side may choose itself.
 #[derive(Clone, Debug, Default)]
-pub struct DriveAxes(pub AxisArgs);
+pub struct ReceiveAxes(pub AxisArgs);
 
-/// All axes are options, so that the wrong ones can be refused in words; help shows the others.
+/// All axes are options, so that the wrong ones can be refused with the reason; help shows the others.
 fn augmented(
     mut command: Command,
     shows: impl Fn(Axis) -> bool,
     default: impl Fn(&AxisRow) -> &'static str,
 ) -> Command {
     for row in by_group() {
-        let help = format!("{} [default: {}]", row.help, default(row));
+        let help = format!("{} [default: {}]", sentence(row.help), default(row));
         let arg = axis_arg(row, "VALUE").help(help).hide(!shows(row.axis));
         command = command.arg(arg);
     }
@@ -126,13 +124,13 @@ macro_rules! axes {
 }
 
 axes!(
-    ServeAxes,
+    SendAxes,
     |axis| {
         let mut movers = MOVERS.iter().filter(|mover| mover.has_peer());
-        movers.any(|mover| applies_by_hand(axis, mover))
+        movers.any(|mover| applies_live(axis, mover))
     },
     |row: &AxisRow| row.default
 );
-axes!(DriveAxes, |axis| CLIENT_AXES.contains(&axis), |_| {
-    "the server's"
+axes!(ReceiveAxes, |axis| CLIENT_AXES.contains(&axis), |_| {
+    "the sender's"
 });

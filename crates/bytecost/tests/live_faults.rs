@@ -1,7 +1,7 @@
 //! What a server by hand meets on an open port, and what a client meets behind an address.
 
 mod fault_common;
-mod hand_common;
+mod live_common;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use bytecost_lab::hand::greeting::{self, Answered, MAX_FRAME_BYTES, NAME, Said, 
 use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
 use fault_common::{Ended, PATIENCE, Place, ended, nobody, until};
-use hand_common::{ENDING, Running, Server, last, objects, summaries, until_let_go};
+use live_common::{ENDING, Running, Server, last, objects, summaries, until_let_go};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -200,7 +200,11 @@ fn a_second_client_is_told_that_the_server_is_busy() {
 
 #[test]
 fn a_client_that_is_killed_in_mid_stream_ends_its_session_alone() {
-    for words in ["--mover send", "--mover send-zerocopy", "--pattern ask"] {
+    for words in [
+        "--mover send",
+        "--mover send-zerocopy",
+        "--pattern request-response",
+    ] {
         let mut server = Server::start(&format!("--json --threads 3 --size 16KiB {words}"));
         server.serves();
         let before = server.running.held();
@@ -256,7 +260,7 @@ fn an_end_that_stands_still_does_not_keep_the_other() {
     client.end(ENDING);
 
     let server = Server::start("--json --threads 2 --size 16KiB");
-    let mut client = server.driven("--json --pattern ask");
+    let mut client = server.driven("--json --pattern request-response");
     client.until("a second", |out, _| !objects(out).is_empty());
     server.running.send(Signal::STOP);
     client.send(Signal::INT);
@@ -272,7 +276,7 @@ fn against(act: impl FnOnce(TcpStream, &TcpListener) + Send + 'static) -> Ended 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = thread::spawn(move || act(listener.accept().unwrap().0, &listener));
-    let words = format!("drive 127.0.0.1:{port} --duration 2s --json");
+    let words = format!("live receive 127.0.0.1:{port} --duration 2s --json");
     let end = ended(&mut Place::new().bytecost(&words));
     server.join().unwrap();
     end
@@ -308,12 +312,12 @@ fn what_is_no_server_is_told_in_one_line() {
         assert!(end.stderr.contains(says), "`{says}`: {}", end.stderr);
         assert_eq!(end.stdout, "");
     };
-    check(1, "closed the connection", drop);
-    check(1, "does not speak as", |mut s| {
+    check(1, "the connection was closed", drop);
+    check(1, "is not `bytecost live send` of this version", |mut s| {
         s.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
         rest(&mut s);
     });
-    check(1, "does not speak as", |mut s| {
+    check(1, "is not `bytecost live send` of this version", |mut s| {
         s.write_all(&u32::MAX.to_le_bytes()).unwrap();
         rest(&mut s);
     });
@@ -336,10 +340,10 @@ fn what_is_no_server_is_told_in_one_line() {
 #[test]
 fn nobody_there_is_told_with_what_to_do() {
     let (_held, port) = nobody();
-    let end = ended(&mut Place::new().bytecost(&format!("drive --port {port}")));
+    let end = ended(&mut Place::new().bytecost(&format!("live receive --port {port}")));
     assert_eq!(end.status, Some(1));
     assert!(
-        end.stderr.contains("start `bytecost serve`"),
+        end.stderr.contains("start `bytecost live send`"),
         "{}",
         end.stderr
     );
@@ -391,7 +395,7 @@ fn bytes_that_are_missing_fail_the_session() {
 fn ctrl_c_ends_also_a_client_that_waits_for_an_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let client = Running::start(&format!("drive 127.0.0.1:{port}"));
+    let client = Running::start(&format!("live receive 127.0.0.1:{port}"));
     let (stream, _) = listener.accept().unwrap();
     client.send(Signal::INT);
     let end = client.end(ENDING);

@@ -1,14 +1,14 @@
-//! A look by hand: `bytecost serve` and `bytecost drive` as a newcomer starts them.
+//! Live sessions: `bytecost live send` and `bytecost live receive` as a newcomer starts them.
 
 mod fault_common;
-mod hand_common;
+mod live_common;
 
 use std::io;
 use std::net::TcpListener;
 use std::process::Stdio;
 
 use fault_common::{Ended, PATIENCE, Place, ended, until};
-use hand_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
+use live_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -104,7 +104,8 @@ fn a_stream_of_several_flows_is_told_each_second_and_in_the_end_by_both() {
 
 #[test]
 fn questions_and_answers_are_counted_and_their_times_told() {
-    let (client, server, lines) = session("--size 64 --threads 2", "--pattern ask", 2, 2);
+    let (client, server, lines) =
+        session("--size 64 --threads 2", "--pattern request-response", 2, 2);
     let sender = &server["own"];
     assert_eq!(client["peer"]["latency_us_p50"], sender["latency_us_p50"]);
     let at = |key: &str| sender[key].as_f64().unwrap();
@@ -147,7 +148,7 @@ fn a_client_chooses_what_is_its_own() {
 #[test]
 fn both_ends_speak_in_words() {
     let server = Server::start("--mover send-zerocopy --size 16KiB --threads 2");
-    let end = server.drive("--pattern ask --duration 1300ms");
+    let end = server.drive("--pattern request-response --duration 1300ms");
     assert_eq!(end.status, Some(0), "{}", end.stderr);
     let client_says = [
         "session 1 from 127.0.0.1:",
@@ -158,10 +159,10 @@ fn both_ends_speak_in_words() {
         "CPU per byte",
         "in the kernel",
         "the kernel copied",
-        "answers came within",
+        "responses came within",
         "that were sent arrived",
         "content compared",
-        "bytecost run --pattern ask --mover send-zerocopy --size 16KiB --threads 2",
+        "bytecost run --pattern request-response --mover send-zerocopy --size 16KiB --threads 2",
     ];
     let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let said = joined(&end.stdout);
@@ -243,7 +244,7 @@ fn a_reader_that_has_seen_enough_ends_the_session() {
     let place = Place::new();
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
-    let words = format!("drive 127.0.0.1:{}", server.port);
+    let words = format!("live receive 127.0.0.1:{}", server.port);
     let child = place
         .bytecost(&words)
         .stdout(writer)
@@ -258,7 +259,7 @@ fn a_reader_that_has_seen_enough_ends_the_session() {
 // Invariant 10.
 #[test]
 fn who_can_reach_the_port_is_said_where_it_is_more_than_this_machine() {
-    let mut running = Running::start("serve --port 0 --listen 0.0.0.0");
+    let mut running = Running::start("live send --port 0 --listen 0.0.0.0");
     running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
     assert!(running.err().contains("anyone who can reach"));
     running.send(Signal::INT);
@@ -279,53 +280,59 @@ fn refused(words: &str, says: &[&str]) {
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
     for (words, says) in [
-        ("serve zap", &["`zap`", "leave it out"][..]),
-        ("serve --size 0", &["size `0`", "out of bounds"]),
-        ("serve --size 8GiB", &["size `8GiB`", "out of bounds"]),
+        ("live send zap", &["'zap'"][..]),
+        ("live send --size 0", &["size `0`", "out of bounds"]),
+        ("live send --size 8GiB", &["size `8GiB`", "out of bounds"]),
         (
-            "serve --size 64,128",
+            "live send --size 64,128",
             &["--size", "one value", "bytecost run"],
         ),
-        ("serve --size 64 --size 128", &["--size", "one value"]),
-        ("serve --threads 257", &["threads `257`", "1 to 256"]),
-        ("serve --threads -1", &["threads `-1`"]),
-        ("serve --mover warp", &["`warp`", "choose from", "sendmsg"]),
+        ("live send --size 64 --size 128", &["--size", "one value"]),
+        ("live send --threads 257", &["threads `257`", "1 to 256"]),
+        ("live send --threads -1", &["threads `-1`"]),
         (
-            "serve --mover null",
+            "live send --mover warp",
+            &["`warp`", "choose from", "sendmsg"],
+        ),
+        (
+            "live send --mover null",
             &["`null`", "sends nothing", "sendmsg"],
         ),
-        ("serve --receiver warp", &["`warp`", "choose from"]),
+        ("live send --receiver warp", &["`warp`", "choose from"]),
         (
-            "serve --mover sendmsg --size 100",
+            "live send --mover sendmsg --size 100",
             &["100", "8 fields", "--fields"],
         ),
-        ("serve --congestion tachyon", &["tachyon"]),
+        ("live send --congestion tachyon", &["tachyon"]),
         (
-            "serve --transport unix",
+            "live send --transport unix",
             &["--transport unix", "bytecost run"],
         ),
         (
-            "serve --transport veth",
+            "live send --transport veth",
             &["--transport veth", "bytecost run"],
         ),
-        ("serve --depth 4", &["--depth 4"]),
-        ("serve --placement 9999:0", &["9999"]),
-        ("serve --port 65536", &["65536"]),
-        ("serve --port x", &["x"]),
-        ("serve --listen here", &["here"]),
-        ("serve --listen 192.0.2.1", &["192.0.2.1", "--listen"]),
-        ("serve --ring 4GiB --threads 256", &["--ring"]),
-        ("drive nowhere", &["`nowhere`", "IP address"]),
-        ("drive 127.0.0.1:1 --port 2", &["--port"]),
-        ("drive --port 0", &["0"]),
-        ("drive --size 64", &["--size", "bytecost serve"]),
-        ("drive --mover send", &["--mover", "bytecost serve"]),
-        ("drive --receiver warp", &["`warp`", "choose from"]),
-        ("drive --threads 0", &["threads `0`"]),
-        ("drive --threads 1,2", &["--threads", "one value"]),
-        ("drive --duration 0", &["duration", "out of bounds"]),
-        ("drive --duration -1s", &["-1s"]),
-        ("drive --duration soon", &["soon"]),
+        ("live send --depth 4", &["--depth 4"]),
+        ("live send --placement 9999:0", &["9999"]),
+        ("live send --port 65536", &["65536"]),
+        ("live send --port x", &["x"]),
+        ("live send --listen here", &["here"]),
+        ("live send --listen 192.0.2.1", &["192.0.2.1", "--listen"]),
+        ("live send --ring 4GiB --threads 256", &["--ring"]),
+        ("live receive nowhere", &["`nowhere`", "IP address"]),
+        ("live receive 127.0.0.1:1 --port 2", &["--port"]),
+        ("live receive --port 0", &["0"]),
+        ("live receive --size 64", &["--size", "bytecost live send"]),
+        (
+            "live receive --mover send",
+            &["--mover", "bytecost live send"],
+        ),
+        ("live receive --receiver warp", &["`warp`", "choose from"]),
+        ("live receive --threads 0", &["threads `0`"]),
+        ("live receive --threads 1,2", &["--threads", "one value"]),
+        ("live receive --duration 0", &["duration", "out of bounds"]),
+        ("live receive --duration -1s", &["-1s"]),
+        ("live receive --duration soon", &["soon"]),
     ] {
         refused(words, says);
     }
@@ -336,7 +343,7 @@ fn a_port_in_use_is_refused_with_what_to_do() {
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port();
     refused(
-        &format!("serve --port {port}"),
+        &format!("live send --port {port}"),
         &[&format!("port {port} is in use"), "--port"],
     );
 }

@@ -1,4 +1,4 @@
-//! `bytecost ask`: a question to a server, and a load on it.
+//! `bytecost live load`: one request to a server, and a load on it.
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -12,18 +12,19 @@ use bytecost_report::service;
 use bytecost_spec::service::{Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response};
 use bytecost_spec::units;
 
-use super::drive::address;
-use super::service::{check_patience, named, serving};
-use crate::args::AskArgs;
+use super::receive::address;
+use super::server::{check_patience, named, serving};
+use crate::args::LoadArgs;
+use crate::commands::print;
 use crate::failure::{Exit, bad_input};
 use crate::{pinning, signals, terminal};
 
 /// The longest that a load lasts, thinks or takes to begin.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Asks once, shows the answer, and then asks as often as was wished. Status 1 where the server
+/// Sends one request, shows the response, and then sends as many as were asked for. Status 1 where the server
 /// did not serve all of it, 130 where Ctrl-C ended it early.
-pub fn run(args: &AskArgs) -> Result<Exit> {
+pub fn run(args: &LoadArgs) -> Result<Exit> {
     let load = wished(args)?;
     if let Some(list) = &args.cpu {
         pinning::pin(list)?;
@@ -35,18 +36,18 @@ pub fn run(args: &AskArgs) -> Result<Exit> {
     let answer = read(load.service, &answered);
     // From here on Ctrl-C ends the load; before, it ends the command.
     let stop = signals::stop_flag()?;
-    super::print(&match args.json {
+    print(&match args.json {
         true => service::answer_json(&asking, &answer),
         false => service::answer(&asking, &answer, terminal::style()) + "\n",
     })?;
     let outcome = load.run(&stop, &|_| ())?;
     let interrupted = stop.load(std::sync::atomic::Ordering::Relaxed);
     let asked = found(asking, &outcome, interrupted);
-    super::print(&match args.json {
+    print(&match args.json {
         true => service::asked_json(&asked),
         false => service::asked(&asked, terminal::style()),
     })?;
-    let failed = asked.errors_in_all() > 0 || asked.unanswered > 0;
+    let failed = asked.errors_in_all() > 0 || asked.unanswered > 0 || asked.server_gone_s.is_some();
     Ok(match (interrupted, failed) {
         (true, _) => Exit::Interrupted,
         (false, true) => Exit::SomeFailed,
@@ -55,7 +56,7 @@ pub fn run(args: &AskArgs) -> Result<Exit> {
 }
 
 /// The load that the options make.
-fn wished(args: &AskArgs) -> Result<Load> {
+fn wished(args: &LoadArgs) -> Result<Load> {
     let service = named(&args.service)?;
     let asking = serving(service, args.size)?;
     let mut load = Load::once(v4(&args.address, args.port)?, service, asking);
@@ -79,6 +80,7 @@ fn wished(args: &AskArgs) -> Result<Load> {
     load.kept = !args.new_connections;
     load.depth = args.depth;
     load.threads = args.threads;
+    load.ends_with_server = true;
     load.patience = args.patience;
     load.ramp = args.ramp.unwrap_or_default();
     load.pace = match args.rate {
@@ -114,17 +116,17 @@ fn v4(text: &str, port: Option<u16>) -> Result<SocketAddrV4> {
     }
 }
 
-/// What a question that failed means to whoever asked it.
+/// What a first request that failed means to the user.
 fn nobody(load: &Load, error: io::Error) -> anyhow::Error {
     let (address, name) = (load.address, load.service.name);
     match error.kind() {
         io::ErrorKind::ConnectionRefused => anyhow!(
-            "nobody listens at {address}: start `bytecost serve {name} --port {}` there first",
+            "nobody listens at {address}: start `bytecost live server {name} --port {}` there first",
             address.port()
         ),
         io::ErrorKind::TimedOut => anyhow!("{error}"),
         io::ErrorKind::InvalidData => anyhow!("{address}: {error}"),
-        _ => anyhow!("{address} cannot be asked: {error}"),
+        _ => anyhow!("no response from {address}: {error}"),
     }
 }
 
@@ -195,5 +197,6 @@ fn found(asking: Asking, outcome: &LoadOutcome, interrupted: bool) -> Asked {
             no_ring: outcome.generator.no_ring.clone(),
         },
         interrupted,
+        server_gone_s: outcome.server_gone_ns.map(|ns| ns as f64 / 1e9),
     }
 }
