@@ -21,7 +21,9 @@ use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::{FORMAT, Measurer};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey, UnitCost};
-use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, Study, Survey, Transport, units};
+use bytecost_spec::{
+    Axis, Cache, Cell, Host, HugePages, Manifest, Study, Survey, Transport, units,
+};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
