@@ -361,7 +361,7 @@ fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
     let mut blocks = vec![
         DocBlock::Paragraph(DocLine {
             mark: Some(mark),
-            ..DocLine::from(row.words)
+            ..DocLine::from(c.words.as_str())
         }),
         DocBlock::paragraph(Tone::Strong, format!("{} ({})", c.claim, c.source)),
         DocBlock::Paragraph(DocLine {

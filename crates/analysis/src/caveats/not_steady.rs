@@ -169,12 +169,18 @@ fn growth(view: &View<'_>) -> Vec<UnnamedCaveat> {
     if cells.is_empty() {
         return Vec::new();
     }
+    let warmed = match warmups.is_empty() {
+        true => String::new(),
+        false => format!(
+            ", after a warm-up of {} ms",
+            span(&warmups, |ns| format!("{:.0}", ns / 1e6))
+        ),
+    };
     vec![UnnamedCaveat {
         text: "The connections of these cells were not steady: in most trials they still grew when the window opened, or within it.".to_owned(),
         evidence: format!(
-            "grown in {} of the trials (SO_RCVBUF at the edges of the window, or the bound of the warm-up), after a warm-up of {} ms",
-            span(&shares, percent),
-            span(&warmups, |ns| format!("{:.0}", ns / 1e6))
+            "grown in {} of the trials (SO_RCVBUF at the edges of the window, or the bound of the warm-up){warmed}",
+            span(&shares, percent)
         ),
         remedy: longer(view),
         cells,
