@@ -33,7 +33,7 @@ for (const file of reasons()) {
       using(file, {}, async (page) => {
         const open = await page.locator('#why .card > p.faint').allTextContents();
         assert.ok(open.length > 0);
-        for (const text of open) assert.match(text, /Not answered by this run: \S/);
+        for (const text of open) assert.match(text, /No answer in this run: \S/);
       }));
 
     test('a crossover says from where on, or why not, and what is open is folded away', () =>

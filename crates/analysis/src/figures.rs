@@ -103,7 +103,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
         let mut panels = self.panels(figure, or, true);
         for panel in &mut panels {
             panel.note = Some(format!(
-                "{} instead of {}, which cannot be had here: {}.",
+                "{} instead of {}, which is not available on this machine: {}.",
                 phrases::capital(&phrases::metric(or)),
                 phrases::metric(figure.y),
                 why.trim_end_matches('.')

@@ -47,7 +47,7 @@ fn level(probe: &LevelProbe) -> LevelFootprint {
     let missing = match &c.refused {
         Some(why) => Some(why.clone()),
         None if miss_ticks <= hit_ticks => {
-            Some("its hits and misses cannot be told apart".to_owned())
+            Some("its hits and misses cannot be distinguished".to_owned())
         }
         None if probe.rounds.len() < FEWEST => Some(format!(
             "{} rounds of its set came to an end; an interval takes {FEWEST}",

@@ -50,7 +50,7 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
     }
     for cell in cells() {
         let neighbour = &cell.cell.neighbour;
-        let head = format!("neighbour {neighbour}");
+        let head = format!("background load {neighbour}");
         if neighbour.is_idle() || is_told(&told, &head) {
             continue;
         }

@@ -69,7 +69,7 @@ fn of(cell: &CellTrials<'_>, role: Side) -> Option<RoleCounters> {
             let requests = messages(side)?;
             match requests > 0.0 {
                 true => Ok(sum? / of_one / requests),
-                false => Err("nothing was answered".to_owned()),
+                false => Err("no request had a response".to_owned()),
             }
         });
         RoleCounter {

@@ -487,14 +487,14 @@ fn requests_that_failed_and_servers_with_a_caution() {
         &usual,
         &with(1 + many / 50),
         Withholds::Nothing,
-        "not answered in time",
+        "no response in time",
     );
     both(
         "many-failed-requests",
         &with(1 + many / 50),
         &with(many),
         Withholds::All,
-        "not answered in time",
+        "no response in time",
     );
     let mut cautioned = server_worlds::run();
     let serving = cautioned.manifest.survey.serving.as_mut().expect("servers");

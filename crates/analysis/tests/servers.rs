@@ -173,7 +173,7 @@ fn failed_requests_are_told_by_their_kind() {
     let caveat = caveat.unwrap();
     assert!(caveat.cells.iter().all(|id| id.contains("server=select")));
     assert!(
-        caveat.evidence.contains("3,600 not answered in time"),
+        caveat.evidence.contains("3,600 no response in time"),
         "{}",
         caveat.evidence
     );

@@ -30,7 +30,7 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
     let first = a.books.first()?;
     let mut notes = Vec::new();
     if !first.lines.iter().any(|l| l.user == CpuUser::Interrupts) {
-        notes.push("Interrupts on idle CPUs cannot be told apart from what is left over: the scheduler's own account of all tasks cannot be read here.".to_owned());
+        notes.push("Interrupts on idle CPUs cannot be distinguished from what is left over: the scheduler's own account of all tasks cannot be read here.".to_owned());
     }
     let closed = a.books.iter().filter(|b| b.closed == Closed::Yes).count();
     notes.push(format!(

@@ -81,7 +81,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     let rows: Vec<(String, Vec<String>)> = rows.collect();
     let mut notes = absent(&a.counts);
     if a.counts.iter().any(CellCounts::is_of_server) {
-        notes.push("Of servers: what their own threads and processes take for each request that was answered.".to_owned());
+        notes.push("Of servers: what their own threads and processes take for each request that had a response.".to_owned());
     }
     if cells.len() > MOST_ROWS {
         let more = cells.len() - MOST_ROWS;
@@ -141,7 +141,7 @@ pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
         section: "roles",
         short: "Roles",
         title: "What each role uses for a request",
-        lead: "Counters of the server and of its clients, threads and children included, for each request that was answered within the window, whose length is the duration: the columns of a published table.",
+        lead: "Counters of the server and of its clients, threads and children included, for each response within the window, whose length is the duration: the columns of a published table.",
         columns,
         rows,
         notes,

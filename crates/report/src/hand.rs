@@ -172,7 +172,7 @@ fn what(begun: &Begun) -> String {
     );
     words.push_str(match cell.pattern {
         Pattern::Stream => ", without pause",
-        Pattern::Ask => ", each answered",
+        Pattern::Ask => ", each with a response",
     });
     if cell.placement != Placement::Free {
         words.push_str(&format!(", CPUs {}", cell.placement));

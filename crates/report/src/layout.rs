@@ -146,7 +146,7 @@ pub const LAYOUTS: &[ColumnLayout] = &[
             "msg_size is the size of the whole message of 8 fields.",
             "throughput_gbps, total_bytes, total_messages, duration_s and latency_us are those of the first client for a run with --as-published, as their program prints them, and of all clients otherwise.",
             "latency_us is the window over its messages at the client; theirs is a sample of the same waits, one of each hundred.",
-            "Counters are the server's, all threads, for one window. cache_misses is empty: bytecost does not count that event, and llc_load_misses stands beside it.",
+            "Counters are the server's, all threads, for one window. cache_misses is empty: bytecost does not count that event, and llc_load_misses is next to it.",
         ],
         axes: &[
             (Axis::Transport, "veth"),

@@ -205,10 +205,7 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
         Some(answer) => DocLine::from(answer.as_str()),
         None => {
             let missing = descriptions::missing(e);
-            DocLine::of(
-                Tone::Faint,
-                format!("Not answered by this run: {}", missing),
-            )
+            DocLine::of(Tone::Faint, format!("No answer in this run: {}", missing))
         }
     };
     let rests_on = findings(a, &e.findings);

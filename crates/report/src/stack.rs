@@ -196,7 +196,7 @@ fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
             "server-time-by-kind",
             "Server's time",
             "Where the server's CPU time goes",
-            "CPU time of the server, in nanoseconds for each request that was answered, by kind of work; its clients' is told beside it where you point. Each group has a scale of its own.",
+            "CPU time of the server, in nanoseconds for each response, by kind of work; its clients' is shown where you point. Each group has a scale of its own.",
             "Nanoseconds of the server for each request, by kind of work; each group has its own scale",
         ],
     };

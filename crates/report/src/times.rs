@@ -92,8 +92,8 @@ pub const TIMES: &[Times] = &[
         source: "file-transfer",
         notes: &[
             "Theirs is the time for a file in ms, as it was printed; the throughput is the file over that time, with a MB taken as 2^20 bytes.",
-            "Its programs are Java; their times stand beside the same two in Java and beside what they call, read and write of 4,096 bytes and sendfile.",
-            "It does not tell the path to the receiver, nor whether the files were in the page cache: each stands beside all of ours that differ in these.",
+            "Its programs are Java; their times are next to the same two in Java and beside what they call, read and write of 4,096 bytes and sendfile.",
+            "It does not state the path to the receiver, nor whether the files were in the page cache: each is next to all of ours that differ in these.",
         ],
         tells: &[Axis::Mover, Axis::Size, Axis::Block],
         rows: &[
@@ -107,7 +107,7 @@ pub const TIMES: &[Times] = &[
         source: "os-features",
         notes: &[
             "Theirs are the seconds of a whole program, its start included, the mean of three runs; the throughput is 1 GiB over that time, so that 2.816 s are 3.05 Gbit/s. Ours is of the reads alone.",
-            "It tells neither the size of a request or block, nor how many were in flight, nor where the pages were: each stands beside all of ours that differ in these.",
+            "It states neither the size of a request or block, nor how many were in flight, nor where the pages were: each is next to all of ours that differ in these.",
             "Its times of pinned threads and of two threads are of work that it does not tell: their ratios stand in the overview of the study os-features.",
         ],
         tells: &[Axis::Mover, Axis::Size],

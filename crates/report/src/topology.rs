@@ -60,7 +60,7 @@ fn place(cpu: &Cpu, host: &Host) -> String {
         n => parts.push(format!("cores of kind {n}")),
     }
     if parts.is_empty() {
-        "no group is told".to_owned()
+        "no group is reported".to_owned()
     } else {
         parts.join(" · ")
     }
@@ -139,6 +139,6 @@ mod tests {
             cpus: vec![cpu(0)],
             ..Host::default()
         };
-        assert_eq!(lines(&alone), ["no group is told: 0"]);
+        assert_eq!(lines(&alone), ["no group is reported: 0"]);
     }
 }

@@ -51,7 +51,7 @@ fn every_question_has_its_answer_or_what_is_missing() {
         "Evidence ",
         "What would change it",
         "Which cache level",
-        "Not answered by this run: misses",
+        "No answer in this run: misses",
         "Ratios are of the first",
     ];
     assert!(order.map(at).is_sorted(), "{text}");

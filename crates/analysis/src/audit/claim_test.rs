@@ -295,7 +295,7 @@ impl ClaimTest {
             ),
             false => (
                 TestOutcome::Open,
-                "One side waits for a delayed acknowledgement on each message, which hides the rest.",
+                "One side waits for a delayed acknowledgement on each message, which hides everything else.",
             ),
         };
         (outcome, tally, format!("{first} {sentence}"))

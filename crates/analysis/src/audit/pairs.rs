@@ -253,7 +253,7 @@ fn nothing(between: Between, cpus: usize) -> String {
             format!("the run has no cells with {low} and with {high} flows")
         }
         Between::WithinCpus => format!(
-            "with {cpus} no two numbers of flows leave every thread a CPU, and a flow has two threads: what flows do to caches cannot be told apart from waiting for a CPU; a machine with more CPUs would tell"
+            "with {cpus} no two numbers of flows leave every thread a CPU, and a flow has two threads: what flows do to caches cannot be distinguished from waiting for a CPU; a machine with more CPUs would tell"
         ),
         Between::BeyondCpus => format!(
             "with {cpus} the run has no two numbers of flows of which only the greater has more threads than there are CPUs"

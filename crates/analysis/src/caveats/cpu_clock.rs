@@ -52,7 +52,7 @@ fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<UnnamedCaveat> {
         (By::Interrupts, "the interrupts of its CPUs are added to it"),
         (
             By::TaskClock,
-            "CPU time is the perf task clock, which makes each context switch some µs dearer",
+            "CPU time is the perf task clock, which adds some µs to each context switch",
         ),
         (By::Nothing, "there is no CPU time"),
     ];

@@ -46,7 +46,7 @@ pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedCaveat> {
     vec![UnnamedCaveat {
         text: "The clients were themselves what limited these rates, or sent their requests late: nothing is said of the servers there.".to_owned(),
         evidence: format!(
-            "a thread of the clients had something to do up to {} of the window, and sent 1 of 100 requests up to {:.1} ms late",
+            "a thread of the clients was busy for up to {} of the window, and sent 1 of 100 requests up to {:.1} ms late",
             percent(busy.min(1.0)),
             late / 1e6
         ),
@@ -69,14 +69,14 @@ fn requests(cell: &CellTrials<'_>) -> ([f64; ERRORS.len()], f64) {
 
 pub(super) fn failed_requests(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let text =
-        "Requests failed, warm-up included: rates and latencies are of those that were answered.";
+        "Requests failed, warm-up included: rates and latencies are of those that had a response.";
     failed_between(view, FAILED, MANY_FAILED, text)
 }
 
 /// What is missing is not missing by chance.
 pub(super) fn many_failed_requests(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let text = format!(
-        "More than {} of the requests failed: rates and latencies of those that were answered say little of the server.",
+        "More than {} of the requests failed: rates and latencies of those that had a response say little of the server.",
         percent(MANY_FAILED)
     );
     failed_between(view, MANY_FAILED, f64::INFINITY, &text)

@@ -49,7 +49,7 @@ pub(super) const QUESTIONS: &[Question] = &[
             "no pinned work was measured next to free work",
             moves,
         ),
-        would_change: "load that comes and goes on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache",
+        would_change: "load that comes and ceases on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache",
     },
     Question {
         key: "taking-turns",

@@ -64,7 +64,7 @@ pub(crate) fn wrong_answers(sample: &Sample) -> f64 {
 pub(super) fn errors(sample: &Sample) -> Found {
     let side = &sample.sender;
     let answers = read(side, Counter::Messages)?;
-    over(of_all_kinds(side)?, answers, "nothing was answered")
+    over(of_all_kinds(side)?, answers, "no request had a response")
 }
 
 /// Errors of each kind that there was, in the order of the counters.
@@ -72,8 +72,8 @@ pub(crate) const ERRORS: [(Counter, &str); 6] = [
     (Counter::ErrorsRefused, "refused"),
     (Counter::ErrorsReset, "reset"),
     (Counter::ErrorsClosed, "closed by the server"),
-    (Counter::ErrorsTimeout, "not answered in time"),
-    (Counter::ErrorsWrong, "answered wrongly"),
+    (Counter::ErrorsTimeout, "no response in time"),
+    (Counter::ErrorsWrong, "wrong responses"),
     (
         Counter::ErrorsLocal,
         "not opened for want of a descriptor, port or memory",

@@ -12,15 +12,18 @@ const READ: &[&str] = &[
     "EXAMPLES.md",
     "METHOD.md",
     "studies/",
+    "crates/analysis/src/",
     "crates/bytecost/src/",
+    "crates/bytecost/tests/goldens/",
     "crates/engine/src/",
     "crates/host/src/",
     "crates/lab/src/",
     "crates/plan/src/",
+    "crates/report/src/",
     "crates/spec/src/",
 ];
 /// How the names of such files end.
-const ENDINGS: &[&str] = &[".md", ".toml", ".rs", "terminal.txt"];
+const ENDINGS: &[&str] = &[".md", ".toml", ".rs", ".txt"];
 /// Where comments are help texts.
 const HELP: &str = "crates/bytecost/src/args";
 
