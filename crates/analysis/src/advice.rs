@@ -52,6 +52,8 @@ const CIRCUMSTANCES: [Axis; 13] = [
 ];
 /// Times as many calls a message as the baseline's from which they are named beside a cost.
 const MANY_CALLS: f64 = 2.5;
+/// Calls a message more than the baseline's from which they are.
+const MORE_CALLS: f64 = 0.5;
 /// Share of copied buffers from which a zero-copy way is not one.
 const COPIED: f64 = 0.5;
 
@@ -513,7 +515,10 @@ impl<'v> Group<'v> {
         let all: Option<Vec<(f64, f64)>> = (cells.iter())
             .map(|c| Some((calls(c.cell)?, calls(c.baseline)?)))
             .collect();
-        let all = all.filter(|all| all.iter().all(|(own, base)| *own >= MANY_CALLS * base));
+        let all = all.filter(|all| {
+            all.iter()
+                .all(|(own, base)| own - base >= MORE_CALLS && *own >= MANY_CALLS * base)
+        });
         let most = all.and_then(|all| all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)));
         let with = match (least, most) {
             (Some(share), _) if share >= COPIED => Some(AvoidWith::Copied(share)),

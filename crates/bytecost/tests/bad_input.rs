@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
+use bytecost_spec::manifest::FORMAT;
 use common::{Place, refused, stderr, stdout, went_through};
 
 fn check(words: &[&str], says: &[&str]) {
@@ -302,10 +303,11 @@ fn a_spoilt_run_directory_is_told_and_a_cut_log_is_read() {
 
     fs::write(&manifest, &whole[..whole.len() / 2]).unwrap();
     refused(&place.call(&["report"]), &["manifest.json"]);
-    let newer =
-        String::from_utf8(whole.clone())
-            .unwrap()
-            .replacen("\"format\": 3", "\"format\": 999", 1);
+    let newer = String::from_utf8(whole.clone()).unwrap().replacen(
+        &format!("\"format\": {FORMAT}"),
+        "\"format\": 999",
+        1,
+    );
     fs::write(&manifest, newer).unwrap();
     refused(&place.call(&["report"]), &["newer", "999"]);
     fs::remove_file(&manifest).unwrap();

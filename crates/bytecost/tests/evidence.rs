@@ -207,7 +207,7 @@ fn what_is_no_evidence_is_refused() {
     );
     refused(
         &place.call(&["run", "--resume", "x", "--evidence", "time"]),
-        &["--resume goes on with"],
+        &["--resume continues"],
     );
 }
 
@@ -246,7 +246,9 @@ fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_mod
     went_through(&run);
     let said = stderr(&run);
     assert!(
-        said.contains("note: no evidence of copies: every model"),
+        said.contains(
+            "note: no evidence of copies: the kernel copies requests and responses equally often"
+        ),
         "{said}"
     );
     let analysis = analysis(&place);

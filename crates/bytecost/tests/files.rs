@@ -187,7 +187,7 @@ fn what_cannot_be_had_of_files_is_told_in_a_line() {
         (of_empty, &["the file is empty"]),
         (
             with(there, &["--threads", "4", "--ring", "8KiB"]),
-            &["not one request"],
+            &["no request of"],
         ),
     ] {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bytecost_spec::manifest::FORMAT;
 use fault_common::{
     BYTECOST, PATIENCE, Place, Started, ended, endpoints_of, failures, records, until,
 };
@@ -60,7 +61,7 @@ fn the_manifest_says_which_machine_boot_and_build_measured() {
     assert!(kept.split(' ').all(|word| line.contains(word)), "{kept}");
     assert!(identity["settings"].as_object().unwrap().len() > 3);
     assert!(!manifest["build_id"].as_str().unwrap().is_empty());
-    assert_eq!(manifest["format"], 3);
+    assert_eq!(manifest["format"], FORMAT);
     if let Ok(id) = fs::read_to_string("/etc/machine-id") {
         let id = id.trim();
         assert!(id.is_empty() || !manifest.to_string().contains(id));
@@ -112,7 +113,7 @@ fn a_run_of_old_is_resumed_with_a_note() {
     });
     let end = ended(&mut place.bytecost(&resume(&place, "--blocks 7 --precision 0.01%")));
     end.measured();
-    let note = "does not record its boot and its build";
+    let note = "has no record of its boot and its build";
     assert!(end.stderr.contains(note), "{}", end.stderr);
     assert_eq!(last_block(&place.run()), 6);
 }
@@ -145,7 +146,7 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     let leg = &manifest["legs"][0];
     assert_eq!(
         (&manifest["format"], &leg["first_block"]),
-        (&3.into(), &begun.into())
+        (&FORMAT.into(), &begun.into())
     );
     assert_eq!(leg["differences"][0]["what"], "boot");
     assert_eq!(leg["differences"][0]["was"], "before");

@@ -80,7 +80,10 @@ fn a_java_that_does_not_work_is_refused_with_what_it_says() {
         let place = Place::new();
         let end = ended(&mut with_java(&place, WORDS, Some(java)));
         let line = end.refused();
-        assert!(line.contains("nothing of this study works here"), "{line}");
+        assert!(
+            line.contains("nothing of this study works on this machine"),
+            "{line}"
+        );
         assert!(line.contains(expected), "{line}");
     };
     check(

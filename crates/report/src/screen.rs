@@ -12,7 +12,7 @@ use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, Tone,
 };
 use crate::numbers::{self, bare_ratio};
-use crate::question::{QuestionEntry, QuestionTable, questions, value_in_words};
+use crate::question::{QuestionEntry, QuestionTable, cell_of, questions, value_in_words};
 use crate::sections::findings;
 use crate::style::Style;
 use crate::terminal::{print, terminal};
@@ -25,6 +25,10 @@ const ROWS: usize = 7;
 const COLUMNS: usize = 5;
 /// The most caveats.
 const CAVEATS: usize = 5;
+/// The most reasons for which something is not available.
+const REASONS: usize = 2;
+/// The kind of the caveat that says that a run has lost trials.
+const MISSING_TRIALS: &str = "missing-trials";
 
 /// How much of everything but the advice there is room for.
 #[derive(Clone, Copy)]
@@ -84,6 +88,9 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
     if let Some(early) = &a.run.ended_early {
         document.paragraph(Tone::Warning, format!("This run ended early: {early}"));
     }
+    for lost in a.caveats.iter().filter(|c| c.kind == MISSING_TRIALS) {
+        document.paragraph(Tone::Warning, format!("{} {}", lost.text, lost.evidence));
+    }
     let (advice, last): (Vec<_>, Vec<_>) =
         (a.advice.lines.iter()).partition(|line| line.label != UNDECIDED);
     let more = advice.len().saturating_sub(room.lines);
@@ -109,6 +116,10 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
     let caveats = caveats(a, room.caveats);
     if !caveats.is_empty() {
         terms.push(DocTerm::new("No verdict", caveats));
+    }
+    let refused = refused(a);
+    if !refused.is_empty() {
+        terms.push(DocTerm::new("Not available", refused));
     }
     terms.extend(a.noise_floor.iter().map(|floor| {
         let w = &floor.widest;
@@ -167,6 +178,23 @@ fn header(a: &Analysis) -> String {
         .join(" · ")
 }
 
+/// The cells that this machine refuses, by the reason: each was asked for and has no number.
+fn refused(a: &Analysis) -> Vec<DocLine> {
+    let is_cell = |what: &str| cell_of(what).is_some();
+    let cells = a.refusals.iter().filter(|r| is_cell(&r.what));
+    let mut by_reason = grouped(cells.map(|r| (r.why.as_str(), r.what.as_str())));
+    let more = by_reason.split_off(by_reason.len().min(REASONS));
+    let told = by_reason.into_iter().map(|(why, cells)| {
+        let cells = descriptions::cells(&cells, &a.study.varied);
+        DocLine::from(format!("{cells}: {why}"))
+    });
+    let more = (!more.is_empty()).then(|| {
+        let more = count(more.len(), "more reason", "more reasons");
+        DocLine::from(format!("{more}: see the full report"))
+    });
+    told.chain(more).collect()
+}
+
 /// What withholds verdicts, the most far-reaching first, and what failed.
 fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
     let rank = |c: &&Caveat| std::cmp::Reverse(c.effect);
@@ -223,7 +251,10 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
     order.sort_by_key(|row| (!row.is_baseline, rank(&row.name)));
     order.truncate(rows);
     let shown = spread(q.columns.len().max(1));
-    let mut columns = vec![DocColumn::names("")];
+    let corner = q.x.map_or_else(String::new, |x| {
+        format!("{} by {}", q.axis.name(), x.name())
+    });
+    let mut columns = vec![DocColumn::names(corner)];
     columns.extend(shown.iter().map(|&i| {
         let heading = q.x.zip(q.columns.get(i));
         DocColumn::right(heading.map_or_else(String::new, |(x, c)| value_in_words(x, c)))

@@ -40,6 +40,7 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
     if let Some(why) = &advice.nothing {
         let numbers = measured(view, varied).into_iter();
         lines.extend(numbers.map(|(who, numbers)| line(&phrases::capital(&who), &numbers)));
+        let why = why.strip_prefix("Nothing was compared: ").unwrap_or(why);
         lines.push(line("Nothing compared", why));
         return lines;
     }
