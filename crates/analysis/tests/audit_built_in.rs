@@ -243,7 +243,7 @@ fn whether_pinning_matters_and_for_want_of_moves() {
             "Message rate of placement same-cpu over placement free is about 1",
             "Migrations is below 10",
             "Also measured: Message rate",
-            "with neighbour spin@all",
+            "with background load spin@all",
         ],
     );
     // Two kinds of work: pinned against free alone, moved free, and beside spinning threads.

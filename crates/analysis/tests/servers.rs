@@ -59,14 +59,14 @@ fn a_run_with_servers_answers_their_questions() {
     let analysis = run().analyse();
     let which = answer(&analysis, "which-server");
     for says in [
-        "with 1 connection, with 0 idle connections beside them: better `single`, 1.1",
-        "with 500 connections, with 0 idle connections beside them: worse `thread`, 0.6",
+        "with 1 connection, with 0 idle connections in addition: better `single`, 1.1",
+        "with 500 connections, with 0 idle connections in addition: worse `thread`, 0.6",
         "no difference that matters `select`",
     ] {
         assert!(which.contains(says), "{which}");
     }
     let idle = answer(&analysis, "idle-connections");
-    let falls = "with `select`, with 1 connection: worse 900 idle connections beside them, 0.25×";
+    let falls = "with `select`, with 1 connection: worse 900 idle connections in addition, 0.25×";
     assert!(idle.contains(falls), "{idle}");
     assert!(
         !idle.contains("with `epoll`, with 1 connection: worse"),

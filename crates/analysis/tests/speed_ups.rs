@@ -178,7 +178,7 @@ fn pinning_is_told_alone_and_beside_other_load() {
     };
     let same = told(1.0, 2);
     let answer = same.answer.clone().unwrap();
-    let says = "`work-integer`: no difference that matters with neighbour idle and with neighbour spin@all";
+    let says = "`work-integer`: no difference that matters with background load idle and with background load spin@all";
     assert!(answer.contains(says), "{answer}");
     assert!(
         same.evidence[0].contains("moves of free threads"),

@@ -94,7 +94,7 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
         }
     }
     assert_eq!(cells.len(), 3, "{cells:?}");
-    let told = ended(&mut place.bytecost("report")).stdout;
+    let told = ended(&mut place.bytecost("report --all")).stdout;
     assert!(told.contains("the sender's cost alone"), "{told}");
     let one_line = told.split_whitespace().collect::<Vec<_>>().join(" ");
     let device = "The device of those with device=veth was one end of a veth pair";

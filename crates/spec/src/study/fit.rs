@@ -3,7 +3,7 @@
 use super::{Figure, Study};
 use crate::axis::{Axis, CellFacts};
 use crate::cell::Cell;
-use crate::metric::Metric;
+use crate::metric::{Measure, Metric};
 use crate::survey::Survey;
 
 impl Study {
@@ -30,7 +30,15 @@ impl Study {
         if self.compare.iter().any(|c| varies(c.axis)) {
             self.compare.retain(|c| varies(c.axis));
         }
-        let fits = |metrics: &[Metric]| metrics.first().is_some_and(|m| own.contains(m));
+        let facts = CellFacts::of(first, survey);
+        let has = |metric: &Metric| match metric.measure {
+            _ if own.contains(metric) => true,
+            Measure::RoundTripNs => false,
+            Measure::CpuSPerGb | Measure::ThroughputGbitPerS if facts.is_served() => false,
+            // What moves bytes, or serves, has the other measures, whichever the study asks for.
+            _ => !(facts.wakes() || facts.is_ping() || facts.is_work()),
+        };
+        let fits = |metrics: &[Metric]| metrics.first().is_some_and(has);
         if self.compare.iter().all(|c| fits(&c.metrics)) {
             return;
         }
@@ -84,7 +92,6 @@ impl Study {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::Measure;
     use crate::survey::{MoverFacts, Route, WorkKind};
 
     const STUDY: &str = r#"
