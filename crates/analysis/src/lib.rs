@@ -48,6 +48,7 @@ pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};
 pub use result::*;
 
+use bytecost_spec::Axis;
 use trials::Trials;
 
 /// Judges a run: the same input always gives the same analysis.
@@ -106,10 +107,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         ..view
     };
     let speed_ups = speed_ups::all(&view);
-    let mut answers = speed_ups::answers(&speed_ups, &findings);
     let advice = advice::all(&view, &study.varied);
-    answers.splice(0..0, advice.lines.iter().map(AdviceLine::sentence));
-    answers.extend(ceiling::answers(&view, &study.varied));
+    let answers = sentences(&view, &advice, &speed_ups, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
@@ -147,6 +146,19 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         published: input.published.cloned(),
         speed_ups,
     }
+}
+
+/// The answer in sentences: the advice, the overview, and shares of what this machine reaches.
+fn sentences(
+    view: &view::View<'_>,
+    advice: &Advice,
+    speed_ups: &[SpeedUp],
+    varied: &[Axis],
+) -> Vec<AnswerSentence> {
+    let advised = advice.lines.iter().map(AdviceLine::sentence);
+    let faster = speed_ups::answers(speed_ups, view.findings);
+    let shares = ceiling::answers(view, varied);
+    advised.chain(faster).chain(shares).collect()
 }
 
 /// The JSON Schema of `findings.json`, which is an [`Analysis`].

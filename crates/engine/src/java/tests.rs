@@ -258,7 +258,10 @@ fn a_java_that_does_not_do_its_work_is_told_and_nothing_is_left_running() {
         fake(&script, LONG, expected);
     };
     check("exit 4", "java ended with status 4");
-    check("echo sent 4095 9 >&9", "unexpected response from java: \"sent 4095 9\"");
+    check(
+        "echo sent 4095 9 >&9",
+        "unexpected response from java: \"sent 4095 9\"",
+    );
     check("echo sent 4096 >&9", "unexpected response");
     check("echo sent +4096 1 >&9", "unexpected response");
     check("echo sent 4096 1 1 >&9", "unexpected response");
