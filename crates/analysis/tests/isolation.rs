@@ -128,7 +128,7 @@ fn wake_ups_that_are_sooner_and_later_are_told_with_what_a_quota_held_back() {
     let analysis = world(STUDY).analyse();
     let says = [
         "Class fifo compared with class other in p99 latency, with `wake-up`",
-        "better with neighbour idle and with neighbour spin@all",
+        "better with background load idle and with background load spin@all",
     ];
     let told = answered(&analysis, "isolation-wakes", &says);
     let later = "Cgroup max=20% compared with cgroup none in p99 latency";

@@ -220,7 +220,7 @@ fn of_the_user() -> Result<(), Failed> {
     }
     for (size, cache, word) in [
         ("6000002", "warm", "too short"),
-        ("6000001", "memory", "no memory file"),
+        ("6000001", "memory", "not a memory file"),
     ] {
         match trial_of(&sending("sendfile", size, cache), files()) {
             Err(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
