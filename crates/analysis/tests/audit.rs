@@ -185,7 +185,7 @@ fn a_stall_on_one_side_is_told_apart_from_the_effect() {
         "12 cells in which one side stalls are left aside",
     );
     let hidden = test(&ratio("sendmsg", "send-fields", off, "below 1"));
-    check(&hidden, Ruling::Undecided, "hides the rest");
+    check(&hidden, Ruling::Undecided, "hides everything else");
     // Next to published figures those that stall are marked.
     let found = judged(world, &analysis, &both);
     let stalls = |f: &&bytecost_analysis::AuditFigure| {

@@ -214,7 +214,7 @@ fn another_metric_is_drawn_where_the_first_cannot_be_had() {
         panic!("{figures:?}")
     };
     assert_eq!(figure.y.to_string(), "cpu_s_per_gb");
-    let note = "CPU time per byte instead of cycles per byte, which cannot be had here: no hardware counters.";
+    let note = "CPU time per byte instead of cycles per byte, which is not available on this machine: no hardware counters.";
     assert_eq!(figure.note.as_deref(), Some(note));
     let measured = |p: &Point| matches!(p, Point::Measured(_));
     assert!(figure.series.iter().flat_map(|s| &s.points).all(measured));

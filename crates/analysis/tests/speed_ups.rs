@@ -190,7 +190,7 @@ fn pinning_is_told_alone_and_beside_other_load() {
         faster
             .answer
             .unwrap()
-            .contains("`work-integer`: better with neighbour idle")
+            .contains("`work-integer`: better with background load idle")
     );
     assert_eq!(faster.findings.len(), 4);
     let free = STUDY.replace("\"free\", \"same-cpu\"", "\"free\"");

@@ -189,7 +189,7 @@ fn where_threads_ran_is_told_as_the_kernel_said() {
         [
             "placement same-cache: threads on CPUs 0 and 3",
             "placement same-cpu: threads on CPU 0",
-            "neighbour spin@all: on CPUs 0 and 3, busy for 50 % of the window",
+            "background load spin@all: on CPUs 0 and 3, busy for 50 % of the window",
         ]
     );
 }
