@@ -4,7 +4,7 @@
 use bytecost_analysis::{
     AdviceLine, Analysis, Caveat, CaveatEffect, Situation, UNDECIDED, grouped,
 };
-use bytecost_spec::{Axis, units};
+use bytecost_spec::{Axis, Cell, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
@@ -178,15 +178,21 @@ fn header(a: &Analysis) -> String {
         .join(" · ")
 }
 
-/// The cells that this machine refuses, by the reason: each was asked for and has no number.
+/// The movers and servers of which this machine refuses each cell, by the reason.
 fn refused(a: &Analysis) -> Vec<DocLine> {
-    let is_cell = |what: &str| cell_of(what).is_some();
-    let cells = a.refusals.iter().filter(|r| is_cell(&r.what));
-    let mut by_reason = grouped(cells.map(|r| (r.why.as_str(), r.what.as_str())));
+    let is_measured = |cell: &Cell| {
+        let way = |c: &Cell| (c.mover.clone(), c.serving.server.clone());
+        a.cells.iter().any(|c| way(&c.cell) == way(cell))
+    };
+    let refused = a.refusals.iter();
+    let refused = refused.filter_map(|r| Some((r.why.as_str(), cell_of(&r.what)?)));
+    let refused = refused.filter(|(_, cell)| !is_measured(cell));
+    let way = |cell: Cell| cell.serving.server.unwrap_or(cell.mover);
+    let mut by_reason = grouped(refused.map(|(why, cell)| (why, way(cell))));
     let more = by_reason.split_off(by_reason.len().min(REASONS));
-    let told = by_reason.into_iter().map(|(why, cells)| {
-        let cells = descriptions::cells(&cells, &a.study.varied);
-        DocLine::from(format!("{cells}: {why}"))
+    let told = by_reason.into_iter().map(|(why, ways)| {
+        let ways = ways.iter().unique().map(|way| format!("`{way}`"));
+        DocLine::from(format!("{}: {why}", ways.collect_vec().join(", ")))
     });
     let more = (!more.is_empty()).then(|| {
         let more = count(more.len(), "more reason", "more reasons");

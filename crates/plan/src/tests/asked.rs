@@ -88,7 +88,10 @@ fn what_is_asked_for_is_compared() {
     let movers = (Axis::Mover, "send");
     // The study goes along sizes and threads, and compares movers there.
     check(&[(Axis::Size, "4KiB 64KiB")], &[movers]);
-    check(&[(Axis::Nodelay, "both")], &[movers, (Axis::Nodelay, "off")]);
+    check(
+        &[(Axis::Nodelay, "both")],
+        &[movers, (Axis::Nodelay, "off")],
+    );
     check(
         &[movers, (Axis::Nodelay, "both"), (Axis::Cork, "both")],
         &[movers, (Axis::Nodelay, "off"), (Axis::Cork, "off")],
