@@ -178,8 +178,10 @@ fn header(a: &Analysis) -> String {
         .join(" · ")
 }
 
-/// The movers and servers of which this machine refuses each cell, by the reason.
+/// The movers and servers that the command line names and that have no cell, by the reason.
 fn refused(a: &Analysis) -> Vec<DocLine> {
+    let words = a.run.command.iter().flat_map(|word| word.split([',', '=']));
+    let named: Vec<&str> = words.collect();
     let is_measured = |cell: &Cell| {
         let way = |c: &Cell| (c.mover.clone(), c.serving.server.clone());
         a.cells.iter().any(|c| way(&c.cell) == way(cell))
@@ -188,7 +190,8 @@ fn refused(a: &Analysis) -> Vec<DocLine> {
     let refused = refused.filter_map(|r| Some((r.why.as_str(), cell_of(&r.what)?)));
     let refused = refused.filter(|(_, cell)| !is_measured(cell));
     let way = |cell: Cell| cell.serving.server.unwrap_or(cell.mover);
-    let mut by_reason = grouped(refused.map(|(why, cell)| (why, way(cell))));
+    let refused = refused.map(|(why, cell)| (why, way(cell)));
+    let mut by_reason = grouped(refused.filter(|(_, way)| named.contains(&&**way)));
     let more = by_reason.split_off(by_reason.len().min(REASONS));
     let told = by_reason.into_iter().map(|(why, ways)| {
         let ways = ways.iter().unique().map(|way| format!("`{way}`"));
