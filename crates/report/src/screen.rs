@@ -124,7 +124,9 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
     terms.extend(a.noise_floor.iter().map(|floor| {
         let w = &floor.widest;
         let [value, low, high] = [w.ratio, w.low, w.high].map(bare_ratio);
-        let text = format!("equal cells came out up to {value}× apart ({low} to {high})");
+        let text = format!(
+            "a baseline measured twice: {value}× apart at the widest (95 % interval {low} to {high})"
+        );
         DocTerm::new("Noise floor", [text])
     }));
     let last = last.iter();
@@ -270,7 +272,7 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
     }));
     let unit = q.metric.measure.row().unit;
     let caption = format!(
-        "{}{} relative to {}: ▲ better ▼ worse = within {} ? undecided",
+        "{}{} relative to {}: ▲ better, ▼ worse, = within {}, ? undecided",
         q.metric.title(),
         if unit.is_empty() {
             String::new()

@@ -263,7 +263,7 @@ fn open(u: &Undecided) -> String {
     let withheld = match u.withheld {
         0 => String::new(),
         n if u.undecided == 0 => return format!("none; {n} of {of} have no verdict"),
-        n => format!(", beside {n} without a verdict"),
+        n => format!(", and {n} that a caveat leaves without a verdict"),
     };
     let remedy = match &u.command {
         Some(command) => format!(
