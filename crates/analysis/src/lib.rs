@@ -61,8 +61,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let study = run::study_facts(input.manifest, &trials);
     let mut cells = cells::results(&trials, &input.manifest.survey);
     cells::take_published(&mut cells, &input);
-    let files = input.manifest.survey.files.as_ref();
-    let device = files.and_then(|f| f.device);
+    let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
     ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
     let stalls = stalls::Stalls::of(&trials);
     let findings = findings::all(input.manifest, &trials, &study.varied);
