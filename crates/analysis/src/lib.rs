@@ -106,8 +106,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         ..view
     };
     let speed_ups = speed_ups::all(&view);
-    let advice = advice::all(&view, &study.varied);
-    let answers = sentences(&view, &advice, &speed_ups, &study.varied);
+    let (advice, answers) = answered(&view, &speed_ups, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
@@ -147,17 +146,21 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     }
 }
 
-/// The answer in sentences: the advice, the overview, and shares of what this machine reaches.
-fn sentences(
+/// The advice, and the answer in sentences: the advice, the pairs that were not measured, and shares
+/// of what this machine reaches.
+fn answered(
     view: &view::View<'_>,
-    advice: &Advice,
     speed_ups: &[SpeedUp],
     varied: &[Axis],
-) -> Vec<AnswerSentence> {
-    let advised = advice.lines.iter().map(AdviceLine::sentence);
-    let faster = speed_ups::answers(speed_ups, view.findings);
+) -> (Advice, Vec<AnswerSentence>) {
+    let mut advice = advice::all(view, varied);
+    let (faster, others) = speed_ups::lines(speed_ups, view.findings);
+    // A study of pairs asks how much faster they are.
+    advice.lines.splice(0..0, faster);
+    let advised = advice.lines.iter().chain(&others);
     let shares = ceiling::answers(view, varied);
-    advised.chain(faster).chain(shares).collect()
+    let answers = advised.map(AdviceLine::sentence).chain(shares).collect();
+    (advice, answers)
 }
 
 /// The JSON Schema of `findings.json`, which is an [`Analysis`].

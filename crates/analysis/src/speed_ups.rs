@@ -10,7 +10,7 @@ use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{AnswerSentence, Estimate, Finding, Input, Point, SpeedUp, SpeedUpRow};
+use crate::result::{AdviceLine, Estimate, Finding, Input, Point, SpeedUp, SpeedUpRow, Verdict};
 use crate::trials::Trials;
 use crate::view::View;
 
@@ -162,67 +162,91 @@ fn why_none(pair: &Pair, input: &Input<'_>) -> String {
     }
 }
 
-/// A sentence for each pair, with what was published of it.
-pub(crate) fn answers(speed_ups: &[SpeedUp], findings: &[Finding]) -> Vec<AnswerSentence> {
+/// A line for each pair, with what was published of it: those that were measured, and the others.
+pub(crate) fn lines(
+    speed_ups: &[SpeedUp],
+    findings: &[Finding],
+) -> (Vec<AdviceLine>, Vec<AdviceLine>) {
     let told = speed_ups.iter().map(|s| {
-        let is_of = |f: &&Finding| {
-            let ends = [f.cell.as_str(), f.baseline.as_str()];
-            let rows = || {
-                s.rows
-                    .iter()
-                    .map(|r| [r.cell.as_str(), r.baseline.as_str()])
-            };
-            f.metric == s.metric && rows().any(|r| r == ends || r == [ends[1], ends[0]])
+        let is_measured = |row: &SpeedUpRow| matches!(row.point, Point::Measured(_));
+        let own: Vec<Option<&Finding>> = s.rows.iter().map(|r| of_row(s, r, findings)).collect();
+        let is_apart =
+            |f: &&&Finding| is_decided(f) && matches!(f.verdict, Verdict::Better | Verdict::Worse);
+        let apart = own.iter().flatten().filter(is_apart);
+        let line = AdviceLine {
+            label: "Speed-ups".to_owned(),
+            text: format!("{}: {}{}", s.title, found(s, &own), published(s)),
+            findings: apart.map(|f| f.id.clone()).collect(),
         };
-        AnswerSentence {
-            sentence: format!("{}: {}{}.", s.title, found(s), published(s)),
-            findings: findings
-                .iter()
-                .filter(is_of)
-                .map(|f| f.id.clone())
-                .collect(),
-        }
+        (line, s.rows.iter().any(is_measured))
     });
-    told.collect()
+    let (measured, others): (Vec<_>, Vec<_>) = told.partition(|(_, is_measured)| *is_measured);
+    let lines = |all: Vec<(AdviceLine, bool)>| all.into_iter().map(|(line, _)| line).collect();
+    (lines(measured), lines(others))
 }
 
-/// `0.12× to 0.81× as fast in 3 cells`.
-fn found(speed_up: &SpeedUp) -> String {
-    let measured: Vec<&Estimate> = speed_up
-        .rows
-        .iter()
-        .filter_map(|row| match &row.point {
-            Point::Measured(e) => Some(e),
-            Point::Gap(_) => None,
-        })
-        .collect();
-    let least = measured.iter().min_by(|a, b| a.value.total_cmp(&b.value));
-    let most = measured.iter().max_by(|a, b| a.value.total_cmp(&b.value));
-    let why = speed_up.rows.iter().find_map(|row| match &row.point {
-        Point::Gap(why) => Some(why.trim_end_matches('.')),
-        Point::Measured(_) => None,
+fn is_decided(finding: &Finding) -> bool {
+    finding.withheld.is_none() && finding.verdict != Verdict::NotDecided
+}
+
+/// The finding of a row's two cells.
+fn of_row<'f>(s: &SpeedUp, row: &SpeedUpRow, findings: &'f [Finding]) -> Option<&'f Finding> {
+    let ends = [row.cell.as_str(), row.baseline.as_str()];
+    let mut own = findings.iter().filter(|f| f.metric == s.metric);
+    own.find(|f| {
+        let cells = [f.cell.as_str(), f.baseline.as_str()];
+        cells == ends || cells == [ends[1], ends[0]]
+    })
+}
+
+/// `0.12× to 0.81× as fast in 3 cells, undecided in 1 cell`: spans of what is decided alone.
+fn found(speed_up: &SpeedUp, findings: &[Option<&Finding>]) -> String {
+    let measured = speed_up.rows.iter().zip(findings);
+    let measured = measured.filter_map(|(row, f)| match &row.point {
+        Point::Measured(e) => Some((e, f.is_some_and(is_decided))),
+        Point::Gap(_) => None,
     });
-    match (least, most) {
-        (Some(one), Some(_)) if measured.len() == 1 => {
+    let (decided, open): (Vec<_>, Vec<_>) = measured.partition(|(_, is_decided)| *is_decided);
+    let mut decided: Vec<&Estimate> = decided.into_iter().map(|(e, _)| e).collect();
+    decided.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let undecided = format!("undecided in {}", phrases::count(open.len(), "cell"));
+    let span = match decided.as_slice() {
+        [] if open.is_empty() => {
+            let why = speed_up.rows.iter().find_map(|row| match &row.point {
+                Point::Gap(why) => Some(why.trim_end_matches('.')),
+                Point::Measured(_) => None,
+            });
+            return format!("not measured here: {}", why.unwrap_or("no such cells"));
+        }
+        [] => return undecided,
+        [one] => {
             let (low, high) = (one.low.unwrap_or(one.value), one.high.unwrap_or(one.value));
             format!("{} as fast", phrases::ratio(one.value, low, high))
         }
-        (Some(least), Some(most)) => {
-            let [from, to] = [least.value, most.value].map(units::number);
-            let span = if from == to {
-                format!("{to}×")
-            } else {
-                format!("{from}× to {to}×")
-            };
-            let cells = phrases::count(measured.len(), "cell");
-            format!("{span} as fast in {cells}")
+        [least, .., most] => {
+            let [from, to] = [least.value, most.value].map(times);
+            let cells = phrases::count(decided.len(), "cell");
+            match from == to {
+                true => format!("{to}× as fast in {cells}"),
+                false => format!("{from}× to {to}× as fast in {cells}"),
+            }
         }
-        _ => format!("not measured here: {}", why.unwrap_or("no such cells")),
+    };
+    match open.is_empty() {
+        true => span,
+        false => format!("{span}, {undecided}"),
     }
 }
 
 fn published(speed_up: &SpeedUp) -> String {
-    speed_up.published.map_or_else(String::new, |times| {
-        format!("; published {}×", units::number(times))
-    })
+    let published = speed_up.published.map(times);
+    published.map_or_else(String::new, |times| format!("; published {times}×"))
+}
+
+fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 0.095 => format!("{r:.3}"),
+        r if r < 9.995 => format!("{r:.2}"),
+        r => units::number(r),
+    }
 }

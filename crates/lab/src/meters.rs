@@ -163,7 +163,7 @@ impl AvailableCounters {
     /// out interrupts and the cell's bytes go over a network, which interrupts do a part of. Then
     /// the CPUs' interrupt time, which adds nothing to what is measured, where each thread has a
     /// CPU alone and the window is long enough. Else the task clock, which makes each context
-    /// switch dearer. Else none.
+    /// switch cost more. Else none.
     fn cpu_by(&self, cell: &Cell, pins: &Pins, window: Duration) -> CpuBy {
         let Some(clock) = &self.clock else {
             return CpuBy::Thread;

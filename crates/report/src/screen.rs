@@ -12,7 +12,9 @@ use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, Tone,
 };
 use crate::numbers::{self, bare_ratio};
-use crate::question::{QuestionEntry, QuestionTable, cell_of, questions, value_in_words};
+use crate::question::{
+    QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, value_in_words,
+};
 use crate::sections::findings;
 use crate::style::Style;
 use crate::terminal::{print, terminal};
@@ -25,8 +27,12 @@ const ROWS: usize = 7;
 const COLUMNS: usize = 5;
 /// The most caveats.
 const CAVEATS: usize = 5;
+/// What stands in the table where a comparison has no verdict.
+const NO_VERDICT: &str = "–";
 /// The most reasons for which something is not available.
 const REASONS: usize = 2;
+/// The most characters of the cells that a caveat names; more are counted.
+const CELLS: usize = 60;
 /// The kind of the caveat that says that a run has lost trials.
 const MISSING_TRIALS: &str = "missing-trials";
 
@@ -35,6 +41,7 @@ const MISSING_TRIALS: &str = "missing-trials";
 struct Room {
     rows: usize,
     caveats: usize,
+    noise_floor: bool,
     lines: usize,
 }
 
@@ -52,6 +59,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     let mut room = Room {
         rows: ROWS,
         caveats: CAVEATS,
+        noise_floor: true,
         lines: usize::MAX,
     };
     let mut text = print(room);
@@ -60,6 +68,10 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         match room {
             Room { rows: 4.., .. } => room.rows -= 1,
             Room { caveats: 2.., .. } => room.caveats -= 1,
+            Room {
+                noise_floor: true, ..
+            } => room.noise_floor = false,
+            Room { rows: 3.., .. } => room.rows -= 1,
             Room { rows: 1.., .. } => room.rows = 0,
             Room {
                 lines: usize::MAX, ..
@@ -77,6 +89,7 @@ pub(crate) fn answer(a: &Analysis) -> Document {
     let room = Room {
         rows: usize::MAX,
         caveats: CAVEATS,
+        noise_floor: true,
         lines: usize::MAX,
     };
     document(a, room, &a.run.id, &[])
@@ -121,7 +134,8 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
     if !refused.is_empty() {
         terms.push(DocTerm::new("Not available", refused));
     }
-    terms.extend(a.noise_floor.iter().map(|floor| {
+    let floor = a.noise_floor.iter().filter(|_| room.noise_floor);
+    terms.extend(floor.map(|floor| {
         let w = &floor.widest;
         let [value, low, high] = [w.ratio, w.low, w.high].map(bare_ratio);
         let text = format!(
@@ -220,18 +234,24 @@ fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
         let ends = [". ", ": "].map(|end| caveat.text.find(end).unwrap_or(caveat.text.len()));
         let first = &caveat.text[..ends[0].min(ends[1])];
         let first = first.trim_end_matches('.');
-        match caveat.cells.len() {
-            n if n > 0 && !first.contains("cell") => {
-                format!("{first} ({})", count(n, "cell", "cells")).into()
+        let ids: Vec<&str> = caveat.cells.iter().map(String::as_str).collect();
+        let named = descriptions::cells(&ids, &a.study.varied);
+        match ids.len() {
+            n if n > 0 && (named.is_empty() || named.chars().count() > CELLS) => {
+                let counted = !first.contains("cell");
+                let cells = counted.then(|| format!(" ({})", count(n, "cell", "cells")));
+                format!("{first}{}", cells.unwrap_or_default())
             }
-            _ => DocLine::from(first),
+            0 => first.to_owned(),
+            _ => format!("{first} ({named})"),
         }
     });
-    let mut lines: Vec<DocLine> = told.collect();
-    if all.len() > most {
-        let more = count(all.len() - most, "more caveat", "more caveats");
-        lines.push(format!("{more}: see the full report").into());
+    let mut told: Vec<String> = told.collect();
+    let more = count(all.len() - told.len(), "more caveat", "more caveats");
+    if let Some(last) = told.last_mut().filter(|_| all.len() > most) {
+        last.push_str(&format!("; {more}: see the full report"));
     }
+    let mut lines: Vec<DocLine> = told.into_iter().map(DocLine::from).collect();
     if a.run.failed > 0 {
         let trials = a.run.trials + a.run.failed;
         lines.push(
@@ -271,8 +291,13 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
         DocColumn::right(heading.map_or_else(String::new, |(x, c)| value_in_words(x, c)))
     }));
     let unit = q.metric.measure.row().unit;
+    let is_missing = |row: &&QuestionRow<'_>| {
+        let mut shown = shown.iter().filter_map(|&i| row.entries.get(i));
+        shown.any(|e| entry(e, row.is_baseline).text == NO_VERDICT)
+    };
+    let missing = order.iter().any(is_missing);
     let caption = format!(
-        "{}{} relative to {}: ▲ better, ▼ worse, = within {}, ? undecided",
+        "{}{} relative to {}: ▲ better, ▼ worse, = within {}, ? undecided{}",
         q.metric.title(),
         if unit.is_empty() {
             String::new()
@@ -280,7 +305,12 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
             format!(" ({unit})")
         },
         q.baseline,
-        numbers::percent(a.study.smallest_effect)
+        numbers::percent(a.study.smallest_effect),
+        if missing {
+            format!(", {NO_VERDICT} no verdict")
+        } else {
+            String::new()
+        }
     );
     let rows = order.into_iter().map(|row| {
         let name = DocEntry::from(row.name.clone());
@@ -330,6 +360,6 @@ fn entry(entry: &QuestionEntry<'_>, is_baseline: bool) -> DocEntry {
             mark: Some(DocMark::of(f.verdict)),
             ..DocEntry::default()
         },
-        _ => "–".into(),
+        _ => NO_VERDICT.into(),
     }
 }

@@ -19,7 +19,7 @@ const EVENTS: [(Counter, PerfEvent); 8] = [
 ];
 
 const LEFT_OUT: &str = "perf events were left out of this trial, since they make each context \
-    switch dearer: --perf on counts them";
+    switch cost more: --perf on counts them";
 
 /// One of each event, or why there is none.
 #[derive(Debug)]
