@@ -32,7 +32,7 @@ const NO_THREADS: &str = "/proc/PID/task/TID/sched cannot be read, or there are 
      them all";
 
 const NOT_ALONE: &str = "it is read of processes with one thread and no children, where the kernel \
-    tells it in /proc/PID/schedstat (CONFIG_SCHED_INFO)";
+    shows it in /proc/PID/schedstat (CONFIG_SCHED_INFO)";
 
 /// Reads what a process uses with its threads and children. Open it in the thread that starts
 /// all others, before it does, since perf events are inherited from there.
