@@ -8,6 +8,7 @@
 mod asked;
 mod budget;
 mod candidates;
+mod groups;
 mod link;
 mod order;
 mod pins;

@@ -13,7 +13,7 @@ use crate::candidates::{
     Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
 use crate::twins::Baselines;
-use crate::{asked, order, refusal};
+use crate::{asked, groups, order, refusal};
 
 /// The most cells of a bisection.
 const MOST_BISECTED: usize = 64;
@@ -40,6 +40,9 @@ pub struct Plan {
     /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and
     /// [`TRIAL_OVERHEAD_MS`], or as long as a few messages take where these are long.
     pub trial_ms: u64,
+    /// The places of cells that are measured one after another; none in plans of old, whose blocks
+    /// shuffle all cells.
+    pub(crate) groups: Vec<Vec<usize>>,
     /// The last cells, where they are those of a bisection, and the blocks that measure them alone.
     alone: Option<Alone>,
 }
@@ -105,7 +108,12 @@ impl Plan {
             0 => trial_ms,
             count => price.of_all(&cells).div_ceil(count),
         };
+        let groups = match study.grouped {
+            true => groups::groups(&cells, study, &norm),
+            false => Vec::new(),
+        };
         Ok(Plan {
+            groups,
             refusals,
             left_out,
             cells,
@@ -160,23 +168,32 @@ impl Plan {
             blocks: bisection.first_block..last,
         });
         self.blocks_most = self.blocks_most.max(last);
+        if !self.groups.is_empty() {
+            let groups = groups::bisected(self.cells.len(), &bisection.cells);
+            self.groups.extend(groups);
+        }
         self.cells.extend(bisection.cells.iter().cloned());
         Ok(self)
     }
 
     /// The order of a block: the places in [`Plan::cells`] of the cells that it measures, each
-    /// once, shuffled by the seed and the block's number alone.
+    /// once, shuffled by the seed and the block's number alone; cells that are compared one after
+    /// another.
     #[must_use]
     pub fn block(&self, block: u32) -> Vec<usize> {
-        let (first, count) = match &self.alone {
-            Some(alone) if block < alone.blocks.start => (0, alone.first_cell),
-            Some(alone) if alone.blocks.contains(&block) => {
-                (alone.first_cell, self.cells.len() - alone.first_cell)
-            }
-            _ => (0, self.cells.len()),
+        let places = match &self.alone {
+            Some(alone) if block < alone.blocks.start => 0..alone.first_cell,
+            Some(alone) if alone.blocks.contains(&block) => alone.first_cell..self.cells.len(),
+            _ => 0..self.cells.len(),
         };
-        let order = order::shuffled(count, self.seed, block).into_iter();
-        order.map(|i| first + i).collect()
+        if self.groups.is_empty() {
+            let order = order::shuffled(places.len(), self.seed, block).into_iter();
+            return order.map(|i| places.start + i).collect();
+        }
+        // No group has cells of both parts.
+        let groups = self.groups.iter().filter(|g| places.contains(&g[0]));
+        let groups: Vec<&[usize]> = groups.map(Vec::as_slice).collect();
+        order::grouped(&groups, self.seed, block)
     }
 
     /// Whether a block measures the cells of a bisection alone.

@@ -9,6 +9,7 @@ use crate::candidates::{Norm, candidates};
 
 mod asked;
 mod files;
+mod groups;
 mod isolation;
 mod links;
 mod pings;

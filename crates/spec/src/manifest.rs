@@ -18,7 +18,8 @@ pub use leg::{Difference, Leg, Measurer};
 /// 2: the plan may have twins, and a run may have several legs, of which a version that knows format 1
 /// alone knows nothing. 3: a cell has one value where an axis does not apply to it, and an MTU of
 /// 1500 bytes is written as such. 4: a run may measure sizes between two of its plan.
-pub const FORMAT: u32 = 4;
+/// 5: a block may measure what is compared in groups.
+pub const FORMAT: u32 = 5;
 
 /// All that a run's plan can be rebuilt from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

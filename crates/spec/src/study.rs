@@ -91,6 +91,10 @@ pub struct Study {
     /// formats before 2 there is none, so that their plans stay as they were.
     #[serde(default)]
     pub twins: bool,
+    /// Whether cells that are compared are measured one after another. A new run sets it; in
+    /// manifests of formats before 5 there is none, so that their orders stay as they were.
+    #[serde(default)]
+    pub grouped: bool,
 }
 
 /// The name of the design that follows a publication to the letter.

@@ -116,6 +116,7 @@ fn begun(
 ) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
     study.twins = true;
+    study.grouped = true;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
     if study.asks_for_pairs() {

@@ -108,6 +108,7 @@ fn a_manifest_of_old_gives_the_plan_without_twins() {
     let mut old = now.clone();
     old["format"] = 1.into();
     old["study"].as_object_mut().unwrap().remove("twins");
+    old["study"].as_object_mut().unwrap().remove("grouped");
     let rebuilt = |value| Plan::from_manifest(&serde_json::from_value(value).unwrap()).unwrap();
     assert_eq!(rebuilt(now), plan(&twinned(&[])));
     assert_eq!(rebuilt(old), plan(&study(&[])));

@@ -212,6 +212,7 @@ impl Reader<'_> {
             asked: Vec::new(),
             design: None,
             twins: false,
+            grouped: false,
         })
     }
 
