@@ -18,7 +18,10 @@ pub(crate) fn shuffled(cells: usize, seed: u64, block: u32) -> Vec<usize> {
 /// groups shuffled, each in the order of [`row`]. Runs are resumed by this order: it must never
 /// change.
 pub(crate) fn grouped(groups: &[&[usize]], seed: u64, block: u32) -> Vec<usize> {
-    let order = shuffle(groups.len(), &mut random(seed, block, b"bytecost groups v1"));
+    let order = shuffle(
+        groups.len(),
+        &mut random(seed, block, b"bytecost groups v1"),
+    );
     let row_of = |number: usize| {
         let group = groups[number];
         let row = row(group.len(), seed, block, number as u32);
