@@ -5,6 +5,7 @@
 
 mod counts;
 mod distribution;
+mod false_discovery;
 mod generator;
 mod holm;
 mod location;
@@ -15,6 +16,7 @@ mod trend;
 
 pub use counts::{at_least, poisson_interval, share_interval};
 pub use distribution::{t_quantile, t_two_sided_p};
+pub use false_discovery::false_discovery;
 pub use generator::Generator;
 pub use holm::holm;
 pub use location::{

@@ -44,12 +44,11 @@ fn a_baseline_that_nothing_is_compared_with_has_none() {
 fn where_twins_would_be_more_than_a_third_those_of_the_first_comparison_stay() {
     let mut study = twinned(&[("budget = \"30s\"", "budget = \"1h\"")]);
     let alone = twins(&plan(&study)).len();
-    study.compare.push(Compare {
-        axis: Axis::Transport,
-        baseline: "loopback".to_owned(),
-        values: Vec::new(),
-        metrics: study.compare[0].metrics.clone(),
-    });
+    study.compare.push(Compare::of(
+        Axis::Transport,
+        "loopback",
+        study.compare[0].metrics.clone(),
+    ));
     let both = plan(&study);
     assert_eq!(twins(&both).len(), alone);
     let note = "twins: only the baselines of the comparison over mover are measured twice";

@@ -134,12 +134,9 @@ fn pairs_stand_for_several_placements() {
             &["free", "pairs", "0:1"].map(str::to_owned),
         )
         .unwrap();
-    study.compare.push(Compare {
-        axis: Axis::Placement,
-        baseline: "pairs".to_owned(),
-        values: Vec::new(),
-        metrics: Vec::new(),
-    });
+    study
+        .compare
+        .push(Compare::of(Axis::Placement, "pairs", Vec::new()));
     assert!(study.asks_for_pairs());
     study.take_pairs(&["0:0", "1:1", "0:1"].map(str::to_owned), "0:1");
     assert!(!study.asks_for_pairs());
