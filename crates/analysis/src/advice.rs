@@ -342,7 +342,14 @@ impl<'v> Group<'v> {
         let cells: Vec<&CellTrials<'v>> = (std::iter::once(baseline))
             .chain(free.iter().map(|c| c.cell))
             .collect();
-        let best = best_set(&cells, self.compare.axis, self.metric, self.rate);
+        let moderations = &self.view.trials.moderations;
+        let best = best_set(
+            &cells,
+            self.compare.axis,
+            self.metric,
+            self.rate,
+            moderations,
+        );
         let may_be_best =
             |c: &&Compared<'_>| best.iter().any(|b| b.in_best_set && b.cell.id == c.cell.id);
         let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).copied().collect();

@@ -33,7 +33,7 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
         let pairings = compared(study, trials, compare);
         for (place, &metric) in compare.metrics.iter().enumerate() {
             for pairing in &pairings {
-                let Some(raw) = Raw::of(*pairing, metric, place == 0) else {
+                let Some(raw) = Raw::of(*pairing, metric, place == 0, trials) else {
                     continue;
                 };
                 if seen.insert(raw.id.clone()) {
@@ -45,22 +45,27 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
     let corrected = holm(&raws.iter().map(|r| r.contrast.p).collect::<Vec<f64>>());
     // The level that the correction asks of the first of the family.
     let strict = ERROR_RATE / raws.len().max(1) as f64;
-    let mut detectable: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut detectable: BTreeMap<(usize, u64), f64> = BTreeMap::new();
     let told = raws.iter().zip(corrected).map(|(raw, p_holm)| {
-        let count = raw.contrast.location.count;
+        let blocks = raw.contrast.location.replicates();
         let unit = detectable
-            .entry(count)
-            .or_insert_with(|| smallest_detectable(1.0, count, strict).unwrap_or(f64::INFINITY));
+            .entry((blocks.count, blocks.lent.to_bits()))
+            .or_insert_with(|| smallest_detectable(1.0, blocks, strict).unwrap_or(f64::INFINITY));
         raw.finding(study, p_holm, (strict, *unit), varied)
     });
     told.collect()
 }
 
 impl<'t> Raw<'t> {
-    fn of(pairing: Pairing<'t, 't>, metric: Metric, primary: bool) -> Option<Raw<'t>> {
+    fn of(
+        pairing: Pairing<'t, 't>,
+        metric: Metric,
+        primary: bool,
+        trials: &Trials<'_>,
+    ) -> Option<Raw<'t>> {
         let against = pairing.baseline.cell.value(pairing.axis);
         Some(Raw {
-            contrast: PairContrast::of(pairing, metric)?,
+            contrast: PairContrast::of(pairing, metric, &trials.moderations)?,
             primary,
             id: format!("{metric}: {} against {against}", pairing.other.id),
         })
@@ -136,7 +141,8 @@ impl<'t> Raw<'t> {
         let location = self.contrast.location;
         let (deviation, count) = (location.deviation(), location.count);
         let distance = location.value.abs();
-        let needed = |room, alpha| blocks_needed(deviation, count, room, alpha, MOST_BLOCKS);
+        let known = location.replicates();
+        let needed = |room, alpha| blocks_needed(deviation, known, room, alpha, MOST_BLOCKS);
         let apart = needed(distance, strict);
         let alike = needed(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;
