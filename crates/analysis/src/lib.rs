@@ -46,7 +46,7 @@ pub use causes::pairs_to_count;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
-pub use progress::{Progress, widest_interval};
+pub use progress::{Progress, noise, too_wide, widest_interval};
 pub use result::*;
 
 use bytecost_spec::Axis;

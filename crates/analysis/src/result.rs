@@ -211,6 +211,9 @@ pub struct RunFacts {
     pub failed: usize,
     /// Half the width of the widest interval of a first metric's finding, as a share.
     pub widest_interval: Option<f64>,
+    /// What the plan expected to decide, and what came of it, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// What the plan changed of what was asked, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -13,6 +13,7 @@ mod link;
 mod order;
 mod pins;
 mod plan;
+mod power;
 mod refusal;
 mod served;
 #[cfg(test)]

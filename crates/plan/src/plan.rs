@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytecost_host::pairs::{self, Pairs};
-use bytecost_spec::manifest::Bisection;
+use bytecost_spec::manifest::{Bisection, Expectation, RatioNoise};
 use bytecost_spec::study::{AS_PUBLISHED, Known};
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Axis, Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
@@ -12,6 +12,7 @@ use crate::budget::{self, Price, TRIAL_OVERHEAD_MS};
 use crate::candidates::{
     Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
+use crate::power::{Power, Primaries};
 use crate::twins::Baselines;
 use crate::{asked, groups, order, refusal};
 
@@ -19,7 +20,7 @@ use crate::{asked, groups, order, refusal};
 const MOST_BISECTED: usize = 64;
 
 /// What a run measures, in which order, and what it does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The cells; `TrialKey::cell` counts into them. The first is the `null` mover's, the loop's
     /// own cost, unless the survey knows no such mover; the last are the twins of baselines. Empty
@@ -31,6 +32,8 @@ pub struct Plan {
     pub left_out: Vec<LeftOut>,
     /// What was decided that the study did not say, in sentences.
     pub notes: Vec<String>,
+    /// What it expects to decide, where the noise of the machine was given.
+    pub expectation: Option<Expectation>,
     /// Seed of the order.
     pub seed: u64,
     /// Fewest blocks.
@@ -62,6 +65,31 @@ impl Plan {
     /// What is wrong with the study: a mover or receiver that the survey's tables do not have,
     /// a message that does not divide into its fields, too many cells.
     pub fn new(study: &Study, host: &Host, survey: &Survey, seed: u64) -> Result<Plan, Invalid> {
+        Plan::of(study, host, survey, seed, None)
+    }
+
+    /// The same for a machine of this noise: cells are chosen so that what the study asks first is
+    /// decided, where the budget allows it.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn expecting(
+        study: &Study,
+        host: &Host,
+        survey: &Survey,
+        seed: u64,
+        noise: &RatioNoise,
+    ) -> Result<Plan, Invalid> {
+        Plan::of(study, host, survey, seed, Some(noise))
+    }
+
+    fn of(
+        study: &Study,
+        host: &Host,
+        survey: &Survey,
+        seed: u64,
+        noise: Option<&RatioNoise>,
+    ) -> Result<Plan, Invalid> {
         check(study, survey)?;
         let norm = Norm::new(study, host, survey);
         let mut refusals = Vec::new();
@@ -79,16 +107,24 @@ impl Plan {
             .warmup_ms
             .saturating_add(study.window_ms)
             .saturating_add(TRIAL_OVERHEAD_MS);
+        let primaries = Primaries::of(&runnable, study, &norm);
+        let power = noise.map(|noise| Power { noise, study });
+        let all: Vec<usize> = (0..runnable.len()).collect();
         let price = Price {
             budget_ms: study.budget_ms,
             trial_ms,
-            blocks_least: study.blocks_least,
+            blocks_least: match &power {
+                Some(power) => power.blocks_least(primaries.among(&all).0),
+                None => study.blocks_least,
+            },
             survey,
         };
         let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
             && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
         let baselines = Baselines::of(&runnable, study, &norm);
-        let mut choice = budget::choose(&runnable, study, price, usize::from(floored), &baselines);
+        let decides = power.map(|power| (power, &primaries));
+        let besides = usize::from(floored);
+        let mut choice = budget::choose(&runnable, study, price, besides, &baselines, decides);
         let mut cells = choice.chosen;
         if let Some(floor) = floor(&cells, &norm, survey) {
             cells.retain(|cell| *cell != floor);
@@ -123,6 +159,7 @@ impl Plan {
                 .chain(note)
                 .chain(choice.notes)
                 .collect(),
+            expectation: choice.expectation,
             seed,
             blocks_least: study.blocks_least,
             blocks_most: study.blocks_most,
@@ -136,11 +173,12 @@ impl Plan {
     /// # Errors
     /// As [`Plan::new`].
     pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
-        let plan = Plan::new(
+        let plan = Plan::of(
             &manifest.study,
             &manifest.host,
             &manifest.survey,
             manifest.seed,
+            manifest.expectation.as_ref().map(|e| &e.noise),
         )?;
         match &manifest.bisection {
             Some(bisection) => plan.bisected(bisection, &manifest.survey),

@@ -14,6 +14,7 @@ mod isolation;
 mod links;
 mod pings;
 mod pins;
+mod power;
 mod properties;
 mod refusals;
 mod sent;
@@ -420,6 +421,7 @@ fn a_plan_is_rebuilt_from_its_manifest() {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        expectation: None,
         started: "2026-11-21T14:15:03Z".into(),
         seed: 7,
         command: vec![],

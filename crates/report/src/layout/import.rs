@@ -138,6 +138,7 @@ pub(super) fn study_of(name: &str) -> Study {
         asked: Vec::new(),
         design: Some(AS_PUBLISHED.to_owned()),
         twins: false,
+        grouped: false,
         expects: Vec::new(),
     }
 }
