@@ -363,6 +363,7 @@ fn apart(from: Location, to: Location, sign: f64) -> Option<Uncertain> {
             false => from.degrees + to.degrees,
         },
         count: from.count + to.count,
+        lent: 0.0,
     })
 }
 

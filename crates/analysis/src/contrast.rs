@@ -5,10 +5,11 @@
 //! family: a pair that the study does not compare, or does not judge, has a ratio and no verdict.
 
 use bytecost_spec::{Axis, Better, Metric};
-use bytecost_stats::{Interval, Location, student_mean, tail_ratio, trimmed_mean};
+use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
 
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
+use crate::moderations::Moderations;
 use crate::pairing::Pairing;
 use crate::result::{Finding, Verdict};
 use crate::trials::CellTrials;
@@ -67,10 +68,16 @@ impl Ratio {
 }
 
 fn located(logs: &[f64]) -> Option<(Location, Interval)> {
+    moderated(logs, None)
+}
+
+/// By the variance that the other comparisons let expect too.
+fn moderated(logs: &[f64], by: Option<&Moderation>) -> Option<(Location, Interval)> {
     if logs.len() < FEWEST {
         return None;
     }
-    let location = trimmed_mean(logs)?;
+    let own = trimmed_mean(logs)?;
+    let location = by.map_or(own, |by| by.moderate(own));
     Some((location, location.interval(LEVEL)?))
 }
 
@@ -83,9 +90,14 @@ fn whole(logs: &[f64]) -> Option<(Location, Interval)> {
 impl<'v> PairContrast<'v> {
     /// A pair in a metric, without a finding; none where fewer than three blocks have both.
     ///
-    /// Its ratio is the trimmed mean over blocks; of a tail the quantiles of all trials together, and
+    /// Its ratio is the trimmed mean over blocks, whose variance the other comparisons of the run in
+    /// that metric moderate; of a tail the quantiles of all trials together, and
     /// of what is furthest out the mean, since there the trials at the ends are what is asked for.
-    pub(crate) fn of(pairing: Pairing<'v, 'v>, metric: Metric) -> Option<PairContrast<'v>> {
+    pub(crate) fn of(
+        pairing: Pairing<'v, 'v>,
+        metric: Metric,
+        moderations: &Moderations,
+    ) -> Option<PairContrast<'v>> {
         let measure = metric.measure;
         let (location, interval, p) = if let Some(share) = tail_share(measure) {
             let of_block =
@@ -97,7 +109,7 @@ impl<'v> PairContrast<'v> {
             let logs = pairing.log_ratios(metric);
             let (location, interval) = match is_extreme(measure) {
                 true => whole(&logs)?,
-                false => located(&logs)?,
+                false => moderated(&logs, moderations.of_metric(metric))?,
             };
             (location, interval, location.p_value(0.0)?)
         };
@@ -110,6 +122,12 @@ impl<'v> PairContrast<'v> {
             finding: None,
             turned: false,
         })
+    }
+
+    /// Whether its location is a trimmed mean.
+    pub(crate) fn is_trimmed(&self) -> bool {
+        let measure = self.metric.measure;
+        tail_share(measure).is_none() && !is_extreme(measure)
     }
 
     /// The same with the run's finding of the two, in either order.
@@ -171,7 +189,8 @@ impl<'v> View<'v> {
         pairing: Pairing<'v, 'v>,
         metric: Metric,
     ) -> Option<PairContrast<'v>> {
-        Some(PairContrast::of(pairing, metric)?.found(self.findings))
+        let moderations = &self.trials.moderations;
+        Some(PairContrast::of(pairing, metric, moderations)?.found(self.findings))
     }
 }
 
@@ -195,6 +214,7 @@ pub(crate) fn best_set<'v>(
     axis: Axis,
     metric: Metric,
     rate: f64,
+    moderations: &Moderations,
 ) -> Vec<Contender<'v>> {
     let contrast = |other: usize, baseline: usize| {
         let pairing = Pairing {
@@ -202,7 +222,7 @@ pub(crate) fn best_set<'v>(
             baseline: cells[baseline],
             other: cells[other],
         };
-        PairContrast::of(pairing, metric)
+        PairContrast::of(pairing, metric, moderations)
     };
     let p_of_worse = |one: usize, other: usize| {
         let contrast = contrast(one, other)?;

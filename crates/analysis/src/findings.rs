@@ -36,7 +36,8 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
         let pairings = compared(study, trials, compare);
         for (place, &metric) in compare.metrics.iter().enumerate() {
             for pairing in &pairings {
-                let Some(contrast) = PairContrast::of(*pairing, metric) else {
+                let moderations = &trials.moderations;
+                let Some(contrast) = PairContrast::of(*pairing, metric, moderations) else {
                     continue;
                 };
                 let tested = TestedPair {
@@ -52,12 +53,12 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
         }
     }
     let corrected = corrected(&raws.iter().map(|r| r.tested).collect::<Vec<TestedPair>>());
-    let mut detectable: BTreeMap<(usize, u64), f64> = BTreeMap::new();
+    let mut detectable: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
     let told = raws.iter().zip(corrected).map(|(raw, correction)| {
-        let (count, level) = (raw.contrast.location.count, correction.level);
+        let (blocks, level) = (raw.contrast.location.replicates(), correction.level);
         let unit = detectable
-            .entry((count, level.to_bits()))
-            .or_insert_with(|| smallest_detectable(1.0, count, level).unwrap_or(f64::INFINITY));
+            .entry((blocks.count, blocks.lent.to_bits(), level.to_bits()))
+            .or_insert_with(|| smallest_detectable(1.0, blocks, level).unwrap_or(f64::INFINITY));
         raw.finding(study, correction, *unit, varied)
     });
     told.collect()
@@ -152,7 +153,8 @@ impl<'t> Raw<'t> {
         let location = self.contrast.location;
         let (deviation, count) = (location.deviation(), location.count);
         let distance = location.value.abs();
-        let needed = |room, alpha| blocks_needed(deviation, count, room, alpha, MOST_BLOCKS);
+        let known = location.replicates();
+        let needed = |room, alpha| blocks_needed(deviation, known, room, alpha, MOST_BLOCKS);
         let apart = needed(distance, level);
         let alike = needed(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;

@@ -25,6 +25,7 @@ mod grid;
 mod grouping;
 mod histogram;
 mod matrix;
+mod moderations;
 mod pairing;
 mod phrases;
 mod places;

@@ -42,7 +42,7 @@ pub fn widest_interval(
             continue;
         };
         for pairing in compared(&manifest.study, &trials, compare) {
-            let Some(contrast) = PairContrast::of(pairing, metric) else {
+            let Some(contrast) = PairContrast::of(pairing, metric, &trials.moderations) else {
                 continue;
             };
             let half_width = as_share(contrast.interval.half_width());

@@ -9,6 +9,7 @@ mod false_discovery;
 mod generator;
 mod holm;
 mod location;
+mod moderation;
 mod power;
 mod spread;
 mod tail;
@@ -23,7 +24,8 @@ pub use location::{
     Interval, Location, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
     trimmed_mean_value,
 };
-pub use power::{POWER, blocks_needed, power, smallest_detectable};
+pub use moderation::Moderation;
+pub use power::{POWER, Replicates, blocks_needed, power, smallest_detectable};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
 pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio};
 pub use trend::{Trend, mann_kendall};
