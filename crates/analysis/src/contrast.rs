@@ -1,8 +1,8 @@
 //! The one query: a metric over an axis, one value against another, at a place.
 //!
 //! It gives each pair of cells that differ in that axis alone its paired ratio, and the run's own
-//! finding of it where there is one. A verdict is that finding's, which is corrected over the whole
-//! study: a pair that the study does not compare has a ratio and no verdict.
+//! finding of it where there is one. A verdict is that finding's, which is corrected within its
+//! family: a pair that the study does not compare, or does not judge, has a ratio and no verdict.
 
 use bytecost_spec::{Axis, Better, Metric};
 use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
@@ -47,8 +47,8 @@ pub(crate) enum Standing<'v> {
     Decided(Verdict),
     /// A caveat withholds the verdict, for this reason.
     Withheld(&'v str),
-    /// The study does not compare the two, so that nothing corrects it.
-    NotCompared,
+    /// The study does not compare the two, or does not judge it, so that nothing corrects it.
+    NotJudged,
 }
 
 impl Ratio {
@@ -154,8 +154,9 @@ impl<'v> PairContrast<'v> {
 
     /// What may be said of it.
     pub(crate) fn standing(&self) -> Standing<'v> {
-        let Some(finding) = self.finding else {
-            return Standing::NotCompared;
+        let judged = self.finding.filter(|f| f.verdict != Verdict::NotJudged);
+        let Some(finding) = judged else {
+            return Standing::NotJudged;
         };
         match (&finding.withheld, finding.verdict, self.turned) {
             (Some(why), ..) => Standing::Withheld(why),

@@ -17,6 +17,7 @@ mod copies;
 mod cpu_time;
 mod crossovers;
 mod explanations;
+mod families;
 mod figures;
 mod findings;
 mod footprint;
@@ -118,6 +119,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         advice,
         answers,
+        families: families::facts(&findings),
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
         twins,

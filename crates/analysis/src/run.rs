@@ -86,7 +86,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         failed: input.failures.len(),
         widest_interval: findings
             .iter()
-            .filter(|f| f.primary)
+            .filter(|f| f.first)
             .map(half_width)
             .max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),

@@ -7,6 +7,7 @@ use bytecost_analysis::{
 use bytecost_spec::{Axis, Cell, units};
 use itertools::Itertools as _;
 
+use crate::comparisons::not_judged;
 use crate::descriptions;
 use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, Tone,
@@ -271,8 +272,12 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
         DocColumn::right(heading.map_or_else(String::new, |(x, c)| value_in_words(x, c)))
     }));
     let unit = q.metric.measure.row().unit;
+    let shown_findings = order.iter().flat_map(|row| {
+        let entries = shown.iter().filter_map(|&i| row.entries.get(i));
+        entries.filter_map(QuestionEntry::finding)
+    });
     let caption = format!(
-        "{}{} relative to {}: ▲ better, ▼ worse, = within {}, ? undecided",
+        "{}{} relative to {}: ▲ better, ▼ worse, = within {}, ? undecided{}",
         q.metric.title(),
         if unit.is_empty() {
             String::new()
@@ -280,7 +285,8 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
             format!(" ({unit})")
         },
         q.baseline,
-        numbers::percent(a.study.smallest_effect)
+        numbers::percent(a.study.smallest_effect),
+        not_judged(shown_findings)
     );
     let rows = order.into_iter().map(|row| {
         let name = DocEntry::from(row.name.clone());

@@ -144,7 +144,7 @@ fn direction(
     match (contrast.standing(), contrast.finding()) {
         (Standing::Decided(Verdict::Better | Verdict::Worse), _) => by_sign,
         (Standing::Decided(Verdict::NoDifferenceThatMatters), Some(finding)) => {
-            match apart && finding.p_holm < ERROR_RATE {
+            match apart && finding.p_corrected.is_some_and(|p| p < ERROR_RATE) {
                 true => by_sign,
                 false => CaseResult::NotMet,
             }
