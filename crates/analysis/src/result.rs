@@ -216,7 +216,7 @@ pub struct RunFacts {
     pub repeated: usize,
     /// Trials that failed.
     pub failed: usize,
-    /// Half the width of the widest interval of a first metric's finding, as a share.
+    /// Half the width of the widest interval of a primary finding, as a share.
     pub widest_interval: Option<f64>,
     /// What the plan expected to decide, and what came of it, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]

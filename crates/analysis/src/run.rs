@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::axis::AXES;
+use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Manifest, Sample, units};
 use bytecost_stats::median;
 
@@ -86,7 +87,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         failed: input.failures.len(),
         widest_interval: findings
             .iter()
-            .filter(|f| f.first)
+            .filter(|f| f.family == Family::Primary)
             .map(half_width)
             .max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),
@@ -131,7 +132,9 @@ fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Optio
         planned.noise.deviation,
         planned.blocks,
     );
-    let primary: Vec<&Finding> = findings.iter().filter(|f| f.primary).collect();
+    let primary: Vec<&Finding> = (findings.iter())
+        .filter(|f| f.family == Family::Primary)
+        .collect();
     let came = noise_of(manifest, trials).and_then(|noise| {
         let typical = |of: fn(&Finding) -> f64| {
             let all: Vec<f64> = primary.iter().map(|f| of(f)).collect();

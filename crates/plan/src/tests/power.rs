@@ -86,7 +86,7 @@ fn noise_of_trimmed(deviation: f64) -> f64 {
 
 #[test]
 fn parts_that_answer_no_first_question_go_where_the_first_ones_need_their_time() {
-    let (plan, expectation) = planned(&in_parts("40s"), &noise(0.15));
+    let (plan, expectation) = planned(&in_parts("30s"), &noise(0.15));
     assert!(
         plan.cells.iter().all(|c| c.threads == 1),
         "{:?}",
@@ -97,7 +97,7 @@ fn parts_that_answer_no_first_question_go_where_the_first_ones_need_their_time()
     let titles: Vec<&str> = plan.left_out.iter().map(|l| l.what.as_str()).collect();
     assert!(titles[0].starts_with("threads"), "{titles:?}");
     // A quiet machine decides both.
-    let (quiet, _) = planned(&in_parts("40s"), &noise(0.005));
+    let (quiet, _) = planned(&in_parts("30s"), &noise(0.005));
     assert!(quiet.cells.iter().any(|c| c.threads == 4));
     // So does the budget that is named.
     let budget = plan.left_out[0].why.split('`').nth(1).unwrap();
