@@ -96,6 +96,7 @@ fn tell(run: &Run) {
             Record::Failure(failure) => failures.push(failure),
             Record::Evidence(found) => evidence.push(found),
             Record::Block(ended) => blocks.push(ended),
+            Record::Selection(_) => {}
         }
     }
     let analysis = analyse(Input {

@@ -1,6 +1,6 @@
 //! What to use and what to avoid: one rule (`Group::may_use`), and the facts that follow from it.
 
-use bytecost_spec::study::{Compare, Tier};
+use bytecost_spec::study::{Compare, Family, Tier};
 use bytecost_spec::survey::{Condition, Route};
 use bytecost_spec::{Axis, Better, Cell, Class, Measure, Metric, Side};
 use itertools::Itertools as _;
@@ -75,8 +75,8 @@ struct Group<'v> {
     place: Vec<(Axis, String)>,
     /// The values along the range with what is compared at each, in order.
     at: Vec<(Option<String>, Vec<Compared<'v>>)>,
-    /// The error rate of each place.
-    rate: f64,
+    /// The error rate of a place whose comparisons are primary, and of another one.
+    rates: (f64, f64),
 }
 
 /// The advice of a run, and its sentences.
@@ -85,15 +85,20 @@ pub(crate) fn all<'v>(view: &'v View<'v>, varied: &[Axis]) -> Advice {
     // Of comparisons with one baseline the first says what is asked.
     let compares = view.input.manifest.study.compare.iter();
     let compares = compares.unique_by(|c| (c.axis, &c.baseline, &c.values));
-    for (place, compare) in compares.enumerate() {
-        for group in groups(view, compare, varied) {
-            let situations = group.situations();
-            // What no further comparison decided is counted with all that is undecided.
-            let told = |s: &Situation| place == 0 || says(s);
-            advice
-                .situations
-                .extend(situations.into_iter().filter(told));
-        }
+    let mut all: Vec<(usize, Group<'_>)> = (compares.enumerate())
+        .flat_map(|(place, compare)| {
+            let groups = groups(view, compare, varied).into_iter();
+            groups.map(move |group| (place, group))
+        })
+        .collect();
+    share_rate(&mut all);
+    for (place, group) in all {
+        let situations = group.situations();
+        // What no further comparison decided is counted with all that is undecided.
+        let told = |s: &Situation| place == 0 || says(s);
+        advice
+            .situations
+            .extend(situations.into_iter().filter(told));
     }
     if view.findings.is_empty() {
         advice.nothing = Some(undecided::why_nothing(view));
@@ -127,7 +132,7 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
     let cell = |id: &String| view.trials.cells.iter().find(|c| c.id == *id);
     let of_compare = |f: &&Finding| {
         let is_of = f.axis == compare.axis && f.baseline_value == compare.baseline;
-        is_of && compare.compares(&f.value)
+        is_of && compare.compares(&f.value) && f.verdict != Verdict::NotJudged
     };
     let compared = view
         .findings
@@ -159,17 +164,35 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
         });
     let mut found = grouped(compared);
     found.sort_by_key(|((tier, ..), _)| *tier);
-    let mut groups: Vec<Group<'_>> = found
+    found
         .into_iter()
         .map(|((_, along, metric, _), members)| {
             Group::of(view, compare, metric, along, members, varied)
         })
-        .collect();
-    let places: usize = groups.iter().map(|g| g.at.len()).sum();
-    for group in &mut groups {
-        group.rate = ERROR_RATE / places.max(1) as f64;
+        .collect()
+}
+
+/// Gives each place its part of the error rate of best sets: all places of the study whose
+/// comparisons are primary have one together, and those of each comparison that are not.
+fn share_rate(all: &mut [(usize, Group<'_>)]) {
+    let places = |groups: &[(usize, Group<'_>)], of: Option<usize>| {
+        let own = groups
+            .iter()
+            .filter(|(at, _)| of.is_none_or(|of| *at == of));
+        let at = own.flat_map(|(_, group)| &group.at);
+        let wanted = of.is_none();
+        at.filter(|(_, all)| is_primary(all) == wanted).count()
+    };
+    let part = |places: usize| ERROR_RATE / places.max(1) as f64;
+    let primary = part(places(all, None));
+    for i in 0..all.len() {
+        all[i].1.rates = (primary, part(places(all, Some(all[i].0))));
     }
-    groups
+}
+
+/// Whether what is compared at a place is primary.
+fn is_primary(at: &[Compared<'_>]) -> bool {
+    at.iter().any(|c| c.finding.family == Family::Primary)
 }
 
 /// Whether a part of the study asks for the cell, whatever values some axes have. Which congestion
@@ -252,7 +275,7 @@ impl<'v> Group<'v> {
             along,
             place,
             at,
-            rate: ERROR_RATE,
+            rates: (ERROR_RATE, ERROR_RATE),
         }
     }
 
@@ -323,7 +346,7 @@ impl<'v> Group<'v> {
     }
 
     /// **The rule.** Of the ways without a condition, those that may be the best (multiple
-    /// comparisons with the best, at the study's rate) and that the run's corrected findings show
+    /// comparisons with the best, at the rate of the place) and that the run's corrected findings show
     /// to be better than the baseline. None where no finding does, so that the baseline may be the
     /// best itself and is the advice. Nothing at all where the baseline's findings are withheld.
     ///
@@ -342,7 +365,10 @@ impl<'v> Group<'v> {
         let cells: Vec<&CellTrials<'v>> = (std::iter::once(baseline))
             .chain(free.iter().map(|c| c.cell))
             .collect();
-        let best = best_set(&cells, self.compare.axis, self.metric, self.rate);
+        let (primary, other) = self.rates;
+        let rate = if is_primary(at) { primary } else { other };
+        let moderations = &self.view.trials.moderations;
+        let best = best_set(&cells, self.compare.axis, self.metric, rate, moderations);
         let may_be_best =
             |c: &&Compared<'_>| best.iter().any(|b| b.in_best_set && b.cell.id == c.cell.id);
         let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).copied().collect();

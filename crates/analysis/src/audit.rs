@@ -15,7 +15,7 @@ mod context;
 mod crossover;
 mod pairs;
 
-use claim_test::{Family, JudgedTest, TestOutcome};
+use claim_test::{ClaimFamily, JudgedTest, TestOutcome};
 use context::ClaimContext;
 pub use context::beside;
 
@@ -37,13 +37,13 @@ pub struct Grounds<'a> {
 
 /// Judges claims by a run and its analysis, in the order of the claims.
 ///
-/// A comparison that is a finding of the run keeps its verdict. All others are corrected
-/// together with the run's findings (Holm), so that judging many claims gives no more false
-/// rulings than judging one: the first round collects what is compared, the second one judges.
+/// A comparison that the run judges keeps its verdict, at the error rate of its family. All others
+/// are a family of their own (Holm), so that judging many claims gives no more false rulings than
+/// judging one: the first round collects what is compared, the second one judges.
 #[must_use]
 pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Vec<Audited> {
     let trials = Trials::of_run(&input);
-    let all = |family: &Family| -> Vec<Audited> {
+    let all = |family: &ClaimFamily| -> Vec<Audited> {
         let of_claim = |claim| {
             let context = ClaimContext {
                 input: &input,
@@ -57,7 +57,7 @@ pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Ve
         };
         grounds.claims.iter().map(of_claim).collect()
     };
-    let family = Family::of(&analysis.findings);
+    let family = ClaimFamily::default();
     all(&family);
     all(&family.corrected())
 }

@@ -13,16 +13,15 @@ const APART: u64 = 4;
 /// the findings. Only of the first metric of a comparison, by corrected verdicts.
 ///
 /// Which sizes are measured depends on verdicts, and whether measuring stops does not: the new
-/// cells have samples of their own, and their comparisons join the family that is corrected. Sizes
+/// cells have samples of their own, and their comparisons are secondary unless the study says
+/// otherwise of these sizes: the primary ones are known before the run. Sizes
 /// with an undecided one between need blocks rather than sizes, and get none here. Neither do
 /// cells with a server or with files on a disk, which are prepared before a run.
 #[must_use]
 pub fn bisected(input: Input<'_>) -> Vec<Cell> {
     let findings = crate::analyse(input).findings;
-    let primary = findings
-        .iter()
-        .filter(|f| f.primary && f.axis == Axis::Mover);
-    let placed = primary.filter_map(|f| Some((f, sent(input.cells, &f.cell)?)));
+    let first = findings.iter().filter(|f| f.first && f.axis == Axis::Mover);
+    let placed = first.filter_map(|f| Some((f, sent(input.cells, &f.cell)?)));
     let key = |(finding, cell): &(&Finding, &Cell)| {
         (
             finding.metric,
@@ -38,7 +37,8 @@ pub fn bisected(input: Input<'_>) -> Vec<Cell> {
             let Some(size_bytes) = between(from.size_bytes, to.size_bytes) else {
                 continue;
             };
-            let decided = |f: &Finding| f.verdict != Verdict::NotDecided;
+            let decided =
+                |f: &Finding| !matches!(f.verdict, Verdict::NotDecided | Verdict::NotJudged);
             let better = |f: &Finding| f.verdict == Verdict::Better;
             if !decided(below) || !decided(above) || better(below) == better(above) {
                 continue;

@@ -80,7 +80,7 @@ pub(crate) fn is_worth_a_reason(finding: &Finding, stalls: &Stalls) -> bool {
         Measure::CpuNsPerMessage => finding.metric.side == Side::Server,
         _ => false,
     };
-    let is_told = of_cpu || finding.primary && !stalls.touch(finding);
+    let is_told = of_cpu || finding.first && !stalls.touch(finding);
     is_told && matches!(finding.verdict, Verdict::Better | Verdict::Worse)
 }
 
@@ -363,6 +363,7 @@ fn apart(from: Location, to: Location, sign: f64) -> Option<Uncertain> {
             false => from.degrees + to.degrees,
         },
         count: from.count + to.count,
+        lent: 0.0,
     })
 }
 

@@ -274,7 +274,10 @@ pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
         let because = because(view.caveats, (finding.metric.measure, finding.axis), cells)?;
         let cell = view.trials.cells.iter().find(|c| c.id == finding.cell)?;
         let mut finding = Finding {
-            verdict: Verdict::NotDecided,
+            verdict: match finding.verdict {
+                Verdict::NotJudged => Verdict::NotJudged,
+                _ => Verdict::NotDecided,
+            },
             withheld: Some(because.to_owned()),
             blocks_needed: None,
             ..finding.clone()

@@ -1,14 +1,15 @@
 //! The one query: a metric over an axis, one value against another, at a place.
 //!
 //! It gives each pair of cells that differ in that axis alone its paired ratio, and the run's own
-//! finding of it where there is one. A verdict is that finding's, which is corrected over the whole
-//! study: a pair that the study does not compare has a ratio and no verdict.
+//! finding of it where there is one. A verdict is that finding's, which is corrected within its
+//! family: a pair that the study does not compare, or does not judge, has a ratio and no verdict.
 
 use bytecost_spec::{Axis, Better, Metric};
-use bytecost_stats::{Interval, Location, student_mean, tail_ratio, trimmed_mean};
+use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
 
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
+use crate::moderations::Moderations;
 use crate::pairing::Pairing;
 use crate::result::{Finding, Verdict};
 use crate::trials::CellTrials;
@@ -46,8 +47,8 @@ pub(crate) enum Standing<'v> {
     Decided(Verdict),
     /// A caveat withholds the verdict, for this reason.
     Withheld(&'v str),
-    /// The study does not compare the two, so that nothing corrects it.
-    NotCompared,
+    /// The study does not compare the two, or does not judge it, so that nothing corrects it.
+    NotJudged,
 }
 
 impl Ratio {
@@ -67,10 +68,16 @@ impl Ratio {
 }
 
 fn located(logs: &[f64]) -> Option<(Location, Interval)> {
+    moderated(logs, None)
+}
+
+/// By the variance that the other comparisons let expect too.
+fn moderated(logs: &[f64], by: Option<&Moderation>) -> Option<(Location, Interval)> {
     if logs.len() < FEWEST {
         return None;
     }
-    let location = trimmed_mean(logs)?;
+    let own = trimmed_mean(logs)?;
+    let location = by.map_or(own, |by| by.moderate(own));
     Some((location, location.interval(LEVEL)?))
 }
 
@@ -83,9 +90,14 @@ fn whole(logs: &[f64]) -> Option<(Location, Interval)> {
 impl<'v> PairContrast<'v> {
     /// A pair in a metric, without a finding; none where fewer than three blocks have both.
     ///
-    /// Its ratio is the trimmed mean over blocks; of a tail the quantiles of all trials together, and
+    /// Its ratio is the trimmed mean over blocks, whose variance the other comparisons of the run in
+    /// that metric moderate; of a tail the quantiles of all trials together, and
     /// of what is furthest out the mean, since there the trials at the ends are what is asked for.
-    pub(crate) fn of(pairing: Pairing<'v, 'v>, metric: Metric) -> Option<PairContrast<'v>> {
+    pub(crate) fn of(
+        pairing: Pairing<'v, 'v>,
+        metric: Metric,
+        moderations: &Moderations,
+    ) -> Option<PairContrast<'v>> {
         let measure = metric.measure;
         let (location, interval, p) = if let Some(share) = tail_share(measure) {
             let of_block =
@@ -97,7 +109,7 @@ impl<'v> PairContrast<'v> {
             let logs = pairing.log_ratios(metric);
             let (location, interval) = match is_extreme(measure) {
                 true => whole(&logs)?,
-                false => located(&logs)?,
+                false => moderated(&logs, moderations.of_metric(metric))?,
             };
             (location, interval, location.p_value(0.0)?)
         };
@@ -110,6 +122,12 @@ impl<'v> PairContrast<'v> {
             finding: None,
             turned: false,
         })
+    }
+
+    /// Whether its location is a trimmed mean.
+    pub(crate) fn is_trimmed(&self) -> bool {
+        let measure = self.metric.measure;
+        tail_share(measure).is_none() && !is_extreme(measure)
     }
 
     /// The same with the run's finding of the two, in either order.
@@ -136,8 +154,9 @@ impl<'v> PairContrast<'v> {
 
     /// What may be said of it.
     pub(crate) fn standing(&self) -> Standing<'v> {
-        let Some(finding) = self.finding else {
-            return Standing::NotCompared;
+        let judged = self.finding.filter(|f| f.verdict != Verdict::NotJudged);
+        let Some(finding) = judged else {
+            return Standing::NotJudged;
         };
         match (&finding.withheld, finding.verdict, self.turned) {
             (Some(why), ..) => Standing::Withheld(why),
@@ -170,7 +189,8 @@ impl<'v> View<'v> {
         pairing: Pairing<'v, 'v>,
         metric: Metric,
     ) -> Option<PairContrast<'v>> {
-        Some(PairContrast::of(pairing, metric)?.found(self.findings))
+        let moderations = &self.trials.moderations;
+        Some(PairContrast::of(pairing, metric, moderations)?.found(self.findings))
     }
 }
 
@@ -194,6 +214,7 @@ pub(crate) fn best_set<'v>(
     axis: Axis,
     metric: Metric,
     rate: f64,
+    moderations: &Moderations,
 ) -> Vec<Contender<'v>> {
     let contrast = |other: usize, baseline: usize| {
         let pairing = Pairing {
@@ -201,7 +222,7 @@ pub(crate) fn best_set<'v>(
             baseline: cells[baseline],
             other: cells[other],
         };
-        PairContrast::of(pairing, metric)
+        PairContrast::of(pairing, metric, moderations)
     };
     let p_of_worse = |one: usize, other: usize| {
         let contrast = contrast(one, other)?;

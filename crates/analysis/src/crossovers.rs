@@ -7,7 +7,7 @@ use bytecost_spec::{Axis, Metric};
 use crate::contrast::{PairContrast, Standing};
 use crate::grid;
 use crate::pairing::{Pairing, pairings};
-use crate::result::{Crossing, CrossingPoint, Crossover, Verdict};
+use crate::result::{Crossing, CrossingPoint, Crossover, Finding, Verdict};
 use crate::view::View;
 
 mod sentence;
@@ -147,7 +147,9 @@ impl<'v> Curve<'v> {
 
     /// Where the two cross in a metric; none where fewer than two points have it.
     pub(crate) fn crossover(&self, view: &View<'v>, metric: Metric) -> Option<Crossover> {
-        let contrasts = self.contrasts(view, metric);
+        let mut contrasts = self.contrasts(view, metric);
+        let is_judged = |f: &Finding| f.verdict != Verdict::NotJudged;
+        contrasts.retain(|(_, c)| c.finding().is_none_or(is_judged));
         let [(least, _), .., (most, _)] = contrasts.as_slice() else {
             return None;
         };
@@ -176,7 +178,7 @@ impl<'v> Curve<'v> {
 /// Whether the other is decided to be better, or decided not to be.
 fn is_better(standing: Standing<'_>) -> Option<bool> {
     match standing {
-        Standing::Decided(Verdict::NotDecided) | Standing::Withheld(_) | Standing::NotCompared => {
+        Standing::Decided(Verdict::NotDecided) | Standing::Withheld(_) | Standing::NotJudged => {
             None
         }
         Standing::Decided(verdict) => Some(verdict == Verdict::Better),
@@ -246,7 +248,7 @@ mod tests {
                 '=' => Standing::Decided(Verdict::NoDifferenceThatMatters),
                 '?' => Standing::Decided(Verdict::NotDecided),
                 'w' => Standing::Withheld("the receiver was the limit"),
-                _ => Standing::NotCompared,
+                _ => Standing::NotJudged,
             };
             let steps = names.iter().zip(verdicts.chars());
             let steps: Vec<_> = steps.map(|(x, c)| (x.as_str(), standing(c))).collect();

@@ -1,13 +1,15 @@
-//! Comparisons to findings: ratios, intervals, one error rate, verdicts.
+//! Comparisons to findings: ratios, intervals, the error rates of their families, verdicts.
 
 use std::collections::{BTreeMap, HashSet};
 
-use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
-use bytecost_stats::{blocks_needed, holm, smallest_detectable};
+use bytecost_spec::study::Family;
+use bytecost_spec::{Axis, Better, Manifest, Study};
+use bytecost_stats::{blocks_needed, smallest_detectable};
 
-use crate::confidence::{ERROR_RATE, LEVEL};
+use crate::confidence::{ERROR_RATE, FALSE_DISCOVERY_RATE, LEVEL};
 use crate::contrast::PairContrast;
-use crate::pairing::{Pairing, compared};
+use crate::families::{Correction, TestedPair, corrected};
+use crate::pairing::compared;
 use crate::phrases;
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
@@ -19,7 +21,8 @@ const MOST_BLOCKS: usize = 10_000;
 /// A comparison before the correction over all of them.
 struct Raw<'t> {
     contrast: PairContrast<'t>,
-    primary: bool,
+    tested: TestedPair,
+    first: bool,
     id: String,
 }
 
@@ -29,54 +32,62 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
     let study = &manifest.study;
     let mut seen = HashSet::new();
     let mut raws = Vec::new();
-    for compare in &study.compare {
+    for (number, compare) in study.compare.iter().enumerate() {
         let pairings = compared(study, trials, compare);
         for (place, &metric) in compare.metrics.iter().enumerate() {
             for pairing in &pairings {
-                let Some(raw) = Raw::of(*pairing, metric, place == 0) else {
+                let moderations = &trials.moderations;
+                let Some(contrast) = PairContrast::of(*pairing, metric, moderations) else {
                     continue;
                 };
+                let tested = TestedPair {
+                    family: compare.family_of(&pairing.other.facts, metric),
+                    table: (number, metric),
+                    p: contrast.p,
+                };
+                let raw = Raw::of(contrast, tested, place == 0);
                 if seen.insert(raw.id.clone()) {
                     raws.push(raw);
                 }
             }
         }
     }
-    let corrected = holm(&raws.iter().map(|r| r.contrast.p).collect::<Vec<f64>>());
-    // The level that the correction asks of the first of the family.
-    let strict = ERROR_RATE / raws.len().max(1) as f64;
-    let mut detectable: BTreeMap<usize, f64> = BTreeMap::new();
-    let told = raws.iter().zip(corrected).map(|(raw, p_holm)| {
-        let count = raw.contrast.location.count;
+    let corrected = corrected(&raws.iter().map(|r| r.tested).collect::<Vec<TestedPair>>());
+    let mut detectable: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
+    let told = raws.iter().zip(corrected).map(|(raw, correction)| {
+        let (blocks, level) = (raw.contrast.location.replicates(), correction.level);
         let unit = detectable
-            .entry(count)
-            .or_insert_with(|| smallest_detectable(1.0, count, strict).unwrap_or(f64::INFINITY));
-        raw.finding(study, p_holm, (strict, *unit), varied)
+            .entry((blocks.count, blocks.lent.to_bits(), level.to_bits()))
+            .or_insert_with(|| smallest_detectable(1.0, blocks, level).unwrap_or(f64::INFINITY));
+        raw.finding(study, correction, *unit, varied)
     });
     told.collect()
 }
 
 impl<'t> Raw<'t> {
-    fn of(pairing: Pairing<'t, 't>, metric: Metric, primary: bool) -> Option<Raw<'t>> {
+    fn of(contrast: PairContrast<'t>, tested: TestedPair, first: bool) -> Raw<'t> {
+        let (pairing, metric) = (contrast.pairing, contrast.metric);
         let against = pairing.baseline.cell.value(pairing.axis);
-        Some(Raw {
-            contrast: PairContrast::of(pairing, metric)?,
-            primary,
+        Raw {
+            contrast,
+            tested,
+            first,
             id: format!("{metric}: {} against {against}", pairing.other.id),
-        })
+        }
     }
 
-    /// The finding, by the level that is asked of the first of the family and the least difference
-    /// that so many blocks of a deviation of 1 find at it.
+    /// The finding, by what its family makes of it and the least difference that so many blocks of a
+    /// deviation of 1 find at the level that the family asks.
     fn finding(
         &self,
         study: &Study,
-        p_holm: f64,
-        (strict, unit): (f64, f64),
+        correction: Correction,
+        unit: f64,
         varied: &[Axis],
     ) -> Finding {
         let bound = study.smallest_effect.ln_1p();
-        let verdict = self.verdict(p_holm, bound);
+        let Correction { p, level } = correction;
+        let verdict = p.map_or(Verdict::NotJudged, |p| self.verdict(p, bound));
         let PairContrast {
             pairing, location, ..
         } = self.contrast;
@@ -90,18 +101,20 @@ impl<'t> Raw<'t> {
             baseline_value: pairing.baseline.cell.value(axis),
             cell: pairing.other.id.clone(),
             value: pairing.other.cell.value(axis),
-            primary: self.primary,
+            first: self.first,
+            family: self.tested.family,
             ratio: ratio.value,
             low: ratio.low,
             high: ratio.high,
             blocks: location.count,
             p: self.contrast.p,
-            p_holm,
+            p_corrected: p,
+            level: p.map(|_| level),
             verdict,
             withheld: None,
             detectable: as_share(detectable),
             blocks_needed: (verdict == Verdict::NotDecided)
-                .then(|| self.blocks_to_decide(bound, strict))
+                .then(|| self.blocks_to_decide(bound, level))
                 .flatten(),
             sentence: String::new(),
         };
@@ -111,7 +124,7 @@ impl<'t> Raw<'t> {
 
     /// An interval within the smallest effect is told as such even where it leaves out 1: what
     /// is significant and tiny does not matter.
-    fn verdict(&self, p_holm: f64, bound: f64) -> Verdict {
+    fn verdict(&self, p_corrected: f64, bound: f64) -> Verdict {
         let PairContrast {
             metric,
             location,
@@ -121,7 +134,11 @@ impl<'t> Raw<'t> {
         if interval.low >= -bound && interval.high <= bound {
             return Verdict::NoDifferenceThatMatters;
         }
-        if p_holm >= ERROR_RATE {
+        let rate = match self.tested.family {
+            Family::Primary => ERROR_RATE,
+            _ => FALSE_DISCOVERY_RATE,
+        };
+        if p_corrected >= rate {
             return Verdict::NotDecided;
         }
         match (metric.better(), location.value > 0.0) {
@@ -130,14 +147,15 @@ impl<'t> Raw<'t> {
         }
     }
 
-    /// Blocks in which, if the estimate stays, the difference is found at the corrected level or the
+    /// Blocks in which, if the estimate stays, the difference is found at the family's level or the
     /// interval fits within the smallest effect: either 80 % of the time.
-    fn blocks_to_decide(&self, bound: f64, strict: f64) -> Option<u32> {
+    fn blocks_to_decide(&self, bound: f64, level: f64) -> Option<u32> {
         let location = self.contrast.location;
         let (deviation, count) = (location.deviation(), location.count);
         let distance = location.value.abs();
-        let needed = |room, alpha| blocks_needed(deviation, count, room, alpha, MOST_BLOCKS);
-        let apart = needed(distance, strict);
+        let known = location.replicates();
+        let needed = |room, alpha| blocks_needed(deviation, known, room, alpha, MOST_BLOCKS);
+        let apart = needed(distance, level);
         let alike = needed(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;
         u32::try_from(needed.max(count + 1)).ok()

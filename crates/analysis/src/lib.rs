@@ -17,6 +17,7 @@ mod copies;
 mod cpu_time;
 mod crossovers;
 mod explanations;
+mod families;
 mod figures;
 mod findings;
 mod footprint;
@@ -24,6 +25,7 @@ mod grid;
 mod grouping;
 mod histogram;
 mod matrix;
+mod moderations;
 mod pairing;
 mod phrases;
 mod places;
@@ -45,7 +47,7 @@ pub use causes::pairs_to_count;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
-pub use progress::{Progress, widest_interval};
+pub use progress::{Progress, noise, too_wide, widest_interval};
 pub use result::*;
 
 use bytecost_spec::Axis;
@@ -116,6 +118,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         advice,
         answers,
+        families: families::facts(&findings),
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
         twins,

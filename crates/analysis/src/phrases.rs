@@ -228,8 +228,13 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
             let bound = percent(study.smallest_effect);
             format!("{other} and {base} differ by less than {bound} in {noun}{place} ({interval}).")
         }
-        Verdict::NotDecided if let Some(why) = &finding.withheld => {
+        Verdict::NotDecided | Verdict::NotJudged if let Some(why) = &finding.withheld => {
             format!("{other} against {base} in {noun}{place}: no verdict ({interval}): {why}.")
+        }
+        Verdict::NotJudged => {
+            format!(
+                "{other} against {base} in {noun}{place}: exploratory, not judged ({interval})."
+            )
         }
         Verdict::NotDecided => {
             let remedy = finding.blocks_needed.map_or_else(
@@ -238,7 +243,7 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
             );
             // An interval stands for itself; the verdict answers for all comparisons together.
             let apart = if finding.low > 1.0 || finding.high < 1.0 {
-                " once all comparisons are corrected together"
+                " once its family is corrected"
             } else {
                 ""
             };

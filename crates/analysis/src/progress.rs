@@ -1,17 +1,27 @@
-//! How precise a running study is so far, for the bar and for the rule that ends it.
+//! How precise a running study is so far: for the bar, for the cells that later blocks measure, and
+//! for the rule that ends it.
 
+use bytecost_spec::manifest::RatioNoise;
+use bytecost_spec::study::Family;
 use bytecost_spec::{Cell, Manifest, Metric, Sample};
+use bytecost_stats::{median, quantile};
 
 use crate::contrast::PairContrast;
 use crate::pairing::compared;
 use crate::trials::Trials;
+
+/// The share of comparisons that have no more noise than what is taken for that of a run.
+const NOISE_SHARE: f64 = 0.75;
+/// Comparisons and blocks of each that are the fewest to take a run's noise from.
+const NOISE_COMPARISONS: usize = 3;
+const NOISE_BLOCKS: usize = 6;
 
 /// The state of a running study: its least precise comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// Half the width of the widest interval as a share: 0.03 is a ratio known to ± 3 %.
     pub half_width: f64,
-    /// The metric that it belongs to: the first of its comparison.
+    /// The metric that it belongs to.
     pub metric: Metric,
     /// [`Cell::id`] of the cell.
     pub cell: String,
@@ -23,7 +33,7 @@ pub struct Progress {
     pub comparisons: usize,
 }
 
-/// The widest 95 % interval over the first metric of every comparison of the study.
+/// The widest 95 % interval over the primary comparisons of the study.
 ///
 /// Takes the samples so far in their order, and looks at comparisons with at least three blocks;
 /// `None` while there is none. It never looks at what a comparison says, only at how precisely:
@@ -35,32 +45,84 @@ pub fn widest_interval(
     samples: &[Sample],
 ) -> Option<Progress> {
     let trials = Trials::of(manifest, cells, samples, &[], &[]);
-    let mut widest: Option<Progress> = None;
-    let mut comparisons = 0;
+    let all = primaries(manifest, &trials);
+    let widest = (all.iter()).max_by(|a, b| half_width(a).total_cmp(&half_width(b)))?;
+    Some(Progress {
+        half_width: half_width(widest),
+        metric: widest.metric,
+        cell: widest.pairing.other.id.clone(),
+        baseline: widest.pairing.baseline.id.clone(),
+        blocks: widest.location.count,
+        comparisons: all.len(),
+    })
+}
+
+/// The places of the cells that need more blocks: those of primary comparisons whose intervals are
+/// wider than `precision`, with their baselines and the twins of these. In order; none where all are
+/// narrow enough.
+///
+/// It looks at widths alone, decided or not. Choosing by what a comparison says would be stopping by
+/// significance.
+#[must_use]
+pub fn too_wide(
+    manifest: &Manifest,
+    cells: &[Cell],
+    samples: &[Sample],
+    precision: f64,
+) -> Vec<usize> {
+    let trials = Trials::of(manifest, cells, samples, &[], &[]);
+    let mut all = primaries(manifest, &trials);
+    all.retain(|contrast| half_width(contrast) > precision);
+    let is_needed = |cell: &Cell| {
+        let mut pairs = all.iter().map(|contrast| contrast.pairing);
+        match cell.twin {
+            true => pairs.any(|p| *p.baseline.cell == cell.other_twin()),
+            false => pairs.any(|p| [p.baseline.cell, p.other.cell].contains(&cell)),
+        }
+    };
+    (0..cells.len()).filter(|&i| is_needed(&cells[i])).collect()
+}
+
+/// How much the ratios of a run's primary comparisons vary from block to block: three of four vary
+/// no more. None where too few have enough blocks.
+#[must_use]
+pub fn noise(manifest: &Manifest, cells: &[Cell], samples: &[Sample]) -> Option<RatioNoise> {
+    let trials = Trials::of(manifest, cells, samples, &[], &[]);
+    noise_of(manifest, &trials)
+}
+
+pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<RatioNoise> {
+    let mut all = primaries(manifest, trials);
+    all.retain(|c| c.is_trimmed() && c.location.count >= NOISE_BLOCKS);
+    if all.len() < NOISE_COMPARISONS {
+        return None;
+    }
+    let deviations: Vec<f64> = all.iter().map(|c| c.location.deviation()).collect();
+    let lent: Vec<f64> = all.iter().map(|c| c.location.lent).collect();
+    let deviation = quantile(&deviations, NOISE_SHARE)?;
+    (deviation.is_finite() && deviation > 0.0).then_some(RatioNoise {
+        deviation,
+        lent: median(&lent)?,
+        run: Some(manifest.id.clone()),
+    })
+}
+
+/// The primary comparisons that at least three blocks can speak to.
+fn primaries<'t>(manifest: &Manifest, trials: &'t Trials<'t>) -> Vec<PairContrast<'t>> {
+    let mut all = Vec::new();
     for compare in &manifest.study.compare {
-        let Some(&metric) = compare.metrics.first() else {
-            continue;
-        };
-        for pairing in compared(&manifest.study, &trials, compare) {
-            let Some(contrast) = PairContrast::of(pairing, metric) else {
-                continue;
-            };
-            let half_width = as_share(contrast.interval.half_width());
-            let blocks = contrast.location.count;
-            comparisons += 1;
-            if widest.as_ref().is_none_or(|w| half_width > w.half_width) {
-                widest = Some(Progress {
-                    half_width,
-                    metric,
-                    cell: pairing.other.id.clone(),
-                    baseline: pairing.baseline.id.clone(),
-                    blocks,
-                    comparisons: 0,
-                });
-            }
+        let pairings = compared(&manifest.study, trials, compare);
+        for &metric in &compare.metrics {
+            let is_primary = |facts| compare.family_of(facts, metric) == Family::Primary;
+            let primary = pairings.iter().filter(|p| is_primary(&p.other.facts));
+            all.extend(primary.filter_map(|p| PairContrast::of(*p, metric, &trials.moderations)));
         }
     }
-    widest.map(|w| Progress { comparisons, ..w })
+    all
+}
+
+fn half_width(contrast: &PairContrast<'_>) -> f64 {
+    as_share(contrast.interval.half_width())
 }
 
 /// Half the width of an interval of log ratios, as a share of the ratio.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
+use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
@@ -26,7 +27,7 @@ mod twin;
 
 pub use answer::{
     Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Situation,
-    Subject, Undecided, Use,
+    Subject, Undecided, UndecidedOf, Use,
 };
 pub use audited::{AuditFigure, Audited, Ruling};
 pub use books::{BookLine, CellBooks, Closed};
@@ -41,7 +42,10 @@ pub use speed_up::{SpeedUp, SpeedUpRow};
 pub use twin::{NoiseFloor, Twin};
 
 /// The version of `findings.json`.
-pub const FORMAT: u32 = 2;
+///
+/// 3: findings have a family, with the level that it asks of them; `p_holm` is `p_corrected`, and
+/// `primary`, which said that the metric is the first of its comparison, is `first`.
+pub const FORMAT: u32 = 3;
 
 /// All that is known of a run: what [`crate::analyse`] works on.
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +130,9 @@ pub struct Analysis {
     pub noise_floor: Option<NoiseFloor>,
     /// Every cell of the plan with its estimates.
     pub cells: Vec<CellResult>,
+    /// What is promised of the comparisons, by family; none in findings of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<FamilyFacts>,
     /// Every comparison.
     pub findings: Vec<Finding>,
     /// From which size on one way is better than another.
@@ -209,8 +216,11 @@ pub struct RunFacts {
     pub repeated: usize,
     /// Trials that failed.
     pub failed: usize,
-    /// Half the width of the widest interval of a first metric's finding, as a share.
+    /// Half the width of the widest interval of a primary finding, as a share.
     pub widest_interval: Option<f64>,
+    /// What the plan expected to decide, and what came of it, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// What the plan changed of what was asked, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -306,7 +316,7 @@ pub struct CellResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Better than the baseline, at the study's one error rate.
+    /// Better than the baseline, at the error rate of the comparison's family.
     Better,
     /// Worse than the baseline.
     Worse,
@@ -314,6 +324,21 @@ pub enum Verdict {
     NoDifferenceThatMatters,
     /// Neither; the finding says what it would take.
     NotDecided,
+    /// It is exploratory: its interval stands for itself, and nothing corrects it.
+    NotJudged,
+}
+
+/// What is promised of the comparisons of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FamilyFacts {
+    /// Which one.
+    pub family: Family,
+    /// Its comparisons in this run.
+    pub comparisons: usize,
+    /// Of the primary family the chance of even one false better or worse in it. Of the secondary one
+    /// the share of false ones among those that are said, in the mean over tables, and the chance of
+    /// even one where nothing differs. None of the exploratory one, of which neither is said.
+    pub rate: Option<f64>,
 }
 
 /// An answered comparison of two cells that differ in one axis.
@@ -334,7 +359,9 @@ pub struct Finding {
     /// The other's value on the axis.
     pub value: String,
     /// Whether the metric is the first of its comparison.
-    pub primary: bool,
+    pub first: bool,
+    /// What it is tested together with.
+    pub family: Family,
     /// The other's metric over the baseline's: geometric trimmed mean over blocks; of p99 and p99.9
     /// latency the ratio of the quantiles of all trials together, of the maximum the geometric mean.
     pub ratio: f64,
@@ -346,17 +373,21 @@ pub struct Finding {
     pub blocks: usize,
     /// Two-sided p value.
     pub p: f64,
-    /// The same, corrected over all findings of the study (Holm).
-    pub p_holm: f64,
+    /// The same, corrected within its family: Holm's over all primary comparisons, Benjamini and
+    /// Bogomolov's over the tables of secondary ones. None of what is not judged.
+    pub p_corrected: Option<f64>,
+    /// The level that the correction asks of it: of a primary one that of the first of them, of a
+    /// secondary one that of the next of its table to be decided. None of what is not judged.
+    pub level: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
     /// Why there is no verdict although it was measured: what the caveat says that withholds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
-    /// The smallest difference that this many blocks could have seen, 80 % of the time and at the
-    /// level that the correction over all findings asks of the first, as a share.
+    /// The smallest difference that this many blocks could have seen, 80 % of the time and at
+    /// `level`, or at 5 % where there is none, as a share.
     pub detectable: f64,
-    /// Blocks that it would take to decide, at that level and 80 % of the time if the ratio stays,
+    /// Blocks that it would take to decide, at `level` and 80 % of the time if the ratio stays,
     /// where it is not decided.
     pub blocks_needed: Option<u32>,
     /// The finding in one sentence.

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Manifest, Sample};
+use bytecost_spec::study::Family;
+use bytecost_spec::{Axis, Manifest, Sample, units};
+use bytecost_stats::median;
 
 use crate::findings::half_width;
-use crate::result::{Finding, Input, RunFacts, StudyFacts};
+use crate::progress::noise_of;
+use crate::result::{Finding, Input, RunFacts, StudyFacts, Verdict};
 use crate::trials::{CellTrials, Trials};
 
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
@@ -84,9 +87,10 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         failed: input.failures.len(),
         widest_interval: findings
             .iter()
-            .filter(|f| f.primary)
+            .filter(|f| f.family == Family::Primary)
             .map(half_width)
             .max_by(f64::total_cmp),
+        plan: plan(manifest, trials, findings),
         notes: input.notes.to_vec(),
         files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
             Some(path) => format!("the file {path}, on {}", f.file_system),
@@ -96,4 +100,52 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         places: crate::places::sentences(trials),
         ended_early: input.ended_early.map(str::to_owned),
     }
+}
+
+/// What the plan expected of the primary comparisons, and what came of it.
+fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<String> {
+    let planned = manifest.expectation.as_ref()?;
+    let told = |effect: Option<f64>, deviation: f64, blocks: u32| {
+        let blocks = match blocks {
+            1 => "1 block".to_owned(),
+            n => format!("{n} blocks"),
+        };
+        let effect = effect
+            .filter(|e| e.is_finite())
+            .map_or_else(String::new, |e| {
+                format!(
+                    ", effects above {} found 80 % of the time",
+                    units::percent(e)
+                )
+            });
+        format!(
+            "{blocks}, noise of a ratio {}{effect}",
+            units::percent(deviation)
+        )
+    };
+    let source = match &planned.noise.run {
+        Some(run) => format!("measured by run {run}"),
+        None => "assumed".to_owned(),
+    };
+    let of_plan = told(
+        planned.smallest_effect,
+        planned.noise.deviation,
+        planned.blocks,
+    );
+    let primary: Vec<&Finding> = (findings.iter())
+        .filter(|f| f.family == Family::Primary)
+        .collect();
+    let came = noise_of(manifest, trials).and_then(|noise| {
+        let typical = |of: fn(&Finding) -> f64| {
+            let all: Vec<f64> = primary.iter().map(|f| of(f)).collect();
+            median(&all)
+        };
+        let blocks = typical(|f| f.blocks as f64)?.round() as u32;
+        let decided = primary.iter().filter(|f| f.verdict != Verdict::NotDecided);
+        let decided = decided.filter(|f| f.withheld.is_none()).count();
+        let came = told(typical(|f| f.detectable), noise.deviation, blocks);
+        Some(format!("{came}; {decided} of {} decided", primary.len()))
+    });
+    let came = came.unwrap_or_else(|| "too few blocks to say".to_owned());
+    Some(format!("planned: {of_plan} (noise {source}); came: {came}"))
 }

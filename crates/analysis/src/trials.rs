@@ -8,6 +8,7 @@ use bytecost_spec::survey::{MoverFacts, Route};
 use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey};
 use bytecost_stats::{BlockTrials, mean, median};
 
+use crate::moderations::Moderations;
 use crate::result::Input;
 use crate::value::Trial;
 
@@ -19,6 +20,8 @@ const NULL: &str = "null";
 #[derive(Debug)]
 pub(crate) struct Trials<'a> {
     pub(crate) cells: Vec<CellTrials<'a>>,
+    /// What the study's comparisons of them say of each other's variance.
+    pub(crate) moderations: Moderations,
 }
 
 /// A cell with its trials.
@@ -101,6 +104,7 @@ impl<'a> Trials<'a> {
                 .filter(|cell| !cell.twin)
                 .map(|cell| CellTrials::empty(cell, survey))
                 .collect(),
+            moderations: Moderations::default(),
         };
         // Each name with its place, and whether it is that of the twin.
         let mut places: HashMap<String, (usize, bool)> = HashMap::new();
@@ -134,6 +138,7 @@ impl<'a> Trials<'a> {
                 trials.cells[place].failures.push(failure);
             }
         }
+        trials.moderations = Moderations::of(&manifest.study, &trials);
         trials
     }
 

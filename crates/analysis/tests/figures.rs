@@ -2,7 +2,7 @@
 
 mod world;
 
-use bytecost_analysis::{FigureData, LeftOut, Point, widest_interval};
+use bytecost_analysis::{FigureData, LeftOut, Point, too_wide, widest_interval};
 use bytecost_spec::sample::TrialKey;
 use bytecost_spec::{Axis, Counter, Failure, Reading, Refusal};
 use world::{STUDY, True, World};
@@ -159,6 +159,37 @@ fn progress_names_the_least_precise_comparison() {
         .cloned()
         .collect();
     assert_eq!(widest_interval(&world.manifest, &world.cells, &early), None);
+}
+
+#[test]
+fn later_blocks_need_the_cells_of_wide_intervals_and_their_baselines_alone() {
+    let mut world = World::new(STUDY).run(5, 8, 0.01, |_| True::costs(0.2));
+    let mut flip = 1.0;
+    world.change(
+        |c| c.mover == "writev" && c.size_bytes == 4096,
+        |s| {
+            flip = if flip > 1.0 { 1.0 } else { 1.3 };
+            for side in [Some(&mut s.sender), s.receiver.as_mut()]
+                .into_iter()
+                .flatten()
+            {
+                let cpu = side.readings[&Counter::CpuNs].measured().expect("cpu");
+                let reading = Reading::Measured((cpu as f64 * flip) as u64);
+                side.readings.insert(Counter::CpuNs, reading);
+            }
+        },
+    );
+    let needed = |precision| -> Vec<String> {
+        let places = too_wide(&world.manifest, &world.cells, &world.samples, precision);
+        places.into_iter().map(|i| world.cells[i].id()).collect()
+    };
+    let mut pair = vec![world.id("send", 4096), world.id("writev", 4096)];
+    pair.sort();
+    let mut found = needed(0.08);
+    found.sort();
+    assert_eq!(found, pair);
+    assert_eq!(needed(9.0), Vec::<String>::new());
+    assert!(needed(0.0001).len() > 10);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn planted_ratios_get_the_right_verdicts() {
             found.low <= ratio && ratio <= found.high,
             "{ratio}: {found:?}"
         );
-        assert!(found.primary && found.blocks == 12);
+        assert!(found.first && found.blocks == 12);
         assert_eq!(found.baseline, world.id("send", size));
     };
     // The receiver's 0.1 stands in both sums.
@@ -62,7 +62,7 @@ fn planted_ratios_get_the_right_verdicts() {
     let fast = Metric::both(Measure::ThroughputGbitPerS);
     let throughput = finding(&analysis, fast, &world.id("sendfile", 1 << 20));
     assert_eq!(throughput.verdict, Verdict::Better);
-    assert!(throughput.ratio > 2.0 && !throughput.primary);
+    assert!(throughput.ratio > 2.0 && !throughput.first);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bytecost_analysis::{Input, Progress, pairs_to_count, widest_interval};
+use bytecost_analysis::{Input, Progress, pairs_to_count, too_wide, widest_interval};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::files::Files;
 use bytecost_lab::loopback_exchange;
@@ -20,7 +20,7 @@ use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
 use bytecost_spec::manifest::Bisection;
-use bytecost_spec::sample::Block;
+use bytecost_spec::sample::{Block, Selection};
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey};
 use bytecost_store::{Run, StoreError};
@@ -169,6 +169,8 @@ struct SoFar {
     attempts: BTreeMap<u32, u32>,
     /// Blocks whose last attempt is over and stands.
     whole: BTreeSet<u32>,
+    /// The cells of blocks that measure some alone.
+    selections: BTreeMap<u32, BTreeSet<u32>>,
     /// Times that all blocks were begun again.
     restarts: u32,
     /// The end of each attempt at a block.
@@ -207,6 +209,10 @@ impl SoFar {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
                 *self.failures.entry(failure.trial.cell).or_default() += 1;
             }
+            Record::Selection(selection) => {
+                let cells = selection.cells.into_iter().collect();
+                self.selections.insert(selection.block, cells);
+            }
             Record::Block(block) => {
                 self.spent = self.spent.max(Duration::from_millis(block.ended_ms));
                 match block.repeated_because {
@@ -229,6 +235,11 @@ impl SoFar {
 
     fn attempt(&self, block: u32) -> u32 {
         self.attempts.get(&block).copied().unwrap_or(0)
+    }
+
+    fn selects(&self, block: u32, cell: u32) -> bool {
+        let selected = self.selections.get(&block);
+        selected.is_none_or(|cells| cells.contains(&cell))
     }
 
     fn given_up(&self, cell: u32) -> bool {
@@ -292,7 +303,11 @@ impl Campaign<'_> {
             if all && looked {
                 return Ok(How::AllBlocks);
             }
-            let order = self.order(block, so_far);
+            let selection = self.selection(&manifest, block, so_far);
+            let mut order = self.order(block, so_far);
+            if let Some(selection) = &selection {
+                order.retain(|cell| selection.cells.contains(cell));
+            }
             if order.is_empty() && !all {
                 block += 1;
                 continue;
@@ -320,6 +335,10 @@ impl Campaign<'_> {
                 if spent(began) + cost > budget {
                     return Ok(How::BudgetSpent);
                 }
+            }
+            if let Some(selection) = selection.map(Record::Selection) {
+                run.append(&selection)?;
+                so_far.take(selection);
             }
             display.block(block, order.len(), widest.as_ref(), spent(began));
             let mut failed: Result<(), StoreError> = Ok(());
@@ -531,7 +550,25 @@ impl Campaign<'_> {
         let order = self.plan.block(block).into_iter().map(|i| i as u32);
         order
             .filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i))
+            .filter(|i| so_far.selects(block, *i))
             .collect()
+    }
+
+    /// The cells that a block measures alone, where it has not begun: those of primary comparisons
+    /// that are not precise enough. None where it measures all: the first ones, those of a
+    /// bisection, and blocks of plans of old. By widths alone, never by verdicts.
+    fn selection(&self, manifest: &Manifest, block: u32, so_far: &SoFar) -> Option<Selection> {
+        let has_begun =
+            so_far.selections.contains_key(&block) || so_far.attempts.contains_key(&block);
+        let is_first = block < self.study.blocks_least;
+        if !manifest.study.grouped || is_first || has_begun || self.plan.is_bisecting(block) {
+            return None;
+        }
+        let (cells, precision) = (&self.plan.cells, self.study.precision);
+        let wide = too_wide(manifest, cells, &so_far.samples, precision);
+        let cells: Vec<u32> = wide.into_iter().map(|i| i as u32).collect();
+        (!cells.is_empty() && cells.len() < self.plan.block(block).len())
+            .then_some(Selection { block, cells })
     }
 
     /// Measuring stops when it is precise, never when it is significant.

@@ -129,7 +129,7 @@ impl Display {
                 self.trials += 1;
                 self.trial_ms += sample.trial_ms;
             }
-            Record::Evidence(_) => {}
+            Record::Evidence(_) | Record::Selection(_) => {}
             Record::Failure(failure) => {
                 self.line(&format!("failed: {}: {}", failure.cell, failure.reason));
             }

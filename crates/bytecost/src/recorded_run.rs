@@ -61,7 +61,7 @@ impl<'r> RecordedRun<'r> {
                 Record::Sample(s) => (s.trial.cell, &s.cell),
                 Record::Failure(f) => (f.trial.cell, &f.cell),
                 Record::Evidence(e) => (e.trial.cell, &e.cell),
-                Record::Block(_) => continue,
+                Record::Selection(_) | Record::Block(_) => continue,
             };
             // A version that chose cells otherwise would give every number to the wrong cell.
             if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
@@ -82,6 +82,7 @@ impl<'r> RecordedRun<'r> {
                 Record::Failure(failure) => failures.push(failure),
                 Record::Evidence(found) => watched.push(found),
                 Record::Block(block) => blocks.push(block),
+                Record::Selection(_) => {}
             }
         }
         Ok(RecordedRun {

@@ -206,6 +206,7 @@ fn as_published_keeps_to_its_own_repetitions() {
             bytecost_spec::Record::Failure(f) => f.trial.block,
             bytecost_spec::Record::Evidence(e) => e.trial.block,
             bytecost_spec::Record::Block(b) => b.block,
+            bytecost_spec::Record::Selection(s) => s.block,
         })
         .collect();
     assert_eq!(blocks, BTreeSet::from([0, 1, 2]));

@@ -29,7 +29,8 @@ fn name(run: &Path) -> &str {
 /// Trials by block, cell and attempt, none of which may be there twice; and the cells by number.
 fn trials(records: &[Value]) -> (BTreeSet<[u64; 3]>, BTreeMap<u64, String>) {
     let (mut keys, mut cells) = (BTreeSet::new(), BTreeMap::new());
-    for record in records.iter().filter(|r| r.get("block").is_none()) {
+    let is_trial = |r: &&Value| r.get("block").is_none() && r.get("selection").is_none();
+    for record in records.iter().filter(is_trial) {
         let told = record.as_object().unwrap().values().next().unwrap();
         let key = ["block", "cell", "attempt"].map(|k| told["trial"][k].as_u64().unwrap());
         assert!(keys.insert(key), "{key:?} is there twice");
@@ -158,4 +159,41 @@ fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
         1,
     ];
     assert!(keys.contains(&next), "{keys:?}");
+}
+
+// Invariant 6.
+#[test]
+fn a_block_of_some_cells_measures_them_and_no_others_however_often_it_is_cut_short() {
+    let place = Place::new();
+    let words = "run --mover null,send,sendfile --size 4KiB --blocks 4 --window 20ms --warmup 2ms --budget 60s --quiet";
+    ended(&mut place.bytecost(words)).measured();
+    let dir = place.run();
+    let more = format!(
+        "run --resume {} --blocks 9 --precision 0.01% --budget 600s --quiet",
+        name(&dir)
+    );
+    let had = place.lines();
+    let mut run = place.start(&mut place.bytecost(&more));
+    run.until("a block of some cells", || place.lines() >= had + 3);
+    run.send(Signal::KILL);
+    run.end(PATIENCE);
+    ended(&mut place.bytecost(&more)).measured();
+    let all = records(&dir);
+    let (keys, _) = trials(&all);
+    let selections = all.iter().filter_map(|r| r.get("selection"));
+    let mut selected: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for selection in selections {
+        let cells = selection["cells"].as_array().unwrap().iter();
+        let cells = cells.map(|c| c.as_u64().unwrap()).collect();
+        let block = selection["block"].as_u64().unwrap();
+        assert!(selected.insert(block, cells).is_none(), "block {block}");
+    }
+    // The loop's own cost is in no comparison.
+    assert!(selected.keys().copied().eq(4..9), "{selected:?}");
+    for (block, cells) in selected {
+        assert!(!cells.contains(&0) && !cells.is_empty(), "{cells:?}");
+        let of_block = keys.iter().filter(|key| key[0] == block && key[2] == 0);
+        let measured: BTreeSet<u64> = of_block.map(|key| key[1]).collect();
+        assert_eq!(measured, cells, "block {block}");
+    }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use bytecost_plan::Plan;
@@ -69,12 +69,16 @@ fn the_log_is_the_plan_that_the_manifest_gives() {
         .collect();
     let mut expected = Vec::new();
     let blocks = trials.last().unwrap().0 + 1;
+    let selections = place.records().into_iter().filter_map(|r| match r {
+        Record::Selection(selection) => Some((selection.block, selection.cells)),
+        _ => None,
+    });
+    let selections: BTreeMap<u32, Vec<u32>> = selections.collect();
     for block in 0..blocks {
-        expected.extend(
-            plan.block(block)
-                .into_iter()
-                .map(|cell| (block, cell as u32)),
-        );
+        let selected = selections.get(&block);
+        let is_selected = |cell: &u32| selected.is_none_or(|cells| cells.contains(cell));
+        let cells = plan.block(block).into_iter().map(|cell| cell as u32);
+        expected.extend(cells.filter(is_selected).map(|cell| (block, cell)));
     }
     // A cell that fails every time is given up, on a machine that is too busy for it.
     let failed: BTreeSet<u32> = place

@@ -70,6 +70,7 @@ fn manifest() -> Manifest {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        expectation: None,
         started: "2026-01-01T00:00:00Z".to_owned(),
         seed: 11,
         command: vec!["bytecost".to_owned()],
@@ -191,7 +192,7 @@ fn all_the_way() -> (Analysis, String) {
         .into_iter()
         .filter_map(|r| match r {
             Record::Sample(s) => Some(s),
-            Record::Block(_) => None,
+            Record::Selection(_) | Record::Block(_) => None,
             other => panic!("{other:?}"),
         })
         .collect();

@@ -35,7 +35,7 @@ fn words<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 fn samples(place: &Place) -> Vec<Sample> {
     let of_files = |r| match r {
         Record::Sample(sample) if !sample.cell.contains("/null/") => Some(sample),
-        Record::Sample(_) | Record::Evidence(_) | Record::Block(_) => None,
+        Record::Sample(_) | Record::Evidence(_) | Record::Selection(_) | Record::Block(_) => None,
         Record::Failure(failure) => {
             assert!(failure.cell.contains("/null/"), "{failure:?}");
             None

@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use bytecost_spec::axis::AXES;
+use bytecost_spec::manifest::Expectation;
 use bytecost_spec::survey::InFlight;
 use bytecost_spec::{Axis, Cache, Cell, LeftOut, Study, Survey, units};
 
 use crate::candidates::Candidate;
+use crate::power::{BlockLength, Power, Primaries};
 use crate::twins::Baselines;
 
 /// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
@@ -17,6 +19,9 @@ pub const TRIAL_OVERHEAD_MS: u64 = 25;
 /// The share of the budget that the fewest blocks may take, in percent; the rest is for trials
 /// that must be repeated and for the end.
 const SHARE_PERCENT: u64 = 90;
+/// The share of it that cells may take without which every primary comparison is measured too, where
+/// these do not have the blocks that they need, in percent.
+const SECONDARY_PERCENT: u64 = 25;
 const DAY_MS: u64 = 86_400_000;
 /// From this size on a trial lasts as long as its messages do, in bytes.
 const LONG_BYTES: u64 = 4 << 20;
@@ -52,6 +57,7 @@ pub(crate) struct Choice {
     pub(crate) twins: Vec<Cell>,
     pub(crate) left: Vec<Left>,
     pub(crate) notes: Vec<String>,
+    pub(crate) expectation: Option<Expectation>,
 }
 
 /// Cells of a tier that were not bought.
@@ -69,11 +75,15 @@ pub(crate) fn is_long(cell: &Cell) -> bool {
 }
 
 impl Price<'_> {
+    /// What blocks may take together, in ms.
+    fn time_ms(&self) -> u64 {
+        let time = u128::from(self.budget_ms) * u128::from(SHARE_PERCENT) / 100;
+        u64::try_from(time).unwrap_or(u64::MAX)
+    }
+
     /// What a block may take so that the budget pays for the fewest, in ms.
     fn room_ms(&self) -> u64 {
-        let budget = u128::from(self.budget_ms) * u128::from(SHARE_PERCENT) / 100;
-        let room = budget / u128::from(self.blocks_least.max(1));
-        u64::try_from(room).unwrap_or(u64::MAX)
+        self.time_ms() / u64::from(self.blocks_least.max(1))
     }
 
     /// What a trial of the cell is taken to last, in ms.
@@ -133,6 +143,8 @@ impl Price<'_> {
 /// What cells and their twins cost, by their places among the candidates.
 struct Costs<'c> {
     ms: Vec<u64>,
+    /// Of the cells that are paid for already.
+    besides_ms: u64,
     baselines: &'c Baselines,
 }
 
@@ -148,6 +160,47 @@ impl Costs<'_> {
         let twins = self.baselines.among(kept).places;
         self.of(kept).saturating_add(self.of(&twins))
     }
+
+    /// How many primary comparisons the cells at these places have, and what their blocks last.
+    fn primary(&self, kept: &[usize], primaries: &Primaries) -> (u32, BlockLength) {
+        let (count, cells) = primaries.among(kept);
+        let twins = self.baselines.among(kept).places.into_iter();
+        let of_primaries: Vec<usize> = (kept.iter().copied())
+            .chain(twins)
+            .filter(|place| cells.contains(place))
+            .collect();
+        let length = BlockLength {
+            all_ms: self.besides_ms.saturating_add(self.with_twins(kept)),
+            primary_ms: self.of(&of_primaries),
+        };
+        (count, length)
+    }
+}
+
+/// Whether a part of the study is measured that adds no primary comparison: where these find the
+/// study's smallest effect all the same, or it takes little of their time.
+fn is_affordable(
+    (power, primaries): (Power<'_>, &Primaries),
+    costs: &Costs<'_>,
+    kept: &[usize],
+    with_it: &[usize],
+    price: Price<'_>,
+) -> bool {
+    let (before, _) = costs.primary(kept, primaries);
+    let (count, length) = costs.primary(with_it, primaries);
+    let time_ms = price.time_ms();
+    count > before
+        || count == 0
+        || share_ms(length, power.study) <= time_ms
+        || power.reaches(power.blocks(length, time_ms), count)
+}
+
+/// The time of which the least number of blocks of the cells that no primary comparison is of are
+/// the share that they may take, in ms.
+fn share_ms(length: BlockLength, study: &Study) -> u64 {
+    let others_ms = length.all_ms.saturating_sub(length.primary_ms);
+    let all_ms = others_ms.saturating_mul(u64::from(study.blocks_least));
+    all_ms.saturating_mul(100) / SECONDARY_PERCENT
 }
 
 /// Chooses from candidates in the order of their tiers. `besides` cells are paid for already. What
@@ -158,16 +211,18 @@ pub(crate) fn choose(
     price: Price<'_>,
     besides: usize,
     baselines: &Baselines,
+    decides: Option<(Power<'_>, &Primaries)>,
 ) -> Choice {
+    let besides_ms = price.trial_ms.saturating_mul(besides as u64);
     let costs = Costs {
         ms: candidates.iter().map(|c| price.of(&c.cell)).collect(),
+        besides_ms,
         baselines,
     };
     let cells = |places: &[usize]| -> Vec<Cell> {
         let cells = places.iter().map(|&i| candidates[i].cell.clone());
         cells.collect()
     };
-    let besides_ms = price.trial_ms.saturating_mul(besides as u64);
     let room_ms = price.room_ms().saturating_sub(besides_ms);
     let mut choice = Choice::default();
     let mut chosen: Vec<usize> = Vec::new();
@@ -182,7 +237,9 @@ pub(crate) fn choose(
             true => costs.of(&with_it),
             false => costs.with_twins(&with_it),
         };
-        if choice.left.is_empty() && cost_ms <= room_ms {
+        let is_affordable =
+            first || decides.is_none_or(|d| is_affordable(d, &costs, &chosen, &with_it, price));
+        if choice.left.is_empty() && cost_ms <= room_ms && is_affordable {
             chosen = with_it;
             continue;
         }
@@ -199,10 +256,15 @@ pub(crate) fn choose(
         }
         chosen.extend(kept);
         let so_far: Vec<usize> = (0..end).collect();
+        let reach_ms = besides_ms.saturating_add(costs.with_twins(&so_far));
+        let of_share = decides.map(|(_, primaries)| {
+            let (_, length) = costs.primary(&so_far, primaries);
+            share_ms(length, study).div_ceil(u64::from(price.blocks_least.max(1)))
+        });
         choice.left.push(Left {
             tier: number,
             cells: cells(&rest),
-            reach_ms: besides_ms.saturating_add(costs.with_twins(&so_far)),
+            reach_ms: of_share.map_or(reach_ms, |ms| reach_ms.max(ms)),
         });
     }
     choice.left.retain(|left| !left.cells.is_empty());
@@ -220,6 +282,10 @@ pub(crate) fn choose(
     for twin in &mut choice.twins {
         twin.twin = true;
     }
+    choice.expectation = decides.map(|(power, primaries)| {
+        let (count, length) = costs.primary(&chosen, primaries);
+        power.expectation(power.blocks(length, price.time_ms()), count)
+    });
     choice.chosen = cells(&chosen);
     choice
 }

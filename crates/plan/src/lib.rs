@@ -8,10 +8,12 @@
 mod asked;
 mod budget;
 mod candidates;
+mod groups;
 mod link;
 mod order;
 mod pins;
 mod plan;
+mod power;
 mod refusal;
 mod served;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytecost_host::pairs::{self, Pairs};
-use bytecost_spec::manifest::Bisection;
+use bytecost_spec::manifest::{Bisection, Expectation, RatioNoise};
 use bytecost_spec::study::{AS_PUBLISHED, Known};
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Axis, Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
@@ -12,14 +12,15 @@ use crate::budget::{self, Price, TRIAL_OVERHEAD_MS};
 use crate::candidates::{
     Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
+use crate::power::{Power, Primaries};
 use crate::twins::Baselines;
-use crate::{asked, order, refusal};
+use crate::{asked, groups, order, refusal};
 
 /// The most cells of a bisection.
 const MOST_BISECTED: usize = 64;
 
 /// What a run measures, in which order, and what it does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The cells; `TrialKey::cell` counts into them. The first is the `null` mover's, the loop's
     /// own cost, unless the survey knows no such mover; the last are the twins of baselines. Empty
@@ -31,6 +32,8 @@ pub struct Plan {
     pub left_out: Vec<LeftOut>,
     /// What was decided that the study did not say, in sentences.
     pub notes: Vec<String>,
+    /// What it expects to decide, where the noise of the machine was given.
+    pub expectation: Option<Expectation>,
     /// Seed of the order.
     pub seed: u64,
     /// Fewest blocks.
@@ -40,6 +43,9 @@ pub struct Plan {
     /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and
     /// [`TRIAL_OVERHEAD_MS`], or as long as a few messages take where these are long.
     pub trial_ms: u64,
+    /// The places of cells that are measured one after another; none in plans of old, whose blocks
+    /// shuffle all cells.
+    pub(crate) groups: Vec<Vec<usize>>,
     /// The last cells, where they are those of a bisection, and the blocks that measure them alone.
     alone: Option<Alone>,
 }
@@ -59,6 +65,31 @@ impl Plan {
     /// What is wrong with the study: a mover or receiver that the survey's tables do not have,
     /// a message that does not divide into its fields, too many cells.
     pub fn new(study: &Study, host: &Host, survey: &Survey, seed: u64) -> Result<Plan, Invalid> {
+        Plan::of(study, host, survey, seed, None)
+    }
+
+    /// The same for a machine of this noise: cells are chosen so that what the study asks first is
+    /// decided, where the budget allows it.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn expecting(
+        study: &Study,
+        host: &Host,
+        survey: &Survey,
+        seed: u64,
+        noise: &RatioNoise,
+    ) -> Result<Plan, Invalid> {
+        Plan::of(study, host, survey, seed, Some(noise))
+    }
+
+    fn of(
+        study: &Study,
+        host: &Host,
+        survey: &Survey,
+        seed: u64,
+        noise: Option<&RatioNoise>,
+    ) -> Result<Plan, Invalid> {
         check(study, survey)?;
         let norm = Norm::new(study, host, survey);
         let mut refusals = Vec::new();
@@ -76,16 +107,24 @@ impl Plan {
             .warmup_ms
             .saturating_add(study.window_ms)
             .saturating_add(TRIAL_OVERHEAD_MS);
+        let primaries = Primaries::of(&runnable, study, &norm);
+        let power = noise.map(|noise| Power { noise, study });
+        let all: Vec<usize> = (0..runnable.len()).collect();
         let price = Price {
             budget_ms: study.budget_ms,
             trial_ms,
-            blocks_least: study.blocks_least,
+            blocks_least: match &power {
+                Some(power) => power.blocks_least(primaries.among(&all).0),
+                None => study.blocks_least,
+            },
             survey,
         };
         let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
             && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
         let baselines = Baselines::of(&runnable, study, &norm);
-        let mut choice = budget::choose(&runnable, study, price, usize::from(floored), &baselines);
+        let decides = power.map(|power| (power, &primaries));
+        let besides = usize::from(floored);
+        let mut choice = budget::choose(&runnable, study, price, besides, &baselines, decides);
         let mut cells = choice.chosen;
         if let Some(floor) = floor(&cells, &norm, survey) {
             cells.retain(|cell| *cell != floor);
@@ -105,7 +144,12 @@ impl Plan {
             0 => trial_ms,
             count => price.of_all(&cells).div_ceil(count),
         };
+        let groups = match study.grouped {
+            true => groups::groups(&cells, study, &norm),
+            false => Vec::new(),
+        };
         Ok(Plan {
+            groups,
             refusals,
             left_out,
             cells,
@@ -115,6 +159,7 @@ impl Plan {
                 .chain(note)
                 .chain(choice.notes)
                 .collect(),
+            expectation: choice.expectation,
             seed,
             blocks_least: study.blocks_least,
             blocks_most: study.blocks_most,
@@ -128,11 +173,12 @@ impl Plan {
     /// # Errors
     /// As [`Plan::new`].
     pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
-        let plan = Plan::new(
+        let plan = Plan::of(
             &manifest.study,
             &manifest.host,
             &manifest.survey,
             manifest.seed,
+            manifest.expectation.as_ref().map(|e| &e.noise),
         )?;
         match &manifest.bisection {
             Some(bisection) => plan.bisected(bisection, &manifest.survey),
@@ -160,23 +206,32 @@ impl Plan {
             blocks: bisection.first_block..last,
         });
         self.blocks_most = self.blocks_most.max(last);
+        if !self.groups.is_empty() {
+            let groups = groups::bisected(self.cells.len(), &bisection.cells);
+            self.groups.extend(groups);
+        }
         self.cells.extend(bisection.cells.iter().cloned());
         Ok(self)
     }
 
     /// The order of a block: the places in [`Plan::cells`] of the cells that it measures, each
-    /// once, shuffled by the seed and the block's number alone.
+    /// once, shuffled by the seed and the block's number alone; cells that are compared one after
+    /// another.
     #[must_use]
     pub fn block(&self, block: u32) -> Vec<usize> {
-        let (first, count) = match &self.alone {
-            Some(alone) if block < alone.blocks.start => (0, alone.first_cell),
-            Some(alone) if alone.blocks.contains(&block) => {
-                (alone.first_cell, self.cells.len() - alone.first_cell)
-            }
-            _ => (0, self.cells.len()),
+        let places = match &self.alone {
+            Some(alone) if block < alone.blocks.start => 0..alone.first_cell,
+            Some(alone) if alone.blocks.contains(&block) => alone.first_cell..self.cells.len(),
+            _ => 0..self.cells.len(),
         };
-        let order = order::shuffled(count, self.seed, block).into_iter();
-        order.map(|i| first + i).collect()
+        if self.groups.is_empty() {
+            let order = order::shuffled(places.len(), self.seed, block).into_iter();
+            return order.map(|i| places.start + i).collect();
+        }
+        // No group has cells of both parts.
+        let groups = self.groups.iter().filter(|g| places.contains(&g[0]));
+        let groups: Vec<&[usize]> = groups.map(Vec::as_slice).collect();
+        order::grouped(&groups, self.seed, block)
     }
 
     /// Whether a block measures the cells of a bisection alone.

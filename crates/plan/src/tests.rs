@@ -9,10 +9,12 @@ use crate::candidates::{Norm, candidates};
 
 mod asked;
 mod files;
+mod groups;
 mod isolation;
 mod links;
 mod pings;
 mod pins;
+mod power;
 mod properties;
 mod refusals;
 mod sent;
@@ -419,6 +421,7 @@ fn a_plan_is_rebuilt_from_its_manifest() {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        expectation: None,
         started: "2026-11-21T14:15:03Z".into(),
         seed: 7,
         command: vec![],

@@ -25,10 +25,12 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     d.paragraph(
         Tone::Faint,
         format!(
-            "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided.",
-            numbers::percent(a.study.smallest_effect)
+            "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided{}.",
+            numbers::percent(a.study.smallest_effect),
+            not_judged(a.findings.iter())
         ),
     );
+    d.paragraph(Tone::Faint, descriptions::families(a));
     let mut notes = Vec::new();
     let mut cards = all.iter().map(|q| {
         DocBlock::Card(vec![
@@ -119,12 +121,13 @@ fn entry(
                 _ => None,
             },
             tells: format!(
-                "{}: {} {} (95 % interval {}), {}",
+                "{}: {} {} (95 % interval {}), {} ({})",
                 f.value,
                 ratio(f.ratio),
                 f.baseline_value,
                 ratio_interval(f),
-                said(f)
+                said(f),
+                f.family.name()
             ),
             ..DocEntry::from(units::number(e.value))
         },
@@ -136,6 +139,14 @@ fn contradicts(f: &Finding, quotient: f64, matters: f64) -> bool {
     let apart = (quotient / f.ratio).ln().abs();
     let is_outside = quotient < f.low || quotient > f.high;
     is_outside && apart.is_finite() && apart > (1.0 + matters).ln()
+}
+
+/// What a legend says of findings that are not judged, where any of them is such.
+pub(crate) fn not_judged<'f>(mut findings: impl Iterator<Item = &'f Finding>) -> &'static str {
+    match findings.any(|f| f.verdict == Verdict::NotJudged) {
+        true => ", · not judged",
+        false => "",
+    }
 }
 
 /// The verdict in words, with what it would take where there is none.
@@ -175,9 +186,10 @@ fn list(a: &Analysis) -> DocTable {
                 f.metric.title().into(),
                 format!("{} against {}", f.value, f.baseline_value).into(),
                 place(f).into(),
+                f.family.name().into(),
                 ratio(f.ratio).into(),
                 ratio_interval(f).into(),
-                p_value(f.p_holm).into(),
+                f.p_corrected.map_or_else(|| "–".to_owned(), p_value).into(),
                 verdict,
                 f.blocks.to_string().into(),
                 format!("±{}", numbers::percent(f.detectable)).into(),
@@ -190,9 +202,10 @@ fn list(a: &Analysis) -> DocTable {
         DocColumn::left("Metric"),
         DocColumn::left("What"),
         DocColumn::left("Where"),
+        DocColumn::left("Family"),
         DocColumn::right("Ratio"),
         DocColumn::right("95 % interval"),
-        DocColumn::right("p (Holm)"),
+        DocColumn::right("p (corrected)"),
         DocColumn::left("Verdict"),
         DocColumn::right("Blocks"),
         DocColumn::right("Could have seen"),

@@ -2,6 +2,7 @@
 
 use bytecost_analysis::{Analysis, Estimate, Explanation, Published};
 use bytecost_spec::axis::AXES;
+use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Better, Host, units};
 
 use crate::numbers::{self, whole};
@@ -218,21 +219,38 @@ pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
             numbers::milliseconds(s.warmup_ms), numbers::milliseconds(s.window_ms), count(a.run.trials, "trial", "trials"),
             match a.run.repeated { 0 => String::new(), n => format!(", of which {} repeated because something else used the machine", whole(n as u64)) })),
         ("Block", format!(
-            "A block runs every cell once, in an order shuffled by the seed {}. {} completed, so slow drift of the machine falls on both sides of a comparison alike.",
+            "A block runs each cell once, in an order shuffled by the seed {}, and cells that are compared one after another. {} of all cells completed, so slow drift of the machine falls on both sides of a comparison alike. Later blocks may run only cells whose intervals are not yet narrow enough.",
             a.run.seed, count(a.run.blocks as usize, "block was", "blocks were"))),
         ("Comparison", "Cells are compared within a block as the logarithm of their ratio to the baseline; the estimate is the 20 % trimmed mean over blocks, taken back from the logarithm.".to_owned()),
         ("Interval", format!(
             "Every interval holds the true value in {level} of runs like this one. Measuring stops when intervals are as narrow as ±{}, or when the budget is spent; never because a difference looks significant.",
             numbers::percent(s.precision))),
-        ("Many comparisons", format!(
-            "The p values of all {} are corrected together (Holm), so that the chance of even one false alarm in this report is at most {}.",
-            count(a.findings.len(), "comparison", "comparisons"), numbers::percent(1.0 - s.level))),
+        ("Many comparisons", families(a)),
         ("Verdict", format!(
-            "Better or worse: the corrected p value is below {}. No difference that matters: the whole interval lies within ±{}. Otherwise not decided, with the number of blocks that it would take.",
+            "Better or worse: the p value, corrected within its family, is below {}. No difference that matters: the whole interval lies within ±{}. Otherwise not decided, with the number of blocks that it would take. What is exploratory is not judged.",
             numbers::percent(1.0 - s.level), numbers::percent(s.smallest_effect))),
         ("Payload", "What arrived is checked against what was sent in every trial; a mismatch fails the trial.".to_owned()),
         ("Absent readings", "What could not be measured is a gap with its reason, never a zero.".to_owned()),
     ]
+}
+
+/// Which comparisons are tested together, and how often a verdict may be false.
+pub(crate) fn families(a: &Analysis) -> String {
+    let told = a.families.iter().map(|of| {
+        let noun = format!("{} comparison", of.family.name());
+        let all = count(of.comparisons, &noun, &format!("{noun}s"));
+        let rate = numbers::percent(of.rate.unwrap_or_default());
+        match of.family {
+            Family::Primary => format!(
+                "{all}, those that the question needs: the chance of even one false better or worse among them is at most {rate} (Holm)."
+            ),
+            Family::Secondary => format!(
+                "{all}, corrected a table at a time: on average at most {rate} of the better and worse in a table are false (Benjamini and Bogomolov)."
+            ),
+            Family::Exploratory => format!("{all}, each with its interval and not judged."),
+        }
+    });
+    told.collect::<Vec<_>>().join(" ")
 }
 
 /// `CPU time per byte, sender (s/GB, less is better)`.

@@ -98,6 +98,8 @@ pub(crate) enum MarkKind {
     /// No difference, nothing to be seen.
     Same,
     Open,
+    /// Not judged.
+    Bare,
 }
 
 /// A table.
@@ -323,6 +325,7 @@ impl DocMark {
             Verdict::Worse => MarkKind::Bad,
             Verdict::NoDifferenceThatMatters => MarkKind::Same,
             Verdict::NotDecided => MarkKind::Open,
+            Verdict::NotJudged => MarkKind::Bare,
         };
         DocMark {
             sign: crate::numbers::mark(verdict),
@@ -340,6 +343,7 @@ impl MarkKind {
             MarkKind::Bad => "worse",
             MarkKind::Same => "same",
             MarkKind::Open => "open",
+            MarkKind::Bare => "bare",
         }
     }
 
@@ -347,7 +351,7 @@ impl MarkKind {
         match self {
             MarkKind::Good => Ink::Good,
             MarkKind::Bad => Ink::Bad,
-            MarkKind::Same => Ink::Faint,
+            MarkKind::Same | MarkKind::Bare => Ink::Faint,
             MarkKind::Open => Ink::Warn,
         }
     }

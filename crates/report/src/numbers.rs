@@ -97,6 +97,7 @@ pub(crate) fn mark(verdict: Verdict) -> &'static str {
         Verdict::Worse => "▼",
         Verdict::NoDifferenceThatMatters => "=",
         Verdict::NotDecided => "?",
+        Verdict::NotJudged => "·",
     }
 }
 
@@ -107,6 +108,7 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::NoDifferenceThatMatters => "no difference that matters",
         Verdict::NotDecided => "not decided",
+        Verdict::NotJudged => "not judged",
     }
 }
 

@@ -388,6 +388,7 @@ fn filter(table: &DocTable) -> String {
         Verdict::Worse,
         Verdict::NoDifferenceThatMatters,
         Verdict::NotDecided,
+        Verdict::NotJudged,
     ] {
         let mark = DocMark::of(verdict);
         let class = mark.kind.class();

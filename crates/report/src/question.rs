@@ -46,6 +46,16 @@ pub(crate) enum QuestionEntry<'a> {
     Gap(String),
 }
 
+impl<'a> QuestionEntry<'a> {
+    /// Its comparison, where there is one.
+    pub(crate) fn finding(&self) -> Option<&'a Finding> {
+        match self {
+            QuestionEntry::Measured(_, finding) => *finding,
+            QuestionEntry::Gap(_) => None,
+        }
+    }
+}
+
 /// All tables of a result, in the order in which its findings first speak of them.
 pub(crate) fn questions(a: &Analysis) -> Vec<QuestionTable<'_>> {
     let grid = Grid::new(a);

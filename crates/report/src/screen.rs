@@ -7,6 +7,7 @@ use bytecost_analysis::{
 use bytecost_spec::{Axis, Cell, units};
 use itertools::Itertools as _;
 
+use crate::comparisons::not_judged;
 use crate::descriptions;
 use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, Tone,
@@ -295,7 +296,14 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
         let mut shown = shown.iter().filter_map(|&i| row.entries.get(i));
         shown.any(|e| entry(e, row.is_baseline).text == NO_VERDICT)
     };
-    let missing = order.iter().any(is_missing);
+    let missing = match order.iter().any(is_missing) {
+        true => format!(", {NO_VERDICT} no verdict"),
+        false => String::new(),
+    };
+    let shown_findings = order.iter().flat_map(|row| {
+        let entries = shown.iter().filter_map(|&i| row.entries.get(i));
+        entries.filter_map(QuestionEntry::finding)
+    });
     let caption = format!(
         "{}{} relative to {}: ▲ better, ▼ worse, = within {}, ? undecided{}",
         q.metric.title(),
@@ -306,11 +314,7 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
         },
         q.baseline,
         numbers::percent(a.study.smallest_effect),
-        if missing {
-            format!(", {NO_VERDICT} no verdict")
-        } else {
-            String::new()
-        }
+        not_judged(shown_findings) + &missing
     );
     let rows = order.into_iter().map(|row| {
         let name = DocEntry::from(row.name.clone());

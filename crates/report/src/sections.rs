@@ -129,6 +129,7 @@ fn run(a: &Analysis, d: &mut Document) {
             "Widest interval",
             descriptions::widest(a).unwrap_or_default(),
         ),
+        ("Plan", a.run.plan.clone().unwrap_or_default()),
     ];
     let terms = terms.into_iter().filter(|(_, text)| !text.is_empty());
     let mut terms: Vec<DocTerm> = terms

@@ -9,8 +9,10 @@ use crate::host::Host;
 use crate::study::Study;
 use crate::survey::Survey;
 
+mod expectation;
 mod leg;
 
+pub use expectation::{Expectation, RatioNoise};
 pub use leg::{Difference, Leg, Measurer};
 
 /// The format that this version writes. Readers accept this and every older one.
@@ -18,7 +20,9 @@ pub use leg::{Difference, Leg, Measurer};
 /// 2: the plan may have twins, and a run may have several legs, of which a version that knows format 1
 /// alone knows nothing. 3: a cell has one value where an axis does not apply to it, and an MTU of
 /// 1500 bytes is written as such. 4: a run may measure sizes between two of its plan.
-pub const FORMAT: u32 = 4;
+/// 5: a block may measure what is compared in groups, and later blocks some cells alone; a plan knows
+/// how noisy the machine is.
+pub const FORMAT: u32 = 5;
 
 /// All that a run's plan can be rebuilt from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +57,9 @@ pub struct Manifest {
     /// Cells between sizes of the plan, once they are chosen; none where no crossover asks for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisection: Option<Bisection>,
+    /// What the plan expects to decide; none in manifests of old, whose plans asked for no power.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expectation: Option<Expectation>,
 }
 
 /// Cells that are measured in blocks of their own, at sizes between two of the plan: one way is

@@ -169,6 +169,15 @@ pub struct OtherProcess {
     pub cpu_ns: u64,
 }
 
+/// The beginning of a block that measures some cells of the plan alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Selection {
+    /// The block, from 0.
+    pub block: u32,
+    /// The places of its cells in the plan.
+    pub cells: Vec<u32>,
+}
+
 /// The end of a block: what else used the CPUs while its trials were made, and whether all of them
 /// are made again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

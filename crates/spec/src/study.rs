@@ -16,11 +16,13 @@ use crate::metric::Metric;
 use crate::units;
 
 mod expect;
+mod family;
 mod fit;
 mod pair;
 pub(crate) mod raw;
 
 pub use expect::{Expect, Outcome};
+pub use family::{Family, PrimaryPart};
 pub use pair::Pair;
 
 /// The longest window, and the longest time before it, in ms.
@@ -91,6 +93,10 @@ pub struct Study {
     /// formats before 2 there is none, so that their plans stay as they were.
     #[serde(default)]
     pub twins: bool,
+    /// Whether cells that are compared are measured one after another. A new run sets it; in
+    /// manifests of formats before 5 there is none, so that their orders stay as they were.
+    #[serde(default)]
+    pub grouped: bool,
 }
 
 /// The name of the design that follows a publication to the letter.
@@ -117,6 +123,12 @@ pub struct Compare {
     pub values: Vec<String>,
     /// What is compared; the first is what the answer speaks of.
     pub metrics: Vec<Metric>,
+    /// What it is for; [`Compare::family_of`] says what that means of one of its cells.
+    #[serde(default, skip_serializing_if = "Family::is_default")]
+    pub family: Family,
+    /// Its primary parts, where it is not primary as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub primary: Vec<PrimaryPart>,
 }
 
 /// A figure: one metric over one axis, a line for each value of another.
@@ -185,6 +197,7 @@ impl Study {
             )));
         }
         self.tiers.clone_from(&self.as_published);
+        self.make_whole();
         if let Some(blocks) = self.as_published_blocks {
             (self.blocks_least, self.blocks_most) = (blocks, blocks);
         }
@@ -224,12 +237,9 @@ impl Study {
             }
             let usual = |word: &str| values.iter().find(|value| *value == word);
             let default = usual(axis.row().default).or_else(|| usual("off"));
-            self.compare.push(Compare {
-                axis,
-                baseline: default.unwrap_or(&values[0]).clone(),
-                values: Vec::new(),
-                metrics: metrics.clone(),
-            });
+            let baseline = default.unwrap_or(&values[0]);
+            self.compare
+                .push(Compare::of(axis, baseline, metrics.clone()));
         }
         Ok(())
     }
@@ -269,6 +279,10 @@ impl Study {
             let is_part = compare.axis == axis && !compare.values.is_empty();
             !is_part || written.contains(&compare.baseline)
         });
+        self.make_whole();
+        if let Some(first) = self.compare.iter_mut().find(|c| c.axis == axis) {
+            first.family = Family::Primary;
+        }
         for compare in &mut self.compare {
             if compare.axis == axis {
                 compare.values.clear();
@@ -278,6 +292,15 @@ impl Study {
             }
         }
         Ok(())
+    }
+
+    /// Makes comparisons primary as a whole that are so in parts: other cells are asked for than
+    /// those that the parts name.
+    fn make_whole(&mut self) {
+        for compare in self.compare.iter_mut().filter(|c| !c.primary.is_empty()) {
+            compare.primary.clear();
+            compare.family = Family::Primary;
+        }
     }
 
     /// Writes all values as this version does: manifests of old have some in another way.
@@ -297,6 +320,12 @@ impl Study {
         for compare in &mut self.compare {
             rewrite(compare.axis, &mut compare.baseline);
             (compare.values.iter_mut()).for_each(|value| rewrite(compare.axis, value));
+            for part in &mut compare.primary {
+                (part.values.iter_mut()).for_each(|value| rewrite(compare.axis, value));
+                for (axis, values) in &mut part.at {
+                    values.iter_mut().for_each(|value| rewrite(*axis, value));
+                }
+            }
         }
         for expect in &mut self.expects {
             rewrite(expect.axis, &mut expect.baseline);
@@ -394,6 +423,19 @@ fn of_placement(axis: &&mut (Axis, Vec<String>)) -> bool {
 }
 
 impl Compare {
+    /// Every value of an axis against a baseline; its first metric is primary.
+    #[must_use]
+    pub fn of(axis: Axis, baseline: &str, metrics: Vec<Metric>) -> Compare {
+        Compare {
+            axis,
+            baseline: baseline.to_owned(),
+            values: Vec::new(),
+            metrics,
+            family: Family::default(),
+            primary: Vec::new(),
+        }
+    }
+
     /// Whether a value is compared with the baseline.
     #[must_use]
     pub fn compares(&self, value: &str) -> bool {

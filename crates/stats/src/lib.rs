@@ -5,9 +5,11 @@
 
 mod counts;
 mod distribution;
+mod false_discovery;
 mod generator;
 mod holm;
 mod location;
+mod moderation;
 mod power;
 mod spread;
 mod tail;
@@ -15,13 +17,15 @@ mod trend;
 
 pub use counts::{at_least, poisson_interval, share_interval};
 pub use distribution::{t_quantile, t_two_sided_p};
+pub use false_discovery::false_discovery;
 pub use generator::Generator;
 pub use holm::holm;
 pub use location::{
     Interval, Location, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
     trimmed_mean_value,
 };
-pub use power::{POWER, blocks_needed, power, smallest_detectable};
+pub use moderation::Moderation;
+pub use power::{POWER, Replicates, blocks_needed, power, smallest_detectable};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
 pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio};
 pub use trend::{Trend, mann_kendall};

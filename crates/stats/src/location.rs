@@ -1,6 +1,7 @@
 //! Where values lie: the trimmed mean and the mean, each with its standard error.
 
 use crate::distribution::{t_quantile, t_two_sided_p};
+use crate::power::Replicates;
 use crate::spread::{mean, sorted, usable, variance};
 
 /// Share of the values that the trimmed mean leaves out at each end.
@@ -48,9 +49,20 @@ pub struct Location {
     pub degrees: f64,
     /// How many values it rests on.
     pub count: usize,
+    /// Degrees of freedom among these that other locations lend: see [`crate::Moderation`].
+    pub lent: f64,
 }
 
 impl Location {
+    /// The blocks that it is of.
+    #[must_use]
+    pub fn replicates(&self) -> Replicates {
+        Replicates {
+            count: self.count,
+            lent: self.lent,
+        }
+    }
+
     /// The interval that holds the truth with probability `level`, such as 0.95.
     ///
     /// `None` for a level that is not between 0 and 1.
@@ -149,6 +161,7 @@ pub fn trimmed_mean(values: &[f64]) -> Option<Location> {
         standard_error: square_of_error.sqrt(),
         degrees,
         count,
+        lent: 0.0,
     })
 }
 
@@ -163,6 +176,7 @@ pub fn student_mean(values: &[f64]) -> Option<Location> {
         standard_error: (variance / values.len() as f64).sqrt(),
         degrees: (values.len() - 1) as f64,
         count: values.len(),
+        lent: 0.0,
     })
 }
 

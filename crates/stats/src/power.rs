@@ -10,20 +10,49 @@ pub const POWER: f64 = 0.8;
 /// Steps in which a deviation is spread out.
 const STEPS: usize = 48;
 
+/// Blocks, and what other comparisons add to their knowledge of the variance.
+///
+/// A number of blocks by itself is such, with nothing added.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Replicates {
+    /// How many blocks.
+    pub count: usize,
+    /// Degrees of freedom that other comparisons lend: see [`crate::Moderation`].
+    pub lent: f64,
+}
+
+impl From<usize> for Replicates {
+    fn from(count: usize) -> Replicates {
+        Replicates { count, lent: 0.0 }
+    }
+}
+
+impl Replicates {
+    fn degrees(self) -> f64 {
+        trimmed_degrees(self.count) + self.lent
+    }
+}
+
 /// The smallest true difference that a two-sided test of [`crate::trimmed_mean`] at level `alpha`
 /// over as many blocks finds 80 % of the time.
 ///
-/// `deviation` is [`crate::Location::deviation`] of `count` blocks, so it is itself uncertain: with
+/// `deviation` is [`crate::Location::deviation`] of these `blocks`, so it is itself uncertain: with
 /// 8 of them, taken for the truth it promises 80 % and keeps 69 %. [`power`] reckons with that; this
 /// is its inverse. Whoever corrects for several tests gives the corrected level. `None` for fewer
 /// than two blocks, a deviation that is not finite or negative, and an `alpha` that is not between
 /// 0 and 1.
 #[must_use]
-pub fn smallest_detectable(deviation: f64, count: usize, alpha: f64) -> Option<f64> {
+pub fn smallest_detectable(
+    deviation: f64,
+    blocks: impl Into<Replicates>,
+    alpha: f64,
+) -> Option<f64> {
+    let blocks = blocks.into();
+    let count = blocks.count;
     if count < 2 || !deviation.is_finite() || deviation < 0.0 {
         return None;
     }
-    let test = Test::of(count, count, alpha)?;
+    let test = Test::of(blocks, blocks, alpha)?;
     let (mut low, mut high) = (0.0, 1.0);
     while test.chance(high) < POWER {
         (low, high) = (high, 2.0 * high);
@@ -45,45 +74,49 @@ pub fn smallest_detectable(deviation: f64, count: usize, alpha: f64) -> Option<f
 /// finds a true `difference` and its sign.
 ///
 /// `deviation` is [`crate::Location::deviation`] of `known` blocks. The chance is the mean over the
-/// true deviations that fit it, and over those that `count` other blocks may show: both vary like
+/// true deviations that fit it, and over those that other `blocks` may show: both vary like
 /// the root of a chi square over its degrees of freedom. `None` for fewer than two blocks, a
 /// deviation that is not finite and positive, and an `alpha` that is not between 0 and 1.
 #[must_use]
 pub fn power(
     deviation: f64,
-    known: usize,
-    count: usize,
+    known: impl Into<Replicates>,
+    blocks: impl Into<Replicates>,
     difference: f64,
     alpha: f64,
 ) -> Option<f64> {
-    if count < 2 || known < 2 || !deviation.is_finite() || deviation <= 0.0 {
+    let (known, blocks) = (known.into(), blocks.into());
+    if blocks.count < 2 || known.count < 2 || !deviation.is_finite() || deviation <= 0.0 {
         return None;
     }
-    let reach = difference.abs() * (count as f64).sqrt() / deviation;
-    Some(Test::of(known, count, alpha)?.chance(reach))
+    let reach = difference.abs() * (blocks.count as f64).sqrt() / deviation;
+    Some(Test::of(known, blocks, alpha)?.chance(reach))
 }
 
 /// The fewest blocks in which a two-sided test of [`crate::trimmed_mean`] at level `alpha` finds a
 /// true `difference` 80 % of the time.
 ///
-/// `deviation` is [`crate::Location::deviation`] of the `known` blocks so far. `None` where more
+/// `deviation` is [`crate::Location::deviation`] of the `known` blocks so far; what others lend them
+/// they lend to more blocks too. `None` where more
 /// than `most` would be needed, where the deviation or the difference is not finite or the latter
 /// not positive, and for an `alpha` that is not between 0 and 1.
 #[must_use]
 pub fn blocks_needed(
     deviation: f64,
-    known: usize,
+    known: impl Into<Replicates>,
     difference: f64,
     alpha: f64,
     most: usize,
 ) -> Option<usize> {
+    let known = known.into();
     let fits = deviation.is_finite() && deviation >= 0.0 && difference > 0.0;
     if !fits || !difference.is_finite() {
         return None;
     }
     let reaches = |count: usize| {
-        let exact = deviation == 0.0 && known >= 2 && alpha > 0.0 && alpha < 1.0;
-        exact || power(deviation, known, count, difference, alpha).is_some_and(|p| p >= POWER)
+        let exact = deviation == 0.0 && known.count >= 2 && alpha > 0.0 && alpha < 1.0;
+        let blocks = Replicates { count, ..known };
+        exact || power(deviation, known, blocks, difference, alpha).is_some_and(|p| p >= POWER)
     };
     // The chance is not monotone from one count to the next, since whole values are trimmed; the
     // search by halves may end a few blocks off, which is finer than the deviation is known.
@@ -110,11 +143,11 @@ struct Test {
 }
 
 impl Test {
-    fn of(known: usize, count: usize, alpha: f64) -> Option<Test> {
-        let degrees = trimmed_degrees(count);
+    fn of(known: Replicates, blocks: Replicates, alpha: f64) -> Option<Test> {
+        let degrees = blocks.degrees();
         Some(Test {
             critical: t_quantile(1.0 - alpha / 2.0, degrees).filter(|_| alpha > 0.0)?,
-            truth: spreads(trimmed_degrees(known)),
+            truth: spreads(known.degrees()),
             shown: spreads(degrees),
         })
     }

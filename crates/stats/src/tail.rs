@@ -191,5 +191,6 @@ fn located(value: f64, interval: Interval, count: usize, critical: f64) -> Locat
         standard_error: interval.half_width() / critical,
         degrees: (count - 1) as f64,
         count,
+        lent: 0.0,
     }
 }

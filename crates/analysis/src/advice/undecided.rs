@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Metric, units};
 
 use super::{RANGES, place};
 use crate::confidence::FEWEST;
 use crate::grouping::grouped;
 use crate::phrases;
-use crate::result::{Estimate, Finding, Undecided, Verdict};
+use crate::result::{Estimate, Finding, Undecided, UndecidedOf, Verdict};
 use crate::trials::CellTrials;
 use crate::view::View;
 
@@ -17,19 +18,28 @@ const NUMBERS: usize = 4;
 /// Times as long as this run that a longer one may be asked for.
 const LONGER: usize = 20;
 
-/// What is undecided, and the fresh run that would decide most of it at the corrected level.
+/// What is undecided, and the fresh run that would decide most of it at the corrected level: of the
+/// primary comparisons, or of the secondary ones where no primary one is open.
 pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
-    let of = |withheld: bool| {
-        let all = view.findings.iter();
-        all.filter(move |f| f.withheld.is_some() == withheld)
+    let judged = || {
+        view.findings
+            .iter()
+            .filter(|f| f.verdict != Verdict::NotJudged)
     };
-    let open: Vec<&Finding> = (of(false))
-        .filter(|f| f.verdict == Verdict::NotDecided)
-        .collect();
-    let withheld = of(true).count();
-    if open.is_empty() && withheld == 0 {
+    let is_open = |f: &&Finding| f.verdict == Verdict::NotDecided && f.withheld.is_none();
+    let withheld = judged().filter(|f| f.withheld.is_some()).count();
+    let asks = judged().filter(is_open).map(|f| f.family).min();
+    if asks.is_none() && withheld == 0 {
         return None;
     }
+    let of = |family: Family| judged().filter(move |f| f.family == family);
+    let by_family = [Family::Primary, Family::Secondary].map(|family| UndecidedOf {
+        family,
+        undecided: of(family).filter(is_open).count(),
+        comparisons: of(family).count(),
+    });
+    let asks = asks.unwrap_or_default();
+    let open: Vec<&Finding> = of(asks).filter(is_open).collect();
     let blocks = open.iter().map(|f| f.blocks).max().unwrap_or(0);
     let needed: Vec<usize> = (open.iter())
         .filter_map(|f| Some(f.blocks_needed? as usize))
@@ -41,9 +51,11 @@ pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
     let seconds =
         most.map(|most| (spent * most as f64 / blocks.max(1) as f64 / 10.0).ceil() as u64 * 10);
     Some(Undecided {
-        undecided: open.len(),
+        by_family: (by_family.into_iter())
+            .filter(|own| own.comparisons > 0)
+            .collect(),
         withheld,
-        comparisons: view.findings.len(),
+        asks,
         would_decide: needed.len(),
         seconds,
         command: seconds

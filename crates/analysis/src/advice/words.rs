@@ -8,7 +8,8 @@ use super::undecided::measured;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{
-    Advice, AdviceLine, AvoidWith, DecidedRange, Situation, Subject, Undecided, Use, Verdict,
+    Advice, AdviceLine, AvoidWith, DecidedRange, Situation, Subject, Undecided, UndecidedOf, Use,
+    Verdict,
 };
 use crate::view::View;
 
@@ -259,20 +260,40 @@ fn condition(condition: Condition) -> String {
 }
 
 fn open(u: &Undecided) -> String {
-    let of = phrases::count(u.comparisons, "comparison");
     let withheld = match u.withheld {
         0 => String::new(),
-        n if u.undecided == 0 => return format!("none; {n} of {of} have no verdict"),
+        n if u.by_family.iter().all(|own| own.undecided == 0) => {
+            let all = u.by_family.iter().map(|own| own.comparisons).sum();
+            let of = phrases::count(all, "comparison");
+            return format!("none; {n} of {of} have no verdict");
+        }
         n => format!(", and {n} that a caveat leaves without a verdict"),
     };
-    let remedy = match &u.command {
-        Some(command) => format!(
-            "a longer run would decide about {}: {command}",
-            u.would_decide
-        ),
-        None => "a longer run would hardly decide them".to_owned(),
+    let family = |own: &UndecidedOf| {
+        let noun = format!("{} comparison", own.family.name());
+        format!(
+            "{} of {}",
+            own.undecided,
+            phrases::count(own.comparisons, &noun)
+        )
     };
-    format!("{} of {of}{withheld}; {remedy}", u.undecided)
+    let all: Vec<String> = u.by_family.iter().map(family).collect();
+    let family = u.asks.name();
+    let remedy = match (&u.command, all.len() > 1) {
+        (Some(command), false) => {
+            format!(
+                "a longer run would decide about {}: {command}",
+                u.would_decide
+            )
+        }
+        (Some(command), true) => {
+            let n = u.would_decide;
+            format!("a longer run would decide about {n} of the {family} ones: {command}")
+        }
+        (None, false) => "a longer run would hardly decide them".to_owned(),
+        (None, true) => format!("a longer run would hardly decide the {family} ones"),
+    };
+    format!("{}{withheld}; {remedy}", phrases::list(&all))
 }
 
 /// A way's numbers, what they are of, and what they are compared with:

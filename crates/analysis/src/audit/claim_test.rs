@@ -7,25 +7,18 @@ use bytecost_stats::{Location, holm};
 
 use crate::confidence::ERROR_RATE;
 use crate::phrases;
-use crate::result::{AuditFigure, Finding};
+use crate::result::AuditFigure;
 
-/// All comparisons that one error rate is held over: the findings of the run, and each further one
-/// that a claim asks for.
-pub(super) struct Family {
+/// The comparisons that claims ask for and that the run does not judge: one error rate is held over
+/// all of them.
+#[derive(Default)]
+pub(super) struct ClaimFamily {
     asked: RefCell<Vec<f64>>,
     /// The greatest p value that decides; none while comparisons are collected.
     most: Option<f64>,
 }
 
-impl Family {
-    /// Begins with the findings of the run, and decides nothing.
-    pub(super) fn of(findings: &[Finding]) -> Family {
-        Family {
-            asked: RefCell::new(findings.iter().map(|f| f.p).collect()),
-            most: None,
-        }
-    }
-
+impl ClaimFamily {
     /// Whether a comparison of that p value is decided beside all others. Of two hypotheses that
     /// cannot both be true, no difference and one that matters, the less likely one is asked.
     pub(super) fn decides(&self, p: f64) -> bool {
@@ -34,11 +27,11 @@ impl Family {
     }
 
     /// The same with all that was asked, so that it decides.
-    pub(super) fn corrected(self) -> Family {
+    pub(super) fn corrected(self) -> ClaimFamily {
         let asked = self.asked.into_inner();
         let corrected = holm(&asked).into_iter();
         let decided = corrected.zip(&asked).filter(|(holm, _)| *holm < ERROR_RATE);
-        Family {
+        ClaimFamily {
             most: decided.map(|(_, p)| *p).reduce(f64::max),
             asked: RefCell::default(),
         }
@@ -427,7 +420,7 @@ pub(super) fn tested(
     location: &Location,
     expect: Expected,
     scale: impl Fn(f64) -> f64,
-    family: &Family,
+    family: &ClaimFamily,
 ) -> CaseResult {
     let p = |bound: f64| location.p_value(scale(bound)).unwrap_or(1.0);
     let value = location.value;

@@ -5,7 +5,7 @@ use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
 use bytecost_spec::{Axis, Cell, Measure, Metric, Published, Route, units};
 
 use super::Grounds;
-use super::claim_test::Family;
+use super::claim_test::ClaimFamily;
 use crate::caveats;
 use crate::confidence::FEWEST;
 use crate::grid;
@@ -21,7 +21,7 @@ pub(super) struct ClaimContext<'d> {
     pub(super) trials: &'d Trials<'d>,
     pub(super) grounds: &'d Grounds<'d>,
     pub(super) claim: &'d Claim,
-    pub(super) family: &'d Family,
+    pub(super) family: &'d ClaimFamily,
 }
 
 /// What decides whether a small write waits for a timer.

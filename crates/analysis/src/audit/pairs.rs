@@ -78,7 +78,7 @@ pub(super) fn compared(
     expect: Expected,
 ) -> Item {
     let cells = [pair.other, pair.baseline];
-    let Some(contrast) = PairContrast::of(*pair, metric) else {
+    let Some(contrast) = PairContrast::of(*pair, metric, &context.trials.moderations) else {
         let absent = context.absent(&cells, metric);
         let published = context.published_pair(cells.map(|c| c.cell), metric);
         return Item {
@@ -144,7 +144,7 @@ fn direction(
     match (contrast.standing(), contrast.finding()) {
         (Standing::Decided(Verdict::Better | Verdict::Worse), _) => by_sign,
         (Standing::Decided(Verdict::NoDifferenceThatMatters), Some(finding)) => {
-            match apart && finding.p_holm < ERROR_RATE {
+            match apart && finding.p_corrected.is_some_and(|p| p < ERROR_RATE) {
                 true => by_sign,
                 false => CaseResult::NotMet,
             }
@@ -302,7 +302,7 @@ fn fall(
     let mut told = Vec::new();
     let mut apart = Vec::new();
     for metric in std::iter::once(first).chain(others.iter().copied()) {
-        let Some(contrast) = PairContrast::of(*pair, metric) else {
+        let Some(contrast) = PairContrast::of(*pair, metric, &context.trials.moderations) else {
             return Item::of(CaseResult::Absent(context.absent(&cells, metric)));
         };
         if let Some(why) = context.withheld(metric.measure, pair) {
@@ -351,7 +351,9 @@ fn by_timing(
         Metric::both(Measure::L1dLoadMissesPerKib),
         Metric::both(Measure::LlcLoadMissesPerKib),
     ];
-    let counted = CACHES.iter().all(|m| PairContrast::of(*pair, *m).is_some());
+    let moderations = &context.trials.moderations;
+    let is_counted = |m: &Metric| PairContrast::of(*pair, *m, moderations).is_some();
+    let counted = CACHES.iter().all(is_counted);
     let of = |id: &str| context.analysis.footprints.iter().find(|f| f.cell == id);
     let (one, baseline) = (of(&pair.other.id)?, of(&pair.baseline.id)?);
     let levels = [one.levels.first()?.level, one.levels.last()?.level];

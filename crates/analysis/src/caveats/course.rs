@@ -250,8 +250,8 @@ fn rests(n: usize) -> String {
 
 pub(super) fn imprecise(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let asked = view.input.manifest.study.precision;
-    let primary = || view.findings.iter().filter(|f| f.primary);
-    let wide: Vec<&Finding> = primary().filter(|f| half_width(f) > asked).collect();
+    let first = || view.findings.iter().filter(|f| f.first);
+    let wide: Vec<&Finding> = first().filter(|f| half_width(f) > asked).collect();
     let widths: Vec<f64> = wide.iter().map(|f| half_width(f)).collect();
     if wide.is_empty() {
         return Vec::new();
@@ -261,7 +261,7 @@ pub(super) fn imprecise(view: &View<'_>) -> Vec<UnnamedCaveat> {
         text: format!(
             "{} of {} in the first metric {verb} less precise than the ± {} that the study asks for.",
             wide.len(),
-            phrases::count(primary().count(), "comparison"),
+            phrases::count(first().count(), "comparison"),
             percent(asked)
         ),
         evidence: format!("95 % intervals of ± {}", span(&widths, percent)),

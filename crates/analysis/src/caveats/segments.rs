@@ -34,7 +34,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let mut worst: Option<(f64, String)> = None;
     for finding in view.findings {
         let decided = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
-        if !finding.primary || !decided || view.stalls.touch(finding) {
+        if !finding.first || !decided || view.stalls.touch(finding) {
             continue;
         }
         let (Some((one, a)), Some((other, b))) = (of(&finding.baseline), of(&finding.cell)) else {

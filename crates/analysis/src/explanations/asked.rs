@@ -213,7 +213,7 @@ impl<'v> Why<'v> {
         if sentences.is_empty() {
             return Err(match all.iter().find(|v| v.is_compared()) {
                 None if all.is_empty() => needs.into(),
-                None => "the study does not compare them".into(),
+                None => "the study does not judge them".into(),
                 Some(v) => match v.withheld() {
                     Some(why) => format!("withheld: {why}").into(),
                     None => {
@@ -392,7 +392,7 @@ impl Versus<'_> {
     pub(super) fn verdict(&self) -> Verdict {
         match self.contrast.standing() {
             Standing::Decided(verdict) => verdict,
-            Standing::Withheld(_) | Standing::NotCompared => Verdict::NotDecided,
+            Standing::Withheld(_) | Standing::NotJudged => Verdict::NotDecided,
         }
     }
 
@@ -408,7 +408,7 @@ impl Versus<'_> {
     }
 
     fn is_compared(&self) -> bool {
-        self.contrast.standing() != Standing::NotCompared
+        self.contrast.standing() != Standing::NotJudged
     }
 }
 

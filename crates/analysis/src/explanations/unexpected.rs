@@ -79,7 +79,8 @@ fn compare<'v>(why: &Why<'v>, expect: &'v Expect) -> Compared<'v> {
         cell.is_some_and(|c| expect.holds_at(&CellFacts::of(c, survey)))
     };
     let speaks = |f: &&Finding| {
-        f.metric == expect.metric
+        f.verdict != Verdict::NotJudged
+            && f.metric == expect.metric
             && f.axis == expect.axis
             && f.baseline_value == expect.baseline
             && f.value == expect.value
@@ -96,7 +97,7 @@ fn compare<'v>(why: &Why<'v>, expect: &'v Expect) -> Compared<'v> {
             Verdict::Better => Some(Outcome::Better),
             Verdict::Worse => Some(Outcome::Worse),
             Verdict::NoDifferenceThatMatters => Some(Outcome::NoDifference),
-            Verdict::NotDecided => None,
+            Verdict::NotDecided | Verdict::NotJudged => None,
         };
         match came {
             None => compared.open += 1,

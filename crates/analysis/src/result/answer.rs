@@ -1,5 +1,6 @@
 //! What a run advises, as facts: every sentence of the answer is written from these.
 
+use bytecost_spec::study::Family;
 use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Metric};
 use schemars::JsonSchema;
@@ -168,16 +169,27 @@ pub enum AvoidWith {
     Calls(f64, f64),
 }
 
+/// What a run does not decide of a family of comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UndecidedOf {
+    /// The family.
+    pub family: Family,
+    /// Its comparisons without a verdict that nothing withholds.
+    pub undecided: usize,
+    /// All of its comparisons.
+    pub comparisons: usize,
+}
+
 /// What the run does not decide, and what would.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Undecided {
-    /// Comparisons without a verdict that nothing withholds.
-    pub undecided: usize,
+    /// What is undecided of each family that is judged.
+    pub by_family: Vec<UndecidedOf>,
     /// Comparisons that something withholds.
     pub withheld: usize,
-    /// All comparisons.
-    pub comparisons: usize,
-    /// How many of the undecided a longer run would decide, if the estimates stay.
+    /// The family that the command is for: the first in which anything is undecided.
+    pub asks: Family,
+    /// How many of its undecided ones a longer run would decide, if the estimates stay.
     pub would_decide: usize,
     /// How long it would take, in s.
     pub seconds: Option<u64>,

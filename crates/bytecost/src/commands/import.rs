@@ -36,6 +36,7 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
         survey: Survey::default(),
         legs: Vec::new(),
         bisection: None,
+        expectation: None,
     };
     let mut run = Root::at(&args.root.runs_dir).create_fresh(manifest)?;
     run.write_published(&imported)?;

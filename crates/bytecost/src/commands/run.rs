@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use bytecost_analysis::ceiling;
+use bytecost_analysis::ceiling::{self, is_same_machine};
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
@@ -19,7 +19,7 @@ use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
-use bytecost_spec::manifest::{FORMAT, Measurer};
+use bytecost_spec::manifest::{FORMAT, Measurer, RatioNoise};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey, UnitCost};
 use bytecost_spec::{
     Axis, Cache, Cell, Host, HugePages, Manifest, Study, Survey, Transport, units,
@@ -32,6 +32,7 @@ use super::resume::resumed;
 use crate::args::{self, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
 use crate::failure::{Exit, bad_input};
+use crate::recorded_run::RecordedRun;
 use crate::studies::STUDIES;
 use crate::{known, signals};
 
@@ -116,6 +117,7 @@ fn begun(
 ) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
     study.twins = true;
+    study.grouped = true;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
     if study.asks_for_pairs() {
@@ -143,7 +145,8 @@ fn begun(
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
-    let plan = Plan::new(&study, &host, &survey, seed).map_err(bad_input)?;
+    let noise = noise(root, &study, &host);
+    let plan = Plan::expecting(&study, &host, &survey, seed, &noise).map_err(bad_input)?;
     let nothing = plan.cells.iter().all(|c| c.mover == "null") && !plan.refusals.is_empty();
     if nothing {
         let why = &plan.refusals[0];
@@ -168,8 +171,27 @@ fn begun(
         survey,
         legs: Vec::new(),
         bisection: None,
+        expectation: plan.expectation.clone(),
     };
     Ok((root.create_fresh(manifest)?, plan, study))
+}
+
+/// How noisy ratios are, as the newest run of the study on this machine has them; else an assumption.
+fn noise(root: &Root, study: &Study, host: &Host) -> RatioNoise {
+    let runs = root.runs().unwrap_or_default().into_iter().rev();
+    let of_study = runs.filter(|r| r.facts.as_ref().is_ok_and(|f| f.study == study.name));
+    let measured = of_study.take(MOST_EARLIER).find_map(|summary| {
+        let run = root.open(&summary.id).ok()?;
+        let manifest = run.manifest();
+        let before = &manifest.study;
+        let trial = |s: &Study| (s.warmup_ms, s.window_ms, s.design.clone());
+        if trial(before) != trial(study) || !is_same_machine(&manifest.host, host) {
+            return None;
+        }
+        let recorded = RecordedRun::of(&run).ok()?;
+        bytecost_analysis::noise(manifest, &recorded.cells, &recorded.samples)
+    });
+    measured.unwrap_or(RatioNoise::ASSUMED)
 }
 
 /// What events cost here, as a run of this boot and build has measured it, or else measured now.

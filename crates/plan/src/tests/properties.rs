@@ -43,12 +43,7 @@ prop_compose! {
             ("budget = \"30s\"", &format!("budget = \"{budget_ms}ms\"")),
         ]);
         if both {
-            study.compare.push(bytecost_spec::study::Compare {
-                axis: Axis::Threads,
-                baseline: threads[0].clone(),
-                values: Vec::new(),
-metrics: study.compare[0].metrics.clone(),
-            });
+            study.compare.push(bytecost_spec::study::Compare::of(Axis::Threads, &threads[0].clone(), study.compare[0].metrics.clone()));
         }
         let grid = study.tiers.last_mut().unwrap();
         for (axis, values) in &mut grid.axes {

@@ -44,12 +44,11 @@ fn a_baseline_that_nothing_is_compared_with_has_none() {
 fn where_twins_would_be_more_than_a_third_those_of_the_first_comparison_stay() {
     let mut study = twinned(&[("budget = \"30s\"", "budget = \"1h\"")]);
     let alone = twins(&plan(&study)).len();
-    study.compare.push(Compare {
-        axis: Axis::Transport,
-        baseline: "loopback".to_owned(),
-        values: Vec::new(),
-        metrics: study.compare[0].metrics.clone(),
-    });
+    study.compare.push(Compare::of(
+        Axis::Transport,
+        "loopback",
+        study.compare[0].metrics.clone(),
+    ));
     let both = plan(&study);
     assert_eq!(twins(&both).len(), alone);
     let note = "twins: only the baselines of the comparison over mover are measured twice";
@@ -103,11 +102,13 @@ fn a_manifest_of_old_gives_the_plan_without_twins() {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        expectation: None,
     };
     let now = serde_json::to_value(&manifest).unwrap();
     let mut old = now.clone();
     old["format"] = 1.into();
     old["study"].as_object_mut().unwrap().remove("twins");
+    old["study"].as_object_mut().unwrap().remove("grouped");
     let rebuilt = |value| Plan::from_manifest(&serde_json::from_value(value).unwrap()).unwrap();
     assert_eq!(rebuilt(now), plan(&twinned(&[])));
     assert_eq!(rebuilt(old), plan(&study(&[])));

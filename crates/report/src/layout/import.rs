@@ -104,12 +104,7 @@ pub fn study(layout: &ColumnLayout, published: &Published) -> Study {
     Study {
         prediction: "these are its numbers, without intervals; its latency is elapsed time over messages, a mean, shown where a run has its median".to_owned(),
         tiers: tiers(layout, published),
-        compare: vec![Compare {
-            axis: Axis::Mover,
-            baseline: layout.impls[0].1.to_owned(),
-            values: Vec::new(),
-metrics: vec![throughput, latency],
-        }],
+        compare: vec![Compare::of(Axis::Mover, layout.impls[0].1, vec![throughput, latency])],
         figures: vec![
             figure("Throughput", Axis::Size, throughput),
             figure("Latency over threads", Axis::Threads, latency),
@@ -143,6 +138,7 @@ pub(super) fn study_of(name: &str) -> Study {
         asked: Vec::new(),
         design: Some(AS_PUBLISHED.to_owned()),
         twins: false,
+        grouped: false,
         expects: Vec::new(),
     }
 }

@@ -321,12 +321,7 @@ impl Runs {
         Study {
             prediction: "these are its numbers, without intervals: the mean of its runs, each the time of a whole program".to_owned(),
             tiers: tiers.collect(),
-            compare: vec![Compare {
-                axis: Axis::Mover,
-                baseline: "pread".to_owned(),
-                values: Vec::new(),
-metrics: vec![throughput],
-            }],
+            compare: vec![Compare::of(Axis::Mover, "pread", vec![throughput])],
             figures: vec![Figure {
                 title: "Throughput".to_owned(),
                 x: Axis::Size,

@@ -11,6 +11,7 @@ use crate::metric::Metric;
 use crate::units;
 
 mod expect;
+mod family;
 mod pair;
 mod value;
 
@@ -75,6 +76,10 @@ struct RawCompare {
     #[serde(default)]
     values: Option<Spanned<RawValues>>,
     metrics: Spanned<Vec<Spanned<String>>>,
+    #[serde(default)]
+    family: Option<Spanned<String>>,
+    #[serde(default)]
+    primary: Vec<family::RawPrimary>,
 }
 
 #[derive(Deserialize)]
@@ -212,6 +217,7 @@ impl Reader<'_> {
             asked: Vec::new(),
             design: None,
             twins: false,
+            grouped: false,
         })
     }
 
@@ -357,12 +363,16 @@ impl Reader<'_> {
             .get_ref()
             .iter()
             .map(|m| self.take(m, |m| m.parse::<Metric>()))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<Metric>, _>>()?;
+        let parts = raw.primary.iter();
+        let primary = parts.map(|part| self.primary(axis, &metrics, part));
         let values = raw.values.as_ref().map(|values| self.values(axis, values));
         Ok(Compare {
             axis,
             baseline,
             values: values.transpose()?.unwrap_or_default(),
+            family: self.family(raw.family.as_ref(), &raw.primary)?,
+            primary: primary.collect::<Result<_, _>>()?,
             metrics,
         })
     }

@@ -134,12 +134,9 @@ fn pairs_stand_for_several_placements() {
             &["free", "pairs", "0:1"].map(str::to_owned),
         )
         .unwrap();
-    study.compare.push(Compare {
-        axis: Axis::Placement,
-        baseline: "pairs".to_owned(),
-        values: Vec::new(),
-        metrics: Vec::new(),
-    });
+    study
+        .compare
+        .push(Compare::of(Axis::Placement, "pairs", Vec::new()));
     assert!(study.asks_for_pairs());
     study.take_pairs(&["0:0", "1:1", "0:1"].map(str::to_owned), "0:1");
     assert!(!study.asks_for_pairs());
@@ -398,4 +395,144 @@ fn the_repetitions_of_a_publication_come_with_its_cells() {
         &SMALL.replace("blocks-most = 20", &blocks("3")),
         "which this study does not have",
     );
+}
+
+#[test]
+fn the_first_metric_of_a_comparison_is_primary_unless_the_study_says_otherwise() {
+    let families = |text: &str| {
+        let study = Study::parse(text).unwrap();
+        let compare = &study.compare[0];
+        let survey = Survey::default();
+        let mut found: Vec<(u64, u32, Vec<Family>)> = Vec::new();
+        for (_, cell) in study.cells().iter().filter(|(_, c)| c.mover == "sendfile") {
+            let facts = CellFacts::of(cell, &survey);
+            let metrics = compare.metrics.iter();
+            let of = metrics.map(|m| compare.family_of(&facts, *m)).collect();
+            found.push((cell.size_bytes, cell.threads, of));
+        }
+        found.sort();
+        found
+    };
+    use Family::{Exploratory, Primary, Secondary};
+    let check = |key: &str, expected: [[Family; 2]; 4]| {
+        let metrics = r#"metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]"#;
+        let found = families(&SMALL.replacen(metrics, &format!("{metrics}\n{key}"), 1));
+        let places = [(4096, 1), (4096, 2), (65_536, 1), (65_536, 2)];
+        let expected = places.into_iter().zip(expected);
+        let expected = expected.map(|((size, threads), of)| (size, threads, of.to_vec()));
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{key}");
+    };
+    check("", [[Primary, Secondary]; 4]);
+    check("family = \"primary\"", [[Primary, Secondary]; 4]);
+    check("family = \"secondary\"", [[Secondary; 2]; 4]);
+    check("family = \"exploratory\"", [[Exploratory; 2]; 4]);
+    check("primary = [{ values = [\"writev\"] }]", [[Secondary; 2]; 4]);
+    let at_64k = "primary = [{ values = [\"sendfile\"], where = { size = [\"64KiB\"] } }]";
+    let [other, one] = [[Secondary; 2], [Primary, Secondary]];
+    check(at_64k, [other, other, one, one]);
+    let metric = "primary = [{ metric = \"throughput_gbit_per_s\", where = { threads = [2] } }]\nfamily = \"exploratory\"";
+    let [other, two] = [[Exploratory; 2], [Exploratory, Primary]];
+    check(metric, [other, two, other, two]);
+}
+
+#[test]
+fn what_the_command_line_asks_for_is_primary() {
+    let parts = r#"throughput_gbit_per_s"]
+primary = [{ where = { size = ["64KiB"], threads = [1] } }]"#;
+    let text = SMALL.replacen(r#"throughput_gbit_per_s"]"#, parts, 1);
+    let mut study = Study::parse(&text).unwrap();
+    study.ask(&[]).unwrap();
+    assert_eq!(study.compare[0].primary.len(), 1, "nothing was asked for");
+    study.ask(&[(Axis::Threads, vec!["2".into()])]).unwrap();
+    assert!(study.compare[0].primary.is_empty());
+    assert_eq!(study.compare[0].family, Family::Primary);
+    let secondary = parts.split_once('\n').unwrap().0.to_owned() + "\nfamily = \"secondary\"";
+    let text = SMALL.replacen(r#"throughput_gbit_per_s"]"#, &secondary, 1);
+    for (axis, value, family) in [
+        (Axis::Size, "4KiB", Family::Secondary),
+        (Axis::Mover, "send", Family::Primary),
+    ] {
+        let mut study = Study::parse(&text).unwrap();
+        study.ask(&[(axis, vec![value.into()])]).unwrap();
+        assert_eq!(study.compare[0].family, family, "{axis}");
+    }
+}
+
+#[test]
+fn a_comparison_of_a_manifest_of_old_has_the_usual_families() {
+    let study = Study::parse(SMALL).unwrap();
+    let written = serde_json::to_value(&study.compare[0]).unwrap();
+    assert_eq!(
+        (written.get("family"), written.get("primary")),
+        (None, None)
+    );
+    let read: Compare = serde_json::from_value(written).unwrap();
+    assert_eq!(read, study.compare[0]);
+}
+
+#[test]
+fn wrong_families_are_named() {
+    let metrics = r#"metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]"#;
+    let check = |key: &str, expected: &str| check(metrics, &format!("{metrics}\n{key}"), expected);
+    check("family = \"first\"", "family `first` is not known");
+    check(
+        "primary = [{ metric = \"latency_us_p50\" }]",
+        "no metric of this comparison",
+    );
+    check("primary = [{ where = { size = [\"many\"] } }]", "many");
+    check(
+        "family = \"primary\"\nprimary = [{}]",
+        "leave family or primary out",
+    );
+}
+
+/// What `make bench-sharp` asks to be decided is primary in its study: each of its comparisons lies
+/// within a primary part.
+#[test]
+fn the_bench_of_decisions_asks_for_primary_comparisons() {
+    let bench: toml::Table = include_str!("../../../../benches/sharp.toml")
+        .parse()
+        .unwrap();
+    let file = |name: &str| {
+        let studies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/");
+        std::fs::read_to_string(format!("{studies}{name}.toml")).unwrap()
+    };
+    let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
+    let list = |value: &toml::Value| -> Vec<String> {
+        value.as_array().unwrap().iter().map(text).collect()
+    };
+    for part in bench["part"].as_array().unwrap() {
+        let study = Study::parse(&file(&text(&part["study"]))).unwrap();
+        for asked in part["primary"].as_array().unwrap() {
+            let axis = Axis::known(&text(&asked["axis"])).unwrap();
+            let read = |axis: Axis, values: &toml::Value| -> Vec<String> {
+                let values = list(values).into_iter();
+                values.map(|v| axis.read(&v).unwrap()).collect()
+            };
+            let metric: Metric = text(&asked["metric"]).parse().unwrap();
+            let values = read(axis, &asked["values"]);
+            let place: Vec<(Axis, Vec<String>)> = match asked.get("where") {
+                Some(place) => (place.as_table().unwrap().iter())
+                    .map(|(name, v)| (Axis::known(name).unwrap(), v))
+                    .map(|(axis, v)| (axis, read(axis, v)))
+                    .collect(),
+                None => Vec::new(),
+            };
+            // A part may leave out what is not as usual.
+            let is_within =
+                |(axis, own): &(Axis, Vec<String>)| match place.iter().find(|(a, _)| a == axis) {
+                    Some((_, asked)) => asked.iter().all(|v| own.contains(v)),
+                    None => own.contains(&axis.row().default.to_owned()),
+                };
+            let holds = |part: &PrimaryPart| {
+                let all = part.values.is_empty() || values.iter().all(|v| part.values.contains(v));
+                part.metric.is_none() && all && part.at.iter().all(is_within)
+            };
+            let found = study.compare.iter().any(|c| {
+                let same = c.axis == axis && c.baseline == text(&asked["baseline"]);
+                same && c.metrics[0] == metric && c.primary.iter().any(holds)
+            });
+            assert!(found, "{}: {asked}", study.name);
+        }
+    }
 }

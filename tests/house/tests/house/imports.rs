@@ -15,7 +15,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("host", &["spec", "sys"]),
     ("engine", &["spec", "sys", "host"]),
     ("meter", &["spec", "sys"]),
-    ("plan", &["spec", "host"]),
+    ("plan", &["spec", "stats", "host"]),
     ("evidence", &["spec", "sys"]),
     (
         "lab",

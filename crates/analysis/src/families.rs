@@ -1,0 +1,76 @@
+//! Which comparisons are tested together, and what their corrected p values are.
+
+use bytecost_spec::Metric;
+use bytecost_spec::study::Family;
+use bytecost_stats::{false_discovery, holm};
+
+use crate::confidence::{ERROR_RATE, FALSE_DISCOVERY_RATE};
+use crate::grouping::grouped;
+use crate::result::{FamilyFacts, Finding};
+
+/// A comparison as its family sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TestedPair {
+    pub(crate) family: Family,
+    /// The comparison of the study and its metric: what stands in one table.
+    pub(crate) table: (usize, Metric),
+    pub(crate) p: f64,
+}
+
+/// What the family makes of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Correction {
+    /// None of what is not judged.
+    pub(crate) p: Option<f64>,
+    /// The level at which a comparison that is not decided yet would be, beside the others.
+    pub(crate) level: f64,
+}
+
+/// Corrects all comparisons of a run, each within its family. Primary ones are one family (Holm),
+/// whatever becomes of the others. Secondary ones are a family for each table, at one rate of false
+/// discoveries over all tables (Benjamini and Bogomolov).
+pub(crate) fn corrected(all: &[TestedPair]) -> Vec<Correction> {
+    let of = |family| (0..all.len()).filter(move |i: &usize| all[*i].family == family);
+    let not_judged = Correction {
+        p: None,
+        level: ERROR_RATE,
+    };
+    let mut found = vec![not_judged; all.len()];
+    let primary: Vec<usize> = of(Family::Primary).collect();
+    let level = ERROR_RATE / primary.len().max(1) as f64;
+    let p = holm(&primary.iter().map(|i| all[*i].p).collect::<Vec<f64>>());
+    for (i, p) in primary.into_iter().zip(p) {
+        found[i] = Correction { p: Some(p), level };
+    }
+    let tables = grouped(of(Family::Secondary).map(|i| (all[i].table, i)));
+    let tables: Vec<Vec<usize>> = tables.into_iter().map(|(_, members)| members).collect();
+    let values = |of: &Vec<usize>| of.iter().map(|i| all[*i].p).collect();
+    let corrected = false_discovery(&tables.iter().map(values).collect::<Vec<Vec<f64>>>());
+    let decided = |of: &Vec<f64>| of.iter().filter(|p| **p < FALSE_DISCOVERY_RATE).count();
+    let chosen = corrected.iter().filter(|of| decided(of) > 0).count();
+    for (members, p) in tables.iter().zip(&corrected) {
+        let own = decided(p);
+        let chosen = if own > 0 { chosen } else { chosen + 1 };
+        let of_tables = chosen as f64 / tables.len() as f64;
+        let of_members = (own + 1).min(members.len()) as f64 / members.len() as f64;
+        let level = FALSE_DISCOVERY_RATE * of_tables * of_members;
+        for (i, p) in members.iter().zip(p) {
+            found[*i] = Correction { p: Some(*p), level };
+        }
+    }
+    found
+}
+
+/// What is promised of each family that has a comparison.
+pub(crate) fn facts(findings: &[Finding]) -> Vec<FamilyFacts> {
+    let facts = Family::ALL.iter().map(|family| FamilyFacts {
+        family: *family,
+        comparisons: findings.iter().filter(|f| f.family == *family).count(),
+        rate: match family {
+            Family::Primary => Some(ERROR_RATE),
+            Family::Secondary => Some(FALSE_DISCOVERY_RATE),
+            Family::Exploratory => None,
+        },
+    });
+    facts.filter(|f| f.comparisons > 0).collect()
+}

@@ -1,0 +1,164 @@
+//! Which comparisons are tested together, what that promises, and what it says.
+
+mod world;
+
+use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_spec::Cell;
+use bytecost_spec::study::Family;
+use world::{True, World, study};
+
+/// Seven movers at eight sizes in three metrics: 144 comparisons. One is primary, or eighteen.
+const WIDE: &str = study!(
+    "families",
+    r#"
+[axes]
+mover = ["send", "writev", "sendfile", "splice", "vmsplice", "sendmsg", "send-more"]
+size = ["256", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB"]
+
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb", "sender_cpu_s_per_gb", "throughput_gbit_per_s"]
+primary = [{ values = ["sendfile"], where = { size = ["64KiB"] } }]
+"#
+);
+
+fn is_told(f: &&Finding) -> bool {
+    matches!(f.verdict, Verdict::Better | Verdict::Worse)
+}
+
+fn of(a: &Analysis, family: Family) -> impl Iterator<Item = &Finding> {
+    a.findings.iter().filter(move |f| f.family == family)
+}
+
+#[test]
+fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
+    let truth = |c: &Cell| match (c.mover.as_str(), c.size_bytes) {
+        ("sendfile", 65_536) => True::costs(0.18),
+        _ => True::costs(0.2),
+    };
+    let mut decided = [0, 0];
+    for seed in 0..12 {
+        let mut world = World::new(WIDE).run(seed, 8, 0.025, truth);
+        let all = world.analyse();
+        assert_eq!(of(&all, Family::Primary).count(), 1);
+        assert_eq!(of(&all, Family::Secondary).count(), 143);
+        decided[0] += of(&all, Family::Primary).filter(is_told).count();
+        // The same with every comparison in the one family.
+        let compare = &mut world.manifest.study.compare[0];
+        compare.primary.clear();
+        let rest = compare.metrics.split_off(1);
+        let more = rest
+            .into_iter()
+            .map(|metric| bytecost_spec::study::Compare::of(compare.axis, "send", vec![metric]));
+        let more: Vec<_> = more.collect();
+        world.manifest.study.compare.extend(more);
+        let one = world.analyse();
+        let primary = all.findings.iter().find(|f| f.family == Family::Primary);
+        let same = one.findings.iter().find(|f| f.id == primary.unwrap().id);
+        assert_eq!(of(&one, Family::Primary).count(), 144);
+        decided[1] += same.iter().copied().filter(is_told).count();
+    }
+    assert!(decided[0] >= 10 && decided[1] <= 7, "{decided:?}");
+}
+
+#[test]
+fn primary_comparisons_raise_no_more_alarms_than_promised_whatever_the_others_do() {
+    const SMALL: &str = study!(
+        "families",
+        r#"
+[axes]
+mover = ["send", "writev", "sendfile", "splice"]
+size = ["256", "64KiB"]
+
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
+primary = [{ where = { size = ["64KiB"] } }]
+"#
+    );
+    let runs = 120;
+    for differs in [1.0, 0.5] {
+        let truth = |c: &Cell| match (c.mover.as_str(), c.size_bytes) {
+            ("send", _) | (_, 65_536) => True::costs(0.2),
+            _ => True::costs(0.2 * differs),
+        };
+        let alarms = (0..runs).filter(|seed| {
+            let found = World::new(SMALL).run(3000 + seed, 8, 0.05, truth).analyse();
+            of(&found, Family::Primary).any(|f| is_told(&f))
+        });
+        // 5 % of 120 are 6; 14 or more would come up once in a thousand.
+        let alarms = alarms.count();
+        assert!(alarms <= 13, "{differs}: {alarms} of {runs}");
+    }
+}
+
+#[test]
+fn what_is_exploratory_is_shown_and_nothing_is_said_of_it() {
+    let text = WIDE.replacen(
+        "primary = [{ values = [\"sendfile\"], where = { size = [\"64KiB\"] } }]",
+        "family = \"secondary\"\n\n[[compare]]\naxis = \"mover\"\nbaseline = \"send\"\nfamily = \"exploratory\"\nmetrics = [\"latency_us_p50\", \"sender_calls_per_message\"]",
+        1,
+    );
+    let truth = |c: &Cell| {
+        let mut truth = True::costs(0.2);
+        truth.latency_us = if c.mover == "send" { 10.0 } else { 30.0 };
+        truth
+    };
+    let world = World::new(&text).run(1, 12, 0.02, truth);
+    let found = world.analyse();
+    let explored: Vec<&Finding> = of(&found, Family::Exploratory).collect();
+    assert!(!explored.is_empty());
+    for f in &explored {
+        assert_eq!(f.verdict, Verdict::NotJudged);
+        assert_eq!(
+            (f.p_corrected, f.level, f.blocks_needed),
+            (None, None, None)
+        );
+        assert!(f.sentence.contains("not judged"), "{}", f.sentence);
+    }
+    assert!(
+        explored.iter().any(|f| f.low > 2.0),
+        "it differs all the same"
+    );
+    let metrics: Vec<_> = explored.iter().map(|f| f.metric).collect();
+    let ids: Vec<&String> = explored.iter().map(|f| &f.id).collect();
+    let crossovers = &found.crossovers;
+    assert!(crossovers.iter().all(|c| !metrics.contains(&c.metric)));
+    assert!(found.causes.iter().all(|c| !ids.contains(&&c.finding)));
+    let answers = found.answers.iter().flat_map(|a| &a.findings);
+    assert!(answers.clone().all(|id| !ids.contains(&id)));
+    let facts = found
+        .families
+        .iter()
+        .find(|f| f.family == Family::Exploratory);
+    assert_eq!(facts.unwrap().comparisons, explored.len());
+    assert_eq!(facts.unwrap().rate, None);
+}
+
+#[test]
+fn a_finding_names_the_level_that_its_family_asks() {
+    let truth = |c: &Cell| match c.mover.as_str() {
+        "sendfile" => True::costs(0.1),
+        _ => True::costs(0.2),
+    };
+    let found = World::new(WIDE).run(5, 10, 0.03, truth).analyse();
+    let levels = |family| -> Vec<f64> { of(&found, family).filter_map(|f| f.level).collect() };
+    assert_eq!(levels(Family::Primary), [0.05]);
+    // Eight of 48 differ in each table, so that the next one has nine times the share of one.
+    for level in levels(Family::Secondary) {
+        let least = 0.05 * 8.0 / 48.0;
+        assert!(level >= least && level < 0.05, "{level}");
+    }
+    let undecided = found.advice.undecided.as_ref().unwrap();
+    let of_primary = undecided.by_family[0];
+    assert_eq!((of_primary.undecided, of_primary.comparisons), (0, 1));
+    assert_eq!(undecided.asks, Family::Secondary);
+    let last = found.advice.lines.last().unwrap();
+    assert!(
+        last.text.starts_with("0 of 1 primary comparison and "),
+        "{}",
+        last.text
+    );
+}

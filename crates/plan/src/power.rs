@@ -1,0 +1,147 @@
+//! What a plan can decide: the primary comparisons of a study, and the effects that a number of
+//! blocks finds in them.
+
+use std::collections::HashSet;
+
+use bytecost_spec::Study;
+use bytecost_spec::manifest::{Expectation, RatioNoise};
+use bytecost_spec::study::Family;
+use bytecost_stats::{POWER, Replicates, power};
+
+use crate::candidates::{Candidate, Norm, baselines};
+
+/// The chance of even one false verdict among the primary comparisons.
+const ERROR_RATE: f64 = 0.05;
+/// The largest effect that a comparison must find: cells are left out rather than measured in so
+/// few blocks that not even half as much again is found.
+const LARGEST_EFFECT: f64 = 0.5;
+/// Blocks of which a noise is taken to be known: as good as certain.
+const KNOWN_BLOCKS: usize = 1000;
+/// Blocks beyond which no plan goes.
+const MOST_BLOCKS: u32 = 10_000;
+
+/// The comparisons of a study that are primary, among its candidates.
+pub(crate) struct Primaries {
+    /// The places of a cell and of its baseline, and in how many metrics they are compared.
+    pairs: Vec<(usize, usize, u32)>,
+}
+
+impl Primaries {
+    pub(crate) fn of(candidates: &[Candidate], study: &Study, norm: &Norm<'_>) -> Primaries {
+        let mut pairs = Vec::new();
+        let baselines = baselines(candidates, study, norm);
+        for (compare, of) in study.compare.iter().zip(baselines) {
+            for (place, baseline) in of.into_iter().enumerate() {
+                let cell = &candidates[place].cell;
+                let facts = norm.facts(cell);
+                let is_primary = |metric| compare.family_of(&facts, metric) == Family::Primary;
+                let metrics = compare.metrics.iter().filter(|m| is_primary(**m)).count();
+                if let (Some(baseline), 1..) = (baseline, metrics)
+                    && compare.compares(&cell.value(compare.axis))
+                {
+                    pairs.push((place, baseline, metrics as u32));
+                }
+            }
+        }
+        Primaries { pairs }
+    }
+
+    /// How many there are where cells are measured, and the places of those that they are of.
+    pub(crate) fn among(&self, kept: &[usize]) -> (u32, HashSet<usize>) {
+        let kept: HashSet<usize> = kept.iter().copied().collect();
+        let pairs = self.pairs.iter();
+        let pairs =
+            pairs.filter(|(cell, baseline, _)| kept.contains(cell) && kept.contains(baseline));
+        pairs.fold((0, HashSet::new()), |(count, mut cells), pair| {
+            cells.extend([pair.0, pair.1]);
+            (count + pair.2, cells)
+        })
+    }
+}
+
+/// What a block of a plan is taken to last, in ms: of all cells, and of those that primary
+/// comparisons are of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockLength {
+    pub(crate) all_ms: u64,
+    pub(crate) primary_ms: u64,
+}
+
+/// The noise of a machine, and what a study wants to decide by it.
+#[derive(Clone, Copy)]
+pub(crate) struct Power<'p> {
+    pub(crate) noise: &'p RatioNoise,
+    pub(crate) study: &'p Study,
+}
+
+impl Power<'_> {
+    /// The blocks that a plan with so many primary comparisons has at least.
+    pub(crate) fn blocks_least(&self, primaries: u32) -> u32 {
+        let least = self.study.blocks_least;
+        let finds = |blocks: &u32| self.chance(*blocks, primaries, LARGEST_EFFECT) >= POWER;
+        (least..=self.study.blocks_most.max(least))
+            .find(finds)
+            .unwrap_or(least)
+    }
+
+    /// The blocks of primary comparisons that a time pays for, where the first ones measure all
+    /// cells, and later ones theirs alone.
+    pub(crate) fn blocks(&self, length: BlockLength, time_ms: u64) -> u32 {
+        let least = self.study.blocks_least;
+        let first_ms = length.all_ms.saturating_mul(u64::from(least));
+        let later = time_ms
+            .saturating_sub(first_ms)
+            .checked_div(length.primary_ms);
+        let later = u32::try_from(later.unwrap_or(0)).unwrap_or(MOST_BLOCKS);
+        least
+            .saturating_add(later)
+            .min(self.study.blocks_most.max(least))
+    }
+
+    /// Whether so many blocks find the smallest effect of the study 80 % of the time.
+    pub(crate) fn reaches(&self, blocks: u32, primaries: u32) -> bool {
+        self.chance(blocks, primaries, self.study.smallest_effect) >= POWER
+    }
+
+    /// What is expected of so many blocks.
+    pub(crate) fn expectation(&self, blocks: u32, primaries: u32) -> Expectation {
+        Expectation {
+            noise: self.noise.clone(),
+            primaries,
+            blocks,
+            smallest_effect: (primaries > 0)
+                .then(|| self.smallest_effect(blocks, primaries))
+                .flatten(),
+        }
+    }
+
+    /// To a tenth of a percent.
+    fn smallest_effect(&self, blocks: u32, primaries: u32) -> Option<f64> {
+        let (mut low, mut high) = (0, 10_000);
+        let finds =
+            |tenths: u32| self.chance(blocks, primaries, f64::from(tenths) / 1000.0) >= POWER;
+        if !finds(high) {
+            return None;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match finds(middle) {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        Some(f64::from(high) / 1000.0)
+    }
+
+    /// The chance that one of so many primary comparisons finds an effect at the level that is left
+    /// to each of them.
+    fn chance(&self, blocks: u32, primaries: u32, effect: f64) -> f64 {
+        let of = |count| Replicates {
+            count,
+            lent: self.noise.lent,
+        };
+        let alpha = ERROR_RATE / f64::from(primaries.max(1));
+        let (known, blocks) = (of(KNOWN_BLOCKS), of(blocks as usize));
+        power(self.noise.deviation, known, blocks, effect.ln_1p(), alpha).unwrap_or(0.0)
+    }
+}

@@ -1,0 +1,170 @@
+//! What is compared is measured one after another, in an order that favours nothing.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::manifest::Bisection;
+use bytecost_spec::{Axis, Cell, Study};
+use proptest::prelude::*;
+
+use super::{plan, study, survey};
+use crate::{Plan, order};
+
+fn grouped(study: Study) -> Study {
+    Study {
+        twins: true,
+        grouped: true,
+        ..study
+    }
+}
+
+/// How often each number follows each other one, and stands at each place, in so many blocks.
+fn counted(cells: usize, blocks: u32) -> [BTreeMap<(usize, usize), u32>; 2] {
+    let all: Vec<usize> = (0..cells).collect();
+    let mut counts = [const { BTreeMap::new() }; 2];
+    for block in 0..blocks {
+        let order = order::grouped(&[&all], 7, block);
+        let follows = order.windows(2).map(|two| (two[0], two[1]));
+        let stands = order.iter().copied().enumerate();
+        for pair in follows {
+            *counts[0].entry(pair).or_default() += 1;
+        }
+        for pair in stands {
+            *counts[1].entry(pair).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn each_cell_follows_each_other_one_and_stands_at_each_place_equally_often() {
+    for cells in 2..=12_usize {
+        let rows = cells as u32 * (1 + cells as u32 % 2);
+        for rounds in [1, 3] {
+            let [follows, stands] = counted(cells, rounds * rows);
+            let each = rounds * (1 + cells as u32 % 2);
+            assert_eq!(follows.len(), cells * (cells - 1), "{cells}");
+            assert!(follows.values().all(|n| *n == each), "{cells} {follows:?}");
+            assert!(stands.len() == cells * cells, "{cells}");
+            assert!(stands.values().all(|n| *n == each), "{cells} {stands:?}");
+        }
+        // A run that ends between two rounds is off by one of each at most.
+        let [follows, _] = counted(cells, rows + rows / 2);
+        let least = follows.values().min().unwrap();
+        assert!(follows.values().all(|n| n - least <= 1 + cells as u32 % 2));
+    }
+}
+
+// Invariant 7.
+#[test]
+fn the_order_of_groups_never_changes() {
+    // Computed by a second implementation of what `order` says of itself.
+    let [a, b, c] = [&[0][..], &[1, 2, 3, 7], &[4, 5, 6]];
+    for (seed, block, expected) in [
+        (1, 0, [2, 1, 7, 3, 5, 6, 4, 0]),
+        (1, 5, [0, 7, 1, 3, 2, 4, 6, 5]),
+        (2, 0, [5, 6, 4, 0, 3, 1, 2, 7]),
+        (u64::MAX, u32::MAX, [1, 3, 7, 2, 0, 4, 6, 5]),
+    ] {
+        assert_eq!(order::grouped(&[a, b, c], seed, block), expected);
+    }
+}
+
+#[test]
+fn a_size_with_its_baseline_and_its_twin_is_one_group() {
+    let plan = plan(&grouped(study(&[("budget = \"30s\"", "budget = \"1h\"")])));
+    for block in 0..4 {
+        let cells: Vec<&Cell> = plan.block(block).iter().map(|&i| &plan.cells[i]).collect();
+        let name = |cell: &Cell| match cell.mover.as_str() {
+            "null" => "null".to_owned(),
+            _ => Cell {
+                twin: false,
+                ..cell.clone()
+            }
+            .id_without(&[Axis::Mover]),
+        };
+        let of_one = cells.chunk_by(|a, b| name(a) == name(b));
+        let names: Vec<String> = of_one.map(|group| name(group[0])).collect();
+        let mut once = names.clone();
+        once.sort();
+        once.dedup();
+        assert_eq!(once.len(), names.len(), "{names:?}");
+    }
+}
+
+#[test]
+fn an_order_of_old_shuffles_all_cells() {
+    let new = plan(&grouped(study(&[])));
+    let of_old = plan(&Study {
+        grouped: false,
+        ..grouped(study(&[]))
+    });
+    assert_eq!(new.cells, of_old.cells);
+    let shuffled = order::shuffled(new.cells.len(), new.seed, 3);
+    assert_eq!(of_old.block(3), shuffled);
+    assert_ne!(new.block(3), shuffled);
+}
+
+#[test]
+fn pairs_of_a_bisection_are_groups_behind_those_of_the_plan() {
+    let before = plan(&grouped(study(&[])));
+    let known = before.cells.len();
+    let of = |mover: &str, size_bytes| Cell {
+        mover: mover.to_owned(),
+        size_bytes,
+        ..before.cells[1].clone()
+    };
+    let cells = [8192, 32768].map(|size| [of("send", size), of("sendfile", size)]);
+    let bisection = Bisection {
+        first_block: 9,
+        blocks: 3,
+        cells: cells.concat(),
+    };
+    let after = before.clone().bisected(&bisection, &survey()).unwrap();
+    assert_eq!(after.block(8), before.block(8));
+    for block in 9..12 {
+        let order = after.block(block);
+        let pairs: Vec<usize> = order.chunks(2).map(|two| (two[0] - known) / 2).collect();
+        assert!(order.chunks(2).all(|two| two[0].abs_diff(two[1]) == 1));
+        assert!(pairs == [0, 1] || pairs == [1, 0], "{order:?}");
+    }
+    assert_eq!(after.block(12).len(), known + 4);
+}
+
+/// The places of the cells of each group in a block.
+fn places(plan: &Plan, block: u32) -> Vec<Vec<usize>> {
+    let order = plan.block(block);
+    let place = |cell: &usize| order.iter().position(|c| c == cell).unwrap();
+    let of_group = |group: &Vec<usize>| {
+        let mut places: Vec<usize> = group.iter().map(place).collect();
+        places.sort_unstable();
+        places
+    };
+    plan.groups.iter().map(of_group).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(20_261_122),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_block_measures_each_cell_once_and_no_group_has_another_between(
+        study in super::properties::studies(), block in 0_u32..50,
+    ) {
+        let plan = plan(&grouped(study));
+        let mut all = plan.block(block);
+        prop_assert_eq!(&all, &plan.block(block));
+        all.sort_unstable();
+        prop_assert!(all.into_iter().eq(0..plan.cells.len()));
+        for places in places(&plan, block) {
+            prop_assert_eq!(places[places.len() - 1] - places[0] + 1, places.len());
+        }
+        for (place, twin) in plan.cells.iter().enumerate().filter(|(_, c)| c.twin) {
+            let group = plan.groups.iter().find(|g| g.contains(&place)).unwrap();
+            prop_assert!(group.iter().any(|&i| plan.cells[i] == twin.other_twin()));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a plan expects to decide, and what it leaves out for it.
+
+use bytecost_spec::manifest::{Expectation, FORMAT, RatioNoise};
+use bytecost_spec::study::{Compare, Family};
+use bytecost_spec::{Axis, Manifest, Study};
+use bytecost_stats::{Generator, trimmed_mean};
+
+use super::{host, study, survey};
+use crate::Plan;
+use crate::power::Power;
+
+fn planned(study: &Study, noise: &RatioNoise) -> (Plan, Expectation) {
+    let plan = Plan::expecting(study, &host(), &survey(), 7, noise).unwrap();
+    let expectation = plan.expectation.clone().unwrap();
+    (plan, expectation)
+}
+
+fn noise(deviation: f64) -> RatioNoise {
+    RatioNoise {
+        deviation,
+        ..RatioNoise::ASSUMED
+    }
+}
+
+/// A study whose sizes are primary and whose numbers of threads are secondary.
+fn in_parts(budget: &str) -> Study {
+    let budget = format!("budget = \"{budget}\"");
+    let mut study = study(&[
+        ("budget = \"30s\"", &budget),
+        ("threads = [1, 2, 4]", "threads = [1, 2, 4, 8, 16]"),
+    ]);
+    let metrics = study.compare[0].metrics.clone();
+    study.compare[0].primary = vec![bytecost_spec::study::PrimaryPart {
+        at: vec![
+            (Axis::Threads, vec!["1".to_owned()]),
+            (Axis::Transport, vec!["loopback".to_owned()]),
+        ],
+        ..Default::default()
+    }];
+    study.compare.push(Compare {
+        family: Family::Secondary,
+        ..Compare::of(Axis::Threads, "1", metrics)
+    });
+    study
+}
+
+#[test]
+fn the_effect_that_a_plan_promises_is_found_at_the_promised_rate() {
+    const RUNS: usize = 4000;
+    let study = study(&[]);
+    let mut g = Generator::new(14);
+    for (deviation, blocks, primaries) in
+        [(0.15, 12, 8), (0.15, 20, 28), (0.05, 8, 1), (0.3, 40, 70)]
+    {
+        let noise = noise(deviation);
+        let power = Power {
+            noise: &noise,
+            study: &study,
+        };
+        let effect = power
+            .expectation(blocks, primaries)
+            .smallest_effect
+            .unwrap();
+        let mut found = 0;
+        for _ in 0..RUNS {
+            let logs: Vec<f64> = (0..blocks)
+                .map(|_| effect.ln_1p() + noise_of_trimmed(deviation) * g.normal())
+                .collect();
+            let location = trimmed_mean(&logs).unwrap();
+            let p = location.p_value(0.0).unwrap();
+            found += usize::from(p < 0.05 / f64::from(primaries) && location.value > 0.0);
+        }
+        let share = found as f64 / RUNS as f64;
+        assert!(
+            (0.75..=0.85).contains(&share),
+            "{deviation} {blocks} {primaries}: {effect} {share}"
+        );
+    }
+}
+
+/// The deviation of single ratios whose trimmed mean is as uncertain as the mean of those of a
+/// deviation.
+fn noise_of_trimmed(deviation: f64) -> f64 {
+    deviation / 1.05
+}
+
+#[test]
+fn parts_that_answer_no_first_question_go_where_the_first_ones_need_their_time() {
+    let (plan, expectation) = planned(&in_parts("30s"), &noise(0.15));
+    assert!(
+        plan.cells.iter().all(|c| c.threads == 1),
+        "{:?}",
+        plan.left_out
+    );
+    assert_eq!(expectation.primaries, 8);
+    assert!(expectation.blocks > 12, "{expectation:?}");
+    let titles: Vec<&str> = plan.left_out.iter().map(|l| l.what.as_str()).collect();
+    assert!(titles[0].starts_with("threads"), "{titles:?}");
+    // A quiet machine decides both.
+    let (quiet, _) = planned(&in_parts("30s"), &noise(0.005));
+    assert!(quiet.cells.iter().any(|c| c.threads == 4));
+    // So does the budget that is named.
+    let budget = plan.left_out[0].why.split('`').nth(1).unwrap();
+    let enough = budget.strip_prefix("--budget ").unwrap();
+    let (more, _) = planned(&in_parts(enough), &noise(0.15));
+    assert!(more.cells.iter().any(|c| c.threads == 4), "{budget}");
+}
+
+#[test]
+fn no_comparison_is_planned_in_which_not_even_half_as_much_again_is_found() {
+    // 30 s pay for 18 cells in 10 blocks and for 30 in 6.
+    let (plan, expectation) = planned(&study(&[]), &noise(0.3));
+    let effect = expectation.smallest_effect.unwrap();
+    assert!(effect <= 0.5, "{expectation:?}");
+    assert!(plan.cells.len() < super::plan(&study(&[])).cells.len());
+    assert!(!plan.left_out.is_empty());
+    let said = &plan.left_out[0].why;
+    assert!(!said.contains("with 6 blocks each"), "{said}");
+}
+
+// Invariant 7.
+#[test]
+fn a_plan_is_rebuilt_with_the_noise_that_it_was_made_with() {
+    let study = in_parts("30s");
+    for noise in [noise(0.15), noise(0.005)] {
+        let (plan, expectation) = planned(&study, &noise);
+        let manifest = Manifest {
+            format: FORMAT,
+            id: "x".into(),
+            bytecost_version: "0.1.0".into(),
+            started: "2026-11-21T14:15:03Z".into(),
+            seed: 7,
+            command: vec![],
+            study: study.clone(),
+            host: host(),
+            survey: survey(),
+            evidence: Vec::new(),
+            build_id: None,
+            legs: Vec::new(),
+            bisection: None,
+            expectation: Some(expectation),
+        };
+        let text = serde_json::to_string(&manifest).unwrap();
+        let read: Manifest = serde_json::from_str(&text).unwrap();
+        assert_eq!(Plan::from_manifest(&read).unwrap(), plan);
+    }
+}

@@ -1,0 +1,41 @@
+//! What a plan expects of itself, by the noise that it was made with.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How far the ratio of two cells varies from block to block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RatioNoise {
+    /// The standard deviation of the logarithm of such a ratio.
+    pub deviation: f64,
+    /// Degrees of freedom that comparisons lend each other for it.
+    #[serde(default)]
+    pub lent: f64,
+    /// The run that measured it; none where it is assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+impl RatioNoise {
+    /// What is assumed where no run of the machine has measured it: most trials that were looked at
+    /// vary by a tenth, and a ratio is of two.
+    pub const ASSUMED: RatioNoise = RatioNoise {
+        deviation: 0.15,
+        lent: 0.0,
+        run: None,
+    };
+}
+
+/// What a plan expects: by its `noise` its cells were chosen, so that it is rebuilt with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expectation {
+    /// The noise that the plan was made with.
+    pub noise: RatioNoise,
+    /// Primary comparisons, which are corrected together.
+    pub primaries: u32,
+    /// Blocks that the budget is taken to pay for, of the cells of these.
+    pub blocks: u32,
+    /// The smallest effect that so many blocks find in a primary comparison 80 % of the time at the
+    /// corrected level, as a share: 0.05 is 5 %. None where nothing is primary.
+    pub smallest_effect: Option<f64>,
+}

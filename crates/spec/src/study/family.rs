@@ -1,0 +1,102 @@
+//! What a comparison is for, which says what error rate its verdicts have.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Compare;
+use crate::axis::{Axis, CellFacts};
+use crate::metric::Metric;
+
+/// The family of a comparison: what is tested together with it.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::VariantArray,
+    strum::IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Family {
+    /// What the first sentence of the study needs: all of these together have one error rate.
+    #[default]
+    Primary,
+    /// What else is judged, a table at a time, at a rate of false discoveries.
+    Secondary,
+    /// What is shown with its interval and not judged.
+    Exploratory,
+}
+
+/// A part of a comparison that is primary.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PrimaryPart {
+    /// The metric; none is the first of the comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Metric>,
+    /// The values that are compared, where not all are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// Where: the values that other axes have there. An axis that is not named may have any.
+    #[serde(default, rename = "where", skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<(Axis, Vec<String>)>,
+}
+
+impl Family {
+    /// All families, in the order in which they are tested.
+    pub const ALL: &[Family] = <Family as strum::VariantArray>::VARIANTS;
+
+    /// Its name, as study files write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether it is the one that every comparison has unless a study says otherwise.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Family::default()
+    }
+}
+
+impl Compare {
+    /// The family of the comparison of a cell with its baseline in a metric.
+    ///
+    /// Of a primary comparison the first metric is primary, or its primary parts where it names
+    /// some; what is left of it is secondary.
+    #[must_use]
+    pub fn family_of(&self, cell: &CellFacts<'_>, metric: Metric) -> Family {
+        let first = self.metrics.first();
+        let is_primary = match self.primary.as_slice() {
+            [] => self.family == Family::Primary && first == Some(&metric),
+            parts => parts.iter().any(|part| {
+                let of_metric = part.metric.as_ref().or(first) == Some(&metric);
+                of_metric && part.holds_at(self.axis, cell)
+            }),
+        };
+        match (is_primary, self.family) {
+            (true, _) => Family::Primary,
+            (false, Family::Exploratory) => Family::Exploratory,
+            (false, _) => Family::Secondary,
+        }
+    }
+}
+
+impl PrimaryPart {
+    /// Whether a cell that differs from its baseline in an axis is in it. What does not apply to
+    /// the cell is no place.
+    fn holds_at(&self, axis: Axis, cell: &CellFacts<'_>) -> bool {
+        let value = cell.cell().value(axis);
+        let is_there = |(axis, values): &(Axis, Vec<String>)| {
+            values.contains(&cell.cell().value(*axis)) || !cell.applies(*axis)
+        };
+        (self.values.is_empty() || self.values.contains(&value)) && self.at.iter().all(is_there)
+    }
+}
