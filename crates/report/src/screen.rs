@@ -314,7 +314,7 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
         },
         q.baseline,
         numbers::percent(a.study.smallest_effect),
-        not_judged(shown_findings) + &missing
+        not_judged(shown_findings).to_owned() + &missing
     );
     let rows = order.into_iter().map(|row| {
         let name = DocEntry::from(row.name.clone());
