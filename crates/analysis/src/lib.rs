@@ -24,6 +24,7 @@ mod footprint;
 mod grid;
 mod grouping;
 mod histogram;
+mod main_effects;
 mod matrix;
 mod moderations;
 mod pairing;
@@ -47,7 +48,7 @@ pub use causes::pairs_to_count;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
-pub use progress::{Progress, widest_interval};
+pub use progress::{Progress, log_ratios, widest_interval};
 pub use result::*;
 
 use bytecost_spec::Axis;
@@ -111,6 +112,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let advice = advice::all(&view, &study.varied);
     let answers = sentences(&view, &advice, &speed_ups, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
+    let main_effects = main_effects::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
     Analysis {
@@ -125,6 +127,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         twins,
         noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
+        main_effects,
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
         caveats: caveats.clone(),
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use bytecost_spec::{Metric, Study};
 use bytecost_stats::Moderation;
 
-use crate::contrast::PairContrast;
+use crate::contrast::{PairContrast, is_trimmed};
 use crate::pairing::compared;
 use crate::trials::Trials;
 
@@ -20,12 +20,13 @@ impl Moderations {
         let mut seen = HashSet::new();
         for compare in &study.compare {
             for pairing in compared(study, trials, compare) {
-                for &metric in &compare.metrics {
-                    let contrast = PairContrast::of(pairing, metric, &Moderations::default());
-                    let is_new = seen.insert((&pairing.baseline.id, &pairing.other.id, metric));
-                    let usable = contrast.filter(|c| is_new && c.is_trimmed());
-                    let own = locations.entry(metric).or_default();
-                    own.extend(usable.map(|c| c.location));
+                let own = compare.metrics.iter().copied();
+                for metric in own.filter(|m| is_trimmed(m.measure)) {
+                    if seen.insert((&pairing.baseline.id, &pairing.other.id, metric)) {
+                        let own = PairContrast::of(pairing, metric, &Moderations::default());
+                        let all = locations.entry(metric).or_default();
+                        all.extend(own.map(|c| c.location));
+                    }
                 }
             }
         }
