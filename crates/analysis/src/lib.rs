@@ -62,10 +62,7 @@ use trials::Trials;
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of_run(&input);
     let study = run::study_facts(input.manifest, &trials);
-    let mut cells = cells::results(&trials, &input.manifest.survey);
-    cells::take_published(&mut cells, &input);
-    let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
-    ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
+    let mut cells = cell_results(&input, &trials);
     let stalls = stalls::Stalls::of(&trials);
     let findings = findings::all(input.manifest, &trials, &study.varied);
     let cpu_time = cpu_time::all(&input);
@@ -151,6 +148,15 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         published: input.published.cloned(),
         speed_ups,
     }
+}
+
+/// Every cell with its estimates, what was published of it and its share of what is reached at most.
+fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
+    let mut cells = cells::results(trials, &input.manifest.survey);
+    cells::take_published(&mut cells, input);
+    let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
+    ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
+    cells
 }
 
 /// The answer in sentences: the advice, the overview, and shares of what this machine reaches.

@@ -4,7 +4,7 @@
 //! further axis. Only blocks in which every place was measured count, so that no place weighs more
 //! in one block than in another.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
@@ -37,7 +37,7 @@ struct RawEffect<'v> {
 /// The main effects of a study's comparisons in their first metric, in the order of the plan: over
 /// the axis that the study asks for, else over the first range that varies.
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<MainEffect> {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     let mut raws: Vec<RawEffect<'_>> = Vec::new();
     for compare in &view.input.manifest.study.compare {
         let of_compare = of_compare(view, compare).into_iter();

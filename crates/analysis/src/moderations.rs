@@ -1,6 +1,6 @@
 //! What the comparisons of a run say of the variance of each other, metric by metric.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Metric, Study};
 use bytecost_stats::Moderation;
@@ -17,7 +17,7 @@ impl Moderations {
     /// From every comparison of the study that at least three blocks can speak to.
     pub(crate) fn of(study: &Study, trials: &Trials<'_>) -> Moderations {
         let mut locations: BTreeMap<Metric, Vec<_>> = BTreeMap::new();
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         for compare in &study.compare {
             for pairing in compared(study, trials, compare) {
                 let own = compare.metrics.iter().copied();
