@@ -23,7 +23,7 @@ mod words;
 pub use words::UNDECIDED;
 
 /// Axes along which results are told in ranges, the likeliest first.
-const RANGES: [Axis; 9] = [
+pub(crate) const RANGES: [Axis; 9] = [
     Axis::Connections,
     Axis::Size,
     Axis::Threads,

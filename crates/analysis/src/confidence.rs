@@ -8,7 +8,7 @@ pub(crate) const FEWEST: usize = 3;
 
 /// The error rate of all primary comparisons of a study together: the chance of even one false better
 /// or worse.
-pub(crate) const ERROR_RATE: f64 = 1.0 - LEVEL;
+pub(crate) const ERROR_RATE: f64 = 0.05;
 
 /// The share of false verdicts among those of secondary comparisons: the mean over the tables in which
 /// anything is decided.

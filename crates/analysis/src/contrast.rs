@@ -4,7 +4,7 @@
 //! finding of it where there is one. A verdict is that finding's, which is corrected within its
 //! family: a pair that the study does not compare, or does not judge, has a ratio and no verdict.
 
-use bytecost_spec::{Axis, Better, Metric};
+use bytecost_spec::{Axis, Better, Measure, Metric};
 use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
 
 use crate::cells::exp;
@@ -58,6 +58,11 @@ impl Ratio {
         Some(Ratio::between(location, interval))
     }
 
+    /// From where log ratios lie, with the interval of a level.
+    pub(crate) fn at(location: &Location, level: f64) -> Option<Ratio> {
+        Some(Ratio::between(*location, location.interval(level)?))
+    }
+
     fn between(location: Location, interval: Interval) -> Ratio {
         Ratio {
             value: exp(location.value),
@@ -79,6 +84,11 @@ fn moderated(logs: &[f64], by: Option<&Moderation>) -> Option<(Location, Interva
     let own = trimmed_mean(logs)?;
     let location = by.map_or(own, |by| by.moderate(own));
     Some((location, location.interval(LEVEL)?))
+}
+
+/// Whether a measure is located by the trimmed mean of its blocks.
+pub(crate) fn is_trimmed(measure: Measure) -> bool {
+    tail_share(measure).is_none() && !is_extreme(measure)
 }
 
 /// The same of the mean, without trimming.
@@ -122,12 +132,6 @@ impl<'v> PairContrast<'v> {
             finding: None,
             turned: false,
         })
-    }
-
-    /// Whether its location is a trimmed mean.
-    pub(crate) fn is_trimmed(&self) -> bool {
-        let measure = self.metric.measure;
-        tail_share(measure).is_none() && !is_extreme(measure)
     }
 
     /// The same with the run's finding of the two, in either order.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Better, Manifest, Study};
-use bytecost_stats::{blocks_needed, smallest_detectable};
+use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
+use bytecost_stats::{Interval, blocks_needed, smallest_detectable};
 
 use crate::confidence::{ERROR_RATE, FALSE_DISCOVERY_RATE, LEVEL};
 use crate::contrast::PairContrast;
@@ -87,15 +87,25 @@ impl<'t> Raw<'t> {
     ) -> Finding {
         let bound = study.smallest_effect.ln_1p();
         let Correction { p, level } = correction;
-        let verdict = p.map_or(Verdict::NotJudged, |p| self.verdict(p, bound));
+
         let PairContrast {
-            pairing, location, ..
+            pairing,
+            metric,
+            location,
+            interval,
+            ..
         } = self.contrast;
+        let rate = match self.tested.family {
+            Family::Primary => ERROR_RATE,
+            _ => FALSE_DISCOVERY_RATE,
+        };
+        let found = (location.value, interval);
+        let verdict = verdict(metric, found, p.map(|p| (p, rate)), bound);
         let detectable = unit * location.deviation();
         let (axis, ratio) = (pairing.axis, self.contrast.ratio());
         let mut finding = Finding {
             id: self.id.clone(),
-            metric: self.contrast.metric,
+            metric,
             axis,
             baseline: pairing.baseline.id.clone(),
             baseline_value: pairing.baseline.cell.value(axis),
@@ -122,31 +132,6 @@ impl<'t> Raw<'t> {
         finding
     }
 
-    /// An interval within the smallest effect is told as such even where it leaves out 1: what
-    /// is significant and tiny does not matter.
-    fn verdict(&self, p_corrected: f64, bound: f64) -> Verdict {
-        let PairContrast {
-            metric,
-            location,
-            interval,
-            ..
-        } = self.contrast;
-        if interval.low >= -bound && interval.high <= bound {
-            return Verdict::NoDifferenceThatMatters;
-        }
-        let rate = match self.tested.family {
-            Family::Primary => ERROR_RATE,
-            _ => FALSE_DISCOVERY_RATE,
-        };
-        if p_corrected >= rate {
-            return Verdict::NotDecided;
-        }
-        match (metric.better(), location.value > 0.0) {
-            (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
-            (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
-        }
-    }
-
     /// Blocks in which, if the estimate stays, the difference is found at the family's level or the
     /// interval fits within the smallest effect: either 80 % of the time.
     fn blocks_to_decide(&self, bound: f64, level: f64) -> Option<u32> {
@@ -159,6 +144,32 @@ impl<'t> Raw<'t> {
         let alike = needed(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;
         u32::try_from(needed.max(count + 1)).ok()
+    }
+}
+
+/// What is decided of a log ratio with its interval, by its corrected p value at a rate and the least
+/// difference that matters; nothing is where nothing is corrected.
+///
+/// An interval within the smallest effect is told as such even where it leaves out 1: what is
+/// significant and tiny does not matter.
+pub(crate) fn verdict(
+    metric: Metric,
+    (value, interval): (f64, Interval),
+    corrected: Option<(f64, f64)>,
+    bound: f64,
+) -> Verdict {
+    let Some((p, rate)) = corrected else {
+        return Verdict::NotJudged;
+    };
+    if interval.low >= -bound && interval.high <= bound {
+        return Verdict::NoDifferenceThatMatters;
+    }
+    if p >= rate {
+        return Verdict::NotDecided;
+    }
+    match (metric.better(), value > 0.0) {
+        (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
+        (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
     }
 }
 

@@ -24,6 +24,7 @@ mod footprint;
 mod grid;
 mod grouping;
 mod histogram;
+mod main_effects;
 mod matrix;
 mod moderations;
 mod pairing;
@@ -47,7 +48,7 @@ pub use causes::pairs_to_count;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
-pub use progress::{Progress, noise, too_wide, widest_interval};
+pub use progress::{Progress, log_ratios, noise, too_wide, widest_interval};
 pub use result::*;
 
 use bytecost_spec::Axis;
@@ -61,10 +62,7 @@ use trials::Trials;
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of_run(&input);
     let study = run::study_facts(input.manifest, &trials);
-    let mut cells = cells::results(&trials, &input.manifest.survey);
-    cells::take_published(&mut cells, &input);
-    let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
-    ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
+    let mut cells = cell_results(&input, &trials);
     let stalls = stalls::Stalls::of(&trials);
     let findings = findings::all(input.manifest, &trials, &study.varied);
     let cpu_time = cpu_time::all(&input);
@@ -110,6 +108,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let speed_ups = speed_ups::all(&view);
     let (advice, answers) = answered(&view, &speed_ups, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
+    let main_effects = main_effects::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
     Analysis {
@@ -124,6 +123,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         twins,
         noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
+        main_effects,
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
         caveats: caveats.clone(),
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
@@ -147,6 +147,15 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         published: input.published.cloned(),
         speed_ups,
     }
+}
+
+/// Every cell with its estimates, what was published of it and its share of what is reached at most.
+fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
+    let mut cells = cells::results(trials, &input.manifest.survey);
+    cells::take_published(&mut cells, input);
+    let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
+    ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
+    cells
 }
 
 /// The advice, and the answer in sentences: the advice, the pairs that were not measured, and shares

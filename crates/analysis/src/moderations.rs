@@ -1,11 +1,11 @@
 //! What the comparisons of a run say of the variance of each other, metric by metric.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Metric, Study};
 use bytecost_stats::Moderation;
 
-use crate::contrast::PairContrast;
+use crate::contrast::{PairContrast, is_trimmed};
 use crate::pairing::compared;
 use crate::trials::Trials;
 
@@ -17,15 +17,16 @@ impl Moderations {
     /// From every comparison of the study that at least three blocks can speak to.
     pub(crate) fn of(study: &Study, trials: &Trials<'_>) -> Moderations {
         let mut locations: BTreeMap<Metric, Vec<_>> = BTreeMap::new();
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         for compare in &study.compare {
             for pairing in compared(study, trials, compare) {
-                for &metric in &compare.metrics {
-                    let contrast = PairContrast::of(pairing, metric, &Moderations::default());
-                    let is_new = seen.insert((&pairing.baseline.id, &pairing.other.id, metric));
-                    let usable = contrast.filter(|c| is_new && c.is_trimmed());
-                    let own = locations.entry(metric).or_default();
-                    own.extend(usable.map(|c| c.location));
+                let own = compare.metrics.iter().copied();
+                for metric in own.filter(|m| is_trimmed(m.measure)) {
+                    if seen.insert((&pairing.baseline.id, &pairing.other.id, metric)) {
+                        let own = PairContrast::of(pairing, metric, &Moderations::default());
+                        let all = locations.entry(metric).or_default();
+                        all.extend(own.map(|c| c.location));
+                    }
                 }
             }
         }

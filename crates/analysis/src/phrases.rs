@@ -2,7 +2,8 @@
 
 use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, units};
 
-use crate::result::{Finding, Verdict};
+use crate::confidence::ERROR_RATE;
+use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
 
 /// How a measure is compared in words.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -134,16 +135,15 @@ pub(crate) fn change(ratio: f64) -> String {
 }
 
 /// A finding as a predicate: ``uses 41 % less CPU time per byte than `send` ``.
-fn predicate(finding: &Finding) -> String {
-    let (kind, noun) = (kind(finding.metric.measure).0, metric(finding.metric));
-    let base = finding.axis.subject(&finding.baseline_value);
+fn predicate(of: Metric, ratio: f64, base: &str) -> String {
+    let (kind, noun) = (kind(of.measure).0, metric(of));
     let verb = match kind {
         Kind::Cost => "uses",
         Kind::Rate => "reaches",
         Kind::Time | Kind::Number => "has",
     };
-    let change = change(finding.ratio);
-    match (finding.ratio < 1.0, kind) {
+    let change = change(ratio);
+    match (ratio < 1.0, kind) {
         (true, Kind::Number) => format!("{verb} {change} fewer {noun} than {base}"),
         (true, _) => format!("{verb} {change} less {noun} than {base}"),
         (false, _) => format!("{verb} {change} the {noun} of {base}"),
@@ -194,8 +194,20 @@ pub(crate) fn sentence(text: &str) -> String {
 
 /// `0.59×, 95 % interval 0.55 to 0.63`.
 pub(crate) fn with_interval(finding: &Finding) -> String {
-    let told = ratio(finding.ratio, finding.low, finding.high);
+    in_full(finding.ratio, finding.low, finding.high)
+}
+
+fn in_full(value: f64, low: f64, high: f64) -> String {
+    let told = ratio(value, low, high);
     told.replace(" (", ", 95 % interval ").replace(')', "")
+}
+
+/// A ratio with its interval beside a predicate, which has the ratio itself where it is more.
+fn beside_predicate(value: f64, interval: &str) -> &str {
+    match interval.split_once(", ") {
+        Some((_, alone)) if value >= 1.0 => alone,
+        _ => interval,
+    }
 }
 
 /// A finding in one sentence.
@@ -217,12 +229,9 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
     let interval = with_interval(finding);
     match finding.verdict {
         Verdict::Better | Verdict::Worse => {
-            // Where it is more, the predicate has the ratio already.
-            let interval = match interval.split_once(", ") {
-                Some((_, alone)) if finding.ratio >= 1.0 => alone,
-                _ => interval.as_str(),
-            };
-            format!("{other} {}{place} ({interval}).", predicate(finding))
+            let interval = beside_predicate(finding.ratio, &interval);
+            let predicate = predicate(finding.metric, finding.ratio, &base);
+            format!("{other} {predicate}{place} ({interval}).")
         }
         Verdict::NoDifferenceThatMatters => {
             let bound = percent(study.smallest_effect);
@@ -253,6 +262,73 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
         }
     }
 }
+
+/// A main effect in one sentence. A mean over places of which one is better and one is worse says
+/// nothing, and neither does one of a place without a verdict.
+pub(crate) fn main_effect(effect: &MainEffect) -> String {
+    let other = effect.axis.subject(&effect.value);
+    let base = effect.axis.subject(&effect.baseline_value);
+    let over = format!(
+        "over all {} values of `{}`",
+        effect.places.len(),
+        effect.over.name()
+    );
+    let place = joined_circumstances(&effect.place);
+    let noun = metric(effect.metric);
+    let at = |p: &PlaceEffect| effect.over.circumstance(&p.value);
+    if let Some(why) = &effect.withheld {
+        let other = capital(&other);
+        return format!("{other} against {base} in {noun} {over}{place}: no verdict: {why}.");
+    }
+    if effect.turns {
+        let ratio = |a: &&PlaceEffect, b: &&PlaceEffect| a.ratio.total_cmp(&b.ratio);
+        let (least, most) = (
+            effect.places.iter().min_by(ratio),
+            effect.places.iter().max_by(ratio),
+        );
+        let told = |p: &PlaceEffect| format!("{} {}", self::ratio(p.ratio, p.low, p.high), at(p));
+        let ends: Vec<String> = least.into_iter().chain(most).map(told).collect();
+        return format!(
+            "{} against {base} in {noun}{place}: {}; it turns with `{}`, so that there is no mean over it.",
+            capital(&other),
+            list(&ends),
+            effect.over.name()
+        );
+    }
+    let interval = in_full(effect.ratio, effect.low, effect.high);
+    let furthest = &effect.furthest;
+    let apart = match furthest.p < ERROR_RATE {
+        true => format!(
+            "; it differs most {}, by {} of that",
+            effect.over.circumstance(&furthest.value),
+            ratio(furthest.ratio, furthest.low, furthest.high)
+        ),
+        false => String::new(),
+    };
+    match effect.verdict {
+        Verdict::Better | Verdict::Worse => {
+            let predicate = predicate(effect.metric, effect.ratio, &base);
+            let interval = beside_predicate(effect.ratio, &interval);
+            format!(
+                "{} {predicate} {over}{place} ({interval}){apart}.",
+                capital(&other)
+            )
+        }
+        Verdict::NoDifferenceThatMatters => format!(
+            "{} and {base} do not differ in {noun} by what matters {over}{place} ({interval}){apart}.",
+            capital(&other)
+        ),
+        Verdict::NotDecided => format!(
+            "{} against {base} in {noun} {over}{place}: undecided ({interval}){apart}.",
+            capital(&other)
+        ),
+        Verdict::NotJudged => format!(
+            "{} against {base} in {noun} {over}{place}: {interval}{apart}.",
+            capital(&other)
+        ),
+    }
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub(crate) fn list(items: &[String]) -> String {
     match items {

@@ -1,12 +1,15 @@
 //! How precise a running study is so far: for the bar, for the cells that later blocks measure, and
 //! for the rule that ends it.
 
+use std::collections::BTreeMap;
+
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Cell, Manifest, Metric, Sample};
 use bytecost_stats::{median, quantile};
 
-use crate::contrast::PairContrast;
+use crate::confidence::FEWEST;
+use crate::contrast::{PairContrast, is_trimmed};
 use crate::pairing::compared;
 use crate::trials::Trials;
 
@@ -123,6 +126,32 @@ fn primaries<'t>(manifest: &Manifest, trials: &'t Trials<'t>) -> Vec<PairContras
 
 fn half_width(contrast: &PairContrast<'_>) -> f64 {
     as_share(contrast.interval.half_width())
+}
+
+/// The log ratios of every comparison of the study that its interval is made of by the trimmed
+/// mean: each with what is compared, in the order of metrics, and by block.
+///
+/// For who checks intervals by resampling a run.
+#[must_use]
+pub fn log_ratios(
+    manifest: &Manifest,
+    cells: &[Cell],
+    samples: &[Sample],
+) -> Vec<(Metric, BTreeMap<u32, f64>)> {
+    let trials = Trials::of(manifest, cells, samples, &[], &[]);
+    let mut found = Vec::new();
+    for compare in &manifest.study.compare {
+        let metrics = compare.metrics.iter().copied();
+        for metric in metrics.filter(|m| is_trimmed(m.measure)) {
+            for pairing in compared(&manifest.study, &trials, compare) {
+                let logs = pairing.log_ratios_by_block(metric).into_iter().collect();
+                found.push((metric, logs));
+            }
+        }
+    }
+    found.retain(|(_, logs): &(Metric, BTreeMap<u32, f64>)| logs.len() >= FEWEST);
+    found.sort_by_key(|(metric, _)| *metric);
+    found
 }
 
 /// Half the width of an interval of log ratios, as a share of the ratio.

@@ -20,6 +20,7 @@ mod counted;
 mod cpu_time;
 mod figure;
 mod footprint;
+mod main_effect;
 mod matrix;
 mod roles;
 mod speed_up;
@@ -36,6 +37,7 @@ pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate,
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};
 pub use footprint::{CellFootprint, LevelFootprint};
+pub use main_effect::{MainEffect, PlaceDeviation, PlaceEffect};
 pub use matrix::{MatrixData, PairPoint};
 pub use roles::{RoleCounter, RoleCounters};
 pub use speed_up::{SpeedUp, SpeedUpRow};
@@ -135,6 +137,9 @@ pub struct Analysis {
     pub families: Vec<FamilyFacts>,
     /// Every comparison.
     pub findings: Vec<Finding>,
+    /// One way against another over all places of an axis at once; none in findings of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub main_effects: Vec<MainEffect>,
     /// From which size on one way is better than another.
     #[serde(default)]
     pub crossovers: Vec<Crossover>,

@@ -47,6 +47,7 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         // The same with every comparison in the one family.
         let compare = &mut world.manifest.study.compare[0];
         compare.primary.clear();
+        compare.family = Family::Primary;
         let rest = compare.metrics.split_off(1);
         let more = rest
             .into_iter()
@@ -59,7 +60,7 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         assert_eq!(of(&one, Family::Primary).count(), 144);
         decided[1] += same.iter().copied().filter(is_told).count();
     }
-    assert!(decided[0] >= 10 && decided[1] <= 7, "{decided:?}");
+    assert!(decided[0] >= 6 && decided[1] <= 1, "{decided:?}");
 }
 
 #[test]
@@ -96,17 +97,31 @@ primary = [{ where = { size = ["64KiB"] } }]
 
 #[test]
 fn what_is_exploratory_is_shown_and_nothing_is_said_of_it() {
-    let text = WIDE.replacen(
-        "primary = [{ values = [\"sendfile\"], where = { size = [\"64KiB\"] } }]",
-        "family = \"secondary\"\n\n[[compare]]\naxis = \"mover\"\nbaseline = \"send\"\nfamily = \"exploratory\"\nmetrics = [\"latency_us_p50\", \"sender_calls_per_message\"]",
-        1,
+    const TEXT: &str = study!(
+        "families",
+        r#"
+[axes]
+mover = ["send", "writev", "sendfile"]
+size = ["256", "4KiB", "64KiB", "1MiB"]
+
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb"]
+
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["throughput_gbit_per_s"]
+family = "exploratory"
+"#
     );
     let truth = |c: &Cell| {
-        let mut truth = True::costs(0.2);
-        truth.latency_us = if c.mover == "send" { 10.0 } else { 30.0 };
+        let mut truth = True::costs(if c.mover == "sendfile" { 0.1 } else { 0.2 });
+        truth.gbit_per_s = if c.mover == "send" { 5.0 } else { 15.0 };
         truth
     };
-    let world = World::new(&text).run(1, 12, 0.02, truth);
+    let world = World::new(TEXT).run(1, 12, 0.02, truth);
     let found = world.analyse();
     let explored: Vec<&Finding> = of(&found, Family::Exploratory).collect();
     assert!(!explored.is_empty());

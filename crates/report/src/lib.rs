@@ -25,6 +25,7 @@ pub mod hand;
 mod heat;
 mod json;
 pub mod layout;
+mod main_effects;
 mod markdown;
 mod missing_points;
 mod numbers;

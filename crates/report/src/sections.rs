@@ -20,6 +20,7 @@ use crate::document::{
 };
 use crate::footprint;
 use crate::heat::heats;
+use crate::main_effects;
 use crate::overview;
 use crate::published_series;
 use crate::published_tables::beside;
@@ -89,6 +90,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
     comparisons::section(a, &mut d);
     run(a, &mut d);
     speed_ups(a, &mut d);
+    main_effects::section(a, &mut d);
     crossovers(a, &mut d);
     explanations(a, &mut d);
     charts(a, &mut d);

@@ -121,6 +121,10 @@ pub struct Compare {
     /// The others, where not all values are compared with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
+    /// The axis over all of whose values the first metric is compared at once, as a comparison of
+    /// its own: a main effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<Axis>,
     /// What is compared; the first is what the answer speaks of.
     pub metrics: Vec<Metric>,
     /// What it is for; [`Compare::family_of`] says what that means of one of its cells.
@@ -430,6 +434,7 @@ impl Compare {
             axis,
             baseline: baseline.to_owned(),
             values: Vec::new(),
+            over: None,
             metrics,
             family: Family::default(),
             primary: Vec::new(),

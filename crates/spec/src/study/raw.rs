@@ -75,6 +75,8 @@ struct RawCompare {
     baseline: Spanned<RawText>,
     #[serde(default)]
     values: Option<Spanned<RawValues>>,
+    #[serde(default)]
+    over: Option<Spanned<String>>,
     metrics: Spanned<Vec<Spanned<String>>>,
     #[serde(default)]
     family: Option<Spanned<String>>,
@@ -367,14 +369,26 @@ impl Reader<'_> {
         let parts = raw.primary.iter();
         let primary = parts.map(|part| self.primary(axis, &metrics, part));
         let values = raw.values.as_ref().map(|values| self.values(axis, values));
+        let over = raw.over.as_ref().map(|over| self.over(axis, over, tiers));
         Ok(Compare {
             axis,
             baseline,
             values: values.transpose()?.unwrap_or_default(),
+            over: over.transpose()?,
             family: self.family(raw.family.as_ref(), &raw.primary)?,
             primary: primary.collect::<Result<_, _>>()?,
             metrics,
         })
+    }
+
+    /// An axis over which is averaged: another one than what is compared, that takes several values.
+    fn over(&self, axis: Axis, raw: &Spanned<String>, tiers: &[Tier]) -> Result<Axis, StudyError> {
+        let over = self.axis(raw)?;
+        if over == axis || tiers.iter().all(|t| t.values(over).len() < 2) {
+            let why = "an effect is over another axis than the one compared, with several values";
+            return self.fail(raw.span(), why);
+        }
+        Ok(over)
     }
 
     fn figure(&self, raw: &RawFigure) -> Result<Figure, StudyError> {

@@ -398,6 +398,19 @@ fn the_repetitions_of_a_publication_come_with_its_cells() {
 }
 
 #[test]
+fn an_effect_is_over_another_axis_of_several_values() {
+    let over = |axis: &str| {
+        let text = format!("baseline = \"send\"\nover = \"{axis}\"");
+        Study::parse(&SMALL.replacen("baseline = \"send\"", &text, 1))
+    };
+    assert_eq!(over("size").unwrap().compare[0].over, Some(Axis::Size));
+    for wrong in ["mover", "rate", "colour"] {
+        assert!(over(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(Study::parse(SMALL).unwrap().compare[0].over, None);
+}
+
+#[test]
 fn the_first_metric_of_a_comparison_is_primary_unless_the_study_says_otherwise() {
     let families = |text: &str| {
         let study = Study::parse(text).unwrap();

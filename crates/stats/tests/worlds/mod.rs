@@ -1,6 +1,8 @@
 //! Simulated runs in which nothing differs, by the kind of noise: how often intervals hold the
 //! truth and families raise an alarm, with each comparison's own variance and with moderated ones.
 
+#![allow(dead_code)] // each test file uses a part of it
+
 use bytecost_stats::{
     Generator, Location, Moderation, holm, median, trimmed_mean, trimmed_mean_value,
 };
@@ -180,3 +182,142 @@ impl World {
         trimmed_mean_value(&draws.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
     }
 }
+
+/// When a comparison is measured in further blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    pub name: &'static str,
+    /// Whether its width is that of its own variance, or the moderated one.
+    pub moderated: bool,
+    /// Blocks between two looks at the widths.
+    pub every: usize,
+}
+
+/// Runs of equal ways in which blocks after the first ones measure only the comparisons whose
+/// interval is wider than it should be, whatever they say.
+pub struct Subsets {
+    pub rule: Rule,
+    /// The share of intervals that hold the truth, of all and of those that ended before the last
+    /// block; the share of runs with a false alarm; the mean blocks of a comparison.
+    pub covered: f64,
+    pub covered_early: f64,
+    pub alarmed: f64,
+    pub blocks: f64,
+    /// The mean of found over true variances, of those that ended early.
+    pub variance: f64,
+}
+
+pub const FEWEST_BLOCKS: usize = 6;
+pub const MOST_BLOCKS: usize = 30;
+
+impl fmt::Display for Subsets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [all, early, alarmed] =
+            [self.covered, self.covered_early, self.alarmed].map(|v| 100.0 * v);
+        write!(
+            f,
+            "{:32} coverage {all:5.1} %, of those that ended early {early:5.1} %, alarms {alarmed:4.1} %, {:4.1} blocks, variance {:4.2}",
+            self.rule.name, self.blocks, self.variance
+        )
+    }
+}
+
+impl World {
+    /// So many runs in which a comparison ends when half its interval is at most `precision` times the
+    /// deviation of a block's log ratio.
+    pub fn subsets(
+        &self,
+        rule: Rule,
+        comparisons: usize,
+        precision: f64,
+        runs: usize,
+        seed: u64,
+    ) -> Subsets {
+        let mut g = Generator::new(seed);
+        let aim = self.truth();
+        let long: Vec<f64> = self
+            .run(&mut g, 2000, 14)
+            .into_iter()
+            .flat_map(|(_, v)| v)
+            .collect();
+        let unit = trimmed_mean(&long).expect("blocks").deviation();
+        let (mut held, mut early, mut held_early) = (0_usize, 0_usize, 0_usize);
+        let (mut alarmed, mut blocks, mut variances) = (0_usize, 0_usize, 0.0);
+        // Of equal noise everywhere: what the variance of a comparison comes to in many blocks.
+        let truth = |deviation: f64, all: &[f64]| {
+            let location = trimmed_mean(all).expect("blocks");
+            let found = location.deviation().powi(2);
+            found / (deviation * deviation)
+        };
+        for _ in 0..runs {
+            let run = self.run(&mut g, MOST_BLOCKS, comparisons);
+            let mut counts = vec![FEWEST_BLOCKS; comparisons];
+            let located = |counts: &[usize], moderated: bool| -> Vec<Location> {
+                let each = run.iter().zip(counts);
+                let own: Vec<Location> = each
+                    .filter_map(|((_, logs), n)| trimmed_mean(&logs[..*n]))
+                    .collect();
+                let prior = Moderation::of(&own).filter(|_| moderated);
+                own.iter()
+                    .map(|l| prior.map_or(*l, |prior| prior.moderate(*l)))
+                    .collect()
+            };
+            for block in (FEWEST_BLOCKS..MOST_BLOCKS).step_by(rule.every) {
+                let now = located(&counts, rule.moderated);
+                for (count, location) in counts.iter_mut().zip(now) {
+                    let width = location.interval(0.95).map_or(0.0, |i| i.half_width());
+                    // What ended stays ended: its blocks are over.
+                    if *count == block && width > precision * unit {
+                        *count = (block + rule.every).min(MOST_BLOCKS);
+                    }
+                }
+            }
+            let found = located(&counts, true);
+            for ((location, count), (deviation, logs)) in found.iter().zip(&counts).zip(&run) {
+                let holds = location.interval(0.95).is_some_and(|i| i.holds(aim));
+                held += usize::from(holds);
+                if *count < MOST_BLOCKS {
+                    early += 1;
+                    held_early += usize::from(holds);
+                    variances += truth(*deviation, &logs[..*count]);
+                }
+            }
+            blocks += counts.iter().sum::<usize>();
+            let p: Vec<f64> = found.iter().filter_map(|l| l.p_value(aim)).collect();
+            alarmed += usize::from(holm(&p).iter().any(|p| *p < 0.05));
+        }
+        let of = |n: usize, all: usize| n as f64 / all.max(1) as f64;
+        Subsets {
+            rule,
+            covered: of(held, runs * comparisons),
+            covered_early: of(held_early, early),
+            alarmed: of(alarmed, runs),
+            blocks: of(blocks, runs * comparisons),
+            variance: variances / early.max(1) as f64,
+        }
+    }
+}
+
+/// The rules that are compared; the first is the one that runs use.
+pub const RULES: [Rule; 4] = [
+    Rule {
+        name: "moderated, every 6 blocks",
+        moderated: true,
+        every: 6,
+    },
+    Rule {
+        name: "moderated, every block",
+        moderated: true,
+        every: 1,
+    },
+    Rule {
+        name: "own variance, every 6 blocks",
+        moderated: false,
+        every: 6,
+    },
+    Rule {
+        name: "own variance, every block",
+        moderated: false,
+        every: 1,
+    },
+];

@@ -1,0 +1,241 @@
+//! Main effects: one value of an axis against another over all places at once.
+//!
+//! Which places are averaged is decided by the study, never by what came out: all values of one
+//! further axis. Only blocks in which every place was measured count, so that no place weighs more
+//! in one block than in another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytecost_spec::study::Compare;
+use bytecost_spec::{Axis, Metric};
+use bytecost_stats::{Location, Moderation, holm, trimmed_mean};
+
+use crate::advice::RANGES;
+use crate::caveats;
+use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
+use crate::contrast::{Ratio, is_trimmed};
+use crate::findings::verdict;
+use crate::grid;
+use crate::grouping::grouped;
+use crate::pairing::{Pairing, compared};
+use crate::phrases;
+use crate::result::{MainEffect, PlaceDeviation, PlaceEffect};
+use crate::view::View;
+
+/// The effect before others moderate and correct it.
+struct RawEffect<'v> {
+    compare: &'v Compare,
+    metric: Metric,
+    over: Axis,
+    /// One pair a place, in the order of the axis.
+    pairings: Vec<Pairing<'v, 'v>>,
+    /// Of each place the log ratios of the blocks that have all places.
+    logs: Vec<Vec<f64>>,
+    mean: Location,
+}
+
+/// The main effects of a study's comparisons in their first metric, in the order of the plan: over
+/// the axis that the study asks for, else over the first range that varies.
+pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<MainEffect> {
+    let mut seen = BTreeSet::new();
+    let mut raws: Vec<RawEffect<'_>> = Vec::new();
+    for compare in &view.input.manifest.study.compare {
+        let of_compare = of_compare(view, compare).into_iter();
+        raws.extend(of_compare.filter(|raw| seen.insert(raw.key())));
+    }
+    let by_metric = grouped(raws.iter().map(|raw| (raw.metric, raw.mean)));
+    let lent: BTreeMap<Metric, Moderation> = (by_metric.into_iter())
+        .filter_map(|(metric, means)| Some((metric, Moderation::of(&means)?)))
+        .collect();
+    for raw in &mut raws {
+        if let Some(lent) = lent.get(&raw.metric) {
+            raw.mean = lent.moderate(raw.mean);
+        }
+    }
+    let p = |raw: &RawEffect<'_>| raw.mean.p_value(0.0).unwrap_or(1.0);
+    let asked: Vec<f64> = raws.iter().filter(|r| r.is_asked()).map(p).collect();
+    let mut corrected = holm(&asked).into_iter();
+    let effects = raws.iter().filter_map(|raw| {
+        let p_corrected = raw.is_asked().then(|| corrected.next()).flatten();
+        raw.effect(view, p_corrected, varied)
+    });
+    effects.collect()
+}
+
+/// Those of one comparison.
+fn of_compare<'v>(view: &View<'v>, compare: &'v Compare) -> Vec<RawEffect<'v>> {
+    let study = &view.input.manifest.study;
+    let metric = compare.metrics.first().copied();
+    let Some(metric) = metric.filter(|m| is_trimmed(m.measure)) else {
+        return Vec::new();
+    };
+    let mut pairings = compared(study, view.trials, compare);
+    let varied = grid::varied(pairings.iter().map(|p| p.other.cell));
+    let ranges = || RANGES.into_iter().filter(|a| *a != compare.axis);
+    let Some(over) = compare
+        .over
+        .or_else(|| ranges().find(|a| varied.contains(a)))
+    else {
+        return Vec::new();
+    };
+    // Sizes that were looked for between two have blocks of their own.
+    let is_planned = |value: &String| study.tiers.iter().any(|t| t.values(over).contains(value));
+    let is_named = study.tiers.iter().any(|t| !t.values(over).is_empty());
+    pairings.retain(|p| !is_named || is_planned(&p.other.cell.value(over)));
+    pairings.retain(|p| p.other.facts.applies(over));
+    let order = grid::values(study, over, pairings.iter().map(|p| p.other.cell));
+    let key = |p: &Pairing<'_, '_>| p.other.cell.id_without(&[over]);
+    let groups = grouped(pairings.into_iter().map(|p| (key(&p), p)));
+    let effect = |(_, mut pairings): (String, Vec<Pairing<'v, 'v>>)| {
+        pairings.sort_by_key(|p| order.iter().position(|v| *v == p.other.cell.value(over)));
+        RawEffect::of(compare, metric, over, pairings)
+    };
+    groups.into_iter().filter_map(effect).collect()
+}
+
+impl<'v> RawEffect<'v> {
+    /// None of fewer than two places and three blocks that have them all.
+    fn of(
+        compare: &'v Compare,
+        metric: Metric,
+        over: Axis,
+        pairings: Vec<Pairing<'v, 'v>>,
+    ) -> Option<RawEffect<'v>> {
+        let mut by_block: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for pairing in &pairings {
+            for (block, log) in pairing.log_ratios_by_block(metric) {
+                by_block.entry(block).or_default().push(log);
+            }
+        }
+        by_block.retain(|_, logs| logs.len() == pairings.len());
+        if pairings.len() < 2 || by_block.len() < FEWEST {
+            return None;
+        }
+        let of_place = |place: usize| by_block.values().map(|logs| logs[place]).collect();
+        let means: Vec<f64> = by_block.values().map(|logs| mean(logs)).collect();
+        Some(RawEffect {
+            compare,
+            metric,
+            over,
+            logs: (0..pairings.len()).map(of_place).collect(),
+            pairings,
+            mean: trimmed_mean(&means)?,
+        })
+    }
+
+    /// What no two effects have in common.
+    fn key(&self) -> (Metric, Axis, String, String) {
+        let other = self.pairings[0].other.cell.id_without(&[self.over]);
+        let baseline = self.compare.baseline.clone();
+        (self.metric, self.compare.axis, baseline, other)
+    }
+
+    /// Whether the study names the axis over which is averaged.
+    fn is_asked(&self) -> bool {
+        self.compare.over == Some(self.over)
+    }
+
+    fn value_at(&self, place: usize) -> String {
+        self.pairings[place].other.cell.value(self.over)
+    }
+
+    /// Each place's own ratio over the same blocks, with its location.
+    fn places(&self) -> Option<Vec<(PlaceEffect, Location)>> {
+        let place = |(place, logs): (usize, &Vec<f64>)| {
+            let location = trimmed_mean(logs)?;
+            let ratio = Ratio::at(&location, LEVEL)?;
+            let effect = PlaceEffect {
+                value: self.value_at(place),
+                ratio: ratio.value,
+                low: ratio.low,
+                high: ratio.high,
+            };
+            Some((effect, location))
+        };
+        self.logs.iter().enumerate().map(place).collect()
+    }
+
+    /// The place that is furthest from the mean of all, in standard errors.
+    fn furthest(&self) -> Option<PlaceDeviation> {
+        let count = self.logs.len();
+        let blocks = 0..self.logs[0].len();
+        let means: Vec<f64> = blocks
+            .map(|b| mean(&self.logs.iter().map(|l| l[b]).collect::<Vec<f64>>()))
+            .collect();
+        let deviation = |(place, logs): (usize, &Vec<f64>)| {
+            let own: Vec<f64> = logs.iter().zip(&means).map(|(l, m)| l - m).collect();
+            let location = trimmed_mean(&own)?;
+            let p = location.p_value(0.0)?;
+            Some((place, location, (p * count as f64).min(1.0)))
+        };
+        let all = self.logs.iter().enumerate().filter_map(deviation);
+        let (place, location, p) = all.min_by(|a, b| a.2.total_cmp(&b.2))?;
+        // Together for all places, by Bonferroni.
+        let level = 1.0 - ERROR_RATE / count as f64;
+        let ratio = Ratio::at(&location, level)?;
+        Some(PlaceDeviation {
+            value: self.value_at(place),
+            ratio: ratio.value,
+            low: ratio.low,
+            high: ratio.high,
+            p,
+        })
+    }
+
+    fn effect(
+        &self,
+        view: &View<'_>,
+        p_corrected: Option<f64>,
+        varied: &[Axis],
+    ) -> Option<MainEffect> {
+        let compare = self.compare;
+        let first = &self.pairings[0];
+        let withheld = self.pairings.iter().find_map(|p| {
+            let cells = [p.baseline.id.as_str(), p.other.id.as_str()];
+            caveats::because(view.caveats, (self.metric.measure, compare.axis), cells)
+        });
+        let location = self.mean;
+        let (ratio, interval) = (Ratio::at(&location, LEVEL)?, location.interval(LEVEL)?);
+        let (places, locations): (Vec<_>, Vec<_>) = self.places()?.into_iter().unzip();
+        let is_shown = |l: &&Location| {
+            let p = l.p_value(0.0).unwrap_or(1.0);
+            p * (locations.len() as f64) < ERROR_RATE
+        };
+        let shown = || locations.iter().filter(is_shown);
+        let turns = shown().any(|l| l.value > 0.0) && shown().any(|l| l.value < 0.0);
+        let study = &view.input.manifest.study;
+        let bound = study.smallest_effect.ln_1p();
+        let rest =
+            |a: &Axis| *a != compare.axis && *a != self.over && first.other.facts.applies(*a);
+        let rest: Vec<Axis> = varied.iter().copied().filter(rest).collect();
+        let is_open = withheld.is_none() && !turns;
+        let corrected = p_corrected.filter(|_| is_open).map(|p| (p, ERROR_RATE));
+        let verdict = verdict(self.metric, (location.value, interval), corrected, bound);
+        let mut effect = MainEffect {
+            metric: self.metric,
+            axis: compare.axis,
+            baseline_value: compare.baseline.clone(),
+            value: first.other.cell.value(compare.axis),
+            over: self.over,
+            place: grid::coordinates(first.other.cell, &rest),
+            ratio: ratio.value,
+            low: ratio.low,
+            high: ratio.high,
+            blocks: location.count,
+            p: location.p_value(0.0)?,
+            p_corrected,
+            verdict,
+            places,
+            furthest: self.furthest()?,
+            turns,
+            withheld: withheld.map(str::to_owned),
+            sentence: String::new(),
+        };
+        effect.sentence = phrases::main_effect(&effect);
+        Some(effect)
+    }
+}
+
+fn mean(logs: &[f64]) -> f64 {
+    logs.iter().sum::<f64>() / logs.len() as f64
+}

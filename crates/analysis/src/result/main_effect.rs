@@ -1,0 +1,82 @@
+//! What one way does against another over all places of an axis at once, as findings.json tells it.
+
+use bytecost_spec::{Axis, Metric};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Verdict;
+
+/// A main effect: one value of an axis against another over all values of a second axis.
+///
+/// In each block the log ratios of all places are averaged, so that all cells speak to it at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MainEffect {
+    /// The first metric of the comparison.
+    pub metric: Metric,
+    /// The axis that is compared.
+    pub axis: Axis,
+    /// The value that the other is compared with.
+    pub baseline_value: String,
+    /// The other value.
+    pub value: String,
+    /// The axis over which is averaged.
+    pub over: Axis,
+    /// What else the cells have in common, of the axes that vary in the study.
+    pub place: Vec<(Axis, String)>,
+    /// The mean ratio over the places: geometric, and trimmed over blocks.
+    pub ratio: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Blocks in which every place was measured.
+    pub blocks: usize,
+    /// Two-sided p value of there being no effect, not corrected.
+    pub p: f64,
+    /// The same corrected over all main effects that the study asks for; none of one that it does
+    /// not ask for, which then has an interval and no verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_corrected: Option<f64>,
+    /// What was decided of it: of one that the study does not ask for, and of one whose places
+    /// disagree, nothing is.
+    pub verdict: Verdict,
+    /// The ratio at each place by itself, in the order of the axis.
+    pub places: Vec<PlaceEffect>,
+    /// The place whose ratio is furthest from the mean of all.
+    pub furthest: PlaceDeviation,
+    /// Whether one place is shown to be better and another to be worse, so that a mean says nothing.
+    pub turns: bool,
+    /// Why it has no verdict and is not told, where a caveat withholds that of one of its places.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
+    /// It in one sentence.
+    pub sentence: String,
+}
+
+/// A ratio at one place of a main effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlaceEffect {
+    /// The value on the axis over which is averaged.
+    pub value: String,
+    /// The ratio over the same blocks.
+    pub ratio: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// How far a place is from the mean of all places: the interaction of the two axes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlaceDeviation {
+    /// The value on the axis over which is averaged.
+    pub value: String,
+    /// Its ratio over the mean of all places.
+    pub ratio: f64,
+    /// Lower end of an interval that holds for all places together in 95 % of runs.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The p value of all places being alike, corrected for their number.
+    pub p: f64,
+}

@@ -1,0 +1,73 @@
+//! Main effects in a report: the sentences of those that the study asks for, and a table of all.
+
+use bytecost_analysis::{Analysis, MainEffect};
+
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone};
+use crate::numbers::{bare_ratio, p_value, ratio};
+
+/// The section; nothing where there is no main effect.
+pub(crate) fn section(a: &Analysis, d: &mut Document) {
+    if a.main_effects.is_empty() {
+        return;
+    }
+    d.section("Main effects", "main-effects", "Main effects");
+    d.paragraph(
+        Tone::Faint,
+        "One way against another over all places of an axis at once: each block gives the mean of their ratios. Those with a verdict are asked for by the study and corrected together; the others have the interval of the single comparison. The last columns show the place that differs most from the mean, and the chance of that where all places are alike.",
+    );
+    let asked = a.main_effects.iter().filter(|e| e.p_corrected.is_some());
+    let lines: Vec<DocLine> = asked.map(|e| e.sentence.as_str().into()).collect();
+    if !lines.is_empty() {
+        d.push(DocBlock::List(lines));
+    }
+    let columns = ["What", "Metric", "Over", "Where"].map(DocColumn::left);
+    let numbers = [
+        "Mean ratio",
+        "95 % interval",
+        "Differs most",
+        "By",
+        "Chance",
+    ];
+    let columns = columns.into_iter().chain(numbers.map(DocColumn::left));
+    let rows = a.main_effects.iter().map(row);
+    d.push(DocBlock::Table(
+        DocTable::of::<DocEntry>(columns.collect(), rows).without_empty_columns(),
+    ));
+}
+
+fn row(e: &MainEffect) -> Vec<DocEntry> {
+    let interval = |low, high| format!("{} to {}", bare_ratio(low), bare_ratio(high));
+    let furthest = &e.furthest;
+    let place: Vec<String> = (e.place.iter())
+        .filter(|(axis, value)| axis.tells(value))
+        .map(|(axis, value)| axis.circumstance(value))
+        .collect();
+    let mut entries: Vec<DocEntry> = vec![
+        format!("{} against {}", e.value, e.baseline_value).into(),
+        e.metric.to_string().into(),
+        format!("{} × {}", e.places.len(), e.over.name()).into(),
+        place.join(", ").into(),
+    ];
+    match (&e.withheld, e.turns) {
+        (Some(why), _) => entries.extend(["–".into(), why.as_str().into()]),
+        (None, true) => entries.extend(["–".into(), "better and worse: no mean".into()]),
+        (None, false) => entries.extend([
+            DocEntry {
+                mark: e.p_corrected.map(|_| DocMark::of(e.verdict)),
+                ..ratio(e.ratio).into()
+            },
+            interval(e.low, e.high).into(),
+        ]),
+    }
+    entries.extend([
+        e.over.circumstance(&furthest.value).into(),
+        format!(
+            "{} ({})",
+            ratio(furthest.ratio),
+            interval(furthest.low, furthest.high)
+        )
+        .into(),
+        p_value(furthest.p).into(),
+    ]);
+    entries
+}
