@@ -304,10 +304,7 @@ impl Campaign<'_> {
                 return Ok(How::AllBlocks);
             }
             let selection = self.selection(&manifest, block, so_far);
-            let mut order = self.order(block, so_far);
-            if let Some(selection) = &selection {
-                order.retain(|cell| selection.cells.contains(cell));
-            }
+            let order = self.order(block, so_far, selection.as_ref());
             if order.is_empty() && !all {
                 block += 1;
                 continue;
@@ -545,12 +542,14 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// The cells of a block that are still to be measured, in their order.
-    fn order(&self, block: u32, so_far: &SoFar) -> Vec<u32> {
+    /// The cells of a block that are still to be measured, in their order: of those that are
+    /// selected, where some are.
+    fn order(&self, block: u32, so_far: &SoFar, selection: Option<&Selection>) -> Vec<u32> {
         let order = self.plan.block(block).into_iter().map(|i| i as u32);
         order
             .filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i))
             .filter(|i| so_far.selects(block, *i))
+            .filter(|i| selection.is_none_or(|s| s.cells.contains(i)))
             .collect()
     }
 
