@@ -79,6 +79,7 @@ impl Plan {
         let price = Price {
             budget_ms: study.budget_ms,
             trial_ms,
+            warmup_ms: study.warmup_ms,
             blocks_least: study.blocks_least,
             survey,
         };
