@@ -6,15 +6,18 @@ use std::time::Duration;
 use bytecost_spec::axis::AXES;
 use bytecost_spec::manifest::Expectation;
 use bytecost_spec::survey::InFlight;
-use bytecost_spec::{Axis, Cache, Cell, LeftOut, Study, Survey, units};
+use bytecost_spec::{Axis, Cache, Cell, LeftOut, Pattern, Study, Survey, units};
 
-use crate::candidates::Candidate;
+use crate::candidates::{Candidate, has_peer};
 use crate::power::{BlockLength, Power, Primaries};
 use crate::twins::Baselines;
 
 /// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
 /// checking and reading. An assumption for the budget; runs are stopped by the clock.
-pub const TRIAL_OVERHEAD_MS: u64 = 25;
+pub const TRIAL_OVERHEAD_MS: u64 = 14;
+/// How many warm-ups of the study a stream of TCP takes in the mean until it has stopped growing. An
+/// assumption too.
+const GROWING_WARMUPS: u64 = 2;
 
 /// The share of the budget that the fewest blocks may take, in percent; the rest is for trials
 /// that must be repeated and for the end.
@@ -45,6 +48,7 @@ const CONNECTION_US: u64 = 300;
 pub(crate) struct Price<'a> {
     pub(crate) budget_ms: u64,
     pub(crate) trial_ms: u64,
+    pub(crate) warmup_ms: u64,
     pub(crate) blocks_least: u32,
     pub(crate) survey: &'a Survey,
 }
@@ -111,11 +115,20 @@ impl Price<'_> {
                 COLD_BYTES_PER_MS,
             ),
             (false, true) => (cell.size_bytes, BYTES_PER_MS),
-            (false, false) => return self.trial_ms,
+            (false, false) => return self.trial_ms.saturating_add(self.growing_ms(cell)),
         };
         let pass_ms = bytes.saturating_mul(u64::from(cell.threads)) / bytes_per_ms;
         let passes_ms = PASSES_LEAST.saturating_mul(pass_ms);
         self.trial_ms.max(passes_ms + TRIAL_OVERHEAD_MS)
+    }
+
+    /// What the warm-up takes longer, in ms.
+    fn growing_ms(&self, cell: &Cell) -> u64 {
+        let may_grow = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
+        match may_grow && has_peer(self.survey, cell) {
+            true => self.warmup_ms.saturating_mul(GROWING_WARMUPS - 1),
+            false => 0,
+        }
     }
 
     /// What a block of these cells is taken to last, in ms.

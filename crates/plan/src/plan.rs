@@ -113,6 +113,7 @@ impl Plan {
         let price = Price {
             budget_ms: study.budget_ms,
             trial_ms,
+            warmup_ms: study.warmup_ms,
             blocks_least: match &power {
                 Some(power) => power.blocks_least(primaries.among(&all).0),
                 None => study.blocks_least,
