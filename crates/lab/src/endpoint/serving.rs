@@ -79,6 +79,8 @@ fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Lo
             },
             Some(rate) => RequestPace::Open { per_s: rate as f64 },
         },
+        arrivals: asked.arrivals,
+        seed: task.token,
         kept: asked.connect == bytecost_spec::Connect::Kept,
         depth: cell.depth,
         ramp: Duration::from_nanos(RAMP_NS * asked.all_connections()),
