@@ -68,14 +68,19 @@ impl PayloadPattern {
         if let Some(byte) = self.constant {
             return bytes.fill(byte);
         }
-        let mut place = self.place(offset);
-        for byte_or_more in Chunks::new(place, bytes.len()) {
-            let word = self.word(place / 8).to_le_bytes();
-            let within = (place % 8) as usize;
-            let (at, len) = byte_or_more;
-            bytes[at..at + len].copy_from_slice(&word[within..within + len]);
-            place += len as u64;
+        let place = self.place(offset);
+        let (first, within) = (place / 8, (place % 8) as usize);
+        let (head, whole) = bytes.split_at_mut(((8 - within) % 8).min(bytes.len()));
+        head.copy_from_slice(&self.word(first).to_le_bytes()[within..][..head.len()]);
+        // Whole words: a ring of some MiB is filled for each trial.
+        let mut words = whole.chunks_exact_mut(8);
+        let mut index = first + u64::from(within > 0);
+        for word in &mut words {
+            word.copy_from_slice(&self.word(index).to_le_bytes());
+            index += 1;
         }
+        let tail = words.into_remainder();
+        tail.copy_from_slice(&self.word(index).to_le_bytes()[..tail.len()]);
     }
 
     /// The first byte of `bytes` that is not what belongs at `offset` of the stream.

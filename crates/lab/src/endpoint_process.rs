@@ -104,6 +104,11 @@ impl Endpoint {
         Ok(end)
     }
 
+    /// Whether its process has not ended.
+    fn is_there(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// The side that it plays.
     pub(crate) fn role(&self) -> Role {
         self.role
@@ -205,6 +210,47 @@ impl Drop for Endpoint {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
+    }
+}
+
+/// Processes that were started before their trial, each for one: what starting takes is over by
+/// then. They wait for their first order, without a thread, a socket or memory of a trial, and end
+/// with their coordinator as all endpoints do.
+#[derive(Default)]
+pub(crate) struct StartedAhead {
+    waiting: Vec<Endpoint>,
+    /// How many the next trial begins with.
+    pub(crate) wanted: usize,
+}
+
+impl StartedAhead {
+    /// Starts those that the next trial begins with: while no window is open, since they use the
+    /// CPUs. Which side one plays, its trial says. One that cannot be started is missed by its trial, which says so.
+    pub(crate) fn start(&mut self, program: &Program) {
+        while self.waiting.len() < self.wanted {
+            match Endpoint::start(program, Role::Sender, None) {
+                Ok(end) => self.waiting.push(end),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// One that has done nothing yet: the first that was started ahead and is still there, else a
+    /// new one, as always where it is to be in a network of its own.
+    pub(crate) fn take(
+        &mut self,
+        program: &Program,
+        role: Role,
+        network: Option<&Network>,
+    ) -> io::Result<Endpoint> {
+        while network.is_none() && !self.waiting.is_empty() {
+            let mut end = self.waiting.remove(0);
+            if end.is_there() {
+                end.role = role;
+                return Ok(end);
+            }
+        }
+        Endpoint::start(program, role, network)
     }
 }
 

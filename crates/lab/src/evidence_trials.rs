@@ -26,7 +26,9 @@ impl Lab {
         events: &mut dyn FnMut(Event),
     ) -> bool {
         let began_ns = clock::monotonic_ns();
-        for (round, number, cell) in trials {
+        let mut trials = trials.into_iter().peekable();
+        while let Some((round, number, cell)) = trials.next() {
+            self.next_is(trials.peek().map(|(_, _, next)| next));
             let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
             if most.is_some_and(|most| spent >= most) {
                 return true;

@@ -17,7 +17,7 @@ use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, Surve
 use bytecost_sys::clock;
 
 use crate::delivery_check;
-use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait};
+use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError, wait};
 use crate::files::Files;
 use crate::groups::ControlGroups;
 use crate::meters::AvailableCounters;
@@ -80,6 +80,7 @@ pub struct Lab {
     host: Host,
     /// How many times as long as usual the windows of a cell are, by its id.
     longer: BTreeMap<String, u32>,
+    ahead: StartedAhead,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
     pub(crate) means: AvailableCounters,
@@ -110,6 +111,7 @@ impl Lab {
             files: Files::default(),
             host: Host::default(),
             longer: BTreeMap::new(),
+            ahead: StartedAhead::default(),
             compiled: None,
             means: AvailableCounters::default(),
         }
@@ -268,7 +270,9 @@ impl Lab {
         let own = task.file.as_ref().is_none_or(|file| file.own);
         let ready_ns = slowest_ns + start_ns(&task);
         let receiver = has_peer.then_some(pins.receiver);
-        let started = started(&self.settings, task, receiver, between, ready_ns, stop)?;
+        let settings = &self.settings;
+        let ahead = &mut self.ahead;
+        let started = started(settings, ahead, task, receiver, between, ready_ns, stop)?;
         let (mut ends, address) = started;
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
@@ -280,7 +284,7 @@ impl Lab {
             window,
             slowest_ns,
         };
-        let program = &self.settings.program;
+        let program = &settings.program;
         let most_ns = span.most_ns();
         let mut background =
             NeighbourProcess::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
@@ -300,8 +304,10 @@ impl Lab {
             group: group.as_ref(),
         };
         let watching = watch.as_deref_mut();
-        let (mut machine, mut done) =
-            carry(&mut machine, &mut ends, &network, span, watching, stop)?;
+        let mut machine = carry(&mut machine, &mut ends, &network, span, watching, stop)?;
+        // While both sides put together what they bring back.
+        self.ahead.start(program);
+        let mut done = window::brought_back(&mut ends, stop)?;
         if let Some(watch) = watch {
             watch.trial_ended();
         }
@@ -357,13 +363,14 @@ fn huge_bytes(end: &Endpoint) -> Option<u64> {
 /// these pins, and where it listens.
 fn started(
     settings: &Settings,
+    ahead: &mut StartedAhead,
     task: Task,
     receiver: Option<Vec<Vec<u32>>>,
     between: NetworkPath<'_>,
     ready_ns: u64,
     stop: &AtomicBool,
 ) -> Result<(Vec<Endpoint>, Option<String>), TrialError> {
-    let start = |role| Endpoint::start(&settings.program, role, between.of(role));
+    let mut start = |role| ahead.take(&settings.program, role, between.of(role));
     let mut ends = Vec::with_capacity(2);
     let mut address = None;
     if let Some(pins) = receiver {

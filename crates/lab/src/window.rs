@@ -99,8 +99,7 @@ fn warmed_up(
     Ok((schedule, Some(all_steady)))
 }
 
-/// Gives both sides the schedule, reads the machine and the network at its edges, and takes in
-/// what comes back: the receiver's first, where there is one.
+/// Gives both sides the schedule, reads the machine and the network at its edges, and has them end.
 pub(crate) fn by_clock(
     meter: &mut WholeMachine<'_>,
     ends: &mut [Endpoint],
@@ -108,7 +107,7 @@ pub(crate) fn by_clock(
     span: WindowTimes,
     mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
-) -> Result<(Readings, Vec<Done>), TrialError> {
+) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
     for end in ends.iter_mut() {
         end.order(&ToEndpoint::Go(schedule))?;
@@ -161,7 +160,7 @@ pub(crate) fn by_clock(
     if let Some(sender) = ends.last_mut() {
         sender.order(&ToEndpoint::Stop)?;
     }
-    Ok((machine, brought_back(ends, deadline_ns, stop)?))
+    Ok(machine)
 }
 
 /// As [`by_clock`], where a window is a number of passes: the sender says when its warm-up is
@@ -173,7 +172,7 @@ pub(crate) fn by_passes(
     span: WindowTimes,
     mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
-) -> Result<(Readings, Vec<Done>), TrialError> {
+) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
     for end in ends.iter_mut() {
         end.order(&ToEndpoint::Go(schedule))?;
@@ -215,16 +214,16 @@ pub(crate) fn by_passes(
     for end in ends.iter_mut() {
         end.order(&ToEndpoint::Stop)?;
     }
-    let deadline_ns = clock::monotonic_ns() + GRACE_NS;
-    Ok((machine, brought_back(ends, deadline_ns, stop)?))
+    Ok(machine)
 }
 
-/// What both sides bring back, once they were told to stop.
-fn brought_back(
+/// What both sides bring back, once they were told to stop: the receiver's first, where there is
+/// one.
+pub(crate) fn brought_back(
     ends: &mut [Endpoint],
-    deadline_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Vec<Done>, TrialError> {
+    let deadline_ns = clock::monotonic_ns() + GRACE_NS;
     let mut done: Vec<Option<Done>> = ends.iter().map(|_| None).collect();
     for _ in 0..ends.len() {
         match wait(ends, deadline_ns, stop)? {

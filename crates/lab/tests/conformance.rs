@@ -84,6 +84,11 @@ fn main() -> ExitCode {
         endpoints::lost_endpoint,
     ));
     trials.push(Trial::test(
+        // Invariant 9.
+        "each trial has endpoints of its own, and those that none has used are gone",
+        endpoints::of_one_trial_each,
+    ));
+    trials.push(Trial::test(
         "a program that is no endpoint is told",
         endpoints::no_endpoint,
     ));

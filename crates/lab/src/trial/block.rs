@@ -3,9 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bytecost_engine::Mover;
 use bytecost_meter::{ClocksRead, ProcessOwner};
 use bytecost_spec::sample::{Block, Repeat};
-use bytecost_spec::{Cell, Record, TrialKey};
+use bytecost_spec::{Cell, Record, Transport, TrialKey};
 use bytecost_sys::clock;
 
 use super::{Lab, TrialOutcome};
@@ -39,7 +40,9 @@ impl Lab {
     ) -> Option<Block> {
         let (began_ns, before) = (clock::monotonic_ns(), self.all_clocks());
         let mut too_short = None;
-        for (number, cell) in order {
+        let mut order = order.into_iter().peekable();
+        while let Some((number, cell)) = order.next() {
+            self.next_is(order.peek().map(|(_, next)| next));
             let trial = TrialKey {
                 block,
                 cell: number,
@@ -58,6 +61,11 @@ impl Lab {
         let ended = self.block_ended((block, attempt), began_ns, &before, too_short);
         events(Event::BlockEnded(Box::new(Record::Block(ended.clone()))));
         Some(ended)
+    }
+
+    /// Which trial comes after the one that begins now, so that its processes can be started ahead.
+    pub(crate) fn next_is(&mut self, next: Option<&Cell>) {
+        self.ahead.wanted = next.map_or(0, begun_with);
     }
 
     fn all_clocks(&mut self) -> ClocksRead {
@@ -127,5 +135,16 @@ impl Lab {
     /// The window of a cell; where somebody watches, who does says how long it is.
     pub(super) fn window(&self, cell: &Cell, watch: Option<&Watch>) -> Duration {
         watch.map_or(self.settings.window * self.times(cell), Watch::window)
+    }
+}
+
+/// How many processes a trial begins with that are in no network of their own. The background load
+/// comes later, and is one of its own.
+fn begun_with(cell: &Cell) -> usize {
+    let has_peer = cell.is_served() || Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
+    match (has_peer, cell.transport) {
+        (false, _) => 1,
+        (true, Transport::Loopback | Transport::Unix) => 2,
+        (true, _) => 0,
     }
 }

@@ -48,7 +48,7 @@ impl Lab {
         let program = &self.settings.program;
         let soon = || clock::monotonic_ns() + GRACE_NS;
         let mut ends = Vec::with_capacity(2);
-        ends.push(Endpoint::start(program, Role::Server, None)?);
+        ends.push(self.ahead.take(program, Role::Server, None)?);
         ends[SERVER].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Server,
             port: self.settings.port,
@@ -59,7 +59,7 @@ impl Lab {
             (_, other) => return Err(out_of_turn(&other)),
         };
         ready(&mut ends, soon(), stop)?;
-        ends.push(Endpoint::start(program, Role::Client, None)?);
+        ends.push(self.ahead.take(program, Role::Client, None)?);
         ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Client,
             address: Some(address),
@@ -145,6 +145,7 @@ impl Lab {
             heard.take(end, answer)?;
         }
         ends[SERVER].order(&ToEndpoint::Stop)?;
+        self.ahead.start(&self.settings.program);
         match (
             wait(ends, clock::monotonic_ns() + GRACE_NS, stop)?,
             heard.client,

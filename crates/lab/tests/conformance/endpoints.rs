@@ -1,11 +1,15 @@
 //! Endpoints that are lost, and how those of one trial are known among others.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use bytecost_lab::Event;
 use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
 use bytecost_lab::trial::Settings;
+use bytecost_spec::{Axis, Record};
 use libtest_mimic::Failed;
 use rustix::process::Pid;
 use tempfile::TempDir;
@@ -42,6 +46,39 @@ pub fn lost_endpoint() -> Result<(), Failed> {
         ),
         Ok(_) => Err("a trial without its endpoint gave a sample".into()),
     }
+}
+
+/// Those of the next trial are started ahead, each for one trial. Before the last cell, which is not
+/// possible here, they are there in vain.
+pub fn of_one_trial_each() -> Result<(), Failed> {
+    let (_dir, marked) = marked()?;
+    let settings = Settings {
+        program: Program::at(&marked)?,
+        ..settings()
+    };
+    let mut lab = lab(settings, Files::default());
+    let impossible = [(Axis::Placement, "same-cpu")];
+    let order = [&[][..], &[(Axis::Mover, "null")], &[], &[], &impossible];
+    let order = (0..).zip(order.map(cell));
+    let (mut ahead, mut failed) = (Vec::new(), Vec::new());
+    let mut see = |event| match event {
+        Event::TrialStarted { .. } => ahead.push(endpoints(&marked)),
+        Event::TrialEnded(record) => failed.push(matches!(*record, Record::Failure(_))),
+        Event::BlockEnded(_) => {}
+    };
+    lab.block((0, 0), order, &AtomicBool::new(false), &mut see);
+    ensure(failed == [false, false, false, false, true], || {
+        format!("{failed:?}")
+    })?;
+    let numbers: Vec<usize> = ahead.iter().map(Vec::len).collect();
+    ensure(numbers == [0, 1, 2, 2, 2], || format!("{ahead:?}"))?;
+    let all: HashSet<Pid> = ahead.iter().flatten().copied().collect();
+    ensure(all.len() == numbers.iter().sum::<usize>(), || {
+        format!("one is of two trials: {ahead:?}")
+    })?;
+    ensure(endpoints(&marked).len() == 2, || "they waited".into())?;
+    drop(lab);
+    ensure(endpoints(&marked).is_empty(), || "some are left".into())
 }
 
 /// A link of another name, which marks the endpoints of one trial apart from those beside it, and
