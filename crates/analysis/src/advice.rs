@@ -147,7 +147,8 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
         .filter(of_compare)
         .filter_map(|finding| {
             let (cell, baseline) = (cell(&finding.cell)?, cell(&finding.baseline)?);
-            let metric = Some(metric([cell, baseline])).filter(|metric| *metric == finding.metric)?;
+            let metric =
+                Some(metric([cell, baseline])).filter(|metric| *metric == finding.metric)?;
             let part = |but: &[Axis]| study.tiers.iter().position(|t| is_part(t, cell.cell, but));
             // Sizes between two of a part are measured too.
             let tier = part(&[]).or_else(|| part(&[Axis::Size]));

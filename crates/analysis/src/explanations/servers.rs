@@ -119,14 +119,14 @@ fn clients_share(why: &Why<'_>) -> Option<Explained> {
         let (Some(cpu_us), Some(busy)) = (of(client_cpu_us), of(busy_share)) else {
             continue;
         };
-        let cpu = [cpu_us.0, cpu_us.1].map(|us| format!("{} µs", units::number(us)));
-        let busy = [busy.0, busy.1].map(percent);
-        rows.push((connections, from_to(cpu), from_to(busy)));
+        let cpu = from_to([cpu_us.0, cpu_us.1].map(units::number));
+        let busy = from_to([busy.0, busy.1].map(percent));
+        rows.push((connections, cpu, busy));
     }
     rows.sort_by_key(|row| row.0);
     let told = |(connections, cpu, busy): &(u32, String, String)| {
         let with = Axis::Connections.circumstance(&connections.to_string());
-        format!("{with} {cpu} of CPU time for each request, busy {busy} of the window")
+        format!("{with} {cpu} µs of CPU time for each request, busy {busy} of the window")
     };
     let numbers: Vec<String> = rows.iter().map(told).collect();
     let answer = match numbers.as_slice() {
@@ -151,7 +151,9 @@ fn from_to([least, most]: [String; 2]) -> String {
 
 /// CPU time of the clients for a request, in µs.
 fn client_cpu_us(side: &SideReadings) -> Option<f64> {
-    let messages = crate::value::served::messages(side).ok().filter(|n| *n > 0.0)?;
+    let messages = crate::value::served::messages(side)
+        .ok()
+        .filter(|n| *n > 0.0)?;
     Some(read(side, Counter::CpuNs).ok()? / messages / 1e3)
 }
 
