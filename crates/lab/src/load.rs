@@ -211,12 +211,12 @@ impl Load {
     }
 
     /// Whether the time of a round is taken.
-    fn takes_round(&self) -> bool {
+    pub(crate) fn takes_round(&self) -> bool {
         self.rounds_least > 0 && self.greets() && matches!(self.pace, RequestPace::Closed { .. })
     }
 
     /// Whether each connection asks once before all of them begin.
-    fn greets(&self) -> bool {
+    pub(crate) fn greets(&self) -> bool {
         let all = self.connections + self.idle;
         self.kept && all >= driver::GREETED_FROM && matches!(self.span, LoadSpan::Time { .. })
     }

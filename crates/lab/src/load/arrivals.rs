@@ -114,7 +114,9 @@ mod tests {
         }
         // So many within a time as independent clients make: as many in the variance as in the mean.
         let mut counts = vec![0.0; (times[n - 1] / (20.0 * GAP_NS)) as usize + 1];
-        times.iter().for_each(|t| counts[(t / (20.0 * GAP_NS)) as usize] += 1.0);
+        times
+            .iter()
+            .for_each(|t| counts[(t / (20.0 * GAP_NS)) as usize] += 1.0);
         let spans = counts.len() as f64;
         let spread = counts.iter().map(|c: &f64| (c - 20.0).powi(2)).sum::<f64>() / spans;
         assert!((15.0..25.0).contains(&spread), "{spread}");
@@ -129,7 +131,11 @@ mod tests {
             one.iter().filter(|t| nearest(t) < GAP_NS / 100.0).count()
         };
         // Of two streams that know nothing of each other, 2 % have one so near.
-        for (one, other) in [(of(7, 0), of(7, 1)), (of(7, 0), of(8, 0)), (of(0, 1), of(1, 0))] {
+        for (one, other) in [
+            (of(7, 0), of(7, 1)),
+            (of(7, 0), of(8, 0)),
+            (of(0, 1), of(1, 0)),
+        ] {
             assert!((10..80).contains(&near(&one, &other)));
         }
     }

@@ -255,18 +255,20 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         };
         self.base_ns = base_ns;
         if let LoadSpan::Time { warmup, window } = self.load.span {
-            let rounds_ns = u64::from(self.load.rounds_least) * self.start.round_ns();
-            self.opens_ns = base_ns + warmup.as_nanos() as u64;
+            // All have begun at the same time, and are as far apart as ever after a round.
+            let round_ns = self.start.round_ns();
+            let rounds_ns = u64::from(self.load.rounds_least) * round_ns;
+            self.opens_ns = base_ns + round_ns.max(warmup.as_nanos() as u64);
             self.closes_ns = self.opens_ns + rounds_ns.max(window.as_nanos() as u64);
         } else {
             self.opens_ns = self.opens_ns.min(base_ns);
         }
-        let all_ask = std::mem::replace(&mut self.phase, Phase::WarmUp) == Phase::FirstRound;
+        self.phase = Phase::WarmUp;
         told(Stage::Connected {
             opens_ns: self.opens_ns,
             closes_ns: self.closes_ns,
         });
-        if self.greeting.is_some() && self.is_closed() && !all_ask {
+        if self.greeting.is_some() && self.is_closed() {
             for i in 0..self.load.connections {
                 self.begin(i);
             }
