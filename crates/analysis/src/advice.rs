@@ -5,6 +5,7 @@ use bytecost_spec::survey::{Condition, Route};
 use bytecost_spec::{Axis, Better, Cell, Class, Measure, Metric, Side};
 use itertools::Itertools as _;
 
+use crate::caveats::serving::clients_limit;
 use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
 use crate::grid;
@@ -56,6 +57,12 @@ const MANY_CALLS: f64 = 2.5;
 const MORE_CALLS: f64 = 0.5;
 /// Share of copied buffers from which a zero-copy way is not one.
 const COPIED: f64 = 0.5;
+
+/// What a request costs a server, whoever limits its rate.
+const SERVER_COST: Metric = Metric {
+    measure: Measure::CpuNsPerMessage,
+    side: Side::Server,
+};
 
 /// A way beside the baseline, at one place of the range.
 #[derive(Clone, Copy)]
@@ -122,11 +129,16 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
     let Some(&first) = compare.metrics.first() else {
         return Vec::new();
     };
-    // A thread that wakes up is asked how late it comes, whatever else the study counts.
-    let metric = |cell: &CellTrials<'_>| {
-        let mut own = cell.facts.metrics().iter();
-        let own = own.find(|m| cell.facts.wakes() && compare.metrics.contains(m));
-        *own.unwrap_or(&first)
+    // A thread that wakes up is asked how late it comes, whatever else the study counts, and a
+    // server whose clients were what limited it what a request costs it.
+    let metric = |of: [&CellTrials<'_>; 2]| {
+        let own: &[Metric] = match of[0].facts.wakes() {
+            true => of[0].facts.metrics(),
+            false if of.iter().any(|c| clients_limit(c)) => &[SERVER_COST],
+            false => &[],
+        };
+        let mut own = own.iter().filter(|m| compare.metrics.contains(m));
+        *own.next().unwrap_or(&first)
     };
     let study = &view.input.manifest.study;
     let cell = |id: &String| view.trials.cells.iter().find(|c| c.id == *id);
@@ -140,7 +152,8 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
         .filter(of_compare)
         .filter_map(|finding| {
             let (cell, baseline) = (cell(&finding.cell)?, cell(&finding.baseline)?);
-            let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
+            let metric =
+                Some(metric([cell, baseline])).filter(|metric| *metric == finding.metric)?;
             let part = |but: &[Axis]| study.tiers.iter().position(|t| is_part(t, cell.cell, but));
             // Sizes between two of a part are measured too.
             let tier = part(&[]).or_else(|| part(&[Axis::Size]));

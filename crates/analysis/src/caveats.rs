@@ -161,7 +161,10 @@ const CAVEATS: &[Row] = &[
     ("waits-for-every-completion", TOLD, every_completion::detect),
     (
         "clients-limited",
-        Effect::WithholdsAll("the clients may have limited the rate themselves"),
+        Effect::Withholds(
+            |m, _| is_of_time(m) || m == Measure::LeastServedShare,
+            "the clients may have limited the rate themselves",
+        ),
         serving::generator,
     ),
     (

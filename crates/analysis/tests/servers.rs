@@ -4,8 +4,8 @@
 mod server_worlds;
 mod world;
 
-use bytecost_analysis::Verdict;
-use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side};
+use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Reading, Side};
 use server_worlds::{answer, explained, run, server};
 use world::{True, World};
 
@@ -85,42 +85,99 @@ fn a_run_with_servers_answers_their_questions() {
     assert!(!asked, "the study expects nothing");
 }
 
-#[test]
-fn clients_that_were_the_limit_withhold_the_verdict() {
+/// A run in which `thread` costs twice as much CPU time, and how the clients of some cells may have
+/// limited them.
+fn limited(how: impl Fn(&Cell) -> u64) -> World {
     let mut world = run();
+    let all = world.cells.clone();
     world.change(
-        |cell| server(cell) == "thread",
+        |_| true,
         |sample| {
-            let limited = Reading::Measured(1);
-            let readings = &mut sample.sender.readings;
-            readings.insert(Counter::GeneratorLimited, limited);
+            let cell = &all[sample.trial.cell as usize];
+            let of_clients = &mut sample.sender.readings;
+            let limited = Reading::Measured(how(cell));
+            of_clients.insert(Counter::GeneratorLimited, limited);
+            let of_server = &mut sample.receiver.as_mut().unwrap().readings;
+            if server(cell) == "thread" {
+                let ns = of_server[&Counter::CpuNs].measured().unwrap();
+                of_server.insert(Counter::CpuNs, Reading::Measured(2 * ns));
+            }
         },
     );
-    let analysis = world.analyse();
-    let caveat = analysis
-        .caveats
-        .iter()
-        .find(|d| d.kind == "clients-limited");
-    let caveat = caveat.unwrap();
+    world
+}
+
+fn has_limited_clients(analysis: &Analysis) -> bool {
+    let mut caveats = analysis.caveats.iter();
+    caveats.any(|d| d.kind == "clients-limited")
+}
+
+#[test]
+fn clients_that_were_the_limit_withhold_rates_and_leave_the_cost_of_a_request() {
+    let analysis = limited(|cell| u64::from(server(cell) == "thread")).analyse();
+    let mut caveats = analysis.caveats.iter();
+    let caveat = caveats.find(|d| d.kind == "clients-limited").unwrap();
     assert!(caveat.cells.iter().all(|id| id.contains("server=thread")));
     assert!(caveat.evidence.contains("50 %"), "{}", caveat.evidence);
+    let mut costs = 0;
     for finding in &analysis.findings {
-        let withheld = finding.axis == Axis::Server && finding.value == "thread";
-        if withheld {
+        if finding.axis != Axis::Server || finding.value != "thread" {
+            continue;
+        }
+        if finding.metric.measure == Measure::CpuNsPerMessage {
+            costs += 1;
+            assert_eq!(finding.verdict, Verdict::Worse, "{finding:?}");
+        } else {
             assert_eq!(finding.verdict, Verdict::NotDecided);
             assert!(finding.sentence.contains("no verdict"), "{finding:?}");
         }
     }
-    let decided = |f: &&bytecost_analysis::Finding| f.verdict != Verdict::NotDecided;
+    assert_eq!(costs, 2);
+    let decided = |f: &&Finding| f.verdict != Verdict::NotDecided;
     assert!(analysis.findings.iter().any(|f| decided(&f)));
     assert!(!answer(&analysis, "which-server").contains("`thread`"));
-    assert!(
-        run()
-            .analyse()
-            .caveats
-            .iter()
-            .all(|d| d.kind != "clients-limited")
-    );
+    assert!(!has_limited_clients(&limited(|_| 0).analyse()));
+}
+
+/// Where the clients of the baseline were the limit, the first sentence is about what a request
+/// costs the server, there and nowhere else.
+#[test]
+fn the_first_sentence_is_of_what_the_clients_did_not_limit() {
+    let told = |world: World| {
+        let analysis = world.analyse();
+        let situations = &analysis.advice.situations;
+        let of = |at: &str| {
+            let mut here = situations.iter().filter(|s| {
+                s.axis == Axis::Server && s.baseline == "epoll" && s.measured == [at.to_owned()]
+            });
+            here.next().map(|s| (s.metric, s.avoid.len()))
+        };
+        let whole = situations.iter().find(|s| s.measured == ["1", "500"]);
+        (of("1"), of("500"), whole.map(|s| (s.metric, s.avoid.len())))
+    };
+    let rate = Metric::both(Measure::MessagesPerS);
+    let cost = Metric {
+        measure: Measure::CpuNsPerMessage,
+        side: Side::Server,
+    };
+    let crowd = |cell: &Cell| u64::from(cell.serving.connections == 500);
+    let (alone, many, whole) = told(limited(crowd));
+    assert_eq!((many, whole), (Some((cost, 1)), None));
+    assert_eq!(alone.unwrap().0, rate);
+    let (_, many, whole) = told(limited(|_| 0));
+    assert_eq!((many, whole), (None, Some((rate, 1))));
+}
+
+#[test]
+fn the_clients_share_of_a_request_is_told() {
+    let analysis = run().analyse();
+    let share = answer(&analysis, "clients-share");
+    for told in [
+        "With 1 connection 3.2",
+        " µs of CPU time for each request, busy 50 % of the window; with 500 connections 3.2",
+    ] {
+        assert!(share.contains(told), "{share}");
+    }
 }
 
 #[test]

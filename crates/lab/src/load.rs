@@ -2,8 +2,9 @@
 //!
 //! In the closed loop a client asks again when it has its answer. That gives the most that a
 //! server can do, but hides how long it makes others wait: while it stalls, nobody asks. In the
-//! open loop requests fall due at a fixed rate, whatever the server does, and each one's latency
-//! counts from the moment at which it was due, so that waiting in line is part of it. (Gil Tene,
+//! open loop requests fall due at times that were drawn before ([`arrivals`]), whatever the server
+//! does, and each one's latency counts from the moment at which it was due, so that waiting in line
+//! is part of it. (Gil Tene,
 //! "How NOT to Measure Latency", 2013, calls the mistake coordinated omission.)
 //!
 //! One thread serves thousands of connections, on io_uring where that can be had, else with epoll
@@ -22,8 +23,10 @@ use std::time::Duration;
 
 use bytecost_engine::Service;
 use bytecost_engine::services::{self, Framing, MOST_REQUEST_BYTES};
+use bytecost_spec::Arrivals;
 use bytecost_sys::uring_client::UringClient;
 
+mod arrivals;
 mod ask;
 mod client;
 mod client_loop;
@@ -65,6 +68,10 @@ pub struct Load {
     pub idle: u32,
     /// When the next request is made.
     pub pace: RequestPace,
+    /// Open loop: how the times at which requests are due lie.
+    pub arrivals: Arrivals,
+    /// What those times are drawn from, where they are drawn.
+    pub seed: u64,
     /// Whether a connection is kept, or a new one opened for each request, whose latency then
     /// counts from before it is opened. The client closes it, so that its port rests for a while
     /// (TIME_WAIT); over loopback Linux gives it out again after a second
@@ -130,7 +137,8 @@ pub enum RequestPace {
         /// Time between an answer and the next request.
         think: Duration,
     },
-    /// Open loop: at fixed times, for all connections together, whoever is free.
+    /// Open loop: at times that nobody's answer changes, for all connections together, whoever is
+    /// free.
     Open {
         /// Requests per second.
         per_s: f64,
@@ -186,6 +194,8 @@ impl Load {
             pace: RequestPace::Closed {
                 think: Duration::ZERO,
             },
+            arrivals: Arrivals::Poisson,
+            seed: 0,
             kept: true,
             depth: 1,
             ramp: Duration::ZERO,
@@ -201,12 +211,12 @@ impl Load {
     }
 
     /// Whether the time of a round is taken.
-    fn takes_round(&self) -> bool {
+    pub(crate) fn takes_round(&self) -> bool {
         self.rounds_least > 0 && self.greets() && matches!(self.pace, RequestPace::Closed { .. })
     }
 
     /// Whether each connection asks once before all of them begin.
-    fn greets(&self) -> bool {
+    pub(crate) fn greets(&self) -> bool {
         let all = self.connections + self.idle;
         self.kept && all >= driver::GREETED_FROM && matches!(self.span, LoadSpan::Time { .. })
     }

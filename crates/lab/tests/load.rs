@@ -1,13 +1,14 @@
 //! The load generator against servers that misbehave in known ways: what it says is true.
 
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::services::{self, TOO_LONG};
 use bytecost_engine::{Server, Service, servers};
 use bytecost_lab::load::{LoadOutcome, LoadSpan, RequestPace, Stage, ask};
+use bytecost_spec::Arrivals;
 
 mod load_common;
 
@@ -39,6 +40,7 @@ fn waiting_in_line_is_latency() {
         let mut open = load(stalling(), way);
         open.span = LoadSpan::Requests(200);
         open.pace = RequestPace::Open { per_s: 200.0 };
+        open.arrivals = Arrivals::Fixed;
         let outcome = run(&open);
         assert_eq!((outcome.answers, outcome.unanswered), (200, 0));
         // 80 requests fell due during the stall; three quarters of them waited for more than a
@@ -58,6 +60,7 @@ fn what_is_never_answered_is_not_left_out() {
                 server(|nth, socket, message| nth >= 10 || socket.write_all(message).is_ok());
             let mut load = load(silent, way);
             load.pace = RequestPace::Open { per_s: 500.0 };
+            load.arrivals = Arrivals::Fixed;
             load.span = time(0, 300);
             load.patience = Duration::from_secs(patience_s);
             run(&load)
@@ -72,6 +75,30 @@ fn what_is_never_answered_is_not_left_out() {
             150
         );
         assert!(outcome.latency_ns.value_at_quantile(0.5) > 100_000_000);
+    }
+}
+
+/// Whatever the server does, it is asked at the same times: as many fall due beside one that is
+/// silent as beside one that answers, and not so many as with another seed.
+#[test]
+fn no_server_changes_when_it_is_asked() {
+    for way in ways() {
+        let due = |silent: bool, seed, threads| {
+            let does = move |_: u64, socket: &mut TcpStream, message: &mut [u8]| {
+                silent || socket.write_all(message).is_ok()
+            };
+            let mut load = load(server(does), way);
+            load.pace = RequestPace::Open { per_s: 500.0 };
+            (load.seed, load.connections, load.threads) = (seed, 4, threads);
+            load.span = time(0, 300);
+            load.patience = Duration::from_millis(if silent { 50 } else { 60_000 });
+            let outcome = run(&load);
+            outcome.answers + outcome.unanswered + outcome.errors.timeout
+        };
+        for threads in [1, 2] {
+            assert_eq!(due(true, 1, threads), due(false, 1, threads));
+            assert_ne!(due(false, 1, threads), due(false, 2, threads));
+        }
     }
 }
 

@@ -40,8 +40,8 @@ const HELPER_MS: u64 = 200;
 
 /// What a server adds: a third process, and the notice of its window; and what each connection
 /// adds, in µs.
-const SERVED_MS: u64 = 100;
-const CONNECTION_US: u64 = 300;
+const SERVED_MS: u64 = 15;
+const CONNECTION_US: u64 = 100;
 
 /// What cells cost and how much there is.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! totals of a server; and the same as JSON.
 
 use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServiceTally};
-use bytecost_spec::units;
+use bytecost_spec::{Arrivals, units};
 
 use crate::document::{DocBlock, DocColumn, DocTable, Document};
 use crate::numbers::{percent, whole};
@@ -118,9 +118,10 @@ fn what(asking: &Asking) -> String {
         words.push_str(&format!(", each with {} requests in flight", asking.depth));
     }
     words.push_str(&match asking.pace {
-        Pace::Open { per_s } => format!(
-            "; open loop, {} requests/s at fixed times",
-            units::number(per_s)
+        Pace::Open { per_s, arrivals } => format!(
+            "; open loop, {} requests/s, {} arrivals",
+            units::number(per_s),
+            arrivals.name()
         ),
         Pace::Closed { think_s } if think_s > 0.0 => format!(
             "; closed loop, the next request {} s after the response",
@@ -239,10 +240,12 @@ fn verdict(asked: &Asked) -> String {
         );
     }
     match asked.asking.pace {
-        Pace::Open { per_s } if asked.answers_per_s >= KEPT_UP * per_s => {
+        Pace::Open { per_s, arrivals }
+            if asked.answers_per_s >= KEPT_UP * least_due(per_s, arrivals, asked.elapsed_s) =>
+        {
             "the server kept up with the rate".to_owned()
         }
-        Pace::Open { per_s } => format!(
+        Pace::Open { per_s, .. } => format!(
             "the server did not keep up: {} of the requested rate",
             percent(asked.answers_per_s / per_s)
         ),
@@ -252,6 +255,15 @@ fn verdict(asked: &Asked) -> String {
         Pace::Closed { .. } => {
             "the server or the path to it was the limit: the load generator was not busy".to_owned()
         }
+    }
+}
+
+/// Requests per second that are due at the least: arrivals that are drawn differ in their number
+/// by three times its square root.
+fn least_due(per_s: f64, arrivals: Arrivals, elapsed_s: f64) -> f64 {
+    match arrivals {
+        Arrivals::Fixed => per_s,
+        Arrivals::Poisson => per_s - 3.0 * (per_s / elapsed_s.max(1e-9)).sqrt(),
     }
 }
 

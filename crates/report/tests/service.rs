@@ -1,6 +1,7 @@
 //! What is said of servers by hand, and of loads on them.
 
 use bytecost_report::{Style, service};
+use bytecost_spec::Arrivals;
 use bytecost_spec::service::{
     Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response, ServiceTally,
 };
@@ -98,9 +99,11 @@ fn the_verdict_is_what_the_figures_bear() {
         &|l| l.asking.pace = Pace::Closed { think_s: 0.1 },
         "pauses set the rate",
     );
-    let open = |l: &mut Asked, per_s| l.asking.pace = Pace::Open { per_s };
-    check(&|l| open(l, 62_000.0), "kept up with the rate");
-    check(&|l| open(l, 123_456.0), "did not keep up: 50\u{a0}%");
+    for arrivals in [Arrivals::Fixed, Arrivals::Poisson] {
+        let open = |l: &mut Asked, per_s| l.asking.pace = Pace::Open { per_s, arrivals };
+        check(&|l| open(l, 62_000.0), "kept up with the rate");
+        check(&|l| open(l, 123_456.0), "did not keep up: 50\u{a0}%");
+    }
 }
 
 #[test]

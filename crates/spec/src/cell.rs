@@ -21,7 +21,7 @@ pub use isolation::{
     QUOTA_PERIOD_US, WEIGHTS,
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, Placement, Spot};
-pub use serving::{Connect, MAX_CONNECTIONS, MAX_RATE_PER_S, MAX_THINK_NS};
+pub use serving::{Arrivals, Connect, MAX_CONNECTIONS, MAX_RATE_PER_S, MAX_THINK_NS};
 
 /// The largest message, in bytes: a file that is sent whole is one.
 pub const MAX_SIZE_BYTES: u64 = 4 << 30;

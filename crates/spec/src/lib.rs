@@ -23,8 +23,9 @@ pub mod units;
 
 pub use axis::Axis;
 pub use cell::{
-    Access, Answer, Cache, Cell, Cgroup, Class, Connect, HugePages, Invalid, Nearness, Neighbour,
-    Nodelay, Noise, Pattern, Payload, Placement, ReadSize, Reaping, Ring, Serving, Spot, Transport,
+    Access, Answer, Arrivals, Cache, Cell, Cgroup, Class, Connect, HugePages, Invalid, Nearness,
+    Neighbour, Nodelay, Noise, Pattern, Payload, Placement, ReadSize, Reaping, Ring, Serving, Spot,
+    Transport,
 };
 pub use claim::Claim;
 pub use host::Host;

@@ -1,6 +1,8 @@
 //! What `bytecost live server` and `bytecost live load` show of a server and of a load on it. It is
 //! not stored; there are no statistics in it.
 
+use crate::cell::Arrivals;
+
 /// Share of its CPUs' time from which on a server counts as never idle. What it gives then is within
 /// a twentieth of what it could give to any load.
 const SATURATED_SHARE: f64 = 0.95;
@@ -49,10 +51,12 @@ pub enum Pace {
         /// Time between an answer and the next request, in seconds.
         think_s: f64,
     },
-    /// At fixed times, whatever the server does.
+    /// At times of its own, whatever the server does.
     Open {
         /// Requests per second.
         per_s: f64,
+        /// How these times lie.
+        arrivals: Arrivals,
     },
 }
 

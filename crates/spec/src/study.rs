@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Axis;
-use crate::cell::{Cell, Invalid, PAIRS};
+use crate::cell::{Arrivals, Cell, Invalid, PAIRS};
 use crate::metric::Metric;
 use crate::units;
 
@@ -186,7 +186,9 @@ impl Study {
     /// The first thing that is wrong, with its line and column: a syntax error, an unknown key,
     /// a wrong type, an axis without values, a value out of bounds, a missing question.
     pub fn parse(text: &str) -> Result<Study, StudyError> {
-        raw::parse(text)
+        let mut study = raw::parse(text)?;
+        study.name_arrivals();
+        Ok(study)
     }
 
     /// Takes the published design in the place of the study's own.
@@ -225,6 +227,7 @@ impl Study {
         for (axis, values) in asked {
             self.set_axis(*axis, values)?;
         }
+        self.name_arrivals();
         self.asked = asked.iter().map(|(axis, _)| *axis).collect();
         let Some(tier) = self.tiers.first().filter(|_| !asked.is_empty()) else {
             return Ok(());
@@ -246,6 +249,20 @@ impl Study {
                 .push(Compare::of(axis, baseline, metrics.clone()));
         }
         Ok(())
+    }
+
+    /// Names the arrivals of each part that has a rate and names none: requests that are due as
+    /// those of many clients are. Manifests of old name none, and their requests came at even
+    /// distances.
+    fn name_arrivals(&mut self) {
+        for tier in self.tiers.iter_mut().chain(&mut self.as_published) {
+            let rates = tier.values(Axis::Rate);
+            let is_open = rates.iter().any(|rate| rate != Axis::Rate.row().default);
+            if is_open && tier.values(Axis::Arrivals).is_empty() {
+                let poisson = Arrivals::Poisson.name().to_owned();
+                tier.axes.push((Axis::Arrivals, vec![poisson]));
+            }
+        }
     }
 
     /// Gives an axis its values. The study then consists of its first part alone, with these

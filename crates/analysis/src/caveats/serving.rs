@@ -15,8 +15,9 @@ const FAILED: f64 = 0.0001;
 /// Failed requests, as a share of all, up to which the verdicts stand.
 const MANY_FAILED: f64 = 0.05;
 
-/// Whether the clients may have limited what was found, in most trials of a cell.
-fn clients_limit(cell: &CellTrials<'_>) -> bool {
+/// Whether the clients may have limited what was found, in most trials of a cell. What is then said
+/// of the server is what a request costs it: its CPU time.
+pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
     let of = cell.trials().filter(|t| is_limited(t.sample)).count();
     2 * of > cell.by_block.len()
 }
@@ -44,7 +45,7 @@ pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedCaveat> {
         late = late.max(read(side, Counter::GeneratorLateNsP99).unwrap_or(0.0));
     }
     vec![UnnamedCaveat {
-        text: "The clients were themselves what limited these rates, or sent their requests late: nothing is said of the servers there.".to_owned(),
+        text: "The clients were themselves what limited these rates, or sent their requests late: rates and latencies say nothing of the servers there, the CPU time of the server for a request does.".to_owned(),
         evidence: format!(
             "a thread of the clients was busy for up to {} of the window, and sent 1 of 100 requests up to {:.1} ms late",
             percent(busy.min(1.0)),

@@ -1,12 +1,13 @@
 //! Which server for how many connections, what idle ones and threads cost, and who answers soonest.
 
-use bytecost_spec::{Axis, Connect, Measure, Metric, units};
+use bytecost_spec::{Axis, Connect, Counter, Measure, Metric, SideReadings, units};
 
 use super::asked::{MeasuredWay, NONE, PairQuery};
 use super::{Answers, Explained, Question, Why};
 use crate::grouping::grouped;
-use crate::phrases;
+use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
+use crate::value::read;
 use crate::value::served::{KERNEL_STACK_BYTES, memory_bytes};
 
 const RATE: Metric = Metric::both(Measure::MessagesPerS);
@@ -46,6 +47,13 @@ pub(super) const QUESTIONS: &[Question] = &[
             NONE,
         ),
         would_change: "more connections that are busy at the same time, so that a wait brings several of them; select and poll hand all descriptors to the kernel at each wait, epoll and io_uring keep them there",
+    },
+    Question {
+        key: "clients-share",
+        text: "How much of a request was the clients' own work?",
+        asks: serves,
+        answers: Answers::Own(clients_share),
+        would_change: "more threads for the clients (--threads), or a rate that they keep to (--rate)",
     },
     Question {
         key: "memory-per-connection",
@@ -89,6 +97,71 @@ fn is_kept_busy(way: MeasuredWay<'_>) -> bool {
 fn is_busy(way: MeasuredWay<'_>) -> bool {
     let load = &way.cell().serving;
     load.connect == Connect::Kept && load.idle == 0 && is_kept_busy(way)
+}
+
+/// What the clients of a closed loop take for a request, and how much of the window that fills:
+/// with few connections a rate is that of server and clients in turn.
+fn clients_share(why: &Why<'_>) -> Option<Explained> {
+    let closed = |c: &&CellTrials<'_>| c.cell.is_served() && c.cell.serving.rate_per_s.is_none();
+    let cells = why.view.measured().filter(closed);
+    let by_connections = grouped(cells.map(|c| (c.cell.serving.connections, c)));
+    let mut rows: Vec<(u32, String, String)> = Vec::new();
+    for (connections, cells) in by_connections {
+        let of = |value: fn(&SideReadings) -> Option<f64>| {
+            let known = cells.iter().map(|c| {
+                let known = c.trials().filter_map(|t| value(&t.sample.sender));
+                crate::cells::typical(&known.collect::<Vec<f64>>())
+            });
+            let known: Vec<f64> = known.flatten().collect();
+            let least = known.iter().copied().reduce(f64::min)?;
+            Some((least, known.iter().copied().fold(least, f64::max)))
+        };
+        let (Some(cpu_us), Some(busy)) = (of(client_cpu_us), of(busy_share)) else {
+            continue;
+        };
+        let cpu = from_to([cpu_us.0, cpu_us.1].map(units::number));
+        let busy = from_to([busy.0, busy.1].map(percent));
+        rows.push((connections, cpu, busy));
+    }
+    rows.sort_by_key(|row| row.0);
+    let told = |(connections, cpu, busy): &(u32, String, String)| {
+        let with = Axis::Connections.circumstance(&connections.to_string());
+        format!("{with} {cpu} µs of CPU time for each request, busy {busy} of the window")
+    };
+    let numbers: Vec<String> = rows.iter().map(told).collect();
+    let answer = match numbers.as_slice() {
+        [] => Err("needs a server in a closed loop, whose clients tell what they did".into()),
+        [one] => Ok(format!("{one}.")),
+        [first, .., last] => Ok(format!("{first}; {last}.")),
+    };
+    Some(Explained {
+        numbers,
+        evidence: vec!["the CPU time of the clients' process, and the time in which its busiest thread had something to do".to_owned()],
+        ..Explained::of(answer)
+    })
+}
+
+/// The least and the most, in words.
+fn from_to([least, most]: [String; 2]) -> String {
+    match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
+    }
+}
+
+/// CPU time of the clients for a request, in µs.
+fn client_cpu_us(side: &SideReadings) -> Option<f64> {
+    let messages = crate::value::served::messages(side)
+        .ok()
+        .filter(|n| *n > 0.0)?;
+    Some(read(side, Counter::CpuNs).ok()? / messages / 1e3)
+}
+
+/// Share of the window in which the busiest thread of the clients was busy.
+fn busy_share(side: &SideReadings) -> Option<f64> {
+    let window_ns: u64 = side.flows.iter().map(|f| f.elapsed_ns).sum();
+    let busy_ns = read(side, Counter::GeneratorBusyNs).ok()?;
+    (window_ns > 0).then(|| (busy_ns / window_ns as f64).min(1.0))
 }
 
 /// The fewest further connections from which the cost of one is given: of fewer, what each costs

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytecost_engine::{SERVERS, SERVICES, Service};
 use bytecost_lab::hand::PORT;
-use bytecost_spec::units;
+use bytecost_spec::{Arrivals, Axis, Cell, units};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
@@ -14,6 +14,13 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 pub struct ServedService {
     pub service: &'static Service,
     pub args: ServiceArgs,
+}
+
+/// A value of the axis.
+fn arrivals(text: &str) -> Result<Arrivals, String> {
+    let mut cell = Cell::default();
+    cell.set(Axis::Arrivals, text).map_err(|e| e.to_string())?;
+    Ok(cell.serving.arrivals)
 }
 
 #[derive(Debug, Args)]
@@ -82,10 +89,14 @@ pub struct LoadArgs {
     /// Closed loop: time from a response to the next request
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, conflicts_with = "rate", allow_hyphen_values = true)]
     pub think: Option<Duration>,
-    /// Open loop: requests per second of all connections, due at fixed times whatever the server
-    /// does; latency counts from the time at which a request is due
+    /// Open loop: requests per second of all connections, due whatever the server does; latency
+    /// counts from the time at which a request is due
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub rate: Option<f64>,
+    /// When they are due: poisson, as the requests of many independent clients, or fixed, at even
+    /// distances [default: poisson]
+    #[arg(long, value_name = "NAME", value_parser = arrivals, requires = "rate")]
+    pub arrivals: Option<Arrivals>,
     /// Open a new connection for each request
     #[arg(long)]
     pub new_connections: bool,

@@ -17,15 +17,20 @@ pub(super) mod asking;
 pub(super) mod served;
 
 /// Time over which connections are opened, in ns for each: so that a server's queue of those who
-/// want to be let in does not overflow, and a connection wait a second to try again.
+/// want to be let in does not overflow, and a connection wait a second to try again. Those that are
+/// greeted need none.
 const RAMP_NS: u64 = 20_000;
 
 /// Clients that wait to be greeted at one time: half of the shortest queue that a kernel gives a
 /// server of ours (net.core.somaxconn, 128 before Linux 5.4). One at a time would have `poll` go
 /// through all connections for each that comes.
 const GREETED_AT_ONCE: u32 = 64;
-/// Rounds of all connections that a window has time for at least, where they are many.
-const ROUNDS_LEAST: u32 = 3;
+/// Time for each connection beside the warm-up, so that all that ask at once have been answered
+/// when the window opens: where no round is timed, so that nobody knows how long one takes.
+const ROUND: Duration = Duration::from_micros(20);
+/// Rounds of all connections that a window has time for at least, where they are many. The first
+/// round, which is the one that is timed, takes longer than any later one: all ask at once.
+const ROUNDS_LEAST: u32 = 1;
 
 /// The rows that a cell names.
 fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, ServiceSetup)> {
@@ -70,7 +75,9 @@ fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Lo
     let (_, service, asking) = rows(cell)?;
     let asked = &cell.serving;
     let once = Load::once(address, service, asking);
-    Ok(Load {
+    let warmup = Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns);
+    let window = Duration::from_nanos(schedule.window_to_ns - schedule.window_from_ns);
+    let load = Load {
         connections: asked.connections,
         idle: asked.idle,
         pace: match asked.rate_per_s {
@@ -79,18 +86,32 @@ fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Lo
             },
             Some(rate) => RequestPace::Open { per_s: rate as f64 },
         },
+        arrivals: asked.arrivals,
+        seed: task.token,
         kept: asked.connect == bytecost_spec::Connect::Kept,
         depth: cell.depth,
-        ramp: Duration::from_nanos(RAMP_NS * asked.all_connections()),
-        span: LoadSpan::Time {
-            warmup: Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns),
-            window: Duration::from_nanos(schedule.window_to_ns - schedule.window_from_ns),
-        },
+        span: LoadSpan::Time { warmup, window },
         patience: Duration::from_millis(task.patience_ms),
         threads: cell.threads,
         congestion: congestion(cell).map(str::to_owned),
         greeted_at_once: GREETED_AT_ONCE,
         rounds_least: ROUNDS_LEAST,
         ..once
+    };
+    let round = match load.takes_round() {
+        true => Duration::ZERO,
+        false => ROUND * asked.connections,
+    };
+    let ramped = match load.greets() {
+        true => u64::from(asked.idle),
+        false => asked.all_connections(),
+    };
+    Ok(Load {
+        ramp: Duration::from_nanos(RAMP_NS * ramped),
+        span: LoadSpan::Time {
+            warmup: warmup + round,
+            window,
+        },
+        ..load
     })
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_sys::clock::{monotonic_ns, thread_cpu_ns};
 
+use super::arrivals::ArrivalTimes;
 use super::client::{Client, ClientState, Due, Tongue};
 use super::client_loop::ClientLoop;
 use super::outcome::{LoadOutcome, record};
@@ -53,7 +54,8 @@ pub(super) struct Driver<'a, W> {
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     /// Open loop: who can be given the next request, and since when.
     free: VecDeque<(u32, u64)>,
-    /// Open loop: requests handed to clients so far.
+    /// Open loop: when requests are due, and how many were handed to clients so far.
+    arrivals: Option<ArrivalTimes>,
     handed: u64,
     /// Requests of a client that are sent together, at most.
     at_once: usize,
@@ -102,6 +104,10 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             clients: (0..all).map(|i| Client::new(name(i), depth)).collect(),
             timers: BinaryHeap::with_capacity(all as usize + 1),
             free: VecDeque::with_capacity(all as usize + 1),
+            arrivals: match load.pace {
+                RequestPace::Open { per_s } => Some(ArrivalTimes::of(load, per_s, nth)),
+                RequestPace::Closed { .. } => None,
+            },
             handed: 0,
             at_once: load.at_once(),
             leaving: Vec::with_capacity(all as usize + 1),
@@ -249,18 +255,20 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         };
         self.base_ns = base_ns;
         if let LoadSpan::Time { warmup, window } = self.load.span {
-            let rounds_ns = u64::from(self.load.rounds_least) * self.start.round_ns();
-            self.opens_ns = base_ns + warmup.as_nanos() as u64;
+            // All have begun at the same time, and are as far apart as ever after a round.
+            let round_ns = self.start.round_ns();
+            let rounds_ns = u64::from(self.load.rounds_least) * round_ns;
+            self.opens_ns = base_ns + round_ns.max(warmup.as_nanos() as u64);
             self.closes_ns = self.opens_ns + rounds_ns.max(window.as_nanos() as u64);
         } else {
             self.opens_ns = self.opens_ns.min(base_ns);
         }
-        let all_ask = std::mem::replace(&mut self.phase, Phase::WarmUp) == Phase::FirstRound;
+        self.phase = Phase::WarmUp;
         told(Stage::Connected {
             opens_ns: self.opens_ns,
             closes_ns: self.closes_ns,
         });
-        if self.greeting.is_some() && self.is_closed() && !all_ask {
+        if self.greeting.is_some() && self.is_closed() {
             for i in 0..self.load.connections {
                 self.begin(i);
             }
@@ -306,10 +314,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
 
     /// Open loop: when the next request is due, if one is.
     fn next_due(&self) -> Option<u64> {
-        let RequestPace::Open { per_s } = self.load.pace else {
-            return None;
-        };
-        let due_ns = self.base_ns + (self.handed as f64 * 1e9 / per_s) as u64;
+        let due_ns = self.base_ns + self.arrivals.as_ref()?.next_ns();
         let is_last = match self.load.span {
             LoadSpan::Time { .. } => due_ns >= self.closes_ns,
             LoadSpan::Requests(each) => {
@@ -317,6 +322,14 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             }
         };
         (!is_last && self.phase != Phase::Connecting).then_some(due_ns)
+    }
+
+    /// Open loop: the next request is somebody's.
+    fn hand(&mut self) {
+        self.handed += 1;
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.advance();
+        }
     }
 
     /// How long nothing is due, in ns.
@@ -380,7 +393,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             };
             if !self.load.kept || self.clients[i as usize].state == ClientState::Connected {
                 handed = true;
-                self.handed += 1;
+                self.hand();
                 self.leaving.push(due_ns.max(since_ns));
                 if self.load.kept {
                     let due = Due {
@@ -417,7 +430,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             }
         }
         while let Some(due_ns) = self.next_due() {
-            self.handed += 1;
+            self.hand();
             if counts(due_ns) {
                 self.outcome.unanswered += 1;
                 record(&mut self.outcome.latency_ns, now_ns.saturating_sub(due_ns));

@@ -27,10 +27,7 @@ use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
 const CONNECT_NS: u64 = 60_000_000_000;
 const CONNECT_EACH_NS: u64 = 5_000_000;
 /// The shortest time from the last connection to the window: both sides must have heard of it.
-const NOTICE: Duration = Duration::from_millis(30);
-/// Time for each connection beside the warm-up, so that all that ask at once have been answered
-/// when the window opens.
-const ROUND: Duration = Duration::from_micros(20);
+const NOTICE: Duration = Duration::from_millis(10);
 /// The server's place among the ends, and the clients'.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
@@ -87,8 +84,7 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), TrialError> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
-        let round = ROUND * cell.serving.connections;
-        let warmup = self.settings.warmup.max(NOTICE) + look(cell) + round;
+        let warmup = self.settings.warmup.max(NOTICE) + look(cell);
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
         let window = self.window(cell, watch.as_deref());
         ends[CLIENT].order(&ToEndpoint::Go(Schedule {

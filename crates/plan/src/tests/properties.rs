@@ -149,6 +149,8 @@ const WORDS: &[&str] = &[
     "spin",
     "none",
     "max=5%",
+    "fixed",
+    "poisson",
 ];
 
 proptest! {

@@ -32,9 +32,9 @@ pub fn answer_json(asking: &Asking, answer: &Response) -> String {
 #[must_use]
 pub fn asked_json(asked: &Asked) -> String {
     let Asking { pace, .. } = &asked.asking;
-    let (think_s, rate_per_s) = match *pace {
-        Pace::Closed { think_s } => (Some(think_s), None),
-        Pace::Open { per_s } => (None, Some(per_s)),
+    let (think_s, rate_per_s, arrivals) = match *pace {
+        Pace::Closed { think_s } => (Some(think_s), None, None),
+        Pace::Open { per_s, arrivals } => (None, Some(per_s), Some(arrivals.name())),
     };
     let errors: Map<String, Value> = asked
         .errors
@@ -55,6 +55,7 @@ pub fn asked_json(asked: &Asked) -> String {
         "threads": asked.asking.threads,
         "think_s": think_s,
         "rate_per_s": rate_per_s,
+        "arrivals": arrivals,
         "interrupted": asked.interrupted,
         "server_gone_s": asked.server_gone_s,
         "elapsed_s": asked.elapsed_s,

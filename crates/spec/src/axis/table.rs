@@ -10,7 +10,7 @@ use super::values::{
     TextWithLists, Time, Values, count, kind_of, usual,
 };
 use crate::cell::{
-    Access, Answer, Cache, Cgroup, Class, Connect, Device, HugePages, MAX_CALL_BYTES,
+    Access, Answer, Arrivals, Cache, Cgroup, Class, Connect, Device, HugePages, MAX_CALL_BYTES,
     MAX_CONNECTIONS, MAX_DEPTH, MAX_FIELDS, MAX_RATE_PER_S, MAX_RING_BYTES, MAX_SIZE_BYTES,
     MAX_SOCKET_BUFFER_BYTES, MAX_THINK_NS, MAX_THREADS, MOST_NODES, MTU_BYTES, Neighbour, Nodelay,
     Pattern, Payload, Placement, ReadSize, Reaping, Ring, SEGMENT_BYTES, Transport,
@@ -364,6 +364,16 @@ axes! {
             phrase: "at {} requests/s",
             applies: |c| c.is_served(),
             applies_to: "servers: name one with --server",
+        }
+        /// When requests of an open loop are due. [`crate::Study`] names one wherever it names a rate.
+        #[serde(default)]
+        Arrivals => arrivals: Arrivals, OneOf, {
+            group: AxisGroup::Load,
+            default: "fixed",
+            help: "when requests are due with --rate: poisson, as those of many independent clients, where none is named; or fixed, at even distances",
+            phrase: "with {} arrivals",
+            applies: |c| c.is_served() && !c.is_closed_loop(),
+            applies_to: "servers in an open loop: give a --rate",
         }
         /// Time between an answer and the next request of a closed loop, in ns.
         Think => think_ns: u64, Time(MAX_THINK_NS), {

@@ -20,6 +20,17 @@ choice! {
     }
 }
 
+choice! {
+    /// When requests of an open loop are due.
+    pub enum Arrivals {
+        /// At even distances, as a metronome beats: all there was in manifests of old.
+        #[default]
+        Fixed,
+        /// As those of many independent clients are: gaps are exponential.
+        Poisson,
+    }
+}
+
 impl Serving {
     /// Connections of both kinds.
     #[must_use]

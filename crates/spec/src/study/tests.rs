@@ -549,3 +549,32 @@ fn the_bench_of_decisions_asks_for_primary_comparisons() {
         }
     }
 }
+
+#[test]
+fn requests_at_a_rate_come_as_those_of_many_clients_unless_a_manifest_is_old() {
+    let at = |study: &Study| {
+        let of = |tier: &Tier| tier.values(Axis::Arrivals).to_vec();
+        study.tiers.iter().map(of).collect::<Vec<_>>()
+    };
+    let text = SMALL.replacen("size = [\"64KiB\"]", "rate = [100]", 1);
+    let study = Study::parse(&text).unwrap();
+    let (poisson, none) = (vec!["poisson".to_owned()], Vec::new());
+    assert_eq!(at(&study), [poisson.clone(), none.clone()]);
+    let mut asked = Study::parse(SMALL).unwrap();
+    asked.ask(&[(Axis::Rate, vec!["100".to_owned()])]).unwrap();
+    assert_eq!(at(&asked), [poisson]);
+    let fixed = [(Axis::Arrivals, vec!["fixed".to_owned()])];
+    let rate = [(Axis::Rate, vec!["100".to_owned()])];
+    asked.ask(&[&fixed[..], &rate].concat()).unwrap();
+    assert_eq!(at(&asked), [vec!["fixed".to_owned()]]);
+    // One that is read from a manifest is as it was written.
+    let mut old = study.clone();
+    old.tiers[0]
+        .axes
+        .retain(|(axis, _)| *axis != Axis::Arrivals);
+    let json = serde_json::to_string(&old).unwrap();
+    let read: Study = serde_json::from_str(&json).unwrap();
+    assert_eq!(at(&read), [none.clone(), none]);
+    let cell = Cell::from_id(&(Cell::default().id() + "/server=epoll/rate=100")).unwrap();
+    assert_eq!(cell.serving.arrivals, Arrivals::Fixed);
+}

@@ -1,5 +1,7 @@
 //! `bytecost live load`: one request to a server, and a load on it.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::time::Duration;
@@ -9,6 +11,7 @@ use bytecost_engine::services::{Service, top};
 use bytecost_lab::descriptors;
 use bytecost_lab::load::{self, Load, LoadOutcome, LoadSpan};
 use bytecost_report::service;
+use bytecost_spec::Arrivals;
 use bytecost_spec::service::{Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response};
 use bytecost_spec::units;
 
@@ -89,6 +92,8 @@ fn wished(args: &LoadArgs) -> Result<Load> {
             think: args.think.unwrap_or_default(),
         },
     };
+    load.arrivals = args.arrivals.unwrap_or(Arrivals::Poisson);
+    load.seed = RandomState::new().build_hasher().finish();
     load.span = match args.duration {
         Some(window) if window < Duration::from_millis(1) => {
             return Err(bad_input(format!(
@@ -160,7 +165,10 @@ fn asking(load: &Load) -> Asking {
             load::RequestPace::Closed { think } => Pace::Closed {
                 think_s: think.as_secs_f64(),
             },
-            load::RequestPace::Open { per_s } => Pace::Open { per_s },
+            load::RequestPace::Open { per_s } => Pace::Open {
+                per_s,
+                arrivals: load.arrivals,
+            },
         },
     }
 }

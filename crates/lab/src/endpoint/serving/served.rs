@@ -32,7 +32,7 @@ const END_NS: u64 = 3_000_000_000;
 /// What the server says first.
 const BEGUN: u8 = 6;
 /// How long before the window, in ns, the server's memory is read.
-const MEMORY_NS: u64 = 10_000_000;
+const MEMORY_NS: u64 = 5_000_000;
 /// How often it is looked whether it has.
 const LOOK_NS: u64 = 1_000_000;
 

@@ -88,15 +88,17 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// Closed loop: has a client ask for the first time, if it is there and has not asked already.
+    /// Closed loop: has a client ask, if it is there and has not as much under way as it may.
     pub(super) fn begin(&mut self, i: u32) {
         let client = &self.clients[i as usize];
-        if client.state == ClientState::Connected && client.under_way.is_empty() {
-            self.ask(i, Due::at(self.wire.now_ns()), self.load.depth as usize);
+        let missing = (self.load.depth as usize).saturating_sub(client.under_way.len());
+        if client.state == ClientState::Connected && missing > 0 {
+            self.ask(i, Due::at(self.wire.now_ns()), missing);
         }
     }
 
-    /// Has all who are there ask at the same time.
+    /// Has all who are there ask at the same time, and not again before all have been answered: who
+    /// was early would be served twice while others wait.
     pub(super) fn begin_round(&mut self, now_ns: u64) {
         self.phase = Phase::FirstRound;
         self.round_from_ns = now_ns;
@@ -231,7 +233,8 @@ impl<W: ClientLoop> Driver<'_, W> {
             self.wire.hang_up(i);
         }
         self.tried(i);
-        if self.phase == Phase::Connecting && self.greeting.is_some() && self.is_closed() {
+        let waits = matches!(self.phase, Phase::Connecting | Phase::FirstRound);
+        if waits && self.greeting.is_some() && self.is_closed() {
             return; // it goes on when all are there
         }
         let client = &self.clients[i as usize];
