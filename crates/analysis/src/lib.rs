@@ -37,6 +37,7 @@ mod trials;
 mod twins;
 mod value;
 mod view;
+mod watched;
 
 pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
@@ -47,6 +48,7 @@ pub use cells::typical;
 pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};
 pub use result::*;
+pub use watched::{LiveEstimate, LiveEstimates, live_estimates};
 
 use bytecost_spec::Axis;
 use trials::Trials;

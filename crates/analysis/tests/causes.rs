@@ -274,7 +274,7 @@ fn what_differs_most_is_counted_first() {
         "send-zerocopy" => True::costs(0.5),
         _ => True::costs(0.3),
     });
-    let pairs = pairs_to_count(&world.manifest, &world.cells, &world.samples);
+    let pairs = pairs_to_count(world.input());
     let movers: Vec<bool> = pairs
         .iter()
         .map(|[_, other]| other.contains("sendfile"))
