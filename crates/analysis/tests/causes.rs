@@ -2,10 +2,10 @@
 
 mod world;
 
-use bytecost_analysis::{Analysis, CauseOf, FindingCauses, pairs_to_count};
+use bytecost_analysis::{Analysis, CauseOf, FindingCauses, live_estimates, pairs_to_count};
 use bytecost_spec::evidence::{CountedEvent, EventCount, TrialEvidence};
 use bytecost_spec::survey::{CostTrial, Priced, Route, UnitCost};
-use bytecost_spec::{Counter, Measure, Metric, Reading, Side, TrialKey};
+use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side, TrialKey};
 use bytecost_stats::Generator;
 use world::{True, World, row, study};
 
@@ -265,6 +265,27 @@ fn timed_trials_tell_the_counts_where_there_are_fewer_than_five_of_evidence() {
         (calls.from - 2.0).abs() < 0.01 && (calls.to - 8.0).abs() < 0.01,
         "{calls:?}"
     );
+}
+
+#[test]
+fn what_is_shown_on_the_way_is_a_ratio_with_its_precision_at_one_place() {
+    let planted = |seed, blocks| {
+        World::new(world::STUDY).run(seed, blocks, 0.02, |cell| match cell.mover.as_str() {
+            "sendfile" => True::costs(0.15),
+            _ => True::costs(0.3),
+        })
+    };
+    let shown = |world: &World| live_estimates(&world.manifest, &world.cells, &world.samples);
+    assert_eq!(shown(&planted(5, 2)), None, "two blocks say nothing");
+    let [few, many] = [4, 40].map(|blocks| shown(&planted(5, blocks)).unwrap());
+    assert_eq!((&few.baseline, few.axis), (&many.baseline, Axis::Mover));
+    assert_eq!(few.baseline.mover, "send");
+    for way in &many.ways {
+        let truth = if way.value == "sendfile" { 0.5 } else { 1.0 };
+        assert!((way.ratio / truth).ln().abs() < 0.03, "{way:?}");
+        let before = few.ways.iter().find(|w| w.value == way.value).unwrap();
+        assert!(way.half_width < before.half_width, "{before:?} {way:?}");
+    }
 }
 
 #[test]

@@ -138,7 +138,8 @@ fn on_a_terminal_the_estimates_stand_below_the_bar() {
     for word in [
         "send-copies: From",
         "so far, without a verdict:",
-        "\n  sendfile  ",
+        "  sendfile  ",
+        "×  ±",
         "block 8",
     ] {
         assert!(shown.contains(word), "{word}: {shown}");
