@@ -6,13 +6,12 @@
 
 use bytecost_spec::evidence::{COUNTED_TRIALS, CountedEvent, TrialEvidence};
 use bytecost_spec::survey::Priced;
-use bytecost_spec::{Cell, Counter, Manifest, Measure, Metric, Sample, Side, Transport};
+use bytecost_spec::{Counter, Measure, Metric, Side, Transport};
 use bytecost_spec::{cell::Placement, cell::Ring};
 use bytecost_stats::{Location, student_mean, trimmed_mean};
 
 use crate::confidence::{FEWEST, LEVEL};
-use crate::findings;
-use crate::result::{Cause, CauseOf, Finding, FindingCauses, Uncertain, Verdict};
+use crate::result::{Cause, CauseOf, Finding, FindingCauses, Input, Uncertain, Verdict};
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
 use crate::value::read;
@@ -60,12 +59,11 @@ pub(crate) fn all(view: &View<'_>) -> Vec<FindingCauses> {
 }
 
 /// The cells of decided comparisons, baseline first, those that differ most before others: what is
-/// to be counted where not all can be.
+/// to be counted where not all can be. A pair whose verdict a caveat withholds is not decided.
 #[must_use]
-pub fn pairs_to_count(manifest: &Manifest, cells: &[Cell], samples: &[Sample]) -> Vec<[String; 2]> {
-    let trials = Trials::of(manifest, cells, samples, &[], &[]);
-    let stalls = Stalls::of(&trials);
-    let found = findings::all(manifest, &trials, &[]);
+pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
+    let stalls = Stalls::of(&Trials::of_run(&input));
+    let found = crate::analyse(input).findings;
     let is_told = |f: &&Finding| is_worth_a_reason(f, &stalls);
     let decided = greatest(found.iter().filter(is_told), |_| true);
     let pair = |f: &Finding| [f.baseline.clone(), f.cell.clone()];

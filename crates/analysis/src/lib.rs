@@ -40,6 +40,7 @@ mod trials;
 mod twins;
 mod value;
 mod view;
+mod watched;
 
 pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
@@ -50,6 +51,7 @@ pub use cells::typical;
 pub use grouping::grouped;
 pub use progress::{Progress, log_ratios, noise, too_wide, widest_interval};
 pub use result::*;
+pub use watched::{LiveEstimate, LiveEstimates, live_estimates};
 
 use bytecost_spec::Axis;
 use trials::Trials;

@@ -2,10 +2,10 @@
 
 mod world;
 
-use bytecost_analysis::{Analysis, CauseOf, FindingCauses, pairs_to_count};
+use bytecost_analysis::{Analysis, CauseOf, FindingCauses, live_estimates, pairs_to_count};
 use bytecost_spec::evidence::{CountedEvent, EventCount, TrialEvidence};
 use bytecost_spec::survey::{CostTrial, Priced, Route, UnitCost};
-use bytecost_spec::{Counter, Measure, Metric, Reading, Side, TrialKey};
+use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side, TrialKey};
 use bytecost_stats::Generator;
 use world::{True, World, row, study};
 
@@ -268,13 +268,39 @@ fn timed_trials_tell_the_counts_where_there_are_fewer_than_five_of_evidence() {
 }
 
 #[test]
+fn what_is_shown_on_the_way_is_a_ratio_with_its_precision_at_one_place() {
+    let planted = |seed, blocks| {
+        World::new(world::STUDY).run(seed, blocks, 0.02, |cell| match cell.mover.as_str() {
+            "sendfile" => True::costs(0.15),
+            _ => True::costs(0.3),
+        })
+    };
+    let shown = |world: &World| live_estimates(&world.manifest, &world.cells, &world.samples);
+    assert_eq!(shown(&planted(5, 2)), None, "two blocks say nothing");
+    let [few, many] = [4, 40].map(|blocks| shown(&planted(5, blocks)).unwrap());
+    assert_eq!((&few.baseline, few.axis), (&many.baseline, Axis::Mover));
+    assert_eq!(few.baseline.mover, "send");
+    for way in &many.ways {
+        // The receiver takes 0.1 ns a byte.
+        let truth = if way.value == "sendfile" {
+            0.25 / 0.4
+        } else {
+            1.0
+        };
+        assert!((way.ratio / truth).ln().abs() < 0.03, "{way:?}");
+        let before = few.ways.iter().find(|w| w.value == way.value).unwrap();
+        assert!(way.half_width < before.half_width, "{before:?} {way:?}");
+    }
+}
+
+#[test]
 fn what_differs_most_is_counted_first() {
     let world = World::new(world::STUDY).run(3, 12, 0.02, |cell| match cell.mover.as_str() {
         "sendfile" => True::costs(0.1),
         "send-zerocopy" => True::costs(0.5),
         _ => True::costs(0.3),
     });
-    let pairs = pairs_to_count(&world.manifest, &world.cells, &world.samples);
+    let pairs = pairs_to_count(world.input());
     let movers: Vec<bool> = pairs
         .iter()
         .map(|[_, other]| other.contains("sendfile"))

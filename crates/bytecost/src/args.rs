@@ -21,7 +21,15 @@ Without a command, bytecost runs the study `send-copies`: about a minute, no roo
 `bytecost run --help` shows all options of a run; they work without `run` as well.";
 
 /// The options that `bytecost --help` shows; the others are the same as those of `run`.
-const SHOWN: &[&str] = &["mover", "size", "budget", "precision", "quiet", "runs_dir"];
+const SHOWN: &[&str] = &[
+    "mover",
+    "size",
+    "quick",
+    "budget",
+    "precision",
+    "quiet",
+    "runs_dir",
+];
 
 /// Measure what it costs this machine to move a byte, and which of the ways of Linux is best
 #[derive(Debug, Parser)]
@@ -66,7 +74,7 @@ pub enum Sub {
     /// List runs
     Runs(RootArgs),
     /// List movers, transports, servers and studies, and what works on this machine
-    List,
+    List(ListArgs),
     /// Check this machine for anything that distorts results, with fixes
     Doctor(DoctorArgs),
     /// Measure this machine's copy and disk bandwidth: the upper bound that reports show
@@ -128,6 +136,13 @@ pub struct RootArgs {
         default_value = "bytecost-runs"
     )]
     pub runs_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Try everything again, instead of showing what was found since this boot
+    #[arg(long)]
+    pub fresh: bool,
 }
 
 #[derive(Debug, Args)]
@@ -257,6 +272,9 @@ pub struct RunArgs {
     pub study: Option<String>,
     #[command(flatten)]
     pub axes: AxisArgs,
+    /// Measure for 15 s: 4 movers of `send-copies` at 3 sizes, which decides large differences alone
+    #[arg(long, conflicts_with_all = ["resume", "as_published"])]
+    pub quick: bool,
     /// Measure exactly what the study's publication did, instead of the study's own design
     #[arg(long)]
     pub as_published: bool,

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bytecost_analysis::{Input, Progress, pairs_to_count, too_wide, widest_interval};
+use bytecost_analysis::{
+    Input, Progress, live_estimates, pairs_to_count, too_wide, widest_interval,
+};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::files::Files;
 use bytecost_lab::loopback_exchange;
@@ -338,6 +340,9 @@ impl Campaign<'_> {
                 so_far.take(selection);
             }
             display.block(block, order.len(), widest.as_ref(), spent(began));
+            display.estimates(block, || {
+                live_estimates(&manifest, &self.plan.cells, &so_far.samples)
+            });
             let mut failed: Result<(), StoreError> = Ok(());
             let cells: Vec<_> = order
                 .into_iter()
@@ -430,7 +435,7 @@ impl Campaign<'_> {
         let pays_for = (share.mul_f64(COMPARED_SHARE).as_secs_f64() / each) as usize;
         let ids: Vec<String> = self.plan.cells.iter().map(Cell::id).collect();
         let mut compared: Vec<u32> = Vec::new();
-        for pair in pairs_to_count(manifest, &self.plan.cells, &so_far.samples) {
+        for pair in pairs_to_count(self.input(manifest, so_far)) {
             let number = |id: &String| ids.iter().position(|i| i == id).map(|i| i as u32);
             let pair = pair.iter().filter_map(number);
             let new: Vec<u32> = pair.filter(|i| !compared.contains(i)).collect();
@@ -519,9 +524,7 @@ impl Campaign<'_> {
         left: Duration,
         trial: Duration,
     ) -> Option<Bisection> {
-        let mut input = Input::of(run.manifest(), &self.plan.cells, &so_far.samples);
-        input.blocks = &so_far.ends;
-        let cells = bytecost_analysis::bisected(input);
+        let cells = bytecost_analysis::bisected(self.input(run.manifest(), so_far));
         let trials = (left.as_secs_f64() / trial.as_secs_f64().max(1e-3)) as usize;
         let (cells, blocks) = paid(cells, trials, self.study.blocks_least, block)?;
         Some(Bisection {
@@ -529,6 +532,14 @@ impl Campaign<'_> {
             blocks,
             cells,
         })
+    }
+
+    /// What was measured so far, to be judged.
+    fn input<'a>(&'a self, manifest: &'a Manifest, so_far: &'a SoFar) -> Input<'a> {
+        Input {
+            blocks: &so_far.ends,
+            ..Input::of(manifest, &self.plan.cells, &so_far.samples)
+        }
     }
 
     fn bisect(&mut self, run: &mut Run, display: &mut Display, bisection: Bisection) -> Result<()> {

@@ -14,6 +14,7 @@ mod recorded_run;
 mod signals;
 mod studies;
 mod terminal;
+mod tried;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         Some(Sub::Report(args)) => commands::report::run(args),
         Some(Sub::Explain(args)) => commands::explain::run(args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
-        Some(Sub::List) => commands::list::run(),
+        Some(Sub::List(args)) => commands::list::run(&args),
         Some(Sub::Doctor(args)) => commands::doctor::run(&args),
         Some(Sub::Ceiling(args)) => commands::ceiling::run(args),
         Some(Sub::Live(LiveCommand::Send(args))) => commands::live::send::run(*args),

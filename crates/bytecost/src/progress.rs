@@ -5,9 +5,24 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use bytecost_analysis::Progress;
-use bytecost_spec::{Axis, Cell, Record, TrialKey, units};
+use bytecost_analysis::{LiveEstimates, Progress};
+use bytecost_plan::Plan;
+use bytecost_spec::{Axis, Cell, Record, Study, TrialKey, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// What a run is about to measure, in a line: its study, its question, and how much there is to do.
+pub fn announced(study: &Study, plan: &Plan) -> String {
+    let block_ms = (plan.trial_ms * plan.cells.len() as u64).max(1);
+    let blocks = (study.budget_ms / block_ms).min(u64::from(study.blocks_most));
+    let blocks = blocks.max(u64::from(study.blocks_least.min(study.blocks_most)));
+    format!(
+        "{}: {} {} cells, about {blocks} blocks, {}",
+        study.name,
+        study.question,
+        plan.cells.len(),
+        units::duration(Duration::from_millis(study.budget_ms))
+    )
+}
 
 /// Shows how far a run is.
 pub struct Display {
@@ -30,7 +45,7 @@ impl Display {
                 Some(budget.as_millis() as u64),
                 ProgressDrawTarget::stderr(),
             );
-            bar.set_style(style());
+            bar.set_style(style("{bar:24} {wide_msg}"));
             bar
         });
         let varied = bytecost_spec::axis::AXES
@@ -63,7 +78,8 @@ impl Display {
         self.widest = widest.map_or(String::new(), |w| {
             format!(", widest interval ±{}", units::percent(w.half_width))
         });
-        if self.lines {
+        // Elsewhere a few lines say as much.
+        if self.lines && (block + 1).is_power_of_two() {
             let left = self.budget.saturating_sub(spent).as_secs();
             let _ = writeln!(
                 io::stderr(),
@@ -72,6 +88,56 @@ impl Display {
                 self.widest
             );
         }
+    }
+
+    /// How precise the first comparison is as a block begins: below the bar, or in a line at the
+    /// same blocks that have one.
+    pub fn estimates(&mut self, block: u32, found: impl FnOnce() -> Option<LiveEstimates>) {
+        let is_due = self.bar.is_some() || self.lines && (block + 1).is_power_of_two();
+        let Some(found) = is_due.then(found).flatten() else {
+            return;
+        };
+        let heading = self.heading(&found);
+        let ways = found.ways.iter().map(|way| {
+            let precision = units::percent(way.half_width);
+            (&way.value, units::number(way.ratio), precision)
+        });
+        match &self.bar {
+            Some(bar) => {
+                let longest = found.ways.iter().map(|w| w.value.len()).max().unwrap_or(0);
+                let rows = ways.map(|(value, ratio, precision)| {
+                    format!("\n  {value:<longest$}  {ratio:>5}×  ±{precision}")
+                });
+                bar.set_style(style("{bar:24} {wide_msg}\n{prefix}"));
+                bar.set_prefix(format!("{heading}{}", rows.collect::<String>()));
+            }
+            None => {
+                let words =
+                    ways.map(|(value, ratio, precision)| format!("{value} {ratio}× ±{precision}"));
+                self.line(&format!(
+                    "{heading}: {}",
+                    words.collect::<Vec<_>>().join(", ")
+                ));
+            }
+        }
+    }
+
+    /// What is compared with what, and where.
+    fn heading(&self, found: &LiveEstimates) -> String {
+        let words = |axes: &mut dyn Iterator<Item = &Axis>| {
+            let words = axes.map(|a| a.word(&found.baseline.value(*a)).to_owned());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let place = words(&mut self.varied.iter().filter(|a| **a != found.axis));
+        let place = match place.is_empty() {
+            true => String::new(),
+            false => format!(" at {place}"),
+        };
+        format!(
+            "so far, without a verdict: {} relative to {}{place}",
+            found.metric.title(),
+            words(&mut [found.axis].iter()),
+        )
     }
 
     /// Further cells are measured, between two sizes each.
@@ -176,7 +242,6 @@ impl Drop for Display {
     }
 }
 
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{bar:24} {wide_msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

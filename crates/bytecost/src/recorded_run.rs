@@ -148,11 +148,11 @@ fn newest_ceiling(run: &Run) -> Option<Ceiling> {
 }
 
 fn find(root: &Root, host: &Host) -> Option<Ceiling> {
-    let runs = root.runs().ok()?.into_iter().rev();
-    let mut ceilings = runs.filter(|r| r.facts.as_ref().is_ok_and(|f| f.study == STUDY));
-    ceilings.find_map(|summary| {
-        let run = root.open(&summary.id).ok()?;
-        if !is_same_machine(&run.manifest().host, host) {
+    let mut names = root.names().ok()?.into_iter().rev();
+    names.find_map(|name| {
+        let run = root.open(&name).ok()?;
+        let study = &run.manifest().study.name;
+        if study != STUDY || !is_same_machine(&run.manifest().host, host) {
             return None;
         }
         measured_ceiling(&run)

@@ -159,6 +159,10 @@ fn in_words(path: &Path, what: &str, error: Errno) -> io::Error {
         Errno::NOENT | Errno::NOTDIR => ": choose a directory that is there with --dir",
         _ => "",
     };
+    told(path, what, error, remedy)
+}
+
+fn told(path: &Path, what: &str, error: Errno, remedy: &str) -> io::Error {
     let error = io::Error::from(error);
     io::Error::new(
         error.kind(),
@@ -225,7 +229,16 @@ pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
     }
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| match e {
         Errno::INVAL if how.direct => no_direct("it refuses O_DIRECT"),
-        e => in_words(path, "cannot open", e),
+        e => told(
+            path,
+            "cannot open",
+            e,
+            match e {
+                Errno::ACCESS | Errno::PERM => ": choose a file that you may read with --file",
+                Errno::NOENT | Errno::NOTDIR => ": choose a file that is there with --file",
+                _ => "",
+            },
+        ),
     })?;
     if how.direct && is_in_memory(&file) {
         return Err(no_direct("its files are the page cache itself"));

@@ -57,6 +57,12 @@ pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
     Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))
 }
 
+/// Names of the congestion controls that the kernel has loaded, which not everybody may set.
+#[must_use]
+pub fn congestion_available(roots: &Roots) -> Vec<String> {
+    machine::congestion_available(roots)
+}
+
 /// Reads what machine this is.
 #[must_use]
 pub fn read(roots: &Roots, probes: &Probes) -> Host {

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::files::{self, FileTask, Files};
 use crate::requests::Content;
+use crate::side_by_side;
 use crate::survey::{self, Helpers};
 
 /// A request that every file system takes past the page cache, where it takes any.
@@ -58,12 +59,15 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     };
     found.direct_bytes = file::direct_bytes(&of_disk.path);
     let tries = tries(files);
-    for &cache in Cache::ALL {
-        let here = |m: &&Mover| is_tried(m, cache) && !m.is_helped();
-        for mover in MOVERS.iter().filter(here) {
-            found.movers.push(tried(files, mover, cache, None, tries));
-        }
-    }
+    // Each with files of its own: what one state needs, another undoes.
+    let of_state = |cache: &Cache| {
+        let mut files = files.others();
+        let here = |m: &&Mover| is_tried(m, *cache) && !m.is_helped();
+        let movers = MOVERS.iter().filter(here);
+        let tried = movers.map(|mover| tried(&mut files, mover, *cache, None, tries));
+        tried.collect::<Vec<_>>()
+    };
+    found.movers = side_by_side::each(Cache::ALL, of_state).concat();
     Ok(found)
 }
 

@@ -96,6 +96,12 @@ impl Files {
         }
     }
 
+    /// Others of the same directory and user, none of them made yet.
+    #[must_use]
+    pub(crate) fn others(&self) -> Files {
+        Files::new(self.dir.clone(), self.user.clone())
+    }
+
     /// The directory of bytecost's own files.
     #[must_use]
     pub fn dir(&self) -> &Path {

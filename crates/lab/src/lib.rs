@@ -38,6 +38,7 @@ pub mod protocol;
 mod quotas;
 pub mod requests;
 pub mod server_survey;
+mod side_by_side;
 pub mod survey;
 mod thread_binding;
 pub mod transports;

@@ -13,6 +13,7 @@ use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
 use rustix::process::{Resource, getrlimit};
 
 use crate::load::{self, ask};
+use crate::side_by_side;
 use crate::survey::reason;
 
 const SIZE: usize = 64;
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[must_use]
 pub fn survey() -> ServerSurvey {
     ServerSurvey {
-        servers: SERVERS.iter().map(tried).collect(),
+        servers: side_by_side::each(SERVERS, tried),
         services: SERVICES.iter().map(|s| s.facts.owned()).collect(),
         limits: limits(),
         generator: Some(match load::no_ring_here() {

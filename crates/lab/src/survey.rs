@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
@@ -14,6 +15,7 @@ use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
 use crate::protocol::Role;
+use crate::side_by_side;
 use crate::transports;
 use crate::transports::link::LinkChoice;
 use crate::transports::veth::VethPair;
@@ -28,6 +30,9 @@ pub use links::links;
 pub(crate) const SIZE: usize = 4096;
 const SLOTS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often what lacks memory is tried again, and how long after.
+const MOST_TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tries every mover and every receiver over these transports, each with one small message that
 /// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it: movers
@@ -50,30 +55,32 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
         counters_refused: ThreadMeter::open().refused(),
         ..Survey::default()
     };
-    for &transport in transports {
-        let place = Place::of(transport);
-        let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
-        for mover in MOVERS.iter().filter(|m| !apart(m)) {
-            let refused = attempt(mover, &RECEIVERS[0], &place, None);
-            survey.movers.push(Support {
-                name: mover.name.to_owned(),
-                transport,
-                refused,
-            });
-        }
-        let plain = Mover::named("send");
-        for receiver in RECEIVERS {
-            let refused = plain
-                .and_then(|send| attempt(send, receiver, &place, None))
-                .or_else(|| away::nothing_to_choose(receiver, transport));
-            survey.receivers.push(Support {
-                name: receiver.name.to_owned(),
-                transport,
-                refused,
-            });
-        }
+    for (movers, receivers) in side_by_side::each(transports, |t| over(*t)) {
+        survey.movers.extend(movers);
+        survey.receivers.extend(receivers);
     }
     survey
+}
+
+/// Tries every mover and every receiver over one transport.
+fn over(transport: Transport) -> (Vec<Support>, Vec<Support>) {
+    let place = Place::of(transport);
+    let row = |name: &str, refused| Support {
+        name: name.to_owned(),
+        transport,
+        refused,
+    };
+    let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
+    let movers = MOVERS.iter().filter(|m| !apart(m));
+    let movers = movers.map(|m| row(m.name, attempt(m, &RECEIVERS[0], &place, None)));
+    let plain = Mover::named("send");
+    let receivers = RECEIVERS.iter().map(|receiver| {
+        let refused = plain
+            .and_then(|send| attempt(send, receiver, &place, None))
+            .or_else(|| away::nothing_to_choose(receiver, transport));
+        row(receiver.name, refused)
+    });
+    (movers.collect(), receivers.collect())
 }
 
 /// The programs that movers have do their work, ready to be started, or why they are not.
@@ -122,6 +129,45 @@ pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
         }
     }
     found
+}
+
+/// Whether movers work that have another program do their work: it is started once, for one of them
+/// and for the transport that asks most of it.
+///
+/// # Errors
+/// Why not.
+pub fn one_helped() -> Result<(), String> {
+    java::find().map_err(|e| e.to_string())?;
+    let mover = Mover::named("java-transfer-to").ok_or("there is no such mover")?;
+    let place = Place::of(Transport::Unix);
+    one_message(mover, &RECEIVERS[0], &place, None, None).map_err(|e| reason(&e))
+}
+
+/// The rows of [`helped`] where one of them stands for all that work, as [`one_helped`] found it,
+/// over transports on which a survey found `send` to work. Where that one is refused and there is a
+/// Java, each is tried by itself.
+#[must_use]
+pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
+    let over: Vec<Transport> = survey.movers.iter().map(|row| row.transport).collect();
+    let transports = Transport::ALL.iter().copied().filter(|t| over.contains(t));
+    let transports: Vec<Transport> = transports.collect();
+    if one.is_err() && java::find().is_ok() {
+        return helped(&Helpers::ready(), &transports);
+    }
+    let refused = |transport: Transport| match transport.is_wire() {
+        true => Some(away::NO_HELPERS.to_owned()),
+        false => (one.clone().err()).or_else(|| survey.mover_refused("send", transport)),
+    };
+    let movers = || MOVERS.iter().filter(|m| m.is_helped());
+    let rows = transports
+        .into_iter()
+        .flat_map(|transport| movers().map(move |mover| (mover.name.to_owned(), transport)));
+    let rows = rows.map(|(name, transport)| Support {
+        name,
+        transport,
+        refused: refused(transport),
+    });
+    rows.collect()
 }
 
 fn can_set(name: &str) -> bool {
@@ -202,15 +248,22 @@ fn attempt(
     if !mover.has_peer() {
         return None;
     }
-    let tried = |java: Option<PathBuf>| match place {
-        Place::Away(..) if java.is_some() => Err(io::Error::other(
-            "movers that start another program are not supported over this transport",
-        )),
+    let once = |java: Option<PathBuf>| match place {
+        Place::Away(..) if java.is_some() => Err(io::Error::other(away::NO_HELPERS)),
         Place::Away(wire, transport) => away::one_message(mover, wire, *transport),
         _ => one_message(mover, receiver, place, None, java),
     };
-    let java = helpers.map(Helpers::java).transpose();
-    java.and_then(tried).err().map(|e| reason(&e))
+    let tried = || helpers.map(Helpers::java).transpose().and_then(&once);
+    let mut done = tried();
+    for _ in 0..MOST_TRIES {
+        // What others pin at the same time counts as well (RLIMIT_MEMLOCK).
+        if !done.as_ref().is_err_and(is_without_memory) {
+            break;
+        }
+        thread::sleep(PAUSE);
+        done = tried();
+    }
+    done.err().map(|e| reason(&e))
 }
 
 /// Sends one message of a file over the loopback device. What it must hold, where that is known.
@@ -229,6 +282,10 @@ pub(crate) fn one_of_file(
         Some((file, size, content)),
         java,
     )
+}
+
+fn is_without_memory(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOMEM.raw_os_error())
 }
 
 pub(crate) fn reason(error: &io::Error) -> String {
@@ -339,6 +396,15 @@ mod tests {
         let found = helped(&none, &places);
         let refused = |row: &Support| row.refused.as_deref() == Some("there is no java");
         assert!(found.iter().all(refused), "{found:?}");
+    }
+
+    #[test]
+    fn java_that_is_started_once_stands_for_all_that_are_tried() {
+        let survey = survey(&Host::default(), Transport::ALL);
+        let tried = helped(&Helpers::ready(), Transport::ALL);
+        assert_eq!(helped_as_one(one_helped(), &survey), tried);
+        let none = helped_as_one(Err("no java".to_owned()), &survey);
+        assert_eq!(none.len(), tried.len());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! path meanwhile, and no link in it is followed. Root writes into no directory of somebody else;
 //! under sudo, what root makes belongs to whoever called it (sudo(8), SUDO_UID and SUDO_GID).
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -49,21 +49,57 @@ impl Folder {
                 true => Folder::at(CWD, Path::new("."), path.to_owned(), OFlags::empty())?,
                 false => Folder::make(parent)?,
             };
-            let made = match mkdirat(&above.fd, name, Mode::from(0o777)) {
-                // Somebody made it meanwhile.
-                Err(Errno::EXIST) => false,
-                other => {
-                    other.map_err(|why| StoreError::io("create", path, why.into()))?;
-                    true
-                }
-            };
-            let folder = Folder::at(above.fd.as_fd(), name, path.to_owned(), OFlags::empty())?;
-            if made {
-                given(&folder.fd).map_err(|why| StoreError::io("create", path, why))?;
-            }
-            return Ok(folder);
+            return above.made(name, path, 0o777, OFlags::empty());
         }
         Folder::open(path)
+    }
+
+    /// The same for nobody but its user, or whoever called sudo: what is made on the way is for
+    /// nobody else either, and root makes nothing in a directory of somebody else.
+    ///
+    /// # Errors
+    /// As [`Folder::make`], and [`StoreError::OfAnother`] for what is there and somebody else's.
+    pub(crate) fn make_private(path: &Path) -> Result<Folder, StoreError> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Folder::open(path);
+        };
+        let above = match parent.is_dir() {
+            true => Folder::open(parent)?,
+            false => Folder::make_private(parent)?,
+        };
+        above.check_owner()?;
+        let folder = above.made(name, path, 0o700, OFlags::NOFOLLOW)?;
+        let stat = fstat(&folder.fd).map_err(|why| StoreError::io("look at", path, why.into()))?;
+        match is_own(&stat) {
+            true => Ok(folder),
+            false => Err(StoreError::OfAnother {
+                path: path.to_owned(),
+                owner: stat.st_uid,
+            }),
+        }
+    }
+
+    /// A directory in it, made where it is not there.
+    fn made(
+        &self,
+        name: &OsStr,
+        path: &Path,
+        mode: u32,
+        how: OFlags,
+    ) -> Result<Folder, StoreError> {
+        let made = match mkdirat(&self.fd, name, Mode::from(mode)) {
+            // Somebody made it before, or meanwhile.
+            Err(Errno::EXIST) => false,
+            other => {
+                other.map_err(|why| StoreError::io("create", path, why.into()))?;
+                true
+            }
+        };
+        let folder = Folder::at(self.fd.as_fd(), name, path.to_owned(), how)?;
+        if made {
+            given(&folder.fd).map_err(|why| StoreError::io("create", path, why))?;
+        }
+        Ok(folder)
     }
 
     fn at(
@@ -195,9 +231,18 @@ impl Folder {
 
     /// A file of at most `most` bytes, read whole; none where there is none.
     pub(crate) fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(file) = self.file(name)? else {
-            return Ok(None);
-        };
+        let file = self.file(name)?;
+        file.map(|file| self.whole(file, name, most)).transpose()
+    }
+
+    /// The same of a file that the user or whoever called sudo has made; none of another's.
+    pub(crate) fn read_own(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let file = self.file(name)?;
+        let own = file.filter(|file| fstat(file).is_ok_and(|stat| is_own(&stat)));
+        own.map(|file| self.whole(file, name, most)).transpose()
+    }
+
+    fn whole(&self, file: File, name: &str, most: u64) -> Result<Vec<u8>, StoreError> {
         let path = self.path.join(name);
         let mut bytes = Vec::new();
         file.take(most + 1)
@@ -205,7 +250,7 @@ impl Folder {
             .map_err(|why| StoreError::io("read", &path, why))?;
         match bytes.len() as u64 > most {
             true => Err(StoreError::TooLarge { path, most }),
-            false => Ok(Some(bytes)),
+            false => Ok(bytes),
         }
     }
 
@@ -290,6 +335,12 @@ fn given(made: impl AsFd) -> io::Result<()> {
         Some((uid, gid)) => Ok(fchown(made, Some(uid), Some(gid))?),
         None => Ok(()),
     }
+}
+
+/// Whether the process' user or whoever called sudo owns it.
+fn is_own(stat: &Stat) -> bool {
+    let owner = Uid::from_raw(stat.st_uid);
+    owner == rustix::process::geteuid() || caller().is_some_and(|(uid, _)| owner == uid)
 }
 
 /// Whether nobody but the process' user, root or whoever called sudo can change what is in it. Who

@@ -15,6 +15,7 @@
 mod error;
 mod folder;
 mod id;
+mod kept;
 mod log;
 mod root;
 mod run;
@@ -22,6 +23,7 @@ mod run;
 pub use error::StoreError;
 pub use folder::Folder;
 pub use id::id;
+pub use kept::known_or;
 pub use log::{Loaded, MOST_LINE_BYTES, Truncated};
 pub use root::{DEFAULT_ROOT, Root, RunProgress, RunSummary, State};
 pub use run::{Ending, MOST_MANIFEST_BYTES, Run};

@@ -128,30 +128,43 @@ impl Root {
         }
     }
 
-    /// All runs under the root, in the order of their names, which is that of their starts. One
-    /// that cannot be read is listed with its error. A root that is missing has none.
+    /// All runs under the root as [`Root::names`] has them, each with what its files say, which
+    /// takes a look at every line. One that cannot be read is listed with its error.
     ///
     /// # Errors
     /// What the system refused when the root was listed.
     pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
+        let summary = |id: String| {
+            let folder = Folder::open(&self.path.join(&id));
+            let facts = folder.and_then(|folder| facts(&folder));
+            RunSummary { id, facts }
+        };
+        Ok(self.names()?.into_iter().map(summary).collect())
+    }
+
+    /// The names of all runs under the root, in their order, which is that of their starts. None
+    /// is opened. A root that is missing has none.
+    ///
+    /// # Errors
+    /// What the system refused when the root was listed.
+    pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let fail = |why| StoreError::io("list", &self.path, why);
         let entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(why) => return Err(fail(why)),
         };
-        let mut runs = Vec::new();
+        let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(fail)?;
             let id = entry.file_name().to_string_lossy().into_owned();
             let looks_like_a_run = entry.path().is_dir() && !id.starts_with('.');
             if looks_like_a_run {
-                let facts = Folder::open(&entry.path()).and_then(|folder| facts(&folder));
-                runs.push(RunSummary { id, facts });
+                names.push(id);
             }
         }
-        runs.sort_by_key(|run| natural(&run.id));
-        Ok(runs)
+        names.sort_by_key(|name| natural(name));
+        Ok(names)
     }
 
     /// Removes the temporary files that killed processes left in the directories of runs, and

@@ -51,8 +51,8 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
 
 /// The newest run that measured.
 fn newest(root: &Root) -> Result<Run> {
-    for summary in root.runs()?.into_iter().rev() {
-        let run = root.open(&summary.id)?;
+    for name in root.names()?.into_iter().rev() {
+        let run = root.open(&name)?;
         if run.published()?.is_none() {
             return Ok(run);
         }

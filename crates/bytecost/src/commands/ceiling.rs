@@ -25,6 +25,7 @@ pub fn run(args: CeilingArgs) -> Result<Exit> {
         RunArgs {
             study: Some(STUDY.to_owned()),
             axes: AxisArgs::default(),
+            quick: false,
             as_published: false,
             budget: args.budget,
             precision: None,

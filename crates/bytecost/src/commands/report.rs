@@ -33,8 +33,8 @@ pub(super) fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
     let root = Root::at(&args.runs_dir);
     let name = match name {
         Some(name) => name,
-        None => match root.runs()?.pop() {
-            Some(newest) => newest.id,
+        None => match root.names()?.pop() {
+            Some(newest) => newest,
             None => {
                 return Err(bad_input(format!(
                     "no runs in {}: `bytecost run` makes one",

@@ -19,11 +19,9 @@ use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
-use bytecost_spec::manifest::{FORMAT, Measurer, RatioNoise};
-use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey, UnitCost};
-use bytecost_spec::{
-    Axis, Cache, Cell, Host, HugePages, Manifest, Study, Survey, Transport, units,
-};
+use bytecost_spec::manifest::{FORMAT, RatioNoise};
+use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
+use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, Study, Transport, units};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -34,13 +32,20 @@ use crate::campaign::{self, Campaign, How};
 use crate::failure::{Exit, bad_input};
 use crate::recorded_run::RecordedRun;
 use crate::studies::STUDIES;
-use crate::{known, signals};
+use crate::{known, progress, signals, tried};
 
 /// Names the evidence where the option does not.
 const EVIDENCE_VARIABLE: &str = "BYTECOST_EVIDENCE";
 
-/// Runs in which unit costs of this boot are looked for, the newest first.
-const MOST_EARLIER: usize = 20;
+/// What `--quick` measures of the first study.
+const QUICK: &[(Axis, &[&str])] = &[
+    (
+        Axis::Mover,
+        &["send", "send-fields", "send-zerocopy", "sendfile"],
+    ),
+    (Axis::Size, &["256", "16KiB", "1MiB"]),
+];
+const QUICK_BUDGET: Duration = Duration::from_secs(15);
 
 /// The largest study file, in bytes.
 const MOST_STUDY_BYTES: u64 = 1 << 20;
@@ -69,6 +74,10 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
         None => begun(&root, &args, &program, &stop)?,
     };
     if !args.quiet {
+        writeln!(io::stderr(), "{}", progress::announced(&study, &plan))?;
+        if args.quick {
+            writeln!(io::stderr(), "note: {}", about_quick(&study))?;
+        }
         for what in &left {
             writeln!(
                 io::stderr(),
@@ -100,6 +109,13 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
         early: how.early(),
         records: None,
     })?;
+    if how == How::Interrupted {
+        writeln!(
+            io::stderr(),
+            "interrupted: this is what was measured until then; `bytecost run --resume {}` continues",
+            run.manifest().id
+        )?;
+    }
     let failed = tell(&run)?;
     Ok(match how {
         How::Interrupted => Exit::Interrupted,
@@ -156,7 +172,9 @@ fn begun(
         )));
     }
     survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
-    survey.unit_costs = unit_costs(root, program, &host, &survey);
+    let clock = survey.cpu_clock.as_ref();
+    let clock = clock.map_or(ClockVerdict::NotTold, CpuClock::verdict);
+    survey.unit_costs = tried::costs(&host, clock);
     let manifest = Manifest {
         format: FORMAT,
         id: String::new(),
@@ -192,30 +210,6 @@ fn noise(root: &Root, study: &Study, host: &Host) -> RatioNoise {
         bytecost_analysis::noise(manifest, &recorded.cells, &recorded.samples)
     });
     measured.unwrap_or(RatioNoise::ASSUMED)
-}
-
-/// What events cost here, as a run of this boot and build has measured it, or else measured now.
-fn unit_costs(root: &Root, program: &Program, host: &Host, survey: &Survey) -> Vec<UnitCost> {
-    let here = Measurer {
-        version: env!("CARGO_PKG_VERSION"),
-        build: Some(&program.build),
-        host,
-    };
-    let runs = root.runs().unwrap_or_default().into_iter().rev();
-    let earlier = runs.take(MOST_EARLIER).find_map(|summary| {
-        let run = root.open(&summary.id).ok()?;
-        let manifest = run.manifest();
-        let measurer = manifest.measurer();
-        let same = manifest.legs.is_empty()
-            && measurer.is_known()
-            && measurer.differences(&here).is_empty();
-        let costs = &manifest.survey.unit_costs;
-        (same && !costs.is_empty()).then(|| costs.clone())
-    });
-    earlier.unwrap_or_else(|| {
-        let clock = survey.cpu_clock.as_ref();
-        bytecost_lab::unit_costs::measure(clock.map_or(ClockVerdict::NotTold, CpuClock::verdict))
-    })
 }
 
 /// The evidence to collect, each kind with the reason where it is not available: what was asked
@@ -390,13 +384,43 @@ fn chosen(args: &RunArgs) -> Result<Study> {
     if args.as_published {
         study.choose_as_published().map_err(bad_input)?;
     }
-    study.ask(&args.axes.0).map_err(bad_input)?;
+    study.ask(&axes(args, &study)?).map_err(bad_input)?;
     study.fit(&known::tables());
+    if args.quick {
+        study.title = format!("{} (quick: few movers and sizes)", study.title);
+        study.budget_ms = QUICK_BUDGET.as_millis() as u64;
+    }
     set_limits(&mut study, args);
     known::check(&study).map_err(bad_input)?;
     check_asked(&study, &study.asked, &known::tables())
         .map_err(|why| bad_input(format!("--{}", why.0)))?;
     Ok(study)
+}
+
+/// The values of the command line, behind those of `--quick` that it does not choose itself.
+fn axes(args: &RunArgs, study: &Study) -> Result<Vec<(Axis, Vec<String>)>> {
+    if !args.quick {
+        return Ok(args.axes.0.clone());
+    }
+    let quick = STUDIES[0].0;
+    if study.name != quick {
+        return Err(bad_input(format!(
+            "--quick is for study `{quick}` alone: choose fewer values of the axes of `{}`, or a shorter --budget",
+            study.name
+        )));
+    }
+    let is_free = |axis: Axis| !args.axes.0.iter().any(|(asked, _)| *asked == axis);
+    let own = QUICK.iter().filter(|(axis, _)| is_free(*axis));
+    let own = own.map(|(axis, values)| (*axis, values.iter().map(|v| (*v).to_owned()).collect()));
+    Ok(own.chain(args.axes.0.iter().cloned()).collect())
+}
+
+/// What a quick run can decide, what it cannot, and what can.
+fn about_quick(study: &Study) -> String {
+    format!(
+        "--quick decides large differences between few movers at few sizes over loopback; it does not decide small ones, and measures no other movers, receivers, transports and patterns: `bytecost run {}` does, in about a minute",
+        study.name
+    )
 }
 
 pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {

@@ -50,6 +50,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bytecost"));
         command.args(words).current_dir(self.path());
         command.env_remove("BYTECOST_RUNS");
+        command.env("XDG_CACHE_HOME", caches());
         for (name, value) in variables {
             match value {
                 Some(value) => command.env(name, value),
@@ -101,6 +102,11 @@ pub fn went_through(output: &Output) {
         "{}",
         stderr(output)
     );
+}
+
+/// Where commands keep what they found, for all tests: not where the user has it.
+pub fn caches() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("caches")
 }
 
 /// A directory beside the tests, which is on a disk more often than the temporary one.

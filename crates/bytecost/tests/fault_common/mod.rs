@@ -92,6 +92,10 @@ impl Place {
             .current_dir(self.dir.path())
             .env("BYTECOST_RUNS", self.runs())
             .env("BYTECOST_EVIDENCE", "none")
+            .env(
+                "XDG_CACHE_HOME",
+                Path::new(env!("CARGO_TARGET_TMPDIR")).join("caches"),
+            )
             .stdin(Stdio::null());
         command
     }

@@ -12,6 +12,10 @@ use crate::transports;
 use crate::transports::wire::responder::{Rules, WireResponder};
 use crate::transports::wire::{FAR_END, Wire};
 
+/// Why movers that start another program are refused there.
+pub(super) const NO_HELPERS: &str =
+    "movers that start another program are not supported over this transport";
+
 /// Where nobody receives, one name stands for all.
 pub(super) fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Option<String> {
     let stands = transport.has_receiver() || receiver.name == Cell::default().receiver;
