@@ -23,6 +23,7 @@ pub const BENCHES: &[Bench] = &[
     clean_build::BENCH,
     truth::BENCH,
     noise::BENCH,
+    sharp::BENCH,
 ];
 
 /// The share of the machine that others may use, as in the studies.

@@ -28,6 +28,7 @@ mod peer;
 mod reports;
 mod result;
 mod servers;
+mod sharp;
 mod sockperf;
 mod synthetic;
 mod truth;
