@@ -38,9 +38,12 @@ fn placement(is_free: bool) -> &'static str {
     if is_free { "free" } else { "pinned" }
 }
 
+/// A part of the whole.
+type Part = fn(&Components) -> f64;
+
 /// Components by length of the window and placement.
 pub(super) fn components(runs: &[Run], windows: &[u64]) -> Vec<String> {
-    let columns: [(&str, fn(&Components) -> f64); 10] = [
+    let columns: [(&str, Part); 10] = [
         ("all", |c| c.all),
         ("robust", |c| c.robust),
         ("trial", |c| c.trial),

@@ -257,14 +257,14 @@ fn is_best_set_as_asked(
 #[cfg(test)]
 mod tests {
     use super::super::list::List;
-    use super::super::outcome::{effects, tests::line};
+    use super::super::outcome::{
+        effects,
+        tests::{Made, line},
+    };
     use super::*;
     use crate::result::Verdict as Goal;
 
-    fn reached(
-        runs: &[&[(&str, &str, f64, f64, &str)]],
-        change: fn(&mut Part),
-    ) -> (Reached, Vec<Goal>) {
+    fn reached(runs: &[&[Made<'_>]], change: fn(&mut Part)) -> (Reached, Vec<Goal>) {
         let mut list = List::read().unwrap();
         let part = list.part("send-copies");
         change(part);
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_best_set_excludes_what_is_worse_and_the_worst_is_decided() {
-        let check = |findings: &[(&str, &str, f64, f64, &str)], expected: (usize, usize)| {
+        let check = |findings: &[Made<'_>], expected: (usize, usize)| {
             let (reached, _) = reached(&[findings], |part| part.best_set = Some(0.15));
             assert_eq!(reached.best, expected, "{findings:?}");
         };

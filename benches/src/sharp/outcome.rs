@@ -44,10 +44,9 @@ pub(super) enum Sentence {
 /// A finding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
-    /// Where: all ways at one place are compared with each other. And which way, against which.
-    pub(super) place: String,
-    pub(super) way: String,
-    pub(super) baseline: String,
+    /// Where: all ways at one place are compared with each other. And which way.
+    place: String,
+    way: String,
     /// The logarithms of the ratio and of both ends of its 95 % interval, none where it has none; above
     /// 0 is more of the metric.
     pub(super) ratio: Option<[f64; 3]>,
@@ -205,7 +204,6 @@ impl Comparison {
         Ok(Comparison {
             place: cell.id_without(&[axis]),
             way: cell.value(axis),
-            baseline: primary.ways()?.0,
             ratio: ratio.map(|((ratio, low), high)| [ratio, low, high]),
             more_is_better: metric.better() == bytecost_spec::Better::Higher,
             verdict,
@@ -277,8 +275,11 @@ pub(super) mod tests {
     use super::*;
     use crate::clean_build::WORKSPACE;
 
+    /// Mover, size, ratio, half-width and verdict of a made-up finding.
+    pub(in super::super) type Made<'m> = (&'m str, &'m str, f64, f64, &'m str);
+
     /// A made-up run of `send-copies`: movers at sizes with ratio, half-width and verdict.
-    pub(in super::super) fn line(findings: &[(&str, &str, f64, f64, &str)]) -> Value {
+    pub(in super::super) fn line(findings: &[Made<'_>]) -> Value {
         let cell = |mover: &str, size: &str| {
             let mut cell = Cell::default();
             cell.set(Axis::Mover, mover).unwrap();
