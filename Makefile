@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check bench bench-truth page goldens size fuzz deny bpf same-bpf chromium clang qemu mounts
+.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny bpf same-bpf chromium clang qemu mounts
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
@@ -55,6 +55,16 @@ bench: # What bytecost must reach, against its peers, as ratios within one run
 bench-truth: # Whether reports keep their promises: 40 runs of equal cells and 40 with a planted 5 %; resumed if stopped
 	@cargo build --release --locked -p bytecost --features planted --target-dir "$(TARGET)/planted"
 	cargo run --release --locked -p bytecost-benches -- truth
+
+PART ?=
+
+bench-sharp: # What default runs decide, by the build of a commit before and by this one; PART=send-copies is one study; resumed if stopped
+	@cargo build --release --locked -p bytecost
+	BENCH_SHARP_PART="$(PART)" cargo run --release --locked -p bytecost-benches -- sharp
+
+bench-noise: # What one trial differs from the next by, and where that is from; five minutes; resumed if stopped
+	@cargo build --release --locked -p bytecost
+	cargo run --release --locked -p bytecost-benches -- noise
 
 page: chromium # The report page in a browser: of made-up results and of a real short run
 	@run=$$(mktemp -d)

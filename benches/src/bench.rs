@@ -6,7 +6,8 @@ use anyhow::{Result, bail};
 
 use crate::result::Row;
 use crate::{
-    bare_c, bare_file, clean_build, fio, iperf3, loop_floor, reports, servers, sockperf, truth,
+    bare_c, bare_file, clean_build, fio, iperf3, loop_floor, noise, reports, servers, sharp,
+    sockperf, truth,
 };
 
 /// All benches, in the order in which they run.
@@ -21,6 +22,8 @@ pub const BENCHES: &[Bench] = &[
     reports::BENCH,
     clean_build::BENCH,
     truth::BENCH,
+    noise::BENCH,
+    sharp::BENCH,
 ];
 
 /// The share of the machine that others may use, as in the studies.

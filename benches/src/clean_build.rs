@@ -20,7 +20,8 @@ pub const BENCH: Bench = Bench {
     run,
 };
 
-const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// The directory of the workspace that this program was built from.
+pub const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// How many crates are listed.
 const LISTED: usize = 10;
 

@@ -1,0 +1,186 @@
+//! `noise`: what one trial differs from the next by, and where that is from: the process, the window,
+//! the block, the order, the machine. From runs of `bytecost run` and their logs.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use bytecost_spec::{Counter, Record, Sample, SideReadings};
+use bytecost_store::Root;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::bench::{Bench, Context, Found, Told};
+use crate::kept::{self, Kept, Ran};
+use crate::ours::read;
+use crate::result::{Row, Target};
+
+mod components;
+mod told;
+
+pub const BENCH: Bench = Bench {
+    name: "noise",
+    question: "What does one trial differ from the next by, and where is that from?",
+    target: "none: figures for who plans a run",
+    by_name_alone: true,
+    run,
+};
+
+const STUDY: &str = include_str!("../studies/noise.toml");
+/// Where the study has the pinned cells; the bench has them on the CPUs that it may use.
+const PINNED: &str = "0:1";
+const FREE: &str = "free";
+/// Lengths of windows in ms.
+const WINDOWS: [u64; 3] = [10, 40, 160];
+/// Runs with each window, unless the variable BENCH_NOISE_ROUNDS says otherwise.
+const ROUNDS: u64 = 6;
+
+/// One trial, as far as the bench looks at it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Trial {
+    /// Its cell by mover and size, and its placement.
+    cell: String,
+    is_free: bool,
+    block: u32,
+    attempt: u32,
+    /// Start within the run.
+    at_ms: f64,
+    /// CPU time of both ends per byte that arrived, s/GB.
+    cost: f64,
+    /// The same of each eighth of the window, where both sides have all of them.
+    eighths: Vec<f64>,
+}
+
+/// The trials of one run, in the order in which they were made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Run {
+    window_ms: u64,
+    trials: Vec<Trial>,
+}
+
+fn run(context: &Context) -> Result<Told> {
+    let program = kept::target()?.join("release/bytecost");
+    if !program.is_file() {
+        return Ok(Told::Missing(
+            "bytecost is not built: make bench-noise".to_owned(),
+        ));
+    }
+    let log = Kept::at("noise/noise.jsonl")?;
+    let build = kept::build(&program)?;
+    let mut runs = Vec::new();
+    for round in 0..kept::number("BENCH_NOISE_ROUNDS", ROUNDS)? {
+        for place in 0..WINDOWS.len() as u64 {
+            // Each window comes first, second and last about as often.
+            let window = WINDOWS[((round + place) % WINDOWS.len() as u64) as usize];
+            let key = json!({ "round": round, "window_ms": window, "build": build });
+            let line = log.or(&key, || {
+                Ok(serde_json::to_value(one(
+                    &program,
+                    context.cpus,
+                    round,
+                    window,
+                )?)?)
+            })?;
+            runs.push(serde_json::from_value(line)?);
+        }
+    }
+    Ok(Told::Found(found(&runs, &log)))
+}
+
+/// One run with windows of this length.
+fn one(program: &Path, cpus: (u32, u32), round: u64, window_ms: u64) -> Result<Run> {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
+    let pinned = format!("{}:{}", cpus.0, cpus.1);
+    file.write_all(STUDY.replace(PINNED, &pinned).as_bytes())?;
+    let path = file.path().to_str().context("the path is no text")?;
+    let (seed, window) = (
+        (round * 1000 + window_ms).to_string(),
+        format!("{window_ms}ms"),
+    );
+    let words = [
+        "--evidence",
+        "none",
+        "--seed",
+        &seed,
+        "--window",
+        &window,
+        path,
+    ];
+    let ran = Ran::new(program, &words)?;
+    let records = Root::at(ran.root.path()).open(&ran.id)?.records()?.records;
+    let mut trials: Vec<Trial> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Sample(sample) => trial(sample),
+            _ => None,
+        })
+        .collect();
+    trials.sort_by(|a, b| a.at_ms.total_cmp(&b.at_ms));
+    // Of a block that was made again, since others used the machine, the last attempt counts.
+    let mut last: BTreeMap<u32, u32> = BTreeMap::new();
+    for trial in &trials {
+        let attempt = last.entry(trial.block).or_default();
+        *attempt = trial.attempt.max(*attempt);
+    }
+    trials.retain(|t| last[&t.block] == t.attempt);
+    Ok(Run { window_ms, trials })
+}
+
+/// What a sample says; none of one without the readings.
+fn trial(sample: &Sample) -> Option<Trial> {
+    let receiver = sample.receiver.as_ref()?;
+    let (cell, placement) = sample.cell.rsplit_once('/')?;
+    let cpu_ns = |side| read(side, Counter::CpuNs).ok();
+    let cost =
+        (cpu_ns(&sample.sender)? + cpu_ns(receiver)?) / read(receiver, Counter::Bytes).ok()?;
+    Some(Trial {
+        cell: named(cell)?,
+        is_free: placement == FREE,
+        block: sample.trial.block,
+        attempt: sample.trial.attempt,
+        at_ms: sample.started_ms as f64,
+        cost: (cost.is_finite() && cost > 0.0).then_some(cost)?,
+        eighths: eighths(&sample.sender, receiver).unwrap_or_default(),
+    })
+}
+
+/// Mover and size of a cell's id.
+fn named(cell: &str) -> Option<String> {
+    let mut parts = cell.split('/').skip(2);
+    let (mover, size) = (parts.next()?, parts.nth(1)?);
+    Some(format!("{mover} {size}"))
+}
+
+fn eighths(sender: &SideReadings, receiver: &SideReadings) -> Option<Vec<f64>> {
+    let (sent, received) = (sender.sub_windows.as_ref()?, receiver.sub_windows.as_ref()?);
+    let costs = sent
+        .cpu_ns
+        .iter()
+        .zip(&received.cpu_ns)
+        .zip(&received.amount);
+    let costs: Vec<f64> = costs
+        .map(|((a, b), bytes)| (a + b) as f64 / *bytes as f64)
+        .collect();
+    costs.iter().all(|c| c.is_finite()).then_some(costs)
+}
+
+fn found(runs: &[Run], log: &Kept) -> Found {
+    let mut notes = vec![format!(
+        "Runs are kept in {}: what is there is not run again.",
+        log.path().display()
+    )];
+    notes.extend(told::components(runs, &WINDOWS));
+    notes.extend(told::cells(runs));
+    notes.extend(told::distances(runs, &WINDOWS));
+    let costs = told::headlines(runs).into_iter();
+    let economy = told::economy(runs, &WINDOWS).into_iter();
+    let rows = costs
+        .map(|(what, log_ratio)| Row::new(what, log_ratio, Target::Shown))
+        .chain(economy.map(|(what, value)| Row::once(what, value, Target::Shown)));
+    Found {
+        rows: rows.collect(),
+        notes,
+        ..Found::default()
+    }
+}

@@ -1,0 +1,222 @@
+//! The tables of the bench `noise`.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::units;
+use bytecost_stats::{Location, mean, trimmed_mean, trimmed_mean_value};
+
+use super::Run;
+use super::components::{Apart, Components, by_cell, components as fitted, residuals, spread};
+
+/// The window of most studies, which others are compared with, in ms.
+const USUAL_MS: u64 = 40;
+/// Distances in time that are told, with their names.
+const APART: [(Apart, &str); 6] = [
+    (Apart::Within(0.0, 100.0), "≤ 0.1 s"),
+    (Apart::Within(100.0, 300.0), "≤ 0.3 s"),
+    (Apart::Within(300.0, 1000.0), "≤ 1 s"),
+    (Apart::Within(1000.0, 3000.0), "≤ 3 s"),
+    (Apart::Within(3000.0, 20_000.0), "≤ 20 s"),
+    (Apart::Runs, "other run"),
+];
+
+fn with_window(runs: &[Run], window_ms: u64) -> Vec<&Run> {
+    runs.iter().filter(|r| r.window_ms == window_ms).collect()
+}
+
+/// Deviations are written with three places, which is more than they are known to.
+fn number(deviation: f64) -> String {
+    format!("{deviation:.3}")
+}
+
+/// Columns of a table's number.
+fn width(name: &str) -> usize {
+    name.len().max(6)
+}
+
+fn placement(is_free: bool) -> &'static str {
+    if is_free { "free" } else { "pinned" }
+}
+
+/// A part of the whole.
+type Part = fn(&Components) -> f64;
+
+/// Components by length of the window and placement.
+pub(super) fn components(runs: &[Run], windows: &[u64]) -> Vec<String> {
+    let columns: [(&str, Part); 10] = [
+        ("all", |c| c.all),
+        ("robust", |c| c.robust),
+        ("trial", |c| c.trial),
+        ("process", |c| c.process),
+        ("within", |c| c.within),
+        ("block", |c| c.block),
+        ("run", |c| c.run),
+        ("before", |c| c.predecessor),
+        ("place", |c| c.place),
+        ("lag 1", |c| c.neighbours),
+    ];
+    let mut line = format!(
+        "{:<6} {:<6} {:>6} {:>4}",
+        "window", "placed", "trials", "ms"
+    );
+    for (name, _) in columns {
+        let width = width(name);
+        line += &format!(" {name:>width$}");
+    }
+    let mut lines = vec![
+        String::new(),
+        "Standard deviation of the logarithm of a trial's cost, by where it is from:".to_owned(),
+        line,
+    ];
+    for window in windows {
+        for is_free in [true, false] {
+            let Some(found) = fitted(&with_window(runs, *window), is_free) else {
+                continue;
+            };
+            let mut line = format!(
+                "{:<6} {:<6} {:>6} {:>4.0}",
+                format!("{window} ms"),
+                placement(is_free),
+                found.trials,
+                found.ms
+            );
+            for (name, of) in columns {
+                let width = width(name);
+                line += &format!(" {:>width$}", number(of(&found)));
+            }
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// Each cell with the usual window: noise differs from cell to cell.
+pub(super) fn cells(runs: &[Run]) -> Vec<String> {
+    let mut lines = vec![
+        String::new(),
+        format!("The same of each cell, with windows of {USUAL_MS} ms:"),
+        format!(
+            "{:<24} {:<6} {:>6} {:>7} {:>7} {:>18}",
+            "cell", "placed", "trials", "all", "robust", "above 1.5 × median"
+        ),
+    ];
+    for is_free in [true, false] {
+        let all = residuals(&with_window(runs, USUAL_MS), Some(is_free));
+        for (cell, found) in by_cell(&all) {
+            lines.push(format!(
+                "{cell:<24} {:<6} {:>6} {:>7} {:>7} {:>18}",
+                placement(is_free),
+                found.trials,
+                number(found.all),
+                number(found.robust),
+                units::percent(found.far)
+            ));
+        }
+    }
+    lines
+}
+
+/// Ratios of two cells by their distance in time.
+pub(super) fn distances(runs: &[Run], windows: &[u64]) -> Vec<String> {
+    let mut line = format!("{:<7} {:<7}", "window", "placed");
+    for (_, name) in APART {
+        line += &format!(" {name:>13}");
+    }
+    let mut lines = vec![
+        String::new(),
+        "Standard deviation of the logarithm of the ratio of two cells (from the median), by how far".to_owned(),
+        "apart in time their trials began:".to_owned(),
+        line,
+    ];
+    for window in windows {
+        for is_free in [true, false] {
+            let all = residuals(&with_window(runs, *window), Some(is_free));
+            let mut line = format!("{:<7} {:<7}", format!("{window} ms"), placement(is_free));
+            for (apart, _) in APART {
+                let told = spread(&all, apart).map_or_else(
+                    || "-".to_owned(),
+                    |s| format!("{} ({})", number(s.deviation), number(s.robust)),
+                );
+                line += &format!(" {told:>13}");
+            }
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// What the cost in one kind of trials is over that in another, by length of window and placement:
+/// round by round, the mean over cells of the log ratio.
+fn ratio(runs: &[Run], of: (u64, bool), to: (u64, bool)) -> Option<Location> {
+    let rounds = with_window(runs, of.0)
+        .into_iter()
+        .zip(with_window(runs, to.0));
+    let logs: Vec<f64> = rounds
+        .filter_map(|(a, b)| {
+            let (a, b) = (levels(a, of.1), levels(b, to.1));
+            let both = a.iter().filter_map(|(cell, v)| Some(v - b.get(cell)?));
+            mean(&both.collect::<Vec<f64>>())
+        })
+        .collect();
+    trimmed_mean(&logs)
+}
+
+/// The typical logarithm of each cell's cost in a run.
+fn levels(run: &Run, is_free: bool) -> BTreeMap<&str, f64> {
+    let mut costs: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for trial in run.trials.iter().filter(|t| t.is_free == is_free) {
+        let of_cell = costs.entry(&trial.cell).or_default();
+        of_cell.push(trial.cost.ln());
+    }
+    let levels = costs.into_iter();
+    levels
+        .filter_map(|(cell, logs)| Some((cell, trimmed_mean_value(&logs)?)))
+        .collect()
+}
+
+/// The time that a precision takes with each length of window, relative to the usual one: variance of a
+/// trial times its time.
+pub(super) fn economy(runs: &[Run], windows: &[u64]) -> Vec<(String, f64)> {
+    let time = |window: u64, is_free: bool| {
+        let found = fitted(&with_window(runs, window), is_free)?;
+        Some(found.all * found.all * found.ms)
+    };
+    let mut told = Vec::new();
+    for is_free in [true, false] {
+        for window in windows.iter().filter(|w| **w != USUAL_MS) {
+            let both = time(*window, is_free).zip(time(USUAL_MS, is_free));
+            let name = placement(is_free);
+            told.extend(both.map(|(one, usual)| {
+                let what = format!("{name}: variance × time, {window} / {USUAL_MS} ms");
+                (what, one / usual)
+            }));
+        }
+    }
+    told
+}
+
+/// Whether what makes trials less noisy also changes what they cost, with intervals over rounds.
+pub(super) fn headlines(runs: &[Run]) -> Vec<(&'static str, Option<Location>)> {
+    vec![
+        (
+            "40 ms: cost pinned, over free",
+            ratio(runs, (USUAL_MS, false), (USUAL_MS, true)),
+        ),
+        (
+            "free: cost at 10 ms, over 40 ms",
+            ratio(runs, (10, true), (USUAL_MS, true)),
+        ),
+        (
+            "free: cost at 160 ms, over 40 ms",
+            ratio(runs, (160, true), (USUAL_MS, true)),
+        ),
+        (
+            "pinned: cost at 10 ms, over 40 ms",
+            ratio(runs, (10, false), (USUAL_MS, false)),
+        ),
+        (
+            "pinned: cost at 160 ms, over 40 ms",
+            ratio(runs, (160, false), (USUAL_MS, false)),
+        ),
+    ]
+}
