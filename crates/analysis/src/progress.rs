@@ -96,7 +96,7 @@ pub fn noise(manifest: &Manifest, cells: &[Cell], samples: &[Sample]) -> Option<
 
 pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<RatioNoise> {
     let mut all = primaries(manifest, trials);
-    all.retain(|c| c.is_trimmed() && c.location.count >= NOISE_BLOCKS);
+    all.retain(|c| is_trimmed(c.metric.measure) && c.location.count >= NOISE_BLOCKS);
     if all.len() < NOISE_COMPARISONS {
         return None;
     }

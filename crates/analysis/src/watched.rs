@@ -55,7 +55,8 @@ pub fn live_estimates(
         .filter(|(_, ways)| ways.len() == most)
         .collect();
     let (_, chosen) = fullest[fullest.len() / 2];
-    let contrasts = chosen.iter().filter_map(|p| PairContrast::of(*p, metric));
+    let contrasts =
+        (chosen.iter()).filter_map(|p| PairContrast::of(*p, metric, &trials.moderations));
     let ways = contrasts.take(MOST_WAYS).map(|contrast| {
         let ratio = contrast.ratio();
         LiveEstimate {

@@ -194,6 +194,9 @@ fn begun(
     Ok((root.create_fresh(manifest)?, plan, study))
 }
 
+/// Runs of the same study that are looked through for its noise.
+const MOST_EARLIER: usize = 20;
+
 /// How noisy ratios are, as the newest run of the study on this machine has them; else an assumption.
 fn noise(root: &Root, study: &Study, host: &Host) -> RatioNoise {
     let runs = root.runs().unwrap_or_default().into_iter().rev();
