@@ -113,6 +113,9 @@ const REPEATS_SHARE: f64 = 0.1;
 /// as is left measures a few cells in as many blocks as the others have.
 const BISECTED_FROM: f64 = 0.85;
 
+/// Blocks after which a run looks again which cells are not precise enough.
+const LOOKS_EVERY: u32 = 6;
+
 /// Whether a run looks for such sizes: once, and not where the cells are those of a publication.
 fn bisects(manifest: &Manifest) -> bool {
     manifest.bisection.is_none() && manifest.legs.is_empty() && manifest.study.design.is_none()
@@ -307,12 +310,14 @@ impl Campaign<'_> {
             }
             let selection = self.selection(&manifest, block, so_far);
             let order = self.order(block, so_far, selection.as_ref());
-            if order.is_empty() && !all {
+            let none_wide = selection.as_ref().is_some_and(|s| s.cells.is_empty());
+            if order.is_empty() && !all && !none_wide {
                 block += 1;
                 continue;
             }
             let widest = widest_interval(&manifest, &self.plan.cells, &so_far.samples);
-            let enough = self.enough(widest.as_ref());
+            let precise = none_wide.then_some(How::Precise);
+            let enough = precise.or_else(|| self.enough(widest.as_ref()));
             let trial = display.trial_cost(self.plan.trial_ms);
             let cost = trial * order.len() as u32;
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
@@ -566,19 +571,30 @@ impl Campaign<'_> {
 
     /// The cells that a block measures alone, where it has not begun: those of primary comparisons
     /// that are not precise enough. None where it measures all: the first ones, those of a
-    /// bisection, and blocks of plans of old. By widths alone, never by verdicts.
+    /// bisection, and blocks of plans of old. By widths alone, never by verdicts; every few blocks,
+    /// and what is left out stays out: looks at every block would end what looks quiet by chance
+    /// (`cargo run -p bytecost-stats --example moderation`).
     fn selection(&self, manifest: &Manifest, block: u32, so_far: &SoFar) -> Option<Selection> {
         let has_begun =
             so_far.selections.contains_key(&block) || so_far.attempts.contains_key(&block);
-        let is_first = block < self.study.blocks_least;
-        if !manifest.study.grouped || is_first || has_begun || self.plan.is_bisecting(block) {
+        let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
+        let later = block.checked_sub(self.study.blocks_least.max(first))?;
+        if !manifest.study.grouped || has_begun || self.plan.is_bisecting(block) {
             return None;
         }
-        let (cells, precision) = (&self.plan.cells, self.study.precision);
-        let wide = too_wide(manifest, cells, &so_far.samples, precision);
-        let cells: Vec<u32> = wide.into_iter().map(|i| i as u32).collect();
-        (!cells.is_empty() && cells.len() < self.plan.block(block).len())
-            .then_some(Selection { block, cells })
+        let before = so_far.selections.range(first..block).next_back();
+        let before = before.map(|(_, cells)| cells);
+        let cells: Vec<u32> = if later.is_multiple_of(LOOKS_EVERY) {
+            let (cells, precision) = (&self.plan.cells, self.study.precision);
+            let wide = too_wide(manifest, cells, &so_far.samples, precision);
+            let wide = wide.into_iter().map(|i| i as u32);
+            wide.filter(|i| before.is_none_or(|before| before.contains(i)))
+                .collect()
+        } else {
+            before?.iter().copied().collect()
+        };
+        let is_part = cells.len() < self.plan.block(block).len();
+        is_part.then_some(Selection { block, cells })
     }
 
     /// Measuring stops when it is precise, never when it is significant.
