@@ -322,6 +322,19 @@ fn a_verdict_that_is_withheld_says_why() {
 }
 
 #[test]
+fn what_is_not_judged_looks_unlike_what_is_not_decided() {
+    let mut a = fixture::analysis();
+    let all = |a: &Analysis| [terminal(a, WIDE), markdown(a), html(a)];
+    assert!(all(&a).iter().all(|text| !text.contains("· not judged")));
+    a.findings[0].verdict = Verdict::NotJudged;
+    (a.findings[0].p_corrected, a.findings[0].level) = (None, None);
+    for text in all(&a) {
+        assert!(text.contains("? not decided, · not judged"), "{text}");
+    }
+    assert!(html(&a).contains("data-verdict=\"bare\""));
+}
+
+#[test]
 fn an_interval_without_bounds_is_not_written_out() {
     let mut a = fixture::analysis();
     a.run.widest_interval = Some(7_476_570.825);

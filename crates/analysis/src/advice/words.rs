@@ -269,15 +269,15 @@ fn open(u: &Undecided) -> String {
         }
         n => format!(", and {n} that a caveat leaves without a verdict"),
     };
-    let family = |own: &UndecidedOf| {
-        let noun = format!("{} comparison", own.family.name());
-        format!(
-            "{} of {}",
-            own.undecided,
-            phrases::count(own.comparisons, &noun)
-        )
+    let family = |(place, own): (usize, &UndecidedOf)| {
+        let all = own.comparisons;
+        let noun = match place {
+            0 => phrases::count(all, &format!("{} comparison", own.family.name())),
+            _ => format!("{all} {} ones", own.family.name()),
+        };
+        format!("{} of {noun}", own.undecided)
     };
-    let all: Vec<String> = u.by_family.iter().map(family).collect();
+    let all: Vec<String> = u.by_family.iter().enumerate().map(family).collect();
     let family = u.asks.name();
     let remedy = match (&u.command, all.len() > 1) {
         (Some(command), false) => {
