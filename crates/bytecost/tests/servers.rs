@@ -94,18 +94,18 @@ fn thousands_of_connections_are_a_trial_like_any() {
     );
 }
 
-/// Clients that think for much longer than a window lasts: it is made longer until something
-/// comes, and no trial fails.
+/// Clients that think for longer than a window lasts: it is made longer until something comes, and
+/// no trial fails. The longest is over a second, so that a busy machine leaves time for it.
 #[test]
 fn a_window_in_which_nothing_came_is_made_longer() {
     let place = Place::new();
     let words = format!(
-        "{SERVED} --window 1ms --server epoll --service echo --size 64 --connections 1 --connect kept --idle 0 --think 20ms"
+        "{SERVED} --window 20ms --server epoll --service echo --size 64 --connections 1 --connect kept --idle 0 --think 300ms"
     );
     ended(&mut place.bytecost(&words)).measured();
     let found = findings(&place);
     assert_eq!(found["failures"], Value::Array(Vec::new()), "{found:#}");
-    assert!(found["roles"][0]["window_ms"].as_f64() > Some(7.0));
+    assert!(found["roles"][0]["window_ms"].as_f64() > Some(30.0));
 }
 
 #[test]
