@@ -109,7 +109,6 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     };
     let speed_ups = speed_ups::all(&view);
     let advice = advice::all(&view, &study.varied);
-    let answers = sentences(&view, &advice, &speed_ups, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
@@ -117,8 +116,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         format: FORMAT,
         run: run::run_facts(&input, &trials, &findings),
         host: input.manifest.host.clone(),
+        answers: sentences(&view, &advice, &speed_ups, &study.varied),
         advice,
-        answers,
         families: families::facts(&findings),
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),

@@ -87,7 +87,7 @@ fn set(sample: &mut Sample, counter: Counter, value: u64) {
 
 /// Noise of a third of all values, so that nothing of CPU time or throughput is decided.
 fn drown(world: &mut World) {
-    let mut state = 0_u64;
+    let mut state = 1_u64;
     let mut next = || {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)

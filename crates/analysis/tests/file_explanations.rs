@@ -203,7 +203,7 @@ fn what_is_missing_of_sendfile_is_told() {
     assert!(told("sendfile") && !told("uring-read-send"));
     let mut half = sends(SENDS, saving);
     half.samples.retain(|s| !s.cell.contains("/read-write/"));
-    missing(&half.analyse(), SAVES, &["the study does not compare them"]);
+    missing(&half.analyse(), SAVES, &["the study does not judge them"]);
     half.samples.clear();
     missing(&half.analyse(), SAVES, &["no way that leaves the bytes"]);
     let other = SENDS.replace("\"sendfile\", \"mmap-send\"", "\"uring-read-send\"");
