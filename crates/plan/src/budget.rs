@@ -12,12 +12,45 @@ use crate::candidates::{Candidate, has_peer};
 use crate::power::{BlockLength, Power, Primaries};
 use crate::twins::Baselines;
 
-/// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
-/// checking and reading. An assumption for the budget; runs are stopped by the clock.
-pub const TRIAL_OVERHEAD_MS: u64 = 14;
-/// How many warm-ups of the study a stream of TCP takes in the mean until it has stopped growing. An
-/// assumption too.
-const GROWING_WARMUPS: u64 = 2;
+/// What trials are taken to cost beside warm-up and window. Assumptions for the budget; runs are
+/// stopped by the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrialCosts {
+    /// Starting two processes, connecting, checking and reading, in ms.
+    pub overhead_ms: u64,
+    /// How many warm-ups of the study a stream of TCP takes in the mean until it has stopped
+    /// growing.
+    pub growing_warmups: u64,
+    /// What a server adds, in ms: a third process, and the notice of its window.
+    pub served_ms: u64,
+    /// What each of its connections adds, in µs.
+    pub connection_us: u64,
+}
+
+impl TrialCosts {
+    /// As they are today.
+    pub const NOW: TrialCosts = TrialCosts {
+        overhead_ms: 14,
+        growing_warmups: 2,
+        served_ms: 15,
+        connection_us: 100,
+    };
+    /// What plans of manifests before format 5 were made with, so that they can be rebuilt.
+    const BEFORE: TrialCosts = TrialCosts {
+        overhead_ms: 25,
+        growing_warmups: 1,
+        served_ms: 100,
+        connection_us: 300,
+    };
+
+    /// Those that the plan of a study is made with.
+    pub(crate) fn of(study: &Study) -> TrialCosts {
+        match study.grouped {
+            true => TrialCosts::NOW,
+            false => TrialCosts::BEFORE,
+        }
+    }
+}
 
 /// The share of the budget that the fewest blocks may take, in percent; the rest is for trials
 /// that must be repeated and for the end.
@@ -38,17 +71,13 @@ const PASSES_LEAST: u64 = 2;
 /// What starting a mover's own program and warming it up adds to a trial, in ms. An assumption too.
 const HELPER_MS: u64 = 200;
 
-/// What a server adds: a third process, and the notice of its window; and what each connection
-/// adds, in µs.
-const SERVED_MS: u64 = 15;
-const CONNECTION_US: u64 = 100;
-
 /// What cells cost and how much there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Price<'a> {
     pub(crate) budget_ms: u64,
     pub(crate) trial_ms: u64,
     pub(crate) warmup_ms: u64,
+    pub(crate) costs: TrialCosts,
     pub(crate) blocks_least: u32,
     pub(crate) survey: &'a Survey,
 }
@@ -93,8 +122,8 @@ impl Price<'_> {
     /// What a trial of the cell is taken to last, in ms.
     pub(crate) fn of(&self, cell: &Cell) -> u64 {
         if cell.is_served() {
-            let connect_us = cell.serving.all_connections() * CONNECTION_US;
-            return self.trial_ms + SERVED_MS + connect_us / 1000;
+            let connect_us = cell.serving.all_connections() * self.costs.connection_us;
+            return self.trial_ms + self.costs.served_ms + connect_us / 1000;
         }
         let mover = self.survey.mover(&cell.mover);
         let helper_ms = match mover.map(|m| m.in_flight) {
@@ -119,14 +148,16 @@ impl Price<'_> {
         };
         let pass_ms = bytes.saturating_mul(u64::from(cell.threads)) / bytes_per_ms;
         let passes_ms = PASSES_LEAST.saturating_mul(pass_ms);
-        self.trial_ms.max(passes_ms + TRIAL_OVERHEAD_MS)
+        self.trial_ms.max(passes_ms + self.costs.overhead_ms)
     }
 
     /// What the warm-up takes longer, in ms.
     fn growing_ms(&self, cell: &Cell) -> u64 {
         let may_grow = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
         match may_grow && has_peer(self.survey, cell) {
-            true => self.warmup_ms.saturating_mul(GROWING_WARMUPS - 1),
+            true => self
+                .warmup_ms
+                .saturating_mul(self.costs.growing_warmups - 1),
             false => 0,
         }
     }

@@ -8,7 +8,7 @@ use bytecost_spec::study::{AS_PUBLISHED, Known};
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Axis, Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
 
-use crate::budget::{self, Price, TRIAL_OVERHEAD_MS};
+use crate::budget::{self, Price, TrialCosts};
 use crate::candidates::{
     Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
@@ -41,7 +41,7 @@ pub struct Plan {
     /// Most blocks.
     pub blocks_most: u32,
     /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and
-    /// [`TRIAL_OVERHEAD_MS`], or as long as a few messages take where these are long.
+    /// [`TrialCosts::overhead_ms`], or as long as a few messages take where these are long.
     pub trial_ms: u64,
     /// The places of cells that are measured one after another; none in plans of old, whose blocks
     /// shuffle all cells.
@@ -103,10 +103,11 @@ impl Plan {
                 None => runnable.push(candidate),
             }
         }
+        let costs = TrialCosts::of(study);
         let trial_ms = study
             .warmup_ms
             .saturating_add(study.window_ms)
-            .saturating_add(TRIAL_OVERHEAD_MS);
+            .saturating_add(costs.overhead_ms);
         let primaries = Primaries::of(&runnable, study, &norm);
         let power = noise.map(|noise| Power { noise, study });
         let all: Vec<usize> = (0..runnable.len()).collect();
@@ -114,6 +115,7 @@ impl Plan {
             budget_ms: study.budget_ms,
             trial_ms,
             warmup_ms: study.warmup_ms,
+            costs,
             blocks_least: match &power {
                 Some(power) => power.blocks_least(primaries.among(&all).0),
                 None => study.blocks_least,

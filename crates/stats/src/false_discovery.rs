@@ -42,7 +42,9 @@ fn stepped_up(p_values: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p_values.len()];
     let mut least = 1.0_f64;
     for (rank, &i) in order.iter().enumerate().rev() {
-        least = least.min(p(i) * p_values.len() as f64 / (rank + 1) as f64);
+        // At least 1, so that rounding leaves nothing below its own p value.
+        let times = p_values.len() as f64 / (rank + 1) as f64;
+        least = least.min(p(i) * times);
         corrected[i] = least;
     }
     corrected
