@@ -593,8 +593,10 @@ impl Campaign<'_> {
         } else {
             before?.iter().copied().collect()
         };
+        // Without any comparison nothing is wide, and all cells are what was asked for.
+        let is_none = cells.is_empty() && before.is_none();
         let is_part = cells.len() < self.plan.block(block).len();
-        is_part.then_some(Selection { block, cells })
+        (is_part && !is_none).then_some(Selection { block, cells })
     }
 
     /// Measuring stops when it is precise, never when it is significant.
