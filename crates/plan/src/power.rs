@@ -1,7 +1,7 @@
 //! What a plan can decide: the primary comparisons of a study, and the effects that a number of
 //! blocks finds in them.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use bytecost_spec::Study;
 use bytecost_spec::manifest::{Expectation, RatioNoise};
@@ -47,12 +47,12 @@ impl Primaries {
     }
 
     /// How many there are where cells are measured, and the places of those that they are of.
-    pub(crate) fn among(&self, kept: &[usize]) -> (u32, HashSet<usize>) {
-        let kept: HashSet<usize> = kept.iter().copied().collect();
+    pub(crate) fn among(&self, kept: &[usize]) -> (u32, BTreeSet<usize>) {
+        let kept: BTreeSet<usize> = kept.iter().copied().collect();
         let pairs = self.pairs.iter();
         let pairs =
             pairs.filter(|(cell, baseline, _)| kept.contains(cell) && kept.contains(baseline));
-        pairs.fold((0, HashSet::new()), |(count, mut cells), pair| {
+        pairs.fold((0, BTreeSet::new()), |(count, mut cells), pair| {
             cells.extend([pair.0, pair.1]);
             (count + pair.2, cells)
         })
