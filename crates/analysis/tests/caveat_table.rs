@@ -64,8 +64,8 @@ const ELSEWHERE: [(&str, &str, &str, &str); 22] = [
     (
         "clients-limited",
         "servers",
-        "clients_that_were_the_limit_withhold_the_verdict",
-        "clients_that_were_the_limit_withhold_the_verdict",
+        "clients_that_were_the_limit_withhold_rates_and_leave_the_cost_of_a_request",
+        "clients_are_no_limit_beside_a_server_that_is_never_idle",
     ),
     (
         "cpu-clock",

@@ -63,6 +63,7 @@ fn a_study_of_servers_is_measured_and_told() {
         [
             "which-server",
             "idle-connections",
+            "clients-share",
             "memory-per-connection",
             "single-soonest",
             "unexpected"
