@@ -164,6 +164,30 @@ impl How {
     }
 }
 
+/// The log of a run, until it cannot be written.
+struct KeptLog<'r> {
+    run: &'r mut Run,
+    stop: &'r AtomicBool,
+    failed: Result<(), StoreError>,
+}
+
+impl<'r> KeptLog<'r> {
+    fn of(run: &'r mut Run, stop: &'r AtomicBool) -> KeptLog<'r> {
+        let failed = Ok(());
+        KeptLog { run, stop, failed }
+    }
+
+    fn keep(&mut self, record: &Record) {
+        if self.failed.is_ok() {
+            self.failed = self.run.append(record);
+        }
+        if self.failed.is_err() {
+            // Nothing more can be kept, so nothing more is measured.
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// What was measured so far.
 #[derive(Default)]
 struct SoFar {
@@ -348,7 +372,7 @@ impl Campaign<'_> {
             display.estimates(block, || {
                 live_estimates(&manifest, &self.plan.cells, &so_far.samples)
             });
-            let mut failed: Result<(), StoreError> = Ok(());
+            let mut log = KeptLog::of(run, self.stop);
             let cells: Vec<_> = order
                 .into_iter()
                 .map(|i| (i, self.plan.cells[i as usize].clone()))
@@ -359,18 +383,12 @@ impl Campaign<'_> {
             let ended = lab.block(attempt, cells, self.stop, &mut |event| match event {
                 Event::TrialStarted { trial } => display.trial(trial, spent(began)),
                 Event::TrialEnded(record) | Event::BlockEnded(record) => {
-                    if failed.is_ok() {
-                        failed = run.append(&record);
-                    }
-                    if failed.is_err() {
-                        // Nothing more can be kept, so nothing more is measured.
-                        self.stop.store(true, Ordering::Relaxed);
-                    }
+                    log.keep(&record);
                     display.ended(&record);
                     so_far.take(*record);
                 }
             });
-            failed?;
+            log.failed?;
             let Some(ended) = ended else {
                 return Ok(How::Interrupted);
             };
@@ -502,19 +520,14 @@ impl Campaign<'_> {
             return Ok(true);
         }
         display.evidence(left.len(), watch.window());
-        let mut failed: Result<(), StoreError> = Ok(());
+        let mut log = KeptLog::of(run, self.stop);
         let whole = lab.watched(&mut watch, left, most, self.stop, &mut |event| {
             if let Event::TrialEnded(record) = event {
-                if failed.is_ok() {
-                    failed = run.append(&record);
-                }
-                if failed.is_err() {
-                    self.stop.store(true, Ordering::Relaxed);
-                }
+                log.keep(&record);
                 display.ended(&record);
             }
         });
-        failed?;
+        log.failed?;
         run.sync()?;
         Ok(whole)
     }

@@ -270,8 +270,7 @@ impl Lab {
         let own = task.file.as_ref().is_none_or(|file| file.own);
         let ready_ns = slowest_ns + start_ns(&task);
         let receiver = has_peer.then_some(pins.receiver);
-        let settings = &self.settings;
-        let ahead = &mut self.ahead;
+        let (settings, ahead) = (&self.settings, &mut self.ahead);
         let started = started(settings, ahead, task, receiver, between, ready_ns, stop)?;
         let (mut ends, address) = started;
         let network = networks::meter(cell, &ends);

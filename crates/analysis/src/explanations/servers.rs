@@ -136,7 +136,7 @@ fn clients_share(why: &Why<'_>) -> Option<Explained> {
     };
     Some(Explained {
         numbers,
-        evidence: vec!["the CPU time of the clients' process, and the time in which its busiest thread had something to do".to_owned()],
+        evidence: vec!["the CPU time of the clients' process, and the time in which its busiest thread was busy".to_owned()],
         ..Explained::of(answer)
     })
 }
