@@ -378,6 +378,8 @@ impl Campaign<'_> {
                 .map(|i| (i, self.plan.cells[i as usize].clone()))
                 .collect();
             let attempt = (block, so_far.attempt(block));
+            let left = budget.saturating_sub(spent(began));
+            lab.keep_windows(!self.may_begin_again(so_far, block - first, left, trial));
             let longer = |so_far: &SoFar| so_far.ends.last().map_or(0, Block::times);
             let before = longer(so_far);
             let ended = lab.block(attempt, cells, self.stop, &mut |event| match event {
@@ -392,12 +394,26 @@ impl Campaign<'_> {
             let Some(ended) = ended else {
                 return Ok(How::Interrupted);
             };
-            if longer(so_far) > before && so_far.restarts < MOST_RESTARTS {
+            if longer(so_far) > before {
                 begin_again(run, so_far, first, &ended)?;
                 block = first;
             }
             run.sync()?;
         }
+    }
+
+    /// Whether all blocks may be measured again with longer windows: at first, and as long as what is
+    /// left pays for the least number of them. One trial must not cost a run what it has.
+    fn may_begin_again(
+        &self,
+        so_far: &SoFar,
+        blocks: u32,
+        left: Duration,
+        trial: Duration,
+    ) -> bool {
+        let cells = self.plan.block(0).len() as u32;
+        let needed = trial * cells * self.study.blocks_least;
+        so_far.restarts < MOST_RESTARTS && (blocks < 2 || needed <= left)
     }
 
     /// Gathers the evidence that there is to be: what takes little first. False when it was

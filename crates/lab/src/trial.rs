@@ -80,6 +80,8 @@ pub struct Lab {
     host: Host,
     /// How many times as long as usual the windows of a cell are, by its id.
     longer: BTreeMap<String, u32>,
+    /// Whether they stay as they are.
+    windows_stay: bool,
     ahead: StartedAhead,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
@@ -111,6 +113,7 @@ impl Lab {
             files: Files::default(),
             host: Host::default(),
             longer: BTreeMap::new(),
+            windows_stay: false,
             ahead: StartedAhead::default(),
             compiled: None,
             means: AvailableCounters::default(),
