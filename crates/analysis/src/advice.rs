@@ -154,9 +154,7 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
             let (cell, baseline) = (cell(&finding.cell)?, cell(&finding.baseline)?);
             let metric =
                 Some(metric([cell, baseline])).filter(|metric| *metric == finding.metric)?;
-            let part = |but: &[Axis]| study.tiers.iter().position(|t| is_part(t, cell.cell, but));
-            // Sizes between two of a part are measured too.
-            let tier = part(&[]).or_else(|| part(&[Axis::Size]));
+            let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
             let along = range(&study.tiers, tier, compare.axis, cell);
             let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
             // The baseline's tells more: where it has no depth, say, the others' places differ.
@@ -208,10 +206,10 @@ fn is_primary(at: &[Compared<'_>]) -> bool {
     at.iter().any(|c| c.finding.family == Family::Primary)
 }
 
-/// Whether a part of the study asks for the cell, whatever values some axes have. Which congestion
-/// control it got is the host's choice, too.
-fn is_part(tier: &Tier, cell: &Cell, but: &[Axis]) -> bool {
-    let is_named = |axis: Axis| axis != Axis::Congestion && !but.contains(&axis);
+/// Whether a part of the study asks for the cell, whatever its size, since sizes between two of a
+/// part are measured too. Which congestion control it got is the host's choice.
+fn is_part(tier: &Tier, cell: &Cell) -> bool {
+    let is_named = |axis: Axis| ![Axis::Congestion, Axis::Size].contains(&axis);
     let mut named = tier.axes.iter().filter(|(axis, _)| is_named(*axis));
     named.all(|(axis, values)| values.contains(&cell.value(*axis)))
 }

@@ -2,7 +2,7 @@
 //!
 //! In the closed loop a client asks again when it has its answer. That gives the most that a
 //! server can do, but hides how long it makes others wait: while it stalls, nobody asks. In the
-//! open loop requests fall due at times that were drawn before ([`arrivals`]), whatever the server
+//! open loop requests fall due at times that were drawn before (`arrivals.rs`), whatever the server
 //! does, and each one's latency counts from the moment at which it was due, so that waiting in line
 //! is part of it. (Gil Tene,
 //! "How NOT to Measure Latency", 2013, calls the mistake coordinated omission.)

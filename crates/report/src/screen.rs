@@ -183,11 +183,14 @@ fn header(a: &Analysis) -> String {
         .into_iter()
         .filter(|part| !part.is_empty())
         .join(", ");
-    let run = format!(
-        "{} s, {}",
-        units::number(a.run.measured_s.round()),
-        count(a.run.blocks as usize, "block", "blocks")
-    );
+    let least = a.run.blocks as usize;
+    let most = a.findings.iter().map(|f| f.blocks).max();
+    let blocks = match most.filter(|most| *most > least) {
+        Some(most) => format!("{least}–{most} blocks"),
+        None => count(least, "block", "blocks"),
+    };
+    let measured_s = units::number(a.run.measured_s.round());
+    let run = format!("{measured_s} s, {blocks}");
     let parts = [a.study.name.clone(), paths.join(", "), machine, run];
     parts
         .into_iter()
