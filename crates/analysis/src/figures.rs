@@ -157,7 +157,11 @@ impl<'i, 'd> Drawing<'i, 'd> {
         let first = *cells.first()?;
         let study = &self.input.manifest.study;
         let applies = |c: &&&Cell| self.facts(c).applies(figure.x);
+        // A size that a run added for two ways alone would leave a gap in the line of each other one.
+        let added = self.input.manifest.bisection.as_ref();
+        let is_planned = |c: &&&Cell| added.is_none_or(|added| !added.cells.contains(c));
         let among: BTreeSet<String> = (cells.iter().filter(applies))
+            .filter(is_planned)
             .map(|c| c.value(figure.x))
             .collect();
         let mut x_values = grid::values(study, figure.x, cells.iter().copied());

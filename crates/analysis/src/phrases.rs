@@ -128,7 +128,8 @@ pub(crate) fn change(ratio: f64) -> String {
         };
     }
     match ratio {
-        r if r >= 9.95 => format!("{}×", units::number(r.round())),
+        r if r >= 999.5 => format!("{}×", units::number(r.round())),
+        r if r >= 9.95 => format!("{r:.0}×"),
         r if r >= 1.995 => format!("{r:.1}×"),
         r => format!("{r:.2}×"),
     }

@@ -3,8 +3,9 @@
 mod world;
 
 use bytecost_analysis::{FigureData, LeftOut, Point, too_wide, widest_interval};
+use bytecost_spec::manifest::Bisection;
 use bytecost_spec::sample::TrialKey;
-use bytecost_spec::{Axis, Counter, Failure, Reading, Refusal};
+use bytecost_spec::{Axis, Cell, Counter, Failure, Reading, Refusal};
 use world::{STUDY, True, World};
 
 fn quiet(study: &str) -> World {
@@ -39,6 +40,24 @@ fn lines_and_values_stand_in_the_order_of_the_study() {
     assert_eq!(names, ["send", "writev", "send-zerocopy", "sendfile"]);
     let all = figure.series.iter().flat_map(|s| &s.points);
     assert!(all.clone().count() == 16 && all.into_iter().all(|p| matches!(p, Point::Measured(_))));
+}
+
+#[test]
+fn a_size_that_a_run_added_for_two_ways_is_in_no_figure() {
+    let mut world = World::new(STUDY);
+    let is_added = |c: &Cell| c.size_bytes == 4096;
+    let is_of_two = |c: &Cell| ["send", "writev"].contains(&c.mover.as_str());
+    let keep = |c: &Cell| !is_added(c) || is_of_two(c);
+    world.cells.retain(keep);
+    let mut world = world.run(1, 8, 0.01, |_| True::costs(0.2));
+    let added = world.cells.iter().filter(|c| is_added(c));
+    world.manifest.bisection = Some(Bisection {
+        first_block: 0,
+        blocks: 8,
+        cells: added.cloned().collect(),
+    });
+    let analysis = world.analyse();
+    assert_eq!(analysis.figures[0].x_values, ["256", "64KiB", "1MiB"]);
 }
 
 #[test]
