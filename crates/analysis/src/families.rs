@@ -66,11 +66,7 @@ pub(crate) fn facts(findings: &[Finding]) -> Vec<FamilyFacts> {
     let facts = Family::ALL.iter().map(|family| FamilyFacts {
         family: *family,
         comparisons: findings.iter().filter(|f| f.family == *family).count(),
-        rate: match family {
-            Family::Primary => Some(ERROR_RATE),
-            Family::Secondary => Some(FALSE_DISCOVERY_RATE),
-            Family::Exploratory => None,
-        },
+        rate: family.rate(),
     });
     facts.filter(|f| f.comparisons > 0).collect()
 }

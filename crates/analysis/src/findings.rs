@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
 use bytecost_stats::{Interval, blocks_needed, smallest_detectable};
 
-use crate::confidence::{ERROR_RATE, FALSE_DISCOVERY_RATE, LEVEL};
+use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
 use crate::families::{Correction, TestedPair, corrected};
 use crate::pairing::compared;
@@ -95,12 +94,8 @@ impl<'t> Raw<'t> {
             interval,
             ..
         } = self.contrast;
-        let rate = match self.tested.family {
-            Family::Primary => ERROR_RATE,
-            _ => FALSE_DISCOVERY_RATE,
-        };
         let found = (location.value, interval);
-        let verdict = verdict(metric, found, p.map(|p| (p, rate)), bound);
+        let verdict = verdict(metric, found, p.zip(self.tested.family.rate()), bound);
         let detectable = unit * location.deviation();
         let (axis, ratio) = (pairing.axis, self.contrast.ratio());
         let mut finding = Finding {

@@ -153,8 +153,10 @@ impl Iterator for Chunks {
 }
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014): a
-/// bijection, so that no two words of a stream are the same.
-fn mix(x: u64) -> u64 {
+/// bijection, so that no two words of a stream are the same, and near ones give unlike ones.
+#[inline]
+#[must_use]
+pub const fn mix(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::Study;
 use bytecost_spec::manifest::{Expectation, RatioNoise};
-use bytecost_spec::study::Family;
+use bytecost_spec::study::{ERROR_RATE, Family};
 use bytecost_stats::{POWER, Replicates, power};
 
 use crate::candidates::{Candidate, Norm, baselines};
 
-/// The chance of even one false verdict among the primary comparisons.
-const ERROR_RATE: f64 = 0.05;
 /// The largest effect that a comparison must find: cells are left out rather than measured in so
 /// few blocks that not even half as much again is found.
 const LARGEST_EFFECT: f64 = 0.5;

@@ -22,7 +22,7 @@ mod pair;
 pub(crate) mod raw;
 
 pub use expect::{Expect, Outcome};
-pub use family::{Family, PrimaryPart};
+pub use family::{ERROR_RATE, FALSE_DISCOVERY_RATE, Family, PrimaryPart};
 pub use pair::Pair;
 
 /// The longest window, and the longest time before it, in ms.

@@ -1,5 +1,7 @@
 //! The false discovery rate: of all that is decided, the share that is false.
 
+use crate::holm::ascending;
+
 /// Corrects the p values of several families so that, where the corrected values below a rate are
 /// decided, of the decided ones of a family a share of that rate is false at most: in the mean over
 /// the families in which anything is decided. Where no difference is real, the chance that anything
@@ -33,18 +35,12 @@ pub fn false_discovery(families: &[Vec<f64>]) -> Vec<Vec<f64>> {
 
 /// Benjamini and Hochberg's corrected p values of one family.
 fn stepped_up(p_values: &[f64]) -> Vec<f64> {
-    let p = |i: usize| {
-        let p = p_values[i];
-        if p.is_nan() { 1.0 } else { p.clamp(0.0, 1.0) }
-    };
-    let mut order: Vec<usize> = (0..p_values.len()).collect();
-    order.sort_by(|&a, &b| p(a).total_cmp(&p(b)));
     let mut corrected = vec![1.0; p_values.len()];
     let mut least = 1.0_f64;
-    for (rank, &i) in order.iter().enumerate().rev() {
+    for (rank, (i, p)) in ascending(p_values).into_iter().enumerate().rev() {
         // At least 1, so that rounding leaves nothing below its own p value.
         let times = p_values.len() as f64 / (rank + 1) as f64;
-        least = least.min(p(i) * times);
+        least = least.min(p * times);
         corrected[i] = least;
     }
     corrected

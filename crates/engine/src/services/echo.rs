@@ -2,6 +2,7 @@
 //!
 //! Messages have no delimiter, as in the usual measures of round trips: both sides know the size.
 
+use crate::pattern::mix;
 use crate::service::{Framing, MOST_REQUEST_BYTES, Requester, Responder, Service, ServiceFacts};
 
 pub const SERVICE: Service = Service {
@@ -42,12 +43,7 @@ impl Said {
     }
 
     fn mark(connection: u32, number: u64) -> u64 {
-        // One step of SplitMix64 (Steele, Lea, Flood 2014): neighbours get unlike marks.
-        let mut mixed = (u64::from(connection) << 40) ^ number;
-        mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        mix((u64::from(connection) << 40) ^ number)
     }
 
     /// The piece of the pattern that follows the mark.

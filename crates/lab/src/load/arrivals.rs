@@ -1,13 +1,10 @@
 //! When the requests of an open loop are due: known before anybody answers, and drawn without a
 //! byte of memory.
 
+use bytecost_engine::pattern::mix;
 use bytecost_spec::Arrivals;
 
 use super::Load;
-
-/// The golden ratio's share of 2^64: the step of SplitMix64, and what keeps the streams of threads
-/// apart.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The times at which one thread's requests are due, one after the other.
 #[derive(Clone, Debug)]
@@ -51,21 +48,13 @@ impl ArrivalTimes {
         match self.arrivals {
             Arrivals::Fixed => self.gap_ns,
             Arrivals::Poisson => {
-                self.state = self.state.wrapping_add(STEP);
+                self.state = self.state.wrapping_add(1);
                 // Above 0 and at most 1, of 53 bits.
                 let share = ((mix(self.state) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
                 -share.ln() * self.gap_ns
             }
         }
     }
-}
-
-/// The finisher of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-/// 2014).
-fn mix(x: u64) -> u64 {
-    let z = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -58,6 +58,14 @@ impl<'a> CellFacts<'a> {
         (axis.row().applies)(self)
     }
 
+    /// Whether the cell lies where axes have these values: what does not apply to it is no place.
+    pub(crate) fn lies_at(&self, at: &[(Axis, Vec<String>)]) -> bool {
+        let is_there = |(axis, values): &(Axis, Vec<String>)| {
+            values.contains(&self.cell.value(*axis)) || !self.applies(*axis)
+        };
+        at.iter().all(is_there)
+    }
+
     /// The cell with one value for all that does not apply to it, so that no two cells are the
     /// same measurement.
     #[must_use]

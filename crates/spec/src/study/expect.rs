@@ -73,9 +73,6 @@ impl Expect {
     /// Whether a cell lies where the expectation speaks of: what does not apply to it is no place.
     #[must_use]
     pub fn holds_at(&self, cell: &CellFacts<'_>) -> bool {
-        let is_there = |(axis, values): &(Axis, Vec<String>)| {
-            values.contains(&cell.cell().value(*axis)) || !cell.applies(*axis)
-        };
-        self.at.iter().all(is_there)
+        cell.lies_at(&self.at)
     }
 }

@@ -7,6 +7,11 @@ use super::Compare;
 use crate::axis::{Axis, CellFacts};
 use crate::metric::Metric;
 
+/// The chance of even one false verdict among comparisons that are tested together.
+pub const ERROR_RATE: f64 = 0.05;
+/// The share of the decided secondary comparisons of a table that is false, in the mean at most.
+pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
+
 /// The family of a comparison: what is tested together with it.
 #[derive(
     Clone,
@@ -59,6 +64,16 @@ impl Family {
         self.into()
     }
 
+    /// The error rate of its verdicts; none of what is not judged.
+    #[must_use]
+    pub fn rate(self) -> Option<f64> {
+        match self {
+            Family::Primary => Some(ERROR_RATE),
+            Family::Secondary => Some(FALSE_DISCOVERY_RATE),
+            Family::Exploratory => None,
+        }
+    }
+
     /// Whether it is the one that every comparison has unless a study says otherwise.
     #[must_use]
     pub fn is_default(&self) -> bool {
@@ -90,13 +105,9 @@ impl Compare {
 }
 
 impl PrimaryPart {
-    /// Whether a cell that differs from its baseline in an axis is in it. What does not apply to
-    /// the cell is no place.
+    /// Whether a cell that differs from its baseline in an axis is in it.
     fn holds_at(&self, axis: Axis, cell: &CellFacts<'_>) -> bool {
         let value = cell.cell().value(axis);
-        let is_there = |(axis, values): &(Axis, Vec<String>)| {
-            values.contains(&cell.cell().value(*axis)) || !cell.applies(*axis)
-        };
-        (self.values.is_empty() || self.values.contains(&value)) && self.at.iter().all(is_there)
+        (self.values.is_empty() || self.values.contains(&value)) && cell.lies_at(&self.at)
     }
 }

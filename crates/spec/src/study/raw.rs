@@ -406,3 +406,13 @@ impl Reader<'_> {
         })
     }
 }
+
+/// The one of these names; else what to choose from.
+fn named<T: Copy + Into<&'static str>>(what: &str, name: &str, all: &[T]) -> Result<T, String> {
+    let known = all.iter().copied();
+    known.clone().find(|k| (*k).into() == name).ok_or_else(|| {
+        let names: Vec<&str> = known.map(Into::into).collect();
+        let names = names.join(", ");
+        format!("{what} `{name}` is not known: choose from {names}")
+    })
+}

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::super::{Expect, Outcome, StudyError};
-use super::{RawAxes, RawText, Reader};
+use super::{RawAxes, RawText, Reader, named};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,18 +31,7 @@ impl Reader<'_> {
             baseline: self.value(axis, &raw.baseline)?,
             value: self.value(axis, &raw.value)?,
             at: self.axes(&raw.at)?,
-            outcome: self.take(&raw.outcome, |name| outcome(name))?,
+            outcome: self.take(&raw.outcome, |name| named("outcome", name, Outcome::ALL))?,
         })
     }
-}
-
-fn outcome(name: &str) -> Result<Outcome, String> {
-    let known = Outcome::ALL.iter().copied();
-    known.clone().find(|o| o.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = known.map(Outcome::name).collect();
-        format!(
-            "outcome `{name}` is not known: choose from {}",
-            names.join(", ")
-        )
-    })
 }

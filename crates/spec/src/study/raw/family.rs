@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::super::{Family, PrimaryPart, StudyError};
-use super::{RawAxes, RawValues, Reader};
+use super::{RawAxes, RawValues, Reader, named};
 use crate::axis::Axis;
 use crate::metric::Metric;
 
@@ -32,7 +32,7 @@ impl Reader<'_> {
                 _ => Family::Secondary,
             });
         };
-        let family = self.take(raw, |name| family(name))?;
+        let family = self.take(raw, |name| named("family", name, Family::ALL))?;
         match (family, parts) {
             (Family::Primary, [_, ..]) => self.fail(
                 raw.span(),
@@ -64,15 +64,4 @@ impl Reader<'_> {
             at: self.axes(&raw.at)?,
         })
     }
-}
-
-fn family(name: &str) -> Result<Family, String> {
-    let known = Family::ALL.iter().copied();
-    known.clone().find(|f| f.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = known.map(Family::name).collect();
-        format!(
-            "family `{name}` is not known: choose from {}",
-            names.join(", ")
-        )
-    })
 }
