@@ -1,4 +1,4 @@
-//! What the runs of one build come to, and the goals that they are held against.
+//! The results of one build, compared with the goals.
 
 use std::collections::{BTreeMap, BTreeSet};
 

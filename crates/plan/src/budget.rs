@@ -18,8 +18,7 @@ use crate::twins::Baselines;
 pub struct TrialCosts {
     /// Starting two processes, connecting, checking and reading, in ms.
     pub overhead_ms: u64,
-    /// How many warm-ups of the study a stream of TCP takes in the mean until it has stopped
-    /// growing.
+    /// Warm-ups of the study that a stream of TCP takes on average before its rate is steady.
     pub growing_warmups: u64,
     /// What a server adds, in ms: a third process, and the notice of its window.
     pub served_ms: u64,

@@ -1,4 +1,4 @@
-//! Moderated variances held against simulated runs, with fixed seeds.
+//! Simulated runs test moderated variances, with fixed seeds.
 
 mod worlds;
 

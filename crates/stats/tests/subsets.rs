@@ -1,4 +1,4 @@
-//! Blocks that measure a subset, held against simulated runs with fixed seeds.
+//! Simulated runs test blocks that measure a subset, with fixed seeds.
 
 mod worlds;
 
