@@ -128,6 +128,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        looks: Vec::new(),
         expectation: None,
         started: STARTED.to_owned(),
         seed,

@@ -98,7 +98,7 @@ pub(crate) fn all<'v>(view: &'v View<'v>, varied: &[Axis]) -> Advice {
             groups.map(move |group| (place, group))
         })
         .collect();
-    share_rate(&mut all);
+    share_rate(&mut all, view.error_rate());
     for (place, group) in all {
         let situations = group.situations();
         // What no further comparison decided is counted with all that is undecided.
@@ -185,7 +185,7 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
 
 /// Gives each place its part of the error rate of best sets: all places of the study whose
 /// comparisons are primary have one together, and those of each comparison that are not.
-fn share_rate(all: &mut [(usize, Group<'_>)]) {
+fn share_rate(all: &mut [(usize, Group<'_>)], error_rate: f64) {
     let places = |groups: &[(usize, Group<'_>)], of: Option<usize>| {
         let own = groups
             .iter()
@@ -194,7 +194,7 @@ fn share_rate(all: &mut [(usize, Group<'_>)]) {
         let wanted = of.is_none();
         at.filter(|(_, all)| is_primary(all) == wanted).count()
     };
-    let part = |places: usize| ERROR_RATE / places.max(1) as f64;
+    let part = |places: usize| error_rate / places.max(1) as f64;
     let primary = part(places(all, None));
     for i in 0..all.len() {
         all[i].1.rates = (primary, part(places(all, Some(all[i].0))));

@@ -4,6 +4,7 @@ use bytecost_spec::claim::{Claim, Test, TestKind};
 use bytecost_spec::{Published, Table};
 use itertools::Itertools as _;
 
+use crate::confidence::ERROR_RATE;
 use crate::phrases;
 use crate::result::{Analysis, AuditFigure, Audited, Input, Ruling};
 use crate::trials::Trials;
@@ -59,7 +60,7 @@ pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Ve
     };
     let family = ClaimFamily::default();
     all(&family);
-    all(&family.corrected())
+    all(&family.corrected(ERROR_RATE * input.manifest.rate_share()))
 }
 
 impl Audited {

@@ -76,9 +76,9 @@ fn of_cell(cell: &CellTrials<'_>, evidence: &[TrialEvidence]) -> Option<CellBook
     let left = student_mean(&of_own(|p| p.of(CpuUser::LeftOver)))?;
     let interval = left.interval(LEVEL)?;
     let (left_over, error) = (left.value, left.standard_error);
-    let closed = if left_over.abs() > MOST_LEFT_OVER && left_over.abs() > 2.0 * error {
+    let closed = if interval.low > MOST_LEFT_OVER || interval.high < -MOST_LEFT_OVER {
         Closed::No
-    } else if error > MOST_LEFT_OVER {
+    } else if left_over.abs() > MOST_LEFT_OVER || error > MOST_LEFT_OVER {
         Closed::NotToThreePercent
     } else {
         Closed::Yes
@@ -121,6 +121,9 @@ fn page(sample: &Sample) -> Option<Page> {
         Counter::InstrumentNs,
     ]
     .map(or_none);
+    let edges = |side: &SideReadings| read(side, Counter::EdgesNs).unwrap_or(0.0);
+    let instrument =
+        instrument + edges(&sample.sender) + sample.receiver.as_ref().map_or(0.0, edges);
     let own = sender + sender_workers + receiver + receiver_workers;
     let known = own + kernel + interrupts + background + instrument + others;
     Some(Page {

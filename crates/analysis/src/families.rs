@@ -28,16 +28,17 @@ pub(crate) struct Correction {
 
 /// Corrects all comparisons of a run, each within its family. Primary ones are one family (Holm),
 /// whatever becomes of the others. Secondary ones are a family for each table, at one rate of false
-/// discoveries over all tables (Benjamini and Bogomolov).
-pub(crate) fn corrected(all: &[TestedPair]) -> Vec<Correction> {
+/// discoveries over all tables (Benjamini and Bogomolov). Each family has this share of its rate.
+pub(crate) fn corrected(all: &[TestedPair], share: f64) -> Vec<Correction> {
+    let (error_rate, discovery_rate) = (ERROR_RATE * share, FALSE_DISCOVERY_RATE * share);
     let of = |family| (0..all.len()).filter(move |i: &usize| all[*i].family == family);
     let not_judged = Correction {
         p: None,
-        level: ERROR_RATE,
+        level: error_rate,
     };
     let mut found = vec![not_judged; all.len()];
     let primary: Vec<usize> = of(Family::Primary).collect();
-    let level = ERROR_RATE / primary.len().max(1) as f64;
+    let level = error_rate / primary.len().max(1) as f64;
     let p = holm(&primary.iter().map(|i| all[*i].p).collect::<Vec<f64>>());
     for (i, p) in primary.into_iter().zip(p) {
         found[i] = Correction { p: Some(p), level };
@@ -46,14 +47,14 @@ pub(crate) fn corrected(all: &[TestedPair]) -> Vec<Correction> {
     let tables: Vec<Vec<usize>> = tables.into_iter().map(|(_, members)| members).collect();
     let values = |of: &Vec<usize>| of.iter().map(|i| all[*i].p).collect();
     let corrected = false_discovery(&tables.iter().map(values).collect::<Vec<Vec<f64>>>());
-    let decided = |of: &Vec<f64>| of.iter().filter(|p| **p < FALSE_DISCOVERY_RATE).count();
+    let decided = |of: &Vec<f64>| of.iter().filter(|p| **p < discovery_rate).count();
     let chosen = corrected.iter().filter(|of| decided(of) > 0).count();
     for (members, p) in tables.iter().zip(&corrected) {
         let own = decided(p);
         let chosen = if own > 0 { chosen } else { chosen + 1 };
         let of_tables = chosen as f64 / tables.len() as f64;
         let of_members = (own + 1).min(members.len()) as f64 / members.len() as f64;
-        let level = FALSE_DISCOVERY_RATE * of_tables * of_members;
+        let level = discovery_rate * of_tables * of_members;
         for (i, p) in members.iter().zip(p) {
             found[*i] = Correction { p: Some(*p), level };
         }
@@ -62,11 +63,11 @@ pub(crate) fn corrected(all: &[TestedPair]) -> Vec<Correction> {
 }
 
 /// What is promised of each family that has a comparison.
-pub(crate) fn facts(findings: &[Finding]) -> Vec<FamilyFacts> {
+pub(crate) fn facts(findings: &[Finding], share: f64) -> Vec<FamilyFacts> {
     let facts = Family::ALL.iter().map(|family| FamilyFacts {
         family: *family,
         comparisons: findings.iter().filter(|f| f.family == *family).count(),
-        rate: family.rate(),
+        rate: family.rate().map(|rate| rate * share),
     });
     facts.filter(|f| f.comparisons > 0).collect()
 }

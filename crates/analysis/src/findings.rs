@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
+use bytecost_spec::{Axis, Better, Manifest, Metric};
 use bytecost_stats::{Interval, blocks_needed, smallest_detectable};
 
 use crate::confidence::LEVEL;
@@ -51,14 +51,17 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
             }
         }
     }
-    let corrected = corrected(&raws.iter().map(|r| r.tested).collect::<Vec<TestedPair>>());
+    let corrected = corrected(
+        &raws.iter().map(|r| r.tested).collect::<Vec<TestedPair>>(),
+        manifest.rate_share(),
+    );
     let mut detectable: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
     let told = raws.iter().zip(corrected).map(|(raw, correction)| {
         let (blocks, level) = (raw.contrast.location.replicates(), correction.level);
         let unit = detectable
             .entry((blocks.count, blocks.lent.to_bits(), level.to_bits()))
             .or_insert_with(|| smallest_detectable(1.0, blocks, level).unwrap_or(f64::INFINITY));
-        raw.finding(study, correction, *unit, varied)
+        raw.finding(manifest, correction, *unit, varied)
     });
     told.collect()
 }
@@ -79,12 +82,15 @@ impl<'t> Raw<'t> {
     /// deviation of 1 find at the level that the family asks.
     fn finding(
         &self,
-        study: &Study,
+        manifest: &Manifest,
         correction: Correction,
         unit: f64,
         varied: &[Axis],
     ) -> Finding {
+        let study = &manifest.study;
         let bound = study.smallest_effect.ln_1p();
+        let rate = self.tested.family.rate();
+        let rate = rate.map(|rate| rate * manifest.rate_share());
         let Correction { p, level } = correction;
 
         let PairContrast {
@@ -95,7 +101,7 @@ impl<'t> Raw<'t> {
             ..
         } = self.contrast;
         let found = (location.value, interval);
-        let verdict = verdict(metric, found, p.zip(self.tested.family.rate()), bound);
+        let verdict = verdict(metric, found, p.zip(rate), bound);
         let detectable = unit * location.deviation();
         let (axis, ratio) = (pairing.axis, self.contrast.ratio());
         let mut finding = Finding {

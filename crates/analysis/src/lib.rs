@@ -119,7 +119,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         answers,
         advice,
-        families: families::facts(&findings),
+        families: families::facts(&findings, input.manifest.rate_share()),
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
         twins,

@@ -209,7 +209,8 @@ impl<'v> RawEffect<'v> {
             |a: &Axis| *a != compare.axis && *a != self.over && first.other.facts.applies(*a);
         let rest: Vec<Axis> = varied.iter().copied().filter(rest).collect();
         let is_open = withheld.is_none() && !turns;
-        let corrected = p_corrected.filter(|_| is_open).map(|p| (p, ERROR_RATE));
+        let corrected = p_corrected.filter(|_| is_open);
+        let corrected = corrected.map(|p| (p, view.error_rate()));
         let verdict = verdict(self.metric, (location.value, interval), corrected, bound);
         let mut effect = MainEffect {
             metric: self.metric,

@@ -7,6 +7,7 @@ use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Manifest, Sample, units};
 use bytecost_stats::median;
 
+use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
 use crate::progress::noise_of;
 use crate::result::{Finding, Input, RunFacts, StudyFacts, Verdict};
@@ -46,6 +47,21 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
         constants,
         varied,
     }
+}
+
+/// What the earlier looks at a run cost that went on.
+fn looks(manifest: &Manifest) -> Option<String> {
+    let last = manifest.looks.last()?;
+    let times = match manifest.looks.len() {
+        1 => "once".to_owned(),
+        n => format!("{n} times"),
+    };
+    let rate = |share: f64| units::percent(ERROR_RATE * share);
+    Some(format!(
+        "The run had ended {times} before it went on, the last time after {last} blocks, and its verdicts could be seen. Each look halves the error rate of the next: verdicts of now are given at {}, and all reports of the run together give a false one in at most {} of runs.",
+        rate(manifest.rate_share()),
+        rate(2.0 - manifest.rate_share()),
+    ))
 }
 
 pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Finding]) -> RunFacts {
@@ -91,7 +107,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
             .map(half_width)
             .max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),
-        notes: input.notes.to_vec(),
+        notes: input.notes.iter().cloned().chain(looks(manifest)).collect(),
         files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
             Some(path) => format!("the file {path}, on {}", f.file_system),
             None => format!("test files in {}, on {}", f.dir, f.file_system),

@@ -2,6 +2,7 @@
 
 use bytecost_spec::{Measure, Metric};
 
+use crate::confidence::ERROR_RATE;
 use crate::result::{
     Caveat, CellBooks, CellCopies, CellFootprint, CellResult, CellTime, CountingCost, Finding,
     FindingCauses, Input, NoiseFloor, Twin,
@@ -30,6 +31,11 @@ pub(crate) struct View<'v> {
 }
 
 impl<'v> View<'v> {
+    /// The error rate of verdicts that are promised together.
+    pub(crate) fn error_rate(&self) -> f64 {
+        ERROR_RATE * self.input.manifest.rate_share()
+    }
+
     /// Cells with another end and at least one trial that counts.
     pub(crate) fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
         self.trials.moving().filter(|c| !c.by_block.is_empty())

@@ -177,3 +177,42 @@ fn a_finding_names_the_level_that_its_family_asks() {
         last.text
     );
 }
+
+#[test]
+fn each_look_halves_the_rate_of_the_next_and_the_report_says_so() {
+    let truth = |_: &Cell| True::costs(0.2);
+    let mut world = World::new(WIDE).run(9, 10, 0.03, truth);
+    let rates = |world: &World| {
+        let found = world.analyse();
+        let primary = found.families.iter().find(|f| f.family == Family::Primary);
+        let level = of(&found, Family::Primary).find_map(|f| f.level);
+        (primary.unwrap().rate, level, found.run.notes)
+    };
+    assert_eq!(rates(&world), (Some(0.05), Some(0.05), vec![]));
+    world.manifest.looks = vec![4, 7];
+    let (rate, level, notes) = rates(&world);
+    assert_eq!((rate, level), (Some(0.0125), Some(0.0125)));
+    assert!(notes[0].contains("2 times"), "{notes:?}");
+    assert!(notes[0].contains("after 7 blocks"), "{notes:?}");
+}
+
+// The first report of a run of equal cells, and the one after as many blocks again.
+#[test]
+fn two_looks_together_raise_fewer_alarms_than_their_rates_add_up_to() {
+    let runs = 120;
+    let alarm = |world: &World| of(&world.analyse(), Family::Primary).any(|f| is_told(&f));
+    let alarms = (0..runs).filter(|seed| {
+        let mut world = World::new(WIDE);
+        world.cells.retain(|c| c.size_bytes == 65_536);
+        let mut world = world.run(7000 + seed, 16, 0.05, |_| True::costs(0.2));
+        let all = world.samples.clone();
+        world.samples.retain(|s| s.trial.block < 8);
+        let early = alarm(&world);
+        world.samples = all;
+        world.manifest.looks = vec![8];
+        early || alarm(&world)
+    });
+    // 7.5 % of 120 are 9; 19 or more would come up once in a thousand.
+    let alarms = alarms.count();
+    assert!(alarms <= 18, "{alarms} of {runs}");
+}

@@ -21,7 +21,7 @@ use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
-use bytecost_spec::manifest::Bisection;
+use bytecost_spec::manifest::{Bisection, Expectation};
 use bytecost_spec::sample::{Block, Selection};
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey};
@@ -607,13 +607,15 @@ impl Campaign<'_> {
         let has_begun =
             so_far.selections.contains_key(&block) || so_far.attempts.contains_key(&block);
         let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
-        let later = block.checked_sub(self.study.blocks_least.max(first))?;
+        let later = block.checked_sub(self.study.blocks_least.max(first));
         if !manifest.study.grouped || has_begun || self.plan.is_bisecting(block) {
             return None;
         }
         let before = so_far.selections.range(first..block).next_back();
         let before = before.map(|(_, cells)| cells);
-        let cells: Vec<u32> = if later.is_multiple_of(LOOKS_EVERY) {
+        let cells: Vec<u32> = if later.is_none() && block == first + LOOKS_EVERY {
+            self.planned_again(manifest, so_far)?
+        } else if later.is_some_and(|later| later.is_multiple_of(LOOKS_EVERY)) {
             let (cells, precision) = (&self.plan.cells, self.study.precision);
             let wide = too_wide(manifest, cells, &so_far.samples, precision);
             let wide = wide.into_iter().map(|i| i as u32);
@@ -626,6 +628,15 @@ impl Campaign<'_> {
         let is_none = cells.is_empty() && before.is_none();
         let is_part = cells.len() < self.plan.block(block).len();
         (is_part && !is_none).then_some(Selection { block, cells })
+    }
+
+    /// The cells that the plan would have by the noise of the first blocks, where it was made with an
+    /// assumed one: what cannot be decided at that noise is not measured on.
+    fn planned_again(&self, manifest: &Manifest, so_far: &SoFar) -> Option<Vec<u32>> {
+        let assumed = |e: &&Expectation| e.noise.run.is_none();
+        manifest.expectation.as_ref().filter(assumed)?;
+        let noise = bytecost_analysis::noise(manifest, &self.plan.cells, &so_far.samples)?;
+        self.plan.kept_at(manifest, &noise).ok()
     }
 
     /// Measuring stops when it is precise, never when it is significant.

@@ -70,6 +70,7 @@ fn manifest() -> Manifest {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        looks: Vec::new(),
         expectation: None,
         started: "2026-01-01T00:00:00Z".to_owned(),
         seed: 11,

@@ -128,22 +128,28 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
                 done
             }));
         }
-        let followed = follow(control, &gate, &threads, &told, &task, growth);
+        let mut edges_ns = 0;
+        let watched = (&threads[..], &told, &mut edges_ns);
+        let followed = follow(control, &gate, watched, &task, growth);
         gate.set(Phase::Stop);
         threads.iter().for_each(|t| t.thread().unpark());
         let flows: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
         followed?;
-        gather(&task, flows)
+        gather(&task, flows, edges_ns)
     })
 }
 
 /// Moves the gate on as the coordinator says. Returns early when a thread ended before its time;
-/// why it did is told when it is joined.
+/// why it did is told when it is joined. What watching the window took goes into the last of what is
+/// watched.
 fn follow<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
-    threads: &[thread::ScopedJoinHandle<'_, T>],
-    told: &mpsc::Receiver<Signal>,
+    (threads, told, edges_ns): (
+        &[thread::ScopedJoinHandle<'_, T>],
+        &mpsc::Receiver<Signal>,
+        &mut u64,
+    ),
     task: &Task,
     growth: Option<Growth>,
 ) -> io::Result<()> {
@@ -170,7 +176,9 @@ fn follow<T>(
                 return Ok(());
             };
             clock::sleep_until_ns(schedule.window_from_ns);
+            let from_ns = clock::thread_cpu_ns();
             closed = window(gate, told, schedule);
+            *edges_ns = clock::thread_cpu_ns().saturating_sub(from_ns);
         }
         (Some(_), Role::Sender) => {
             if !all(Signal::Opening) {

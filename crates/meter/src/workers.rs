@@ -52,6 +52,25 @@ pub struct WithWorkers<'t, M> {
     workers: Option<Workers<'t>>,
 }
 
+/// What [`WithWorkers`] reads.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkersSnapshot<S> {
+    read: S,
+    workers_ns: Option<u64>,
+    /// CPU time of the thread that the reading itself took.
+    takes_ns: u64,
+}
+
+impl<S> WorkersSnapshot<S> {
+    fn of(read: S, workers_ns: Option<u64>, from_ns: u64) -> WorkersSnapshot<S> {
+        WorkersSnapshot {
+            read,
+            workers_ns,
+            takes_ns: clock::thread_cpu_ns().saturating_sub(from_ns),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Workers<'t> {
     tasks: Option<File>,
@@ -109,22 +128,27 @@ impl Workers<'_> {
 }
 
 impl<M: Meter> Meter for WithWorkers<'_, M> {
-    type Snapshot = (M::Snapshot, Option<u64>);
+    type Snapshot = WorkersSnapshot<M::Snapshot>;
 
     fn read_start(&mut self) -> Self::Snapshot {
+        let from_ns = clock::thread_cpu_ns();
         let workers_ns = self.workers_ns();
-        (self.meter.read_start(), workers_ns)
+        let read = self.meter.read_start();
+        WorkersSnapshot::of(read, workers_ns, from_ns)
     }
 
     fn read_end(&mut self) -> Self::Snapshot {
+        let from_ns = clock::thread_cpu_ns();
         let read = self.meter.read_end();
-        (read, self.workers_ns())
+        WorkersSnapshot::of(read, self.workers_ns(), from_ns)
     }
 
     fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings {
-        let mut readings = self.meter.difference(&start.0, &end.0);
+        let mut readings = self.meter.difference(&start.read, &end.read);
+        let edges_ns = start.takes_ns + end.takes_ns;
+        readings.insert(Counter::EdgesNs, Reading::Measured(edges_ns));
         if self.workers.is_some() {
-            let reading = match (start.1, end.1) {
+            let reading = match (start.workers_ns, end.workers_ns) {
                 // The clocks of two reads are some hundred ns apart.
                 (Some(start), Some(end)) => grown(start, end.max(start)),
                 _ => Reading::absent(UNREADABLE),

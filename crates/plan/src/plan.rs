@@ -189,6 +189,19 @@ impl Plan {
         }
     }
 
+    /// The places of the cells that the plan of a manifest would have by another noise as well: what
+    /// cannot be decided at that noise is not among them.
+    ///
+    /// # Errors
+    /// As [`Plan::from_manifest`].
+    pub fn kept_at(&self, manifest: &Manifest, noise: &RatioNoise) -> Result<Vec<u32>, Invalid> {
+        let (host, survey) = (&manifest.host, &manifest.survey);
+        let planned = Plan::expecting(&manifest.study, host, survey, manifest.seed, noise)?;
+        let all = self.cells.iter().zip(0..);
+        let kept = all.filter(|(cell, _)| planned.cells.contains(cell));
+        Ok(kept.map(|(_, place)| place).collect())
+    }
+
     /// The plan with the cells of a bisection.
     ///
     /// # Errors

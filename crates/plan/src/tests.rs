@@ -426,6 +426,7 @@ fn a_plan_is_rebuilt_from_its_manifest() {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        looks: Vec::new(),
         expectation: None,
         started: "2026-11-21T14:15:03Z".into(),
         seed: 7,

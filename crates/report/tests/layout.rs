@@ -208,6 +208,7 @@ fn manifest(design: Option<&str>) -> Manifest {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        looks: Vec::new(),
         expectation: None,
         started: String::new(),
         seed: 0,

@@ -60,6 +60,19 @@ pub struct Manifest {
     /// What the plan expects to decide; none in manifests of old, whose plans asked for no power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expectation: Option<Expectation>,
+    /// Blocks that had begun each time that the run had ended before it went on: its verdicts could
+    /// be seen then, so that each of these looks has spent a part of the error rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<u32>,
+}
+
+impl Manifest {
+    /// The part of an error rate that verdicts of now have: each earlier look halves it, so that all
+    /// looks together spend less than twice the rate, however many there are (the union bound).
+    #[must_use]
+    pub fn rate_share(&self) -> f64 {
+        self.looks.iter().fold(1.0, |share, _| share / 2.0)
+    }
 }
 
 /// Cells that are measured in blocks of their own, at sizes between two of the plan: one way is

@@ -90,6 +90,7 @@ counters! {
     ElapsedNs "elapsed_ns" Side "length of the window, CLOCK_MONOTONIC, mean over threads";
     CpuNs "cpu_ns" Side "CPU time of the threads, CLOCK_THREAD_CPUTIME_ID (by other means where that leaves out interrupts, see thread_cpu_ns), and of all that works for them in their process or as its child (workers_ns)";
     WorkersNs "workers_ns" Side "of cpu_ns, what worked for the threads: workers and pollers of io_uring, threads of POSIX aio, a Java process; by their own clocks, up to the moment of reading";
+    EdgesNs "edges_ns" Side "CPU time of the side's process at the edges of its window, in none of its other readings: its threads read their meters, and one watches the clock";
     UserNs "user_ns" Side "user CPU time, getrusage";
     SystemNs "system_ns" Side "system CPU time, getrusage";
     TaskClockNs "task_clock_ns" Side "perf software event task-clock";

@@ -111,6 +111,9 @@ impl Run {
         }
         let file = self.folder.log(SAMPLES)?;
         lock(&file, self.dir())?;
+        if read_ending(&self.folder)?.is_some() {
+            self.note_look()?;
+        }
         self.folder.remove(ENDED)?;
         self.log = Some(Log::resume(file, &self.dir().join(SAMPLES))?);
         Ok(())
@@ -134,8 +137,21 @@ impl Run {
         self.note(|manifest| manifest.bisection = Some(bisection))
     }
 
+    /// Notes that the run had ended, with so many blocks: its verdicts could be seen. Before it no
+    /// longer counts as ended, so that a crash in between notes a look too many, never one too few.
+    fn note_look(&mut self) -> Result<(), StoreError> {
+        let records = self.records()?.records;
+        let timed = records.iter().filter(|r| !matches!(r, Record::Evidence(_)));
+        let begun = timed.filter_map(|r| Some(r.trial()?.block + 1)).max();
+        self.write_note(|manifest| manifest.looks.extend(begun))
+    }
+
     fn note(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), StoreError> {
         self.resume()?;
+        self.write_note(change)
+    }
+
+    fn write_note(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), StoreError> {
         let mut manifest = self.manifest.clone();
         manifest.format = FORMAT;
         change(&mut manifest);

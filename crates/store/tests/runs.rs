@@ -190,6 +190,26 @@ fn the_list_tells_how_each_run_stands() {
 }
 
 #[test]
+fn a_run_that_goes_on_after_its_end_notes_the_look_and_a_killed_one_does_not() {
+    let (_dir, root) = root();
+    let mut run = root.create(&manifest("one")).unwrap();
+    run.append(&failure(0)).unwrap();
+    drop(run);
+    let mut killed = root.open("one").unwrap();
+    killed.resume().unwrap();
+    assert!(killed.manifest().looks.is_empty());
+    let ending = Ending {
+        ended: "2026-11-21T14:20:00Z".to_owned(),
+        early: None,
+        records: None,
+    };
+    killed.end(&ending).unwrap();
+    drop(killed);
+    root.open("one").unwrap().resume().unwrap();
+    assert_eq!(root.open("one").unwrap().manifest().looks, [1]);
+}
+
+#[test]
 fn a_folder_of_a_run_is_made_once_and_is_no_link() {
     let (dir, root) = root();
     let run = root.create(&manifest("one")).unwrap();

@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use bytecost_spec::claim::{Expected, Quantity};
 use bytecost_stats::{Location, holm};
 
-use crate::confidence::ERROR_RATE;
 use crate::phrases;
 use crate::result::AuditFigure;
 
@@ -26,11 +25,11 @@ impl ClaimFamily {
         self.most.is_some_and(|most| p <= most)
     }
 
-    /// The same with all that was asked, so that it decides.
-    pub(super) fn corrected(self) -> ClaimFamily {
+    /// The same with all that was asked at an error rate, so that it decides.
+    pub(super) fn corrected(self, rate: f64) -> ClaimFamily {
         let asked = self.asked.into_inner();
         let corrected = holm(&asked).into_iter();
-        let decided = corrected.zip(&asked).filter(|(holm, _)| *holm < ERROR_RATE);
+        let decided = corrected.zip(&asked).filter(|(holm, _)| *holm < rate);
         ClaimFamily {
             most: decided.map(|(_, p)| *p).reduce(f64::max),
             asked: RefCell::default(),

@@ -144,7 +144,8 @@ fn direction(
     match (contrast.standing(), contrast.finding()) {
         (Standing::Decided(Verdict::Better | Verdict::Worse), _) => by_sign,
         (Standing::Decided(Verdict::NoDifferenceThatMatters), Some(finding)) => {
-            match apart && finding.p_corrected.is_some_and(|p| p < ERROR_RATE) {
+            let rate = ERROR_RATE * context.input.manifest.rate_share();
+            match apart && finding.p_corrected.is_some_and(|p| p < rate) {
                 true => by_sign,
                 false => CaseResult::NotMet,
             }

@@ -19,11 +19,11 @@ pub struct BookLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Closed {
-    /// What is left over is within 3 % of the cell's own CPU time, or no more than chance.
+    /// What is left over is within 3 % of the cell's own CPU time, and its error too.
     Yes,
-    /// The error is above 3 %, so that this cannot be said in this run.
+    /// The value or its error is above 3 %, and the interval does not show that more is left over.
     NotToThreePercent,
-    /// More is left over (or counted twice): above 3 %, and above twice the standard error.
+    /// More is left over (or counted twice): the whole interval lies beyond 3 %.
     No,
 }
 

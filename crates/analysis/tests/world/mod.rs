@@ -203,6 +203,7 @@ impl World {
                 build_id: None,
                 legs: Vec::new(),
                 bisection: None,
+                looks: Vec::new(),
                 expectation: None,
                 started: "2026-11-21T03:00:00Z".to_owned(),
                 seed: 7,

@@ -36,6 +36,7 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
         survey: Survey::default(),
         legs: Vec::new(),
         bisection: None,
+        looks: Vec::new(),
         expectation: None,
     };
     let mut run = Root::at(&args.root.runs_dir).create_fresh(manifest)?;

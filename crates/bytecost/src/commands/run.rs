@@ -189,6 +189,7 @@ fn begun(
         survey,
         legs: Vec::new(),
         bisection: None,
+        looks: Vec::new(),
         expectation: plan.expectation.clone(),
     };
     Ok((root.create_fresh(manifest)?, plan, study))

@@ -278,10 +278,11 @@ pub(super) fn flow_done(
     }
 }
 
-/// Joins what the flows bring back.
+/// Joins what the flows bring back, with the CPU time that watching their window took.
 pub(super) fn gather(
     task: &Task,
     flows: Vec<thread::Result<io::Result<FlowDone>>>,
+    edges_ns: u64,
 ) -> io::Result<Done> {
     let mut done = Done::default();
     let mut readings = Vec::with_capacity(flows.len());
@@ -316,6 +317,9 @@ pub(super) fn gather(
         // Each flow has read the same process, so one of them tells it.
         let whole = first.iter().filter(|(c, _)| PROCESS_COUNTERS.contains(c));
         sum.extend(whole.map(|(c, r)| (*c, r.clone())));
+    }
+    if let Some(Reading::Measured(of_threads)) = sum.get_mut(&Counter::EdgesNs) {
+        *of_threads += edges_ns;
     }
     task.meters.take_cpu(&mut sum);
     // What works for the threads is theirs, whoever of them has read it.

@@ -46,7 +46,8 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
             done
         });
         let threads = [responding];
-        let followed = follow(control, gate, &threads, &told, task, None);
+        let watched = (&threads[..], &told, &mut 0);
+        let followed = follow(control, gate, watched, task, None);
         gate.set(Phase::Stop);
         let [responding] = threads;
         let done = responding

@@ -102,6 +102,7 @@ fn a_manifest_of_old_gives_the_plan_without_twins() {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        looks: Vec::new(),
         expectation: None,
     };
     let now = serde_json::to_value(&manifest).unwrap();

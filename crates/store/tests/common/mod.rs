@@ -24,6 +24,7 @@ pub fn manifest(id: &str) -> Manifest {
         build_id: None,
         legs: Vec::new(),
         bisection: None,
+        looks: Vec::new(),
         expectation: None,
         started: "2026-11-21T14:15:03.25Z".into(),
         seed: u64::MAX - 1,
