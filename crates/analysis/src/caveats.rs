@@ -98,6 +98,7 @@ const TIMER: Effect = Effect::Withholds(
     "one side waits for the timer of delayed acknowledgements, which is not the cost of copying",
 );
 
+const CLIENTS_LIMITED: &str = "clients-limited";
 const TWO_MODES: &str = "the trials of a cell fall into two groups that lie far apart";
 
 /// Whether a measure is made of CPU time.
@@ -160,7 +161,7 @@ const CAVEATS: &[Row] = &[
     ("packet-socket", TOLD, packet_socket::detect),
     ("waits-for-every-completion", TOLD, every_completion::detect),
     (
-        "clients-limited",
+        CLIENTS_LIMITED,
         Effect::Withholds(
             |m, _| is_of_time(m) || m == Measure::LeastServedShare,
             "the clients may have limited the rate themselves",
@@ -270,11 +271,26 @@ pub(crate) fn because(
     })
 }
 
+/// Whether a caveat only keeps the faster of two cells from being faster still: clients that were the
+/// limit of the one leave the other slower, by at least as much.
+fn leaves_the_slower(caveat: &Caveat, finding: &Finding) -> bool {
+    let slower = match finding.verdict {
+        Verdict::Better => &finding.baseline,
+        Verdict::Worse => &finding.cell,
+        _ => return false,
+    };
+    let is_rate = finding.metric.measure == Measure::MessagesPerS;
+    caveat.kind == CLIENTS_LIMITED && is_rate && !caveat.cells.contains(slower)
+}
+
 /// The findings, without a verdict where a caveat withholds it.
 pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
     let withheld = |finding: &Finding| {
         let cells = [finding.baseline.as_str(), finding.cell.as_str()];
-        let because = because(view.caveats, (finding.metric.measure, finding.axis), cells)?;
+        let caveats = view.caveats.iter();
+        let caveats = caveats.filter(|c| !leaves_the_slower(c, finding));
+        let caveats: Vec<Caveat> = caveats.cloned().collect();
+        let because = because(&caveats, (finding.metric.measure, finding.axis), cells)?;
         let cell = view.trials.cells.iter().find(|c| c.id == finding.cell)?;
         let mut finding = Finding {
             verdict: match finding.verdict {

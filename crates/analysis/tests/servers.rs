@@ -139,6 +139,34 @@ fn clients_that_were_the_limit_withhold_rates_and_leave_the_cost_of_a_request() 
     assert!(!has_limited_clients(&limited(|_| 0).analyse()));
 }
 
+/// Whoever is slower beside a rate that the clients capped is slower all the same.
+#[test]
+fn clients_that_limit_the_faster_server_leave_the_slower_one_its_verdict() {
+    let of_thread = |limited_server: &'static str, factor: u64| {
+        let mut world = limited(|cell| u64::from(server(cell) == limited_server));
+        let all = world.cells.clone();
+        world.change(
+            |_| true,
+            |sample| {
+                if server(&all[sample.trial.cell as usize]) == "thread" {
+                    for flow in &mut sample.sender.flows {
+                        flow.messages = flow.messages * factor / 4;
+                    }
+                }
+            },
+        );
+        let analysis = world.analyse();
+        let mut findings = analysis.findings.into_iter();
+        let rate = Metric::both(Measure::MessagesPerS);
+        let found = findings.find(|f| f.metric == rate && f.value == "thread");
+        found.unwrap().verdict
+    };
+    assert_eq!(of_thread("epoll", 1), Verdict::Worse);
+    assert_eq!(of_thread("thread", 1), Verdict::NotDecided);
+    assert_eq!(of_thread("epoll", 16), Verdict::NotDecided);
+    assert_eq!(of_thread("thread", 16), Verdict::Better);
+}
+
 /// Where the clients of the baseline were the limit, the first sentence is about what a request
 /// costs the server, there and nowhere else.
 #[test]

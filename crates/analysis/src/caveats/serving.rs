@@ -45,7 +45,7 @@ pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedCaveat> {
         late = late.max(read(side, Counter::GeneratorLateNsP99).unwrap_or(0.0));
     }
     vec![UnnamedCaveat {
-        text: "The clients were themselves what limited these rates, or sent their requests late: rates and latencies say nothing of the servers there, the CPU time of the server for a request does.".to_owned(),
+        text: "The clients were themselves what limited these rates, or sent their requests late: rates and latencies say nothing of the servers there, the CPU time of the server for a request does. A server that they did not limit and that was slower beside one that they did is slower by at least as much.".to_owned(),
         evidence: format!(
             "a thread of the clients was busy for up to {} of the window, and sent 1 of 100 requests up to {:.1} ms late",
             percent(busy.min(1.0)),

@@ -3,7 +3,7 @@
 use bytecost_spec::service::is_saturated;
 use bytecost_spec::{Cell, Counter, Measure, Reading, Sample, SideReadings};
 
-use super::{Found, over, read};
+use super::{Found, machine, over, read};
 
 /// What [`Counter::GeneratorLimited`] is where the clients always had something to do.
 const BUSY: u64 = 1;
@@ -127,5 +127,14 @@ fn is_never_idle(sample: &Sample) -> Result<bool, String> {
     // It is told of servers with one thread; several would wait for each other.
     used_ns += value(Counter::RunQueueNs).unwrap_or(0.0);
     let cpus = value(Counter::CpusAllowed)?;
-    Ok(is_saturated(used_ns, window_ns, cpus))
+    // A server of many threads opens its own window late, since each of them is read: the machine's is
+    // that of the clients.
+    let in_machine = machine(sample, Counter::ReceiverProcessesNs).and_then(|ns| {
+        Ok(is_saturated(
+            ns,
+            machine(sample, Counter::MachineElapsedNs)?,
+            cpus,
+        ))
+    });
+    Ok(is_saturated(used_ns, window_ns, cpus) || in_machine.unwrap_or(false))
 }
