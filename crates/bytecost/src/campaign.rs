@@ -402,8 +402,9 @@ impl Campaign<'_> {
         }
     }
 
-    /// Whether all blocks may be measured again with longer windows: at first, and as long as what is
-    /// left pays for the least number of them. One trial must not cost a run what it has.
+    /// Whether all blocks may be measured again with longer windows: at first, and in a few blocks more
+    /// as long as what is left pays for the least number of them. Later one trial in which nothing moved
+    /// has failed, which costs a run less than all that it has.
     fn may_begin_again(
         &self,
         so_far: &SoFar,
@@ -413,7 +414,8 @@ impl Campaign<'_> {
     ) -> bool {
         let cells = self.plan.block(0).len() as u32;
         let needed = trial * cells * self.study.blocks_least;
-        so_far.restarts < MOST_RESTARTS && (blocks < 2 || needed <= left)
+        let pays = blocks < 2 || blocks < LOOKS_EVERY && needed <= left;
+        so_far.restarts < MOST_RESTARTS && pays
     }
 
     /// Gathers the evidence that there is to be: what takes little first. False when it was
