@@ -10,9 +10,7 @@ use crate::survey::{Refusal, Survey};
 
 /// Which side of a trial plays on the other host. Where a server is asked, the server is the
 /// receiving side, and its clients are the sending one.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerSide {
     /// It receives, or serves, there.
