@@ -40,7 +40,7 @@ impl Networks {
     pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<NetworkPath<'_>> {
         let link = LinkChoice::of(cell);
         Ok(match cell.transport {
-            Transport::Loopback | Transport::Unix => NetworkPath::Nothing,
+            Transport::Loopback | Transport::Unix | Transport::Peer => NetworkPath::Nothing,
             Transport::Veth => NetworkPath::Pair(made(&mut self.pairs, link, VethPair::new)?),
             Transport::Wire | Transport::WireUdp => {
                 NetworkPath::Wire(made(&mut self.wires, link, Wire::new)?)
@@ -94,7 +94,7 @@ fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
         Transport::Unix => 0,
         // A single end has no connection.
         _ if ends.len() < 2 => 0,
-        Transport::Loopback | Transport::Wire | Transport::WireUdp => 1,
+        Transport::Loopback | Transport::Wire | Transport::WireUdp | Transport::Peer => 1,
         Transport::Veth => 2,
     };
     let ends = ends.iter().take(networks);

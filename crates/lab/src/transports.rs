@@ -42,6 +42,10 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
             io::ErrorKind::Unsupported,
             "nobody listens over wire: a responder acknowledges",
         )),
+        Transport::Peer => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "no other host is known: name it with --peer",
+        )),
     }
 }
 
@@ -64,7 +68,9 @@ pub(crate) fn tcp_socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd
 /// What the system calls answer.
 pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     match cell.transport {
-        Transport::Loopback | Transport::Veth | Transport::Wire => tcp::connect(cell, address),
+        Transport::Loopback | Transport::Veth | Transport::Wire | Transport::Peer => {
+            tcp::connect(cell, address)
+        }
         Transport::Unix => unix::connect(cell, address),
         Transport::WireUdp => wire::udp::connect(cell, address),
     }

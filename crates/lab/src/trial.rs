@@ -195,6 +195,7 @@ impl Lab {
                 .filter(|_| cell.transport.has_receiver())
                 .map(|r| r.side),
             machine,
+            peer_machine: Default::default(),
             truth: parts.truth,
             latency_ns_histogram: parts.sender.latency_ns_histogram,
             neighbour: parts.neighbour,

@@ -107,7 +107,7 @@ pub(crate) fn survey() -> Survey {
                     .then(|| "Unix sockets have no zero-copy".to_owned()),
             })
         };
-        Transport::ALL.iter().flat_map(|t| each(*t)).collect()
+        Transport::WITHIN.iter().flat_map(|t| each(*t)).collect()
     };
     Survey {
         mover_facts: vec![
@@ -433,6 +433,8 @@ fn a_plan_is_rebuilt_from_its_manifest() {
         study: study(&[]),
         host: host(),
         survey: survey(),
+        peer: None,
+        own_cards: Vec::new(),
         evidence: Vec::new(),
     };
     let text = serde_json::to_string(&manifest).unwrap();

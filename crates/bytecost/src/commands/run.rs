@@ -187,6 +187,8 @@ fn begun(
         evidence: asked(&args.evidence, &host, only_serves)?,
         host,
         survey,
+        peer: None,
+        own_cards: Vec::new(),
         legs: Vec::new(),
         bisection: None,
         expectation: plan.expectation.clone(),
@@ -371,7 +373,7 @@ fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<F
 fn transports(study: &Study) -> Vec<Transport> {
     let asked = study.cells();
     let is_asked = |t: Transport| asked.iter().any(|(_, cell)| cell.transport == t);
-    let all = Transport::ALL.iter().copied();
+    let all = Transport::WITHIN.iter().copied();
     all.filter(|t| !t.is_made() || is_asked(*t)).collect()
 }
 

@@ -134,6 +134,8 @@ fn a_plan_is_rebuilt_with_the_noise_that_it_was_made_with() {
             study: study.clone(),
             host: host(),
             survey: survey(),
+            peer: None,
+            own_cards: Vec::new(),
             evidence: Vec::new(),
             build_id: None,
             legs: Vec::new(),

@@ -1,0 +1,104 @@
+//! The other host of a run on two: what it is, how it is reached, and which side plays there.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+use crate::survey::{Refusal, Survey};
+
+/// Which side of a trial plays on the other host. Where a server is asked, the server is the
+/// receiving side, and its clients are the sending one.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerSide {
+    /// It receives, or serves, there.
+    #[default]
+    Receiver,
+    /// It sends, or asks, there.
+    Sender,
+}
+
+/// The other host of a run on two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PeerHost {
+    /// The command that runs bytecost there, word by word, without the program and `agent`.
+    pub command: Vec<String>,
+    /// The address at which data connections are made.
+    pub address: String,
+    /// Which side plays there.
+    pub side: PeerSide,
+    /// Build of bytecost there: the GNU build id of the program.
+    pub build: String,
+    /// What machine it is.
+    pub host: Host,
+    /// What works on it.
+    pub survey: Survey,
+    /// Its network cards that the way goes over.
+    pub cards: Vec<NetworkCard>,
+    /// Round trip of the way at the start, in µs.
+    pub round_trip_us: u64,
+    /// The largest packet that the way takes, in bytes (IP_MTU); none where the kernel does not
+    /// tell.
+    pub path_mtu: Option<u64>,
+}
+
+/// A network device, as sysfs and ethtool(8) tell it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkCard {
+    /// Its name: `eth0`.
+    pub name: String,
+    /// Its driver; none where none is told.
+    pub driver: Option<String>,
+    /// Its speed in Mbit/s; none where it has none, or no link.
+    pub speed_mbit_per_s: Option<u64>,
+    /// Whether no hardware of this machine carries it: veth, virtio_net, a bridge, a tunnel.
+    pub is_virtual: bool,
+    /// Its MTU in bytes.
+    pub mtu: u64,
+    /// Queues for what is received.
+    pub rx_queues: u32,
+    /// Queues for what is sent.
+    pub tx_queues: u32,
+    /// Sizes of its rings; none where it tells none.
+    pub rings: Option<CardRings>,
+    /// Its offloads, each on or off: tso, gso, gro, lro, tx-checksum, rx-checksum, sg,
+    /// tx-nocache-copy.
+    pub offloads: BTreeMap<String, bool>,
+    /// How long it may wait before it interrupts for what was received, in µs (rx-usecs).
+    pub coalesce_rx_us: Option<u64>,
+    /// Whether it chooses that itself (adaptive-rx).
+    pub coalesce_adaptive: Option<bool>,
+    /// Its interrupts, and where they land.
+    pub interrupts: Vec<CardInterrupt>,
+    /// What could not be read, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<Refusal>,
+}
+
+/// Entries of a network card's rings, as they are and at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CardRings {
+    /// For what is received.
+    pub rx: u32,
+    /// For what is sent.
+    pub tx: u32,
+    /// The most for what is received.
+    pub rx_most: u32,
+    /// The most for what is sent.
+    pub tx_most: u32,
+}
+
+/// An interrupt of a network card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CardInterrupt {
+    /// Its number, as in /proc/interrupts.
+    pub number: u32,
+    /// The CPUs that it lands on (effective_affinity_list; where that is empty smp_affinity_list).
+    pub cpus: Vec<u32>,
+    /// Node of the card; none where the kernel tells none.
+    pub node: Option<u32>,
+}
