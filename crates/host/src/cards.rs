@@ -61,7 +61,12 @@ pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
         absent.push(refusal("queues, speed and interrupts", why.clone()));
     }
     let has_files = files.is_ok();
-    let file = |path: &str| roots.sys(&format!("{dir}/{path}")).ok().filter(|_| has_files);
+    let file = |path: &str| {
+        roots
+            .sys(&format!("{dir}/{path}"))
+            .ok()
+            .filter(|_| has_files)
+    };
     let of_file = roots.sys_link_name(&format!("{dir}/device/driver"));
     let driver = facts.driver.ok().or(of_file.filter(|_| has_files));
     let queues = |kind: &str| {
@@ -81,7 +86,9 @@ pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
             || !has_files
             || !roots.has_sys(&format!("{dir}/device")),
         driver,
-        speed_mbit_per_s: file("speed").and_then(|s| s.parse().ok()).filter(|s| *s > 0),
+        speed_mbit_per_s: file("speed")
+            .and_then(|s| s.parse().ok())
+            .filter(|s| *s > 0),
         mtu: (facts.mtu.ok())
             .or_else(|| file("mtu")?.parse().ok())
             .unwrap_or(0),
@@ -222,12 +229,23 @@ mod tests {
         assert!(!card.is_virtual);
         assert_eq!(card.speed_mbit_per_s, Some(25_000));
         assert_eq!((card.mtu, card.rx_queues, card.tx_queues), (9000, 2, 1));
-        let offloads: Vec<(&str, bool)> =
-            card.offloads.iter().map(|(n, on)| (n.as_str(), *on)).collect();
-        assert_eq!(offloads, [("lro", false), ("tso", true), ("tx-checksum", true)]);
+        let offloads: Vec<(&str, bool)> = card
+            .offloads
+            .iter()
+            .map(|(n, on)| (n.as_str(), *on))
+            .collect();
+        assert_eq!(
+            offloads,
+            [("lro", false), ("tso", true), ("tx-checksum", true)]
+        );
         let interrupts = card.interrupts.iter();
-        let interrupts: Vec<_> = interrupts.map(|i| (i.number, i.cpus.clone(), i.node)).collect();
-        assert_eq!(interrupts, [(9, vec![5], Some(1)), (41, vec![2, 3], Some(1))]);
+        let interrupts: Vec<_> = interrupts
+            .map(|i| (i.number, i.cpus.clone(), i.node))
+            .collect();
+        assert_eq!(
+            interrupts,
+            [(9, vec![5], Some(1)), (41, vec![2, 3], Some(1))]
+        );
         assert_eq!(card.rings.unwrap().rx, 512);
         let absent: Vec<&str> = card.absent.iter().map(|r| r.what.as_str()).collect();
         assert_eq!(absent, ["coalescing"]);

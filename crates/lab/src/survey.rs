@@ -149,7 +149,10 @@ pub fn one_helped() -> Result<(), String> {
 #[must_use]
 pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
     let over: Vec<Transport> = survey.movers.iter().map(|row| row.transport).collect();
-    let transports = Transport::WITHIN.iter().copied().filter(|t| over.contains(t));
+    let transports = Transport::WITHIN
+        .iter()
+        .copied()
+        .filter(|t| over.contains(t));
     let transports: Vec<Transport> = transports.collect();
     if one.is_err() && java::find().is_ok() {
         return helped(&Helpers::ready(), &transports);

@@ -10,9 +10,7 @@ use crate::survey::{Refusal, Survey};
 
 /// Which side of a trial plays on the other host. Where a server is asked, the server is the
 /// receiving side, and its clients are the sending one.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerSide {
     /// It receives, or serves, there.
@@ -52,7 +50,10 @@ impl PeerHost {
     pub fn name(&self) -> &str {
         let program = self.command.first().map_or("", String::as_str);
         let is_ssh = program.rsplit('/').next() == Some("ssh");
-        let host = self.command.last().filter(|_| is_ssh && self.command.len() > 1);
+        let host = self
+            .command
+            .last()
+            .filter(|_| is_ssh && self.command.len() > 1);
         let host = host.map(|host| host.rsplit('@').next().unwrap_or(host));
         host.filter(|host| !host.is_empty())
             .unwrap_or(&self.address)
@@ -183,8 +184,14 @@ mod tests {
         };
         let way = |card| peer(&[]).way(&[card]);
         let rest = "MTU 1500, round trip 0.21 ms";
-        assert_eq!(way(card(false, Some(2500))), format!("eth0, 2.5 Gbit/s, {rest}"));
-        assert_eq!(way(card(false, Some(100))), format!("eth0, 100 Mbit/s, {rest}"));
+        assert_eq!(
+            way(card(false, Some(2500))),
+            format!("eth0, 2.5 Gbit/s, {rest}")
+        );
+        assert_eq!(
+            way(card(false, Some(100))),
+            format!("eth0, 100 Mbit/s, {rest}")
+        );
         assert_eq!(way(card(true, Some(10_000))), format!("eth0, {rest}"));
         assert_eq!(peer(&[]).way(&[]), rest);
     }

@@ -62,7 +62,9 @@ impl DeviceFacts {
         DeviceFacts {
             index: index(device),
             mtu: mtu(device),
-            driver: ask(device, GET_DRIVER, &mut [0; 49], |w| string(&bytes(&w[1..9]))),
+            driver: ask(device, GET_DRIVER, &mut [0; 49], |w| {
+                string(&bytes(&w[1..9]))
+            }),
             features: features(device),
             rings: ask(device, GET_RINGS, &mut [0; 9], |w| RingSizes {
                 rx_most: w[1],
@@ -190,11 +192,17 @@ mod tests {
         assert!(lo.index.unwrap() > 0);
         let features = lo.features.unwrap();
         let named = |name: &str| features.iter().find(|(n, _)| n == name);
-        assert_eq!(named("tx-scatter-gather"), Some(&("tx-scatter-gather".to_owned(), true)));
+        assert_eq!(
+            named("tx-scatter-gather"),
+            Some(&("tx-scatter-gather".to_owned(), true))
+        );
         assert!(lo.rings.is_err() && lo.coalesce_rx.is_err());
         for name in ["no-such-device", "", "a\0b", "longer-than-any-device"] {
             let none = DeviceFacts::of(name);
-            assert!(none.index.is_err() && none.features.is_err() && none.mtu.is_err(), "{name}");
+            assert!(
+                none.index.is_err() && none.features.is_err() && none.mtu.is_err(),
+                "{name}"
+            );
         }
     }
 }

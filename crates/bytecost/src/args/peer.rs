@@ -22,7 +22,12 @@ pub struct PeerArgs {
     pub address: Option<IpAddr>,
     /// Which host listens for data connections: `here` where only the other host can connect
     /// [default: there]
-    #[arg(long, value_name = "HOST", requires = "peer", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "HOST",
+        requires = "peer",
+        hide_possible_values = true
+    )]
     pub data_from: Option<DataFrom>,
     /// Send from the other host to this one; with servers, serve here and ask from there
     #[arg(long, requires = "peer")]

@@ -178,8 +178,7 @@ fn begun(
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
     let there = peer.map(PeerLink::host);
     let noise = noise(root, &study, &host, there);
-    let plan =
-        Plan::expecting(&study, &host, &survey, there, seed, &noise).map_err(bad_input)?;
+    let plan = Plan::expecting(&study, &host, &survey, there, seed, &noise).map_err(bad_input)?;
     nothing_left(&plan)?;
     survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
     let clock = survey.cpu_clock.as_ref();
@@ -237,16 +236,11 @@ fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> Ra
         let before = &manifest.study;
         let trial = |s: &Study| (s.warmup_ms, s.window_ms, s.design.clone());
         let same_peer = match (&manifest.peer, peer) {
-            (Some(was), Some(is)) => {
-                was.side == is.side && is_same_machine(&was.host, &is.host)
-            }
+            (Some(was), Some(is)) => was.side == is.side && is_same_machine(&was.host, &is.host),
             (None, None) => true,
             _ => false,
         };
-        if trial(before) != trial(study)
-            || !is_same_machine(&manifest.host, host)
-            || !same_peer
-        {
+        if trial(before) != trial(study) || !is_same_machine(&manifest.host, host) || !same_peer {
             return None;
         }
         let recorded = RecordedRun::of(&run).ok()?;
