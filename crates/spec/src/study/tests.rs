@@ -602,9 +602,5 @@ fn what_a_study_says_of_tcp_within_a_machine_it_says_of_the_way_to_another() {
     }
     unnamed.go_to_peer();
     let cells = unnamed.cells();
-    assert!(
-        cells
-            .iter()
-            .all(|(_, c)| c.transport == Transport::Peer)
-    );
+    assert!(cells.iter().all(|(_, c)| c.transport == Transport::Peer));
 }
