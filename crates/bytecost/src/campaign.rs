@@ -404,7 +404,7 @@ impl Campaign<'_> {
             });
             log.failed?;
             let Some(ended) = ended else {
-                return Ok(match lab.has_lost_peer() {
+                return Ok(match lab.lost_peer().is_some() {
                     true => How::PeerLost,
                     false => How::Interrupted,
                 });

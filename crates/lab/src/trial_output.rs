@@ -13,6 +13,8 @@ pub(crate) struct TrialOutput {
     /// The receiver, or who stands in its place.
     pub(crate) receiver: Option<Done>,
     pub(crate) machine: Readings,
+    /// The other host's machine, where one side played there.
+    pub(crate) peer_machine: Readings,
     pub(crate) truth: Option<Truth>,
     /// Where the threads of the background load were held.
     pub(crate) neighbour: Vec<Held>,
@@ -32,6 +34,12 @@ impl TrialOutput {
         };
         idle(&self.sender) || self.receiver.as_ref().is_some_and(idle)
     }
+}
+
+/// How many connections either side turned away, where it did.
+pub(crate) fn strangers(sender: &Done, receiver: Option<&Done>) -> Option<(Counter, Reading)> {
+    let turned_away = sender.strangers + receiver.map_or(0, |r| r.strangers);
+    (turned_away > 0).then_some((Counter::StrangersDropped, Reading::Measured(turned_away)))
 }
 
 /// What the far end of wire has read of its machine, in a receiver's place.

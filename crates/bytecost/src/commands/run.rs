@@ -197,7 +197,7 @@ fn begun(
         host,
         survey,
         peer: there.cloned().map(Box::new),
-        own_cards: peer.map_or_else(Vec::new, |link| link.own_cards().to_vec()),
+        own_cards: peer.map_or_else(Vec::new, |link| link.own_cards()),
         legs: Vec::new(),
         bisection: None,
         expectation: plan.expectation.clone(),
