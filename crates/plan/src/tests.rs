@@ -12,6 +12,7 @@ mod files;
 mod groups;
 mod isolation;
 mod links;
+mod peers;
 mod pings;
 mod pins;
 mod power;
@@ -292,7 +293,7 @@ fn the_mtu_that_veth_has_anyway_makes_no_second_cell() {
             study.set_axis(axis, &values).unwrap();
         }
         let (host, survey) = (host(), survey());
-        let norm = Norm::new(&study, &host, &survey);
+        let norm = Norm::new(&study, &host, &survey, None);
         let found: Vec<Option<u32>> = candidates(&study, &norm)
             .iter()
             .map(|c| c.cell.mtu_bytes)
@@ -322,7 +323,7 @@ fn where_nobody_receives_how_it_is_received_makes_no_second_cell() {
         study.set_axis(axis, &values).unwrap();
     }
     let (host, survey) = (host(), survey());
-    let norm = Norm::new(&study, &host, &survey);
+    let norm = Norm::new(&study, &host, &survey, None);
     let ids: Vec<String> = candidates(&study, &norm)
         .iter()
         .map(|c| c.cell.id())

@@ -44,6 +44,48 @@ pub struct PeerHost {
     pub path_mtu: Option<u64>,
 }
 
+impl PeerHost {
+    /// What it is called: the host that ssh was given, else the address.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let program = self.command.first().map_or("", String::as_str);
+        let is_ssh = program.rsplit('/').next() == Some("ssh");
+        let host = self
+            .command
+            .last()
+            .filter(|_| is_ssh && self.command.len() > 1);
+        let host = host.map(|host| host.rsplit('@').next().unwrap_or(host));
+        host.filter(|host| !host.is_empty())
+            .unwrap_or(&self.address)
+    }
+
+    /// The way to it, in words: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`, by the card at our
+    /// end, where that is known.
+    #[must_use]
+    pub fn way(&self, own_cards: &[NetworkCard]) -> String {
+        let card = own_cards.first().into_iter();
+        let card = card.flat_map(|card| [Some(card.name.clone()), card.speed()]);
+        let round_trip_ms = self.round_trip_us as f64 / 1e3;
+        let rest = [
+            self.path_mtu.map(|mtu| format!("MTU {mtu}")),
+            Some(format!("round trip {round_trip_ms:.2} ms")),
+        ];
+        card.chain(rest).flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl NetworkCard {
+    /// Its speed in words; that of a virtual device is made up, and none.
+    #[must_use]
+    pub fn speed(&self) -> Option<String> {
+        let mbit = self.speed_mbit_per_s.filter(|_| !self.is_virtual)?;
+        Some(match mbit {
+            0..1000 => format!("{mbit} Mbit/s"),
+            _ => format!("{} Gbit/s", mbit as f64 / 1e3),
+        })
+    }
+}
+
 /// A network device, as sysfs and ethtool(8) tell it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkCard {
@@ -99,4 +141,58 @@ pub struct CardInterrupt {
     pub cpus: Vec<u32>,
     /// Node of the card; none where the kernel tells none.
     pub node: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(command: &[&str]) -> PeerHost {
+        PeerHost {
+            command: command.iter().map(|word| (*word).to_owned()).collect(),
+            address: "10.0.0.7".to_owned(),
+            side: PeerSide::Receiver,
+            build: String::new(),
+            host: Host::default(),
+            survey: Survey::default(),
+            cards: Vec::new(),
+            round_trip_us: 210,
+            path_mtu: Some(1500),
+        }
+    }
+
+    #[test]
+    fn a_peer_is_called_by_its_host_or_its_address() {
+        for (command, name) in [
+            (&["ssh", "-T", "--", "me@db7"][..], "db7"),
+            (&["/usr/bin/ssh", "-p", "22", "--", "db7"], "db7"),
+            (&["ip", "netns", "exec", "b"], "10.0.0.7"),
+            (&["ssh"], "10.0.0.7"),
+            (&[], "10.0.0.7"),
+        ] {
+            assert_eq!(peer(command).name(), name);
+        }
+    }
+
+    #[test]
+    fn the_speed_of_a_virtual_device_is_none() {
+        let card = |is_virtual, speed| NetworkCard {
+            name: "eth0".to_owned(),
+            is_virtual,
+            speed_mbit_per_s: speed,
+            ..NetworkCard::default()
+        };
+        let way = |card| peer(&[]).way(&[card]);
+        let rest = "MTU 1500, round trip 0.21 ms";
+        assert_eq!(
+            way(card(false, Some(2500))),
+            format!("eth0, 2.5 Gbit/s, {rest}")
+        );
+        assert_eq!(
+            way(card(false, Some(100))),
+            format!("eth0, 100 Mbit/s, {rest}")
+        );
+        assert_eq!(way(card(true, Some(10_000))), format!("eth0, {rest}"));
+        assert_eq!(peer(&[]).way(&[]), rest);
+    }
 }

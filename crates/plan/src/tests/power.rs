@@ -10,7 +10,7 @@ use crate::Plan;
 use crate::power::Power;
 
 fn planned(study: &Study, noise: &RatioNoise) -> (Plan, Expectation) {
-    let plan = Plan::expecting(study, &host(), &survey(), 7, noise).unwrap();
+    let plan = Plan::expecting(study, &host(), &survey(), None, 7, noise).unwrap();
     let expectation = plan.expectation.clone().unwrap();
     (plan, expectation)
 }
