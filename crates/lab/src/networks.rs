@@ -95,7 +95,7 @@ fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
         // A single end has no connection, if it is not one that the other host has the other of.
         Transport::Peer => 1,
         _ if ends.len() < 2 => 0,
-        Transport::Loopback | Transport::Wire | Transport::WireUdp | Transport::Peer => 1,
+        Transport::Loopback | Transport::Wire | Transport::WireUdp => 1,
         Transport::Veth => 2,
     };
     let processes = ends.iter().filter_map(Endpoint::local_pid);
