@@ -382,9 +382,7 @@ fn both_are_read(sample: &Sample, flows: usize) -> Result<(), Failed> {
     for machine in [&sample.machine, &sample.peer_machine] {
         for counter in [Counter::MachineElapsedNs, Counter::TcpOutSegs] {
             let read = machine.get(&counter).and_then(Reading::measured);
-            ensure(read.is_some_and(|n| n > 0), || {
-                format!("{counter:?}: {machine:?}")
-            })?;
+            ensure(read.is_some(), || format!("{counter:?}: {machine:?}"))?;
         }
     }
     Ok(())

@@ -287,3 +287,63 @@ impl Shift {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(at_ns: u64) -> Schedule {
+        Schedule {
+            begin_ns: at_ns,
+            window_from_ns: at_ns + 10,
+            window_to_ns: at_ns + 20,
+            steady_by_ns: Some(at_ns + 30),
+        }
+    }
+
+    #[test]
+    fn a_moment_means_the_same_time_from_when_it_is_heard() {
+        let shift = Shift {
+            own_ns: 1_000_000,
+            theirs_ns: 50,
+        };
+        let order = shift.order(ToEndpoint::Go(schedule(150)));
+        assert_eq!(order, ToEndpoint::Go(schedule(1_000_100)));
+        let answer = FromEndpoint::Connected {
+            opens_ns: 0,
+            closes_ns: u64::MAX,
+        };
+        let FromEndpoint::Connected {
+            opens_ns,
+            closes_ns,
+        } = shift.answer(answer)
+        else {
+            panic!("it is another answer");
+        };
+        assert_eq!((opens_ns, closes_ns), (999_950, u64::MAX / 2));
+    }
+
+    // Invariant 8.
+    #[test]
+    fn words_are_taken_as_they_come_and_what_is_none_is_an_error() {
+        let (from, mut to) = io::pipe().unwrap();
+        let mut incoming = Incoming::new(from.into());
+        let mut frame = Vec::new();
+        protocol::write(&mut frame, &ToAgent::Beat).unwrap();
+        let two = [frame.clone(), frame.clone()].concat();
+        let mut words = 0;
+        for byte in two {
+            io::Write::write_all(&mut to, &[byte]).unwrap();
+            assert!(incoming.fill().unwrap());
+            words += usize::from(incoming.next::<ToAgent>().unwrap().is_some());
+        }
+        assert_eq!((words, incoming.bytes.len()), (2, 0));
+        assert_eq!(incoming.silent_for(), None);
+        io::Write::write_all(&mut to, b"Welcome to db7\n$ ").unwrap();
+        assert!(incoming.fill().unwrap());
+        assert!(incoming.next::<ToAgent>().is_err());
+        assert_eq!(incoming.first_line().as_deref(), Some("Welcome to db7"));
+        drop(to);
+        assert!(!incoming.fill().unwrap());
+    }
+}

@@ -74,3 +74,118 @@ pub(super) fn fits(
         false => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    use bytecost_spec::{Axis, Cell};
+
+    use crate::files::FileTask;
+    use crate::greeters::Key;
+    use crate::protocol::ContentCheck;
+
+    const OWN: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];
+    const WINDOW: Duration = Duration::from_millis(200);
+
+    fn task() -> Task {
+        let mut cell = Cell::default();
+        cell.set(Axis::Transport, "peer").unwrap();
+        Task {
+            role: Role::Receiver,
+            cell,
+            meets: Meets::Listens {
+                at: Some(OWN[0]),
+                port: None,
+                from: None,
+            },
+            keys: vec![Key::default()],
+            check: ContentCheck::Quick,
+            messages_least: 0,
+            patience_ms: 5000,
+            pins: Vec::new(),
+            file: Some(FileTask::elsewhere(true)),
+            java: None,
+            probed: Vec::new(),
+            doors: Vec::new(),
+            meters: Meters::default(),
+        }
+    }
+
+    #[test]
+    fn what_a_trial_needs_fits_and_what_names_a_place_or_is_out_of_bounds_does_not() {
+        let check = |change: &dyn Fn(&mut Task), memory_bytes, part: &str| {
+            let mut task = task();
+            change(&mut task);
+            let why = fits(&task, WINDOW, &OWN, memory_bytes)
+                .err()
+                .unwrap_or_default();
+            assert!(
+                why.contains(part) && why.is_empty() == part.is_empty(),
+                "{why}"
+            );
+        };
+        let room = 1 << 30;
+        check(&|_| {}, room, "");
+        check(&|t| t.pins = vec![vec![0]], room, "a path, a CPU");
+        check(&|t| t.java = Some("/bin/sh".into()), room, "a path, a CPU");
+        check(
+            &|t| t.doors = vec!["/etc/passwd".into()],
+            room,
+            "a path, a CPU",
+        );
+        let file = |path: &str, target: Option<&str>| {
+            Some(FileTask {
+                path: path.into(),
+                own: true,
+                target: target.map(Into::into),
+            })
+        };
+        check(
+            &|t| t.file = file("/etc/shadow", None),
+            room,
+            "a path, a CPU",
+        );
+        check(
+            &|t| t.file = file("", Some("/etc/shadow")),
+            room,
+            "a path, a CPU",
+        );
+        check(
+            &|t| t.role = Role::Neighbour,
+            room,
+            "only a side of a trial",
+        );
+        check(
+            &|t| t.cell = Cell::default(),
+            room,
+            "only a side of a trial",
+        );
+        check(&|t| t.meets = Meets::Nobody, room, "without another");
+        let listens = |at: Option<[u8; 4]>| Meets::Listens {
+            at: at.map(IpAddr::from),
+            port: None,
+            from: None,
+        };
+        check(&|t| t.meets = listens(None), room, "none of this host's");
+        check(
+            &|t| t.meets = listens(Some([0; 4])),
+            room,
+            "none of this host's",
+        );
+        let connects = |to: &str| Meets::Connects { to: to.to_owned() };
+        check(&|t| t.meets = connects("192.0.2.7:80"), room, "");
+        check(
+            &|t| t.meets = connects("bytecost-1-0"),
+            room,
+            "that is none",
+        );
+        check(&|t| t.keys = Vec::new(), room, "out of bounds");
+        check(&|t| t.cell.threads = u32::MAX, room, "out of bounds");
+        check(&|t| t.cell.size_bytes = 0, room, "out of bounds");
+        check(&|t| t.messages_least = u64::MAX, room, "out of bounds");
+        check(&|t| t.patience_ms = u64::MAX, room, "out of bounds");
+        check(&|_| {}, 1024, "more than half of the memory");
+    }
+}

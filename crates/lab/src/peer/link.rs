@@ -355,7 +355,8 @@ impl Drop for JoinedCommand {
 fn read_in(mut incoming: Incoming, state: &LinkState, tell: &mpsc::Sender<FromAgent>) {
     let name = &state.name;
     let why = loop {
-        match ready(&mut [incoming.poll_fd()], LOOK.as_nanos() as u64) {
+        // Seldom, since it is looked in windows too.
+        match ready(&mut [incoming.poll_fd()], 10 * LOOK.as_nanos() as u64) {
             Ok(ready) if ready == [true] => match incoming.fill() {
                 Ok(true) => {}
                 Ok(false) => break format!("peer {name} is gone: its command has ended"),

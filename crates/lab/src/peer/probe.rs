@@ -125,10 +125,10 @@ impl ListeningDoors {
         let mut greeters = Greeters::new(&keys);
         let until = Instant::now() + TRIED_WITHIN;
         while !over.load(Ordering::Relaxed) && Instant::now() < until {
-            if let Ok((door, socket)) = greeters.next(&self.listeners, LOOK) {
-                if let Some(from) = self.answered(door, &socket) {
-                    tell(door, from);
-                }
+            if let Ok((door, socket)) = greeters.next(&self.listeners, LOOK)
+                && let Some(from) = self.answered(door, &socket)
+            {
+                tell(door, from);
             }
         }
     }

@@ -36,6 +36,13 @@ impl Lab {
         (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer)
     }
 
+    /// Why nobody can watch a cell from here, where that is so: evidence is of the sender.
+    pub(crate) fn unwatched(&self, cell: &Cell) -> Option<String> {
+        let link = self.link(cell)?;
+        let is_there = cell.is_served() || link.plays(Role::Sender);
+        is_there.then(|| "evidence is of this host, and the side that it is of plays on the other: run the study there, with this host as the peer".to_owned())
+    }
+
     /// Makes sure that the other host is there for a cell that needs it: one that was lost in an
     /// earlier trial is sought again for a while.
     pub(super) fn reach_peer(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<(), TrialError> {
