@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny bpf same-bpf chromium clang qemu mounts
+.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny bpf same-bpf chromium clang qemu mounts sshd
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
@@ -17,7 +17,7 @@ compile = (cd "$$(dirname "$(1)")" && clang-14 -O2 -g -Wall -Wextra -Werror -tar
 help: # What the words mean
 	@grep -E '^[a-z-]+:.* # ' Makefile | sed -E 's/^([a-z-]+):.* # (.*)/make \1\t\2/' | expand -t 20
 
-test: chromium mounts # Install what the tests need, and run all of them (about ten minutes at first)
+test: chromium mounts sshd # Install what the tests need, and run all of them (about ten minutes at first)
 	@tests/twice.sh "$(SECOND_TIME)"
 	cargo test --workspace --doc --locked
 	$(MAKE) --no-print-directory page
@@ -153,6 +153,16 @@ qemu:
 	export DEBIAN_FRONTEND=noninteractive
 	$$sudo apt-get update -q
 	$$sudo apt-get install -q -y --no-install-recommends qemu-system-x86 cpio
+
+# Installs the server of OpenSSH, if it is not there and that is allowed; a test without it says that it
+# was skipped.
+sshd:
+	@if test -x /usr/sbin/sshd; then exit 0; fi
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -q
+		apt-get install -q -y --no-install-recommends openssh-server || true
+	fi
 
 # Installs what makes the file systems that copies are counted on, if it is not there and that is
 # allowed; tests without it say that they were skipped.

@@ -181,7 +181,7 @@ static void connect_to(int port, const char *congestion, uint64_t token)
 		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	unsigned char hello[12] = { 0 };
+	unsigned char hello[16] = { 0 };
 	for (int i = 0; i < 8; i++)
 		hello[i] = (unsigned char)(token >> (8 * i));
 	out = socket(AF_INET, SOCK_STREAM, 0);

@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::PayloadPattern;
+use bytecost_lab::greeters::{FlowKey, KEY_BYTES};
 use bytecost_lab::meters::Meters;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{
-    self, ContentCheck, Done, FromEndpoint, Role, Schedule, Task, ToEndpoint,
+    self, ContentCheck, Done, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint,
 };
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
@@ -222,6 +223,13 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
     })
 }
 
+/// The key that the C program says: the number, and zeros.
+fn key(token: u64) -> Result<FlowKey> {
+    let mut bytes = [0; KEY_BYTES];
+    bytes[..8].copy_from_slice(&token.to_le_bytes());
+    Ok(serde_json::from_value(serde_json::json!(bytes))?)
+}
+
 fn four_numbers(line: &str) -> Result<[u64; 4]> {
     let numbers: Option<Vec<u64>> = line.split_whitespace().map(|w| w.parse().ok()).collect();
     numbers
@@ -263,9 +271,12 @@ impl Receiver {
         receiver.order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Receiver,
             cell: cell.clone(),
-            port: None,
-            address: None,
-            token,
+            meets: Meets::Listens {
+                at: None,
+                port: None,
+                from: None,
+            },
+            keys: vec![key(token)?],
             check: ContentCheck::Quick,
             messages_least: 0,
             probed: Vec::new(),

@@ -114,7 +114,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         refused: None,
     };
     let over_all = |names: &[&str]| -> Vec<Support> {
-        Transport::ALL
+        Transport::WITHIN
             .iter()
             .flat_map(|t| names.iter().map(|n| support(n, *t)))
             .collect()
@@ -129,6 +129,8 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         legs: Vec::new(),
         bisection: None,
         looks: Vec::new(),
+        peer: None,
+        own_cards: Vec::new(),
         expectation: None,
         started: STARTED.to_owned(),
         seed,
@@ -212,6 +214,7 @@ fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sam
         sender: side(cell, messages, generator),
         receiver: has_peer.then(|| side(cell, messages, generator)),
         machine: machine(generator),
+        peer_machine: Default::default(),
         truth: has_peer.then(|| Truth {
             sent_bytes: bytes,
             received_bytes: bytes,

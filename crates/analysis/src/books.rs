@@ -11,13 +11,13 @@
 //! steps (`crates/analysis/tests/books.rs` has it).
 
 use bytecost_spec::evidence::{CPU_USERS, CpuUser, TrialEvidence};
-use bytecost_spec::{Counter, Reading, Sample, SideReadings};
+use bytecost_spec::{Counter, PeerSide, Reading, Readings, Sample, SideReadings, Transport};
 use bytecost_stats::{mean, student_mean};
 
 use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{BookLine, CellBooks, Closed};
 use crate::trials::{CellTrials, Trials};
-use crate::value::{machine, read};
+use crate::value::read;
 
 /// The largest share of a cell's own CPU time that may be left over.
 pub(crate) const MOST_LEFT_OVER: f64 = 0.03;
@@ -41,17 +41,43 @@ impl Page {
         let line = self.lines.iter().find(|(of, _)| *of == user);
         line.map_or(0.0, |(_, ns)| *ns)
     }
+
+    /// That of two machines.
+    fn plus(self, other: Page) -> Page {
+        let lines = self.lines.into_iter();
+        Page {
+            lines: lines
+                .map(|(user, ns)| (user, ns + other.of(user)))
+                .collect(),
+            capacity: self.capacity + other.capacity,
+            own: self.own + other.own,
+            of_cell: self.of_cell + other.of_cell,
+        }
+    }
 }
 
-/// The books of every cell that moves something and has enough trials; none of runs of old.
-pub(crate) fn all(trials: &Trials<'_>, evidence: &[TrialEvidence]) -> Vec<CellBooks> {
-    let books = trials.moving().filter_map(|cell| of_cell(cell, evidence));
+/// The books of every cell that moves something and has enough trials; none of runs of old. Where a
+/// side plays on another host, they are those of both machines together.
+pub(crate) fn all(
+    trials: &Trials<'_>,
+    evidence: &[TrialEvidence],
+    there: Option<PeerSide>,
+) -> Vec<CellBooks> {
+    let books = trials
+        .moving()
+        .filter_map(|cell| of_cell(cell, evidence, there));
     books.collect()
 }
 
-fn of_cell(cell: &CellTrials<'_>, evidence: &[TrialEvidence]) -> Option<CellBooks> {
+fn of_cell(
+    cell: &CellTrials<'_>,
+    evidence: &[TrialEvidence],
+    there: Option<PeerSide>,
+) -> Option<CellBooks> {
     let mut counted = evidence.iter().filter(|e| e.cell == cell.id);
-    let pages: Vec<Page> = cell.trials().filter_map(|t| page(t.sample)).collect();
+    let there = there.filter(|_| cell.cell.transport == Transport::Peer);
+    let pages = cell.trials().filter_map(|t| page(t.sample, there));
+    let pages: Vec<Page> = pages.collect();
     if pages.len() < FEWEST {
         return None;
     }
@@ -96,8 +122,27 @@ fn of_cell(cell: &CellTrials<'_>, evidence: &[TrialEvidence]) -> Option<CellBook
     })
 }
 
-fn page(sample: &Sample) -> Option<Page> {
-    let of = |counter| machine(sample, counter).ok();
+/// One trial's, of both machines where a side played on another host and that was read.
+fn page(sample: &Sample, there: Option<PeerSide>) -> Option<Page> {
+    let (sender, receiver) = (Some(&sample.sender), sample.receiver.as_ref());
+    let (own, others) = match there {
+        None => ((sender, receiver), (None, None)),
+        Some(PeerSide::Receiver) => ((sender, None), (None, receiver)),
+        Some(PeerSide::Sender) => ((None, receiver), (sender, None)),
+    };
+    let own = page_of(&sample.machine, own)?;
+    match page_of(&sample.peer_machine, others).filter(|_| there.is_some()) {
+        Some(others) => Some(own.plus(others)),
+        None => Some(own),
+    }
+}
+
+/// That of one machine, on which these sides played.
+fn page_of(
+    machine: &Readings,
+    (sender, receiver): (Option<&SideReadings>, Option<&SideReadings>),
+) -> Option<Page> {
+    let of = |counter| machine.get(&counter)?.measured().map(|n| n as f64);
     let or_none = |counter| of(counter).unwrap_or(0.0);
     let elapsed = of(Counter::MachineElapsedNs)?;
     let capacity = elapsed * of(Counter::MachineCpus)?;
@@ -106,11 +151,15 @@ fn page(sample: &Sample) -> Option<Page> {
         or_none(Counter::MachineStealNs),
     );
     let others = of(Counter::OtherProcessesNs)?;
-    let [sender, sender_workers] = side(&sample.sender, elapsed)?;
-    let [receiver, receiver_workers] = match &sample.receiver {
-        Some(receiver) => side(receiver, elapsed)?,
-        None => [0.0, 0.0],
+    let side = |side: Option<&SideReadings>| match side {
+        Some(played) => self::side(played, elapsed),
+        None => Some([0.0, 0.0]),
     };
+    let edges = [sender, receiver].into_iter().flatten();
+    let edges = edges.map(|side| read(side, Counter::EdgesNs).unwrap_or(0.0));
+    let edges: f64 = edges.sum();
+    let [sender, sender_workers] = side(sender)?;
+    let [receiver, receiver_workers] = side(receiver)?;
     let busy = capacity - idle - steal;
     // The two accounts of tasks are written by the same lines of the kernel, so that they fit to
     // the last ns; idle time comes in steps of 10 ms.
@@ -121,9 +170,7 @@ fn page(sample: &Sample) -> Option<Page> {
         Counter::InstrumentNs,
     ]
     .map(or_none);
-    let edges = |side: &SideReadings| read(side, Counter::EdgesNs).unwrap_or(0.0);
-    let instrument =
-        instrument + edges(&sample.sender) + sample.receiver.as_ref().map_or(0.0, edges);
+    let instrument = instrument + edges;
     let own = sender + sender_workers + receiver + receiver_workers;
     let known = own + kernel + interrupts + background + instrument + others;
     Some(Page {

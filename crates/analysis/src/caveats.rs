@@ -18,6 +18,7 @@ mod kernel;
 mod legs;
 mod machine;
 mod modes;
+mod network;
 mod not_steady;
 mod obstacles;
 mod off_cpu;
@@ -190,6 +191,15 @@ const CAVEATS: &[Row] = &[
     ("path-limit", NO_RATES, obstacles::limits),
     ("path-cost", TOLD, obstacles::costs),
     ("quota-around", NO_RATES, obstacles::quota),
+    ("link-limited", NO_RATES, network::link_limited),
+    ("path-losses", NO_RATES, network::losses),
+    ("virtual-way", TOLD, network::virtual_way),
+    ("path-mtu", TOLD, network::path_mtu),
+    ("offloads-differ", TOLD, network::offloads_differ),
+    ("interrupts-land", TOLD, network::interrupts),
+    ("coalescing", TOLD, network::coalescing),
+    ("shared-queues", TOLD, network::shared_queues),
+    ("peer-busy", TOLD, network::peer_busy),
     ("other-processes", TOLD, machine::other_processes),
     ("repeats-matter", TOLD, course::repeats_matter),
     ("steal", TOLD, machine::steal),

@@ -71,7 +71,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let counted = copies::CountedCells::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
-    let books = books::all(&trials, input.evidence);
+    let there = input.manifest.peer.as_ref().map(|peer| peer.side);
+    let books = books::all(&trials, input.evidence, there);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
     let view = view::View {
@@ -117,6 +118,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         format: FORMAT,
         run: run::run_facts(&input, &trials, &findings),
         host: input.manifest.host.clone(),
+        peer: PeerFacts::of(input.manifest),
         answers,
         advice,
         families: families::facts(&findings, input.manifest.rate_share()),

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
+use bytecost_spec::{
+    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample,
+};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use schemars::JsonSchema;
@@ -102,6 +104,39 @@ impl<'a> Input<'a> {
     }
 }
 
+/// The other host of a run on two, and the way to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PeerFacts {
+    /// What it is called.
+    pub name: String,
+    /// The way to it in words: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`.
+    pub way: String,
+    /// Which side played there.
+    pub side: PeerSide,
+    /// What machine it is.
+    pub host: Host,
+    /// Its network cards on the way.
+    pub cards: Vec<NetworkCard>,
+    /// This machine's.
+    pub own_cards: Vec<NetworkCard>,
+}
+
+impl PeerFacts {
+    /// That of a run; none where there is none.
+    pub(crate) fn of(manifest: &Manifest) -> Option<PeerFacts> {
+        let peer = manifest.peer.as_ref()?;
+        let own_cards = manifest.own_cards.clone();
+        Some(PeerFacts {
+            name: peer.name().to_owned(),
+            way: peer.way(&own_cards),
+            side: peer.side,
+            host: peer.host.clone(),
+            cards: peer.cards.clone(),
+            own_cards,
+        })
+    }
+}
+
 /// The whole result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Analysis {
@@ -113,6 +148,9 @@ pub struct Analysis {
     pub study: StudyFacts,
     /// The machine.
     pub host: Host,
+    /// The other host; none where both sides played on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerFacts>,
     /// What the run advises, as facts.
     #[serde(default)]
     pub advice: Advice,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::survey::{MoverFacts, Route};
-use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey};
+use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey, Transport};
 use bytecost_stats::{BlockTrials, mean, median};
 
 use crate::moderations::Moderations;
@@ -169,13 +169,14 @@ impl<'a> CellTrials<'a> {
         self.facts.applies(Axis::Reaping)
     }
 
-    /// Threads that its flows keep running, of both sides: two of a flow, and over wire one
-    /// responder for all flows.
+    /// Threads that its flows keep running on one machine: two of a flow, over wire one responder
+    /// for all flows, and one side's where the other plays on another host.
     pub(crate) fn threads_of_both_sides(&self) -> usize {
         let flows = self.cell.threads as usize;
-        match self.cell.transport.has_receiver() {
-            true => 2 * flows,
-            false => flows + 1,
+        match self.cell.transport {
+            Transport::Peer => flows,
+            over if over.has_receiver() => 2 * flows,
+            _ => flows + 1,
         }
     }
 

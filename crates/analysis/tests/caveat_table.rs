@@ -155,7 +155,7 @@ fn source(name: &str) -> String {
 
 #[test]
 fn every_row_is_tested_both_ways() {
-    let own: String = ["caveat_table", "caveat_rules", "legs", "way"]
+    let own: String = ["caveat_table", "caveat_rules", "legs", "peers", "way"]
         .iter()
         .map(|name| source(name).split_whitespace().collect::<String>())
         .collect();

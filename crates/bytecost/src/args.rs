@@ -10,9 +10,11 @@ use bytecost_spec::{Axis, units};
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 mod live;
+mod peer;
 mod service;
 
 pub use live::{NOT_LIVE, OutputArgs, ReceiveArgs, SendArgs, applies_live};
+pub use peer::{DataFrom, PeerArgs};
 pub use service::{LoadArgs, ServedService, ServiceArgs};
 
 /// What bytecost does without a command, and where the other options are.
@@ -101,6 +103,11 @@ pub enum Sub {
     Export(ExportArgs),
     /// Read a published CSV file as a run without trials, to compare and to plot
     Import(ImportArgs),
+    /// Play one side of a run on two hosts: is started by `--peer` on the other host
+    ///
+    /// It speaks over its standard input and output with the bytecost that started it, starts the
+    /// processes of each trial, and ends with them when that bytecost ends or is silent for 3 s.
+    Agent,
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -312,6 +319,8 @@ pub struct RunArgs {
     /// [default: copies and counts, in up to 10 % of the budget in addition]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = evidence)]
     pub evidence: Vec<WantedEvidence>,
+    #[command(flatten)]
+    pub peer: PeerArgs,
     /// Resume a run that ended early
     #[arg(long, value_name = "RUN", conflicts_with = "study")]
     pub resume: Option<String>,

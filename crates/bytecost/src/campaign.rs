@@ -14,6 +14,7 @@ use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::files::Files;
 use bytecost_lab::loopback_exchange;
 use bytecost_lab::meters::reads_hardware;
+use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::trial::Settings;
@@ -138,6 +139,8 @@ pub struct Campaign<'a> {
     pub plan: Plan,
     /// The receivers' port.
     pub port: Option<u16>,
+    /// The other host, where one side plays there.
+    pub peer: Option<PeerLink>,
     /// Show no progress.
     pub quiet: bool,
     /// Set when the run is to end.
@@ -155,12 +158,18 @@ pub enum How {
     AllBlocks,
     /// By a signal.
     Interrupted,
+    /// The other host answers no more.
+    PeerLost,
 }
 
 impl How {
     /// Why the run ended before its time, where it did.
     pub fn early(self) -> Option<String> {
-        (self == How::Interrupted).then(|| "interrupted".to_owned())
+        match self {
+            How::Interrupted => Some("interrupted".to_owned()),
+            How::PeerLost => Some("the other host was lost".to_owned()),
+            How::Precise | How::BudgetSpent | How::AllBlocks => None,
+        }
     }
 }
 
@@ -298,12 +307,15 @@ impl Campaign<'_> {
         .with_files(files)
         .on(run.manifest().measurer().host.clone())
         .surveyed(&run.manifest().survey);
+        if let Some(link) = self.peer.take() {
+            lab = lab.with_peer(link);
+        }
         if let Some(block) = so_far.ends.last() {
             lab.resume(block);
         }
         let mut display = Display::new(&self.plan.cells, budget, self.quiet);
         let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
-        if how == How::Interrupted {
+        if matches!(how, How::Interrupted | How::PeerLost) {
             return Ok(how);
         }
         let whole = self.watch(run, &mut lab, &so_far, &mut display)?;
@@ -392,7 +404,10 @@ impl Campaign<'_> {
             });
             log.failed?;
             let Some(ended) = ended else {
-                return Ok(How::Interrupted);
+                return Ok(match lab.lost_peer().is_some() {
+                    true => How::PeerLost,
+                    false => How::Interrupted,
+                });
             };
             if longer(so_far) > before {
                 begin_again(run, so_far, first, &ended)?;

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod agent;
 pub mod audit;
 pub mod ceiling;
 pub mod doctor;
@@ -10,6 +11,7 @@ pub mod import;
 pub mod list;
 pub mod live;
 pub mod manual;
+mod peer;
 pub mod report;
 mod resume;
 pub mod run;

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Some(Sub::Audit(args)) => commands::audit::run(&args),
         Some(Sub::Export(args)) => commands::export::run(&args),
         Some(Sub::Import(args)) => commands::import::run(&args),
+        Some(Sub::Agent) => commands::agent::run(),
         Some(Sub::Completions { shell }) => commands::manual::completions(shell),
         Some(Sub::Man) => commands::manual::page(),
         Some(Sub::Schema) => commands::manual::schema(),

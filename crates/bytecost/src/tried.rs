@@ -89,7 +89,7 @@ fn everything(dir: &Path) -> Survey {
         let files = Files::new(dir.to_owned(), None);
         let files = scope.spawn(|| file_survey::survey(&mut { files }).ok());
         let serving = scope.spawn(server_survey::survey);
-        let mut survey = survey(&host, Transport::ALL);
+        let mut survey = survey(&host, Transport::WITHIN);
         let panicked = |_| Err("the thread panicked".to_owned());
         let java = java.join().unwrap_or_else(panicked);
         survey.movers.extend(helped_as_one(java, &survey));

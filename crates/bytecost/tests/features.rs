@@ -88,7 +88,7 @@ fn plan(as_published: bool, host: &Host) -> Plan {
     if as_published {
         study.choose_as_published().unwrap();
     }
-    let mut survey = survey(&Host::default(), Transport::ALL);
+    let mut survey = survey(&Host::default(), Transport::WITHIN);
     for row in survey.movers.iter_mut().chain(&mut survey.receivers) {
         row.refused = None;
     }

@@ -99,7 +99,7 @@ fn check((name, text): (&str, &str), as_published: bool) {
     let plan = plan(
         text,
         as_published,
-        &survey(&Host::default(), Transport::ALL),
+        &survey(&Host::default(), Transport::WITHIN),
     );
     assert_eq!(plan.refusals, [], "{name}");
     // The loop's own cost comes first.
@@ -151,7 +151,7 @@ fn each_cell_of_pa02_b_done_properly_gives_a_sample() {
 
 #[test]
 fn the_budget_of_each_study_pays_for_every_cell() {
-    let survey = survey(&Host::default(), Transport::ALL);
+    let survey = survey(&Host::default(), Transport::WITHIN);
     for (name, text) in STUDIES {
         let study = Study::parse(text).unwrap();
         for tier in [&study.tiers[0], &study.as_published[0]] {

@@ -6,6 +6,7 @@
 //! that says so.
 
 mod capabilities;
+pub mod cards;
 pub mod cgroups;
 mod checks;
 pub mod classes;

@@ -74,6 +74,17 @@ impl Roots {
         self.proc(path).ok()?.parse().ok()
     }
 
+    /// Whether there is such a file or directory under `/sys`.
+    pub(crate) fn has_sys(&self, path: &str) -> bool {
+        self.sys.join(path).exists()
+    }
+
+    /// The last part of what a link under `/sys` leads to.
+    pub(crate) fn sys_link_name(&self, path: &str) -> Option<String> {
+        let target = fs::read_link(self.sys.join(path)).ok()?;
+        Some(target.file_name()?.to_string_lossy().into_owned())
+    }
+
     /// The names in a directory under `/sys`, sorted.
     pub(crate) fn sys_names(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.sys.join(path)) else {

@@ -12,11 +12,12 @@ use bytecost_meter::KnownThreads;
 use bytecost_sys::{clock, process};
 
 use crate::classes;
+use crate::greeters::Greeters;
 use crate::groups;
 use crate::passes::Passes;
 use crate::phase::{EIGHTHS, Phase, SharedGate};
 use crate::program;
-use crate::protocol::{self, Done, FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::protocol::{self, Done, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint};
 use crate::transports;
 use crate::window::may_grow;
 
@@ -107,7 +108,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     let known = KnownThreads::new(task.cell.threads as usize + 1);
     known.add();
     thread::scope(|scope| {
-        let sockets = connections(&task, control)?;
+        let (sockets, strangers) = connections(&task, control)?;
         let growth = match may_grow(&task.cell) {
             true => Growth::of(task.role, &sockets)?,
             false => None,
@@ -135,7 +136,8 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         threads.iter().for_each(|t| t.thread().unpark());
         let flows: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
         followed?;
-        gather(&task, flows, edges_ns)
+        let done = gather(&task, flows, edges_ns)?;
+        Ok(Done { strangers, ..done })
     })
 }
 
@@ -201,7 +203,8 @@ fn follow<T>(
         Some(early) if some(threads.len() - early, Signal::Closed) => {}
         _ => return Ok(()),
     }
-    if task.role == Role::Sender && task.address.is_none() && task.cell.class.needs_watchdog() {
+    if task.role == Role::Sender && task.meets == Meets::Nobody && task.cell.class.needs_watchdog()
+    {
         // Nobody's window depends on theirs, and all others wait for their CPUs.
         gate.set(Phase::Stop);
     }
@@ -295,53 +298,44 @@ fn out_of_turn() -> io::Error {
     )
 }
 
-/// One connection for each flow, in their order; nothing for a mover without a peer.
-fn connections(task: &Task, control: &mut UnixStream) -> io::Result<Vec<Option<OwnedFd>>> {
-    let flows = task.cell.threads;
+/// One connection for each flow, in their order, nothing for a mover without a peer; and how many
+/// others were turned away.
+fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<OwnedFd>>, u64)> {
+    let flows = task.cell.threads as usize;
     let patience = Duration::from_millis(task.patience_ms);
-    match (task.role, &task.address) {
-        (Role::Sender, None) => Ok((0..flows).map(|_| None).collect()),
-        (Role::Sender, Some(address)) => (0..flows)
-            .map(|flow| {
-                let socket = transports::connect(&task.cell, address)?;
+    let mut sockets: Vec<Option<OwnedFd>> = (0..flows).map(|_| None).collect();
+    if task.meets != Meets::Nobody && task.keys.len() != flows {
+        return Err(out_of_turn());
+    }
+    match &task.meets {
+        Meets::Nobody => Ok((sockets, 0)),
+        Meets::Connects { to } => {
+            for (place, key) in sockets.iter_mut().zip(&task.keys) {
+                let socket = transports::connect(&task.cell, to)?;
                 transports::set_patience(&socket, patience)?;
-                transports::introduce(&socket, task.token, flow)?;
-                Ok(Some(socket))
-            })
-            .collect(),
-        (Role::Neighbour, _) => Err(out_of_turn()),
-        _ => {
-            let listener = transports::listen(&task.cell, task.port)?;
-            protocol::write(
-                control,
-                &FromEndpoint::Listening {
-                    address: listener.address(),
-                    process: None,
-                },
-            )?;
-            let mut sockets: Vec<Option<OwnedFd>> = (0..flows).map(|_| None).collect();
-            let mut missing = flows;
-            // Strangers may connect to an open port; a bounded number of them is sent away.
-            for _ in 0..flows + 1000 {
-                if missing == 0 {
-                    break;
-                }
-                let socket = listener.accept(patience)?;
+                key.say(&socket)?;
+                *place = Some(socket);
+            }
+            Ok((sockets, 0))
+        }
+        Meets::Listens { at, port, .. } => {
+            let listener = match at {
+                Some(at) => transports::listen_for_peer(&task.cell, *at, *port)?,
+                None => transports::listen(&task.cell, *port)?,
+            };
+            let listening = FromEndpoint::Listening {
+                address: listener.address(),
+                process: None,
+            };
+            protocol::write(control, &listening)?;
+            let listeners = [listener];
+            let mut greeters = Greeters::new(&task.keys);
+            for _ in 0..flows {
+                let (flow, socket) = greeters.next(&listeners, patience)?;
                 transports::set_patience(&socket, patience)?;
-                if let Ok(Some(flow)) = transports::introduced(&socket, task.token)
-                    && let Some(place @ None) = sockets.get_mut(flow as usize)
-                {
-                    *place = Some(socket);
-                    missing -= 1;
-                }
+                sockets[flow] = Some(socket);
             }
-            if missing > 0 {
-                return Err(io::Error::new(
-                    io::ErrorKind::ConnectionRefused,
-                    "too many strangers connected",
-                ));
-            }
-            Ok(sockets)
+            Ok((sockets, greeters.strangers))
         }
     }
 }

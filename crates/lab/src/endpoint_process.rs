@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::java::PASSED_ON;
+use bytecost_spec::Readings;
 use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::classes::REALTIME_MOST_US;
+use crate::peer::RemoteEnd;
 use crate::program::{Program, another_build};
 use crate::protocol::{self, FromEndpoint, Role, ToEndpoint};
 
@@ -38,10 +40,18 @@ impl From<io::Error> for TrialError {
     }
 }
 
+/// Where the process of a side is.
+enum EndpointProcess {
+    /// On this host: a child.
+    Here(Child),
+    /// On the other host.
+    There(RemoteEnd),
+}
+
 /// One side's process. Dropping it ends the process and waits for it.
 pub(crate) struct Endpoint {
     role: Role,
-    child: Child,
+    process: EndpointProcess,
     control: UnixStream,
     /// The build that it must be.
     build: String,
@@ -90,7 +100,7 @@ impl Endpoint {
         ours.set_write_timeout(Some(PATIENCE))?;
         let mut end = Endpoint {
             role,
-            child,
+            process: EndpointProcess::Here(child),
             control: ours,
             build: program.build.clone(),
             greeted: false,
@@ -104,9 +114,25 @@ impl Endpoint {
         Ok(end)
     }
 
+    /// One that plays on the other host, and whose answers come from there by this socket.
+    pub(crate) fn remote(role: Role, end: RemoteEnd, answers: UnixStream) -> io::Result<Endpoint> {
+        answers.set_read_timeout(Some(PATIENCE))?;
+        Ok(Endpoint {
+            role,
+            process: EndpointProcess::There(end),
+            control: answers,
+            build: String::new(),
+            greeted: true,
+            over: false,
+        })
+    }
+
     /// Whether its process has not ended.
     fn is_there(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        match &mut self.process {
+            EndpointProcess::Here(child) => matches!(child.try_wait(), Ok(None)),
+            EndpointProcess::There(_) => true,
+        }
     }
 
     /// The side that it plays.
@@ -114,16 +140,44 @@ impl Endpoint {
         self.role
     }
 
-    /// Its process.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+    /// Its process, where that is on this host.
+    pub(crate) fn local_pid(&self) -> Option<u32> {
+        match &self.process {
+            EndpointProcess::Here(child) => Some(child.id()),
+            EndpointProcess::There(_) => None,
+        }
+    }
+
+    /// What is polled for its next answer.
+    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
+        PollFd::new(&self.control, PollFlags::IN)
+    }
+
+    /// The window of passes opens: who measures the other host's machine is told.
+    pub(crate) fn window_opens(&self) {
+        if let EndpointProcess::There(end) = &self.process {
+            end.window_opens();
+        }
+    }
+
+    /// What the other host's machine did in the window; nothing where none of these plays there.
+    pub(crate) fn peer_machine(ends: &[Endpoint]) -> Readings {
+        let machine = ends.iter().find_map(|end| match &end.process {
+            EndpointProcess::Here(_) => None,
+            EndpointProcess::There(end) => Some(end.machine()),
+        });
+        machine.unwrap_or_default()
     }
 
     /// Gives it an order.
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        match protocol::write(&mut self.control, order) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.gone()),
+        let heard = match &self.process {
+            EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
+            EndpointProcess::There(end) => end.order(order),
+        };
+        match heard {
+            true => Ok(()),
+            false => Err(self.gone()),
         }
     }
 
@@ -138,7 +192,7 @@ impl Endpoint {
         }
     }
 
-    fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
+    pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
         match protocol::read(&mut self.control) {
             Ok(FromEndpoint::Hello { build }) if build == self.build => {
                 self.greeted = true;
@@ -151,14 +205,14 @@ impl Endpoint {
                     FromEndpoint::Failed { reason } => format!("unknown: {reason}"),
                     _ => "unknown".to_owned(),
                 };
-                let _ = self.child.kill();
+                self.kill();
                 let name = self.role.name();
                 Err(TrialError::Failed(another_build(name, &build, &self.build)))
             }
-            Ok(FromEndpoint::Failed { reason }) => Err(TrialError::Failed(format!(
-                "{}: {reason}",
-                self.role.name()
-            ))),
+            Ok(FromEndpoint::Failed { reason }) => Err(TrialError::Failed(match &self.process {
+                EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
+                EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
+            })),
             Ok(answer) => {
                 self.over = matches!(answer, FromEndpoint::Done(_));
                 Ok(answer)
@@ -173,8 +227,12 @@ impl Endpoint {
 
     /// Says how the process ended.
     fn gone(&mut self) -> TrialError {
-        let _ = self.child.kill();
-        let how = match self.child.wait() {
+        let child = match &mut self.process {
+            EndpointProcess::Here(child) => child,
+            EndpointProcess::There(end) => return TrialError::Failed(end.why_gone()),
+        };
+        let _ = child.kill();
+        let how = match child.wait() {
             Ok(status) => match status.signal() {
                 // A mapped file that ends before the mapping does.
                 Some(signal) if signal == rustix::process::Signal::BUS.as_raw() => format!(
@@ -190,7 +248,7 @@ impl Endpoint {
             Err(e) => format!("is gone: {e}"),
         };
         let mut said = Vec::new();
-        if let Some(stderr) = &mut self.child.stderr {
+        if let Some(stderr) = &mut child.stderr {
             let _ = stderr.take(2048).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
@@ -203,13 +261,24 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    fn kill(&mut self) {
+        if let EndpointProcess::Here(child) = &mut self.process {
+            let _ = child.kill();
+        }
+    }
+}
+
 impl Drop for Endpoint {
     fn drop(&mut self) {
         // One that has told its result ends by itself; anything else is ended.
         if !self.over {
-            let _ = self.child.kill();
+            self.kill();
         }
-        let _ = self.child.wait();
+        // One of the other host is ended there as this is dropped.
+        if let EndpointProcess::Here(child) = &mut self.process {
+            let _ = child.wait();
+        }
     }
 }
 
@@ -290,10 +359,7 @@ pub(crate) fn wait_until(
             tv_nsec: slice_ns as _,
         };
         let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
-        let mut polled: Vec<PollFd<'_>> = waiting
-            .iter()
-            .map(|&i| PollFd::new(&ends[i].control, PollFlags::IN))
-            .collect();
+        let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| ends[i].poll_fd()).collect();
         match rustix::event::poll(&mut polled, Some(&timeout)) {
             Ok(0) if left_ns <= LOOK_NS => return Ok(None),
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
@@ -327,7 +393,7 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     let mut reasons = vec![reason];
     for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
         loop {
-            let mut polled = [PollFd::new(&end.control, PollFlags::IN)];
+            let mut polled = [end.poll_fd()];
             if rustix::event::poll(&mut polled, Some(&timeout)) != Ok(1) {
                 break;
             }
@@ -352,7 +418,7 @@ mod tests {
     fn ended_by(signal: Signal) -> String {
         let program = Program::at("/usr/bin/yes".as_ref()).unwrap();
         let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
-        let pid = Pid::from_raw(ends[0].pid() as i32).unwrap();
+        let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
         kill_process(pid, signal).unwrap();
         let until_ns = clock::monotonic_ns() + 60_000_000_000;
         match wait(&mut ends, until_ns, &AtomicBool::new(false)) {

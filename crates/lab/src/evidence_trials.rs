@@ -63,6 +63,9 @@ impl Lab {
                 reason: format!("while it was watched: {reason}"),
             })
         };
+        if let Some(why) = self.unwatched(cell) {
+            return TrialOutcome::Ended(Box::new(failed(why)), false);
+        }
         let attempted = self.affected(watch, cell, stop);
         let attempted = attempted.and_then(|d| Ok((d, self.attempt(cell, Some(watch), stop)?)));
         let record = match attempted {

@@ -28,6 +28,17 @@ pub struct FileTask {
     pub target: Option<PathBuf>,
 }
 
+impl FileTask {
+    /// A file of the other host, whose path is nobody's business here.
+    pub(crate) fn elsewhere(own: bool) -> FileTask {
+        FileTask {
+            path: PathBuf::new(),
+            own,
+            target: None,
+        }
+    }
+}
+
 /// Files of one run do not disturb each other: one that is to stay in the page cache is never
 /// dropped from it, and none that is read is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -53,7 +53,8 @@ impl NeighbourProcess {
 
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
-        self.end.pid()
+        // It always plays on this host.
+        self.end.local_pid().unwrap_or(0)
     }
 
     /// Has it end, and says where its threads were held.

@@ -40,7 +40,7 @@ impl Networks {
     pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<NetworkPath<'_>> {
         let link = LinkChoice::of(cell);
         Ok(match cell.transport {
-            Transport::Loopback | Transport::Unix => NetworkPath::Nothing,
+            Transport::Loopback | Transport::Unix | Transport::Peer => NetworkPath::Nothing,
             Transport::Veth => NetworkPath::Pair(made(&mut self.pairs, link, VethPair::new)?),
             Transport::Wire | Transport::WireUdp => {
                 NetworkPath::Wire(made(&mut self.wires, link, Wire::new)?)
@@ -92,13 +92,15 @@ pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
 fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
     let networks = match cell.transport {
         Transport::Unix => 0,
-        // A single end has no connection.
+        // A single end has no connection, if it is not one that the other host has the other of.
+        Transport::Peer => 1,
         _ if ends.len() < 2 => 0,
         Transport::Loopback | Transport::Wire | Transport::WireUdp => 1,
         Transport::Veth => 2,
     };
-    let ends = ends.iter().take(networks);
-    ends.map(|e| bytecost_meter::of_process(e.pid())).collect()
+    let processes = ends.iter().filter_map(Endpoint::local_pid);
+    let processes = processes.take(networks);
+    processes.map(bytecost_meter::of_process).collect()
 }
 
 /// The packet sockets of the networks that a cell's packets go through.

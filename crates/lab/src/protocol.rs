@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::files::FileTask;
+use crate::greeters::FlowKey;
 use crate::meters::Meters;
 
 /// The longest frame that is read or written.
@@ -66,6 +68,41 @@ pub enum ContentCheck {
     Full,
 }
 
+/// How an endpoint meets the other side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Meets {
+    /// There is none.
+    Nobody,
+    /// It takes the connections.
+    Listens {
+        /// The address to listen at; none is where the transport does.
+        at: Option<IpAddr>,
+        /// The TCP port; none takes a free one.
+        port: Option<u16>,
+        /// Server: the only address that connections may come from; none lets every one in that
+        /// reaches it.
+        #[serde(default)]
+        from: Option<IpAddr>,
+    },
+    /// It makes them.
+    Connects {
+        /// Where the other side listens, as [`FromEndpoint::Listening`] says.
+        to: String,
+    },
+}
+
+impl Meets {
+    /// Where the other side listens, if this one connects.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        match self {
+            Meets::Connects { to } => Some(to),
+            Meets::Nobody | Meets::Listens { .. } => None,
+        }
+    }
+}
+
 /// What an endpoint is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,12 +111,10 @@ pub struct Task {
     pub role: Role,
     /// The cell.
     pub cell: Cell,
-    /// Receiver: the TCP port to listen on; none takes a free one.
-    pub port: Option<u16>,
-    /// Sender: where the receiver listens; none for a mover without a peer.
-    pub address: Option<String>,
-    /// What connections must say first, so that no stranger is taken for the peer.
-    pub token: u64,
+    /// How it meets the other side.
+    pub meets: Meets,
+    /// What the connection of each flow says first, so that no stranger is taken for the peer.
+    pub keys: Vec<FlowKey>,
     /// How much is checked.
     pub check: ContentCheck,
     /// Sender: messages that each flow sends at least, whatever the schedule says.
@@ -220,6 +255,9 @@ pub struct Done {
     /// What the first flow displaced from the caches, where that was looked at.
     #[serde(default)]
     pub footprint: Option<Footprint>,
+    /// Connections that were turned away since they were not the other side's.
+    #[serde(default)]
+    pub strangers: u64,
 }
 
 /// Writes one frame.
@@ -323,9 +361,10 @@ mod tests {
         let order = ToEndpoint::Prepare(Box::new(Task {
             role: Role::Sender,
             cell: Cell::default(),
-            port: None,
-            address: Some("127.0.0.1:1".into()),
-            token: u64::MAX,
+            meets: Meets::Connects {
+                to: "127.0.0.1:1".into(),
+            },
+            keys: FlowKey::several(2).unwrap(),
             check: ContentCheck::Full,
             messages_least: 3,
             patience_ms: 5000,

@@ -149,7 +149,10 @@ pub fn one_helped() -> Result<(), String> {
 #[must_use]
 pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
     let over: Vec<Transport> = survey.movers.iter().map(|row| row.transport).collect();
-    let transports = Transport::ALL.iter().copied().filter(|t| over.contains(t));
+    let transports = Transport::WITHIN
+        .iter()
+        .copied()
+        .filter(|t| over.contains(t));
     let transports: Vec<Transport> = transports.collect();
     if one.is_err() && java::find().is_ok() {
         return helped(&Helpers::ready(), &transports);
@@ -199,6 +202,7 @@ impl Place {
                 Ok(wire) => Place::Away(wire, transport),
                 Err(e) => Place::Nowhere(e.to_string()),
             },
+            Transport::Peer => Place::Nowhere("name the other host with --peer".to_owned()),
         }
     }
 
@@ -359,13 +363,13 @@ mod tests {
     // Invariant 5.
     #[test]
     fn the_survey_has_every_row_and_says_why_what_does_not_work() {
-        let survey = survey(&Host::default(), Transport::ALL);
+        let survey = survey(&Host::default(), Transport::WITHIN);
         let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
         let movers = MOVERS.iter().filter(|m| !apart(m)).count();
-        assert_eq!(survey.movers.len(), movers * Transport::ALL.len());
+        assert_eq!(survey.movers.len(), movers * Transport::WITHIN.len());
         assert_eq!(
             survey.receivers.len(),
-            RECEIVERS.len() * Transport::ALL.len()
+            RECEIVERS.len() * Transport::WITHIN.len()
         );
         assert_eq!(survey.mover_refused("send", Transport::Loopback), None);
         assert_eq!(survey.mover_refused("send", Transport::Unix), None);
@@ -400,8 +404,8 @@ mod tests {
 
     #[test]
     fn java_that_is_started_once_stands_for_all_that_are_tried() {
-        let survey = survey(&Host::default(), Transport::ALL);
-        let tried = helped(&Helpers::ready(), Transport::ALL);
+        let survey = survey(&Host::default(), Transport::WITHIN);
+        let tried = helped(&Helpers::ready(), Transport::WITHIN);
         assert_eq!(helped_as_one(one_helped(), &survey), tried);
         let none = helped_as_one(Err("no java".to_owned()), &survey);
         assert_eq!(none.len(), tried.len());

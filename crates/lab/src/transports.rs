@@ -1,8 +1,8 @@
 //! What lies between the two ends: connections, made and dressed as the cell asks.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use bytecost_spec::{Cell, Transport};
@@ -21,6 +21,9 @@ pub trait Listen: Send {
     /// Where it listens, for [`connect`].
     fn address(&self) -> String;
 
+    /// The socket that listens.
+    fn socket(&self) -> BorrowedFd<'_>;
+
     /// The next connection.
     ///
     /// # Errors
@@ -29,20 +32,37 @@ pub trait Listen: Send {
 }
 
 /// Opens the receiving end of a cell's transport. That of [`Transport::Veth`] is within the
-/// receiver's namespace only: see [`veth::VethPair`].
+/// receiver's namespace only: see [`veth::VethPair`]. That of [`Transport::Peer`] is at an address
+/// that the way to the other host goes by: see [`listen_for_peer`].
 ///
 /// # Errors
 /// What the system calls answer, with what to do; a port in use is said as such.
 pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
     match cell.transport {
-        Transport::Loopback => tcp::listen(cell, Ipv4Addr::LOCALHOST, port),
+        Transport::Loopback => tcp::listen(cell, Ipv4Addr::LOCALHOST.into(), port),
         Transport::Unix => unix::listen(cell),
-        Transport::Veth => tcp::listen(cell, veth::RECEIVER, port),
+        Transport::Veth => tcp::listen(cell, veth::RECEIVER.into(), port),
         Transport::Wire | Transport::WireUdp => Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "nobody listens over wire: a responder acknowledges",
         )),
+        Transport::Peer => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "no other host is known: name it with --peer",
+        )),
     }
+}
+
+/// Opens the listening end of [`Transport::Peer`] at an address of this host.
+///
+/// # Errors
+/// As [`listen`].
+pub(crate) fn listen_for_peer(
+    cell: &Cell,
+    at: IpAddr,
+    port: Option<u16>,
+) -> io::Result<Box<dyn Listen>> {
+    tcp::listen(cell, at, port)
 }
 
 /// Listens with TCP at any address of this machine, for sessions by hand; port 0 takes a free one.
@@ -64,7 +84,9 @@ pub(crate) fn tcp_socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd
 /// What the system calls answer.
 pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     match cell.transport {
-        Transport::Loopback | Transport::Veth | Transport::Wire => tcp::connect(cell, address),
+        Transport::Loopback | Transport::Veth | Transport::Wire | Transport::Peer => {
+            tcp::connect(cell, address)
+        }
         Transport::Unix => unix::connect(cell, address),
         Transport::WireUdp => wire::udp::connect(cell, address),
     }
@@ -79,36 +101,6 @@ pub fn close(cell: &Cell, socket: &OwnedFd) -> io::Result<()> {
         Transport::WireUdp => wire::udp::close(socket),
         _ => Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?),
     }
-}
-
-/// Bytes of what [`introduce`] says, before any payload.
-pub const HELLO_BYTES: u64 = 12;
-
-/// Says who connects: the first thing on a connection, before any payload.
-///
-/// # Errors
-/// What writing answers.
-pub fn introduce(socket: &OwnedFd, token: u64, flow: u32) -> io::Result<()> {
-    let mut hello = [0; HELLO_BYTES as usize];
-    hello[..8].copy_from_slice(&token.to_le_bytes());
-    hello[8..].copy_from_slice(&flow.to_le_bytes());
-    Socket(socket).write_all(&hello)
-}
-
-/// Reads who connected: its flow, or none for a stranger.
-///
-/// # Errors
-/// What reading answers.
-pub fn introduced(socket: &OwnedFd, token: u64) -> io::Result<Option<u32>> {
-    let mut hello = [0; HELLO_BYTES as usize];
-    Socket(socket).read_exact(&mut hello)?;
-    let (said, flow) = hello.split_at(8);
-    if said != token.to_le_bytes() {
-        return Ok(None);
-    }
-    Ok(Some(u32::from_le_bytes([
-        flow[0], flow[1], flow[2], flow[3],
-    ])))
 }
 
 /// A socket that can be read and written like a stream.
@@ -188,20 +180,6 @@ mod tests {
 
     /// Those whose ends are in this process's own network; veth has tests of its own.
     const HERE: [Transport; 2] = [Transport::Loopback, Transport::Unix];
-
-    #[test]
-    fn both_transports_connect_and_know_a_stranger() {
-        for transport in HERE {
-            let cell = cell(&[(Axis::Transport, transport.name())]);
-            let listener = listen(&cell, None).unwrap();
-            let a = connect(&cell, &listener.address()).unwrap();
-            let b = listener.accept(Duration::from_secs(60)).unwrap();
-            introduce(&a, 77, 3).unwrap();
-            assert_eq!(introduced(&b, 77).unwrap(), Some(3));
-            introduce(&a, 78, 3).unwrap();
-            assert_eq!(introduced(&b, 77).unwrap(), None);
-        }
-    }
 
     // Invariant 10.
     #[test]

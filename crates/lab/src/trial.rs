@@ -1,8 +1,6 @@
 //! A trial: two fresh processes, one window, one sample.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,29 +11,35 @@ use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
 use bytecost_meter::{FrequencyMeter, MachineMeter, ProcessClocks, huge_memory, of_process};
 use bytecost_plan::Pins;
-use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, Survey, TrialKey};
+use bytecost_spec::{
+    Cell, Counter, Failure, Host, Reading, Record, Sample, Survey, Transport, TrialKey,
+};
 use bytecost_sys::clock;
 
-use crate::delivery_check;
-use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError, wait};
-use crate::files::Files;
+use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError};
+use crate::files::{FileTask, Files};
+use crate::greeters::FlowKey;
 use crate::groups::ControlGroups;
 use crate::meters::AvailableCounters;
 use crate::neighbour_process::NeighbourProcess;
 use crate::networks::{self, Eavesdroppers, NetworkPath, Networks};
 use crate::obstacles;
 use crate::passes::Passes;
+use crate::peer::PeerLink;
 use crate::program::Program;
-use crate::protocol::{ContentCheck, FromEndpoint, Role, Task, ToEndpoint};
+use crate::protocol::{ContentCheck, Meets, Role, Task};
 use crate::quotas::Quotas;
 pub(crate) use crate::trial_output::TrialOutput;
-use crate::trial_output::of_responder;
 use crate::watch::Watch;
 use crate::whole_machine::{WholeMachine, owners};
-use crate::window::{self, GRACE_NS, WindowTimes, out_of_turn};
+use crate::window::{self, WindowTimes};
 
 mod block;
+mod of_peer;
 mod served;
+mod sides;
+
+use sides::Sides;
 
 /// How long a sender may take to learn its caches' hits from their misses.
 const CALIBRATION_NS: u64 = 60_000_000_000;
@@ -86,6 +90,9 @@ pub struct Lab {
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
     pub(crate) means: AvailableCounters,
+    /// The other host, where there is one, and why it is lost for good, if it is.
+    peer: Option<PeerLink>,
+    peer_lost: Option<String>,
 }
 
 /// What became of a trial.
@@ -117,6 +124,8 @@ impl Lab {
             ahead: StartedAhead::default(),
             compiled: None,
             means: AvailableCounters::default(),
+            peer: None,
+            peer_lost: None,
         }
     }
 
@@ -158,6 +167,7 @@ impl Lab {
             })
         };
         let record = match self.attempt(cell, None, stop) {
+            Err(_) if self.peer_lost.is_some() => return TrialOutcome::Interrupted,
             Ok(parts) => {
                 idle = self.settings.check == ContentCheck::Quick && parts.has_idle_flow();
                 let last = self.is_longest(cell);
@@ -195,6 +205,7 @@ impl Lab {
                 .filter(|_| cell.transport.has_receiver())
                 .map(|r| r.side),
             machine,
+            peer_machine: parts.peer_machine,
             truth: parts.truth,
             latency_ns_histogram: parts.sender.latency_ns_histogram,
             neighbour: parts.neighbour,
@@ -214,7 +225,8 @@ impl Lab {
     /// are made.
     fn task(&mut self, cell: &Cell, mover: Option<&Mover>, pins: &Pins) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
-        let is_helped = mover.is_some_and(|m| m.is_helped());
+        let is_here = self.link(cell).is_none_or(|link| !link.plays(Role::Sender));
+        let is_helped = is_here && mover.is_some_and(|m| m.is_helped());
         if is_helped && self.compiled.is_none() {
             self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
         }
@@ -222,9 +234,8 @@ impl Lab {
         Ok(Task {
             role: Role::Sender,
             cell: cell.clone(),
-            port: None,
-            address: None,
-            token: RandomState::new().build_hasher().finish(),
+            meets: Meets::Nobody,
+            keys: FlowKey::several(cell.threads)?,
             check: self.settings.check,
             // A full check goes round the ring, however slow the machine is.
             messages_least: match self.settings.check {
@@ -234,7 +245,12 @@ impl Lab {
             },
             patience_ms: PATIENCE.as_millis() as u64,
             pins: pins.sender.clone(),
-            file: self.files.prepare(cell)?,
+            file: match is_here {
+                true => self.files.prepare(cell)?,
+                false => {
+                    (mover.filter(|m| m.route.reads_a_file())).map(|_| FileTask::elsewhere(true))
+                }
+            },
             java: java.filter(|_| is_helped),
             probed: Vec::new(),
             doors: Vec::new(),
@@ -254,6 +270,7 @@ impl Lab {
         }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(|m| m.has_peer());
+        self.reach_peer(cell, stop)?;
         let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
         let mut task = self.task(cell, mover, &pins)?;
         if let Some(watch) = &watch {
@@ -271,11 +288,11 @@ impl Lab {
         let passes = Passes::of(cell);
         let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
         let own = task.file.as_ref().is_none_or(|file| file.own);
-        let ready_ns = slowest_ns + start_ns(&task);
+        let ready_ns = slowest_ns + start_ns(&task, mover);
         let receiver = has_peer.then_some(pins.receiver);
-        let (settings, ahead) = (&self.settings, &mut self.ahead);
-        let started = started(settings, ahead, task, receiver, between, ready_ns, stop)?;
-        let (mut ends, address) = started;
+        let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
+        let mut sides = Sides::new(&self.settings, &mut self.ahead, between, link, window);
+        let (mut ends, address) = sides.ready(task, receiver, ready_ns, stop)?;
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
         let registers = mover.is_some_and(|m| m.locks_rings > 0);
@@ -286,7 +303,7 @@ impl Lab {
             window,
             slowest_ns,
         };
-        let program = &settings.program;
+        let program = &self.settings.program;
         let most_ns = span.most_ns();
         let mut background =
             NeighbourProcess::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
@@ -306,31 +323,24 @@ impl Lab {
             group: group.as_ref(),
         };
         let watching = watch.as_deref_mut();
-        let mut machine = carry(&mut machine, &mut ends, &network, span, watching, stop)?;
+        let machine = carry(&mut machine, &mut ends, &network, span, watching, stop)?;
         // While both sides put together what they bring back.
         self.ahead.start(program);
-        let mut done = window::brought_back(&mut ends, stop)?;
+        let done = window::brought_back(&mut ends, stop)?;
         if let Some(watch) = watch {
             watch.trial_ended();
         }
         let neighbour = background.as_mut().map(|background| background.end(stop));
         let neighbour = neighbour.transpose()?.unwrap_or_default();
-        let mut sender = done
-            .pop()
-            .ok_or_else(|| TrialError::Failed("the sender said nothing".to_owned()))?;
+        let mut output = TrialOutput::of(cell, mover, own, done, machine)?;
         let huge = huge_bytes.map(|n| (Counter::HugeMemoryBytes, Reading::Measured(n)));
-        sender.side.readings.extend(huge);
-        let receiver = done.pop();
-        let truth = delivery_check::of(cell, mover, own, &sender, receiver.as_ref())?;
-        machine.extend(of_responder(cell, receiver.as_ref()));
+        output.sender.side.readings.extend(huge);
         Ok(TrialOutput {
-            sender,
-            receiver,
-            machine,
-            truth,
+            peer_machine: Endpoint::peer_machine(&ends),
             neighbour,
             packet_sockets: eavesdroppers.all(),
             obstacles: obstacles::of(cell, has_peer.then_some(between)),
+            ..output
         })
     }
 }
@@ -348,61 +358,15 @@ fn nothing_moved(cell: &Cell, window: Duration) -> String {
 }
 
 /// How long a sender may take to start what it works with, beside its longest message.
-fn start_ns(task: &Task) -> u64 {
-    match task.java {
-        Some(_) => START_PATIENCE.as_nanos() as u64,
-        None if task.probed.is_empty() => 0,
-        None => CALIBRATION_NS,
+fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
+    match mover.is_some_and(|m| m.is_helped()) {
+        true => START_PATIENCE.as_nanos() as u64,
+        false if task.probed.is_empty() => 0,
+        false => CALIBRATION_NS,
     }
 }
 
 /// Pages that are given to the kernel for good: how large they are decides what they cost.
 fn huge_bytes(end: &Endpoint) -> Option<u64> {
-    huge_memory(&of_process(end.pid()))
-}
-
-/// The processes of a trial, ready and waiting: the receiver's first, where there is one with
-/// these pins, and where it listens.
-fn started(
-    settings: &Settings,
-    ahead: &mut StartedAhead,
-    task: Task,
-    receiver: Option<Vec<Vec<u32>>>,
-    between: NetworkPath<'_>,
-    ready_ns: u64,
-    stop: &AtomicBool,
-) -> Result<(Vec<Endpoint>, Option<String>), TrialError> {
-    let mut start = |role| ahead.take(&settings.program, role, between.of(role));
-    let mut ends = Vec::with_capacity(2);
-    let mut address = None;
-    if let Some(pins) = receiver {
-        ends.push(start(Role::Receiver)?);
-        ends[0].order(&ToEndpoint::Prepare(Box::new(Task {
-            role: Role::Receiver,
-            port: settings.port,
-            pins,
-            ..task.clone()
-        })))?;
-        if let Some(wire) = between.wire() {
-            ends[0].hand_over(wire.descriptors())?;
-        }
-        match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
-            (_, FromEndpoint::Listening { address: at, .. }) => address = Some(at),
-            (_, other) => return Err(out_of_turn(&other)),
-        }
-    }
-    ends.push(start(Role::Sender)?);
-    let last = ends.len() - 1;
-    ends[last].order(&ToEndpoint::Prepare(Box::new(Task {
-        address: address.clone(),
-        ..task
-    })))?;
-    for _ in 0..ends.len() {
-        let until_ns = clock::monotonic_ns() + GRACE_NS + ready_ns;
-        match wait(&mut ends, until_ns, stop)? {
-            (_, FromEndpoint::Ready) => {}
-            (_, other) => return Err(out_of_turn(&other)),
-        }
-    }
-    Ok((ends, address))
+    huge_memory(&of_process(end.local_pid()?))
 }

@@ -18,7 +18,7 @@ use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::evidence::{
     self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind,
 };
-use bytecost_spec::{Cell, Counter};
+use bytecost_spec::{Cell, Counter, Transport};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, TrialError, wait_until};
@@ -165,7 +165,7 @@ impl Watch {
         address: Option<&str>,
         background: Option<&NeighbourProcess>,
     ) -> io::Result<()> {
-        let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
+        let of = |role| ends.iter().find(|e| e.role() == role)?.local_pid();
         let sender = of(Role::Sender).unwrap_or(0);
         // Over wire a responder stands in the receiver's place.
         let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
@@ -321,7 +321,8 @@ pub(crate) fn way(cell: &Cell) -> Vec<CopyPlace> {
     }
     if route.has_peer() {
         way.push(CopyPlace::IntoKernel);
-        if cell.transport.has_receiver() {
+        // What happens on the other host nobody counts here.
+        if cell.transport.has_receiver() && cell.transport != Transport::Peer {
             way.extend([CopyPlace::Delivery, CopyPlace::ToReader]);
         }
     }

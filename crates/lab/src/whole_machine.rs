@@ -103,6 +103,8 @@ pub(crate) fn owners(
         Role::Neighbour => ProcessOwner::Background,
     };
     let load = neighbour.map(|neighbour| (neighbour.pid(), ProcessOwner::Background));
-    let sides = ends.iter().map(|end| (end.pid(), whose(end.role())));
+    let sides = ends
+        .iter()
+        .filter_map(|end| Some((end.local_pid()?, whose(end.role()))));
     sides.chain(load).collect()
 }

@@ -185,6 +185,7 @@ pub(crate) fn by_passes(
     if let Some(watch) = &mut watch {
         watch.begin()?;
     }
+    ends.iter().for_each(Endpoint::window_opens);
     let (opened, before) = (meter.read_start(), network.read());
     if let Some(sender) = ends.last_mut() {
         sender.order(&ToEndpoint::Open)?;

@@ -53,9 +53,9 @@ fn main() -> ExitCode {
     if words.next().as_deref() == Some(OsStr::new("endpoint")) {
         return endpoint(words.next().as_deref());
     }
-    let mut survey = survey(&Host::default(), Transport::ALL);
+    let mut survey = survey(&Host::default(), Transport::WITHIN);
     let helpers = Helpers::ready();
-    survey.movers.extend(helped(&helpers, Transport::ALL));
+    survey.movers.extend(helped(&helpers, Transport::WITHIN));
     let mut trials = Vec::new();
     for cell in cells().into_iter().chain(conducts()) {
         let refused = survey
@@ -132,7 +132,7 @@ fn endpoint(parent: Option<&OsStr>) -> ExitCode {
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     // Over wire nobody receives, so it has cells of its own.
-    for transport in Transport::ALL.iter().filter(|t| t.has_receiver()) {
+    for transport in Transport::WITHIN.iter().filter(|t| t.has_receiver()) {
         for mover in MOVERS.iter().filter(|m| m.has_peer()) {
             // Starting a program takes a second, and to it the receiver makes no difference.
             let receivers = if mover.is_helped() {

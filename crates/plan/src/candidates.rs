@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::Compare;
 use bytecost_spec::survey::MoverFacts;
-use bytecost_spec::{Axis, Cell, Host, Study, Survey};
+use bytecost_spec::{Axis, Cell, Host, PeerHost, Study, Survey};
 
 /// A cell of the study, with the number of the tier that pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +22,16 @@ pub(crate) struct Norm<'a> {
 }
 
 impl<'a> Norm<'a> {
-    pub(crate) fn new(study: &Study, host: &Host, survey: &'a Survey) -> Norm<'a> {
+    pub(crate) fn new(
+        study: &Study,
+        host: &Host,
+        survey: &'a Survey,
+        peer: Option<&PeerHost>,
+    ) -> Norm<'a> {
+        let there = peer.and_then(|peer| substitute(study, &peer.host, &peer.survey));
         Norm {
             survey,
-            substitute: substitute(study, host, survey),
+            substitute: substitute(study, host, survey).or(there),
         }
     }
 

@@ -1,12 +1,15 @@
 //! The plan of a run.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bytecost_host::pairs::{self, Pairs};
 use bytecost_spec::manifest::{Bisection, Expectation, RatioNoise};
 use bytecost_spec::study::{AS_PUBLISHED, Known};
 use bytecost_spec::survey::{MoverFacts, Survey};
-use bytecost_spec::{Axis, Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
+use bytecost_spec::{
+    Axis, Cell, Host, Invalid, LeftOut, Manifest, PeerHost, Refusal, Study, Transport,
+};
 
 use crate::budget::{self, Price, TrialCosts};
 use crate::candidates::{
@@ -65,11 +68,12 @@ impl Plan {
     /// What is wrong with the study: a mover or receiver that the survey's tables do not have,
     /// a message that does not divide into its fields, too many cells.
     pub fn new(study: &Study, host: &Host, survey: &Survey, seed: u64) -> Result<Plan, Invalid> {
-        Plan::of(study, host, survey, seed, None)
+        Plan::of(study, host, survey, None, seed, None)
     }
 
     /// The same for a machine of this noise: cells are chosen so that what the study asks first is
-    /// decided, where the budget allows it.
+    /// decided, where the budget allows it. With a peer one side of each cell plays there, and
+    /// cells that cross no network are left out.
     ///
     /// # Errors
     /// As [`Plan::new`].
@@ -77,32 +81,27 @@ impl Plan {
         study: &Study,
         host: &Host,
         survey: &Survey,
+        peer: Option<&PeerHost>,
         seed: u64,
         noise: &RatioNoise,
     ) -> Result<Plan, Invalid> {
-        Plan::of(study, host, survey, seed, Some(noise))
+        Plan::of(study, host, survey, peer, seed, Some(noise))
     }
 
     fn of(
         study: &Study,
         host: &Host,
         survey: &Survey,
+        peer: Option<&PeerHost>,
         seed: u64,
         noise: Option<&RatioNoise>,
     ) -> Result<Plan, Invalid> {
         check(study, survey)?;
-        let norm = Norm::new(study, host, survey);
-        let mut refusals = Vec::new();
-        let mut runnable: Vec<Candidate> = Vec::new();
-        for candidate in candidates(study, &norm) {
-            match refusal::refused(&candidate.cell, host, survey) {
-                Some(why) => refusals.push(Refusal {
-                    what: candidate.cell.id(),
-                    why,
-                }),
-                None => runnable.push(candidate),
-            }
-        }
+        let norm = Norm::new(study, host, survey, peer);
+        let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &norm)
+            .into_iter()
+            .partition(|c| peer.is_none() || crosses(survey, &c.cell));
+        let (runnable, refusals) = runnable(all, host, survey, peer);
         let costs = TrialCosts::of(study);
         let trial_ms = study
             .warmup_ms
@@ -141,7 +140,8 @@ impl Plan {
         let note = norm
             .note()
             .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
-        let left_out = budget::left_out(&choice.left, &cells, study, price);
+        let mut left_out = budget::left_out(&choice.left, &cells, study, price);
+        left_out.extend(left_here(&staying, survey));
         cells.extend(choice.twins);
         let trial_ms = match cells.len() as u64 {
             0 => trial_ms,
@@ -180,6 +180,7 @@ impl Plan {
             &manifest.study,
             &manifest.host,
             &manifest.survey,
+            manifest.peer.as_deref(),
             manifest.seed,
             manifest.expectation.as_ref().map(|e| &e.noise),
         )?;
@@ -195,8 +196,14 @@ impl Plan {
     /// # Errors
     /// As [`Plan::from_manifest`].
     pub fn kept_at(&self, manifest: &Manifest, noise: &RatioNoise) -> Result<Vec<u32>, Invalid> {
-        let (host, survey) = (&manifest.host, &manifest.survey);
-        let planned = Plan::expecting(&manifest.study, host, survey, manifest.seed, noise)?;
+        let planned = Plan::expecting(
+            &manifest.study,
+            &manifest.host,
+            &manifest.survey,
+            manifest.peer.as_deref(),
+            manifest.seed,
+            noise,
+        )?;
         let all = self.cells.iter().zip(0..);
         let kept = all.filter(|(cell, _)| planned.cells.contains(cell));
         Ok(kept.map(|(_, place)| place).collect())
@@ -264,6 +271,61 @@ impl Plan {
             .saturating_mul(self.trial_ms)
             .saturating_mul(u64::from(blocks))
     }
+}
+
+/// The cells that can be had, and why the others cannot.
+fn runnable(
+    all: Vec<Candidate>,
+    host: &Host,
+    survey: &Survey,
+    peer: Option<&PeerHost>,
+) -> (Vec<Candidate>, Vec<Refusal>) {
+    let mut refusals = Vec::new();
+    let mut runnable = Vec::new();
+    for candidate in all {
+        let cell = &candidate.cell;
+        let why = match peer.filter(|_| cell.transport == Transport::Peer) {
+            Some(peer) => refusal::refused_between(cell, host, survey, peer),
+            None => refusal::refused(cell, host, survey),
+        };
+        match why {
+            Some(why) => refusals.push(Refusal {
+                what: cell.id(),
+                why,
+            }),
+            None => runnable.push(candidate),
+        }
+    }
+    (runnable, refusals)
+}
+
+/// Whether a cell has two ends, one of which can be on another host.
+fn has_path(survey: &Survey, cell: &Cell) -> bool {
+    cell.is_served() || has_peer(survey, cell)
+}
+
+/// Whether a cell has one end on another host, or is there to show what the loop costs.
+fn crosses(survey: &Survey, cell: &Cell) -> bool {
+    moves_nothing(survey, cell) || has_path(survey, cell) && cell.transport == Transport::Peer
+}
+
+/// Cells that cross no network, of a run on two hosts: those of other transports, and those of
+/// movers with one end.
+fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
+    let of = |axis: Axis, with_path: bool| {
+        let own = cells.iter().map(|c| &c.cell);
+        let own = own.filter(|cell| has_path(survey, cell) == with_path);
+        let values: Vec<String> = own.map(|cell| cell.value(axis)).collect();
+        let named: BTreeSet<&str> = values.iter().map(String::as_str).collect();
+        let named: Vec<&str> = named.into_iter().collect();
+        (!values.is_empty()).then(|| LeftOut {
+            what: format!("{axis} {}", named.join(", ")),
+            cells: values.len(),
+            why: "they do not cross a network: run them without --peer".to_owned(),
+        })
+    };
+    let [paths, movers] = [of(Axis::Transport, true), of(Axis::Mover, false)];
+    paths.into_iter().chain(movers).collect()
 }
 
 /// What the reader of a plan must know of a design that is not the study's own.

@@ -4,7 +4,9 @@ use bytecost_host::placement;
 use bytecost_spec::cell::{Answer, Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cache, Cell, Class, Host, HugePages, Placement, Route, Survey};
+use bytecost_spec::{
+    Cache, Cell, Class, Host, HugePages, PeerHost, PeerSide, Placement, Route, Survey, Transport,
+};
 
 use crate::Pins;
 use crate::candidates::{congestion_controls, has_peer, is_of_cpus, is_of_files};
@@ -18,22 +20,95 @@ const MOST_DATAGRAMS: u64 = 64;
 /// Pieces of pages that a packet refers to: the kernel's MAX_SKB_FRAGS, unless it was built with more.
 const MOST_PIECES: u64 = 17;
 
+/// What of a trial plays on a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seat {
+    /// All of it.
+    Both,
+    /// What sends, or asks a server.
+    Sender,
+    /// What receives, or serves.
+    Receiver,
+}
+
+impl Seat {
+    pub(crate) fn sends(self) -> bool {
+        self != Seat::Receiver
+    }
+
+    pub(crate) fn receives(self) -> bool {
+        self != Seat::Sender
+    }
+}
+
 /// Why a cell cannot be had here and what to do about it; none where it can.
 #[must_use]
 pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    match cell.transport {
+        Transport::Peer => Some(
+            "transport peer leads to another host, and none is known: name it with --peer"
+                .to_owned(),
+        ),
+        _ => refused_at(Seat::Both, cell, host, survey),
+    }
+}
+
+/// The same where one side plays on another host: what either refuses, and which one does.
+pub(crate) fn refused_between(
+    cell: &Cell,
+    host: &Host,
+    survey: &Survey,
+    peer: &PeerHost,
+) -> Option<String> {
+    let [here, there] = match peer.side {
+        PeerSide::Receiver => [Seat::Sender, Seat::Receiver],
+        PeerSide::Sender => [Seat::Receiver, Seat::Sender],
+    };
+    let of_peer = || {
+        let why = refused_at(there, cell, &peer.host, &peer.survey)?;
+        Some(format!("on {}: {why}", peer.name()))
+    };
+    apart(cell, peer.side)
+        .or_else(|| refused_at(here, cell, host, survey))
+        .or_else(of_peer)
+}
+
+/// What needs both sides on one host.
+fn apart(cell: &Cell, side: PeerSide) -> Option<String> {
+    if let Placement::Near(nearness) = cell.placement {
+        return Some(format!(
+            "placement {}: the two ends are on two hosts: choose --placement free, or CPUs as in 0:1",
+            nearness.name()
+        ));
+    }
+    if !cell.cgroup.is_none() {
+        return Some(format!(
+            "cgroup {}: control groups are made on this machine alone: leave --cgroup or --peer out",
+            cell.cgroup
+        ));
+    }
+    (!cell.neighbour.is_idle() && side == PeerSide::Sender).then(|| {
+        format!(
+            "background load {}: it runs beside the sender, which is on the other host: leave --background or --reverse out",
+            cell.neighbour
+        )
+    })
+}
+
+fn refused_at(seat: Seat, cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     if cell.is_served() {
-        return served::refused(cell, host.memory_bytes, survey)
+        return served::refused(cell, host.memory_bytes, survey, seat)
             .or_else(|| congestion(cell, host, survey))
             .or_else(|| Pins::of(cell, true, host).err());
     }
     let own = if has_peer(survey, cell) {
-        ends(cell, survey)
+        ends(seat, cell, survey)
             .or_else(|| link::refused(cell, survey))
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
             .or_else(|| congestion(cell, host, survey))
             .or_else(|| socket_buffer(cell, host))
-            .or_else(|| sent_file(cell, survey))
+            .or_else(|| seat.sends().then(|| sent_file(cell, survey))?)
     } else if is_of_files(survey, cell) {
         file(cell, survey)
     } else {
@@ -43,7 +118,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         .or_else(|| isolation(cell, host, survey))
         .or_else(|| spinning(cell, host, survey))
         .or_else(|| descriptors(cell, host, survey))
-        .or_else(|| locked_memory(cell, host, survey))
+        .or_else(|| seat.sends().then(|| locked_memory(cell, host, survey))?)
         .or_else(|| memory(cell, host, survey))
 }
 
@@ -93,7 +168,7 @@ fn spinning(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     ))
 }
 
-fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
+fn ends(seat: Seat, cell: &Cell, survey: &Survey) -> Option<String> {
     let over = cell.transport.name();
     if cell.pattern == Pattern::Ask && !cell.transport.has_receiver() {
         return Some(format!(
@@ -109,14 +184,16 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
     if let Some(why) = long.or_else(|| too_many_pieces(cell, survey)) {
         return Some(why);
     }
-    let mover = survey
-        .mover_refused(&cell.mover, cell.transport)
-        .map(|why| format!("mover `{}` over {over}: {why}", cell.mover));
-    mover.or_else(|| {
-        survey
-            .receiver_refused(&cell.receiver, cell.transport)
-            .map(|why| format!("receiver `{}` over {over}: {why}", cell.receiver))
-    })
+    let mover = || {
+        let why = survey.mover_refused(&cell.mover, cell.transport)?;
+        Some(format!("mover `{}` over {over}: {why}", cell.mover))
+    };
+    let receiver = || {
+        let why = survey.receiver_refused(&cell.receiver, cell.transport)?;
+        Some(format!("receiver `{}` over {over}: {why}", cell.receiver))
+    };
+    let mover = seat.sends().then(mover).flatten();
+    mover.or_else(|| seat.receives().then(receiver)?)
 }
 
 /// A message that is sent as a whole, and is too long for that.

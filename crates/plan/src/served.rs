@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Cell, Survey, Transport};
 
-use crate::refusal::DESCRIPTORS_BESIDES;
+use crate::refusal::{DESCRIPTORS_BESIDES, Seat};
 
 /// Processes and threads of the machine and of the trial beside those of a connection each.
 const TASKS_BESIDES: u64 = 256;
@@ -14,7 +14,12 @@ const ROOM: u64 = 256;
 const TASK_BYTES: u64 = 128 << 10;
 
 /// Why a server and its load cannot be had here; none where they can.
-pub(crate) fn refused(cell: &Cell, memory_bytes: u64, survey: &Survey) -> Option<String> {
+pub(crate) fn refused(
+    cell: &Cell,
+    memory_bytes: u64,
+    survey: &Survey,
+    seat: Seat,
+) -> Option<String> {
     let load = &cell.serving;
     let name = load.server.as_deref().unwrap_or_default();
     let Some(server) = survey.server(name) else {
@@ -23,15 +28,15 @@ pub(crate) fn refused(cell: &Cell, memory_bytes: u64, survey: &Survey) -> Option
     let all = load.all_connections();
     let bound = server.bound.as_ref().filter(|(most, _)| all > *most);
     let bound = bound.map(|(most, why)| format!("{name} serves at most {most} connections: {why}"));
-    server
-        .refused
-        .clone()
+    let serves = |why: Option<String>| why.filter(|_| seat.receives());
+    let task_each = server.task_per_connection && seat.receives();
+    serves(server.refused.clone())
         .or_else(|| conduct(cell, server.in_turn))
-        .or(bound)
-        .or_else(|| limits(cell, survey, server.task_per_connection))
+        .or(serves(bound))
+        .or_else(|| limits(cell, survey, seat, task_each))
         .or_else(|| {
             let needed = all * TASK_BYTES;
-            let short = server.task_per_connection && memory_bytes > 0 && needed > memory_bytes / 2;
+            let short = task_each && memory_bytes > 0 && needed > memory_bytes / 2;
             short.then(|| {
                 format!(
                     "memory: {all} tasks of `{name}` take about {} MiB, more than half of this machine's: choose fewer --connections",
@@ -46,9 +51,9 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
     let load = &cell.serving;
     let name = load.server.as_deref().unwrap_or_default();
     let kept = load.connect == bytecost_spec::Connect::Kept;
-    if cell.transport != Transport::Loopback {
+    if !matches!(cell.transport, Transport::Loopback | Transport::Peer) {
         return Some(format!(
-            "servers are measured over loopback alone, not over {}: leave --transport out",
+            "servers are measured over loopback and to another host alone, not over {}: leave --transport out",
             cell.transport.name()
         ));
     }
@@ -75,7 +80,7 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
 }
 
 /// What the host's limits do not allow.
-fn limits(cell: &Cell, survey: &Survey, task_each: bool) -> Option<String> {
+fn limits(cell: &Cell, survey: &Survey, seat: Seat, task_each: bool) -> Option<String> {
     let limits = survey.serving.as_ref()?.limits.as_ref()?;
     let all = cell.serving.all_connections();
     let needed = all + ROOM + DESCRIPTORS_BESIDES;
@@ -85,7 +90,7 @@ fn limits(cell: &Cell, survey: &Survey, task_each: bool) -> Option<String> {
             limits.descriptors
         ));
     }
-    if all > limits.ports {
+    if seat.sends() && all > limits.ports {
         return Some(format!(
             "{all} connections need a port each on the clients' side, and net.ipv4.ip_local_port_range leaves {}: widen it as root, or choose fewer --connections",
             limits.ports

@@ -12,6 +12,7 @@ mod files;
 mod groups;
 mod isolation;
 mod links;
+mod peers;
 mod pings;
 mod pins;
 mod power;
@@ -107,7 +108,7 @@ pub(crate) fn survey() -> Survey {
                     .then(|| "Unix sockets have no zero-copy".to_owned()),
             })
         };
-        Transport::ALL.iter().flat_map(|t| each(*t)).collect()
+        Transport::WITHIN.iter().flat_map(|t| each(*t)).collect()
     };
     Survey {
         mover_facts: vec![
@@ -292,7 +293,7 @@ fn the_mtu_that_veth_has_anyway_makes_no_second_cell() {
             study.set_axis(axis, &values).unwrap();
         }
         let (host, survey) = (host(), survey());
-        let norm = Norm::new(&study, &host, &survey);
+        let norm = Norm::new(&study, &host, &survey, None);
         let found: Vec<Option<u32>> = candidates(&study, &norm)
             .iter()
             .map(|c| c.cell.mtu_bytes)
@@ -322,7 +323,7 @@ fn where_nobody_receives_how_it_is_received_makes_no_second_cell() {
         study.set_axis(axis, &values).unwrap();
     }
     let (host, survey) = (host(), survey());
-    let norm = Norm::new(&study, &host, &survey);
+    let norm = Norm::new(&study, &host, &survey, None);
     let ids: Vec<String> = candidates(&study, &norm)
         .iter()
         .map(|c| c.cell.id())
@@ -434,6 +435,8 @@ fn a_plan_is_rebuilt_from_its_manifest() {
         study: study(&[]),
         host: host(),
         survey: survey(),
+        peer: None,
+        own_cards: Vec::new(),
         evidence: Vec::new(),
     };
     let text = serde_json::to_string(&manifest).unwrap();

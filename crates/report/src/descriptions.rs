@@ -3,7 +3,8 @@
 use bytecost_analysis::{Analysis, Estimate, Explanation, Published};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Better, Host, units};
+use bytecost_spec::{Axis, Better, Host, NetworkCard, PeerSide, units};
+use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
 use crate::question::{QuestionTable, cell_of, sort_values, value_in_words};
@@ -187,6 +188,56 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
         .collect()
 }
 
+/// A network card, fact by fact.
+pub(crate) fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
+    let driver = card.driver.as_ref();
+    let kind = match (driver, card.is_virtual) {
+        (Some(driver), true) => format!("{driver}, virtual"),
+        (Some(driver), false) => driver.clone(),
+        (None, _) => "no driver is known".to_owned(),
+    };
+    let on = |wanted: bool| {
+        let names = card.offloads.iter().filter(move |(_, on)| **on == wanted);
+        names.map(|(name, _)| name.as_str()).join(", ")
+    };
+    let queues = (card.rx_queues + card.tx_queues > 0)
+        .then(|| format!("{} to receive, {} to send", card.rx_queues, card.tx_queues));
+    let rings = card.rings.map(|r| {
+        format!(
+            "{} of {} to receive, {} of {} to send",
+            r.rx, r.rx_most, r.tx, r.tx_most
+        )
+    });
+    let adaptive = match card.coalesce_adaptive {
+        Some(true) => ", adaptive",
+        _ => "",
+    };
+    let interrupts = card.interrupts.iter();
+    let cpus = interrupts
+        .flat_map(|i| i.cpus.iter().copied())
+        .sorted()
+        .dedup();
+    let cpus: Vec<u32> = cpus.collect();
+    let facts = [
+        ("Network card", Some(format!("{} ({kind})", card.name))),
+        ("Link speed", card.speed()),
+        ("MTU", Some(card.mtu.to_string())),
+        ("Queues", queues),
+        ("Rings", rings),
+        ("Offloads on", Some(on(true))),
+        ("Offloads off", Some(on(false))),
+        (
+            "Interrupt delay",
+            card.coalesce_rx_us.map(|us| format!("{us} µs{adaptive}")),
+        ),
+        ("Interrupts on CPUs", Some(cpus.iter().join(", "))),
+    ];
+    facts
+        .into_iter()
+        .filter_map(|(name, fact)| Some((name, fact.filter(|f| !f.is_empty())?)))
+        .collect()
+}
+
 fn caches(host: &Host) -> Vec<String> {
     host.caches
         .iter()
@@ -342,9 +393,18 @@ pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The machine, where files lay and where threads ran, in one line.
+/// The machine, where files lay and where threads ran, in one line; the other host too, where there
+/// is one.
 pub(crate) fn place_line(a: &Analysis) -> String {
     let mut parts = vec![host_line(&a.host)];
+    parts.extend(a.peer.as_ref().map(|peer| {
+        let side = match peer.side {
+            PeerSide::Receiver => "the receiving side on",
+            PeerSide::Sender => "the sending side on",
+        };
+        let there = host_line(&peer.host);
+        format!("{side} {}: {there}, over {}", peer.name, peer.way)
+    }));
     parts.extend(a.run.java.as_ref().map(|version| format!("Java {version}")));
     parts.extend(a.run.files.clone());
     parts.extend(a.run.places.iter().cloned());

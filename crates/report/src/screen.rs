@@ -4,7 +4,7 @@
 use bytecost_analysis::{
     AdviceLine, Analysis, Caveat, CaveatEffect, Situation, UNDECIDED, grouped,
 };
-use bytecost_spec::{Axis, Cell, units};
+use bytecost_spec::{Axis, Cell, Host, units};
 use itertools::Itertools as _;
 
 use crate::comparisons::not_judged;
@@ -160,29 +160,34 @@ fn said(a: &Analysis, line: &AdviceLine) -> DocLine {
     }
 }
 
+/// `2 CPUs, Linux 6.18, KVM`.
+fn machine(host: &Host) -> String {
+    let kernel: String = host.kernel.splitn(3, '.').take(2).join(".");
+    let parts = [
+        count(host.cpus.len(), "CPU", "CPUs"),
+        format!("Linux {kernel}"),
+        host.virtualization.clone().unwrap_or_default(),
+    ];
+    let told = parts.into_iter().filter(|part| !part.is_empty());
+    told.collect::<Vec<_>>().join(", ")
+}
+
 /// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`.
 fn header(a: &Analysis) -> String {
     let places = a.advice.situations.iter().flat_map(|s| &s.place);
     let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
     let paths: Vec<&str> = paths
-        .map(|(_, path)| {
-            if path == "loopback" {
-                "loopback TCP"
-            } else {
-                path
-            }
+        .map(|(_, path)| match path.as_str() {
+            "loopback" => "loopback TCP",
+            "peer" => "network TCP",
+            other => other,
         })
         .collect();
-    let kernel: String = a.host.kernel.splitn(3, '.').take(2).join(".");
-    let machine = [
-        count(a.host.cpus.len(), "CPU", "CPUs"),
-        format!("Linux {kernel}"),
-        a.host.virtualization.clone().unwrap_or_default(),
-    ];
-    let machine = machine
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .join(", ");
+    let peer = a.peer.as_ref().map(|peer| {
+        let there = machine(&peer.host);
+        format!("{} ({there}) over {}", peer.name, peer.way)
+    });
+    let machines = std::iter::once(machine(&a.host)).chain(peer).join(" and ");
     let least = a.run.blocks as usize;
     let most = a.findings.iter().map(|f| f.blocks).max();
     let blocks = match most.filter(|most| *most > least) {
@@ -191,7 +196,7 @@ fn header(a: &Analysis) -> String {
     };
     let measured_s = units::number(a.run.measured_s.round());
     let run = format!("{measured_s} s, {blocks}");
-    let parts = [a.study.name.clone(), paths.join(", "), machine, run];
+    let parts = [a.study.name.clone(), paths.join(", "), machines, run];
     parts
         .into_iter()
         .filter(|part| !part.is_empty())

@@ -3,9 +3,11 @@
 
 use bytecost_analysis::{
     Analysis, AnswerSentence, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData,
-    Point,
+    PeerFacts, Point,
 };
 use bytecost_spec::host::{Check, Level};
+use bytecost_spec::{Host, NetworkCard};
+use itertools::Itertools as _;
 
 use crate::audit::ruling;
 use crate::books::{self, books};
@@ -488,14 +490,37 @@ fn machine(a: &Analysis, d: &mut Document) {
     }
     let mut own = Document::default();
     own.section("Machine", "machine", "Machine");
-    let facts = descriptions::host(&a.host).into_iter();
-    let facts = facts.map(|(name, fact)| DocTerm::new(name, [fact]));
-    own.push(DocBlock::Terms(facts.collect()));
+    match &a.peer {
+        Some(peer) => own.push(DocBlock::Table(two_machines(&a.host, peer))),
+        None => {
+            let facts = descriptions::host(&a.host).into_iter();
+            let facts = facts.map(|(name, fact)| DocTerm::new(name, [fact]));
+            own.push(DocBlock::Terms(facts.collect()));
+        }
+    }
     if !a.host.checks.is_empty() {
         own.push(DocBlock::heading("Checks"));
         own.push(DocBlock::Terms(checks(&a.host.checks)));
     }
     d.push(DocBlock::PageOnly(own.blocks));
+}
+
+/// Both hosts, fact by fact, side by side.
+fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
+    let all = |host: &Host, cards: &[NetworkCard]| {
+        let mut facts = descriptions::host(host);
+        facts.extend(cards.iter().flat_map(descriptions::card));
+        facts
+    };
+    let (own, theirs) = (all(host, &peer.own_cards), all(&peer.host, &peer.cards));
+    let names = own.iter().chain(&theirs).map(|(name, _)| *name).unique();
+    let fact = |of: &[(&str, String)], name| {
+        let facts = of.iter().filter(|(n, _)| *n == name).map(|(_, fact)| fact);
+        facts.cloned().collect::<Vec<_>>().join("; ")
+    };
+    let rows = names.map(|name| vec![name.to_owned(), fact(&own, name), fact(&theirs, name)]);
+    let columns = ["fact", "this machine", &peer.name];
+    DocTable::of(columns.map(DocColumn::left).into(), rows)
 }
 
 /// What was looked at on the machine, what it means, and what to do.

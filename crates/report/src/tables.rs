@@ -44,7 +44,7 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         .collect()
     };
     let over = Over {
-        columns: Transport::ALL,
+        columns: Transport::WITHIN,
         name: Transport::name,
         word: "over",
     };
@@ -88,7 +88,7 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     if let Some(serving) = &survey.serving {
         servers(serving, &mut d);
     }
-    let transports = Transport::ALL.iter();
+    let transports = Transport::WITHIN.iter();
     let transports = transports.map(|t| (t.name().to_owned(), t.summary().to_owned()));
     named(
         "Transports",

@@ -188,6 +188,7 @@ fn sample(cells: &[Cell], place: usize, block: u32, attempt: u32, client: SideRe
         sender: side(&[], 99),
         receiver: Some(client),
         machine: Default::default(),
+        peer_machine: Default::default(),
         truth: None,
         latency_ns_histogram: None,
         neighbour: Vec::new(),
@@ -216,6 +217,8 @@ fn manifest(design: Option<&str>) -> Manifest {
         study,
         host: Host::default(),
         survey: Survey::default(),
+        peer: None,
+        own_cards: Vec::new(),
         evidence: Vec::new(),
     }
 }

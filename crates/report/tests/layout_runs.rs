@@ -133,6 +133,7 @@ fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> S
         },
         receiver: None,
         machine: Default::default(),
+        peer_machine: Default::default(),
         truth: None,
         latency_ns_histogram: None,
         neighbour: Vec::new(),

@@ -47,6 +47,7 @@ fn sample(cell: u32, attempt: u32) -> Sample {
         sender: side(&[(1000, 100), (1000, 200)]),
         receiver: peer.then(|| side(&[(500, 100), (500, 200)])),
         machine: BTreeMap::from([(Counter::MachineCpus, Reading::Measured(2))]),
+        peer_machine: Default::default(),
         truth: peer.then(|| Truth {
             checked: "content".to_owned(),
             ..Truth::default()

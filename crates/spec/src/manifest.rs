@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Cell;
 use crate::evidence::EvidenceAsked;
 use crate::host::Host;
+use crate::peer::{NetworkCard, PeerHost};
 use crate::study::Study;
 use crate::survey::Survey;
 
@@ -48,6 +49,12 @@ pub struct Manifest {
     pub host: Host,
     /// What works on it.
     pub survey: Survey,
+    /// The other host; none where both sides play on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Box<PeerHost>>,
+    /// This machine's network cards that the way to the other host goes over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_cards: Vec<NetworkCard>,
     /// What evidence was asked for beside the times; none in manifests of old.
     #[serde(default)]
     pub evidence: Vec<EvidenceAsked>,

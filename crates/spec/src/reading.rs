@@ -150,6 +150,7 @@ counters! {
     ReceiveBufferStartBytes "receive_buffer_start_bytes" Side "SO_RCVBUF as the kernel had it when the window opened, first flow";
     WarmupNs "warmup_ns" Machine "time for which bytes moved before the window opened";
     WarmupBounded "warmup_bounded" Machine "1 where connections still grew when the warm-up had lasted as long as it may, 0 where they had stopped growing";
+    StrangersDropped "strangers_dropped" Machine "connections that were turned away since they were not the other side's, where there were any";
     MachineElapsedNs "machine_elapsed_ns" Machine "time between the two machine readings";
     MachineCpus "machine_cpus" Machine "CPUs online";
     MachineBusyNs "machine_busy_ns" Machine "CPU time of everything on the machine, softirq included";

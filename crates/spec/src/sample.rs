@@ -116,6 +116,9 @@ pub struct Sample {
     pub receiver: Option<SideReadings>,
     /// The machine as a whole.
     pub machine: Readings,
+    /// The same of the other host, where one side plays there.
+    #[serde(default, skip_serializing_if = "Readings::is_empty")]
+    pub peer_machine: Readings,
     /// What was checked; none for a mover that moves nothing.
     pub truth: Option<Truth>,
     /// Round-trip times of the `ask` pattern, times of requests to a file, or how late a thread woke after each beat, in ns, all flows merged: HdrHistogram V2, base64.

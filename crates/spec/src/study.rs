@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Axis;
-use crate::cell::{Arrivals, Cell, Invalid, PAIRS};
+use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Transport};
 use crate::metric::Metric;
 use crate::units;
 
@@ -326,35 +326,60 @@ impl Study {
 
     /// Writes all values as this version does: manifests of old have some in another way.
     pub fn rewrite_values(&mut self) {
-        let rewrite = |axis: Axis, value: &mut String| {
+        self.change_values(|axis, value| {
             if let Ok(new) = axis.read(value) {
                 *value = new;
             }
-        };
+        });
+    }
+
+    /// Has go to another host what goes over TCP between two ends of one machine; what the study
+    /// says of the one is then said of the other.
+    pub fn go_to_peer(&mut self) {
+        let [there, loopback, veth] =
+            [Transport::Peer, Transport::Loopback, Transport::Veth].map(Transport::name);
+        self.change_values(|axis, value| {
+            if axis == Axis::Transport && [loopback, veth].contains(&value.as_str()) {
+                there.clone_into(value);
+            }
+        });
+        for tier in self.tiers.iter_mut().chain(&mut self.as_published) {
+            match tier.axes.iter_mut().find(|(a, _)| *a == Axis::Transport) {
+                Some((_, values)) => {
+                    let mut seen = HashSet::new();
+                    values.retain(|value| seen.insert(value.clone()));
+                }
+                None => tier.axes.push((Axis::Transport, vec![there.to_owned()])),
+            }
+        }
+    }
+
+    /// Changes each value of an axis that it holds.
+    fn change_values(&mut self, change: impl Fn(Axis, &mut String)) {
         for (axis, values) in (self.tiers.iter_mut().chain(&mut self.as_published))
             .flat_map(|tier| &mut tier.axes)
             .chain(self.expects.iter_mut().flat_map(|expect| &mut expect.at))
             .chain(self.pairs.iter_mut().flat_map(|pair| &mut pair.at))
         {
-            values.iter_mut().for_each(|value| rewrite(*axis, value));
+            values.iter_mut().for_each(|value| change(*axis, value));
         }
         for compare in &mut self.compare {
-            rewrite(compare.axis, &mut compare.baseline);
-            (compare.values.iter_mut()).for_each(|value| rewrite(compare.axis, value));
+            change(compare.axis, &mut compare.baseline);
+            (compare.values.iter_mut()).for_each(|value| change(compare.axis, value));
             for part in &mut compare.primary {
-                (part.values.iter_mut()).for_each(|value| rewrite(compare.axis, value));
+                (part.values.iter_mut()).for_each(|value| change(compare.axis, value));
                 for (axis, values) in &mut part.at {
-                    values.iter_mut().for_each(|value| rewrite(*axis, value));
+                    values.iter_mut().for_each(|value| change(*axis, value));
                 }
             }
         }
         for expect in &mut self.expects {
-            rewrite(expect.axis, &mut expect.baseline);
-            rewrite(expect.axis, &mut expect.value);
+            change(expect.axis, &mut expect.baseline);
+            change(expect.axis, &mut expect.value);
         }
         for pair in &mut self.pairs {
-            rewrite(pair.axis, &mut pair.against);
-            (pair.values.iter_mut()).for_each(|value| rewrite(pair.axis, value));
+            change(pair.axis, &mut pair.against);
+            (pair.values.iter_mut()).for_each(|value| change(pair.axis, value));
         }
     }
 

@@ -234,6 +234,11 @@ impl Survey {
 }
 
 fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String> {
+    // Sockets of TCP can do the same, wherever the other end is.
+    let transport = match transport {
+        Transport::Peer => Transport::Loopback,
+        within => within,
+    };
     match rows
         .iter()
         .find(|r| r.name == name && r.transport == transport)

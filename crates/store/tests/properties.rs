@@ -84,6 +84,7 @@ fn sample() -> impl Strategy<Value = Sample> {
                 sender,
                 receiver,
                 machine,
+                peer_machine: Default::default(),
                 truth,
                 latency_ns_histogram,
                 neighbour: Vec::new(),

@@ -13,6 +13,7 @@ pub mod call_listener;
 pub mod children;
 pub mod clock;
 pub mod errqueue;
+pub mod ethtool;
 pub mod file_map;
 pub mod helper_process;
 pub mod io_buffers;

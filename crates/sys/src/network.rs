@@ -3,14 +3,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use crate::syscall::checked;
+use crate::ethtool;
 
 /// A network namespace without a name: nothing but this descriptor and the threads inside keep
 /// it, so that the kernel removes it, and the links in it, when they are gone, however they went.
@@ -109,7 +109,7 @@ impl Offload {
     /// What the ioctl answers: ENODEV without the device, EOPNOTSUPP where it does not say.
     pub fn is_on(self, device: &str) -> io::Result<bool> {
         let [get, _] = self.commands();
-        Ok(ethtool(device, get, 0)? != 0)
+        Ok(ethtool::number(device, get, 0)? != 0)
     }
 
     /// Switches it.
@@ -118,43 +118,8 @@ impl Offload {
     /// What the ioctl answers: EPERM without CAP_NET_ADMIN.
     pub fn switch(self, device: &str, on: bool) -> io::Result<()> {
         let [_, set] = self.commands();
-        ethtool(device, set, u32::from(on)).map(|_| ())
+        ethtool::number(device, set, u32::from(on)).map(|_| ())
     }
-}
-
-/// Carries out one command of SIOCETHTOOL that takes or gives one number.
-fn ethtool(device: &str, command: u32, data: u32) -> io::Result<u32> {
-    /// `struct ethtool_value`.
-    #[repr(C)]
-    struct Value {
-        command: u32,
-        data: u32,
-    }
-    let bytes = device.as_bytes();
-    if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let socket = rustix::net::socket_with(
-        rustix::net::AddressFamily::INET,
-        rustix::net::SocketType::DGRAM,
-        rustix::net::SocketFlags::CLOEXEC,
-        None,
-    )?;
-    let mut value = Value { command, data };
-    let mut request = libc::ifreq {
-        ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru {
-            ifru_data: (&raw mut value).cast(),
-        },
-    };
-    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
-        *to = *from as libc::c_char;
-    }
-    // SAFETY: the request is a whole `ifreq` and points to a whole `ethtool_value`; both live
-    // through the call, and the kernel writes to the second alone.
-    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
-    checked(done)?;
-    Ok(value.data)
 }
 
 fn enter(fd: &OwnedFd) -> io::Result<()> {

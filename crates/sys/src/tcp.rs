@@ -65,6 +65,8 @@ pub struct TcpInfo {
     pub cwnd_segments: u32,
     /// Largest segment that is sent, in bytes.
     pub snd_mss_bytes: u32,
+    /// Largest packet that the way takes, in bytes.
+    pub path_mtu_bytes: u32,
     /// Retransmitted segments so far.
     pub retransmits: u32,
     /// Bytes that the other end has acknowledged so far.
@@ -109,6 +111,50 @@ pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(address, 0))?)
 }
 
+/// Place of the source in a packet's head of IPv4, for a program of a classic filter
+/// (SKF_NET_OFF of include/uapi/linux/filter.h).
+const SOURCE: u32 = (-0x0010_0000_i32 + 12) as u32;
+
+/// Has a listening socket of IPv4 hear one address alone: packets of all others are dropped as if
+/// nobody listened, and so they are for the connections that come of it.
+///
+/// # Errors
+/// What setsockopt(2) answers.
+pub fn hear_only(socket: impl AsFd, from: Ipv4Addr) -> io::Result<()> {
+    let step = |code: u32, jf: u8, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf,
+        k,
+    };
+    let mut steps = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, SOURCE),
+        step(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            1,
+            from.to_bits(),
+        ),
+        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0),
+    ];
+    let program = libc::sock_fprog {
+        len: steps.len() as u16,
+        filter: steps.as_mut_ptr(),
+    };
+    // SAFETY: the option is a sock_fprog, which points at as many steps as it says; both live until
+    // the call returns, and the kernel copies them.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            std::ptr::from_ref(&program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    checked(set).map(drop)
+}
+
 /// Reads TCP_INFO.
 ///
 /// # Errors
@@ -139,6 +185,7 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
         min_rtt_us: raw.min_rtt,
         cwnd_segments: raw.snd_cwnd,
         snd_mss_bytes: raw.snd_mss,
+        path_mtu_bytes: raw.pmtu,
         retransmits: raw.total_retrans,
         bytes_acked: raw.bytes_acked,
         bytes_received: raw.bytes_received,
@@ -156,6 +203,29 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_listener_hears_one_address_alone() {
+        for (from, heard) in [([127, 0, 0, 1], true), ([127, 0, 0, 9], false)] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            hear_only(&listener, from.into()).unwrap();
+            let at = listener.local_addr().unwrap();
+            let patience = std::time::Duration::from_millis(if heard { 60_000 } else { 50 });
+            let mut sender = match TcpStream::connect_timeout(&at, patience) {
+                Ok(sender) => sender,
+                Err(e) => {
+                    assert!(!heard && e.kind() == io::ErrorKind::TimedOut, "{e}");
+                    continue;
+                }
+            };
+            assert!(heard);
+            let (mut receiver, _) = listener.accept().unwrap();
+            sender.write_all(b"heard").unwrap();
+            let mut said = [0; 5];
+            receiver.read_exact(&mut said).unwrap();
+            assert_eq!(&said, b"heard");
+        }
+    }
 
     #[test]
     fn a_used_connection_has_a_round_trip_time() {

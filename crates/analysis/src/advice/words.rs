@@ -1,7 +1,7 @@
 //! The sentences of the answer: all of them are written here, from the facts alone.
 
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Better, Metric};
+use bytecost_spec::{Axis, Better, Metric, Transport};
 use itertools::Itertools as _;
 
 use super::undecided::measured;
@@ -21,6 +21,9 @@ const PLACES: usize = 4;
 const AVOID: &str = "Avoid";
 /// What the line of the answer about undecided comparisons stands under.
 pub const UNDECIDED: &str = "Undecided";
+
+/// How a cell gets to the other host, which the finished lines name.
+const OVER_NETWORK: &str = "over the network";
 
 /// A sentence about one place, which others may share.
 struct Said {
@@ -54,6 +57,12 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
     }
     if let Some(undecided) = &advice.undecided {
         lines.push(line(UNDECIDED, &open(undecided)));
+    }
+    if let Some(peer) = &view.input.manifest.peer {
+        let there = format!("{OVER_NETWORK} to {}", peer.name());
+        for line in &mut lines {
+            line.text = line.text.replace(OVER_NETWORK, &there);
+        }
     }
     lines
 }
@@ -236,11 +245,13 @@ fn reason(s: &Situation, with: AvoidWith) -> String {
     match with {
         AvoidWith::Copied(share) => {
             let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);
-            let path = path.map_or_else(String::new, |(_, path)| format!(" {}", transport(path)));
-            format!(
-                "the kernel copied {} of the buffers{path}; a network card was not measured",
-                phrases::percent(share)
-            )
+            let told = path.map_or_else(String::new, |(_, path)| format!(" {}", transport(path)));
+            let no_card = match path {
+                Some((_, path)) if path == Transport::Peer.name() => "",
+                _ => "; a network card was not measured",
+            };
+            let share = phrases::percent(share);
+            format!("the kernel copied {share} of the buffers{told}{no_card}")
         }
         AvoidWith::Calls(own, base) => format!(
             "{} system calls a message instead of {}",
@@ -447,6 +458,7 @@ fn transport(value: &str) -> String {
         "unix" => "over Unix sockets".to_owned(),
         "veth" => "over TCP on veth".to_owned(),
         "wire" => "over TCP on wire, where nobody receives".to_owned(),
+        "peer" => OVER_NETWORK.to_owned(),
         other => Axis::Transport.circumstance(other),
     }
 }

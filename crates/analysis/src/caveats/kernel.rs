@@ -36,6 +36,7 @@ impl CopiedMover {
             Transport::Veth => "over veth",
             Transport::Wire => "over wire",
             Transport::WireUdp => "over wire-udp",
+            Transport::Peer => "to the other host",
         };
         let shares = span(&self.shares, percent);
         let of = match self.is_counted {
@@ -120,6 +121,14 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedCaveat> {
                 "look at /proc/net/packet for who else takes packets; hold small sends by io_uring against send-zerocopy, whose flag is right",
             ),
             Transport::Unix => ("", "use a transport whose kernel code takes pages as they are"),
+            Transport::Peer if !takers.is_empty() => (
+                " A packet socket took the packets too, and the kernel copies what it clones for it.",
+                "end what holds the packet socket and run again",
+            ),
+            Transport::Peer => (
+                " The way to the other host ends in a device that cannot send pages as they are, or passes a local socket.",
+                "look at the offloads of the card with `ethtool -k`: scatter-gather and tx-checksumming must be on; a veth pair or a bridge on one machine copies",
+            ),
         };
         UnnamedCaveat {
             text: format!("{}{why}", c.sentence()),

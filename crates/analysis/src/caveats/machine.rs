@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::sample::Block;
-use bytecost_spec::{Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, units};
+use bytecost_spec::{
+    Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, Transport, units,
+};
 
 use super::{UnnamedCaveat, ids, of_cells};
 use crate::phrases::{self, percent};
@@ -158,8 +160,10 @@ pub(super) fn threads(view: &View<'_>) -> Vec<UnnamedCaveat> {
     if cpus == 0 {
         return Vec::new();
     }
-    let two = cells.iter().all(|c| c.cell.transport.has_receiver());
-    let each = if two {
+    let all = |of: fn(&CellTrials<'_>) -> bool| cells.iter().all(|c| of(c));
+    let each = if all(is_apart) {
+        "one side of each flow"
+    } else if all(|c| c.cell.transport.has_receiver()) {
         "two for each flow"
     } else {
         "both ends together"
@@ -175,6 +179,11 @@ pub(super) fn threads(view: &View<'_>) -> Vec<UnnamedCaveat> {
     }]
 }
 
+/// Whether the two ends are on two machines.
+fn is_apart(cell: &CellTrials<'_>) -> bool {
+    cell.cell.transport == Transport::Peer
+}
+
 pub(super) fn one_cpu(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let single = view.cpus() == 1;
     let shared = |c: &&CellTrials<'_>| match &c.cell.placement {
@@ -185,7 +194,9 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<UnnamedCaveat> {
             single || sender.iter().any(|cpu| receiver.contains(cpu))
         }
     };
-    let ends = view.measured().filter(|c| !c.route.is_of_cpus());
+    let ends = view
+        .measured()
+        .filter(|c| !c.route.is_of_cpus() && !is_apart(c));
     let cells: Vec<&CellTrials<'_>> = ends.filter(shared).collect();
     let Some(first) = cells.first() else {
         return Vec::new();
@@ -205,8 +216,9 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 pub(super) fn wake_ups(view: &View<'_>) -> Vec<UnnamedCaveat> {
     // What waits for a timer is woken late for another reason.
-    let asks =
-        |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Ask && view.stalls.waits(&c.id).is_none();
+    let asks = |c: &&CellTrials<'_>| {
+        c.cell.pattern == Pattern::Ask && !is_apart(c) && view.stalls.waits(&c.id).is_none()
+    };
     let p50 = Metric::both(Measure::LatencyUsP50);
     let shows = |cell: &CellTrials<'_>| {
         let slept = cell.typical(waits_per_message)?;

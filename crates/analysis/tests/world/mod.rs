@@ -211,6 +211,8 @@ impl World {
                 study,
                 host: Host::default(),
                 survey,
+                peer: None,
+                own_cards: Vec::new(),
                 evidence: Vec::new(),
             },
             cells,
@@ -382,6 +384,7 @@ fn sample(
             (Counter::MachineBusyResolutionNs, 1000.0),
             (Counter::MachineStealNs, 0.0),
         ]),
+        peer_machine: Default::default(),
         truth: (!null).then(|| Truth {
             sent_bytes: bytes as u64,
             received_bytes: bytes as u64,

@@ -5,7 +5,7 @@ use bytecost_analysis::ceiling::STUDY;
 use bytecost_store::{Root, Run};
 
 use super::run;
-use crate::args::{AxisArgs, CeilingArgs, RunArgs};
+use crate::args::{AxisArgs, CeilingArgs, PeerArgs, RunArgs};
 use crate::failure::{Exit, bad_input};
 use crate::recorded_run::{RecordedRun, measured_ceiling};
 use crate::terminal;
@@ -37,6 +37,7 @@ pub fn run(args: CeilingArgs) -> Result<Exit> {
             dir: args.dir,
             file: None,
             evidence: Vec::new(),
+            peer: PeerArgs::default(),
             resume: args.resume,
             anyway: args.anyway,
             quiet: args.quiet,

@@ -34,6 +34,8 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
         },
         evidence: Vec::new(),
         survey: Survey::default(),
+        peer: None,
+        own_cards: Vec::new(),
         legs: Vec::new(),
         bisection: None,
         looks: Vec::new(),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
+use bytecost_lab::peer::PeerLink;
 use bytecost_plan::Plan;
 use bytecost_spec::manifest::{Difference, Leg, Measurer};
 use bytecost_spec::{Host, Record, Study};
@@ -23,6 +24,7 @@ pub(super) fn resumed(
     name: &str,
     args: &RunArgs,
     build: &str,
+    peer: Option<&PeerLink>,
 ) -> Result<(Run, Plan, Study)> {
     if !args.axes.0.is_empty()
         || args.as_published
@@ -32,6 +34,7 @@ pub(super) fn resumed(
         || args.dir.is_some()
         || args.file.is_some()
         || !args.evidence.is_empty()
+        || args.peer.peer.is_some()
     {
         return Err(bad_input(
             "--resume continues the cells of the run: only --budget, --precision, --blocks and --anyway may be given with it",
@@ -49,7 +52,10 @@ pub(super) fn resumed(
         host: &host,
     };
     let before = run.manifest().measurer();
-    let differences = before.differences(&here);
+    let mut differences = before.differences(&here);
+    if let Some(link) = peer {
+        differences.extend(super::peer::differences(run.manifest(), link.host()));
+    }
     if !before.is_known() && !args.quiet {
         writeln!(
             io::stderr(),

@@ -13,6 +13,7 @@ use bytecost_analysis::ceiling::{self, is_same_machine};
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
+use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::Program;
 use bytecost_lab::survey::Helpers;
 use bytecost_lab::{file_survey, isolation_survey};
@@ -21,11 +22,14 @@ use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::{FORMAT, RatioNoise};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
-use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, Study, Transport, units};
+use bytecost_spec::{
+    Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport, units,
+};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::peer;
 use super::resume::resumed;
 use crate::args::{self, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
@@ -61,7 +65,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
 
 /// Measures, and tells it by `tell`, which answers whether trials failed.
 pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>) -> Result<Exit> {
-    if let Some(port) = args.port {
+    if let (Some(port), None) = (args.port, &args.peer.peer) {
         port_is_free(port)?;
     }
     // Before anything takes long: what is built meanwhile is not what measures.
@@ -69,9 +73,15 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     let stop = signals::stop_flag()?;
     let root = Root::at(&args.root.runs_dir);
     let left = super::clean(&root);
+    let of_peer = match &args.resume {
+        Some(name) => peer::of_run(root.open(name)?.manifest()),
+        None => args.peer.clone(),
+    };
+    let link = peer::opened(&of_peer, &stop)?;
+    let peer = link.as_ref();
     let (mut run, plan, study) = match &args.resume {
-        Some(name) => resumed(&root, name, &args, &program.build)?,
-        None => begun(&root, &args, &program, &stop)?,
+        Some(name) => resumed(&root, name, &args, &program.build, peer)?,
+        None => begun(&root, &args, &program, peer, &stop)?,
     };
     if !args.quiet {
         writeln!(io::stderr(), "{}", progress::announced(&study, &plan))?;
@@ -100,6 +110,7 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
         study: &study,
         plan,
         port: args.port,
+        peer: link,
         quiet: args.quiet,
         stop: &stop,
     };
@@ -109,14 +120,14 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
         early: how.early(),
         records: None,
     })?;
-    if how == How::Interrupted {
+    if let Some(why) = how.early() {
         writeln!(
             io::stderr(),
-            "interrupted: this is what was measured until then; `bytecost run --resume {}` continues",
+            "{why}: this is what was measured until then; `bytecost run --resume {}` continues",
             run.manifest().id
         )?;
     }
-    let failed = tell(&run)?;
+    let failed = tell(&run)? || how == How::PeerLost;
     Ok(match how {
         How::Interrupted => Exit::Interrupted,
         _ if failed => Exit::SomeFailed,
@@ -129,9 +140,13 @@ fn begun(
     root: &Root,
     args: &RunArgs,
     program: &Program,
+    peer: Option<&PeerLink>,
     stop: &AtomicBool,
 ) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
+    if peer.is_some() {
+        study.go_to_peer();
+    }
     study.twins = true;
     study.grouped = true;
     let transports = transports(&study);
@@ -161,16 +176,10 @@ fn begun(
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
-    let noise = noise(root, &study, &host);
-    let plan = Plan::expecting(&study, &host, &survey, seed, &noise).map_err(bad_input)?;
-    let nothing = plan.cells.iter().all(|c| c.mover == "null") && !plan.refusals.is_empty();
-    if nothing {
-        let why = &plan.refusals[0];
-        let why = &why.why;
-        return Err(bad_input(format!(
-            "nothing of this study works on this machine: {why}"
-        )));
-    }
+    let there = peer.map(PeerLink::host);
+    let noise = noise(root, &study, &host, there);
+    let plan = Plan::expecting(&study, &host, &survey, there, seed, &noise).map_err(bad_input)?;
+    nothing_left(&plan)?;
     survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
     let clock = survey.cpu_clock.as_ref();
     let clock = clock.map_or(ClockVerdict::NotTold, CpuClock::verdict);
@@ -187,6 +196,8 @@ fn begun(
         evidence: asked(&args.evidence, &host, only_serves)?,
         host,
         survey,
+        peer: there.cloned().map(Box::new),
+        own_cards: peer.map_or_else(Vec::new, |link| link.own_cards()),
         legs: Vec::new(),
         bisection: None,
         looks: Vec::new(),
@@ -195,11 +206,29 @@ fn begun(
     Ok((root.create_fresh(manifest)?, plan, study))
 }
 
+/// Where nothing of a study can be measured, the run ends before it begins.
+fn nothing_left(plan: &Plan) -> Result<()> {
+    if !plan.cells.iter().all(|c| c.mover == "null") {
+        return Ok(());
+    }
+    let why = plan.refusals.first().map(|r| &r.why);
+    match (why, plan.left_out.first()) {
+        (Some(why), _) => Err(bad_input(format!(
+            "nothing of this study works on this machine: {why}"
+        ))),
+        (None, Some(left)) => Err(bad_input(format!(
+            "nothing of this study is left: {}: {}",
+            left.what, left.why
+        ))),
+        (None, None) => Ok(()),
+    }
+}
+
 /// Runs of the same study that are looked through for its noise.
 const MOST_EARLIER: usize = 20;
 
 /// How noisy ratios are, as the newest run of the study on this machine has them; else an assumption.
-fn noise(root: &Root, study: &Study, host: &Host) -> RatioNoise {
+fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> RatioNoise {
     let runs = root.runs().unwrap_or_default().into_iter().rev();
     let of_study = runs.filter(|r| r.facts.as_ref().is_ok_and(|f| f.study == study.name));
     let measured = of_study.take(MOST_EARLIER).find_map(|summary| {
@@ -207,7 +236,12 @@ fn noise(root: &Root, study: &Study, host: &Host) -> RatioNoise {
         let manifest = run.manifest();
         let before = &manifest.study;
         let trial = |s: &Study| (s.warmup_ms, s.window_ms, s.design.clone());
-        if trial(before) != trial(study) || !is_same_machine(&manifest.host, host) {
+        let same_peer = match (&manifest.peer, peer) {
+            (Some(was), Some(is)) => was.side == is.side && is_same_machine(&was.host, &is.host),
+            (None, None) => true,
+            _ => false,
+        };
+        if trial(before) != trial(study) || !is_same_machine(&manifest.host, host) || !same_peer {
             return None;
         }
         let recorded = RecordedRun::of(&run).ok()?;
@@ -275,7 +309,8 @@ fn files_surveyed(
     args: &RunArgs,
     helpers: Option<&Helpers>,
 ) -> Result<Option<FileSurvey>> {
-    let asks = study.cells().iter().any(|(_, cell)| is_on_disk(cell));
+    // Where the other host sends, the files are there.
+    let asks = !args.peer.reverse && study.cells().iter().any(|(_, cell)| is_on_disk(cell));
     if !asks {
         if let Some(option) = args
             .dir
@@ -372,7 +407,7 @@ fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<F
 fn transports(study: &Study) -> Vec<Transport> {
     let asked = study.cells();
     let is_asked = |t: Transport| asked.iter().any(|(_, cell)| cell.transport == t);
-    let all = Transport::ALL.iter().copied();
+    let all = Transport::WITHIN.iter().copied();
     all.filter(|t| !t.is_made() || is_asked(*t)).collect()
 }
 

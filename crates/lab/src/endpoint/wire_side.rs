@@ -13,12 +13,13 @@ use bytecost_sys::clock;
 
 use super::follow;
 use super::turn::Signal;
+use crate::greeters::KEY_BYTES;
 use crate::phase::{Gate, Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Task};
 use crate::thread_binding::ThreadBinding;
 use crate::transports::wire::FAR_END;
 use crate::transports::wire::responder::{ResponderTally, Rules, WireResponder};
-use crate::transports::{HELLO_BYTES, wire::shared_counters::FlowReceived};
+use crate::transports::wire::shared_counters::FlowReceived;
 
 /// The life of a responder. Its counts come as those of a side, though it is none: nothing is
 /// received.
@@ -76,7 +77,7 @@ fn respond(
     let flows = task.cell.threads as usize;
     let patience_ns = Duration::from_millis(task.patience_ms).as_nanos() as u64;
     look_until(&mut far, patience_ns, "connected", |far| {
-        far.seen().filter(|s| s.bytes >= HELLO_BYTES).count() == flows
+        far.seen().filter(|s| s.bytes >= KEY_BYTES as u64).count() == flows
     })?;
     let _ = tell.send(Signal::Ready);
     let mut meter = ThreadMeter::open_without_perf();
@@ -114,10 +115,11 @@ fn respond(
             held: hold.held()?.into_iter().collect(),
             sub_windows: None,
         },
-        total_bytes: far.seen().map(|s| s.bytes - HELLO_BYTES).collect(),
+        total_bytes: far.seen().map(|s| s.bytes - KEY_BYTES as u64).collect(),
         compared_bytes: 0,
         latency_ns_histogram: None,
         footprint: None,
+        strangers: 0,
     })
 }
 

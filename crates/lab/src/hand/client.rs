@@ -11,10 +11,9 @@ use bytecost_sys::clock;
 
 use super::flow_threads::FlowThreads;
 use super::greeting::{self, Answered, Said};
-use super::wire::{after, connect, hear, is_readable, say};
+use super::wire::{after, connect, hear, introduce, is_readable, say};
 use super::{Drive, GRACE, LAST_WORD, PATIENCE, PREPARATION, SessionError, SessionEvent};
 use crate::endpoint::explain;
-use crate::transports;
 
 /// The most memory of all flows' buffers, in bytes: a server may name their sizes.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
@@ -37,7 +36,7 @@ pub fn drive(
     let mut sockets = Vec::with_capacity(cell.threads as usize);
     for flow in 0..cell.threads {
         let socket = connect(cell, what.address, stop)?;
-        transports::introduce(&socket, token, flow).map_err(closed)?;
+        introduce(&socket, token, flow).map_err(closed)?;
         sockets.push(socket);
     }
     let told = |e: io::Error| io::Error::new(e.kind(), explain(&e));
@@ -67,7 +66,7 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Ses
     let control = connect(&plain, what.address, stop)?;
     let here = |(axis, _): &&(Axis, String)| *axis == Axis::Placement;
     let wishes = what.wishes.iter().filter(|w| !here(w)).cloned().collect();
-    transports::introduce(&control, greeting::NAME, greeting::VERSION).map_err(closed)?;
+    introduce(&control, greeting::NAME, greeting::VERSION).map_err(closed)?;
     let hello = Said::Hello {
         version: greeting::VERSION,
         wishes,

@@ -1,6 +1,6 @@
 //! Sockets of a session: every wait has an end, and ends sooner when the command is to stop.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,6 +122,14 @@ pub(super) fn connect(
     rustix::io::ioctl_fionbio(&socket, false).map_err(io::Error::from)?;
     transports::set_patience(&socket, PATIENCE)?;
     Ok(socket)
+}
+
+/// Says who connects: the first thing on a connection, before any word or payload.
+pub(super) fn introduce(socket: &OwnedFd, token: u64, number: u32) -> io::Result<()> {
+    let mut hello = [0; 12];
+    hello[..8].copy_from_slice(&token.to_le_bytes());
+    hello[8..].copy_from_slice(&number.to_le_bytes());
+    Socket(socket).write_all(&hello)
 }
 
 /// Says a word. It is small: a peer that has not taken the ones before it is not waited for long.

@@ -1,8 +1,8 @@
 //! TCP between two addresses of this machine, and over any other where a person asks for it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use bytecost_spec::Cell;
@@ -18,7 +18,7 @@ struct Tcp {
 
 pub(super) fn listen(
     cell: &Cell,
-    address: Ipv4Addr,
+    address: IpAddr,
     port: Option<u16>,
 ) -> io::Result<Box<dyn Listen>> {
     let address = SocketAddr::from((address, port.unwrap_or(0)));
@@ -83,6 +83,10 @@ pub(super) fn socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
 impl Listen for Tcp {
     fn address(&self) -> String {
         self.address.to_string()
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {

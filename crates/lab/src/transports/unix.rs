@@ -1,7 +1,7 @@
 //! Stream sockets of the Unix domain, under an abstract name, so that no file is left behind.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -54,6 +54,10 @@ fn socket(cell: &Cell) -> io::Result<OwnedFd> {
 impl Listen for Unix {
     fn address(&self) -> String {
         self.name.clone()
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {

@@ -153,11 +153,12 @@ mod tests {
     use bytecost_spec::cell::LINK_MTU_BYTES;
 
     use super::*;
-    use crate::transports::{Listen, connect, introduce, introduced, listen};
+    use crate::greeters::{FlowKey, KEY_BYTES};
+    use crate::transports::{Listen, Socket, connect, listen};
     use bytecost_meter::{NetworkMeter, of_process};
     use bytecost_spec::{Axis, Cell, Counter};
     use std::fs;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::OwnedFd;
     use std::process::{Child, Command, Stdio};
@@ -206,14 +207,19 @@ mod tests {
         (sender.unwrap(), receiver)
     }
 
+    /// Says a key at one end, which comes out at the other.
+    fn pass(a: &OwnedFd, b: &OwnedFd) {
+        FlowKey::new().unwrap().say(a).unwrap();
+        Socket(b).read_exact(&mut [0; KEY_BYTES]).unwrap();
+    }
+
     #[test]
     fn the_two_ends_find_each_other_and_nobody_else() {
         let Some(pair) = pair(LINK_MTU_BYTES) else {
             return;
         };
         let (a, b) = connection(&pair);
-        introduce(&a, 77, 3).unwrap();
-        assert_eq!(introduced(&b, 77).unwrap(), Some(3));
+        pass(&a, &b);
         let of_the_receiver = listener(&pair).address();
         assert!(of_the_receiver.starts_with("198.18.0.2:"));
         for role in [Role::Sender, Role::Receiver] {
@@ -238,8 +244,7 @@ mod tests {
             let Some(pair) = pair(mtu) else { return };
             assert_eq!(pair.mtu_bytes().unwrap(), Some(mtu));
             let (a, b) = connection(&pair);
-            introduce(&a, 77, 3).unwrap();
-            introduced(&b, 77).unwrap();
+            pass(&a, &b);
             // The headers of IPv4 and TCP take 40 bytes, and up to 20 with options.
             let segment = bytecost_sys::tcp::info(&a).unwrap().snd_mss_bytes;
             assert!((mtu - 60..=mtu - 40).contains(&segment), "{mtu}: {segment}");

@@ -151,6 +151,7 @@ fn begun_with(cell: &Cell) -> usize {
     match (has_peer, cell.transport) {
         (false, _) => 1,
         (true, Transport::Loopback | Transport::Unix) => 2,
+        (true, Transport::Peer) => 1,
         (true, _) => 0,
     }
 }

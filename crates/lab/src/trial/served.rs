@@ -8,10 +8,10 @@ use bytecost_engine::Server;
 use bytecost_meter::{FrequencyMeter, NetworkMeter, look_takes_ns};
 use bytecost_plan::Pins;
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{Cell, Counter, Readings};
+use bytecost_spec::{Cell, Counter, Readings, Transport};
 use bytecost_sys::clock;
 
-use super::Lab;
+use super::{Lab, Sides};
 use crate::endpoint::looked_at;
 use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait, wait_until};
 use crate::networks::{self, NetworkPath};
@@ -40,15 +40,20 @@ impl Lab {
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<TrialOutput, TrialError> {
+        self.reach_peer(cell, stop)?;
         let pins = Pins::of(cell, true, &self.host).map_err(TrialError::Failed)?;
         let task = self.task(cell, None, &pins)?;
-        let program = &self.settings.program;
+        let window = self.window(cell, watch.as_deref());
+        let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
+        let nothing = NetworkPath::Nothing;
+        let mut sides = Sides::new(&self.settings, &mut self.ahead, nothing, link, window);
+        let notice = NOTICE + link.map_or(Duration::ZERO, |link| 2 * link.round_trip());
         let soon = || clock::monotonic_ns() + GRACE_NS;
         let mut ends = Vec::with_capacity(2);
-        ends.push(self.ahead.take(program, Role::Server, None)?);
+        ends.push(sides.start(Role::Server)?);
         ends[SERVER].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Server,
-            port: self.settings.port,
+            meets: sides.listens(Role::Server),
             ..task.clone()
         })))?;
         let (address, process) = match wait(&mut ends, soon(), stop)? {
@@ -56,21 +61,24 @@ impl Lab {
             (_, other) => return Err(out_of_turn(&other)),
         };
         ready(&mut ends, soon(), stop)?;
-        ends.push(self.ahead.take(program, Role::Client, None)?);
+        ends.push(sides.start(Role::Client)?);
         ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Client,
-            address: Some(address),
+            meets: sides.connects(Role::Client, &address)?,
             pins: pins.receiver,
             ..task
         })))?;
         ready(&mut ends, soon(), stop)?;
         if let Some(watch) = &mut watch {
-            watch.serving_begins(ends[CLIENT].pid(), process)?;
+            watch.serving_begins(ends[CLIENT].local_pid().unwrap_or(0), process)?;
         }
         let network = networks::meter(cell, &ends);
         let (machine, [server, client]) =
-            self.served_window(cell, &mut ends, &network, watch, stop)?;
-        Ok(parts(cell, server, client, machine))
+            self.served_window(cell, &mut ends, &network, notice, watch, stop)?;
+        Ok(TrialOutput {
+            peer_machine: Endpoint::peer_machine(&ends),
+            ..parts(cell, server, client, machine)
+        })
     }
 
     /// Has the clients begin, gives the server their window, reads the machine at its edges, and
@@ -80,11 +88,12 @@ impl Lab {
         cell: &Cell,
         ends: &mut [Endpoint],
         network: &NetworkMeter,
+        notice: Duration,
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), TrialError> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
-        let warmup = self.settings.warmup.max(NOTICE) + look(cell);
+        let warmup = self.settings.warmup.max(notice) + look(cell);
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
         let window = self.window(cell, watch.as_deref());
         ends[CLIENT].order(&ToEndpoint::Go(Schedule {
@@ -239,6 +248,7 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Tria
         sender: client,
         receiver: Some(server),
         machine,
+        peer_machine: Readings::new(),
         truth,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),

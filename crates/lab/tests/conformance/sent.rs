@@ -68,7 +68,7 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
     let found = file_survey::survey(&mut files()).expect("the crate's directory can be written to");
     let mut trials = Vec::new();
     for mover in MOVERS.iter().filter(|m| m.route == Route::FileToSocket) {
-        for transport in Transport::ALL.iter().filter(|t| t.has_receiver()) {
+        for transport in Transport::WITHIN.iter().filter(|t| t.has_receiver()) {
             // Starting a program takes a second; over one transport it is asked for everything.
             let all = !mover.is_helped() || *transport == Transport::Loopback;
             let classes = if all { CLASSES.len() } else { 1 };

@@ -89,7 +89,7 @@ fn a_server_keeps_the_usual_ones() {
 fn both_mean_something_to_every_mover() {
     let survey = tried(&[]);
     let study = super::study(&[]);
-    let norm = Norm::new(&study, &host(), &survey);
+    let norm = Norm::new(&study, &host(), &survey, None);
     for mover in ["null", "work-integer", "send"] {
         let mut cell = cell(&[(Axis::Class, "batch:nice=3"), (Axis::Cgroup, "weight=9")]);
         cell.mover = mover.to_owned();

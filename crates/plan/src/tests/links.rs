@@ -106,7 +106,7 @@ fn a_device_makes_cells_of_wires_alone_and_a_segment_of_every_size_one() {
         study.set_axis(axis, &values).unwrap();
     }
     let (host, survey) = (host(), tried());
-    let norm = Norm::new(&study, &host, &survey);
+    let norm = Norm::new(&study, &host, &survey, None);
     let found = candidates(&study, &norm);
     let ids: Vec<String> = found.iter().map(|c| c.cell.id()).collect();
     let over = |t: &str| {

@@ -10,7 +10,7 @@ use crate::Plan;
 use crate::power::Power;
 
 fn planned(study: &Study, noise: &RatioNoise) -> (Plan, Expectation) {
-    let plan = Plan::expecting(study, &host(), &survey(), 7, noise).unwrap();
+    let plan = Plan::expecting(study, &host(), &survey(), None, 7, noise).unwrap();
     let expectation = plan.expectation.clone().unwrap();
     (plan, expectation)
 }
@@ -134,6 +134,8 @@ fn a_plan_is_rebuilt_with_the_noise_that_it_was_made_with() {
             study: study.clone(),
             host: host(),
             survey: survey(),
+            peer: None,
+            own_cards: Vec::new(),
             evidence: Vec::new(),
             build_id: None,
             legs: Vec::new(),

@@ -165,7 +165,7 @@ proptest! {
     fn every_cell_is_measured_refused_or_left_out(study in studies()) {
         let plan = plan(&study);
         let (host, survey) = (host(), survey());
-        let norm = Norm::new(&study, &host, &survey);
+        let norm = Norm::new(&study, &host, &survey, None);
         let all: Vec<Cell> = candidates(&study, &norm).into_iter().map(|c| c.cell).collect();
         let ids: HashSet<String> = all.iter().map(Cell::id).collect();
         prop_assert_eq!(ids.len(), all.len());
@@ -205,7 +205,7 @@ proptest! {
     fn what_a_chosen_cell_is_compared_with_is_chosen(study in studies()) {
         let (host, survey) = (host(), survey());
         let plan = plan(&study);
-        let norm = Norm::new(&study, &host, &survey);
+        let norm = Norm::new(&study, &host, &survey, None);
         let all = candidates(&study, &norm);
         let refused: HashSet<&str> = plan.refusals.iter().map(|r| r.what.as_str()).collect();
         for of in baselines(&all, &study, &norm) {
@@ -225,7 +225,7 @@ proptest! {
         other in any::<usize>(),
     ) {
         let (study, host, survey) = (study(&[]), host(), of_all_kinds());
-        let norm = Norm::new(&study, &host, &survey);
+        let norm = Norm::new(&study, &host, &survey, None);
         let mut cell = Cell::default();
         for (row, pick) in AXES.iter().zip(picks) {
             cell.set(row.axis, one_of(row.axis, pick)).unwrap();

@@ -144,7 +144,7 @@ fn what_a_server_cannot_is_refused_with_its_reason() {
     );
     check(
         &[(Axis::Transport, "unix")],
-        "over loopback alone, not over unix",
+        "to another host alone, not over unix",
     );
     check(&[(Axis::Placement, "0:7")], "CPU 7 is not among those");
     check(&[(Axis::Congestion, "bbr")], "`bbr` is not available");

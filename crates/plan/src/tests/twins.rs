@@ -98,6 +98,8 @@ fn a_manifest_of_old_gives_the_plan_without_twins() {
         study: twinned(&[]),
         host: host(),
         survey: survey(),
+        peer: None,
+        own_cards: Vec::new(),
         evidence: Vec::new(),
         build_id: None,
         legs: Vec::new(),

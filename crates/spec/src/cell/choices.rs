@@ -21,10 +21,21 @@ choice! {
         Wire,
         /// UDP over the same device, without anybody who answers.
         WireUdp,
+        /// TCP to another host.
+        Peer,
     }
 }
 
 impl Transport {
+    /// Those within one machine, which its survey tries, in the order of the documentation.
+    pub const WITHIN: &[Transport] = &[
+        Transport::Loopback,
+        Transport::Unix,
+        Transport::Veth,
+        Transport::Wire,
+        Transport::WireUdp,
+    ];
+
     /// What it is, for lists.
     #[must_use]
     pub fn summary(self) -> &'static str {
@@ -40,6 +51,7 @@ impl Transport {
             Transport::WireUdp => {
                 "UDP over such a device, which takes a message whole and would cut it into datagrams of the MTU; the sender's cost alone; needs root and BPF"
             }
+            Transport::Peer => "TCP to the host that --peer names",
         }
     }
 

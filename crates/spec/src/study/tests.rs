@@ -578,3 +578,29 @@ fn requests_at_a_rate_come_as_those_of_many_clients_unless_a_manifest_is_old() {
     let cell = Cell::from_id(&(Cell::default().id() + "/server=epoll/rate=100")).unwrap();
     assert_eq!(cell.serving.arrivals, Arrivals::Fixed);
 }
+
+#[test]
+fn what_a_study_says_of_tcp_within_a_machine_it_says_of_the_way_to_another() {
+    let mut study = Study::parse(include_str!("../../../../studies/file-to-socket.toml")).unwrap();
+    study.go_to_peer();
+    let over: Vec<&[String]> = study
+        .tiers
+        .iter()
+        .map(|t| t.values(Axis::Transport))
+        .collect();
+    assert_eq!(over[0], ["peer"]);
+    assert!(over.iter().any(|values| **values == ["unix"]));
+    assert!(over.iter().all(|values| !values.is_empty()));
+    let text = serde_json::to_string(&study).unwrap();
+    assert!(
+        !text.contains("\"loopback\"") && !text.contains("\"veth\""),
+        "{text}"
+    );
+    let mut unnamed = Study::parse(SMALL).unwrap();
+    for tier in &mut unnamed.tiers {
+        tier.axes.retain(|(axis, _)| *axis != Axis::Transport);
+    }
+    unnamed.go_to_peer();
+    let cells = unnamed.cells();
+    assert!(cells.iter().all(|(_, c)| c.transport == Transport::Peer));
+}

@@ -32,6 +32,8 @@ pub fn manifest(id: &str) -> Manifest {
         study: Study::parse(STUDY).unwrap(),
         host: Host::default(),
         survey: Survey::default(),
+        peer: None,
+        own_cards: Vec::new(),
         evidence: Vec::new(),
     }
 }

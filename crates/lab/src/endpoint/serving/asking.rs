@@ -19,7 +19,7 @@ use crate::protocol::{self, Done, FromEndpoint, Task, ToEndpoint};
 /// Asks as the cell says, and tells what came of it.
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
-    let address = task.address.as_ref().and_then(|a| a.parse().ok());
+    let address = task.meets.address().and_then(|a| a.parse().ok());
     let address = address.ok_or(io::ErrorKind::InvalidInput)?;
     hold(task)?;
     let tree = task.meters.process_tree(cell);

@@ -3,7 +3,7 @@
 //! forks has a process with one thread, and no thread of ours shares a CPU with the others.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -11,7 +11,7 @@ use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
 use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
-use bytecost_sys::{children, clock, process, usage};
+use bytecost_sys::{children, clock, process, tcp, usage};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::pipe::PipeFlags;
@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpi
 use super::{congestion, hold, rows};
 use crate::descriptors;
 use crate::endpoint::out_of_turn;
-use crate::protocol::{self, Done, FromEndpoint, Schedule, Task, ToEndpoint};
+use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint};
 
 /// Connections beside those of the load for which there is room: new ones may come before the
 /// server has seen the end of the old ones.
@@ -53,8 +53,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     let cell = &task.cell;
     let (server, ..) = rows(cell)?;
     descriptors::make_room(cell.serving.all_connections() + ROOM as u64)?;
-    let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, task.port.unwrap_or(0));
-    let (listener, address) = servers::listen(at)?;
+    let (listener, address) = listen(task)?;
     if let Some(name) = congestion(cell) {
         sockopt::set_tcp_congestion(&listener, name)?;
     }
@@ -78,6 +77,34 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     };
     child.end()?;
     Ok(done)
+}
+
+/// Listens where the other side is to connect. Beyond the loopback device only the other side's
+/// packets come through, since what a service answers asks for no key.
+fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddrV4)> {
+    let Meets::Listens { at, port, from } = &task.meets else {
+        return Err(out_of_turn());
+    };
+    let at = match at {
+        None => Ipv4Addr::LOCALHOST,
+        Some(IpAddr::V4(at)) => *at,
+        Some(IpAddr::V6(at)) => {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!(
+                    "servers and their clients speak IPv4, and {at} is IPv6: name another --address"
+                ),
+            ));
+        }
+    };
+    let listening = servers::listen(SocketAddrV4::new(at, port.unwrap_or(0)))?;
+    if !at.is_loopback() {
+        let Some(IpAddr::V4(from)) = from else {
+            return Err(out_of_turn());
+        };
+        tcp::hear_only(&listening.0, *from)?;
+    }
+    Ok(listening)
 }
 
 impl Child {

@@ -1,0 +1,271 @@
+//! Runs on two hosts: what a network does to them is told, and what it does not is not.
+
+mod rules;
+mod world;
+
+use bytecost_analysis::CaveatEffect;
+use bytecost_spec::host::Cpu;
+use bytecost_spec::peer::CardInterrupt;
+use bytecost_spec::{Cell, Counter, Held, Host, NetworkCard, PeerHost, PeerSide, Reading};
+use bytecost_spec::{Sample, Survey};
+use rules::{MOVERS, fires, put, run, silent};
+use world::{True, World};
+
+/// A card of hardware as it should be: 100 Gbit/s, of which the movers use a part.
+fn card(name: &str) -> NetworkCard {
+    let offloads = ["tso", "gso", "gro"].map(|name| (name.to_owned(), true));
+    NetworkCard {
+        name: name.to_owned(),
+        driver: Some("mlx5_core".to_owned()),
+        speed_mbit_per_s: Some(100_000),
+        mtu: 1500,
+        rx_queues: 8,
+        tx_queues: 8,
+        offloads: offloads.into(),
+        coalesce_rx_us: Some(1),
+        interrupts: vec![CardInterrupt {
+            number: 40,
+            cpus: vec![1],
+            node: Some(0),
+        }],
+        ..NetworkCard::default()
+    }
+}
+
+/// A run between two hosts, planted with what is wrong with it.
+fn between(axes: &str, plant: impl Fn(&mut World)) -> World {
+    let axes = format!("transport = [\"peer\"]\n{axes}");
+    let mut world = run(&axes, |_| True::costs(0.2));
+    let cpu = |cpu, node| Cpu {
+        cpu,
+        node: Some(node),
+        ..Cpu::default()
+    };
+    world.manifest.own_cards = vec![card("eth0")];
+    world.manifest.peer = Some(Box::new(PeerHost {
+        command: ["ssh", "--", "db7"].map(str::to_owned).into(),
+        address: "10.0.0.7".to_owned(),
+        side: PeerSide::Receiver,
+        build: String::new(),
+        host: Host {
+            cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 1)],
+            ..Host::default()
+        },
+        survey: Survey::default(),
+        cards: vec![card("eth1")],
+        round_trip_us: 200,
+        path_mtu: Some(1500),
+    }));
+    plant(&mut world);
+    world
+}
+
+fn there(world: &mut World) -> &mut PeerHost {
+    world.manifest.peer.as_mut().expect("a peer")
+}
+
+fn quiet() -> World {
+    between(MOVERS, |_| ())
+}
+
+/// What withholds verdicts of rates withholds none of CPU time.
+#[track_caller]
+fn withholds_rates_alone(world: &World, kind: &str) {
+    let analysis = world.analyse();
+    let caveat = analysis.caveats.iter().find(|c| c.kind == kind).unwrap();
+    assert_eq!(caveat.effect, CaveatEffect::WithholdsMetric);
+    for finding in &analysis.findings {
+        let is_cpu = finding.metric.to_string().contains("cpu");
+        assert_eq!(finding.withheld.is_none(), is_cpu, "{finding:#?}");
+    }
+}
+
+#[test]
+fn a_link_that_is_full_sets_the_rates_if_hardware_carries_it() {
+    // 32 Gbit/s of payload are more than 95 % of what 34 Gbit/s carry in packets of 1500 bytes.
+    let slow = |is_virtual| {
+        between(MOVERS, move |w| {
+            let card = &mut there(w).cards[0];
+            (card.speed_mbit_per_s, card.is_virtual) = (Some(34_000), is_virtual);
+        })
+    };
+    fires(&slow(false), "link-limited", 6, "of the 32.");
+    withholds_rates_alone(&slow(false), "link-limited");
+    silent(&slow(true), "link-limited");
+    silent(&quiet(), "link-limited");
+}
+
+#[test]
+fn a_way_that_loses_packets_sets_the_rates() {
+    let lost = |share: u64| {
+        let mut world = quiet();
+        world.change(
+            |_| true,
+            |s| {
+                put(&mut s.sender.readings, Counter::TcpDataSegments, 10_000);
+                put(&mut s.sender.readings, Counter::TcpRetransmits, share);
+            },
+        );
+        world
+    };
+    fires(&lost(200), "path-losses", 6, "2 %");
+    withholds_rates_alone(&lost(200), "path-losses");
+    silent(&lost(50), "path-losses");
+    fires(&lost(50), "retransmits", 6, "0.5 %");
+}
+
+#[test]
+fn what_the_way_is_made_of_is_told() {
+    let made = between(MOVERS, |w| {
+        let card = &mut there(w).cards[0];
+        (card.driver, card.is_virtual) = (Some("veth".to_owned()), true);
+    });
+    fires(&made, "virtual-way", 6, "eth1 of db7 (veth)");
+    silent(&quiet(), "virtual-way");
+
+    let tunnel = between(MOVERS, |w| there(w).path_mtu = Some(1420));
+    fires(
+        &tunnel,
+        "path-mtu",
+        6,
+        "IP_MTU 1420; MTU 1500 at eth0 of this machine",
+    );
+    silent(&quiet(), "path-mtu");
+    let unknown = between(MOVERS, |w| there(w).path_mtu = None);
+    silent(&unknown, "path-mtu");
+
+    let other = between(MOVERS, |w| {
+        there(w).cards[0].offloads.insert("gro".to_owned(), false);
+        // What one does not tell is no difference.
+        w.manifest.own_cards[0]
+            .offloads
+            .insert("lro".to_owned(), true);
+    });
+    let told = fires(&other, "offloads-differ", 6, "gro here alone");
+    assert!(!told.evidence.contains("lro"), "{told:?}");
+    silent(&quiet(), "offloads-differ");
+}
+
+#[test]
+fn interrupts_that_land_on_an_endpoint_or_on_another_node_are_told() {
+    let held = |cpu: u32| {
+        let mut world = quiet();
+        world.change(is_sendfile, |s| {
+            s.receiver.as_mut().expect("a receiver").held = vec![Held {
+                cpus: vec![cpu],
+                ..Held::default()
+            }];
+        });
+        world
+    };
+    fires(&held(1), "interrupts-land", 1, "endpoints in 1 cell");
+    silent(&held(0), "interrupts-land");
+    // The sender's CPU 1 is of this machine, and its card interrupts it as well.
+    let mut own = held(0);
+    own.change(is_sendfile, |s: &mut Sample| {
+        s.sender.held = s.receiver.as_ref().expect("a receiver").held.clone();
+        s.sender.held[0].cpus = vec![1];
+    });
+    own.manifest.own_cards[0].interrupts[0].cpus = vec![7];
+    silent(&own, "interrupts-land");
+    let far = between(MOVERS, |w| there(w).cards[0].interrupts[0].cpus = vec![2]);
+    fires(&far, "interrupts-land", 6, "eth1 of db7 on another node");
+}
+
+#[test]
+fn a_card_that_waits_is_told_of_round_trips_alone() {
+    let asks = format!("pattern = [\"ask\"]\n{MOVERS}");
+    let waits =
+        |axes: &str, us| between(axes, move |w| there(w).cards[0].coalesce_rx_us = Some(us));
+    fires(
+        &waits(&asks, 50),
+        "coalescing",
+        6,
+        "eth1 of db7: rx-usecs 50",
+    );
+    silent(&waits(&asks, 1), "coalescing");
+    silent(&waits(MOVERS, 50), "coalescing");
+}
+
+#[test]
+fn more_flows_than_queues_are_told() {
+    let queues = |n| {
+        between(MOVERS, move |w| {
+            there(w).cards[0].rx_queues = n;
+            for cell in &mut w.cells {
+                cell.threads = 2;
+            }
+            for sample in &mut w.samples {
+                sample.cell = w.cells[sample.trial.cell as usize].id();
+            }
+        })
+    };
+    fires(&queues(1), "shared-queues", 6, "1 queue on eth1 of db7");
+    silent(&queues(2), "shared-queues");
+    // A card that tells no queues is not known to have too few.
+    silent(&queues(0), "shared-queues");
+}
+
+#[test]
+fn others_on_the_other_host_are_told() {
+    let busy = |cpus: f64| {
+        let mut world = quiet();
+        world.change(
+            |_| true,
+            |s| {
+                put(&mut s.peer_machine, Counter::MachineElapsedNs, 100_000_000);
+                let others = (cpus * 1e8) as u64;
+                put(&mut s.peer_machine, Counter::OtherProcessesNs, others);
+            },
+        );
+        world
+    };
+    fires(&busy(1.5), "peer-busy", 6, "1.50 CPUs in use");
+    silent(&busy(0.01), "peer-busy");
+}
+
+#[test]
+fn two_hosts_do_not_share_cpus() {
+    let mut world = quiet();
+    world.manifest.host.cpus_allowed = vec![0];
+    silent(&world, "one-cpu");
+    silent(&world, "threads");
+}
+
+/// The books are those of both machines together: what either has left over is left over.
+#[test]
+fn books_have_the_lines_of_both_machines() {
+    let books = |hidden: u64| {
+        let mut world = quiet();
+        world.change(
+            |_| true,
+            |s| {
+                let of = |n: Option<&Reading>| n.and_then(Reading::measured).unwrap_or(0);
+                let receiver = s.receiver.as_ref().expect("a receiver");
+                let sent = of(s.sender.readings.get(&Counter::CpuNs));
+                let received = of(receiver.readings.get(&Counter::CpuNs));
+                for (machine, own) in [
+                    (&mut s.machine, sent),
+                    (&mut s.peer_machine, received + hidden),
+                ] {
+                    put(machine, Counter::MachineElapsedNs, 100_000_000);
+                    put(machine, Counter::MachineCpus, 2);
+                    put(machine, Counter::MachineIdleNs, 200_000_000 - own);
+                    put(machine, Counter::OtherProcessesNs, 0);
+                }
+            },
+        );
+        world.analyse().books
+    };
+    let closed = books(0);
+    assert_eq!(closed.len(), 6);
+    assert!(
+        closed.iter().all(|b| b.left_over.abs() < 1e-6),
+        "{closed:#?}"
+    );
+    assert!(books(30_000_000).iter().all(|b| b.left_over > 0.1));
+}
+
+fn is_sendfile(cell: &Cell) -> bool {
+    cell.mover == "sendfile" && cell.size_bytes == 4096
+}

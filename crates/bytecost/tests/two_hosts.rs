@@ -1,0 +1,298 @@
+//! Runs on two hosts: two network namespaces of the test's own, joined by a veth pair, between
+//! which a command or OpenSSH leads. They need root; what else is missing is said.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytecost_spec::{Manifest, PeerSide, Record, Sample};
+use common::{Place, stderr, stdout, went_through};
+use rustix::process::geteuid;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bytecost");
+/// The address of the other host.
+const THERE: &str = "10.77.0.2";
+/// A run of two cells and the loop's own cost.
+const SMALL: &str = "run --mover null,send,sendfile --size 64KiB --budget 4s --blocks 6 --window 50ms --warmup 5ms --seed 7 --quiet --evidence none";
+
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A namespace, held by a process that sleeps in it.
+struct Namespace(Process);
+
+impl Namespace {
+    fn new() -> Namespace {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sleep", "600"]).stdin(Stdio::null());
+        let sleeper = Process(command.spawn().unwrap());
+        let own = fs::read_link("/proc/self/ns/net").unwrap();
+        let theirs = format!("/proc/{}/ns/net", sleeper.0.id());
+        let until = Instant::now() + Duration::from_secs(10);
+        while fs::read_link(&theirs).unwrap() == own {
+            assert!(Instant::now() < until, "no namespace");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Namespace(sleeper)
+    }
+
+    /// The command that leads into it.
+    fn entered(&self) -> String {
+        format!("nsenter --net=/proc/{}/ns/net", self.0.0.id())
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let text = format!("{} {words}", self.entered());
+        let mut words = text.split(' ');
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words);
+        command
+    }
+
+    fn ip(&self, words: &str) {
+        let output = self.command(&format!("ip {words}")).output().unwrap();
+        assert!(output.status.success(), "ip {words}: {}", stderr(&output));
+    }
+}
+
+/// Two hosts with a link between them.
+struct Hosts {
+    here: Namespace,
+    there: Namespace,
+    place: Place,
+}
+
+impl Hosts {
+    /// None without the rights for them.
+    fn new() -> Option<Hosts> {
+        if !geteuid().is_root() {
+            eprintln!("skipped: namespaces need root");
+            return None;
+        }
+        let hosts = Hosts {
+            here: Namespace::new(),
+            there: Namespace::new(),
+            place: Place::new(),
+        };
+        let other = hosts.there.0.0.id();
+        hosts.here.ip(&format!(
+            "link add card0 type veth peer name card1 netns {other}"
+        ));
+        for (at, card, address) in [
+            (&hosts.here, "card0", "10.77.0.1"),
+            (&hosts.there, "card1", THERE),
+        ] {
+            at.ip("link set lo up");
+            at.ip(&format!("addr add {address}/24 dev {card}"));
+            at.ip(&format!("link set {card} up"));
+        }
+        Some(hosts)
+    }
+
+    /// The command on this host, with these words and a peer that is reached so.
+    fn call(&self, words: &str, peer: &[&str]) -> Output {
+        let mut command = self.here.command(&format!("{PROGRAM} {words}"));
+        command.args(peer).current_dir(self.place.path());
+        command.env_remove("BYTECOST_RUNS");
+        command.env("XDG_CACHE_HOME", common::caches());
+        command.output().unwrap()
+    }
+
+    fn manifest(&self) -> Manifest {
+        let text = fs::read_to_string(self.place.run_dir().join("manifest.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The samples of cells that go to the other host.
+    fn crossed(&self) -> Vec<Sample> {
+        let records = self.place.records().into_iter();
+        let samples = records.filter_map(|r| match r {
+            Record::Sample(sample) => Some(sample),
+            _ => None,
+        });
+        samples.filter(|s| s.cell.starts_with("peer/")).collect()
+    }
+}
+
+/// A run that went through, between the hosts and both ways.
+#[track_caller]
+fn measured(hosts: &Hosts, output: &Output, name: &str, side: PeerSide) {
+    went_through(output);
+    let told = stdout(output)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let header = format!("and {name} (");
+    assert!(
+        told.contains("network TCP") && told.contains(&header),
+        "{told}"
+    );
+    assert!(told.contains("over card0, MTU 1500, round trip"), "{told}");
+    let manifest = hosts.manifest();
+    let peer = manifest.peer.as_deref().expect("a peer");
+    assert_eq!((peer.address.as_str(), peer.side), (THERE, side));
+    assert_eq!(peer.build, manifest.build_id.clone().unwrap());
+    assert_eq!(peer.cards[0].driver.as_deref(), Some("veth"));
+    assert!(manifest.own_cards[0].is_virtual);
+    let samples = hosts.crossed();
+    assert!(samples.len() >= 6, "{}", samples.len());
+    for sample in &samples {
+        assert!(!sample.peer_machine.is_empty());
+        let truth = sample.truth.as_ref().unwrap();
+        assert_eq!(truth.sent_bytes, truth.received_bytes);
+    }
+    let findings = fs::read_to_string(hosts.place.run_dir().join("findings.json")).unwrap();
+    let findings: serde_json::Value = serde_json::from_str(&findings).unwrap();
+    let kinds = findings["caveats"].as_array().unwrap();
+    assert!(kinds.iter().any(|c| c["kind"] == "virtual-way"));
+}
+
+#[test]
+fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
+    let Some(hosts) = Hosts::new() else { return };
+    let there = hosts.there.entered();
+    let peer = ["--peer", &there, "--peer-program", PROGRAM];
+    let output = hosts.call(SMALL, &peer);
+    measured(&hosts, &output, THERE, PeerSide::Receiver);
+    let before = hosts.crossed().len();
+    let id = hosts.manifest().id;
+    let more = format!("run --resume {id} --blocks 9 --budget 30s --quiet");
+    went_through(&hosts.call(&more, &[]));
+    assert!(hosts.crossed().len() > before, "{before}");
+    // With its options the peer is that of the run, and no other.
+    let output = hosts.call(&more, &peer);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    // Where it is not there any more, nothing is measured.
+    let Hosts { here, there, place } = hosts;
+    drop(there);
+    let hosts = Hosts {
+        here,
+        there: Namespace::new(),
+        place,
+    };
+    let output = hosts.call(&more, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+}
+
+#[test]
+fn the_other_host_sends_where_that_is_asked() {
+    let Some(hosts) = Hosts::new() else { return };
+    let there = hosts.there.entered();
+    let peer = ["--reverse", "--peer", &there, "--peer-program", PROGRAM];
+    let output = hosts.call(SMALL, &peer);
+    measured(&hosts, &output, THERE, PeerSide::Sender);
+}
+
+#[test]
+fn ssh_leads_to_the_other_host() {
+    let Some(hosts) = Hosts::new() else { return };
+    let server = Path::new("/usr/sbin/sshd");
+    if !server.exists() {
+        eprintln!("skipped: OpenSSH's server is not there: install openssh-server");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    for key in ["host", "user"] {
+        let mut made = Command::new("ssh-keygen");
+        made.args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]);
+        assert!(made.status().unwrap().success());
+    }
+    // It insists on this directory.
+    let _ = fs::create_dir("/run/sshd");
+    let config = format!(
+        "Port 2222\nListenAddress {THERE}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n",
+        at("host"),
+        at("user.pub")
+    );
+    fs::write(at("sshd_config"), config).unwrap();
+    let config = format!(
+        "Host db7\nHostName {THERE}\nPort 2222\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nStrictHostKeyChecking accept-new\nBatchMode yes\n",
+        at("user"),
+        at("known")
+    );
+    fs::write(at("config"), config).unwrap();
+    let words = format!("{} -D -e -f {}", server.display(), at("sshd_config"));
+    let log = fs::File::create(at("log")).unwrap();
+    let mut server = hosts.there.command(&words);
+    let _server = Process(server.stderr(log).spawn().unwrap());
+    let listens = || fs::read_to_string(at("log")).unwrap().contains("listening");
+    let until = Instant::now() + Duration::from_secs(10);
+    while !listens() {
+        assert!(
+            Instant::now() < until,
+            "{}",
+            fs::read_to_string(at("log")).unwrap()
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+    let ssh = format!("ssh -T -F {} db7", at("config"));
+    let peer = ["--peer", &ssh, "--peer-program", PROGRAM];
+    let output = hosts.call(SMALL, &peer);
+    measured(&hosts, &output, "db7", PeerSide::Receiver);
+    // A key that it does not know.
+    fs::write(at("user.pub"), "").unwrap();
+    let output = hosts.call(SMALL, &peer);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("Permission denied") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_no_peer_is_said_in_one_line() {
+    let place = Place::new();
+    let check = |words: &[&str], why: &str| {
+        let all = [&["run", "send-copies", "--quiet"][..], words].concat();
+        let output = place.call(&all);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(why), "{words:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
+    };
+    check(&["--peer", "no-such-command-here"], "cannot be started");
+    check(&["--peer", "'open"], "a quote is open");
+    check(&["--peer", "ssh:"], "write ssh:");
+    check(
+        &["--peer", "env", "--peer-program", "/no/such"],
+        "use --copy-program",
+    );
+    check(&["--peer", "echo"], "the command ended with status 0");
+    check(
+        &[
+            "--peer",
+            "head -c 64 /dev/zero --",
+            "--peer-program",
+            "/dev/zero",
+        ],
+        "peer ",
+    );
+    check(&["--reverse"], "--peer");
+    check(&["--transport", "peer"], "name it with --peer");
+    let other = ["--peer", "env", "--peer-program", PROGRAM];
+    let of_files = ["--mover", "null,send", "--transport", "unix"];
+    check(&[&other[..], &of_files].concat(), "do not cross a network");
+}
+
+#[test]
+fn without_a_word_the_agent_ends() {
+    let mut command = Command::new(PROGRAM);
+    let output = command.arg("agent").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}

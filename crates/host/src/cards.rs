@@ -1,0 +1,273 @@
+//! Network cards: what sysfs, /proc/irq and the device itself say of one.
+
+use std::io;
+
+use bytecost_spec::peer::{CardInterrupt, CardRings, NetworkCard};
+use bytecost_spec::survey::Refusal;
+use bytecost_sys::ethtool::DeviceFacts;
+
+use crate::{Roots, cpulist};
+
+/// The offloads that are told, by ethtool's short names, each with the kernel's names of the
+/// features that it stands for: it is on where one of these is.
+const OFFLOADS: &[(&str, &[&str])] = &[
+    ("tso", &["tx-tcp-segmentation"]),
+    ("gso", &["tx-generic-segmentation"]),
+    ("gro", &["rx-gro"]),
+    ("lro", &["rx-lro"]),
+    (
+        "tx-checksum",
+        &["tx-checksum-ip-generic", "tx-checksum-ipv4"],
+    ),
+    ("rx-checksum", &["rx-checksum"]),
+    ("sg", &["tx-scatter-gather"]),
+    ("tx-nocache-copy", &["tx-nocache-copy"]),
+];
+
+/// Drivers of devices that no hardware of this machine carries, though some have a device in sysfs.
+const VIRTUAL: &[&str] = &[
+    "802.1Q VLAN Support",
+    "bonding",
+    "bridge",
+    "dummy",
+    "hv_netvsc",
+    "ipvlan",
+    "macvlan",
+    "openvswitch",
+    "team",
+    "tun",
+    "veth",
+    "vif",
+    "virtio_net",
+    "vmxnet3",
+    "vxlan",
+    "wireguard",
+];
+
+/// A network device of the calling thread's network.
+#[must_use]
+pub fn named(name: &str) -> NetworkCard {
+    card(&Roots::real(), name, DeviceFacts::of(name))
+}
+
+/// The same, of what the device said of itself and of these files. Files of another device of the
+/// same name, in another network namespace, are left alone.
+#[must_use]
+pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
+    let mut absent = Vec::new();
+    let dir = format!("class/net/{name}");
+    let files = own_files(roots, &dir, &facts);
+    if let Err(why) = &files {
+        absent.push(refusal("queues, speed and interrupts", why.clone()));
+    }
+    let has_files = files.is_ok();
+    let file = |path: &str| {
+        roots
+            .sys(&format!("{dir}/{path}"))
+            .ok()
+            .filter(|_| has_files)
+    };
+    let of_file = roots.sys_link_name(&format!("{dir}/device/driver"));
+    let driver = facts.driver.ok().or(of_file.filter(|_| has_files));
+    let queues = |kind: &str| {
+        let names = match has_files {
+            true => roots.sys_names(&format!("{dir}/queues")),
+            false => Vec::new(),
+        };
+        names.iter().filter(|n| n.starts_with(kind)).count() as u32
+    };
+    let mut told = |what: &str, e: io::Error| absent.push(refusal(what, e.to_string()));
+    let features = facts.features.map_err(|e| told("offloads", e));
+    let rings = facts.rings.map_err(|e| told("rings", e)).ok();
+    let coalesce = facts.coalesce_rx.map_err(|e| told("coalescing", e)).ok();
+    NetworkCard {
+        name: name.to_owned(),
+        is_virtual: driver.as_deref().is_some_and(|d| VIRTUAL.contains(&d))
+            || !has_files
+            || !roots.has_sys(&format!("{dir}/device")),
+        driver,
+        speed_mbit_per_s: file("speed")
+            .and_then(|s| s.parse().ok())
+            .filter(|s| *s > 0),
+        mtu: (facts.mtu.ok())
+            .or_else(|| file("mtu")?.parse().ok())
+            .unwrap_or(0),
+        rx_queues: queues("rx-"),
+        tx_queues: queues("tx-"),
+        rings: rings.map(|r| CardRings {
+            rx: r.rx,
+            tx: r.tx,
+            rx_most: r.rx_most,
+            tx_most: r.tx_most,
+        }),
+        offloads: features.map(|f| offloads(&f)).unwrap_or_default(),
+        coalesce_rx_us: coalesce.map(|(us, _)| us.into()),
+        coalesce_adaptive: coalesce.map(|(_, adaptive)| adaptive),
+        interrupts: match has_files {
+            true => interrupts(roots, &dir),
+            false => Vec::new(),
+        },
+        absent,
+    }
+}
+
+/// Whether sysfs shows this very device; else what it shows in its place.
+fn own_files(roots: &Roots, dir: &str, facts: &DeviceFacts) -> Result<(), String> {
+    let shown = roots.sys(&format!("{dir}/ifindex"))?;
+    match &facts.index {
+        Ok(index) if shown != index.to_string() => {
+            Err("/sys shows the devices of another network namespace".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refusal(what: &str, why: String) -> Refusal {
+    Refusal {
+        what: what.to_owned(),
+        why,
+    }
+}
+
+fn offloads(features: &[(String, bool)]) -> std::collections::BTreeMap<String, bool> {
+    let found = OFFLOADS.iter().filter_map(|(short, names)| {
+        let mut own = features
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .peekable();
+        own.peek()?;
+        Some(((*short).to_owned(), own.any(|(_, on)| *on)))
+    });
+    found.collect()
+}
+
+/// The interrupts of a device, or of the device that carries it, as virtio's does.
+fn interrupts(roots: &Roots, dir: &str) -> Vec<CardInterrupt> {
+    let places = ["device/msi_irqs", "device/../msi_irqs"];
+    let numbers = places
+        .map(|place| roots.sys_names(&format!("{dir}/{place}")))
+        .into_iter()
+        .find(|names| !names.is_empty());
+    let node = roots.sys(&format!("{dir}/device/numa_node")).ok();
+    let node = node.and_then(|n| n.parse().ok());
+    let mut numbers: Vec<u32> = (numbers.unwrap_or_default().iter())
+        .filter_map(|n| n.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    let cpus = |number: u32| {
+        ["effective_affinity_list", "smp_affinity_list"]
+            .iter()
+            .filter_map(|file| roots.proc(&format!("irq/{number}/{file}")).ok())
+            .filter_map(|list| cpulist::parse(&list).ok())
+            .find(|cpus| !cpus.is_empty())
+    };
+    let each = numbers.into_iter().map(|number| CardInterrupt {
+        number,
+        cpus: cpus(number).unwrap_or_default(),
+        node,
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_sys::ethtool::RingSizes;
+    use std::fs;
+    use std::path::Path;
+
+    fn facts(driver: &str) -> DeviceFacts {
+        let feature = |name: &str, on| (name.to_owned(), on);
+        DeviceFacts {
+            index: Ok(7),
+            mtu: Ok(9000),
+            driver: Ok(driver.to_owned()),
+            features: Ok(vec![
+                feature("tx-tcp-segmentation", true),
+                feature("tx-checksum-ipv4", false),
+                feature("tx-checksum-ip-generic", true),
+                feature("rx-lro", false),
+                feature("highdma", true),
+            ]),
+            rings: Ok(RingSizes {
+                rx: 512,
+                tx: 256,
+                rx_most: 4096,
+                tx_most: 4096,
+            }),
+            coalesce_rx: Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    fn write(root: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    const FILES: &[(&str, &str)] = &[
+        ("sys/class/net/eth0/ifindex", "7\n"),
+        ("sys/class/net/eth0/speed", "25000\n"),
+        ("sys/class/net/eth0/device/numa_node", "1\n"),
+        ("sys/class/net/eth0/device/msi_irqs/41", "msix\n"),
+        ("sys/class/net/eth0/device/msi_irqs/9", "msix\n"),
+        ("proc/irq/41/effective_affinity_list", "\n"),
+        ("proc/irq/41/smp_affinity_list", "2-3\n"),
+        ("proc/irq/9/effective_affinity_list", "5\n"),
+        ("sys/class/net/eth0/queues/rx-0/x", ""),
+        ("sys/class/net/eth0/queues/rx-1/x", ""),
+        ("sys/class/net/eth0/queues/tx-0/x", ""),
+    ];
+
+    #[test]
+    fn a_card_of_hardware_is_read_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), FILES);
+        let card = card(&Roots::under(dir.path()), "eth0", facts("mlx5_core"));
+        assert!(!card.is_virtual);
+        assert_eq!(card.speed_mbit_per_s, Some(25_000));
+        assert_eq!((card.mtu, card.rx_queues, card.tx_queues), (9000, 2, 1));
+        let offloads: Vec<(&str, bool)> = card
+            .offloads
+            .iter()
+            .map(|(n, on)| (n.as_str(), *on))
+            .collect();
+        assert_eq!(
+            offloads,
+            [("lro", false), ("tso", true), ("tx-checksum", true)]
+        );
+        let interrupts = card.interrupts.iter();
+        let interrupts: Vec<_> = interrupts
+            .map(|i| (i.number, i.cpus.clone(), i.node))
+            .collect();
+        assert_eq!(
+            interrupts,
+            [(9, vec![5], Some(1)), (41, vec![2, 3], Some(1))]
+        );
+        assert_eq!(card.rings.unwrap().rx, 512);
+        let absent: Vec<&str> = card.absent.iter().map(|r| r.what.as_str()).collect();
+        assert_eq!(absent, ["coalescing"]);
+    }
+
+    #[test]
+    fn what_no_hardware_carries_is_virtual() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), FILES);
+        let roots = Roots::under(dir.path());
+        assert!(card(&roots, "eth0", facts("virtio_net")).is_virtual);
+        write(dir.path(), &[("sys/class/net/veth1/ifindex", "7")]);
+        assert!(card(&roots, "veth1", facts("new_driver")).is_virtual);
+    }
+
+    #[test]
+    fn files_of_another_network_are_not_the_devices() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), FILES);
+        write(dir.path(), &[("sys/class/net/eth0/ifindex", "3")]);
+        let card = card(&Roots::under(dir.path()), "eth0", facts("veth"));
+        assert_eq!((card.speed_mbit_per_s, card.rx_queues), (None, 0));
+        assert!(card.absent[0].why.contains("another network"), "{card:?}");
+    }
+}

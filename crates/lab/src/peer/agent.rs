@@ -1,0 +1,434 @@
+//! The other end of the channel: `bytecost agent`, which a coordinator on another host has started
+//! by a command of its user's. It plays one side of each trial, by endpoints of this host, and ends
+//! with the channel, or when that is silent, and all that it has started with it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_meter::{MachineMeter, NetworkMeter, NetworkSnapshot};
+use bytecost_spec::{Cell, Host, Readings, Survey};
+use bytecost_sys::clock;
+
+use super::channel::{
+    FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
+};
+use super::copy::remove_own;
+use super::fits::fits;
+use super::probe::{self, ListeningDoors};
+use crate::endpoint_process::{Endpoint, TrialError};
+use crate::groups::ControlGroups;
+use crate::networks;
+use crate::passes::Passes;
+use crate::program::{self, Program};
+use crate::protocol::{ContentCheck, FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::trial::{Lab, Settings};
+use crate::whole_machine::{MachineEdge, owners};
+
+/// How often it is looked whether the channel is silent, in ns.
+const LOOK_NS: u64 = 500_000_000;
+/// The most endpoints that play at one time.
+const MOST_ENDS: usize = 4;
+
+/// Plays what a coordinator on another host tells over this channel, until it ends: `from` and `to`
+/// are the standard input and output, and `machine` finds out what this host is and what works on it.
+///
+/// # Errors
+/// What the channel answers, or that what comes is no word of the same bytecost.
+pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> io::Result<()> {
+    // The program is held from the start, so that a copy can be taken away.
+    let program = Program::own()?;
+    let build = program::own_build()?;
+    remove_own();
+    let (say, words) = mpsc::channel();
+    thread::Builder::new().spawn(move || write_out(to, &words, || FromAgent::Beat, |_| false))?;
+    let hello = FromAgent::Hello {
+        version: VERSION,
+        build,
+    };
+    let _ = say.send(hello);
+    let mut from = IncomingWords::new(from);
+    if !is_greeted(&mut from)? {
+        return Ok(());
+    }
+    let (host, survey) = machine();
+    let lab = Lab::new(settings(program), MachineMeter::open(Path::new("/")));
+    let mut agent = Agent {
+        lab: lab.on(host.clone()).surveyed(&survey),
+        say,
+        playing: BTreeMap::new(),
+        doors: Arc::default(),
+        own: probe::addresses().unwrap_or_default(),
+        memory_bytes: host.memory_bytes,
+        told: Some(Box::new(ToldHost { host, survey })),
+    };
+    agent.live(from)
+}
+
+/// Whether the coordinator is of the same build; one that is not says so, and leaves.
+fn is_greeted(from: &mut IncomingWords) -> io::Result<bool> {
+    loop {
+        let is_ready = ready(&mut [from.poll_fd()], LOOK_NS)?;
+        if is_ready == [true] && !from.fill()? || from.silent_for().is_some() {
+            return Ok(false);
+        }
+        match from.next()? {
+            Some(ToAgent::Hello { version, build }) => {
+                return Ok(version == VERSION && build == program::own_build()?);
+            }
+            Some(_) => return Ok(false),
+            None => {}
+        }
+    }
+}
+
+/// Those of its lab; a trial brings its own.
+fn settings(program: Program) -> Settings {
+    Settings {
+        program,
+        warmup: Duration::ZERO,
+        window: Duration::ZERO,
+        check: ContentCheck::Quick,
+        port: None,
+        foreign_cpus: f64::INFINITY,
+        repeats_most: 0,
+        repeats_for: Duration::ZERO,
+        earlier: Duration::ZERO,
+    }
+}
+
+struct Agent {
+    lab: Lab,
+    say: mpsc::Sender<FromAgent>,
+    playing: BTreeMap<u64, PlayedSide>,
+    /// Whether those who try the way need no answer any more.
+    doors: Arc<AtomicBool>,
+    own: Vec<IpAddr>,
+    memory_bytes: u64,
+    /// What this host is, until that is told.
+    told: Option<Box<ToldHost>>,
+}
+
+/// An endpoint of a trial, and what is measured around it.
+struct PlayedSide {
+    /// One alone.
+    ends: Vec<Endpoint>,
+    window: Duration,
+    cell: Cell,
+    /// Taken away after its processes.
+    group: Option<ControlGroups>,
+    /// When the window opens and closes, where the clock says that; those that are over are taken out.
+    edges: Vec<u64>,
+    opened: Option<(MachineEdge, NetworkSnapshot)>,
+    closed: Option<MachineEdge>,
+    network: Option<NetworkMeter>,
+    /// Nothing more is said of it.
+    over: bool,
+}
+
+impl Agent {
+    fn live(&mut self, mut from: IncomingWords) -> io::Result<()> {
+        loop {
+            let ids: Vec<u64> = (self.playing.iter())
+                .filter(|(_, side)| !side.over && !side.ends.is_empty())
+                .map(|(id, _)| *id)
+                .collect();
+            let mut polled = vec![from.poll_fd()];
+            polled.extend(ids.iter().map(|id| self.playing[id].ends[0].poll_fd()));
+            let now_ns = clock::monotonic_ns();
+            let edges = self.playing.values().filter_map(|side| side.edges.first());
+            let edge_ns = edges.min().copied();
+            let wait_ns = edge_ns.map_or(LOOK_NS, |at| at.saturating_sub(now_ns).min(LOOK_NS));
+            let is_ready = ready(&mut polled, wait_ns)?;
+            drop(polled);
+            self.pass_edges();
+            for (id, _) in ids.iter().zip(&is_ready[1..]).filter(|(_, ready)| **ready) {
+                self.answered(*id);
+            }
+            if is_ready[0] && !from.fill()? {
+                return Ok(());
+            }
+            while let Some(word) = from.next()? {
+                if !self.hear(word) {
+                    return Ok(());
+                }
+            }
+            if from.silent_for().is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn say(&self, word: FromAgent) {
+        // Where nobody hears it any more, the channel says so next.
+        let _ = self.say.send(word);
+    }
+
+    fn answer(&self, id: u64, answer: FromEndpoint, machine: Readings) {
+        self.say(FromAgent::From {
+            id,
+            now_ns: clock::monotonic_ns(),
+            answer: Box::new(answer),
+            machine,
+        });
+    }
+
+    /// Does what it is told. False when that is the end.
+    fn hear(&mut self, word: ToAgent) -> bool {
+        match word {
+            ToAgent::Hello { .. } | ToAgent::Beat => {}
+            ToAgent::Tell => {
+                if let Some(told) = self.told.take() {
+                    self.say(FromAgent::Told(told));
+                }
+            }
+            ToAgent::Listen { at } => {
+                if let Err(e) = self.listen(at) {
+                    self.say(FromAgent::Refused { why: e.to_string() });
+                }
+            }
+            ToAgent::Reach { doors } => {
+                let say = self.say.clone();
+                let reach = move || {
+                    let found = probe::reach(&doors);
+                    let _ = say.send(match found {
+                        Some((_, way)) => FromAgent::Found(way),
+                        None => FromAgent::Refused {
+                            why: "none of the addresses of the host that runs the study can be reached from there: name one with --address".to_owned(),
+                        },
+                    });
+                };
+                let _ = thread::Builder::new().spawn(reach);
+            }
+            ToAgent::Cards { at } => {
+                self.doors.store(true, Ordering::Relaxed);
+                let cards = probe::cards(at);
+                self.say(FromAgent::Cards { cards });
+            }
+            ToAgent::Start {
+                id,
+                role,
+                window_ns,
+            } => self.start(id, role, Duration::from_nanos(window_ns)),
+            ToAgent::To { id, now_ns, order } => {
+                let shift = Shift::heard_now(now_ns);
+                self.order(id, shift.order(*order));
+            }
+            ToAgent::Opens { id } => {
+                if let Some(side) = self.playing.get_mut(&id) {
+                    side.opens(&mut self.lab);
+                }
+            }
+            ToAgent::End { id } => {
+                self.playing.remove(&id);
+                self.lab.start_one_ahead();
+            }
+            ToAgent::Bye => return false,
+        }
+        true
+    }
+
+    /// Listens for who tries the way, on a thread of its own.
+    fn listen(&mut self, at: Option<IpAddr>) -> io::Result<()> {
+        let addresses = match at {
+            Some(at) => vec![at],
+            None => self.own.clone(),
+        };
+        let open = ListeningDoors::open(&addresses)?;
+        if open.doors.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::AddrNotAvailable,
+                "there is no address there to listen at: name one of that host's with --address",
+            ));
+        }
+        self.say(FromAgent::Listening {
+            doors: open.doors.clone(),
+        });
+        let (say, over) = (self.say.clone(), Arc::clone(&self.doors));
+        thread::Builder::new().spawn(move || {
+            open.all_who_come(&over, |door, from| {
+                let _ = say.send(FromAgent::Reached {
+                    door: door as u32,
+                    from,
+                });
+            });
+        })?;
+        Ok(())
+    }
+
+    fn start(&mut self, id: u64, role: Role, window: Duration) {
+        let started = match self.playing.len() < MOST_ENDS {
+            true => self.lab.endpoint(role),
+            false => Err(TrialError::Failed(
+                "too many sides play here at one time".to_owned(),
+            )),
+        };
+        match started {
+            Ok(end) => {
+                self.playing.insert(id, PlayedSide::new(end, window));
+            }
+            Err(e) => self.fail(id, e),
+        }
+    }
+
+    /// Says that a side cannot go on, and ends it.
+    fn fail(&mut self, id: u64, error: TrialError) {
+        self.playing.remove(&id);
+        let reason = match error {
+            TrialError::Interrupted => "interrupted".to_owned(),
+            TrialError::Failed(reason) => reason,
+        };
+        self.answer(id, FromEndpoint::Failed { reason }, Readings::new());
+    }
+
+    /// Passes an order on, what depends on this host filled in.
+    fn order(&mut self, id: u64, order: ToEndpoint) {
+        let Some(mut side) = self.playing.remove(&id) else {
+            // It has failed, which is said already.
+            return;
+        };
+        let order = match order {
+            ToEndpoint::Prepare(task) => self.prepared(*task, &mut side),
+            ToEndpoint::Go(schedule) => {
+                side.goes(&mut self.lab, &schedule);
+                Ok(ToEndpoint::Go(schedule))
+            }
+            ToEndpoint::Open | ToEndpoint::Stop => Ok(order),
+            ToEndpoint::Hello { .. } | ToEndpoint::Disturb(_) => Err(TrialError::Failed(
+                "protocol error: no order for a side of a trial".to_owned(),
+            )),
+        };
+        let given = order.and_then(|order| side.ends[0].order(&order));
+        match given {
+            Ok(()) => {
+                self.playing.insert(id, side);
+            }
+            Err(e) => {
+                drop(side);
+                self.fail(id, e);
+            }
+        }
+    }
+
+    fn prepared(&mut self, told: Task, side: &mut PlayedSide) -> Result<ToEndpoint, TrialError> {
+        fits(&told, side.window, &self.own, self.memory_bytes).map_err(TrialError::Failed)?;
+        let (task, group) = self.lab.task_here(told, side.window)?;
+        side.cell = task.cell.clone();
+        side.group = group;
+        Ok(ToEndpoint::Prepare(Box::new(task)))
+    }
+
+    /// Passes on what an endpoint says.
+    fn answered(&mut self, id: u64) {
+        let Some(side) = self.playing.get_mut(&id) else {
+            return;
+        };
+        match side.ends[0].answer() {
+            Ok(FromEndpoint::Hello { .. }) => {}
+            Ok(answer) => {
+                let machine = side.hears(&mut self.lab, &answer);
+                side.over = matches!(answer, FromEndpoint::Done(_));
+                self.answer(id, answer, machine);
+            }
+            Err(e) => self.fail(id, e),
+        }
+    }
+
+    /// Reads the machine where a window opens or closes by now.
+    fn pass_edges(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        for side in self.playing.values_mut() {
+            while side.edges.first().is_some_and(|at_ns| *at_ns <= now_ns) {
+                side.edges.remove(0);
+                side.passes_edge(&mut self.lab);
+            }
+        }
+    }
+}
+
+impl PlayedSide {
+    fn new(end: Endpoint, window: Duration) -> PlayedSide {
+        PlayedSide {
+            ends: vec![end],
+            window,
+            cell: Cell::default(),
+            group: None,
+            edges: Vec::new(),
+            opened: None,
+            closed: None,
+            network: None,
+            over: false,
+        }
+    }
+
+    /// It is known when the window is, unless another schedule is to follow, or passes make it.
+    fn goes(&mut self, lab: &mut Lab, schedule: &Schedule) {
+        let by_clock = schedule.steady_by_ns.is_none() && Passes::of(&self.cell).is_none();
+        let is_client = self.ends.iter().any(|end| end.role() == Role::Client);
+        if by_clock && !is_client {
+            self.watches(lab, schedule.window_from_ns, schedule.window_to_ns);
+        }
+    }
+
+    /// The machine will be read at these moments.
+    fn watches(&mut self, lab: &mut Lab, opens_ns: u64, closes_ns: u64) {
+        self.edges = vec![opens_ns, closes_ns];
+        self.gets_ready(lab);
+    }
+
+    fn gets_ready(&mut self, lab: &mut Lab) {
+        self.network = Some(networks::meter(&self.cell, &self.ends));
+        lab.around(None)
+            .clocks
+            .list(&owners(&self.ends, None, &self.cell));
+    }
+
+    /// A window of passes opens now.
+    fn opens(&mut self, lab: &mut Lab) {
+        self.gets_ready(lab);
+        self.passes_edge(lab);
+    }
+
+    fn passes_edge(&mut self, lab: &mut Lab) {
+        let mut around = lab.around(self.group.as_ref());
+        match (&self.opened, &self.network) {
+            (None, Some(network)) => self.opened = Some((around.read_start(), network.read())),
+            _ => self.closed = Some(around.read_end()),
+        }
+    }
+
+    /// Takes note of what the endpoint says; with its last word goes what the machine did.
+    fn hears(&mut self, lab: &mut Lab, answer: &FromEndpoint) -> Readings {
+        match answer {
+            FromEndpoint::Connected {
+                opens_ns,
+                closes_ns,
+            } => self.watches(lab, *opens_ns, *closes_ns),
+            FromEndpoint::Closed if self.edges.is_empty() && self.closed.is_none() => {
+                self.passes_edge(lab);
+            }
+            FromEndpoint::Done(_) => return self.read(lab),
+            _ => {}
+        }
+        Readings::new()
+    }
+
+    /// What the machine and its network did between the edges.
+    fn read(&mut self, lab: &mut Lab) -> Readings {
+        let (Some((from, packets)), Some(to), Some(network)) =
+            (&self.opened, &self.closed, &self.network)
+        else {
+            return Readings::new();
+        };
+        let mut readings = lab.around(self.group.as_ref()).difference(from, to);
+        readings.extend(network.difference(packets, &network.read()));
+        readings
+    }
+}

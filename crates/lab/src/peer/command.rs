@@ -1,0 +1,196 @@
+//! The command that joins the other host's bytecost to this one.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::process::Command;
+
+use bytecost_spec::PeerSide;
+
+/// What a peer given as a host begins with.
+const SSH: &str = "ssh:";
+
+/// The words of a command that run a program on the other host, and the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerCommand {
+    /// What comes before the program.
+    prefix: Vec<String>,
+    /// What bytecost is called there.
+    program: String,
+    /// What the user wrote.
+    given: String,
+}
+
+impl PeerCommand {
+    /// Reads `ssh:[USER@]HOST[:PORT]`, or any other command as a shell would split it.
+    ///
+    /// # Errors
+    /// What is wrong, and what to write instead.
+    pub fn parse(given: &str, program: &str) -> Result<PeerCommand, String> {
+        let prefix = match given.strip_prefix(SSH) {
+            Some(host) => ssh(host)?,
+            None => shlex::split(given)
+                .filter(|words| !words.is_empty())
+                .ok_or_else(|| {
+                    format!("peer `{given}`: a quote is open, or there is no word: write ssh:HOST or a command such as 'ip netns exec b'")
+                })?,
+        };
+        if program.is_empty() || program.starts_with('-') {
+            return Err(format!(
+                "`{program}` is no program: name bytecost as it is called on the other host"
+            ));
+        }
+        Ok(PeerCommand {
+            prefix,
+            program: program.to_owned(),
+            given: given.to_owned(),
+        })
+    }
+
+    /// The words of the user's own, without the program.
+    #[must_use]
+    pub fn words(&self) -> &[String] {
+        &self.prefix
+    }
+
+    /// What starts the agent there.
+    #[must_use]
+    pub fn agent(&self) -> Command {
+        self.run(&[&self.program, "agent"])
+    }
+
+    /// What runs these words there. Over ssh a shell reads them.
+    pub(super) fn run(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.prefix[0]);
+        command.args(&self.prefix[1..]);
+        match self.given.starts_with(SSH) {
+            true => command.args(words.iter().map(|word| quoted(word))),
+            false => command.args(words),
+        };
+        command
+    }
+
+    /// The same with another program.
+    pub(super) fn with_program(&self, program: String) -> PeerCommand {
+        PeerCommand {
+            program,
+            ..self.clone()
+        }
+    }
+}
+
+impl fmt::Display for PeerCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.given)
+    }
+}
+
+/// The words of ssh(1): no terminal, and nothing is asked of anybody.
+fn ssh(host: &str) -> Result<Vec<String>, String> {
+    let bad = || format!("peer `ssh:{host}`: write ssh:[USER@]HOST[:PORT]");
+    // An address of IPv6 stands in brackets where a port follows it.
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
+        _ => (host, None),
+    };
+    let port = port.map(|p| p.parse::<u16>().map_err(|_| bad()));
+    let port = port.transpose()?;
+    let bare: String = name.chars().filter(|c| !matches!(c, '[' | ']')).collect();
+    let host = bare.rsplit('@').next().unwrap_or_default();
+    if host.is_empty() || bare.starts_with('-') || bare.contains(char::is_whitespace) {
+        return Err(bad());
+    }
+    let mut words = ["ssh", "-T", "-o", "BatchMode=yes"]
+        .map(str::to_owned)
+        .to_vec();
+    if let Some(port) = port {
+        words.extend(["-p".to_owned(), port.to_string()]);
+    }
+    words.extend(["--".to_owned(), bare]);
+    Ok(words)
+}
+
+/// A word as the shell of the other host reads it.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
+}
+
+/// How the other host is reached, and what plays there.
+#[derive(Clone, Debug)]
+pub struct PeerOptions {
+    /// What runs bytecost there.
+    pub command: PeerCommand,
+    /// The one address to be used for data: of the side that listens.
+    pub address: Option<IpAddr>,
+    /// Whether this host listens, for a peer that can connect to it and not the other way.
+    pub data_from_here: bool,
+    /// Whether this program is put there where there is none of the same build.
+    pub copy_program: bool,
+    /// Which side plays there.
+    pub side: PeerSide,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_what_a_shell_would_make_of_it() {
+        let check = |given: &str, expected: &str| {
+            let command = PeerCommand::parse(given, "bytecost").unwrap().agent();
+            let words = std::iter::once(command.get_program()).chain(command.get_args());
+            let words: Vec<&str> = words.map(|w| w.to_str().unwrap()).collect();
+            assert_eq!(words.join("|"), expected);
+        };
+        let ssh = "ssh|-T|-o|BatchMode=yes";
+        check("ssh:db7", &format!("{ssh}|--|db7|bytecost|agent"));
+        check(
+            "ssh:ann@db7:2222",
+            &format!("{ssh}|-p|2222|--|ann@db7|bytecost|agent"),
+        );
+        check(
+            "ssh:[2001:db8::7]:22",
+            &format!("{ssh}|-p|22|--|2001:db8::7|bytecost|agent"),
+        );
+        check(
+            "ssh:2001:db8::7",
+            &format!("{ssh}|--|2001:db8::7|bytecost|agent"),
+        );
+        check("ip netns exec b", "ip|netns|exec|b|bytecost|agent");
+        check(
+            "kubectl exec -i pod-b --",
+            "kubectl|exec|-i|pod-b|--|bytecost|agent",
+        );
+        check("docker exec -i b", "docker|exec|-i|b|bytecost|agent");
+        check(
+            "srun --nodelist=n7 --comment='a b'",
+            "srun|--nodelist=n7|--comment=a b|bytecost|agent",
+        );
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused_with_what_to_write() {
+        for given in [
+            "",
+            "  ",
+            "'open",
+            "ssh:",
+            "ssh:-oProxyCommand=x",
+            "ssh:a@",
+            "ssh:a:b",
+            "ssh:a b",
+        ] {
+            let why = PeerCommand::parse(given, "bytecost").unwrap_err();
+            assert!(why.contains("write ssh:"), "{given}: {why}");
+        }
+        assert!(PeerCommand::parse("ssh:a", "").is_err());
+        assert!(PeerCommand::parse("ssh:a", "--help").is_err());
+    }
+
+    #[test]
+    fn over_ssh_words_are_written_for_a_shell() {
+        let command = PeerCommand::parse("ssh:a", "/opt/my tools/bytecost").unwrap();
+        let command = command.agent();
+        let words: Vec<_> = command.get_args().filter_map(|w| w.to_str()).collect();
+        assert_eq!(words[5..], ["'/opt/my tools/bytecost'", "agent"]);
+    }
+}

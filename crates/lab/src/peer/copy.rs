@@ -1,0 +1,108 @@
+//! This program, put on a host that has none of the same build, and gone again at the end.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::command::PeerCommand;
+use super::link::PeerError;
+
+/// What the private directory's name begins with.
+const DIRECTORY: &str = "bytecost-copy.";
+/// The program's name in it.
+const NAME: &str = "bytecost";
+/// Takes the program from its standard input, and says where it put it.
+const TAKE: &str = r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/bytecost-copy.XXXXXX") && cat > "$d/bytecost" && chmod 700 "$d/bytecost" && echo "$d""#;
+/// How long the copy may take.
+const COPIED_WITHIN: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_millis(20);
+/// The longest path that is read.
+const MOST_PATH_BYTES: u64 = 4096;
+
+/// A copy on the other host that nobody has started yet.
+pub(super) struct ProgramCopy {
+    command: PeerCommand,
+    directory: String,
+}
+
+impl ProgramCopy {
+    /// Puts it there.
+    pub(super) fn put(command: &PeerCommand, stop: &AtomicBool) -> Result<ProgramCopy, PeerError> {
+        let failed = |why: String| {
+            PeerError::new(format!(
+                "peer {command}: the program cannot be put there: {why}"
+            ))
+        };
+        let told = |e: io::Error| failed(e.to_string());
+        let program = File::open("/proc/self/exe").map_err(told)?;
+        let mut child = command
+            .run(&["sh", "-c", TAKE])
+            .stdin(Stdio::from(program))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(told)?;
+        let until = Instant::now() + COPIED_WITHIN;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(told)? {
+                break status;
+            }
+            if stop.load(Ordering::Relaxed) || Instant::now() > until {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(failed("it took too long, or was interrupted".to_owned()));
+            }
+            thread::sleep(LOOK);
+        };
+        let mut said = String::new();
+        if let Some(from) = child.stdout.take() {
+            let _ = from.take(MOST_PATH_BYTES).read_to_string(&mut said);
+        }
+        let directory = said.lines().last().unwrap_or_default().to_owned();
+        let is_one = Path::new(&directory)
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY));
+        if !status.success() || !directory.starts_with('/') || !is_one {
+            return Err(failed(format!(
+                "`sh` there ended with {status}: is there room in its directory of temporary files, and may programs run from it?"
+            )));
+        }
+        Ok(ProgramCopy {
+            command: command.clone(),
+            directory,
+        })
+    }
+
+    /// The command with the copy as the program.
+    pub(super) fn command(&self) -> PeerCommand {
+        self.command
+            .with_program(format!("{}/{NAME}", self.directory))
+    }
+
+    /// Takes it away, where no agent of it has begun.
+    pub(super) fn remove(&self) {
+        let mut remove = self.command.run(&["rm", "-rf", "--", &self.directory]);
+        let null = || Stdio::null();
+        let _ = remove.stdin(null()).stdout(null()).stderr(null()).status();
+    }
+}
+
+/// Takes away the own program where it is such a copy: it is held open, and is gone with who runs.
+pub(super) fn remove_own() {
+    let Ok(own) = std::env::current_exe() else {
+        return;
+    };
+    let Some(directory) = own.parent() else {
+        return;
+    };
+    let is_copy = own.file_name().is_some_and(|name| name == NAME)
+        && (directory.file_name()).is_some_and(|d| d.to_string_lossy().starts_with(DIRECTORY));
+    if is_copy {
+        let _ = fs::remove_file(&own);
+        let _ = fs::remove_dir(directory);
+    }
+}

@@ -1,0 +1,191 @@
+//! What a coordinator on another host may ask of this one: nothing that names a place here, and no
+//! more than there is room for.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytecost_spec::cell::{MAX_CALL_BYTES, MAX_CONNECTIONS, MAX_SIZE_BYTES, MAX_THREADS};
+use bytecost_spec::{Transport, units};
+
+use crate::meters::Meters;
+use crate::protocol::{Meets, Role, Task};
+
+/// The share of the memory that buffers may take, as a divisor.
+const MEMORY_SHARE: u64 = 2;
+/// The longest that a call may go without progress, and the longest window.
+const MOST_PATIENCE_MS: u64 = 60_000;
+const MOST_WINDOW: Duration = Duration::from_secs(3600);
+
+/// Whether a side can be played here, on a host with these addresses and so much memory.
+///
+/// # Errors
+/// Why not, and what to do about it.
+pub(super) fn fits(
+    task: &Task,
+    window: Duration,
+    own: &[IpAddr],
+    memory_bytes: u64,
+) -> Result<(), String> {
+    let cell = &task.cell;
+    let names_a_place = !task.pins.is_empty()
+        || task.java.is_some()
+        || !task.doors.is_empty()
+        || !task.probed.is_empty()
+        || task.meters != Meters::default()
+        || (task.file.as_ref())
+            .is_some_and(|f| f.target.is_some() || !f.path.as_os_str().is_empty());
+    if names_a_place {
+        return Err("a path, a CPU or a program of this host was named, which is not for the other host to choose".to_owned());
+    }
+    if cell.transport != Transport::Peer || task.role == Role::Neighbour {
+        return Err("only a side of a trial between two hosts is played here".to_owned());
+    }
+    match &task.meets {
+        Meets::Nobody => return Err("a side without another was asked for".to_owned()),
+        Meets::Listens { at, .. } if !at.is_some_and(|at| own.contains(&at)) => {
+            return Err("an address to listen at was named that is none of this host's".to_owned());
+        }
+        Meets::Connects { to } if to.parse::<SocketAddr>().is_err() => {
+            return Err("an address to connect to was named that is none".to_owned());
+        }
+        Meets::Listens { .. } | Meets::Connects { .. } => {}
+    }
+    let in_bounds = (1..=MAX_THREADS).contains(&cell.threads)
+        && (1..=MAX_SIZE_BYTES).contains(&cell.size_bytes)
+        && cell.read_bytes() <= MAX_CALL_BYTES
+        && cell.serving.all_connections() <= u64::from(MAX_CONNECTIONS)
+        && task.keys.len() == cell.threads as usize
+        && task.messages_least <= 3 * cell.ring_slots().max(cell.file_slots())
+        && task.patience_ms <= MOST_PATIENCE_MS
+        && window <= MOST_WINDOW;
+    if !in_bounds {
+        return Err("a size, a time or a number of flows is out of bounds".to_owned());
+    }
+    let ring = cell.size_bytes.saturating_mul(cell.ring_slots());
+    let buffers = ring
+        .saturating_add(cell.read_bytes())
+        .saturating_mul(cell.threads.into());
+    let room = memory_bytes / MEMORY_SHARE;
+    match memory_bytes > 0 && !cell.is_served() && buffers > room {
+        true => Err(format!(
+            "buffers of {} would be needed, more than half of the memory: choose a smaller --ring or --size, or fewer --threads",
+            units::bytes_in_words(buffers)
+        )),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    use bytecost_spec::{Axis, Cell};
+
+    use crate::files::FileTask;
+    use crate::greeters::FlowKey;
+    use crate::protocol::ContentCheck;
+
+    const OWN: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];
+    const WINDOW: Duration = Duration::from_millis(200);
+
+    fn task() -> Task {
+        let mut cell = Cell::default();
+        cell.set(Axis::Transport, "peer").unwrap();
+        Task {
+            role: Role::Receiver,
+            cell,
+            meets: Meets::Listens {
+                at: Some(OWN[0]),
+                port: None,
+                from: None,
+            },
+            keys: vec![FlowKey::default()],
+            check: ContentCheck::Quick,
+            messages_least: 0,
+            patience_ms: 5000,
+            pins: Vec::new(),
+            file: Some(FileTask::elsewhere(true)),
+            java: None,
+            probed: Vec::new(),
+            doors: Vec::new(),
+            meters: Meters::default(),
+        }
+    }
+
+    #[test]
+    fn what_a_trial_needs_fits_and_what_names_a_place_or_is_out_of_bounds_does_not() {
+        let check = |change: &dyn Fn(&mut Task), memory_bytes, part: &str| {
+            let mut task = task();
+            change(&mut task);
+            let why = fits(&task, WINDOW, &OWN, memory_bytes)
+                .err()
+                .unwrap_or_default();
+            assert!(
+                why.contains(part) && why.is_empty() == part.is_empty(),
+                "{why}"
+            );
+        };
+        let room = 1 << 30;
+        check(&|_| {}, room, "");
+        check(&|t| t.pins = vec![vec![0]], room, "a path, a CPU");
+        check(&|t| t.java = Some("/bin/sh".into()), room, "a path, a CPU");
+        check(
+            &|t| t.doors = vec!["/etc/passwd".into()],
+            room,
+            "a path, a CPU",
+        );
+        let file = |path: &str, target: Option<&str>| {
+            Some(FileTask {
+                path: path.into(),
+                own: true,
+                target: target.map(Into::into),
+            })
+        };
+        check(
+            &|t| t.file = file("/etc/shadow", None),
+            room,
+            "a path, a CPU",
+        );
+        check(
+            &|t| t.file = file("", Some("/etc/shadow")),
+            room,
+            "a path, a CPU",
+        );
+        check(
+            &|t| t.role = Role::Neighbour,
+            room,
+            "only a side of a trial",
+        );
+        check(
+            &|t| t.cell = Cell::default(),
+            room,
+            "only a side of a trial",
+        );
+        check(&|t| t.meets = Meets::Nobody, room, "without another");
+        let listens = |at: Option<[u8; 4]>| Meets::Listens {
+            at: at.map(IpAddr::from),
+            port: None,
+            from: None,
+        };
+        check(&|t| t.meets = listens(None), room, "none of this host's");
+        check(
+            &|t| t.meets = listens(Some([0; 4])),
+            room,
+            "none of this host's",
+        );
+        let connects = |to: &str| Meets::Connects { to: to.to_owned() };
+        check(&|t| t.meets = connects("192.0.2.7:80"), room, "");
+        check(
+            &|t| t.meets = connects("bytecost-1-0"),
+            room,
+            "that is none",
+        );
+        check(&|t| t.keys = Vec::new(), room, "out of bounds");
+        check(&|t| t.cell.threads = u32::MAX, room, "out of bounds");
+        check(&|t| t.cell.size_bytes = 0, room, "out of bounds");
+        check(&|t| t.messages_least = u64::MAX, room, "out of bounds");
+        check(&|t| t.patience_ms = u64::MAX, room, "out of bounds");
+        check(&|_| {}, 1024, "more than half of the memory");
+    }
+}

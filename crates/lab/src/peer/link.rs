@@ -1,0 +1,712 @@
+//! This end of the channel to the other host.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytecost_spec::{PeerHost, PeerSide, Readings, units};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::channel::{
+    FoundWay, FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
+};
+use super::command::{PeerCommand, PeerOptions};
+use super::copy::ProgramCopy;
+use super::probe::{self, ListeningDoors, TRIED_WITHIN};
+use super::remote_end::RemoteEnd;
+use crate::endpoint_process::{Endpoint, TrialError};
+use crate::program;
+use crate::protocol::{self, FromEndpoint, Meets, Role};
+
+/// How long the command may take until bytecost answers there.
+const JOINED_WITHIN: Duration = Duration::from_secs(10);
+/// How long the other host may take to say what it is, all that works there tried.
+const TOLD_WITHIN: Duration = Duration::from_secs(180);
+/// How long it may take for anything smaller.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+/// How long the command may take to end once it has nobody to talk to.
+const ENDED_WITHIN: Duration = Duration::from_secs(2);
+/// How long a link that was lost is sought.
+const REOPENED_WITHIN: Duration = Duration::from_secs(10);
+/// How often it is looked whether somebody wants to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// What is kept of what the command says beside.
+const MOST_SAID_BYTES: u64 = 4096;
+/// How a shell ends that finds no program, or may not run it.
+const NO_PROGRAM: [i32; 2] = [126, 127];
+
+/// Why the other host cannot be reached.
+#[derive(Debug)]
+pub struct PeerError {
+    why: String,
+    /// Whether another program there would do.
+    wants_program: bool,
+    interrupted: bool,
+}
+
+impl PeerError {
+    pub(super) fn new(why: impl Into<String>) -> PeerError {
+        PeerError {
+            why: why.into(),
+            wants_program: false,
+            interrupted: false,
+        }
+    }
+
+    fn interrupted() -> PeerError {
+        PeerError {
+            interrupted: true,
+            ..PeerError::new("interrupted")
+        }
+    }
+
+    /// Whether it was only told to stop.
+    #[must_use]
+    pub fn is_interruption(&self) -> bool {
+        self.interrupted
+    }
+}
+
+impl fmt::Display for PeerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&units::one_line(&self.why))
+    }
+}
+
+impl std::error::Error for PeerError {}
+
+/// What the threads of a link share.
+pub(crate) struct LinkState {
+    /// What the other host is called in words: the command's own.
+    pub(super) name: String,
+    say: mpsc::Sender<ToAgent>,
+    ends: Mutex<BTreeMap<u64, AnswersOf>>,
+    down: Mutex<Option<String>>,
+}
+
+/// Where what an endpoint says is written to, and what its machine did.
+struct AnswersOf {
+    to: UnixStream,
+    machine: Readings,
+}
+
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LinkState {
+    /// Says a word. False when nobody hears it any more.
+    pub(super) fn say(&self, word: ToAgent) -> bool {
+        held(&self.down).is_none() && self.say.send(word).is_ok()
+    }
+
+    pub(super) fn why_down(&self) -> Option<String> {
+        held(&self.down).clone()
+    }
+
+    pub(super) fn machine(&self, id: u64) -> Readings {
+        let mut ends = held(&self.ends);
+        let end = ends.get_mut(&id);
+        end.map(|end| std::mem::take(&mut end.machine))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn forget(&self, id: u64) {
+        held(&self.ends).remove(&id);
+    }
+
+    /// Nothing more will come: all who wait are told by the end of their sockets.
+    fn goes_down(&self, why: String) {
+        held(&self.down).get_or_insert(why);
+        held(&self.ends).clear();
+    }
+
+    /// Passes on what an endpoint says, and gives back what is nobody's.
+    fn pass(&self, word: FromAgent) -> Option<FromAgent> {
+        match word {
+            FromAgent::Beat => None,
+            FromAgent::From {
+                id,
+                now_ns,
+                answer,
+                machine,
+            } => {
+                let answer = Shift::heard_now(now_ns).answer(plain(*answer));
+                if let Some(end) = held(&self.ends).get_mut(&id) {
+                    end.machine.extend(machine);
+                    // Who is gone is not waited for.
+                    let _ = protocol::write(&mut end.to, &answer);
+                }
+                None
+            }
+            other => Some(other),
+        }
+    }
+}
+
+/// An answer without what is of its host alone, and with no line that ends where it should not.
+fn plain(answer: FromEndpoint) -> FromEndpoint {
+    match answer {
+        FromEndpoint::Failed { reason } => FromEndpoint::Failed {
+            reason: units::one_line(&reason),
+        },
+        FromEndpoint::Listening { address, .. } => FromEndpoint::Listening {
+            address: units::one_line(&address),
+            process: None,
+        },
+        other => other,
+    }
+}
+
+/// A command that runs, and bytecost at its other end.
+struct JoinedCommand {
+    child: Child,
+    state: Arc<LinkState>,
+    replies: mpsc::Receiver<FromAgent>,
+    /// The first line that it said beside.
+    said: Arc<Mutex<String>>,
+}
+
+impl JoinedCommand {
+    /// Starts it.
+    fn start(mut command: Command, name: &str) -> Result<JoinedCommand, PeerError> {
+        let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // So that Ctrl-C at a terminal reaches the coordinator alone.
+            .process_group(0)
+            .spawn();
+        let mut child = child.map_err(|e| {
+            let program = command.get_program().to_string_lossy().into_owned();
+            PeerError::new(format!(
+                "peer {name}: `{program}` cannot be started: {e}: is it installed?"
+            ))
+        })?;
+        let (Some(to), Some(from), Some(beside)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(failed(io::ErrorKind::BrokenPipe.into()));
+        };
+        let (say, words) = mpsc::channel();
+        let (tell, replies) = mpsc::channel();
+        let state = Arc::new(LinkState {
+            name: name.to_owned(),
+            say,
+            ends: Mutex::default(),
+            down: Mutex::default(),
+        });
+        let said = Arc::new(Mutex::new(String::new()));
+        let joined = JoinedCommand {
+            child,
+            state: Arc::clone(&state),
+            replies,
+            said: Arc::clone(&said),
+        };
+        let incoming = IncomingWords::new(OwnedFd::from(from)).first_within(JOINED_WITHIN);
+        let is_last = |word: &ToAgent| matches!(word, ToAgent::Bye);
+        let threads = [
+            thread::Builder::new()
+                .spawn(move || write_out(OwnedFd::from(to), &words, || ToAgent::Beat, is_last)),
+            thread::Builder::new().spawn(move || read_in(incoming, &state, &tell)),
+            thread::Builder::new().spawn(move || listen_beside(beside, &said)),
+        ];
+        for thread in threads {
+            thread.map_err(failed)?;
+        }
+        Ok(joined)
+    }
+
+    /// Says what this is, and hears what that is: its build, which must be the same.
+    fn greet(&mut self, own: &str, stop: &AtomicBool) -> Result<(), PeerError> {
+        let name = self.state.name.clone();
+        self.state.say(ToAgent::Hello {
+            version: VERSION,
+            build: own.to_owned(),
+        });
+        let hello = self.heard(JOINED_WITHIN, stop, |word| match word {
+            FromAgent::Hello { version, build } => Some((version, build)),
+            _ => None,
+        });
+        let (version, build) = hello.map_err(|e| match e.is_interruption() {
+            true => e,
+            false => self.explained(e),
+        })?;
+        if version != VERSION || build != own {
+            let build = units::one_line(&build);
+            return Err(PeerError {
+                wants_program: true,
+                ..PeerError::new(format!(
+                    "peer {name}: bytecost there is another build ({build}) than this one ({own}): put the same program there and name it with --peer-program, or use --copy-program"
+                ))
+            });
+        }
+        Ok(())
+    }
+
+    /// Why the command ended before bytecost answered.
+    fn explained(&mut self, error: PeerError) -> PeerError {
+        let name = self.state.name.clone();
+        let status = self.ended_within(LOOK * 10);
+        // What it said last may still be on its way.
+        thread::sleep(LOOK);
+        let said = held(&self.said).clone();
+        let beside = match said.is_empty() {
+            true => String::new(),
+            false => format!(" ({said})"),
+        };
+        let Some(code) = status.and_then(|status| status.code()) else {
+            return PeerError {
+                why: format!("{}{beside}", error.why),
+                ..error
+            };
+        };
+        match NO_PROGRAM.contains(&code) {
+            true => PeerError {
+                wants_program: true,
+                ..PeerError::new(format!(
+                    "peer {name}: the program is not there, or cannot be run{beside}: name it with --peer-program, or use --copy-program"
+                ))
+            },
+            false => PeerError {
+                // One that knows no agent ends like that.
+                wants_program: code == 2,
+                ..PeerError::new(format!(
+                    "peer {name}: the command ended with status {code}{beside}: try it with `true` in place of bytecost"
+                ))
+            },
+        }
+    }
+
+    /// How the command ended, if it does within so long.
+    fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + patience;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(LOOK / 10);
+        }
+    }
+
+    /// The next word of which something can be made.
+    fn heard<T>(
+        &self,
+        patience: Duration,
+        stop: &AtomicBool,
+        of: impl Fn(FromAgent) -> Option<T>,
+    ) -> Result<T, PeerError> {
+        let name = &self.state.name;
+        let until = Instant::now() + patience;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(PeerError::interrupted());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.replies.recv_timeout(left.min(LOOK)) {
+                Ok(FromAgent::Refused { why }) => {
+                    return Err(PeerError::new(format!("peer {name}: {why}")));
+                }
+                Ok(word) => match of(word) {
+                    Some(found) => return Ok(found),
+                    None => continue,
+                },
+                Err(mpsc::RecvTimeoutError::Timeout) if left.is_zero() => {
+                    return Err(PeerError::new(format!(
+                        "peer {name}: no response within {}: does the command run bytecost there, and is the network up?",
+                        units::duration(patience)
+                    )));
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    let why = self.state.why_down();
+                    return Err(PeerError::new(why.unwrap_or_default()));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for JoinedCommand {
+    fn drop(&mut self) {
+        let _ = self.state.say.send(ToAgent::Bye);
+        if self.ended_within(ENDED_WITHIN).is_none() {
+            let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+            if let Some(group) = group {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Hears the other host until it is lost or has ended.
+fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<FromAgent>) {
+    let name = &state.name;
+    let why = loop {
+        // Seldom, since it is looked in windows too.
+        match ready(&mut [incoming.poll_fd()], 10 * LOOK.as_nanos() as u64) {
+            Ok(ready) if ready == [true] => match incoming.fill() {
+                Ok(true) => {}
+                Ok(false) => break format!("peer {name} is gone: its command has ended"),
+                Err(e) => break format!("peer {name} is lost: {e}"),
+            },
+            Ok(_) => {}
+            Err(e) => break format!("peer {name} is lost: {e}"),
+        }
+        let garbage = loop {
+            match incoming.next::<FromAgent>() {
+                Ok(Some(word)) => {
+                    if let Some(word) = state.pass(word) {
+                        let _ = tell.send(word);
+                    }
+                }
+                Ok(None) => break None,
+                Err(e) => break Some(e),
+            }
+        };
+        if let Some(e) = garbage {
+            let line = incoming.first_line().unwrap_or_else(|| e.to_string());
+            break format!(
+                "peer {name}: what comes from there is not bytecost's: {line}: does a shell print something there when it starts?"
+            );
+        }
+        if let Some(patience) = incoming.silent_for() {
+            break format!(
+                "peer {name}: no response within {}: is the network up?",
+                units::duration(patience)
+            );
+        }
+    };
+    state.goes_down(why);
+}
+
+/// Keeps the first line that a command says beside, and takes the others.
+fn listen_beside(from: ChildStderr, said: &Mutex<String>) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    let _ = (&mut from)
+        .take(MOST_SAID_BYTES)
+        .read_until(b'\n', &mut line);
+    *held(said) = units::one_line(String::from_utf8_lossy(&line).trim());
+    let _ = io::copy(&mut from, &mut io::sink());
+}
+
+/// The addresses that the data go by.
+#[derive(Clone, Copy, Debug)]
+struct DataWay {
+    /// Ours, and what the other host sees in its place.
+    here: IpAddr,
+    here_seen: IpAddr,
+    /// The other host's, and what is seen of it here.
+    there: IpAddr,
+    there_seen: IpAddr,
+}
+
+/// The other host, reached.
+pub struct PeerLink {
+    options: PeerOptions,
+    host: PeerHost,
+    way: DataWay,
+    joined: JoinedCommand,
+    next: AtomicU64,
+}
+
+impl fmt::Debug for PeerLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PeerLink").field(&self.host.address).finish()
+    }
+}
+
+impl PeerLink {
+    /// Starts the command, and finds out what the other host is and which way leads there.
+    ///
+    /// # Errors
+    /// In one line what is wrong, and what to do about it.
+    pub fn open(options: &PeerOptions, stop: &AtomicBool) -> Result<PeerLink, PeerError> {
+        let (joined, build) = join(options, stop)?;
+        joined.state.say(ToAgent::Tell);
+        let told = joined.heard(TOLD_WITHIN, stop, |word| match word {
+            FromAgent::Told(told) => Some(told),
+            _ => None,
+        })?;
+        let ToldHost { host, survey } = *told;
+        let (way, found) = way(&joined, options, stop)?;
+        joined.state.say(ToAgent::Cards { at: way.there });
+        let cards = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
+            FromAgent::Cards { cards } => Some(cards),
+            _ => None,
+        })?;
+        let host = PeerHost {
+            command: options.command.words().to_vec(),
+            address: way.there.to_string(),
+            side: options.side,
+            build,
+            host,
+            survey,
+            cards,
+            round_trip_us: found.round_trip_us,
+            path_mtu: found.path_mtu,
+        };
+        Ok(PeerLink {
+            options: options.clone(),
+            host,
+            way,
+            joined,
+            next: AtomicU64::new(0),
+        })
+    }
+
+    /// What the other host is, and how it is reached.
+    #[must_use]
+    pub fn host(&self) -> &PeerHost {
+        &self.host
+    }
+
+    /// The address of this host that the way goes by.
+    #[must_use]
+    pub fn own_address(&self) -> IpAddr {
+        self.way.here
+    }
+
+    /// The network cards of this host that the way goes by.
+    #[must_use]
+    pub fn own_cards(&self) -> Vec<bytecost_spec::NetworkCard> {
+        probe::cards(self.way.here)
+    }
+
+    /// The round trip of the way, as it was at the start.
+    pub(crate) fn round_trip(&self) -> Duration {
+        Duration::from_micros(self.host.round_trip_us)
+    }
+
+    /// Why the link is down; none while it is not.
+    pub(crate) fn why_down(&self) -> Option<String> {
+        self.joined.state.why_down()
+    }
+
+    /// Opens it anew after it was lost: for some time, and to the same host and build alone.
+    ///
+    /// # Errors
+    /// Why it cannot be reached, or that it is another one.
+    pub fn reopen(&mut self, stop: &AtomicBool) -> Result<(), PeerError> {
+        let until = Instant::now() + REOPENED_WITHIN;
+        loop {
+            match PeerLink::open(&self.options, stop) {
+                Ok(link) if link.host.host.identity == self.host.host.identity => {
+                    self.way = link.way;
+                    self.joined = link.joined;
+                    return Ok(());
+                }
+                Ok(_) => {
+                    let name = &self.options.command;
+                    return Err(PeerError::new(format!(
+                        "peer {name}: that is another host now"
+                    )));
+                }
+                Err(e) if e.is_interruption() || Instant::now() >= until => return Err(e),
+                Err(_) => thread::sleep(10 * LOOK),
+            }
+        }
+    }
+
+    /// Whether a side plays on the other host.
+    pub(crate) fn plays(&self, role: Role) -> bool {
+        match self.options.side {
+            PeerSide::Receiver => matches!(role, Role::Receiver | Role::Server),
+            PeerSide::Sender => matches!(role, Role::Sender | Role::Client),
+        }
+    }
+
+    /// Which of the two sides of a stream listens.
+    pub(crate) fn side_listens(&self) -> Role {
+        let is_receiver_there = self.options.side == PeerSide::Receiver;
+        match is_receiver_there != self.options.data_from_here {
+            true => Role::Receiver,
+            false => Role::Sender,
+        }
+    }
+
+    /// How a side listens.
+    pub(crate) fn listens(&self, role: Role, port: Option<u16>) -> Meets {
+        let (at, from) = match self.plays(role) {
+            true => (self.way.there, self.way.here_seen),
+            false => (self.way.here, self.way.there_seen),
+        };
+        Meets::Listens {
+            at: Some(at),
+            port,
+            from: Some(from),
+        }
+    }
+
+    /// Where a side reaches the other one, of whose address the port alone is believed.
+    pub(crate) fn reached(&self, role: Role, address: &str) -> Result<String, TrialError> {
+        let at: Option<SocketAddr> = address.parse().ok();
+        let port = at.map(|at| at.port()).ok_or_else(|| {
+            TrialError::Failed(format!("on {}: it listens nowhere", self.joined.state.name))
+        })?;
+        let to = match self.plays(role) {
+            true => self.way.here_seen,
+            false => self.way.there_seen,
+        };
+        Ok(SocketAddr::new(to, port).to_string())
+    }
+
+    /// Starts an endpoint there, for a window of that length.
+    pub(crate) fn start(&self, role: Role, window: Duration) -> io::Result<Endpoint> {
+        let (ours, theirs) = UnixStream::pair()?;
+        theirs.set_write_timeout(Some(Duration::from_secs(1)))?;
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let state = &self.joined.state;
+        let answers = AnswersOf {
+            to: theirs,
+            machine: Readings::new(),
+        };
+        held(&state.ends).insert(id, answers);
+        let end = RemoteEnd {
+            id,
+            link: Arc::clone(state),
+        };
+        let window_ns = window.as_nanos() as u64;
+        if !state.say(ToAgent::Start {
+            id,
+            role,
+            window_ns,
+        }) {
+            return Err(io::Error::other(end.why_gone()));
+        }
+        Endpoint::remote(role, end, ours)
+    }
+}
+
+/// Has bytecost run there: the program that is there, or, where the user wants that, this one.
+fn join(options: &PeerOptions, stop: &AtomicBool) -> Result<(JoinedCommand, String), PeerError> {
+    let command = &options.command;
+    let own = program::own_build().map_err(|e| PeerError::new(e.to_string()))?;
+    let start = |command: &PeerCommand| -> Result<(JoinedCommand, String), PeerError> {
+        let mut joined = JoinedCommand::start(command.agent(), &command.to_string())?;
+        joined.greet(&own, stop)?;
+        Ok((joined, own.clone()))
+    };
+    match start(command) {
+        Err(e) if e.wants_program && options.copy_program => {
+            let copy = ProgramCopy::put(command, stop)?;
+            let started = start(&copy.command());
+            // An agent that has begun takes it away itself.
+            if started.is_err() {
+                copy.remove();
+            }
+            started
+        }
+        other => other,
+    }
+}
+
+/// Which way the data go.
+fn way(
+    joined: &JoinedCommand,
+    options: &PeerOptions,
+    stop: &AtomicBool,
+) -> Result<(DataWay, FoundWay), PeerError> {
+    match options.data_from_here {
+        false => way_there(joined, options, stop),
+        true => way_here(joined, options, stop),
+    }
+}
+
+/// The other host listens.
+fn way_there(
+    joined: &JoinedCommand,
+    options: &PeerOptions,
+    stop: &AtomicBool,
+) -> Result<(DataWay, FoundWay), PeerError> {
+    let name = &joined.state.name;
+    let at = options.address;
+    joined.state.say(ToAgent::Listen { at });
+    let doors = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
+        FromAgent::Listening { doors } => Some(doors),
+        _ => None,
+    })?;
+    let Some((door, found)) = probe::reach(&doors) else {
+        let tried: Vec<String> = doors.iter().map(|door| door.at.ip().to_string()).collect();
+        return Err(PeerError::new(format!(
+            "peer {name}: none of its addresses can be reached from here ({}): name one with --address, let it connect to this host with --data-from here, or open its ports in the firewall",
+            tried.join(", ")
+        )));
+    };
+    let here_seen = joined.heard(TRIED_WITHIN, stop, |word| match word {
+        FromAgent::Reached { door: at, from } if at as usize == door => Some(from),
+        _ => None,
+    })?;
+    let way = DataWay {
+        here: found.from,
+        here_seen,
+        there: found.to,
+        there_seen: found.to,
+    };
+    Ok((way, found))
+}
+
+/// This host listens.
+fn way_here(
+    joined: &JoinedCommand,
+    options: &PeerOptions,
+    stop: &AtomicBool,
+) -> Result<(DataWay, FoundWay), PeerError> {
+    let name = &joined.state.name;
+    let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
+    let addresses = match options.address {
+        Some(at) => vec![at],
+        None => probe::addresses().map_err(failed)?,
+    };
+    let open = ListeningDoors::open(&addresses).map_err(failed)?;
+    let doors = open.doors.clone();
+    joined.state.say(ToAgent::Reach {
+        doors: doors.clone(),
+    });
+    let over = AtomicBool::new(false);
+    let (found, came) = thread::scope(|scope| {
+        let over = &over;
+        let listening = scope.spawn(move || {
+            let mut came = Vec::new();
+            open.all_who_come(over, |door, from| came.push((door, from)));
+            came
+        });
+        let found = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
+            FromAgent::Found(way) => Some(way),
+            _ => None,
+        });
+        over.store(true, Ordering::Relaxed);
+        (found, listening.join().unwrap_or_default())
+    });
+    let found = found?;
+    let door = doors.iter().position(|door| door.at.ip() == found.to);
+    let from = came.iter().find(|(at, _)| Some(*at) == door);
+    let Some((_, there_seen)) = from else {
+        return Err(PeerError::new(format!(
+            "peer {name}: it says that it reached {}, and nobody came",
+            found.to
+        )));
+    };
+    let way = DataWay {
+        here: found.to,
+        here_seen: found.to,
+        there: found.from,
+        there_seen: *there_seen,
+    };
+    Ok((way, found))
+}

@@ -1,0 +1,147 @@
+//! How the two sides of a trial begin: each is started on its host, one listens, and the other is
+//! told where.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_sys::clock;
+
+use super::Settings;
+use crate::endpoint_process::{Endpoint, StartedAhead, TrialError, wait};
+use crate::networks::NetworkPath;
+use crate::peer::PeerLink;
+use crate::program::Program;
+use crate::protocol::{FromEndpoint, Meets, Role, Task, ToEndpoint};
+use crate::window::{GRACE_NS, out_of_turn};
+
+/// Where the sides of a trial play, and what lies between them.
+pub(super) struct Sides<'l> {
+    program: &'l Program,
+    port: Option<u16>,
+    ahead: &'l mut StartedAhead,
+    between: NetworkPath<'l>,
+    /// The other host, for a cell that has one side there.
+    link: Option<&'l PeerLink>,
+    /// How long the window is to be.
+    window: Duration,
+}
+
+impl<'l> Sides<'l> {
+    pub(super) fn new(
+        settings: &'l Settings,
+        ahead: &'l mut StartedAhead,
+        between: NetworkPath<'l>,
+        link: Option<&'l PeerLink>,
+        window: Duration,
+    ) -> Sides<'l> {
+        Sides {
+            program: &settings.program,
+            port: settings.port,
+            ahead,
+            between,
+            link,
+            window,
+        }
+    }
+
+    /// Starts a side where it plays.
+    pub(super) fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
+        Ok(match self.link.filter(|link| link.plays(role)) {
+            Some(link) => link.start(role, self.window)?,
+            None => self.ahead.take(self.program, role, self.between.of(role))?,
+        })
+    }
+
+    /// How a side listens.
+    pub(super) fn listens(&self, role: Role) -> Meets {
+        match self.link {
+            Some(link) => link.listens(role, self.port),
+            None => Meets::Listens {
+                at: None,
+                port: self.port,
+                from: None,
+            },
+        }
+    }
+
+    /// How a side connects to one that says it listens at that address.
+    pub(super) fn connects(&self, role: Role, address: &str) -> Result<Meets, TrialError> {
+        Ok(Meets::Connects {
+            to: match self.link {
+                Some(link) => link.reached(role, address)?,
+                None => address.to_owned(),
+            },
+        })
+    }
+
+    /// The processes of a trial, ready and waiting: the receiver's first, where there is one with
+    /// these pins; and where the one listens that does.
+    pub(super) fn ready(
+        &mut self,
+        task: Task,
+        receiver: Option<Vec<Vec<u32>>>,
+        ready_ns: u64,
+        stop: &AtomicBool,
+    ) -> Result<(Vec<Endpoint>, Option<String>), TrialError> {
+        let mut ends = Vec::with_capacity(2);
+        let mut address = None;
+        let mut tasks = vec![task];
+        if let Some(pins) = receiver {
+            tasks.push(Task {
+                role: Role::Receiver,
+                pins,
+                ..tasks[0].clone()
+            });
+            // The one that listens comes last, so that it is taken first.
+            if (self.link).is_some_and(|link| link.side_listens() == Role::Sender) {
+                tasks.reverse();
+            }
+            let listening = tasks.pop();
+            if let Some(task) = listening {
+                address = Some(self.listening(&mut ends, task, stop)?);
+            }
+        }
+        for task in tasks {
+            let role = task.role;
+            let mut end = self.start(role)?;
+            let meets = match &address {
+                Some(address) => self.connects(role, address)?,
+                None => Meets::Nobody,
+            };
+            end.order(&ToEndpoint::Prepare(Box::new(Task { meets, ..task })))?;
+            let place = match role {
+                Role::Receiver => 0,
+                _ => ends.len(),
+            };
+            ends.insert(place, end);
+        }
+        for _ in 0..ends.len() {
+            let until_ns = clock::monotonic_ns() + GRACE_NS + ready_ns;
+            match wait(&mut ends, until_ns, stop)? {
+                (_, FromEndpoint::Ready) => {}
+                (_, other) => return Err(out_of_turn(&other)),
+            }
+        }
+        Ok((ends, address))
+    }
+
+    /// Starts the side that listens: where it does.
+    fn listening(
+        &mut self,
+        ends: &mut Vec<Endpoint>,
+        task: Task,
+        stop: &AtomicBool,
+    ) -> Result<String, TrialError> {
+        let mut end = self.start(task.role)?;
+        let meets = self.listens(task.role);
+        end.order(&ToEndpoint::Prepare(Box::new(Task { meets, ..task })))?;
+        if let Some(wire) = self.between.wire() {
+            end.hand_over(wire.descriptors())?;
+        }
+        ends.push(end);
+        match wait(ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+            (_, FromEndpoint::Listening { address, .. }) => Ok(address),
+            (_, other) => Err(out_of_turn(&other)),
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Trials whose sides play on two hosts: the other one is this program again, as the agent that a
+//! command starts, in this network or, as root, in a network namespace of its own.
+//!
+//! It has a main of its own, since the same program plays agents and endpoints.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytecost_lab::files::Files;
+use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions, agent};
+use bytecost_lab::program::Program;
+use bytecost_lab::protocol::ContentCheck;
+use bytecost_lab::trial::Settings;
+use bytecost_lab::{Lab, TrialOutcome};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::{
+    Axis, Cell, Counter, Failure, Host, PeerSide, Reading, Sample, Survey, TrialKey,
+};
+use libtest_mimic::{Arguments, Failed, Trial};
+use tempfile::TempDir;
+
+#[path = "two_hosts/faults.rs"]
+mod faults;
+#[path = "two_hosts/networks.rs"]
+mod networks;
+
+static NO_STOP: AtomicBool = AtomicBool::new(false);
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    match words.next().as_deref().and_then(|w| w.to_str()) {
+        Some("endpoint") => endpoint(words.next()),
+        Some("agent") => agent(),
+        Some("relay") => relay(words.collect()),
+        _ => tests(),
+    }
+}
+
+fn tests() -> ExitCode {
+    let mut trials = Vec::new();
+    for side in [PeerSide::Receiver, PeerSide::Sender] {
+        for data_from_here in [false, true] {
+            for (name, values) in CELLS {
+                let name = format!("{side:?} there, data from here {data_from_here}: {name}");
+                trials.push(Trial::test(name, move || {
+                    all_arrives(
+                        &Way {
+                            side,
+                            data_from_here,
+                            ..Way::default()
+                        },
+                        values,
+                    )
+                }));
+            }
+        }
+        for (name, values) in SERVED {
+            trials.push(Trial::test(format!("{side:?} there: {name}"), move || {
+                is_served(side, values)
+            }));
+        }
+    }
+    trials.extend(faults::trials());
+    trials.extend(networks::trials());
+    let mut arguments = Arguments::from_args();
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(cpus + 1);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn endpoint(parent: Option<OsString>) -> ExitCode {
+    let parent = parent.and_then(|p| p.to_str()?.parse().ok()).unwrap_or(0);
+    let control = io::stdin().as_fd().try_clone_to_owned().unwrap();
+    match bytecost_lab::endpoint::run(control, parent) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn agent() -> ExitCode {
+    let from = io::stdin().as_fd().try_clone_to_owned().unwrap();
+    let to = io::stdout().as_fd().try_clone_to_owned().unwrap();
+    let host = Host {
+        cpus_allowed: vec![0],
+        ..Host::default()
+    };
+    match agent::run(from, to, &|| (host.clone(), Survey::default())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            let _ = writeln!(io::stderr(), "{e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How long a relay holds what comes, in each direction.
+const HELD: Duration = Duration::from_micros(500);
+
+/// Runs a command, and delays what goes there and what comes back: a network with a round trip of
+/// a millisecond.
+fn relay(words: Vec<OsString>) -> ExitCode {
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let there = held(io::stdin(), to);
+    let back = held(from, io::stdout());
+    let _ = (back.join(), child.wait());
+    drop(there);
+    ExitCode::SUCCESS
+}
+
+fn held(
+    mut from: impl io::Read + Send + 'static,
+    mut to: impl Write + Send + 'static,
+) -> thread::JoinHandle<()> {
+    let (tell, told) = mpsc::channel::<(Instant, Vec<u8>)>();
+    thread::spawn(move || {
+        let mut piece = vec![0; 64 << 10];
+        while let Ok(length @ 1..) = from.read(&mut piece) {
+            if tell
+                .send((Instant::now() + HELD, piece[..length].to_vec()))
+                .is_err()
+            {
+                return;
+            }
+        }
+    });
+    thread::spawn(move || {
+        for (at, piece) in told {
+            thread::sleep(at.saturating_duration_since(Instant::now()));
+            if to.write_all(&piece).and_then(|()| to.flush()).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Streams and questions, as axes of the plain cell.
+const CELLS: &[(&str, &[(Axis, &str)])] = &[
+    ("send", &[]),
+    (
+        "two flows of long messages",
+        &[(Axis::Size, "1000008"), (Axis::Threads, "2")],
+    ),
+    (
+        "zero-copy",
+        &[(Axis::Mover, "send-zerocopy"), (Axis::Size, "256KiB")],
+    ),
+    ("a file", &[(Axis::Mover, "sendfile")]),
+    (
+        "a cold file",
+        &[(Axis::Mover, "sendfile"), (Axis::Cache, "cold")],
+    ),
+    ("questions", &[(Axis::Pattern, "ask"), (Axis::Size, "256")]),
+    ("passes", &[(Axis::Size, "64MiB"), (Axis::Ring, "message")]),
+];
+
+const SERVED: &[(&str, &[(Axis, &str)])] = &[
+    (
+        "a server that forks",
+        &[(Axis::Server, "fork"), (Axis::Connections, "4")],
+    ),
+    (
+        "a server on epoll",
+        &[
+            (Axis::Server, "epoll"),
+            (Axis::Connections, "20"),
+            (Axis::Threads, "2"),
+        ],
+    ),
+    (
+        "a server and new connections",
+        &[
+            (Axis::Server, "epoll"),
+            (Axis::Connections, "4"),
+            (Axis::Connect, "new"),
+        ],
+    ),
+];
+
+fn cell(values: &[(Axis, &str)]) -> Cell {
+    let mut cell = Cell::default();
+    let plain = [
+        (Axis::Transport, "peer"),
+        (Axis::Size, "16KiB"),
+        (Axis::Ring, "256KiB"),
+    ];
+    for (axis, value) in plain.iter().chain(values) {
+        cell.set(*axis, value).unwrap();
+    }
+    cell
+}
+
+/// How the other host is reached.
+struct Way {
+    /// What comes before the program.
+    prefix: String,
+    side: PeerSide,
+    data_from_here: bool,
+    address: Option<&'static str>,
+    /// The program there: this one under a name of its own, by which its processes are known.
+    program: Marked,
+}
+
+impl Default for Way {
+    fn default() -> Way {
+        Way {
+            prefix: "env".to_owned(),
+            side: PeerSide::Receiver,
+            data_from_here: false,
+            address: None,
+            program: Marked::new(),
+        }
+    }
+}
+
+impl Way {
+    fn options(&self) -> PeerOptions {
+        PeerOptions {
+            command: PeerCommand::parse(&self.prefix, self.program.path.to_str().unwrap()).unwrap(),
+            address: self.address.map(|a| a.parse().unwrap()),
+            data_from_here: self.data_from_here,
+            copy_program: false,
+            side: self.side,
+        }
+    }
+
+    fn open(&self) -> Result<PeerLink, Failed> {
+        PeerLink::open(&self.options(), &NO_STOP).map_err(|e| e.to_string().into())
+    }
+
+    fn lab(&self, settings: Settings) -> Result<Lab, Failed> {
+        let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+        let files = Files::new(std::env::temp_dir(), None);
+        Ok(lab.with_files(files).with_peer(self.open()?))
+    }
+}
+
+/// This program under another name.
+struct Marked {
+    _dir: TempDir,
+    path: PathBuf,
+}
+
+impl Marked {
+    fn new() -> Marked {
+        let own = std::env::current_exe().unwrap();
+        let dir = tempfile::tempdir_in(own.parent().unwrap()).unwrap();
+        let path = dir.path().join("bytecost");
+        std::fs::hard_link(&own, &path).unwrap();
+        Marked { _dir: dir, path }
+    }
+
+    /// Its processes: agents and endpoints.
+    fn processes(&self) -> Vec<(u32, String)> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let pid = entry
+                .file_name()
+                .to_str()
+                .and_then(|n| n.parse::<u32>().ok());
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            if let Some(pid) = pid.filter(|_| line.starts_with(self.path.to_str().unwrap())) {
+                found.push((pid, line));
+            }
+        }
+        found
+    }
+
+    /// The first process with that word, waited for.
+    fn process(&self, word: &str) -> Result<u32, Failed> {
+        let until = Instant::now() + SOON;
+        while Instant::now() < until {
+            let all = self.processes();
+            if let Some((pid, _)) = all
+                .iter()
+                .find(|(_, line)| line.contains(&format!(" {word}")))
+            {
+                return Ok(*pid);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Err(format!("no {word} appeared").into())
+    }
+
+    /// Waits until none is left.
+    fn are_gone(&self) -> Result<(), Failed> {
+        let until = Instant::now() + SOON;
+        while !self.processes().is_empty() {
+            ensure(Instant::now() < until, || {
+                format!("left behind: {:?}", self.processes())
+            })?;
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+/// Within which everything happens on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
+
+fn settings() -> Settings {
+    Settings {
+        program: Program::own().unwrap(),
+        warmup: Duration::from_millis(5),
+        window: Duration::from_millis(20),
+        check: ContentCheck::Full,
+        port: None,
+        foreign_cpus: f64::INFINITY,
+        repeats_most: 0,
+        repeats_for: Duration::ZERO,
+        earlier: Duration::ZERO,
+    }
+}
+
+fn trial(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
+    let key = TrialKey {
+        block: 0,
+        cell: 0,
+        attempt: 0,
+    };
+    match lab.trial(key, cell, &NO_STOP) {
+        TrialOutcome::Ended(record, _) => record.timed().expect("nobody watches"),
+        TrialOutcome::Interrupted => panic!("nobody interrupts: {:?}", lab.lost_peer()),
+    }
+}
+
+fn sample(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failed> {
+    trial(lab, cell).map_err(|failure| failure.reason.into())
+}
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
+    if holds { Ok(()) } else { Err(what().into()) }
+}
+
+/// Trials of a cell one after the other; of each all that was sent arrives, is compared, and both
+/// machines are read.
+fn all_arrives(way: &Way, values: &[(Axis, &str)]) -> Result<(), Failed> {
+    let mut lab = way.lab(settings())?;
+    for _ in 0..2 {
+        arrives(&mut lab, &cell(values))?;
+    }
+    drop(lab);
+    way.program.are_gone()
+}
+
+fn arrives(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failed> {
+    let sample = sample(lab, cell)?;
+    let truth = sample.truth.as_ref().ok_or("nothing was checked")?;
+    ensure(
+        truth.sent_bytes > 0
+            && truth.sent_bytes == truth.received_bytes
+            && truth.compared_bytes == truth.received_bytes,
+        || format!("{truth:?}"),
+    )?;
+    both_are_read(&sample, cell.threads as usize)?;
+    Ok(sample)
+}
+
+fn both_are_read(sample: &Sample, flows: usize) -> Result<(), Failed> {
+    let receiver = sample.receiver.as_ref().ok_or("no receiver")?;
+    for side in [&sample.sender, receiver] {
+        ensure(side.flows.len() == flows, || format!("{:?}", side.flows))?;
+        let cpu = side
+            .readings
+            .get(&Counter::CpuNs)
+            .and_then(Reading::measured);
+        ensure(cpu.is_some(), || format!("{:?}", side.readings))?;
+    }
+    for machine in [&sample.machine, &sample.peer_machine] {
+        for counter in [Counter::MachineElapsedNs, Counter::TcpOutSegs] {
+            let read = machine.get(&counter).and_then(Reading::measured);
+            ensure(read.is_some(), || format!("{counter:?}: {machine:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_served(side: PeerSide, values: &[(Axis, &str)]) -> Result<(), Failed> {
+    let way = Way {
+        side,
+        address: Some("127.0.0.1"),
+        ..Way::default()
+    };
+    let mut lab = way.lab(settings())?;
+    let cell = cell(&[values, &[(Axis::Size, "100")]].concat());
+    let sample = sample(&mut lab, &cell)?;
+    both_are_read(&sample, 1)?;
+    let asked = sample.sender.readings.get(&Counter::Messages);
+    ensure(
+        asked.and_then(Reading::measured).is_some_and(|n| n > 0),
+        || format!("{asked:?}"),
+    )?;
+    drop(lab);
+    way.program.are_gone()
+}
+
+/// Signals something to a process.
+fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+/// Does something while something else goes on, which is told when it is over.
+fn meanwhile<T: Send, R>(
+    beside: impl FnOnce(&AtomicBool) -> T + Send,
+    work: impl FnOnce() -> R,
+) -> (T, R) {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let beside = scope.spawn(|| beside(&over));
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        (beside.join().unwrap(), done)
+    })
+}

@@ -1,0 +1,208 @@
+//! What a network device says of itself by SIOCETHTOOL, as ethtool(8) shows it.
+//!
+//! The ioctl and not the netlink family that came after it: it is there on every kernel, needs no
+//! library, and a structure of it is a few words.
+//!
+//! Source: `include/uapi/linux/ethtool.h`.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::syscall::checked;
+
+const GET_DRIVER: u32 = 0x03;
+const GET_COALESCE: u32 = 0x0e;
+const GET_RINGS: u32 = 0x10;
+const GET_STRINGS: u32 = 0x1b;
+const GET_SET_SIZES: u32 = 0x37;
+const GET_FEATURES: u32 = 0x3a;
+/// The set of strings that names the features: ETH_SS_FEATURES.
+const FEATURES: u32 = 4;
+/// Bytes of a string: ETH_GSTRING_LEN.
+const STRING_BYTES: usize = 32;
+/// The most features that are read; there are 64.
+const MOST_FEATURES: usize = 4096;
+
+/// What a device says of itself; what it does not say has the kernel's answer in its place.
+#[derive(Debug)]
+pub struct DeviceFacts {
+    /// Its number within its network.
+    pub index: io::Result<u32>,
+    /// Its MTU in bytes.
+    pub mtu: io::Result<u64>,
+    /// Its driver.
+    pub driver: io::Result<String>,
+    /// Its features by the kernel's names, `tx-tcp-segmentation`, each on or off.
+    pub features: io::Result<Vec<(String, bool)>>,
+    /// Its rings.
+    pub rings: io::Result<RingSizes>,
+    /// How long it may wait before it interrupts for what was received, in µs, and whether it
+    /// chooses that itself.
+    pub coalesce_rx: io::Result<(u32, bool)>,
+}
+
+/// Entries of a device's rings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RingSizes {
+    /// For what is received.
+    pub rx: u32,
+    /// For what is sent.
+    pub tx: u32,
+    /// The most for what is received.
+    pub rx_most: u32,
+    /// The most for what is sent.
+    pub tx_most: u32,
+}
+
+impl DeviceFacts {
+    /// Asks a device of the calling thread's network.
+    #[must_use]
+    pub fn of(device: &str) -> DeviceFacts {
+        let coalesce = ask(device, GET_COALESCE, &mut [0; 23], |w| (w[1], w[10] != 0));
+        DeviceFacts {
+            index: index(device),
+            mtu: mtu(device),
+            driver: ask(device, GET_DRIVER, &mut [0; 49], |w| {
+                string(&bytes(&w[1..9]))
+            }),
+            features: features(device),
+            rings: ask(device, GET_RINGS, &mut [0; 9], |w| RingSizes {
+                rx_most: w[1],
+                tx_most: w[4],
+                rx: w[5],
+                tx: w[8],
+            }),
+            coalesce_rx: coalesce,
+        }
+    }
+}
+
+/// Carries out a command that takes or gives one number.
+///
+/// # Errors
+/// What the ioctl answers: ENODEV without the device, EOPNOTSUPP where it knows no such command.
+pub(crate) fn number(device: &str, command: u32, data: u32) -> io::Result<u32> {
+    ask(device, command, &mut [0, data], |words| words[1])
+}
+
+/// The features by their names.
+fn features(device: &str) -> io::Result<Vec<(String, bool)>> {
+    // The mask of the sets has 64 bits, and the size of the one that is asked for follows it.
+    let mask = (1u64 << FEATURES).to_ne_bytes();
+    let [a, b, c, d, e, f, g, h] = mask;
+    let halves = [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes);
+    let sizes = &mut [0, 0, halves[0], halves[1], 0];
+    let count = ask(device, GET_SET_SIZES, sizes, |w| w[4])? as usize;
+    if count == 0 || count > MOST_FEATURES {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    // The kernel writes as many strings as there are, whatever is asked for.
+    let mut strings = vec![0; 3 + count * STRING_BYTES / 4];
+    (strings[1], strings[2]) = (FEATURES, count as u32);
+    let names = ask(device, GET_STRINGS, &mut strings, |w| bytes(&w[3..]))?;
+    let sets = count.div_ceil(32);
+    let mut words = vec![0; 2 + 4 * sets];
+    words[1] = sets as u32;
+    ask(device, GET_FEATURES, &mut words, |words| {
+        let active = |i: usize| words[2 + 4 * (i / 32) + 2] >> (i % 32) & 1 == 1;
+        let names = names.chunks_exact(STRING_BYTES).map(string).enumerate();
+        names.map(|(i, name)| (name, active(i))).collect()
+    })
+}
+
+/// Carries out a command whose structure is these words, the first of which is the command.
+fn ask<T>(
+    device: &str,
+    command: u32,
+    words: &mut [u32],
+    told: impl FnOnce(&[u32]) -> T,
+) -> io::Result<T> {
+    words[0] = command;
+    let socket = socket()?;
+    let mut request = request(device)?;
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: the request is a whole `ifreq` and points to the words, which live through the call;
+    // each caller in this file gives as many as the structure of its command has, of which the
+    // kernel reads and writes no more.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
+    checked(done)?;
+    Ok(told(words))
+}
+
+fn mtu(device: &str) -> io::Result<u64> {
+    let socket = socket()?;
+    let mut request = request(device)?;
+    // SAFETY: the request is a whole `ifreq`, and the kernel writes to it alone.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &mut request) };
+    checked(done)?;
+    // SAFETY: the kernel has filled in this field of the union.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(u64::try_from(mtu).unwrap_or(0))
+}
+
+fn index(device: &str) -> io::Result<u32> {
+    Ok(rustix::net::netdevice::name_to_index(socket()?, device)?)
+}
+
+/// A request of a device, with nothing asked yet.
+fn request(device: &str) -> io::Result<libc::ifreq> {
+    let bytes = device.as_bytes();
+    if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru {
+            ifru_data: std::ptr::null_mut(),
+        },
+    };
+    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    Ok(rustix::net::socket_with(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// What stands before the first zero.
+fn string(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_says_what_it_has_and_why_it_has_no_more() {
+        let lo = DeviceFacts::of("lo");
+        assert!(lo.mtu.unwrap() > 0);
+        assert!(lo.index.unwrap() > 0);
+        let features = lo.features.unwrap();
+        let named = |name: &str| features.iter().find(|(n, _)| n == name);
+        assert_eq!(
+            named("tx-scatter-gather"),
+            Some(&("tx-scatter-gather".to_owned(), true))
+        );
+        assert!(lo.rings.is_err() && lo.coalesce_rx.is_err());
+        for name in ["no-such-device", "", "a\0b", "longer-than-any-device"] {
+            let none = DeviceFacts::of(name);
+            assert!(
+                none.index.is_err() && none.features.is_err() && none.mtu.is_err(),
+                "{name}"
+            );
+        }
+    }
+}
