@@ -1,8 +1,8 @@
 //! Whether a trial moved what it says: count and content.
 
 use bytecost_engine::{Mover, Receiver};
-use bytecost_spec::Cell;
 use bytecost_spec::sample::Truth;
+use bytecost_spec::{Cell, Transport};
 
 use crate::endpoint_process::TrialError;
 use crate::protocol::Done;
@@ -25,6 +25,13 @@ pub(crate) fn of(
 /// What arrived must be what was sent: the content is checked where it arrives, the count here.
 /// What a file of the user's holds is not known, which is not bytecost's `own`.
 fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Truth, TrialError> {
+    let flows = [sender, receiver].map(|side| side.total_bytes.len());
+    if cell.transport == Transport::Peer && flows != [cell.threads as usize; 2] {
+        return Err(TrialError::Failed(format!(
+            "flows that were sent and received: {flows:?}, not {} each",
+            cell.threads
+        )));
+    }
     for (flow, (sent, got)) in sender
         .total_bytes
         .iter()

@@ -160,12 +160,13 @@ impl Endpoint {
         }
     }
 
-    /// What the other host's machine did in the window; nothing where it plays on this one.
-    pub(crate) fn machine(&self) -> Readings {
-        match &self.process {
-            EndpointProcess::Here(_) => Readings::new(),
-            EndpointProcess::There(end) => end.machine(),
-        }
+    /// What the other host's machine did in the window; nothing where none of these plays there.
+    pub(crate) fn peer_machine(ends: &[Endpoint]) -> Readings {
+        let machine = ends.iter().find_map(|end| match &end.process {
+            EndpointProcess::Here(_) => None,
+            EndpointProcess::There(end) => Some(end.machine()),
+        });
+        machine.unwrap_or_default()
     }
 
     /// Gives it an order.

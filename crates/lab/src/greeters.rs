@@ -25,15 +25,15 @@ const MOST_GREETED: usize = 64;
 
 /// What a connection says first: 128 bits that nobody guesses, for one flow of one trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Key([u8; KEY_BYTES]);
+pub struct FlowKey([u8; KEY_BYTES]);
 
-impl Key {
+impl FlowKey {
     /// A new one.
     ///
     /// # Errors
     /// What getrandom(2) answers.
-    pub fn new() -> io::Result<Key> {
-        let mut key = Key::default();
+    pub fn new() -> io::Result<FlowKey> {
+        let mut key = FlowKey::default();
         // So few bytes come whole or not at all.
         getrandom(&mut key.0, GetRandomFlags::empty())?;
         Ok(key)
@@ -42,9 +42,9 @@ impl Key {
     /// So many.
     ///
     /// # Errors
-    /// As [`Key::new`].
-    pub fn several(flows: u32) -> io::Result<Vec<Key>> {
-        (0..flows).map(|_| Key::new()).collect()
+    /// As [`FlowKey::new`].
+    pub fn several(flows: u32) -> io::Result<Vec<FlowKey>> {
+        (0..flows).map(|_| FlowKey::new()).collect()
     }
 
     /// Says it: the first thing on a connection.
@@ -72,7 +72,7 @@ impl Key {
 /// A connection that has not said its key yet.
 struct Greeted {
     socket: OwnedFd,
-    said: Key,
+    said: FlowKey,
     length: usize,
     until_ns: u64,
 }
@@ -109,7 +109,7 @@ impl Greeted {
 /// Those who have connected, heard side by side.
 pub struct Greeters {
     /// The keys that nobody has said yet.
-    keys: Vec<Option<Key>>,
+    keys: Vec<Option<FlowKey>>,
     greeted: Vec<Greeted>,
     /// Connections that were dropped.
     pub strangers: u64,
@@ -118,7 +118,7 @@ pub struct Greeters {
 impl Greeters {
     /// Expects a connection for each of these keys.
     #[must_use]
-    pub fn new(keys: &[Key]) -> Greeters {
+    pub fn new(keys: &[FlowKey]) -> Greeters {
         Greeters {
             keys: keys.iter().copied().map(Some).collect(),
             greeted: Vec::new(),
@@ -198,7 +198,7 @@ impl Greeters {
         }
         self.greeted.push(Greeted {
             socket,
-            said: Key::default(),
+            said: FlowKey::default(),
             length: 0,
             until_ns: clock::monotonic_ns() + GREETING_NS,
         });
@@ -222,7 +222,7 @@ impl Greeters {
     }
 
     /// Whose key it is, compared with all of them in a time that does not depend on what was said.
-    fn whose(&self, said: &Key) -> Option<usize> {
+    fn whose(&self, said: &FlowKey) -> Option<usize> {
         let (mut found, mut place) = (Choice::from(0), 0_u64);
         for (number, key) in self.keys.iter().enumerate() {
             let unused = Choice::from(u8::from(key.is_some()));
@@ -253,7 +253,7 @@ mod tests {
     fn each_flow_is_known_by_its_key_whatever_the_order() {
         for transport in ["loopback", "unix"] {
             let (cell, listeners) = listening(transport);
-            let keys = Key::several(3).unwrap();
+            let keys = FlowKey::several(3).unwrap();
             let at = listeners[0].address();
             let flows: Vec<OwnedFd> = [2, 0, 1]
                 .map(|flow: usize| {
@@ -275,14 +275,14 @@ mod tests {
     #[test]
     fn a_key_is_used_up_and_another_is_none() {
         let (cell, listeners) = listening("loopback");
-        let keys = Key::several(2).unwrap();
+        let keys = FlowKey::several(2).unwrap();
         assert_ne!(keys[0], keys[1]);
         let at = listeners[0].address();
         let said = [
             keys[0],
             keys[0],
-            Key::default(),
-            Key::new().unwrap(),
+            FlowKey::default(),
+            FlowKey::new().unwrap(),
             keys[1],
         ];
         let mut greeters = Greeters::new(&keys);
@@ -313,7 +313,7 @@ mod tests {
         let silent: Vec<OwnedFd> = (0..many).map(|_| strange(b"")).collect();
         let dripping = strange(b"1");
         let raving = strange(&[7; 4096]);
-        let keys = Key::several(1).unwrap();
+        let keys = FlowKey::several(1).unwrap();
         let known = connect(&cell, &at).unwrap();
         keys[0].say(&known).unwrap();
         let mut greeters = Greeters::new(&keys);

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::files::FileTask;
-use crate::greeters::Key;
+use crate::greeters::FlowKey;
 use crate::meters::Meters;
 
 /// The longest frame that is read or written.
@@ -114,7 +114,7 @@ pub struct Task {
     /// How it meets the other side.
     pub meets: Meets,
     /// What the connection of each flow says first, so that no stranger is taken for the peer.
-    pub keys: Vec<Key>,
+    pub keys: Vec<FlowKey>,
     /// How much is checked.
     pub check: ContentCheck,
     /// Sender: messages that each flow sends at least, whatever the schedule says.
@@ -364,7 +364,7 @@ mod tests {
             meets: Meets::Connects {
                 to: "127.0.0.1:1".into(),
             },
-            keys: Key::several(2).unwrap(),
+            keys: FlowKey::several(2).unwrap(),
             check: ContentCheck::Full,
             messages_least: 3,
             patience_ms: 5000,

@@ -16,10 +16,9 @@ use bytecost_spec::{
 };
 use bytecost_sys::clock;
 
-use crate::delivery_check;
 use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError};
 use crate::files::{FileTask, Files};
-use crate::greeters::Key;
+use crate::greeters::FlowKey;
 use crate::groups::ControlGroups;
 use crate::meters::AvailableCounters;
 use crate::neighbour_process::NeighbourProcess;
@@ -31,7 +30,6 @@ use crate::program::Program;
 use crate::protocol::{ContentCheck, Meets, Role, Task};
 use crate::quotas::Quotas;
 pub(crate) use crate::trial_output::TrialOutput;
-use crate::trial_output::{of_responder, strangers};
 use crate::watch::Watch;
 use crate::whole_machine::{WholeMachine, owners};
 use crate::window::{self, WindowTimes};
@@ -237,7 +235,7 @@ impl Lab {
             role: Role::Sender,
             cell: cell.clone(),
             meets: Meets::Nobody,
-            keys: Key::several(cell.threads)?,
+            keys: FlowKey::several(cell.threads)?,
             check: self.settings.check,
             // A full check goes round the ring, however slow the machine is.
             messages_least: match self.settings.check {
@@ -290,18 +288,10 @@ impl Lab {
         let passes = Passes::of(cell);
         let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
         let own = task.file.as_ref().is_none_or(|file| file.own);
-        let ready_ns = slowest_ns + start_ns(&task);
+        let ready_ns = slowest_ns + start_ns(&task, mover);
         let receiver = has_peer.then_some(pins.receiver);
-        let settings = &self.settings;
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
-        let mut sides = Sides {
-            program: &settings.program,
-            port: settings.port,
-            ahead: &mut self.ahead,
-            between,
-            link,
-            window,
-        };
+        let mut sides = Sides::new(&self.settings, &mut self.ahead, between, link, window);
         let (mut ends, address) = sides.ready(task, receiver, ready_ns, stop)?;
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
@@ -313,7 +303,7 @@ impl Lab {
             window,
             slowest_ns,
         };
-        let program = &settings.program;
+        let program = &self.settings.program;
         let most_ns = span.most_ns();
         let mut background =
             NeighbourProcess::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
@@ -333,34 +323,24 @@ impl Lab {
             group: group.as_ref(),
         };
         let watching = watch.as_deref_mut();
-        let mut machine = carry(&mut machine, &mut ends, &network, span, watching, stop)?;
+        let machine = carry(&mut machine, &mut ends, &network, span, watching, stop)?;
         // While both sides put together what they bring back.
         self.ahead.start(program);
-        let mut done = window::brought_back(&mut ends, stop)?;
-        let peer_machine = ends.iter().map(Endpoint::machine).find(|m| !m.is_empty());
+        let done = window::brought_back(&mut ends, stop)?;
         if let Some(watch) = watch {
             watch.trial_ended();
         }
         let neighbour = background.as_mut().map(|background| background.end(stop));
         let neighbour = neighbour.transpose()?.unwrap_or_default();
-        let mut sender = done
-            .pop()
-            .ok_or_else(|| TrialError::Failed("the sender said nothing".to_owned()))?;
+        let mut output = TrialOutput::of(cell, mover, own, done, machine)?;
         let huge = huge_bytes.map(|n| (Counter::HugeMemoryBytes, Reading::Measured(n)));
-        sender.side.readings.extend(huge);
-        let receiver = done.pop();
-        let truth = delivery_check::of(cell, mover, own, &sender, receiver.as_ref())?;
-        machine.extend(of_responder(cell, receiver.as_ref()));
-        machine.extend(strangers(&sender, receiver.as_ref()));
+        output.sender.side.readings.extend(huge);
         Ok(TrialOutput {
-            peer_machine: peer_machine.unwrap_or_default(),
-            sender,
-            receiver,
-            machine,
-            truth,
+            peer_machine: Endpoint::peer_machine(&ends),
             neighbour,
             packet_sockets: eavesdroppers.all(),
             obstacles: obstacles::of(cell, has_peer.then_some(between)),
+            ..output
         })
     }
 }
@@ -378,11 +358,11 @@ fn nothing_moved(cell: &Cell, window: Duration) -> String {
 }
 
 /// How long a sender may take to start what it works with, beside its longest message.
-fn start_ns(task: &Task) -> u64 {
-    match task.java {
-        Some(_) => START_PATIENCE.as_nanos() as u64,
-        None if task.probed.is_empty() => 0,
-        None => CALIBRATION_NS,
+fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
+    match mover.is_some_and(|m| m.is_helped()) {
+        true => START_PATIENCE.as_nanos() as u64,
+        false if task.probed.is_empty() => 0,
+        false => CALIBRATION_NS,
     }
 }
 

@@ -1,10 +1,13 @@
 //! What a trial brought together before it is told.
 
+use bytecost_engine::Mover;
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::reading::Of;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Held, PacketSocket, Reading, Readings};
 
+use crate::delivery_check;
+use crate::endpoint_process::TrialError;
 use crate::protocol::Done;
 
 /// Both sides, the machine and what ran beside them.
@@ -25,6 +28,34 @@ pub(crate) struct TrialOutput {
 }
 
 impl TrialOutput {
+    /// What both sides brought back, the sender last, with what was read of the machine: it must
+    /// belong together. What was beside them is still to come.
+    pub(crate) fn of(
+        cell: &Cell,
+        mover: Option<&Mover>,
+        own: bool,
+        mut done: Vec<Done>,
+        mut machine: Readings,
+    ) -> Result<TrialOutput, TrialError> {
+        let sender = done
+            .pop()
+            .ok_or_else(|| TrialError::Failed("the sender said nothing".to_owned()))?;
+        let receiver = done.pop();
+        let truth = delivery_check::of(cell, mover, own, &sender, receiver.as_ref())?;
+        machine.extend(of_responder(cell, receiver.as_ref()));
+        machine.extend(strangers(&sender, receiver.as_ref()));
+        Ok(TrialOutput {
+            sender,
+            receiver,
+            machine,
+            peer_machine: Readings::new(),
+            truth,
+            neighbour: Vec::new(),
+            packet_sockets: Vec::new(),
+            obstacles: Vec::new(),
+        })
+    }
+
     /// Whether a flow moved nothing within its window, which was too short then. What clients of
     /// a server ask for is theirs together.
     pub(crate) fn has_idle_flow(&self) -> bool {
@@ -37,13 +68,13 @@ impl TrialOutput {
 }
 
 /// How many connections either side turned away, where it did.
-pub(crate) fn strangers(sender: &Done, receiver: Option<&Done>) -> Option<(Counter, Reading)> {
+fn strangers(sender: &Done, receiver: Option<&Done>) -> Option<(Counter, Reading)> {
     let turned_away = sender.strangers + receiver.map_or(0, |r| r.strangers);
     (turned_away > 0).then_some((Counter::StrangersDropped, Reading::Measured(turned_away)))
 }
 
 /// What the far end of wire has read of its machine, in a receiver's place.
-pub(crate) fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
+fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
     let responder = far.filter(|_| !cell.transport.has_receiver());
     let all = responder.into_iter().flat_map(|r| &r.side.readings);
     let of_machine = all.filter(|(counter, _)| counter.row().of == Of::Machine);

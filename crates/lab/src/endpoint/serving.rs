@@ -10,7 +10,7 @@ use bytecost_host::Roots;
 use bytecost_spec::Cell;
 use bytecost_sys::process;
 
-use crate::greeters::Key;
+use crate::greeters::FlowKey;
 use crate::load::{Load, LoadSpan, RequestPace};
 use crate::protocol::{Schedule, Task};
 
@@ -88,7 +88,7 @@ fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Lo
             Some(rate) => RequestPace::Open { per_s: rate as f64 },
         },
         arrivals: asked.arrivals,
-        seed: task.keys.first().map_or(0, Key::seed),
+        seed: task.keys.first().map_or(0, FlowKey::seed),
         kept: asked.connect == bytecost_spec::Connect::Kept,
         depth: cell.depth,
         span: LoadSpan::Time { warmup, window },

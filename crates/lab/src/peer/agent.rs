@@ -17,7 +17,9 @@ use bytecost_meter::{MachineMeter, NetworkMeter, NetworkSnapshot};
 use bytecost_spec::{Cell, Host, Readings, Survey};
 use bytecost_sys::clock;
 
-use super::channel::{FromAgent, Incoming, Shift, ToAgent, Told, VERSION, ready, write_out};
+use super::channel::{
+    FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
+};
 use super::copy::remove_own;
 use super::fits::fits;
 use super::probe::{self, ListeningDoors};
@@ -52,7 +54,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         build,
     };
     let _ = say.send(hello);
-    let mut from = Incoming::new(from);
+    let mut from = IncomingWords::new(from);
     if !is_greeted(&mut from)? {
         return Ok(());
     }
@@ -65,13 +67,13 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         doors: Arc::default(),
         own: probe::addresses().unwrap_or_default(),
         memory_bytes: host.memory_bytes,
-        told: Some(Box::new(Told { host, survey })),
+        told: Some(Box::new(ToldHost { host, survey })),
     };
     agent.live(from)
 }
 
 /// Whether the coordinator is of the same build; one that is not says so, and leaves.
-fn is_greeted(from: &mut Incoming) -> io::Result<bool> {
+fn is_greeted(from: &mut IncomingWords) -> io::Result<bool> {
     loop {
         let is_ready = ready(&mut [from.poll_fd()], LOOK_NS)?;
         if is_ready == [true] && !from.fill()? || from.silent_for().is_some() {
@@ -111,7 +113,7 @@ struct Agent {
     own: Vec<IpAddr>,
     memory_bytes: u64,
     /// What this host is, until that is told.
-    told: Option<Box<Told>>,
+    told: Option<Box<ToldHost>>,
 }
 
 /// An endpoint of a trial, and what is measured around it.
@@ -132,7 +134,7 @@ struct PlayedSide {
 }
 
 impl Agent {
-    fn live(&mut self, mut from: Incoming) -> io::Result<()> {
+    fn live(&mut self, mut from: IncomingWords) -> io::Result<()> {
         loop {
             let ids: Vec<u64> = (self.playing.iter())
                 .filter(|(_, side)| !side.over && !side.ends.is_empty())

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::greeters::Key;
+use crate::greeters::FlowKey;
 use crate::protocol::{self, FromEndpoint, MAX_FRAME_BYTES, Role, Schedule, ToEndpoint};
 
 /// The version of what is said; both ends must have the same.
@@ -34,15 +34,15 @@ pub(super) struct Door {
     /// Where somebody listens.
     pub(super) at: SocketAddr,
     /// What who connects says.
-    pub(super) key: Key,
+    pub(super) key: FlowKey,
     /// What is answered.
-    pub(super) answer: Key,
+    pub(super) answer: FlowKey,
 }
 
 /// A way that was found, as the side knows it that connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Way {
+pub(super) struct FoundWay {
     /// The address that was reached.
     pub(super) to: IpAddr,
     /// The own address.
@@ -92,13 +92,13 @@ pub(super) enum FromAgent {
     /// The first word.
     Hello { version: u32, build: String },
     /// What machine this is.
-    Told(Box<Told>),
+    Told(Box<ToldHost>),
     /// Where a connection is waited for.
     Listening { doors: Vec<Door> },
     /// What connected: the place of its door, and the address that it came from.
     Reached { door: u32, from: IpAddr },
     /// The way that was found.
-    Found(Way),
+    Found(FoundWay),
     /// The cards.
     Cards { cards: Vec<NetworkCard> },
     /// What an endpoint says.
@@ -119,13 +119,13 @@ pub(super) enum FromAgent {
 /// What an agent tells of its host.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Told {
+pub(super) struct ToldHost {
     pub(super) host: Host,
     pub(super) survey: Survey,
 }
 
 /// Frames that come in, taken in as they come: one that comes in parts keeps nobody waiting.
-pub(super) struct Incoming {
+pub(super) struct IncomingWords {
     from: File,
     bytes: Vec<u8>,
     /// When something whole was heard last, and how long nothing may be.
@@ -133,9 +133,9 @@ pub(super) struct Incoming {
     patience_ns: u64,
 }
 
-impl Incoming {
-    pub(super) fn new(from: OwnedFd) -> Incoming {
-        Incoming {
+impl IncomingWords {
+    pub(super) fn new(from: OwnedFd) -> IncomingWords {
+        IncomingWords {
             from: File::from(from),
             bytes: Vec::new(),
             heard_ns: clock::monotonic_ns(),
@@ -144,7 +144,7 @@ impl Incoming {
     }
 
     /// The same, where the first word may take longer.
-    pub(super) fn first_within(mut self, patience: Duration) -> Incoming {
+    pub(super) fn first_within(mut self, patience: Duration) -> IncomingWords {
         self.patience_ns = patience.as_nanos() as u64;
         self
     }
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn words_are_taken_as_they_come_and_what_is_none_is_an_error() {
         let (from, mut to) = io::pipe().unwrap();
-        let mut incoming = Incoming::new(from.into());
+        let mut incoming = IncomingWords::new(from.into());
         let mut frame = Vec::new();
         protocol::write(&mut frame, &ToAgent::Beat).unwrap();
         let two = [frame.clone(), frame.clone()].concat();

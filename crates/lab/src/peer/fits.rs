@@ -83,7 +83,7 @@ mod tests {
     use bytecost_spec::{Axis, Cell};
 
     use crate::files::FileTask;
-    use crate::greeters::Key;
+    use crate::greeters::FlowKey;
     use crate::protocol::ContentCheck;
 
     const OWN: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];
@@ -100,7 +100,7 @@ mod tests {
                 port: None,
                 from: None,
             },
-            keys: vec![Key::default()],
+            keys: vec![FlowKey::default()],
             check: ContentCheck::Quick,
             messages_least: 0,
             patience_ms: 5000,

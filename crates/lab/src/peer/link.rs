@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use bytecost_spec::{PeerHost, PeerSide, Readings, units};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::channel::{FromAgent, Incoming, Shift, ToAgent, Told, VERSION, Way, ready, write_out};
+use super::channel::{
+    FoundWay, FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
+};
 use super::command::{PeerCommand, PeerOptions};
 use super::copy::ProgramCopy;
 use super::probe::{self, ListeningDoors, TRIED_WITHIN};
@@ -211,7 +213,7 @@ impl JoinedCommand {
             replies,
             said: Arc::clone(&said),
         };
-        let incoming = Incoming::new(OwnedFd::from(from)).first_within(JOINED_WITHIN);
+        let incoming = IncomingWords::new(OwnedFd::from(from)).first_within(JOINED_WITHIN);
         let is_last = |word: &ToAgent| matches!(word, ToAgent::Bye);
         let threads = [
             thread::Builder::new()
@@ -352,7 +354,7 @@ impl Drop for JoinedCommand {
 }
 
 /// Hears the other host until it is lost or has ended.
-fn read_in(mut incoming: Incoming, state: &LinkState, tell: &mpsc::Sender<FromAgent>) {
+fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<FromAgent>) {
     let name = &state.name;
     let why = loop {
         // Seldom, since it is looked in windows too.
@@ -441,7 +443,7 @@ impl PeerLink {
             FromAgent::Told(told) => Some(told),
             _ => None,
         })?;
-        let Told { host, survey } = *told;
+        let ToldHost { host, survey } = *told;
         let (way, found) = way(&joined, options, stop)?;
         joined.state.say(ToAgent::Cards { at: way.there });
         let cards = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
@@ -619,7 +621,7 @@ fn way(
     joined: &JoinedCommand,
     options: &PeerOptions,
     stop: &AtomicBool,
-) -> Result<(DataWay, Way), PeerError> {
+) -> Result<(DataWay, FoundWay), PeerError> {
     match options.data_from_here {
         false => way_there(joined, options, stop),
         true => way_here(joined, options, stop),
@@ -631,7 +633,7 @@ fn way_there(
     joined: &JoinedCommand,
     options: &PeerOptions,
     stop: &AtomicBool,
-) -> Result<(DataWay, Way), PeerError> {
+) -> Result<(DataWay, FoundWay), PeerError> {
     let name = &joined.state.name;
     let at = options.address;
     joined.state.say(ToAgent::Listen { at });
@@ -664,7 +666,7 @@ fn way_here(
     joined: &JoinedCommand,
     options: &PeerOptions,
     stop: &AtomicBool,
-) -> Result<(DataWay, Way), PeerError> {
+) -> Result<(DataWay, FoundWay), PeerError> {
     let name = &joined.state.name;
     let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
     let addresses = match options.address {

@@ -11,8 +11,8 @@ use bytecost_spec::{Cell, NetworkCard};
 use bytecost_sys::tcp;
 use rustix::net::netdevice;
 
-use super::channel::{Door, Way};
-use crate::greeters::{Greeters, KEY_BYTES, Key};
+use super::channel::{Door, FoundWay};
+use crate::greeters::{FlowKey, Greeters, KEY_BYTES};
 use crate::netlink::dump::{attribute, list, number};
 use crate::side_by_side;
 use crate::transports::{self, Listen};
@@ -111,8 +111,8 @@ impl ListeningDoors {
             open.listeners.push(listener);
             open.doors.push(Door {
                 at,
-                key: Key::new()?,
-                answer: Key::new()?,
+                key: FlowKey::new()?,
+                answer: FlowKey::new()?,
             });
         }
         Ok(open)
@@ -121,7 +121,7 @@ impl ListeningDoors {
     /// Answers all who know a key, until it is over, and tells the place of the door of each and
     /// the address that it came from. The other side tries all doors at once.
     pub(super) fn all_who_come(&self, over: &AtomicBool, mut tell: impl FnMut(usize, IpAddr)) {
-        let keys: Vec<Key> = self.doors.iter().map(|door| door.key).collect();
+        let keys: Vec<FlowKey> = self.doors.iter().map(|door| door.key).collect();
         let mut greeters = Greeters::new(&keys);
         let until = Instant::now() + TRIED_WITHIN;
         while !over.load(Ordering::Relaxed) && Instant::now() < until {
@@ -141,14 +141,14 @@ impl ListeningDoors {
 }
 
 /// The first of these doors, in their order, that is opened.
-pub(super) fn reach(doors: &[Door]) -> Option<(usize, Way)> {
+pub(super) fn reach(doors: &[Door]) -> Option<(usize, FoundWay)> {
     let doors = &doors[..doors.len().min(MOST_ADDRESSES)];
     let tried = side_by_side::each(doors, |door| knock(door).ok());
     let mut ways = tried.into_iter().enumerate();
     ways.find_map(|(place, way)| Some((place, way?)))
 }
 
-fn knock(door: &Door) -> io::Result<Way> {
+fn knock(door: &Door) -> io::Result<FoundWay> {
     let mut stream = TcpStream::connect_timeout(&door.at, REACHED_WITHIN)?;
     stream.set_read_timeout(Some(REACHED_WITHIN))?;
     let from = stream.local_addr()?.ip();
@@ -160,7 +160,7 @@ fn knock(door: &Door) -> io::Result<Way> {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     let info = tcp::info(&socket)?;
-    Ok(Way {
+    Ok(FoundWay {
         to: door.at.ip(),
         from,
         round_trip_us: u64::from(info.min_rtt_us.min(info.rtt_us)),

@@ -153,7 +153,7 @@ mod tests {
     use bytecost_spec::cell::LINK_MTU_BYTES;
 
     use super::*;
-    use crate::greeters::{KEY_BYTES, Key};
+    use crate::greeters::{FlowKey, KEY_BYTES};
     use crate::transports::{Listen, Socket, connect, listen};
     use bytecost_meter::{NetworkMeter, of_process};
     use bytecost_spec::{Axis, Cell, Counter};
@@ -209,7 +209,7 @@ mod tests {
 
     /// Says a key at one end, which comes out at the other.
     fn pass(a: &OwnedFd, b: &OwnedFd) {
-        Key::new().unwrap().say(a).unwrap();
+        FlowKey::new().unwrap().say(a).unwrap();
         Socket(b).read_exact(&mut [0; KEY_BYTES]).unwrap();
     }
 

@@ -45,15 +45,8 @@ impl Lab {
         let task = self.task(cell, None, &pins)?;
         let window = self.window(cell, watch.as_deref());
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
-        let settings = &self.settings;
-        let mut sides = Sides {
-            program: &settings.program,
-            port: settings.port,
-            ahead: &mut self.ahead,
-            between: NetworkPath::Nothing,
-            link,
-            window,
-        };
+        let nothing = NetworkPath::Nothing;
+        let mut sides = Sides::new(&self.settings, &mut self.ahead, nothing, link, window);
         let notice = NOTICE + link.map_or(Duration::ZERO, |link| 2 * link.round_trip());
         let soon = || clock::monotonic_ns() + GRACE_NS;
         let mut ends = Vec::with_capacity(2);
@@ -82,11 +75,9 @@ impl Lab {
         let network = networks::meter(cell, &ends);
         let (machine, [server, client]) =
             self.served_window(cell, &mut ends, &network, notice, watch, stop)?;
-        let peer_machine = ends.iter().map(Endpoint::machine).find(|m| !m.is_empty());
-        let output = parts(cell, server, client, machine);
         Ok(TrialOutput {
-            peer_machine: peer_machine.unwrap_or_default(),
-            ..output
+            peer_machine: Endpoint::peer_machine(&ends),
+            ..parts(cell, server, client, machine)
         })
     }
 

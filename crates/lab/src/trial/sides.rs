@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytecost_sys::clock;
 
+use super::Settings;
 use crate::endpoint_process::{Endpoint, StartedAhead, TrialError, wait};
 use crate::networks::NetworkPath;
 use crate::peer::PeerLink;
@@ -15,17 +16,34 @@ use crate::window::{GRACE_NS, out_of_turn};
 
 /// Where the sides of a trial play, and what lies between them.
 pub(super) struct Sides<'l> {
-    pub(super) program: &'l Program,
-    pub(super) port: Option<u16>,
-    pub(super) ahead: &'l mut StartedAhead,
-    pub(super) between: NetworkPath<'l>,
+    program: &'l Program,
+    port: Option<u16>,
+    ahead: &'l mut StartedAhead,
+    between: NetworkPath<'l>,
     /// The other host, for a cell that has one side there.
-    pub(super) link: Option<&'l PeerLink>,
+    link: Option<&'l PeerLink>,
     /// How long the window is to be.
-    pub(super) window: Duration,
+    window: Duration,
 }
 
-impl Sides<'_> {
+impl<'l> Sides<'l> {
+    pub(super) fn new(
+        settings: &'l Settings,
+        ahead: &'l mut StartedAhead,
+        between: NetworkPath<'l>,
+        link: Option<&'l PeerLink>,
+        window: Duration,
+    ) -> Sides<'l> {
+        Sides {
+            program: &settings.program,
+            port: settings.port,
+            ahead,
+            between,
+            link,
+            window,
+        }
+    }
+
     /// Starts a side where it plays.
     pub(super) fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
         Ok(match self.link.filter(|link| link.plays(role)) {
