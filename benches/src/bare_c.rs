@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::PayloadPattern;
+use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::meters::Meters;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{
-    self, ContentCheck, Done, FromEndpoint, Role, Schedule, Task, ToEndpoint,
+    self, ContentCheck, Done, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint,
 };
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
@@ -163,13 +164,13 @@ fn gbit_per_s(receiver: &SideReadings) -> Result<f64> {
 
 /// One run of the C program, in the way of the cell's mover, against a fresh receiver of bytecost.
 pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Result<Sent> {
-    let token = clock::monotonic_ns();
-    let mut receiver = Receiver::start(cell, token)?;
+    let key = FlowKey::new()?;
+    let mut receiver = Receiver::start(cell, key)?;
     let mut sender = peer::start(
         peer::piped(program.to_str().context("the path is no text")?)
             .stdin(Stdio::piped())
             .args([&cell.mover, &receiver.port()?.to_string()])
-            .args([&cell.congestion, &token.to_string()])
+            .args([&cell.congestion, &key.to_string()])
             .arg(cell.size_bytes.to_string())
             .arg(ring),
         context.cpus.0,
@@ -238,7 +239,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn start(cell: &Cell, token: u64) -> Result<Receiver> {
+    fn start(cell: &Cell, key: FlowKey) -> Result<Receiver> {
         let (control, theirs) = UnixStream::pair()?;
         control.set_read_timeout(Some(PATIENCE))?;
         let program = Program::own()?;
@@ -263,9 +264,12 @@ impl Receiver {
         receiver.order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Receiver,
             cell: cell.clone(),
-            port: None,
-            address: None,
-            token,
+            meets: Meets::Listens {
+                at: None,
+                port: None,
+                from: None,
+            },
+            keys: vec![key],
             check: ContentCheck::Quick,
             messages_least: 0,
             probed: Vec::new(),

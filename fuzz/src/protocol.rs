@@ -1,8 +1,9 @@
 //! What coordinator and endpoint say to each other: any bytes.
 
+use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::hand::greeting::{Answered, Said, VERSION};
 use bytecost_lab::protocol::{
-    self, ContentCheck, Disturb, Done, FromEndpoint, MAX_FRAME_BYTES, Role, Schedule, Task,
+    self, ContentCheck, Disturb, Done, FromEndpoint, MAX_FRAME_BYTES, Meets, Role, Schedule, Task,
     ToEndpoint,
 };
 use bytecost_spec::hand::{Latency, SessionPart, Stretch};
@@ -58,9 +59,10 @@ fn orders() -> Vec<Vec<u8>> {
     let task = Task {
         role: Role::Sender,
         cell: Cell::default(),
-        port: Some(5201),
-        address: Some("127.0.0.1:5201".into()),
-        token: u64::MAX,
+        meets: Meets::Connects {
+            to: "127.0.0.1:5201".into(),
+        },
+        keys: vec![FlowKey::default()],
         check: ContentCheck::Quick,
         pins: Vec::new(),
         file: None,
@@ -122,6 +124,7 @@ fn answers() -> Vec<Vec<u8>> {
         compared_bytes: 4096,
         latency_ns_histogram: Some("HISTFAAAAA==".into()),
         footprint: None,
+        strangers: 0,
     };
     let address = "127.0.0.1:40000".to_owned();
     let reason = "connection refused\n\"quoted\"".to_owned();
