@@ -5,7 +5,7 @@
  * second thread), the payload ring and the socket options of bytecost, nothing else. A timer's
  * signal tells the phase, so that the loop never reads a clock.
  *
- *     send WAY PORT CONGESTION TOKEN SIZE RING
+ *     send WAY PORT CONGESTION KEY SIZE RING
  *
  * WAY is send, sendfile or splice. RING is a file with the payload; messages of SIZE bytes go round
  * it, from memory for send and from the file itself for the others. TOKEN is what bytecost's
@@ -174,16 +174,17 @@ static void read_ring(void)
 	close(ring_file);
 }
 
-static void connect_to(int port, const char *congestion, uint64_t token)
+static void connect_to(int port, const char *congestion, const char *key)
 {
 	struct sockaddr_in peer = {
 		.sin_family = AF_INET,
 		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	unsigned char hello[16] = { 0 };
-	for (int i = 0; i < 8; i++)
-		hello[i] = (unsigned char)(token >> (8 * i));
+	unsigned char hello[16];
+	for (size_t i = 0; i < sizeof hello; i++)
+		if (sscanf(key + 2 * i, "%2hhx", &hello[i]) != 1)
+			fail("the key");
 	out = socket(AF_INET, SOCK_STREAM, 0);
 	if (out < 0)
 		fail("socket");
@@ -200,9 +201,11 @@ int main(int argc, char **argv)
 {
 	uint64_t begin, from, to;
 	if (argc != 7) {
-		puts("wanted: WAY PORT CONGESTION TOKEN SIZE RING");
+		puts("wanted: WAY PORT CONGESTION KEY SIZE RING");
 		return 2;
 	}
+	if (strlen(argv[4]) != 32)
+		fail("the key");
 	choose(argv[1]);
 	size = strtoull(argv[5], NULL, 10);
 	open_ring(argv[6]);
@@ -212,7 +215,7 @@ int main(int argc, char **argv)
 	}
 	if (message == send_message)
 		read_ring();
-	connect_to(atoi(argv[2]), argv[3], strtoull(argv[4], NULL, 10));
+	connect_to(atoi(argv[2]), argv[3], argv[4]);
 	puts("ready");
 	fflush(stdout);
 	if (scanf("%" SCNu64 " %" SCNu64 " %" SCNu64, &begin, &from, &to) != 3) {

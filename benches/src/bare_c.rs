@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::PayloadPattern;
-use bytecost_lab::greeters::{FlowKey, KEY_BYTES};
+use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::meters::Meters;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
@@ -164,13 +164,13 @@ fn gbit_per_s(receiver: &SideReadings) -> Result<f64> {
 
 /// One run of the C program, in the way of the cell's mover, against a fresh receiver of bytecost.
 pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Result<Sent> {
-    let token = clock::monotonic_ns();
-    let mut receiver = Receiver::start(cell, token)?;
+    let key = FlowKey::new()?;
+    let mut receiver = Receiver::start(cell, key)?;
     let mut sender = peer::start(
         peer::piped(program.to_str().context("the path is no text")?)
             .stdin(Stdio::piped())
             .args([&cell.mover, &receiver.port()?.to_string()])
-            .args([&cell.congestion, &token.to_string()])
+            .args([&cell.congestion, &key.to_string()])
             .arg(cell.size_bytes.to_string())
             .arg(ring),
         context.cpus.0,
@@ -223,13 +223,6 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
     })
 }
 
-/// The key that the C program says: the number, and zeros.
-fn key(token: u64) -> Result<FlowKey> {
-    let mut bytes = [0; KEY_BYTES];
-    bytes[..8].copy_from_slice(&token.to_le_bytes());
-    Ok(serde_json::from_value(serde_json::json!(bytes))?)
-}
-
 fn four_numbers(line: &str) -> Result<[u64; 4]> {
     let numbers: Option<Vec<u64>> = line.split_whitespace().map(|w| w.parse().ok()).collect();
     numbers
@@ -246,7 +239,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn start(cell: &Cell, token: u64) -> Result<Receiver> {
+    fn start(cell: &Cell, key: FlowKey) -> Result<Receiver> {
         let (control, theirs) = UnixStream::pair()?;
         control.set_read_timeout(Some(PATIENCE))?;
         let program = Program::own()?;
@@ -276,7 +269,7 @@ impl Receiver {
                 port: None,
                 from: None,
             },
-            keys: vec![key(token)?],
+            keys: vec![key],
             check: ContentCheck::Quick,
             messages_least: 0,
             probed: Vec::new(),

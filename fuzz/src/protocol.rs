@@ -62,7 +62,7 @@ fn orders() -> Vec<Vec<u8>> {
         meets: Meets::Connects {
             to: "127.0.0.1:5201".into(),
         },
-        keys: vec![FlowKey::default(); 2],
+        keys: vec![FlowKey::default()],
         check: ContentCheck::Quick,
         pins: Vec::new(),
         file: None,
@@ -124,7 +124,7 @@ fn answers() -> Vec<Vec<u8>> {
         compared_bytes: 4096,
         latency_ns_histogram: Some("HISTFAAAAA==".into()),
         footprint: None,
-        strangers: 3,
+        strangers: 0,
     };
     let address = "127.0.0.1:40000".to_owned();
     let reason = "connection refused\n\"quoted\"".to_owned();

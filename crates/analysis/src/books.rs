@@ -15,7 +15,7 @@ use bytecost_spec::{Counter, PeerSide, Reading, Readings, Sample, SideReadings, 
 use bytecost_stats::{mean, student_mean};
 
 use crate::confidence::{FEWEST, LEVEL};
-use crate::result::{BookLine, CellBooks, Closed};
+use crate::result::{BookLine, CellBooks, Closed, Input};
 use crate::trials::{CellTrials, Trials};
 use crate::value::read;
 
@@ -58,14 +58,11 @@ impl Page {
 
 /// The books of every cell that moves something and has enough trials; none of runs of old. Where a
 /// side plays on another host, they are those of both machines together.
-pub(crate) fn all(
-    trials: &Trials<'_>,
-    evidence: &[TrialEvidence],
-    there: Option<PeerSide>,
-) -> Vec<CellBooks> {
+pub(crate) fn all(trials: &Trials<'_>, input: &Input<'_>) -> Vec<CellBooks> {
+    let there = input.manifest.peer.as_ref().map(|peer| peer.side);
     let books = trials
         .moving()
-        .filter_map(|cell| of_cell(cell, evidence, there));
+        .filter_map(|cell| of_cell(cell, input.evidence, there));
     books.collect()
 }
 

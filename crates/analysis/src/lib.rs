@@ -71,8 +71,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let counted = copies::CountedCells::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
-    let there = input.manifest.peer.as_ref().map(|peer| peer.side);
-    let books = books::all(&trials, input.evidence, there);
+    let books = books::all(&trials, &input);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
     let view = view::View {

@@ -163,6 +163,14 @@ pub enum How {
 }
 
 impl How {
+    /// How a run ends whose block was stopped.
+    fn stopped(lab: &Lab) -> How {
+        match lab.lost_peer() {
+            Some(_) => How::PeerLost,
+            None => How::Interrupted,
+        }
+    }
+
     /// Why the run ended before its time, where it did.
     pub fn early(self) -> Option<String> {
         match self {
@@ -404,10 +412,7 @@ impl Campaign<'_> {
             });
             log.failed?;
             let Some(ended) = ended else {
-                return Ok(match lab.lost_peer().is_some() {
-                    true => How::PeerLost,
-                    false => How::Interrupted,
-                });
+                return Ok(How::stopped(lab));
             };
             if longer(so_far) > before {
                 begin_again(run, so_far, first, &ended)?;

@@ -2,6 +2,7 @@
 //! which is used up at first sight. Whoever says something else, or nothing, is dropped and
 //! counted, and keeps nobody waiting.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -66,6 +67,13 @@ impl FlowKey {
     pub fn seed(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+/// In hexadecimal digits.
+impl fmt::Display for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.0.iter()).try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
