@@ -10,7 +10,6 @@ pub mod cgroups;
 mod checks;
 pub mod classes;
 pub mod cpulist;
-mod digest;
 pub mod filters;
 mod identity;
 mod machine;
