@@ -3,64 +3,52 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::fs;
 
-use bytecost_analysis::Analysis;
+use bytecost_analysis::{Analysis, Explanation};
 use bytecost_spec::evidence::{CountedEvent, Kind, Party, TrialEvidence};
 use bytecost_spec::{Measure, Metric, Record, Side};
-use common::{Place, refused, stderr, went_through};
+use common::{Place, ended, says};
 
-const RUN: &[&str] = &[
-    "run",
-    "--mover",
-    "null,send,sendfile",
-    "--size",
-    "64KiB",
-    "--budget",
-    "4s",
-    "--blocks",
-    "6",
-    "--window",
-    "10ms",
-    "--warmup",
-    "2ms",
-    "--seed",
-    "7",
-    "--evidence",
-    "time",
-];
+const RUN: &str = "run --size 64KiB --budget 4s --blocks 6 --window 10ms --warmup 2ms --seed 7";
 
 fn analysis(place: &Place) -> Analysis {
-    let text = fs::read_to_string(place.run_dir().join("findings.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
+    serde_json::from_value(place.json("findings.json")).unwrap()
+}
+
+#[track_caller]
+fn asked<'a>(analysis: &'a Analysis, key: &str) -> &'a Explanation {
+    let mut all = analysis.explanations.iter();
+    all.find(|e| e.key == key)
+        .expect("what was asked for is told")
+}
+
+fn evidence(record: Record) -> Option<TrialEvidence> {
+    match record {
+        Record::Evidence(evidence) => Some(evidence),
+        _ => None,
+    }
+}
+
+/// The evidence of a run's log.
+fn watched(place: &Place) -> Vec<TrialEvidence> {
+    place.records().into_iter().filter_map(evidence).collect()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 #[test]
 fn every_measured_cell_is_watched_once_after_the_last_block() {
     let place = Place::new();
-    let run = place.call(RUN);
-    went_through(&run);
+    let words = format!("{RUN} --mover null,send,sendfile --evidence time");
+    let run = place.call(words).measured();
     let analysis = analysis(&place);
-    let question = analysis
-        .explanations
-        .iter()
-        .find(|e| e.key == "cpu-time-by-kind");
-    let question = question.expect("what was asked for is told");
-    let records = place.records();
-    let watched: Vec<&TrialEvidence> = records
-        .iter()
-        .filter_map(|r| match r {
-            Record::Evidence(e) => Some(e),
-            _ => None,
-        })
-        .collect();
+    let question = asked(&analysis, "cpu-time-by-kind");
+    let watched = watched(&place);
     if watched.is_empty() {
         // Where the CPUs cannot be sampled, that is told, and the rest of the run is whole.
-        assert!(
-            stderr(&run).contains("note: no evidence of time:"),
-            "{}",
-            stderr(&run)
-        );
+        says(&run.stderr, &["note: no evidence of time:"]);
         assert!(question.missing.is_some());
         return;
     }
@@ -68,15 +56,9 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
     let seen: BTreeSet<&str> = watched.iter().map(|e| e.cell.as_str()).collect();
     assert_eq!(cells, seen);
     assert_eq!(watched.len(), seen.len());
-    let first = records
-        .iter()
-        .position(|r| matches!(r, Record::Evidence(_)))
-        .unwrap();
-    assert!(
-        records[first..]
-            .iter()
-            .all(|r| matches!(r, Record::Evidence(_)))
-    );
+    let last = place.records().into_iter().rev();
+    let last = last.map_while(evidence).count();
+    assert_eq!(last, watched.len(), "all come after the last block");
     // A sender of memory copies it; a sender of a file's pages does not.
     let copied = |mover: &str, party: Party| -> u64 {
         let own = watched
@@ -88,37 +70,19 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
     };
     assert!(copied("send", Party::Sender) > 2 * copied("sendfile", Party::Sender));
     assert!(copied("sendfile", Party::Receiver) > 0);
-    assert!(place.run_dir().join("report.html").exists());
-    let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
-    assert!(page.contains("Where the CPU time goes"));
-}
-
-/// The evidence of a run's log.
-fn watched(place: &Place) -> Vec<TrialEvidence> {
-    let records = place.records().into_iter();
-    let watched = records.filter_map(|r| match r {
-        Record::Evidence(e) => Some(e),
-        _ => None,
-    });
-    watched.collect()
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+    says(&place.read("report.html"), &["Where the CPU time goes"]);
 }
 
 #[test]
 fn copies_and_events_are_counted_in_each_cell_that_has_a_way_through_the_kernel() {
     let place = Place::new();
-    let words: Vec<&str> = RUN[..RUN.len() - 1].to_vec();
-    let run = place.call(&[&words[..], &["copies,counts"]].concat());
-    went_through(&run);
+    let words = format!("{RUN} --mover null,send,sendfile --evidence copies,counts");
+    let run = place.call(words).measured();
     let analysis = analysis(&place);
     let watched = watched(&place);
     if watched.is_empty() {
-        assert!(!is_root(), "{}", stderr(&run));
-        assert!(stderr(&run).contains("note: no evidence of copies:"));
-        return;
+        assert!(!is_root(), "{}", run.stderr);
+        return says(&run.stderr, &["note: no evidence of copies:"]);
     }
     let cells: BTreeSet<&str> = watched.iter().map(|e| e.cell.as_str()).collect();
     assert_eq!(cells.len(), 2, "null has no way through the kernel");
@@ -136,38 +100,37 @@ fn copies_and_events_are_counted_in_each_cell_that_has_a_way_through_the_kernel(
         let calls = counts.per_message(CountedEvent::SystemCalls).unwrap();
         assert!(calls > 0.9, "{mover}: {calls} calls a message");
     }
-    let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
-    assert!(page.contains("How often each byte is copied"));
+    says(
+        &place.read("report.html"),
+        &["How often each byte is copied"],
+    );
 }
 
 #[test]
 fn unasked_evidence_takes_a_tenth_of_the_budget_and_is_gathered_where_that_is_permitted() {
     let place = Place::new();
-    let words: Vec<&str> = RUN[..RUN.len() - 2].to_vec();
-    let words = [&words[..], &["--quiet"]].concat();
-    let run = place.call_with(&words, &[("BYTECOST_EVIDENCE", None)]);
-    went_through(&run);
-    assert!(!stderr(&run).contains("no evidence"), "{}", stderr(&run));
+    let mut command = place.bytecost(format!("{RUN} --mover null,send,sendfile --quiet"));
+    let run = ended(command.env_remove("BYTECOST_EVIDENCE")).measured();
+    assert!(!run.stderr.contains("no evidence"), "{}", run.stderr);
     let watched = watched(&place);
     assert_eq!(!watched.is_empty(), is_root());
     assert!(watched.iter().all(|e| e.time.is_none()));
-    let manifest = fs::read_to_string(place.run_dir().join("manifest.json")).unwrap();
-    assert!(manifest.contains("\"unasked\": true"), "{manifest}");
-    refused(
-        &place.call_with(&["run"], &[("BYTECOST_EVIDENCE", Some("folklore"))]),
-        &["BYTECOST_EVIDENCE is `folklore`"],
+    says(&place.read("manifest.json"), &["\"unasked\": true"]);
+    let mut command = place.bytecost("run");
+    let end = ended(command.env("BYTECOST_EVIDENCE", "folklore"));
+    end.refused(&["BYTECOST_EVIDENCE is `folklore`"]);
+    place.refuses(
+        "run",
+        "--evidence folklore => choose from time, copies, counts, footprint, none",
     );
 }
 
 #[test]
 fn what_is_displaced_from_the_caches_is_told_level_by_level_or_why_not() {
     let place = Place::new();
-    let mut words = RUN.to_vec();
-    *words.last_mut().unwrap() = "footprint";
-    words[2] = "null,sendmsg,send-zerocopy";
-    went_through(&place.call(&words));
+    let words = format!("{RUN} --mover null,sendmsg,send-zerocopy --evidence footprint");
+    place.call(words).measured();
     let analysis = analysis(&place);
-    let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
     if analysis.host.caches.is_empty() {
         return println!("skipped: the kernel reports no caches");
     }
@@ -183,77 +146,25 @@ fn what_is_displaced_from_the_caches_is_told_level_by_level_or_why_not() {
             assert!((0.0..=most).contains(&kib), "{level:?}");
         }
     }
-    assert!(page.contains("What moving displaces"));
-    let question = analysis
-        .explanations
-        .iter()
-        .find(|e| e.key == "cache-level");
-    let question = question.expect("the run is about it");
-    assert!(
-        question
-            .numbers
-            .iter()
-            .any(|n| n.starts_with("by timing, `send-zerocopy` compared with `sendmsg`, L")),
-        "{question:?}"
-    );
-}
-
-#[test]
-fn what_is_no_evidence_is_refused() {
-    let place = Place::new();
-    refused(
-        &place.call(&["run", "--evidence", "folklore"]),
-        &["choose from time, copies, counts, footprint, none"],
-    );
-    refused(
-        &place.call(&["run", "--resume", "x", "--evidence", "time"]),
-        &["--resume continues"],
-    );
+    says(&place.read("report.html"), &["What moving displaces"]);
+    let question = asked(&analysis, "cache-level");
+    let compared = "by timing, `send-zerocopy` compared with `sendmsg`, L";
+    let is_one = |n: &String| n.starts_with(compared);
+    assert!(question.numbers.iter().any(is_one), "{question:?}");
 }
 
 #[test]
 fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_model() {
-    const MODELS: [&str; 4] = ["epoll", "uring", "thread", "fork"];
     let place = Place::new();
-    let servers = MODELS.join(",");
-    let words = [
-        "run",
-        "server-models",
-        "--placement",
-        "free",
-        "--blocks",
-        "6",
-        "--window",
-        "50ms",
-        "--warmup",
-        "2ms",
-        "--budget",
-        "60s",
-        "--service",
-        "echo",
-        "--connect",
-        "kept",
-        "--idle",
-        "0",
-        "--connections",
-        "3",
-        "--server",
-        &servers,
-        "--evidence",
-        "time,counts,copies",
-    ];
-    let run = place.call(&words);
-    went_through(&run);
-    let said = stderr(&run);
-    assert!(
-        said.contains(
-            "note: no evidence of copies: the kernel copies requests and responses equally often"
-        ),
-        "{said}"
+    let words = "run server-models --placement free --blocks 6 --window 50ms --warmup 2ms --budget 60s --service echo --connect kept --idle 0 --connections 3 --server epoll,uring,thread,fork --evidence time,counts,copies";
+    let said = place.call(words).measured().stderr;
+    says(
+        &said,
+        &["note: no evidence of copies: the kernel copies requests and responses equally often"],
     );
     let analysis = analysis(&place);
     if !is_root() {
-        return assert!(said.contains("note: no evidence of counts:"), "{said}");
+        return says(&said, &["note: no evidence of counts:"]);
     }
     for cell in &analysis.cells {
         let server = cell.cell.serving.server.as_deref().unwrap();
@@ -264,7 +175,7 @@ fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_mod
         assert!(calls > least, "{server}: {calls} calls a request");
         let mut times = analysis.cpu_time.iter();
         let Some(time) = times.find(|t| t.cell == cell.id) else {
-            assert!(said.contains("note: no evidence of time:"), "{said}");
+            says(&said, &["note: no evidence of time:"]);
             continue;
         };
         // Children that a model has started are the server too, whose parent only waits.
@@ -274,6 +185,5 @@ fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_mod
             assert!(looks > 10, "{server}: {looks} looks at {party:?}");
         }
     }
-    let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
-    assert!(page.contains("Of servers: what their own"));
+    says(&place.read("report.html"), &["Of servers: what their own"]);
 }

@@ -1,7 +1,7 @@
 //! What the surroundings do to a run: limits, a full disk, a port in use, a closed pipe, an
 //! endpoint that is killed. Each is told in a line; what is finished is kept.
 
-mod fault_common;
+mod common;
 
 use std::fs;
 use std::io;
@@ -10,9 +10,9 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fault_common::{
+use common::{
     BYTECOST, PATIENCE, Place, assert_only_known_files, ended, endpoints_of, failures, kill,
-    records,
+    records, says,
 };
 use rustix::process::{Signal, geteuid};
 
@@ -23,8 +23,7 @@ const NOBODY: u32 = 65534;
 
 /// The report in words, without the escapes of Markdown.
 fn report(place: &Place) -> String {
-    let text = fs::read_to_string(place.run().join("report.md")).unwrap();
-    text.replace('\\', "")
+    place.read("report.md").replace('\\', "")
 }
 
 #[test]
@@ -33,11 +32,7 @@ fn an_endpoint_that_is_killed_fails_its_trial_alone() {
     let words = "run --mover null,send --size 4KiB --blocks 6 --window 500ms --warmup 5ms --budget 60s --quiet";
     let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
-    let failed = || {
-        place.lines() > 0
-            && fs::read_to_string(place.run().join("samples.jsonl"))
-                .is_ok_and(|log| log.contains("\"failure\""))
-    };
+    let failed = || place.lines() > 0 && place.read("samples.jsonl").contains("\"failure\"");
     // One that was about to end anyway fails nothing, so another one is tried.
     while !failed() {
         run.until("a trial of two sides", || {
@@ -78,7 +73,7 @@ fn too_few_open_files_refuse_the_cells_that_need_more() {
     let words = format!("run --mover null,send --threads 1,64 {TINY}");
     ended(&mut place.limited("-n 100", &words)).measured();
     let report = report(&place);
-    assert!(report.contains("RLIMIT_NOFILE") && report.contains("ulimit -n"));
+    says(&report, &["RLIMIT_NOFILE", "ulimit -n"]);
     let all = records(&place.run());
     assert!(all.iter().any(|r| r.get("sample").is_some()));
 }
@@ -88,11 +83,7 @@ fn too_few_open_files_for_anything_refuse_the_run() {
     let place = Place::new();
     let words = format!("run --mover send --threads 64 {TINY}");
     let end = ended(&mut place.limited("-n 100", &words));
-    let line = end.refused();
-    assert!(
-        line.contains("RLIMIT_NOFILE") && line.contains("ulimit -n"),
-        "{line}"
-    );
+    end.refused(&["RLIMIT_NOFILE", "ulimit -n"]);
     assert!(place.all_runs().is_empty());
 }
 
@@ -208,12 +199,8 @@ fn refused_without_root(transport: &str) {
     let Some(mut command) = unprivileged(&place, 8192, &words) else {
         return;
     };
-    let end = ended(&mut command);
-    let line = end.refused();
-    assert!(
-        line.contains(&format!("over {transport}")) && line.contains("sudo bytecost"),
-        "{line}"
-    );
+    let over = format!("over {transport}");
+    ended(&mut command).refused(&[&over, "sudo bytecost"]);
     assert!(place.all_runs().is_empty());
 }
 
@@ -240,8 +227,7 @@ fn without_rights_evidence_is_refused_with_what_to_do_and_the_rest_is_measured()
     let Some(mut command) = unprivileged(&place, 8192, &words) else {
         return;
     };
-    let end = ended(&mut command);
-    end.measured();
+    let end = ended(&mut command).measured();
     let report = report(&place);
     for (means, remedy) in [
         ("time", "CAP_PERFMON"),
@@ -277,12 +263,11 @@ fn a_full_disk_ends_the_run_and_keeps_what_is_finished() {
         .collect();
     assert_eq!(end.status, Some(2), "{}", end.stderr);
     assert_eq!(errors.len(), 1, "{}", end.stderr);
-    assert!(errors[0].contains("limit on file sizes"), "{}", errors[0]);
-    assert!(errors[0].contains("--resume"), "{}", errors[0]);
+    says(errors[0], &["limit on file sizes", "--resume"]);
     assert!(endpoints_of(coordinator).is_empty());
     assert!(!records(&place.run()).is_empty());
     assert_only_known_files(&place.run());
-    ended(&mut place.bytecost("report")).measured();
+    place.call("report").measured();
 }
 
 #[test]
@@ -290,8 +275,7 @@ fn a_disk_without_room_for_a_run_leaves_none() {
     let place = Place::new();
     let words = format!("run --mover null,send {TINY}");
     let end = ended(&mut place.limited("-f 8", &words));
-    let line = end.refused();
-    assert!(line.contains("limit on file sizes"), "{line}");
+    end.refused(&["limit on file sizes"]);
     assert!(place.all_runs().is_empty(), "{:?}", place.all_runs());
 }
 
@@ -301,12 +285,7 @@ fn a_port_in_use_is_told_before_anything_is_made() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let words = format!("run --mover null,send --port {port} {TINY}");
-    let end = ended(&mut place.bytecost(&words));
-    let line = end.refused();
-    assert!(
-        line.contains("--port") && line.contains(&port.to_string()),
-        "{line}"
-    );
+    place.call(words).refused(&["--port", &port.to_string()]);
     assert!(place.all_runs().is_empty());
 }
 
@@ -314,7 +293,7 @@ fn a_port_in_use_is_told_before_anything_is_made() {
 fn a_closed_pipe_is_no_failure() {
     let place = Place::new();
     let words = format!("run --mover null,send {TINY}");
-    ended(&mut place.bytecost(&words)).measured();
+    place.call(words).measured();
     for words in ["list", "doctor", "report", "runs", "--help", "man"] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);

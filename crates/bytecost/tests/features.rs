@@ -13,7 +13,7 @@ use bytecost_lab::survey::survey;
 use bytecost_plan::Plan;
 use bytecost_report::layout::RUNS;
 use bytecost_spec::{Axis, Host, Study, Transport};
-use common::{Place, refused, stderr, stdout, went_through};
+use common::{Place, says};
 
 const STUDY: &str = include_str!("../../../studies/os-features.toml");
 
@@ -142,72 +142,51 @@ fn the_budget_pays_for_all_four_features_in_under_three_minutes() {
     }
 }
 
-fn rows(place: &Place, id: &str) -> String {
-    let written = place.call(&["export", id, "--layout", "os-features"]);
-    assert_eq!(written.status.code(), Some(0), "{}", stderr(&written));
-    stdout(&written)
-}
-
 #[test]
 fn pairs_are_in_every_output_and_modes_can_be_written() {
     let place = Place::new();
     fs::write(place.path().join("pairs.toml"), SMALL).unwrap();
-    let words = ["run", "pairs.toml", "--seed", "7", "--quiet"];
-    let output = place.call(&words);
-    went_through(&output);
-    let said = stdout(&place.call(&["report", "--all"]));
-    assert!(said.contains("Pinned against free"), "{said}");
+    place.call("run pairs.toml --seed 7 --quiet").measured();
+    let rows = |id: &str| {
+        let words = format!("export {id} --layout os-features");
+        place.call(words).succeeded()
+    };
+    let said = place.call("report --all").stdout;
+    says(&said, &["Pinned against free"]);
     // What the study's own design does not ask for is no pair of it.
     assert!(!said.contains("Two nodes"), "{said}");
-    let dir = place.run_dir();
-    let id = dir.file_name().unwrap().to_str().unwrap();
-    assert!(dir.join("speed-ups.svg").is_file());
-    let page = fs::read_to_string(dir.join("report.html")).unwrap();
-    assert!(page.contains("id=\"speed-ups\""));
-    let found = fs::read_to_string(dir.join("findings.json")).unwrap();
-    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
-    assert_eq!(found["speed_ups"][0]["published"], 1.005);
-    let table = rows(&place, id);
-    let runs = |mode: &str| table.lines().filter(|l| l.contains(mode)).count();
-    assert!(
-        runs("no_affinity") > 0 && runs("pinned_affinity") > 0,
-        "{table}"
+    let id = place.id();
+    assert!(place.run().join("speed-ups.svg").is_file());
+    says(&place.read("report.html"), &["id=\"speed-ups\""]);
+    assert_eq!(
+        place.json("findings.json")["speed_ups"][0]["published"],
+        1.005
+    );
+    let table = rows(&id);
+    says(&table, &["no_affinity", "pinned_affinity"]);
+    place.refuses(
+        &format!("export {id} --layout pa02-a"),
+        "=> no cell that layout pa02-a has a row for",
     );
     fs::write(place.path().join("own.csv"), &table).unwrap();
-    let told = place.call(&["import", "own.csv", "--layout", "os-features"]);
-    assert_eq!(told.status.code(), Some(0), "{}", stderr(&told));
-    let imported = stdout(&told).split(':').next().unwrap().to_owned();
-    assert_eq!(rows(&place, &imported), table);
-    refused(
-        &place.call(&["export", id, "--layout", "pa02-a"]),
-        &["no cell that layout pa02-a has a row for"],
-    );
+    let told = place
+        .call("import own.csv --layout os-features")
+        .succeeded();
+    assert_eq!(rows(told.split(':').next().unwrap()), table);
 }
 
 #[test]
 fn as_published_keeps_to_its_own_repetitions() {
     let place = Place::new();
     fs::write(place.path().join("pairs.toml"), SMALL).unwrap();
-    let words = [
-        "run",
-        "pairs.toml",
-        "--as-published",
-        "--seed",
-        "7",
-        "--quiet",
-    ];
-    let output = place.call(&words);
-    went_through(&output);
-    let said = stdout(&place.call(&["report", "--all"]));
-    assert!(said.contains("Two nodes against free"), "{said}");
-    let blocks: BTreeSet<u32> = (place.records().iter())
-        .map(|r| match r {
-            bytecost_spec::Record::Sample(s) => s.trial.block,
-            bytecost_spec::Record::Failure(f) => f.trial.block,
-            bytecost_spec::Record::Evidence(e) => e.trial.block,
-            bytecost_spec::Record::Block(b) => b.block,
-            bytecost_spec::Record::Selection(s) => s.block,
-        })
-        .collect();
+    let words = "run pairs.toml --as-published --seed 7 --quiet";
+    place.call(words).measured();
+    says(
+        &place.call("report --all").stdout,
+        &["Two nodes against free"],
+    );
+    let records = place.records();
+    let trials = records.iter().filter_map(bytecost_spec::Record::trial);
+    let blocks: BTreeSet<u32> = trials.map(|t| t.block).collect();
     assert_eq!(blocks, BTreeSet::from([0, 1, 2]));
 }

@@ -4,10 +4,8 @@
 
 mod common;
 
-use std::fs;
-use std::process::{Command, Output};
-
-use common::{Place, stderr, went_through};
+use common::{BYTECOST, Ended, Place, beside, ended, says};
+use serde_json::Value;
 
 /// Numbers of system calls: prctl, seccomp, io_setup.
 #[cfg(target_arch = "x86_64")]
@@ -33,79 +31,53 @@ exec @command;
 
 /// Calls bytecost where one system call always answers an error; none where that cannot be
 /// simulated.
-fn without(place: &Place, call: u32, errno: u32, words: &[&str]) -> Option<Output> {
-    let output = Command::new("perl")
-        .args(["-e", FILTER])
-        .args([CALLS[0], CALLS[1], call, errno].map(|n| n.to_string()))
-        .arg(env!("CARGO_BIN_EXE_bytecost"))
-        .args(words)
-        .current_dir(place.path())
-        .output();
-    let Ok(output) = output else {
-        eprintln!("there is no perl(1) here");
-        return None;
-    };
-    if stderr(&output).contains("no filter") {
-        eprintln!("no filters here: {}", stderr(&output));
+fn without(place: &Place, call: u32, errno: u32, words: &str) -> Option<Ended> {
+    let numbers = [CALLS[0], CALLS[1], call, errno].map(|n| n.to_string());
+    let mut perl = place.other("perl", ["-e", FILTER]);
+    perl.args(numbers).arg(BYTECOST).args(words.split(' '));
+    if place.other("perl", ["-v"]).output().is_err() {
+        eprintln!("skipped: there is no perl(1) here");
         return None;
     }
-    Some(output)
+    let end = ended(&mut perl);
+    let is_missing = end.stderr.contains("no filter");
+    if is_missing {
+        eprintln!("skipped: no filters here: {}", end.stderr);
+    }
+    (!is_missing).then(|| end.measured())
+}
+
+/// The cells of a run that have a trial.
+fn measured(findings: &Value) -> impl Iterator<Item = &Value> {
+    let cells = findings["cells"].as_array().unwrap().iter();
+    let cells = cells.filter(|c| c["trials"].as_u64() > Some(0));
+    cells.map(|c| &c["cell"])
 }
 
 /// Runs `pread` beside another mover, whose calls answer an error.
 #[track_caller]
-fn check(mover: &str, call: u32, errno: u32, says: &[&str]) {
-    let place = Place::new();
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let movers = format!("pread,{mover}");
-    let words = [
-        "run",
-        "file-read",
-        "--ring",
-        "1MiB",
-        "--size",
-        "4KiB",
-        "--depth",
-        "4",
-        "--cache",
-        "warm",
-        "--access",
-        "random",
-        "--mover",
-        &movers,
-        "--budget",
-        "4s",
-        "--blocks",
-        "6",
-        "--window",
-        "20ms",
-        "--warmup",
-        "2ms",
-        "--quiet",
-        "--dir",
-        dir.path().to_str().unwrap(),
-    ];
-    let Some(output) = without(&place, call, errno, &words) else {
+fn check(mover: &str, call: u32, errno: u32, parts: &[&str]) {
+    let (place, dir) = (Place::new(), beside());
+    let words = format!(
+        "run file-read --ring 1MiB --size 4KiB --depth 4 --cache warm --access random --mover pread,{mover} --budget 4s --blocks 6 --window 20ms --warmup 2ms --quiet --dir {}",
+        dir.path().display()
+    );
+    if without(&place, call, errno, &words).is_none() {
         return;
-    };
-    went_through(&output);
-    let text = fs::read_to_string(place.run_dir().join("findings.json")).unwrap();
-    let findings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    }
+    let findings = place.json("findings.json");
     let refused = findings["refusals"].as_array().unwrap().iter();
     let of_mover: Vec<&str> = refused
         .filter(|r| r["what"].as_str().unwrap().contains(&format!("/{mover}/")))
         .map(|r| r["why"].as_str().unwrap())
         .collect();
     assert_eq!(of_mover.len(), 1, "{findings:#}");
-    for word in says {
-        assert!(of_mover[0].contains(word), "no `{word}` in {of_mover:?}");
-    }
-    let cells = findings["cells"].as_array().unwrap().iter();
-    let measured: Vec<&str> = cells
-        .filter(|c| c["trials"].as_u64() > Some(0))
-        .map(|c| c["cell"]["mover"].as_str().unwrap())
-        .collect();
-    assert_eq!(measured, ["null", "pread"]);
+    says(of_mover[0], parts);
+    assert!(
+        measured(&findings)
+            .map(|c| &c["mover"])
+            .eq(["null", "pread"])
+    );
 }
 
 #[test]
@@ -131,28 +103,19 @@ fn asynchronous_requests_beyond_their_limit_refuse_libaio_alone() {
 fn where_io_uring_is_forbidden_clients_ask_by_epoll() {
     let place = Place::new();
     let words = "run server-models --server epoll,uring --service echo --connections 2 --connect kept --idle 0 --placement free --blocks 6 --warmup 2ms --window 20ms --budget 4s --quiet";
-    let words: Vec<&str> = words.split(' ').collect();
-    let Some(output) = without(&place, IO_URING_SETUP, EPERM, &words) else {
+    if without(&place, IO_URING_SETUP, EPERM, words).is_none() {
         return;
-    };
-    went_through(&output);
-    let read = |name: &str| -> serde_json::Value {
-        let text = fs::read_to_string(place.run_dir().join(name)).unwrap();
-        serde_json::from_str(&text).unwrap()
-    };
-    let told = &read("manifest.json")["survey"]["serving"]["generator"];
+    }
+    let told = &place.json("manifest.json")["survey"]["serving"]["generator"];
     let told = told.as_str().unwrap();
     assert!(
         told.starts_with("epoll: no ring (Operation not permitted"),
         "{told}"
     );
-    let findings = read("findings.json");
-    let measured: Vec<&str> = findings["cells"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|c| c["trials"].as_u64() > Some(0))
-        .map(|c| c["cell"]["serving"]["server"].as_str().unwrap())
-        .collect();
-    assert_eq!(measured, ["epoll"]);
+    let findings = place.json("findings.json");
+    assert!(
+        measured(&findings)
+            .map(|c| &c["serving"]["server"])
+            .eq(["epoll"])
+    );
 }

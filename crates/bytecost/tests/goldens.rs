@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytecost_analysis::{Analysis, Crossing, Finding, Verdict};
-use common::{Place, stderr};
+use common::Place;
 
 /// What a run is made of; all other files of a golden are expectations.
 const RECORDED: &[&str] = &["ended.json", "manifest.json", "samples.jsonl"];
@@ -39,7 +39,7 @@ fn recorded() -> Vec<(String, PathBuf)> {
 fn place() -> Place {
     let place = Place::new();
     for (study, from) in recorded() {
-        let to = place.path().join("bytecost-runs").join(study);
+        let to = place.runs().join(study);
         fs::create_dir_all(&to).unwrap();
         for file in RECORDED {
             fs::copy(from.join(file), to.join(file)).unwrap();
@@ -51,27 +51,19 @@ fn place() -> Place {
 /// All that bytecost says of a recorded run, by the name of the file that expects it.
 fn said(place: &Place, study: &str) -> BTreeMap<String, String> {
     let mut said = BTreeMap::new();
-    said.insert(
-        "screen.txt".to_owned(),
-        common::stdout(&place.call(&["report", study])),
-    );
-    let report = place.call(&["report", study, "--all"]);
-    assert!(
-        matches!(report.status.code(), Some(0 | 1)),
-        "{}",
-        stderr(&report)
-    );
-    said.insert("terminal.txt".to_owned(), common::stdout(&report));
+    let screen = place.call(format!("report {study}")).stdout;
+    said.insert("screen.txt".to_owned(), screen);
+    let report = place.call(format!("report {study} --all")).measured();
+    said.insert("terminal.txt".to_owned(), report.stdout);
     for file in WRITTEN {
-        let path = place.path().join("bytecost-runs").join(study).join(file);
+        let path = place.runs().join(study).join(file);
         said.insert((*file).to_owned(), fs::read_to_string(path).unwrap());
     }
     for layout in LAYOUTS {
-        let export = place.call(&["export", study, "--layout", layout]);
-        let text = common::stdout(&export);
+        let export = place.call(format!("export {study} --layout {layout}"));
         // A table without rows says nothing of the run.
-        if export.status.success() && text.lines().count() > 1 {
-            said.insert(format!("{layout}.csv"), text);
+        if export.status == Some(0) && export.stdout.lines().count() > 1 {
+            said.insert(format!("{layout}.csv"), export.stdout);
         }
     }
     said
@@ -109,19 +101,20 @@ fn recorded_runs_give_the_same_reports_byte_for_byte() {
     for (study, folder) in recorded() {
         differences.extend(expect(&folder, &said(&place, &study)));
     }
-    let mut words = vec!["audit"];
-    let runs = recorded();
-    words.extend(runs.iter().map(|(study, _)| study.as_str()));
-    let audit = BTreeMap::from([("audit.txt".to_owned(), common::stdout(&place.call(&words)))]);
+    let words = recorded().into_iter().map(|(study, _)| study);
+    let words = [vec!["audit".to_owned()], words.collect()]
+        .concat()
+        .join(" ");
+    let audit = BTreeMap::from([("audit.txt".to_owned(), place.call(words).stdout)]);
     differences.extend(expect(&goldens(), &audit));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 /// What bytecost makes of a recorded run today.
 fn analysed(place: &Place, study: &str) -> (String, Analysis) {
-    let screen = common::stdout(&place.call(&["report", study]));
-    let path = place.path().join("bytecost-runs").join(study);
-    let text = fs::read_to_string(path.join("findings.json")).unwrap();
+    let screen = place.call(format!("report {study}")).stdout;
+    let path = place.runs().join(study).join("findings.json");
+    let text = fs::read_to_string(path).unwrap();
     (screen, serde_json::from_str(&text).unwrap())
 }
 
@@ -214,18 +207,9 @@ fn no_report_contradicts_itself() {
 #[test]
 fn every_built_in_study_has_a_small_recorded_run() {
     let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
-    let mut studies: Vec<String> = fs::read_dir(studies)
-        .unwrap()
-        .map(|e| {
-            e.unwrap()
-                .path()
-                .file_stem()
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .to_owned()
-        })
-        .collect();
+    let files = fs::read_dir(studies).unwrap().map(|e| e.unwrap().path());
+    let name = |path: PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let mut studies: Vec<String> = files.map(name).collect();
     studies.sort();
     let names: Vec<String> = recorded().into_iter().map(|(study, _)| study).collect();
     assert_eq!(names, studies);

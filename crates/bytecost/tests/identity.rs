@@ -1,7 +1,7 @@
 //! Who a run is: machine, kernel, boot and build, which `--resume` holds it to; and the program,
 //! which stays the same whatever becomes of its file.
 
-mod fault_common;
+mod common;
 
 use std::cell::RefCell;
 use std::fs;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bytecost_spec::manifest::FORMAT;
-use fault_common::{
-    BYTECOST, PATIENCE, Place, Started, ended, endpoints_of, failures, records, until,
+use common::{
+    BYTECOST, PATIENCE, Place, Started, ended, endpoints_of, failures, records, says, until,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -21,26 +21,19 @@ const SHORT: &str =
 
 fn measured() -> Place {
     let place = Place::new();
-    ended(&mut place.bytecost(SHORT)).measured();
+    place.call(SHORT).measured();
     place
-}
-
-fn manifest(run: &Path) -> Value {
-    serde_json::from_slice(&fs::read(run.join("manifest.json")).unwrap()).unwrap()
 }
 
 /// Changes the manifest of the one run: as if it had been made elsewhere.
 fn edit(place: &Place, change: impl FnOnce(&mut Value)) {
-    let run = place.run();
-    let mut manifest = manifest(&run);
+    let mut manifest = place.json("manifest.json");
     change(&mut manifest);
-    fs::write(run.join("manifest.json"), manifest.to_string()).unwrap();
+    fs::write(place.run().join("manifest.json"), manifest.to_string()).unwrap();
 }
 
 fn resume(place: &Place, more: &str) -> String {
-    let run = place.run();
-    let name = run.file_name().unwrap().to_str().unwrap();
-    format!("run --resume {name} {more}")
+    format!("run --resume {} {more}", place.id())
 }
 
 fn last_block(run: &Path) -> u64 {
@@ -52,7 +45,7 @@ fn last_block(run: &Path) -> u64 {
 #[test]
 fn the_manifest_says_which_machine_boot_and_build_measured() {
     let place = measured();
-    let manifest = manifest(&place.run());
+    let manifest = place.json("manifest.json");
     let identity = &manifest["host"]["identity"];
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     assert_eq!(identity["boot_id"], boot.trim());
@@ -80,7 +73,7 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
         ("/host/identity/machine_id_hash", "machine was other, is "),
         ("/build_id", "build of bytecost was other, is "),
     ] {
-        let known = manifest(&place.run()).pointer(pointer).is_some();
+        let known = place.json("manifest.json").pointer(pointer).is_some();
         if !known {
             assert!(pointer.ends_with("machine_id_hash"), "{pointer}");
             continue;
@@ -88,19 +81,17 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
         edit(&place, |m| {
             *m.pointer_mut(pointer).unwrap() = "other".into()
         });
-        let end = ended(&mut place.bytecost(&resume(&place, "--blocks 8")));
-        let line = end.refused();
-        assert!(line.contains(what) && line.contains("--anyway"), "{line}");
+        let end = place.call(resume(&place, "--blocks 8"));
+        end.refused(&[what, "--anyway"]);
         fs::write(&path, &whole).unwrap();
     }
     assert_eq!(fs::read(place.run().join("samples.jsonl")).unwrap(), log);
-    let end = ended(&mut place.bytecost("run --anyway"));
-    assert!(end.refused().contains("--resume"), "{}", end.stderr);
+    place.refuses("run --anyway", "=> --resume");
     // Nothing differs any more, so that it goes on as one leg.
-    let end = ended(&mut place.bytecost(&resume(&place, "--blocks 7 --precision 0.01% --quiet")));
-    end.measured();
+    let words = resume(&place, "--blocks 7 --precision 0.01% --quiet");
+    let end = place.call(words).measured();
     assert_eq!(end.stderr.matches("note:").count(), 0, "{}", end.stderr);
-    assert_eq!(manifest(&place.run()).get("legs"), None);
+    assert_eq!(place.json("manifest.json").get("legs"), None);
     assert_eq!(last_block(&place.run()), 6);
 }
 
@@ -111,10 +102,9 @@ fn a_run_of_old_is_resumed_with_a_note() {
         m.as_object_mut().unwrap().remove("build_id");
         m["host"].as_object_mut().unwrap().remove("identity");
     });
-    let end = ended(&mut place.bytecost(&resume(&place, "--blocks 7 --precision 0.01%")));
-    end.measured();
-    let note = "has no record of its boot and its build";
-    assert!(end.stderr.contains(note), "{}", end.stderr);
+    let words = resume(&place, "--blocks 7 --precision 0.01%");
+    let end = place.call(words).measured();
+    says(&end.stderr, &["has no record of its boot and its build"]);
     assert_eq!(last_block(&place.run()), 6);
 }
 
@@ -136,13 +126,13 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
         m["host"]["identity"]["boot_id"] = "before".into()
     });
     let begun = last_block(&run) + 1;
-    let end = ended(&mut place.bytecost(&resume(&place, "--anyway --blocks 6 --quiet")));
+    let end = place.call(resume(&place, "--anyway --blocks 6 --quiet"));
     if begun == 6 {
-        assert!(end.refused().contains("--blocks"), "{}", end.stderr);
+        end.refused(&["--blocks"]);
     }
     let more = format!("--anyway --blocks {} --precision 0.01% --quiet", begun + 2);
-    ended(&mut place.bytecost(&resume(&place, &more))).measured();
-    let manifest = manifest(&run);
+    place.call(resume(&place, &more)).measured();
+    let manifest = place.json("manifest.json");
     let leg = &manifest["legs"][0];
     assert_eq!(
         (&manifest["format"], &leg["first_block"]),
@@ -161,8 +151,7 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
         let block = told.get("trial").unwrap_or(told)["block"].as_u64();
         assert!(block.unwrap() >= begun, "{line}");
     }
-    let found: Value =
-        serde_json::from_slice(&fs::read(run.join("findings.json")).unwrap()).unwrap();
+    let found = place.json("findings.json");
     let caveats = found["caveats"].as_array().unwrap();
     let caveat = caveats
         .iter()
@@ -175,7 +164,7 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     );
     // As the second leg it is the same, and goes on without another one.
     let more = format!("--blocks {} --precision 0.01% --quiet", begun + 3);
-    ended(&mut place.bytecost(&resume(&place, &more))).measured();
+    place.call(resume(&place, &more)).measured();
     assert_eq!(last_block(&run), begun + 2);
 }
 
@@ -187,7 +176,7 @@ fn a_log_that_lost_trials_is_told() {
     let text = fs::read_to_string(&log).unwrap();
     let first = text.find('\n').unwrap() + 1;
     let lost = text.lines().count() - 1;
-    for (cut, says) in [
+    for (cut, part) in [
         (
             Some(&text[..first]),
             format!("{lost} of its {} records are missing", lost + 1),
@@ -198,17 +187,10 @@ fn a_log_that_lost_trials_is_told() {
             Some(text) => fs::write(&log, text).unwrap(),
             None => fs::remove_file(&log).unwrap(),
         }
-        let list = ended(&mut place.bytecost("runs")).stdout;
-        let flat = list.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains("damaged: ") && flat.contains(&says), "{list}");
-        let report = ended(&mut place.bytecost("report"));
+        says(&place.call("runs").flat(), &["damaged: ", &part]);
+        let report = place.call("report");
         assert_eq!(report.status, Some(1), "{}", report.stderr);
-        let flat = report
-            .stdout
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
-        assert!(flat.contains(&says), "{}", report.stdout);
+        says(&report.flat(), &[&part]);
     }
 }
 
@@ -225,14 +207,8 @@ fn a_program_that_is_replaced_in_mid_run_stays_the_same_to_the_end() {
     let path: PathBuf = place.dir.path().join("bytecost");
     // By processes of their own: what anybody has open for writing is not executed.
     let copy = |from: &str, to: &Path| {
-        assert!(
-            Command::new("cp")
-                .arg(from)
-                .arg(to)
-                .status()
-                .unwrap()
-                .success()
-        );
+        let copied = Command::new("cp").arg(from).arg(to).status();
+        assert!(copied.unwrap().success());
     };
     copy(BYTECOST, &path);
     let ours = fs::metadata(&path).unwrap().ino();
@@ -318,23 +294,16 @@ fn what_sudo_writes_belongs_to_whoever_called_it_and_root_writes_nowhere_else() 
                 None => bytecost.env_remove(name),
             };
         }
-        bytecost.output().unwrap()
+        ended(&mut bytecost)
     };
     let import = format!(
         "import --layout pa02-a {}",
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../published/pa02-a.csv")
     );
-    let made = called(&import, Some(CALLER));
-    assert!(made.status.success(), "{made:?}");
+    called(&import, Some(CALLER)).succeeded();
     for path in below(runs.parent().unwrap()) {
         let owner = fs::symlink_metadata(&path).unwrap();
         assert_eq!((owner.uid(), owner.gid()), (CALLER, CALLER), "{path:?}");
     }
-    let refused = called(&import, None);
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(
-        told.contains("belongs to user 12345") && told.lines().count() == 1,
-        "{told}"
-    );
+    called(&import, None).refused(&["belongs to user 12345"]);
 }

@@ -1,14 +1,13 @@
 //! A run that is interrupted, killed, or begun twice: what was finished is kept, nothing is left
 //! behind, and `--resume` goes on.
 
-mod fault_common;
+mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 
-use fault_common::{
-    PATIENCE, Place, Started, assert_only_known_files, ended, endpoints_of, records, until,
+use common::{
+    PATIENCE, Place, Started, assert_only_known_files, endpoints_of, records, says, until,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -20,10 +19,6 @@ fn under_way(place: &Place, words: &str) -> Started {
     let mut run = place.start(&mut place.bytecost(words));
     run.until("a few trials", || place.lines() >= 3);
     run
-}
-
-fn name(run: &Path) -> &str {
-    run.file_name().unwrap().to_str().unwrap()
 }
 
 /// Trials by block, cell and attempt, none of which may be there twice; and the cells by number.
@@ -55,8 +50,7 @@ fn interrupted_by(signal: Signal) -> Place {
         assert!(dir.join(output).is_file(), "{output}");
     }
     assert_only_known_files(&dir);
-    let list = ended(&mut place.bytecost("runs")).stdout;
-    assert!(list.contains("interrupted"), "{list}");
+    says(&place.call("runs").stdout, &["interrupted"]);
     place
 }
 
@@ -69,17 +63,16 @@ fn ctrl_c_keeps_what_is_finished_and_the_run_can_be_gone_on_with() {
     let before = fs::read(&log).unwrap();
     let words = format!(
         "run --resume {} --blocks 8 --budget 60s --quiet",
-        name(&dir)
+        place.id()
     );
-    ended(&mut place.bytecost(&words)).measured();
+    place.call(words).measured();
     let after = fs::read(&log).unwrap();
     assert!(after.len() > before.len() && after.starts_with(&before));
     let all = records(&dir);
     let (_, first) = trials(&all[..before.split(|b| *b == b'\n').count() - 1]);
     let (_, cells) = trials(&all);
     assert!(first.iter().all(|(k, v)| cells.get(k) == Some(v)));
-    let list = ended(&mut place.bytecost("runs")).stdout;
-    assert!(list.contains("complete"), "{list}");
+    says(&place.call("runs").stdout, &["complete"]);
     assert_only_known_files(&dir);
 }
 
@@ -93,7 +86,7 @@ fn a_termination_keeps_what_is_finished() {
 fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let place = Place::new();
     let words = LONG.replace("50ms", "2s");
-    let mut run = place.start(&mut place.bytecost(&words));
+    let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
     run.until("a trial of two sides", || {
         place.lines() >= 1 && endpoints_of(coordinator).len() == 2
@@ -109,11 +102,10 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     for line in text[..whole].lines() {
         serde_json::from_str::<Value>(line).unwrap();
     }
-    let list = ended(&mut place.bytecost("runs")).stdout;
-    assert!(list.contains("killed"), "{list}");
+    says(&place.call("runs").stdout, &["killed"]);
     let had = place.lines();
-    let words = format!("run --resume {} --quiet", name(&dir));
-    let mut run = place.start(&mut place.bytecost(&words));
+    let words = format!("run --resume {} --quiet", place.id());
+    let mut run = place.start(&mut place.bytecost(words));
     run.until("another trial", || place.lines() > had);
     run.send(Signal::INT);
     let end = run.end(PATIENCE);
@@ -128,10 +120,8 @@ fn a_run_that_goes_on_is_not_gone_on_with_by_another() {
     let place = Place::new();
     let run = under_way(&place, LONG);
     let dir = place.run();
-    let words = format!("run --resume {}", name(&dir));
-    let other = ended(&mut place.bytecost(&words));
-    let line = other.refused();
-    assert!(line.contains("another bytecost is writing"), "{line}");
+    let words = format!("run --resume {}", place.id());
+    place.refuses(&words, "=> another bytecost is writing");
     run.send(Signal::INT);
     assert_eq!(run.end(PATIENCE).status, Some(130));
     trials(&records(&dir));
@@ -141,7 +131,7 @@ fn a_run_that_goes_on_is_not_gone_on_with_by_another() {
 fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
     let place = Place::new();
     let words = "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
-    ended(&mut place.bytecost(words)).measured();
+    place.call(words).measured();
     let dir = place.run();
     let mut first = records(&dir)
         .into_iter()
@@ -149,8 +139,8 @@ fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
         .unwrap();
     first["sample"]["repeated_because"] = "others were busy".into();
     fs::write(dir.join("samples.jsonl"), format!("{first}\n")).unwrap();
-    let words = format!("run --resume {} --budget 60s --quiet", name(&dir));
-    ended(&mut place.bytecost(&words)).measured();
+    let words = format!("run --resume {} --budget 60s --quiet", place.id());
+    place.call(words).measured();
     let (keys, _) = trials(&records(&dir));
     let told = &first["sample"]["trial"];
     let next = [
@@ -166,18 +156,18 @@ fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
 fn a_block_of_some_cells_measures_them_and_no_others_however_often_it_is_cut_short() {
     let place = Place::new();
     let words = "run --mover null,send,sendfile --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
-    ended(&mut place.bytecost(words)).measured();
+    place.call(words).measured();
     let dir = place.run();
     let more = format!(
         "run --resume {} --blocks 11 --precision 0.01% --budget 600s --quiet",
-        name(&dir)
+        place.id()
     );
     let had = place.lines();
     let mut run = place.start(&mut place.bytecost(&more));
     run.until("a block of some cells", || place.lines() >= had + 3);
     run.send(Signal::KILL);
     run.end(PATIENCE);
-    ended(&mut place.bytecost(&more)).measured();
+    place.call(&more).measured();
     let all = records(&dir);
     let (keys, _) = trials(&all);
     let selections = all.iter().filter_map(|r| r.get("selection"));

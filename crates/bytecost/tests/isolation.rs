@@ -1,14 +1,14 @@
 //! Scheduler classes and control groups, as a user asks for them and as the kernel tells them.
 
-mod fault_common;
+mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use bytecost_spec::{Cell, Class, Counter, Reading, Record, Sample};
-use fault_common::{PATIENCE, Place, ended, endpoints_of, records, until};
+use bytecost_spec::{Cell, Class, Counter, Reading, Sample};
+use common::{PATIENCE, Place, endpoints_of, says, until};
 use rustix::process::Signal;
 
 const SHORT: &str = "run --budget 20s --blocks 6 --warmup 2ms --seed 7 --quiet";
@@ -23,18 +23,13 @@ fn beside_others() -> RwLockReadGuard<'static, ()> {
 /// The samples of a run, each with its cell; none where the machine refuses all of it.
 fn samples(place: &Place, words: &str) -> Vec<(Cell, Sample)> {
     let _beside = beside_others();
-    let end = ended(&mut place.bytecost(&format!("{SHORT} {words}")));
+    let end = place.call(format!("{SHORT} {words}"));
     if end.stderr.contains("nothing of this study works here") {
         eprintln!("skipped: {}", end.stderr);
         return Vec::new();
     }
     end.measured();
-    let all = records(&place.run()).into_iter();
-    all.filter_map(|record| match serde_json::from_value(record).unwrap() {
-        Record::Sample(sample) => Some((Cell::from_id(&sample.cell).unwrap(), sample)),
-        _ => None,
-    })
-    .collect()
+    place.samples()
 }
 
 /// Groups of a coordinator's, wherever they are.
@@ -132,7 +127,7 @@ fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
     let _alone = OTHERS.write().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
     let words = format!("{SHORT} --mover work-integer --window 5s --cgroup max=50%");
-    let mut run = place.start(&mut place.bytecost(&words));
+    let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
     let mut refused = false;
     until("a process in a group", PATIENCE, || {
@@ -156,17 +151,17 @@ fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
     assert!(!left.is_empty(), "nobody removed them");
 
     let next = Place::new();
-    let end = ended(&mut next.bytecost(&SHORT.replace("--quiet", "--mover memcpy --window 2ms")));
+    let end = next.call(SHORT.replace("--quiet", "--mover memcpy --window 2ms"));
     for dir in &left {
         let note = format!("removed the control group {}", dir.display());
-        assert!(end.stderr.contains(&note), "{}", end.stderr);
+        says(&end.stderr, &[&note]);
         assert!(!dir.exists());
         fs::create_dir(dir).unwrap();
     }
-    let said = ended(&mut next.bytecost("doctor --clean")).stdout;
+    let said = next.call("doctor --clean").stdout;
     for dir in &left {
         let note = format!("removed the control group {}", dir.display());
-        assert!(said.contains(&note), "{said}");
+        says(&said, &[&note]);
         assert!(!dir.exists());
     }
 }
@@ -176,7 +171,7 @@ fn a_run_that_ends_well_leaves_no_group() {
     let _beside = beside_others();
     let place = Place::new();
     let words = format!("{SHORT} --mover work-integer --window 2ms --cgroup weight=50");
-    let run = place.start(&mut place.bytecost(&words));
+    let run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
     run.end(PATIENCE);
     let left = groups_of(coordinator);
@@ -186,18 +181,12 @@ fn a_run_that_ends_well_leaves_no_group() {
 #[test]
 fn what_cannot_be_had_is_refused_in_one_line() {
     let _beside = beside_others();
-    let place = Place::new();
-    for (words, needles) in [
-        ("--class blue", &["`deadline`", "other:nice=10"][..]),
-        ("--class other:nice=20", &["from -20 to 19"]),
-        ("--cgroup max", &["max=50% (of one CPU)"]),
-        ("--class deadline --placement same-cpu", &["deadline"]),
-        ("--cgroup cpuset=8000", &["cpuset=8000"]),
-    ] {
-        let end = ended(&mut place.bytecost(&format!("{SHORT} --mover work-integer {words}")));
-        let line = end.refused();
-        for needle in needles {
-            assert!(line.contains(needle), "{words}: {line}");
-        }
-    }
+    Place::new().refuses(
+        &format!("{SHORT} --mover work-integer"),
+        "--class blue => `deadline` | other:nice=10
+        --class other:nice=20 => from -20 to 19
+        --cgroup max => max=50% (of one CPU)
+        --class deadline --placement same-cpu => deadline
+        --cgroup cpuset=8000 => cpuset=8000",
+    );
 }

@@ -1,14 +1,14 @@
 //! Movers that have Java do their work, as a user calls them: what they measure, what is refused
 //! and why, and that no virtual machine outlives a run.
 
-mod fault_common;
+mod common;
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use bytecost_spec::{Counter, Record};
-use fault_common::{PATIENCE, Place, ended, until};
+use bytecost_spec::Counter;
+use common::{PATIENCE, Place, ended, says, until};
 use rustix::process::Signal;
 
 const WORDS: &str = "run --mover java-stream,java-transfer-to --size 64KiB --block 4KiB \
@@ -47,17 +47,9 @@ fn both_ways_are_measured_and_the_machine_s_cpu_time_is_the_sender_s() {
     }
     let place = Place::new();
     ended(&mut with_java(&place, WORDS, None)).measured();
-    let log = fs::read_to_string(place.run().join("samples.jsonl")).unwrap();
     for name in ["java-stream", "java-transfer-to"] {
-        let of_it = log
-            .lines()
-            .find_map(|line| match serde_json::from_str(line) {
-                Ok(Record::Sample(sample)) if sample.cell.contains(&format!("/{name}/")) => {
-                    Some(sample)
-                }
-                _ => None,
-            });
-        let sample = of_it.unwrap_or_else(|| panic!("no sample of {name}: {log}"));
+        let mut all = place.samples().into_iter();
+        let (_, sample) = all.find(|(cell, _)| cell.mover == name).expect(name);
         let truth = sample.truth.unwrap();
         assert_eq!(truth.checked, "content");
         assert_eq!(truth.sent_bytes, truth.received_bytes);
@@ -70,8 +62,7 @@ fn both_ways_are_measured_and_the_machine_s_cpu_time_is_the_sender_s() {
         let of_each = if name == "java-stream" { 2 * 16 } else { 1 };
         assert!(calls >= of_each * messages, "{calls} for {messages}");
     }
-    let report = fs::read_to_string(place.run().join("report.md")).unwrap();
-    assert!(report.contains(" · Java "), "{report}");
+    says(&place.read("report.md"), &[" · Java "]);
 }
 
 #[test]
@@ -79,12 +70,7 @@ fn a_java_that_does_not_work_is_refused_with_what_it_says() {
     let check = |java: &str, expected: &str| {
         let place = Place::new();
         let end = ended(&mut with_java(&place, WORDS, Some(java)));
-        let line = end.refused();
-        assert!(
-            line.contains("nothing of this study works on this machine"),
-            "{line}"
-        );
-        assert!(line.contains(expected), "{line}");
+        end.refused(&["nothing of this study works on this machine", expected]);
     };
     check(
         "#!/bin/sh\necho the licence has expired >&2; exit 7\n",
@@ -101,15 +87,10 @@ fn a_java_that_does_not_work_is_refused_with_what_it_says() {
 fn without_java_the_others_are_measured_and_the_reason_is_told() {
     let place = Place::new();
     let words = WORDS.replace("java-stream,java-transfer-to", "read-write,java-stream");
-    let mut command = place.bytecost(&words);
+    let mut command = place.bytecost(words);
     command.env_remove("JAVA_HOME").env("PATH", "/nowhere");
-    let end = ended(&mut command);
-    end.measured();
-    let told = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        told.contains("there is no java in JAVA_HOME or PATH"),
-        "{told}"
-    );
+    let told = ended(&mut command).measured().flat();
+    says(&told, &["there is no java in JAVA_HOME or PATH"]);
 }
 
 /// Virtual machines of ours that have this directory for their home.
@@ -140,7 +121,7 @@ fn no_virtual_machine_outlives_a_run_that_is_killed_or_interrupted() {
         let mut run = place.start(command.env("HOME", place.dir.path()));
         let coordinator = run.pid();
         run.until("a trial of a virtual machine", || {
-            fault_common::endpoints_of(coordinator).len() == 2 && machines(place.dir.path()) > 0
+            common::endpoints_of(coordinator).len() == 2 && machines(place.dir.path()) > 0
         });
         run.send(signal);
         run.end(PATIENCE);

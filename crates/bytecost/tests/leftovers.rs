@@ -1,13 +1,13 @@
 //! What a killed run may leave is found and removed by `doctor --clean` and by the next run;
 //! what belongs to a living one stays.
 
-mod fault_common;
+mod common;
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-use fault_common::{PATIENCE, Place, ended, until};
+use common::{PATIENCE, Place, says, until};
 
 /// A process that looks like an endpoint of `coordinator` and goes on until it is ended: `yes`
 /// under our name, which soon waits for somebody to read what it writes.
@@ -53,38 +53,31 @@ fn is_ended(child: &mut Child) {
 fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
     let place = Place::new();
     let words = "run --mover send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s";
-    ended(&mut place.bytecost(words)).measured();
+    place.call(words).measured();
     let mut in_use = endpoint(&place, std::process::id());
     let mut orphan = endpoint(&place, gone());
     let mut machine = machine(&place, gone());
     let half = place.run().join(".report.md.1.0.tmp");
     fs::write(&half, "half").unwrap();
 
-    let said = ended(&mut place.bytecost("doctor --clean")).stdout;
+    let said = place.call("doctor --clean").stdout;
     is_ended(&mut orphan);
-    assert!(said.contains(&format!("process {}", orphan.id())), "{said}");
+    says(&said, &[&format!("process {}", orphan.id())]);
     is_ended(&mut machine);
     let note = format!("process {}, a Java machine", machine.id());
-    assert!(said.contains(&note), "{said}");
-    assert!(
-        said.contains(half.to_str().unwrap()) && !half.exists(),
-        "{said}"
-    );
+    let shown = half.strip_prefix(place.path()).unwrap();
+    says(&said, &[&note, shown.to_str().unwrap()]);
+    assert!(!half.exists());
     assert!(!said.contains(&in_use.id().to_string()), "{said}");
 
     let mut orphan = endpoint(&place, gone());
     fs::write(&half, "half").unwrap();
-    let end = ended(&mut place.bytecost(words));
-    end.measured();
+    let end = place.call(words).measured();
     is_ended(&mut orphan);
-    let note = format!("process {}", orphan.id());
-    assert!(
-        end.stderr.contains(&note) && !half.exists(),
-        "{}",
-        end.stderr
-    );
+    says(&end.stderr, &[&format!("process {}", orphan.id())]);
+    assert!(!half.exists());
 
-    let said = ended(&mut place.bytecost("doctor --clean")).stdout;
+    let said = place.call("doctor --clean").stdout;
     assert_eq!(said, "nothing was left behind\n");
     assert!(in_use.try_wait().unwrap().is_none(), "it was not an orphan");
     in_use.kill().unwrap();

@@ -1,13 +1,13 @@
 //! Live sessions: `bytecost live send` and `bytecost live receive` as a newcomer starts them.
 
-mod fault_common;
+mod common;
 mod live_common;
 
 use std::io;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use fault_common::{Ended, PATIENCE, Place, ended, until};
+use common::{Ended, PATIENCE, Place, says, until};
 use live_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -150,35 +150,32 @@ fn both_ends_speak_in_words() {
     let server = Server::start("--mover send-zerocopy --size 16KiB --threads 2");
     let end = server.drive("--pattern request-response --duration 1300ms");
     assert_eq!(end.status, Some(0), "{}", end.stderr);
-    let client_says = [
-        "session 1 from 127.0.0.1:",
-        "Gbit/s",
-        "receiver s/GB",
-        "p99 µs",
-        "session 1 ended here",
-        "CPU per byte",
-        "in the kernel",
-        "the kernel copied",
-        "responses came within",
-        "that were sent arrived",
-        "content compared",
-        "bytecost run --pattern request-response --mover send-zerocopy --size 16KiB --threads 2",
-    ];
-    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = joined(&end.stdout);
-    for words in client_says {
-        assert!(said.contains(words), "`{words}` is not in: {}", end.stdout);
-    }
+    says(
+        &end.flat(),
+        &[
+            "session 1 from 127.0.0.1:",
+            "Gbit/s",
+            "receiver s/GB",
+            "p99 µs",
+            "session 1 ended here",
+            "CPU per byte",
+            "in the kernel",
+            "the kernel copied",
+            "responses came within",
+            "that were sent arrived",
+            "content compared",
+            "bytecost run --pattern request-response --mover send-zerocopy --size 16KiB --threads 2",
+        ],
+    );
     assert_eq!(end.stderr, "");
-    let end = server.end();
-    let said = joined(&end.stdout);
-    for words in [
-        "session 1 to 127.0.0.1:",
-        "session 1 ended by the other side",
-        "served 1 session, ",
-    ] {
-        assert!(said.contains(words), "`{words}` is not in: {}", end.stdout);
-    }
+    says(
+        &server.end().flat(),
+        &[
+            "session 1 to 127.0.0.1:",
+            "session 1 ended by the other side",
+            "served 1 session, ",
+        ],
+    );
 }
 
 #[test]
@@ -246,7 +243,7 @@ fn a_reader_that_has_seen_enough_ends_the_session() {
     drop(reader);
     let words = format!("live receive 127.0.0.1:{}", server.port);
     let child = place
-        .bytecost(&words)
+        .bytecost(words)
         .stdout(writer)
         .stderr(Stdio::piped())
         .spawn();
@@ -262,97 +259,61 @@ fn who_can_reach_the_port_is_said_where_it_is_more_than_this_machine() {
     let mut running = Running::start("live send --port 0 --listen 0.0.0.0");
     running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
     assert!(running.err().contains("anyone who can reach"));
-    running.send(Signal::INT);
-    assert_eq!(running.end(ENDING).status, Some(0));
+    running.interrupted().succeeded();
     let server = Server::start("");
     assert!(!server.running.err().contains("anyone"));
 }
 
-fn refused(words: &str, says: &[&str]) {
-    let end = ended(&mut Place::new().bytecost(words));
-    let line = end.refused();
-    for word in says {
-        assert!(line.contains(word), "{words}: `{word}` is not in: {line}");
-    }
-    assert_eq!(end.stdout, "", "{words}");
-}
-
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
-    for (words, says) in [
-        ("live send zap", &["'zap'"][..]),
-        ("live send --size 0", &["size `0`", "out of bounds"]),
-        ("live send --size 8GiB", &["size `8GiB`", "out of bounds"]),
-        (
-            "live send --size 64,128",
-            &["--size", "one value", "bytecost run"],
-        ),
-        ("live send --size 64 --size 128", &["--size", "one value"]),
-        ("live send --threads 257", &["threads `257`", "1 to 256"]),
-        ("live send --threads -1", &["threads `-1`"]),
-        (
-            "live send --mover warp",
-            &["`warp`", "choose from", "sendmsg"],
-        ),
-        (
-            "live send --mover null",
-            &["`null`", "sends nothing", "sendmsg"],
-        ),
-        ("live send --receiver warp", &["`warp`", "choose from"]),
-        (
-            "live send --mover sendmsg --size 100",
-            &["100", "8 fields", "--fields"],
-        ),
-        ("live send --congestion tachyon", &["tachyon"]),
-        (
-            "live send --transport unix",
-            &["--transport unix", "bytecost run"],
-        ),
-        (
-            "live send --transport veth",
-            &["--transport veth", "bytecost run"],
-        ),
-        ("live send --depth 4", &["--depth 4"]),
-        ("live send --placement 9999:0", &["9999"]),
-        ("live send --port 65536", &["65536"]),
-        ("live send --port x", &["x"]),
-        ("live send --listen here", &["here"]),
-        ("live send --listen 192.0.2.1", &["192.0.2.1", "--listen"]),
-        ("live send --ring 4GiB --threads 256", &["--ring"]),
-        ("live receive nowhere", &["`nowhere`", "IP address"]),
-        ("live receive 127.0.0.1:1 --port 2", &["--port"]),
-        ("live receive --port 0", &["0"]),
-        ("live receive --size 64", &["--size", "bytecost live send"]),
-        (
-            "live receive --mover send",
-            &["--mover", "bytecost live send"],
-        ),
-        ("live receive --receiver warp", &["`warp`", "choose from"]),
-        ("live receive --threads 0", &["threads `0`"]),
-        ("live receive --threads 1,2", &["--threads", "one value"]),
-        ("live receive --duration 0", &["duration", "out of bounds"]),
-        ("live receive --duration -1s", &["-1s"]),
-        ("live receive --duration soon", &["soon"]),
-    ] {
-        refused(words, says);
-    }
-}
-
-#[test]
-fn a_port_in_use_is_refused_with_what_to_do() {
+    let place = Place::new();
+    place.refuses(
+        "live send",
+        "zap => 'zap'
+        --size 0 => size `0` | out of bounds
+        --size 8GiB => size `8GiB` | out of bounds
+        --size 64,128 => --size | one value | bytecost run
+        --size 64 --size 128 => --size | one value
+        --threads 257 => threads `257` | 1 to 256
+        --threads -1 => threads `-1`
+        --mover warp => `warp` | choose from | sendmsg
+        --mover null => `null` | sends nothing | sendmsg
+        --receiver warp => `warp` | choose from
+        --mover sendmsg --size 100 => 100 | 8 fields | --fields
+        --congestion tachyon => tachyon
+        --transport unix => --transport unix | bytecost run
+        --transport veth => --transport veth | bytecost run
+        --depth 4 => --depth 4
+        --placement 9999:0 => 9999
+        --port 65536 => 65536
+        --port x => x
+        --listen here => here
+        --listen 192.0.2.1 => 192.0.2.1 | --listen
+        --ring 4GiB --threads 256 => --ring",
+    );
+    place.refuses(
+        "live receive",
+        "nowhere => `nowhere` | IP address
+        127.0.0.1:1 --port 2 => --port
+        --port 0 => 0
+        --size 64 => --size | bytecost live send
+        --mover send => --mover | bytecost live send
+        --receiver warp => `warp` | choose from
+        --threads 0 => threads `0`
+        --threads 1,2 => --threads | one value
+        --duration 0 => duration | out of bounds
+        --duration -1s => -1s
+        --duration soon => soon",
+    );
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port();
-    refused(
-        &format!("live send --port {port}"),
-        &[&format!("port {port} is in use"), "--port"],
-    );
+    let row = format!("--port {port} => port {port} is in use | --port");
+    place.refuses("live send", &row);
 }
 
 #[test]
 fn more_flows_than_the_server_has_are_refused() {
     let server = Server::start("--threads 2");
-    let end = server.drive("--threads 3");
-    let line = end.refused();
-    assert!(line.contains("at most 2"), "{line}");
+    server.drive("--threads 3").refused(&["at most 2"]);
     server.serves();
 }

@@ -1,6 +1,6 @@
 //! What a server by hand meets on an open port, and what a client meets behind an address.
 
-mod fault_common;
+mod common;
 mod live_common;
 
 use std::io::{ErrorKind, Read, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytecost_lab::hand::greeting::{self, Answered, MAX_FRAME_BYTES, NAME, Said, VERSION};
 use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
-use fault_common::{Ended, PATIENCE, Place, ended, nobody, until};
+use common::{Ended, PATIENCE, Place, nobody, says, until};
 use live_common::{ENDING, Running, Server, last, objects, summaries, until_let_go};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -120,11 +120,7 @@ fn silence_keeps_nobody_from_being_served_and_ends() {
     until_let_go(&server.running, before);
     let end = server.end();
     assert_eq!(turned_away(&end), 2);
-    assert!(
-        end.stderr.contains("did not say who it is"),
-        "{}",
-        end.stderr
-    );
+    says(&end.stderr, &["did not say who it is"]);
 }
 
 // Invariant 8.
@@ -190,10 +186,8 @@ fn a_second_client_is_told_that_the_server_is_busy() {
     let mut first = server.driven("--json");
     first.until("a second", |out, _| !objects(out).is_empty());
     let second = server.drive("--duration 1s");
-    let line = second.refused();
-    assert!(line.contains("busy with another session"), "{line}");
-    first.send(Signal::INT);
-    assert_eq!(first.end(ENDING).status, Some(0));
+    second.refused(&["busy with another session"]);
+    first.interrupted().succeeded();
     server.serves();
     assert_eq!(last(&server.end().stdout)["failed"], 0);
 }
@@ -277,7 +271,7 @@ fn against(act: impl FnOnce(TcpStream, &TcpListener) + Send + 'static) -> Ended 
     let port = listener.local_addr().unwrap().port();
     let server = thread::spawn(move || act(listener.accept().unwrap().0, &listener));
     let words = format!("live receive 127.0.0.1:{port} --duration 2s --json");
-    let end = ended(&mut Place::new().bytecost(&words));
+    let end = Place::new().call(words);
     server.join().unwrap();
     end
 }
@@ -340,55 +334,37 @@ fn what_is_no_server_is_told_in_one_line() {
 #[test]
 fn nobody_there_is_told_with_what_to_do() {
     let (_held, port) = nobody();
-    let end = ended(&mut Place::new().bytecost(&format!("live receive --port {port}")));
+    let end = Place::new().call(format!("live receive --port {port}"));
     assert_eq!(end.status, Some(1));
-    assert!(
-        end.stderr.contains("start `bytecost live send`"),
-        "{}",
-        end.stderr
-    );
+    says(&end.stderr, &["start `bytecost live send`"]);
 }
 
-#[test]
-fn content_that_is_wrong_fails_the_session() {
-    let end = against(|mut control, listener| {
+/// A server whose only flow has this content, and which then says that so many bytes were sent.
+fn check_content(content: &'static [u8], sent_bytes: u64, expected: &str) {
+    let end = against(move |mut control, listener| {
         welcome(&mut control, &cell(&[(Axis::Size, "4KiB")]));
         let (mut flow, _) = listener.accept().unwrap();
         flow.read_exact(&mut [0; 12]).unwrap();
         greeting::write(&mut control, &Answered::Go).unwrap();
-        let _ = flow.write_all(&[0; 4096]);
-        drop(flow);
-        let done = Answered::Done(Box::default());
-        let _ = greeting::write(&mut control, &done);
-        rest(&mut control);
-    });
-    assert_eq!(end.status, Some(1), "{}", end.stdout);
-    let told = last(&end.stdout);
-    let why = told["failed"].as_str().unwrap();
-    assert!(why.contains("not what was sent: byte 0"), "{why}");
-}
-
-#[test]
-fn bytes_that_are_missing_fail_the_session() {
-    let end = against(|mut control, listener| {
-        welcome(&mut control, &cell(&[(Axis::Size, "4KiB")]));
-        let (mut flow, _) = listener.accept().unwrap();
-        flow.read_exact(&mut [0; 12]).unwrap();
-        greeting::write(&mut control, &Answered::Go).unwrap();
+        let _ = flow.write_all(content);
         drop(flow);
         let mut part = SessionPart::default();
         part.whole.side.flows = vec![bytecost_spec::sample::FlowReading {
-            bytes: 8192,
-            messages: 2,
+            bytes: sent_bytes,
+            messages: sent_bytes / 4096,
             elapsed_ns: 1,
         }];
         let _ = greeting::write(&mut control, &Answered::Done(Box::new(part)));
         rest(&mut control);
     });
     assert_eq!(end.status, Some(1), "{}", end.stdout);
-    let told = last(&end.stdout);
-    let why = told["failed"].as_str().unwrap();
-    assert!(why.contains("8192 bytes were sent, 0 arrived"), "{why}");
+    says(last(&end.stdout)["failed"].as_str().unwrap(), &[expected]);
+}
+
+#[test]
+fn content_that_is_wrong_or_missing_fails_the_session() {
+    check_content(&[0; 4096], 4096, "not what was sent: byte 0");
+    check_content(&[], 8192, "8192 bytes were sent, 0 arrived");
 }
 
 #[test]
@@ -397,8 +373,7 @@ fn ctrl_c_ends_also_a_client_that_waits_for_an_answer() {
     let port = listener.local_addr().unwrap().port();
     let client = Running::start(&format!("live receive 127.0.0.1:{port}"));
     let (stream, _) = listener.accept().unwrap();
-    client.send(Signal::INT);
-    let end = client.end(ENDING);
+    let end = client.interrupted();
     assert_eq!((end.status, end.stderr.as_str()), (Some(0), ""));
     drop(stream);
 }

@@ -7,9 +7,10 @@ use std::fs;
 
 use bytecost_plan::Plan;
 use bytecost_spec::{Manifest, Record};
-use common::{Place, TINY, refused, stderr, stdout};
+use common::{Place, TINY, count, ended, flat, says};
+use serde_json::Value;
 
-const FILES: &[&str] = &[
+const FILES: [&str; 7] = [
     "ended.json",
     "findings.json",
     "manifest.json",
@@ -22,33 +23,21 @@ const FILES: &[&str] = &[
 #[test]
 fn a_run_leaves_its_files_and_nothing_else() {
     let place = Place::with_run();
-    let left: BTreeSet<String> = fs::read_dir(place.run_dir())
-        .unwrap()
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let left = fs::read_dir(place.run()).unwrap();
+    let left = left.map(|e| e.unwrap().file_name().into_string().unwrap());
     // One size only, so that there is no figure and no picture.
-    assert_eq!(
-        left,
-        FILES
-            .iter()
-            .map(|f| (*f).to_owned())
-            .collect::<BTreeSet<_>>()
-    );
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    let expected = FILES.iter().map(|f| (*f).to_owned());
+    assert_eq!(left.collect::<BTreeSet<_>>(), expected.collect());
+    assert_eq!(count(place.path()), 1);
 }
 
 #[test]
 fn a_report_is_the_same_every_time() {
     let place = Place::with_run();
-    let read = || {
-        FILES
-            .iter()
-            .map(|f| fs::read(place.run_dir().join(f)).unwrap())
-            .collect::<Vec<_>>()
-    };
+    let read = || FILES.map(|file| place.read(file));
     let after_the_run = read();
-    let first = stdout(&place.call(&["report"]));
-    assert_eq!(first, stdout(&place.call(&["report"])));
+    let report = || place.call("report").stdout;
+    assert_eq!(report(), report());
     assert_eq!(after_the_run, read());
 }
 
@@ -56,8 +45,7 @@ fn a_report_is_the_same_every_time() {
 #[test]
 fn the_log_is_the_plan_that_the_manifest_gives() {
     let place = Place::with_run();
-    let manifest: Manifest =
-        serde_json::from_slice(&fs::read(place.run_dir().join("manifest.json")).unwrap()).unwrap();
+    let manifest: Manifest = serde_json::from_value(place.json("manifest.json")).unwrap();
     let plan = Plan::from_manifest(&manifest).unwrap();
     assert_eq!(manifest.seed, 7);
     let mut trials: Vec<(u32, u32)> = place
@@ -97,7 +85,7 @@ fn the_log_is_the_plan_that_the_manifest_gives() {
 #[test]
 fn a_row_a_trial_with_units_in_the_columns() {
     let place = Place::with_run();
-    let text = fs::read_to_string(place.run_dir().join("samples.csv")).unwrap();
+    let text = place.read("samples.csv");
     let mut lines = text.lines();
     let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
     for column in [
@@ -110,24 +98,13 @@ fn a_row_a_trial_with_units_in_the_columns() {
     ] {
         assert!(columns.contains(&column), "{column}");
     }
-    let samples = place
-        .records()
-        .iter()
-        .filter(|r| matches!(r, Record::Sample(_)))
-        .count();
-    assert_eq!(lines.count(), samples);
+    assert_eq!(lines.count(), place.samples().len());
 }
 
 #[test]
 fn what_is_absent_carries_its_reason() {
     let place = Place::with_run();
-    let Some(Record::Sample(sample)) = place
-        .records()
-        .into_iter()
-        .find(|r| matches!(r, Record::Sample(_)))
-    else {
-        panic!("no trial went through")
-    };
+    let (_, sample) = place.samples().remove(0);
     for row in bytecost_spec::reading::COUNTERS {
         let reading = sample
             .sender
@@ -143,19 +120,11 @@ fn what_is_absent_carries_its_reason() {
 #[test]
 fn the_words_fit_a_terminal_and_carry_no_escapes() {
     let place = Place::new();
-    let output = place.call(&TINY[..TINY.len() - 1]);
-    let (out, progress) = (stdout(&output), stderr(&output));
-    assert!(out.contains("send") && out.contains("report.html"));
-    assert!(
-        progress.lines().any(|l| l.starts_with("block 1: 3 cells")),
-        "{progress}"
-    );
-    for text in [
-        out,
-        stdout(&place.call(&["list"])),
-        stdout(&place.call(&["doctor"])),
-        stdout(&place.call(&["runs"])),
-    ] {
+    let run = place.call(TINY);
+    says(&run.stdout, &["send", "report.html"]);
+    says(&run.stderr, &["\nblock 1: 3 cells"]);
+    let others = ["list", "doctor", "runs"].map(|words| place.call(words).stdout);
+    for text in [run.stdout].iter().chain(&others) {
         assert!(!text.contains('\u{1b}'));
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");
@@ -165,78 +134,67 @@ fn the_words_fit_a_terminal_and_carry_no_escapes() {
 
 #[test]
 fn quiet_is_quiet() {
-    let output = Place::new().call(TINY);
-    if output.status.code() == Some(0) {
-        assert_eq!(stderr(&output), "");
+    let end = Place::new().call(format!("{TINY} --quiet"));
+    if end.status == Some(0) {
+        assert_eq!(end.stderr, "");
     }
 }
 
 #[test]
 fn runs_are_listed_with_their_state_and_the_newest_is_reported() {
     let place = Place::with_run();
-    let id = place
-        .run_dir()
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
-    fs::create_dir(place.path().join("bytecost-runs/00000000-broken")).unwrap();
-    let listed = stdout(&place.call(&["runs"]));
-    assert!(
-        listed.contains(&id) && listed.contains("complete"),
-        "{listed}"
-    );
-    assert!(listed.contains("00000000-broken"), "{listed}");
-    assert!(stdout(&place.call(&["report"])).contains(&id));
-    let elsewhere = place.call(&["runs", "--runs-dir", "elsewhere"]);
-    assert!(stdout(&elsewhere).contains("no runs in elsewhere"));
+    let id = place.id();
+    fs::create_dir(place.runs().join("00000000-broken")).unwrap();
+    let listed = place.call("runs").stdout;
+    says(&listed, &[&id, "complete", "00000000-broken"]);
+    says(&place.call("report").stdout, &[&id]);
+    let elsewhere = place.call("runs --runs-dir elsewhere").stdout;
+    says(&elsewhere, &["no runs in elsewhere"]);
+    let mut command = place.bytecost("runs");
+    let there = ended(command.env("BYTECOST_RUNS", "there"));
+    says(&there.stdout, &["no runs in there"]);
 }
 
 #[test]
 fn what_describes_the_command_comes_from_its_tables() {
     let place = Place::new();
-    let page = stdout(&place.call(&["man"]));
-    let script = stdout(&place.call(&["completions", "bash"]));
+    let page = place.call("man").stdout.replace("\\-", "-");
+    let script = place.call("completions bash").stdout;
     for row in bytecost_spec::axis::AXES {
-        assert!(script.contains(&format!("--{}", row.name)), "{}", row.name);
+        let option = format!("--{}", row.name);
         assert!(
-            page.replace("\\-", "-")
-                .contains(&format!("--{}", row.name)),
-            "{}",
-            row.name
+            script.contains(&option) && page.contains(&option),
+            "{option}"
         );
     }
-    let schema: serde_json::Value =
-        serde_json::from_str(&stdout(&place.call(&["schema"]))).unwrap();
+    let schema: Value = serde_json::from_str(&place.call("schema").stdout).unwrap();
     assert!(schema["properties"]["findings"].is_object());
-    let listed = stdout(&place.call(&["list"]));
-    for mover in bytecost_engine::MOVERS {
-        assert!(listed.contains(mover.name), "{}", mover.name);
-    }
+    says(
+        &place.call("list").stdout,
+        &bytecost_engine::MOVERS
+            .iter()
+            .map(|m| m.name)
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
 fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
     let place = Place::with_run();
-    let before = fs::read_dir(place.run_dir()).unwrap().count();
-    let said = place.call(&["explain"]);
-    assert_eq!(said.status.code(), Some(0), "{}", stderr(&said));
-    let machine = place.call(&["explain", "--json"]);
-    let value: serde_json::Value = serde_json::from_str(&stdout(&machine)).unwrap();
+    let before = count(&place.run());
+    let said = flat(&place.call("explain").succeeded());
+    let value: Value = serde_json::from_str(&place.call("explain --json").stdout).unwrap();
     assert_eq!(value["study"], "send-copies");
-    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = flat(stdout(&said));
     let asked = value["explanations"].as_array().unwrap();
     assert!(!asked.is_empty());
-    for question in asked.iter().map(|e| e["question"].as_str().unwrap()) {
-        assert!(said.contains(question), "{question}: {said}");
+    for question in asked {
+        says(&said, &[question["question"].as_str().unwrap()]);
     }
-    assert_eq!(fs::read_dir(place.run_dir()).unwrap().count(), before);
-    refused(&place.call(&["explain", "nobody"]), &["nobody"]);
-    refused(
-        &place.call(&["explain", "--runs-dir", "elsewhere"]),
-        &["no runs in elsewhere"],
+    assert_eq!(count(&place.run()), before);
+    place.refuses(
+        "explain",
+        "nobody => nobody
+        --runs-dir elsewhere => no runs in elsewhere",
     );
 }
 
@@ -244,9 +202,7 @@ fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
 fn help_fits_a_screen_and_options_have_headings() {
     let place = Place::new();
     let help = |words: &str| {
-        let mut words: Vec<&str> = words.split_whitespace().collect();
-        words.push("--help");
-        let text = stdout(&place.call(&words));
+        let text = place.call(format!("{words} --help")).stdout;
         assert!(!text.contains('\u{1b}'), "{text}");
         text
     };
@@ -270,8 +226,7 @@ fn help_fits_a_screen_and_options_have_headings() {
 fn words_of_before_work_and_a_note_has_those_of_today() {
     let place = Place::new();
     let words = "run --transport loopback --pattern ask --neighbour loud";
-    let output = place.call(&words.split(' ').collect::<Vec<_>>());
-    let said = stderr(&output);
+    let said = place.call(words).stderr;
     let notes: Vec<&str> = said.lines().collect();
     let expected = [
         "note: --pattern ask is now --pattern request-response",
@@ -282,5 +237,5 @@ fn words_of_before_work_and_a_note_has_those_of_today() {
         notes[2].starts_with("error: background load `loud`"),
         "{said}"
     );
-    assert!(stderr(&place.call(&["ask", "--help"])).contains("`bytecost live load`"));
+    says(&place.call("ask --help").stderr, &["`bytecost live load`"]);
 }

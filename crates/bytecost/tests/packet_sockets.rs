@@ -1,19 +1,16 @@
 //! Who takes a run's packets meanwhile is found and named.
 
-mod fault_common;
+mod common;
 
 use std::cell::RefCell;
-use std::fs::{self, File};
+use std::fs;
 use std::num::NonZeroU32;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
-use std::thread;
+use std::os::fd::OwnedFd;
 
-use fault_common::networks::{network, process};
-use fault_common::{PATIENCE, Place, endpoints_of, records};
+use common::networks::{apart, within};
+use common::{PATIENCE, Place, is_root, records};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
-use rustix::process::{Signal, geteuid};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// Every protocol, as packet(7) wants it: ETH_P_ALL in the order of the network.
@@ -24,35 +21,26 @@ fn every_protocol() -> Option<Protocol> {
 /// A packet socket in the network of a process, made by a thread that goes there for it; none
 /// where the process is gone by then.
 fn listening(pid: u32) -> Option<OwnedFd> {
-    let there = File::open(process(pid).join("ns/net")).ok()?;
-    let open = move || {
-        move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+    within(pid, || {
         let (family, raw) = (AddressFamily::PACKET, SocketType::RAW);
         socket_with(family, raw, SocketFlags::CLOEXEC, every_protocol()).unwrap()
-    };
-    Some(thread::spawn(open).join().unwrap())
+    })
 }
 
 #[test]
 fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
-    if !geteuid().is_root() {
-        return eprintln!("skipped: a wire needs root");
+    if !is_root() {
+        return;
     }
     let place = Place::new();
     // More trials than it takes to find one of them under way, and others after it.
     let words = "run --transport wire,wire-udp --mover send,send-zerocopy --size 32KiB --blocks 1000 --precision 0.1% --window 80ms --warmup 5ms --budget 200s --quiet";
     let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
-    let own = network(Path::new("/proc/self"));
     let socket = RefCell::new(None);
     run.until("a trial of two ends", || {
-        let ends = endpoints_of(coordinator);
-        let apart = |pid: &&u32| {
-            let there = network(&process(**pid));
-            there.is_some() && there != own
-        };
-        if let (true, Some(end)) = (place.lines() >= 2, ends.iter().find(apart)) {
-            socket.replace(listening(*end));
+        if let (true, Some(end)) = (place.lines() >= 2, apart(coordinator)) {
+            socket.replace(listening(end));
         }
         socket.borrow().is_some()
     });
@@ -83,8 +71,7 @@ fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
     let pid = format!("(pid {})", std::process::id());
     let [holder, over_udp] = ["wire/", "wire-udp/"].map(told_over);
     assert!(holder.ends_with(&pid) && over_udp == holder, "{over_udp}");
-    let findings = fs::read_to_string(place.run().join("findings.json")).unwrap();
-    let findings: Value = serde_json::from_str(&findings).unwrap();
+    let findings = place.json("findings.json");
     let mut caveats = findings["caveats"].as_array().unwrap().iter();
     let caveat = caveats.find(|d| d["kind"] == "packet-socket");
     let evidence = caveat.unwrap()["evidence"].as_str().unwrap();

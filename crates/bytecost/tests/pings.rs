@@ -1,30 +1,26 @@
 //! Two threads that take turns, on the CPUs that were asked for; and memory in pages as asked.
 
-mod fault_common;
+mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytecost_spec::{Cell, Counter, HugePages, Placement, Record, Sample};
+use bytecost_spec::{Cell, Counter, HugePages, Placement, Sample};
 use bytecost_sys::process;
-use fault_common::{Place, ended, records};
+use common::{Place, says};
 
 const SHORT: &str = "--budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
 
 /// The samples of all cells but that of the loop.
-fn samples(place: &Place) -> Vec<(Cell, Sample)> {
-    let all = records(&place.run()).into_iter();
-    let samples = all.filter_map(|r| match serde_json::from_value(r).unwrap() {
-        Record::Sample(sample) => Some((Cell::from_id(&sample.cell).unwrap(), sample)),
-        _ => None,
-    });
-    samples.filter(|(cell, _)| cell.mover != "null").collect()
+fn samples(place: &Place) -> impl Iterator<Item = (Cell, Sample)> {
+    let all = place.samples().into_iter();
+    all.filter(|(cell, _)| cell.mover != "null")
 }
 
 #[test]
 fn threads_take_turns_where_they_are_held_and_every_number_is_checked() {
     let place = Place::new();
     let allowed = process::affinity().unwrap();
-    ended(&mut place.bytecost(&format!("run cpu-to-cpu {SHORT}"))).measured();
+    place.call(format!("run cpu-to-cpu {SHORT}")).measured();
     let mut seen: BTreeMap<String, BTreeSet<(u32, u32)>> = BTreeMap::new();
     for (cell, sample) in samples(&place) {
         let Placement::Cpus { sender, receiver } = &cell.placement else {
@@ -60,37 +56,19 @@ fn threads_take_turns_where_they_are_held_and_every_number_is_checked() {
     }
     let line = seen.get("ping-cache-line").map_or(0, BTreeSet::len);
     assert_eq!(line, pairs - with_itself, "who spins needs two CPUs");
-    let list = ended(&mut place.bytecost("list")).stdout;
-    assert!(list.contains("Two threads that take turns"), "{list}");
+    let list = place.call("list").stdout;
+    says(&list, &["Two threads that take turns"]);
 }
 
 #[test]
 fn turns_that_cannot_be_taken_are_refused_in_one_line() {
-    let place = Place::new();
-    for (words, needles) in [
-        (
-            "--mover ping-cache-line --placement same-cpu",
-            &["they spin", "choose two CPUs"][..],
-        ),
-        (
-            "--mover ping-futex --placement 0:8000",
-            &["there is no CPU 8000 here"],
-        ),
-        (
-            "--mover ping-futex --placement pair",
-            &["SENDER:RECEIVER", "`pairs`"],
-        ),
-        (
-            "--mover work-chase --huge-pages large",
-            &["choose from auto, on, off"],
-        ),
-    ] {
-        let end = ended(&mut place.bytecost(&format!("run {words} {SHORT}")));
-        let line = end.refused();
-        for needle in needles {
-            assert!(line.contains(needle), "{words}: {line}");
-        }
-    }
+    Place::new().refuses(
+        &format!("run {SHORT}"),
+        "--mover ping-cache-line --placement same-cpu => they spin | choose two CPUs
+        --mover ping-futex --placement 0:8000 => there is no CPU 8000 here
+        --mover ping-futex --placement pair => SENDER:RECEIVER | `pairs`
+        --mover work-chase --huge-pages large => choose from auto, on, off",
+    );
 }
 
 #[test]
@@ -98,7 +76,7 @@ fn memory_lies_in_pages_as_asked_or_the_reason_is_told() {
     let place = Place::new();
     let words =
         "run --mover work-chase,work-stream --size 4MiB --huge-pages both --placement same-cpu";
-    ended(&mut place.bytecost(&format!("{words} {SHORT}"))).measured();
+    place.call(format!("{words} {SHORT}")).measured();
     let mut seen = BTreeSet::new();
     for (cell, sample) in samples(&place) {
         assert_eq!(sample.truth.unwrap().checked, "result");
@@ -106,7 +84,7 @@ fn memory_lies_in_pages_as_asked_or_the_reason_is_told() {
     }
     let of = |pages| seen.iter().filter(|(_, _, p)| *p == pages).count();
     assert_eq!(of(HugePages::Off), 2);
-    let report = std::fs::read_to_string(place.run().join("report.md")).unwrap();
+    let report = place.read("report.md");
     // A trial fails where the kernel gave other pages than were asked for.
     assert!(
         of(HugePages::On) == 2 || report.contains("huge pages"),

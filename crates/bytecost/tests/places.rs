@@ -1,26 +1,23 @@
 //! Placements, memory and neighbours, as a user asks for them and as the kernel tells them.
 
-mod fault_common;
+mod common;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytecost_spec::{Cell, Counter, Held, Noise, Placement, Reading, Record, Sample};
+use bytecost_spec::{Cell, Counter, Held, Noise, Placement, Reading, Sample};
 use bytecost_sys::process;
-use fault_common::{PATIENCE, Place, ended, endpoints_of, records, until};
+use common::{PATIENCE, Place, endpoints_of, says, until};
 use rustix::process::Signal;
 
 const SHORT: &str = "run --mover send --size 4KiB --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
 
 /// The samples of each cell.
 fn samples(place: &Place, words: &str) -> BTreeMap<Cell, Vec<Sample>> {
-    ended(&mut place.bytecost(&format!("{SHORT} {words}"))).measured();
+    place.call(format!("{SHORT} {words}")).measured();
     let mut by_cell: BTreeMap<Cell, Vec<Sample>> = BTreeMap::new();
-    for record in records(&place.run()) {
-        if let Record::Sample(sample) = serde_json::from_value(record).unwrap() {
-            let cell = Cell::from_id(&sample.cell).unwrap();
-            by_cell.entry(cell).or_default().push(sample);
-        }
+    for (cell, sample) in place.samples() {
+        by_cell.entry(cell).or_default().push(sample);
     }
     assert!(!by_cell.is_empty());
     by_cell
@@ -62,16 +59,10 @@ fn threads_run_where_they_are_held_and_the_record_says_so() {
             }
         }
     }
-    let report = std::fs::read_to_string(place.run().join("report.md")).unwrap();
     let told = format!("placement {first}:{last}: sender on CPU {first}, receiver on CPU {last}");
-    assert!(report.contains(&told), "{report}");
-    let csv = std::fs::read_to_string(place.run().join("samples.csv")).unwrap();
-    assert!(
-        csv.lines()
-            .next()
-            .unwrap()
-            .ends_with("sender_cpus,receiver_cpus,neighbour_cpus")
-    );
+    says(&place.read("report.md"), &[&told]);
+    let columns = ",sender_cpus,receiver_cpus,neighbour_cpus\n";
+    says(&place.read("samples.csv"), &[columns]);
 }
 
 #[test]
@@ -111,7 +102,7 @@ fn a_killed_run_takes_its_neighbour_along() {
         "{} --background spin --placement same-cpu",
         SHORT.replace("20ms", "5s")
     );
-    let mut run = place.start(&mut place.bytecost(&words));
+    let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
     run.until("two sides and a neighbour", || {
         endpoints_of(coordinator).len() == 3
@@ -126,61 +117,35 @@ fn a_killed_run_takes_its_neighbour_along() {
 
 #[test]
 fn places_that_cannot_be_had_are_refused_in_one_line() {
-    let place = Place::new();
-    for (words, needles) in [
-        (
-            "--placement 8000",
-            &["there is no CPU 8000 here", "choose among"][..],
-        ),
-        ("--placement 0:9999", &["SENDER:RECEIVER", "same-cache"]),
-        ("--placement near", &["SENDER:RECEIVER"]),
-        (
-            "--background spin@smt-sibling",
-            &["choose a --placement that pins"],
-        ),
-        ("--background spin@8000", &["there is no CPU 8000 here"]),
-        ("--background loud", &["idle", "spin@smt-sibling"]),
-        ("--mem-node 1023", &["mem-node", "--mem-node auto"]),
-        ("--mem-node x", &["`auto`, or a number from 0 to 1023"]),
-    ] {
-        let end = ended(&mut place.bytecost(&format!("{SHORT} {words}")));
-        let line = end.refused();
-        for needle in needles {
-            assert!(line.contains(needle), "{words}: {line}");
-        }
-    }
+    Place::new().refuses(
+        SHORT,
+        "--placement 8000 => there is no CPU 8000 here | choose among
+        --placement 0:9999 => SENDER:RECEIVER | same-cache
+        --placement near => SENDER:RECEIVER
+        --background spin@smt-sibling => choose a --placement that pins
+        --background spin@8000 => there is no CPU 8000 here
+        --background loud => idle | spin@smt-sibling
+        --mem-node 1023 => mem-node | --mem-node auto
+        --mem-node x => `auto`, or a number from 0 to 1023",
+    );
 }
 
 #[test]
 fn doctor_tells_which_placements_there_are() {
-    let place = Place::new();
-    let told = ended(&mut place.bytecost("doctor")).stdout;
-    for name in [
-        "same-cpu",
-        "smt-sibling",
-        "same-cache",
-        "cross-cache",
-        "cross-node",
-    ] {
-        assert!(told.contains(&format!(" {name}")), "{told}");
+    let told = Place::new().call("doctor").stdout;
+    for name in "same-cpu smt-sibling same-cache cross-cache cross-node".split(' ') {
+        says(&told, &[&format!(" {name}")]);
     }
-    assert!(told.contains("core"), "{told}");
 }
 
 #[test]
 fn work_is_done_and_its_result_checked() {
     let place = Place::new();
     let words = "run --mover work-integer,work-float,work-chase,work-stream,work-sequential,work-backward,work-strided,work-random --size 64KiB --threads 2 --placement same-cpu --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
-    ended(&mut place.bytecost(words)).measured();
+    place.call(words).measured();
     let mut movers = BTreeMap::new();
-    for record in records(&place.run()) {
-        let Record::Sample(sample) = serde_json::from_value(record).unwrap() else {
-            continue;
-        };
-        let cell = Cell::from_id(&sample.cell).unwrap();
-        if cell.mover == "null" {
-            continue;
-        }
+    let samples = place.samples().into_iter();
+    for (cell, sample) in samples.filter(|(cell, _)| cell.mover != "null") {
         let truth = sample.truth.unwrap();
         assert_eq!(truth.checked, "result");
         assert_eq!(truth.compared_bytes, truth.sent_bytes);
@@ -199,6 +164,6 @@ fn work_is_done_and_its_result_checked() {
     }
     assert_eq!(movers.len(), 8, "{movers:?}");
     assert!(movers.values().all(|steps| *steps > 0), "{movers:?}");
-    let list = ended(&mut place.bytecost("list")).stdout;
-    assert!(list.contains("Work, which moves nothing"), "{list}");
+    let list = place.call("list").stdout;
+    says(&list, &["Work, which moves nothing"]);
 }

@@ -4,60 +4,36 @@
 mod common;
 
 use std::fs;
-use std::process::Command;
 
 use bytecost_spec::{Counter, Record, Sample};
-use common::{Place, beside, count, refused, stderr, went_through};
+use common::{Place, beside, count, in_tmpfs};
+use tempfile::TempDir;
 
-/// A run of a few seconds in a directory of the test's own.
-fn words<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut words = vec![
-        "run",
-        "file-to-socket",
-        "--budget",
-        "4s",
-        "--blocks",
-        "6",
-        "--window",
-        "10ms",
-        "--warmup",
-        "2ms",
-        "--seed",
-        "7",
-        "--quiet",
-        "--dir",
-        dir,
-    ];
-    words.extend(more);
-    words
+/// A run of a few seconds, but for its directory.
+const RUN: &str = "run file-to-socket --budget 4s --blocks 6 --window 10ms --warmup 2ms --seed 7 --quiet --mover sendfile";
+
+/// In a directory of the test's own.
+fn run(dir: &TempDir) -> String {
+    format!("{RUN} --dir {}", dir.path().display())
 }
 
 fn samples(place: &Place) -> Vec<Sample> {
-    let of_files = |r| match r {
-        Record::Sample(sample) if !sample.cell.contains("/null/") => Some(sample),
-        Record::Sample(_) | Record::Evidence(_) | Record::Selection(_) | Record::Block(_) => None,
-        Record::Failure(failure) => {
+    for record in place.records() {
+        if let Record::Failure(failure) = record {
             assert!(failure.cell.contains("/null/"), "{failure:?}");
-            None
         }
-    };
-    place.records().into_iter().filter_map(of_files).collect()
+    }
+    let samples = place.samples().into_iter();
+    let of_files = samples.filter(|(cell, _)| cell.mover != "null");
+    of_files.map(|(_, sample)| sample).collect()
 }
 
 #[test]
 fn whole_files_are_sent_from_the_page_cache_and_from_the_disk_and_leave_nothing() {
     let (place, dir) = (Place::new(), beside());
-    let there = dir.path().to_str().unwrap();
-    let more = [
-        "--mover",
-        "read-write,sendfile",
-        "--size",
-        "5MiB",
-        "--cache",
-        "warm,cold",
-    ];
-    let output = place.call(&words(there, &more));
-    went_through(&output);
+    let words = run(&dir).replace("--mover ", "--mover read-write,");
+    let words = format!("{words} --size 5MiB --cache warm,cold");
+    place.call(words).measured();
     assert_eq!(count(dir.path()), 0, "a file was left");
     let samples = samples(&place);
     for sample in &samples {
@@ -83,17 +59,13 @@ fn whole_files_are_sent_from_the_page_cache_and_from_the_disk_and_leave_nothing(
             assert!(calls >= files && calls < files * 100, "{calls} calls");
         }
     }
-    for words in [
-        ["/read-write/", "cache=warm"],
-        ["/sendfile/", "cache=warm"],
-        ["/read-write/", "cache=cold"],
-        ["/sendfile/", "cache=cold"],
-    ] {
-        let of = |s: &&Sample| words.iter().all(|w| s.cell.contains(w));
-        assert!(samples.iter().any(|s| of(&s)), "{words:?}");
+    for mover in ["/read-write/", "/sendfile/"] {
+        for cache in ["cache=warm", "cache=cold"] {
+            let of = |s: &Sample| s.cell.contains(mover) && s.cell.contains(cache);
+            assert!(samples.iter().any(of), "{mover} {cache}");
+        }
     }
-    let text = fs::read_to_string(place.run_dir().join("findings.json")).unwrap();
-    let findings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let findings = place.json("findings.json");
     let compared = findings["findings"].as_array().unwrap();
     for metric in ["ms_per_message", "cpu_s_per_gb", "sender_calls_per_mib"] {
         let of = |f: &&serde_json::Value| f["metric"] == metric;
@@ -109,10 +81,8 @@ fn a_file_of_the_users_is_sent_whole_and_stays_as_it_was() {
     let content: Vec<u8> = (0..4_500_001_u32).map(|i| (i / 7) as u8).collect();
     fs::write(&path, &content).unwrap();
     let changed = fs::metadata(&path).unwrap().modified().unwrap();
-    let (there, name) = (dir.path().to_str().unwrap(), path.to_str().unwrap());
-    let more = ["--mover", "sendfile", "--cache", "warm", "--file", name];
-    let output = place.call(&words(there, &more));
-    went_through(&output);
+    let words = format!("{} --cache warm --file {}", run(&dir), path.display());
+    place.call(words).measured();
     assert_eq!(fs::read(&path).unwrap(), content);
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), changed);
     let samples = samples(&place);
@@ -128,80 +98,33 @@ fn a_file_of_the_users_is_sent_whole_and_stays_as_it_was() {
 #[test]
 fn what_cannot_be_sent_is_told_in_a_line() {
     let (place, dir) = (Place::new(), beside());
-    let there = dir.path().to_str().unwrap();
     let short = dir.path().join("short");
     fs::write(&short, [1; 5000]).unwrap();
-    let short = short.to_str().unwrap();
-    let of = ["--mover", "sendfile"];
-    for (more, says) in [
-        (&["--size", "5GiB"][..], &["5GiB", "4GiB"][..]),
-        (&["--size", "0"], &["size"]),
-        (
-            &["--size", "7MiB", "--cache", "direct"],
-            &["choose --cache memory, warm or cold"],
-        ),
-        (
-            &["--size", "7MiB", "--cache", "warm", "--file", short],
-            &["the file has 5000 bytes"],
-        ),
-        (
-            &["--size", "5000", "--cache", "memory", "--file", short],
-            &["sends memory files alone", "choose --cache warm or cold"],
-        ),
-        (
-            &["--size", "7MiB", "--cache", "warm", "--file", "/nowhere"],
-            &["/nowhere"],
-        ),
-    ] {
-        let mut all = words(there, &of);
-        all.extend(more);
-        refused(&place.call(&all), says);
-    }
-    let mut nowhere = words("/nowhere/at/all", &of);
-    nowhere.extend(["--size", "7MiB"]);
-    refused(&place.call(&nowhere), &["/nowhere/at/all", "--dir"]);
+    let table = "--size 5GiB => 5GiB | 4GiB
+        --size 0 => size
+        --size 7MiB --cache direct => choose --cache memory, warm or cold
+        --size 7MiB --cache warm --file SHORT => the file has 5000 bytes
+        --size 5000 --cache memory --file SHORT => sends memory files alone | choose --cache warm or cold
+        --size 7MiB --cache warm --file /nowhere => /nowhere";
+    place.refuses(&run(&dir), &table.replace("SHORT", short.to_str().unwrap()));
+    place.refuses(
+        RUN,
+        "--size 7MiB --dir /nowhere/at/all => /nowhere/at/all | --dir",
+    );
     assert_eq!(count(place.path()), 0, "something was left behind");
     assert_eq!(count(dir.path()), 1, "something was left behind");
-}
-
-/// Calls it where a file system of the test's own is mounted; none where that cannot be had.
-fn within(
-    place: &Place,
-    options: &str,
-    there: &str,
-    words: &[&str],
-) -> Option<std::process::Output> {
-    let program = env!("CARGO_BIN_EXE_bytecost");
-    let words = words.join(" ");
-    let script = format!("mount -t tmpfs -o {options} none {there} && exec {program} {words}");
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
-        .current_dir(place.path())
-        .output();
-    let Ok(output) = output else {
-        eprintln!("there is no unshare(1) here");
-        return None;
-    };
-    let why = stderr(&output);
-    if why.contains("unshare:") || why.contains("mount:") {
-        eprintln!("no namespaces here: {why}");
-        return None;
-    }
-    Some(output)
 }
 
 #[test]
 fn a_disk_without_room_and_one_that_is_read_only_are_told_before_anything_is_sent() {
     let (place, dir) = (Place::new(), beside());
-    let there = dir.path().to_str().unwrap();
-    let more = ["--mover", "sendfile", "--size", "7MiB", "--cache", "warm"];
-    let all = words(there, &more);
+    let words = format!("{} --size 7MiB --cache warm", run(&dir));
     for (options, says) in [
-        ("size=2m", &["no space", "--dir"][..]),
-        ("ro", &["Read-only file system", "--dir"]),
+        ("size=2m", ["no space", "--dir"]),
+        ("ro", ["Read-only file system", "--dir"]),
     ] {
-        if let Some(output) = within(&place, options, there, &all) {
-            refused(&output, says);
+        if let Some(end) = in_tmpfs(&place, options, dir.path(), &words) {
+            end.refused(&says);
             assert_eq!(count(place.path()), 0, "something was left behind");
         }
     }

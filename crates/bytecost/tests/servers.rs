@@ -1,28 +1,21 @@
 //! The study of servers from the command line to its report, and what a served trial leaves when
 //! the run is killed or another one cleans up.
 
-mod fault_common;
+mod common;
 
-use std::fs;
-
-use fault_common::{PATIENCE, Place, ended, endpoints_of, records, until};
+use common::{PATIENCE, Place, ended, endpoints_of, records, says, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
 /// What the processes of one trial are: the coordinator's two, the server, and its children.
 const SERVED: &str = "run server-models --placement free --blocks 6 --warmup 2ms --budget 60s";
 
-fn findings(place: &Place) -> Value {
-    let text = fs::read_to_string(place.run().join("findings.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
 #[test]
 fn a_study_of_servers_is_measured_and_told() {
     let place = Place::new();
     let words = format!("{SERVED} --window 100ms --server epoll,thread,select --connections 2");
-    ended(&mut place.bytecost(&words)).measured();
-    let found = findings(&place);
+    place.call(words).measured();
+    let found = place.json("findings.json");
     let cells = found["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 3, "no loop's cost beside them");
     for cell in cells.iter().filter(|c| c["trials"].as_u64() > Some(0)) {
@@ -52,12 +45,8 @@ fn a_study_of_servers_is_measured_and_told() {
             "{counter}"
         );
     }
-    let asked: Vec<&str> = found["explanations"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| e["key"].as_str().unwrap())
-        .collect();
+    let asked = found["explanations"].as_array().unwrap().iter();
+    let asked: Vec<&str> = asked.map(|e| e["key"].as_str().unwrap()).collect();
     assert_eq!(
         asked,
         [
@@ -71,9 +60,7 @@ fn a_study_of_servers_is_measured_and_told() {
     );
     let claims = found["audit"].as_array().unwrap();
     assert_eq!(claims.len(), 3, "{claims:?}");
-    let columns = fs::read_to_string(place.run().join("samples.csv")).unwrap();
-    let columns = columns.lines().next().unwrap();
-    assert!(columns.contains("server") && columns.contains("connections"));
+    says(&place.read("samples.csv"), &["server", "connections"]);
 }
 
 /// So many that they are greeted one by one: none is lost, and none fails.
@@ -83,8 +70,8 @@ fn thousands_of_connections_are_a_trial_like_any() {
     let words = format!(
         "{SERVED} --window 100ms --server epoll --service echo --size 64 --connections 3000 --connect kept --idle 0"
     );
-    ended(&mut place.bytecost(&words)).measured();
-    let found = findings(&place);
+    place.call(words).measured();
+    let found = place.json("findings.json");
     let cells = found["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 1);
     assert!(cells[0]["trials"].as_u64() > Some(0), "{found:#}");
@@ -103,57 +90,39 @@ fn a_window_in_which_nothing_came_is_made_longer() {
     let words = format!(
         "{SERVED} --window 20ms --server epoll --service echo --size 64 --connections 1 --connect kept --idle 0 --think 300ms"
     );
-    ended(&mut place.bytecost(&words)).measured();
-    let found = findings(&place);
+    place.call(words).measured();
+    let found = place.json("findings.json");
     assert_eq!(found["failures"], Value::Array(Vec::new()), "{found:#}");
     assert!(found["roles"][0]["window_ms"].as_f64() > Some(30.0));
 }
 
 #[test]
 fn what_a_server_cannot_is_one_line() {
-    let check = |words: &str, says: &str| {
-        let end = ended(&mut Place::new().bytecost(&format!("{SERVED} {words}")));
-        let said = end.refused();
-        assert!(said.contains(says), "{said}");
-    };
-    check(
-        "--server epol",
-        "server `epol` is not known: choose from none, single",
-    );
-    check(
-        "--service tip",
-        "service `tip` is not known: choose from top, echo, fixed",
-    );
-    check(
-        "--connections 0",
-        "connections `0` is out of bounds: a whole number from 1 to 100000",
-    );
-    check(
-        "--rate often",
-        "rate `often` is out of bounds: `closed`, or requests per second",
-    );
-    check("--server select --connections 2000", "FD_SETSIZE");
-    check("--server single --connections 2", "choose --connect new");
     let place = Place::new();
-    let words = format!("{SERVED} --server epoll --connections 1000");
-    let said = ended(&mut place.limited("-n 500", &words));
-    let line = said.refused();
-    assert!(
-        line.contains("RLIMIT_NOFILE") && line.contains("ulimit -Hn"),
-        "{line}"
+    place.refuses(
+        SERVED,
+        "--server epol => server `epol` is not known: choose from none, single
+        --service tip => service `tip` is not known: choose from top, echo, fixed
+        --connections 0 => connections `0` is out of bounds: a whole number from 1 to 100000
+        --rate often => rate `often` is out of bounds: `closed`, or requests per second
+        --server select --connections 2000 => FD_SETSIZE
+        --server single --connections 2 => choose --connect new",
     );
+    let words = format!("{SERVED} --server epoll --connections 1000");
+    let end = ended(&mut place.limited("-n 500", &words));
+    end.refused(&["RLIMIT_NOFILE", "ulimit -Hn"]);
 }
 
 #[test]
 fn a_server_in_use_is_no_leftover_and_a_killed_run_leaves_none() {
     let place = Place::new();
     let words = format!("{SERVED} --window 3s --server fork --connections 2");
-    let mut run = place.start(&mut place.bytecost(&words));
+    let mut run = place.start(&mut place.bytecost(words));
     // Both endpoints, the server, and a child for each connection.
     let pid = run.pid();
     run.until("a whole trial", || endpoints_of(pid).len() >= 5);
     let other = Place::new();
-    let said = ended(&mut other.bytecost("doctor --clean")).stdout;
+    let said = other.call("doctor --clean").stdout;
     for pid in run.endpoints() {
         assert!(!said.contains(&format!("process {pid},")), "{said}");
     }

@@ -1,11 +1,12 @@
 //! Servers by hand: `bytecost live server` and `bytecost live load`, as a newcomer starts them.
 
-mod fault_common;
+mod common;
 mod live_common;
 mod service_common;
 
 use bytecost_engine::{SERVERS, Server};
-use live_common::{ENDING, Running, last, objects};
+use common::says;
+use live_common::{Running, last, objects};
 use rustix::process::Signal;
 use serde_json::Value;
 use service_common::{Served, line, places};
@@ -59,34 +60,28 @@ fn every_model_tells_who_is_busy_to_a_person_to_clients_and_to_nc() {
 #[test]
 fn an_answer_and_what_a_load_found_are_told_in_words() {
     let served = Served::start("top");
-    let end = served.ask("top --connections 3 --requests 2");
-    assert_eq!(end.status, Some(0), "{}", end.stderr);
     // Where a line is wrapped depends on its figures.
-    let said: Vec<&str> = end.stdout.split_whitespace().collect();
-    let said = said.join(" ");
-    for words in [
-        "responds to `top`",
-        "process pid user s kernel s",
-        "over 3 connections, kept",
-        "6 requests, ",
-        " requests/s",
-        "p50 ",
-        "p99.9 ",
-        "of 6 requests",
-        "errors none",
-        "2 to 2 responses a connection",
-        "busy ",
-        "verdict none, ",
-    ] {
-        assert!(said.contains(words), "`{words}`: {}", end.stdout);
-    }
-    let served = Served::of(Running::start("live server echo --port 0"));
-    served.running.send(Signal::INT);
-    let end = served.running.end(ENDING);
-    assert_eq!(
-        end.stdout,
-        "`epoll` served 0 requests of `echo` on 0 connections\n"
+    says(
+        &served.ask("top --connections 3 --requests 2").flat(),
+        &[
+            "responds to `top`",
+            "process pid user s kernel s",
+            "over 3 connections, kept",
+            "6 requests, ",
+            " requests/s",
+            "p50 ",
+            "p99.9 ",
+            "of 6 requests",
+            "errors none",
+            "2 to 2 responses a connection",
+            "busy ",
+            "verdict none, ",
+        ],
     );
+    let served = Served::of(Running::start("live server echo --port 0"));
+    let told = served.running.interrupted().stdout;
+    let nothing = "`epoll` served 0 requests of `echo` on 0 connections\n";
+    assert_eq!(told, nothing);
 }
 
 #[test]
@@ -106,51 +101,32 @@ fn a_load_is_what_its_options_say() {
         assert_eq!(number(&tally, "requests"), answers + 1, "{ask}");
         assert_eq!(number(&tally, "connections"), opened + 1, "{ask}");
     };
-    check("echo", "echo --requests 20", 20, 1);
-    check(
-        "echo --size 4KiB",
-        "echo --size 4096 --connections 8 --requests 5",
-        40,
-        8,
-    );
-    check("fixed --size 1MiB", "fixed --size 1MiB --requests 3", 3, 1);
-    check(
-        "echo",
-        "echo --connections 6 --threads 3 --requests 7",
-        42,
-        6,
-    );
-    check(
-        "echo",
-        "echo --connections 4 --requests 3 --new-connections",
-        12,
-        12,
-    );
-    check(
-        "echo",
-        "echo --connections 2 --depth 8 --requests 24",
-        48,
-        2,
-    );
-    check("echo", "echo --connections 2 --idle 30 --ramp 50ms", 2, 32);
-    check(
-        "echo",
-        "echo --connections 2 --requests 2 --think 20ms",
-        4,
-        2,
-    );
-    check(
-        "echo",
-        "echo --connections 4 --requests 5 --rate 500",
-        20,
-        4,
-    );
-    check(
-        "echo --model pool --workers 3 --connections 50",
-        "echo --connections 40 --requests 3",
-        120,
-        40,
-    );
+    let many = "--connections 4 --requests 3 --new-connections";
+    for (serve, ask, answers, opened) in [
+        ("echo", "--requests 20", 20, 1),
+        (
+            "echo --size 4KiB",
+            "--size 4096 --connections 8 --requests 5",
+            40,
+            8,
+        ),
+        ("fixed --size 1MiB", "--size 1MiB --requests 3", 3, 1),
+        ("echo", "--connections 6 --threads 3 --requests 7", 42, 6),
+        ("echo", many, 12, 12),
+        ("echo", "--connections 2 --depth 8 --requests 24", 48, 2),
+        ("echo", "--connections 2 --idle 30 --ramp 50ms", 2, 32),
+        ("echo", "--connections 2 --requests 2 --think 20ms", 4, 2),
+        ("echo", "--connections 4 --requests 5 --rate 500", 20, 4),
+        (
+            "echo --model pool --workers 3 --connections 50",
+            "--connections 40 --requests 3",
+            120,
+            40,
+        ),
+    ] {
+        let service = serve.split(' ').next().unwrap();
+        check(serve, &format!("{service} {ask}"), answers, opened);
+    }
 }
 
 #[test]
@@ -192,13 +168,12 @@ fn who_is_pinned_stays_so_with_all_threads_and_children() {
     let mut load = served.loaded("echo --cpu 0 --connections 4 --threads 2 --duration 100s");
     load.until("an answer", |out, _| !objects(out).is_empty());
     let pid = load.pid();
-    fault_common::until("two threads", fault_common::PATIENCE, || {
+    common::until("two threads", common::PATIENCE, || {
         let places = places(pid);
         assert!(places.iter().all(|p| p == "0"), "{places:?}");
         places.len() >= 2
     });
-    load.send(Signal::INT);
-    assert_eq!(load.end(ENDING).status, Some(130));
+    assert_eq!(load.interrupted().status, Some(130));
 }
 
 #[test]
@@ -206,8 +181,7 @@ fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
     let served = Served::start("echo");
     let mut load = served.loaded("echo --connections 2 --duration 100s");
     load.until("an answer", |out, _| !objects(out).is_empty());
-    load.send(Signal::INT);
-    let end = load.end(ENDING);
+    let end = load.interrupted();
     assert_eq!(end.status, Some(130), "{}", end.stderr);
     let told = last(&end.stdout);
     assert_eq!(told["interrupted"], true);
@@ -221,8 +195,7 @@ fn who_can_reach_the_server_is_said_where_it_is_more_than_this_machine() {
     let mut running = Running::start("live server top --port 0 --listen 0.0.0.0");
     running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
     assert!(running.err().contains("anyone who can reach"));
-    running.send(Signal::INT);
-    assert_eq!(running.end(ENDING).status, Some(0));
+    running.interrupted().succeeded();
     let served = Served::start("top");
     assert!(!served.running.err().contains("anyone"));
 }

@@ -1,6 +1,6 @@
 //! What a server by hand meets on an open port and where a limit is reached, and what is refused.
 
-mod fault_common;
+mod common;
 mod live_common;
 mod service_common;
 
@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 
 use bytecost_engine::SERVERS;
-use fault_common::{PATIENCE, Place, ended, nobody, until};
+use common::{Ended, PATIENCE, Place, ended, nobody, says, until};
 use live_common::{ENDING, Running, last, objects};
 use rustix::process::Signal;
 use service_common::{Served, is_closed, line, patient};
@@ -23,97 +23,69 @@ fn message() -> String {
 fn what_is_bad_is_refused_in_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let in_use = format!("live server top --port {port}");
-    let check = |words: &str, says: &[&str]| {
-        let end = ended(&mut Place::new().bytecost(words));
-        let line = end.refused();
-        for part in says {
-            assert!(line.contains(part), "`{part}` is not in: {line}");
-        }
-        assert_eq!(end.stdout, "", "{words}");
-    };
-    check(
-        &in_use,
-        &[&format!("port {port} is in use"), "choose another"],
-    );
-    check("live server zap", &["'zap'"]);
-    check("live server ecko", &["'ecko'", "'echo'"]);
-    check("live send --mover send top", &["'top'"]);
-    check("live server top --mover send", &["--mover"]);
-    check(
-        "live server top --model warp",
-        &["`warp`", "choose from single", "uring"],
-    );
-    check("live server top --size 64", &["--size", "top"]);
-    check("live server echo --size 0", &["size `0`", "1 to 65536"]);
-    check(
-        "live server echo --size 1MiB",
-        &["size `1048576`", "1 to 65536"],
-    );
-    check(
-        "live server echo --workers 2",
-        &["`epoll`", "--workers", "pool"],
-    );
-    check("live server top --patience 0", &["patience `0s`", "1ms"]);
-    check(
-        "live server top --idle-timeout 9h",
-        &["idle-timeout", "3600s"],
-    );
-    check("live server top --listen ::1", &["IPv4"]);
-    check(
-        "live server top --listen 192.0.2.7",
-        &["192.0.2.7 is no address"],
+    let place = Place::new();
+    place.refuses(
+        "live server",
+        &format!(
+            "top --port {port} => port {port} is in use | choose another
+            zap => 'zap'
+            ecko => 'ecko' | 'echo'
+            top --mover send => --mover
+            top --model warp => `warp` | choose from single | uring
+            top --size 64 => --size | top
+            echo --size 0 => size `0` | 1 to 65536
+            echo --size 1MiB => size `1048576` | 1 to 65536
+            echo --workers 2 => `epoll` | --workers | pool
+            top --patience 0 => patience `0s` | 1ms
+            top --idle-timeout 9h => idle-timeout | 3600s
+            top --listen ::1 => IPv4
+            top --listen 192.0.2.7 => 192.0.2.7 is no address"
+        ),
     );
     for command in ["live server top --port 0", "live load 127.0.0.1:1"] {
-        let with = |cpus: &str| format!("{command} --cpu {cpus}");
-        check(
-            &with("60000"),
-            &["CPU 60000 does not exist", "choose from 0"],
+        place.refuses(
+            command,
+            "--cpu 60000 => CPU 60000 does not exist | choose from 0
+            --cpu 0-60000 => does not exist
+            --cpu x => --cpu `x` | 0-3,8
+            --cpu 1-0 => runs backwards
+            --cpu , => --cpu `,`",
         );
-        check(&with("0-60000"), &["does not exist"]);
-        check(&with("x"), &["--cpu `x`", "0-3,8"]);
-        check(&with("1-0"), &["runs backwards"]);
-        check(&with(","), &["--cpu `,`"]);
     }
-    check("live load nowhere", &["`nowhere` is no IP address"]);
-    check("live load ::1", &["IPv6"]);
-    check("live load 127.0.0.1 zap", &["`zap`", "top, echo, fixed"]);
-    check("live load --size 64", &["--size", "top"]);
-    check("live load --connections 0", &["0 connections"]);
-    check("live load --threads 2", &["2 threads", "1 connection"]);
-    check("live load --depth 2 --think 1s", &["depth 2"]);
-    check("live load --rate 0", &["rate 0"]);
-    check("live load --rate 5 --think 1s", &["--rate", "--think"]);
-    check("live load --duration 0s", &["duration `0s`"]);
-    check("live load --ramp 48h", &["ramp", "86400s"]);
-    check(
-        "live load --requests 1 --duration 1s",
-        &["--requests", "--duration"],
+    place.refuses(
+        "live",
+        "send --mover send top => 'top'
+        load nowhere => `nowhere` is no IP address
+        load ::1 => IPv6
+        load 127.0.0.1 zap => `zap` | top, echo, fixed
+        load --size 64 => --size | top
+        load --connections 0 => 0 connections
+        load --threads 2 => 2 threads | 1 connection
+        load --depth 2 --think 1s => depth 2
+        load --rate 0 => rate 0
+        load --rate 5 --think 1s => --rate | --think
+        load --duration 0s => duration `0s`
+        load --ramp 48h => ramp | 86400s
+        load --requests 1 --duration 1s => --requests | --duration",
     );
 }
 
 #[test]
 fn nobody_and_somebody_else_are_told_with_what_to_do() {
     let (_held, port) = nobody();
-    let end = ended(&mut Place::new().bytecost(&format!("live load 127.0.0.1:{port} echo")));
-    assert_eq!(end.status, Some(1));
+    let check = |end: Ended, expected: &str| {
+        assert_eq!((end.status, end.stderr.lines().count()), (Some(1), 1));
+        says(&end.stderr, &[expected]);
+    };
+    let end = Place::new().call(format!("live load 127.0.0.1:{port} echo"));
     let told = format!("start `bytecost live server echo --port {port}`");
-    assert!(end.stderr.contains(&told), "{}", end.stderr);
-
+    check(end, &told);
     let served = Served::start("echo --size 100");
-    for (ask, says) in [
-        ("echo --size 101 --patience 300ms", "no response from"),
-        ("fixed --size 4 --patience 300ms", "no response from"),
-    ] {
-        let end = served.ask(ask);
-        assert_eq!(end.status, Some(1), "{ask}");
-        assert_eq!(end.stderr.lines().count(), 1, "{}", end.stderr);
-        assert!(end.stderr.contains(says), "{ask}: {}", end.stderr);
+    for ask in ["echo --size 101", "fixed --size 4"] {
+        let end = served.ask(&format!("{ask} --patience 300ms"));
+        check(end, "no response from");
     }
-    let served = Served::start("fixed --size 100");
-    let end = served.ask("top");
-    assert_eq!(end.status, Some(1));
-    assert!(end.stderr.contains("same service"), "{}", end.stderr);
+    check(Served::start("fixed --size 100").ask("top"), "same service");
 }
 
 #[test]
@@ -218,9 +190,7 @@ fn limited(limit: &str, words: &str) -> Served {
 fn the_limit_of_descriptors_is_raised_as_far_as_is_allowed_and_told_beyond() {
     let check = |words: &str| {
         let end = ended(&mut Place::new().limited("-n 200", words));
-        let line = end.refused();
-        assert!(line.contains("ulimit -Hn"), "{line}");
-        assert!(line.contains("200 are allowed"), "{line}");
+        end.refused(&["ulimit -Hn", "200 are allowed"]);
     };
     check("live server echo --port 0 --connections 1000");
     check("live load 127.0.0.1:1 --connections 1000");
@@ -259,12 +229,8 @@ fn at_its_limit_a_server_serves_those_that_it_has_and_later_the_others() {
 #[test]
 fn select_is_not_to_be_had_beyond_its_sets() {
     let words = "live server top --port 0 --model select --connections 1001";
-    let end = ended(&mut Place::new().bytecost(words));
-    let line = end.refused();
-    assert!(
-        line.contains("FD_SETSIZE") && line.contains("poll or epoll"),
-        "{line}"
-    );
+    let end = Place::new().call(words);
+    end.refused(&["FD_SETSIZE", "poll or epoll"]);
     let served = Served::start("echo --model select");
     assert!(served.running.err().contains("at most 1000 connections"));
     let mut first = served.client();

@@ -1,25 +1,15 @@
 //! Runs over veth: their namespaces are gone when they end, however they end.
 
-mod fault_common;
+mod common;
 
-use std::fs;
-
-use fault_common::networks::ended_by;
-use fault_common::{Place, ended, records};
-use rustix::process::{Signal, geteuid};
+use common::networks::ended_by;
+use common::{Place, is_root, records};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const PAIR: &str = "--transport veth";
 /// Blocks at the least, each as short as can be.
 const TINY: &str = "--size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
-
-fn is_root() -> bool {
-    let is_root = geteuid().is_root();
-    if !is_root {
-        eprintln!("skipped: namespaces need root");
-    }
-    is_root
-}
 
 // Invariant 9.
 #[test]
@@ -28,12 +18,11 @@ fn a_killed_run_leaves_no_namespace_and_no_link() {
         return;
     }
     let place = ended_by(Signal::KILL, PAIR, 2, |_| true);
-    let name = place.run();
     let words = format!(
         "run --resume {} --blocks 6 --budget 60s --quiet",
-        name.file_name().unwrap().to_str().unwrap()
+        place.id()
     );
-    ended(&mut place.bytecost(&words)).measured();
+    place.call(words).measured();
 }
 
 // Invariant 9.
@@ -51,7 +40,7 @@ fn a_trial_over_veth_has_counters_of_its_own() {
     }
     let place = Place::new();
     let words = format!("run --transport loopback,unix,veth --mover send {TINY}");
-    ended(&mut place.bytecost(&words)).measured();
+    place.call(words).measured();
     let all = records(&place.run());
     for transport in ["loopback", "unix", "veth"] {
         let of = |r: &&Value| {
@@ -78,7 +67,7 @@ fn the_stall_of_small_writes_shows_in_its_delayed_acknowledgements() {
     }
     let place = Place::new();
     let words = "run --transport veth --pattern request-response --mover send-fields --size 256 --fields 8 --nodelay on,off --blocks 6 --window 150ms --warmup 50ms --budget 60s --quiet";
-    ended(&mut place.bytecost(words)).measured();
+    place.call(words).measured();
     let (mut with, mut without) = ([0, 0], [0, 0]);
     for record in records(&place.run()) {
         let sample = &record["sample"];
@@ -104,9 +93,8 @@ fn the_stall_of_small_writes_shows_in_its_delayed_acknowledgements() {
 fn a_study_without_veth_does_not_try_it() {
     let place = Place::new();
     let words = format!("run --mover send {TINY}");
-    ended(&mut place.bytecost(&words)).measured();
-    let manifest = fs::read_to_string(place.run().join("manifest.json")).unwrap();
-    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    place.call(words).measured();
+    let manifest = place.json("manifest.json");
     for table in ["movers", "receivers"] {
         let rows = manifest["survey"][table].as_array().unwrap();
         assert!(rows.iter().any(|row| row["transport"] == "unix"));

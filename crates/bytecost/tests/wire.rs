@@ -1,33 +1,21 @@
 //! Runs over wire: nothing is copied there, and nothing is left of it when they end, however they
 //! end.
 
-mod fault_common;
+mod common;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::thread;
 
-use fault_common::networks::{ended_by, network, process};
-use fault_common::{PATIENCE, Place, ended, endpoints_of, records};
-use rustix::process::{Signal, geteuid};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use common::networks::{apart, ended_by, process, within};
+use common::{PATIENCE, Place, is_root, records, says};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const TUN: &str = "--transport wire";
 const VETH: &str = "--transport wire --device veth";
 /// Blocks at the least, each as short as can be.
 const TINY: &str = "--blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
-
-fn is_root() -> bool {
-    let is_root = geteuid().is_root();
-    if !is_root {
-        eprintln!("skipped: a wire needs root");
-    }
-    is_root
-}
 
 /// Whether any process has a descriptor of a tun device or of a BPF map open that was opened by
 /// the run: that of a device is known by its name, as /proc tells it.
@@ -70,7 +58,7 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
     }
     let place = Place::new();
     let words = "run --transport loopback,wire --device tun,veth --mover send,send-zerocopy --size 64KiB --threads 2 --blocks 6 --window 100ms --warmup 20ms --budget 60s --quiet";
-    ended(&mut place.bytecost(words)).measured();
+    place.call(words).measured();
     let mut cells = BTreeSet::new();
     for record in records(&place.run()) {
         let sample = &record["sample"];
@@ -94,18 +82,12 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
         }
     }
     assert_eq!(cells.len(), 3, "{cells:?}");
-    let told = ended(&mut place.bytecost("report --all")).stdout;
-    assert!(told.contains("the sender's cost alone"), "{told}");
-    let one_line = told.split_whitespace().collect::<Vec<_>>().join(" ");
     let device = "The device of those with device=veth was one end of a veth pair";
-    assert!(one_line.contains(device), "{told}");
-    let findings = fs::read_to_string(place.run().join("findings.json")).unwrap();
-    assert!(findings.contains("nobody receives over wire"), "{findings}");
-}
-
-fn findings(place: &Place) -> Value {
-    let text = fs::read_to_string(place.run().join("findings.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
+    says(
+        &place.call("report --all").flat(),
+        &["the sender's cost alone", device],
+    );
+    says(&place.read("findings.json"), &["nobody receives over wire"]);
 }
 
 #[test]
@@ -117,8 +99,8 @@ fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
     let words = format!(
         "run --transport wire,wire-udp --mover send,send-zerocopy --size 4KiB --evidence copies,counts,time {TINY}"
     );
-    ended(&mut place.bytecost(&words)).measured();
-    let findings = findings(&place);
+    place.call(words).measured();
+    let findings = place.json("findings.json");
     let row = |of: &str, id: &str| -> Value {
         let rows = findings[of].as_array().unwrap();
         let found = rows.iter().find(|r| r["cell"] == id);
@@ -155,12 +137,8 @@ fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
 /// Lets the network that a process is in note few zero-copy sends of a socket; false where no
 /// network has a bound of its own (before Linux 6.8), and none where the process is gone.
 fn bound_notes(pid: u32, bytes: u32) -> Option<bool> {
-    let there = fs::File::open(process(pid).join("ns/net")).ok()?;
-    let bound = move || {
-        move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-        fs::write("/proc/sys/net/core/optmem_max", bytes.to_string()).is_ok()
-    };
-    Some(thread::spawn(bound).join().unwrap())
+    let bound = move || fs::write("/proc/sys/net/core/optmem_max", bytes.to_string());
+    within(pid, move || bound().is_ok())
 }
 
 #[test]
@@ -172,17 +150,11 @@ fn a_kernel_without_room_for_more_zero_copy_sends_is_told() {
     let words = "run --transport wire --mover send,send-zerocopy --size 4KiB --blocks 6 --precision 0.1% --window 50ms --warmup 2ms --budget 60s --quiet";
     let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
-    let own = network(Path::new("/proc/self"));
     let bound = Cell::new(None);
     run.until("a trial of two ends", || {
-        let ends = endpoints_of(coordinator);
-        let apart = |pid: &&u32| {
-            let there = network(&process(**pid));
-            there.is_some() && there != own
-        };
-        if let (true, Some(end)) = (place.lines() >= 1, ends.iter().find(apart)) {
+        if let (true, Some(end)) = (place.lines() >= 1, apart(coordinator)) {
             // Room for one.
-            bound.set(bound_notes(*end, 1000));
+            bound.set(bound_notes(end, 1000));
         }
         bound.get().is_some()
     });
@@ -190,7 +162,7 @@ fn a_kernel_without_room_for_more_zero_copy_sends_is_told() {
     if bound.get() != Some(true) {
         return eprintln!("skipped: this kernel has one bound for all networks");
     }
-    let findings = findings(&place);
+    let findings = place.json("findings.json");
     let mut caveats = findings["caveats"].as_array().unwrap().iter();
     let caveat = caveats.find(|d| d["kind"] == "zero-copy-no-room");
     let caveat = caveat.unwrap_or_else(|| panic!("{}", findings["caveats"]));
@@ -203,19 +175,6 @@ fn a_kernel_without_room_for_more_zero_copy_sends_is_told() {
     assert!(cells[0].as_str().unwrap().contains("/send-zerocopy/"));
 }
 
-#[test]
-fn an_answer_cannot_be_waited_for() {
-    if !is_root() {
-        return;
-    }
-    let place = Place::new();
-    let words =
-        format!("run --transport wire --pattern request-response --mover send --size 4KiB {TINY}");
-    let end = ended(&mut place.bytecost(&words));
-    let line = end.refused();
-    assert!(line.contains("--pattern stream"), "{line}");
-}
-
 /// What is counted of the packets bears out how large they may be, in a run of its own.
 #[test]
 fn packets_keep_to_the_segment_that_is_asked_for() {
@@ -224,7 +183,7 @@ fn packets_keep_to_the_segment_that_is_asked_for() {
     }
     let place = Place::new();
     let words = "run --transport wire --segment 4KiB,auto --mover send --size 64KiB --blocks 6 --window 50ms --warmup 10ms --budget 60s --quiet";
-    ended(&mut place.bytecost(words)).measured();
+    place.call(words).measured();
     let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for record in records(&place.run()) {
         let sample = &record["sample"];
@@ -250,24 +209,18 @@ fn packets_keep_to_the_segment_that_is_asked_for() {
 }
 
 #[test]
-fn a_segment_that_cannot_be_had_is_refused_in_a_line() {
+fn what_cannot_be_had_of_a_wire_is_refused_in_a_line() {
     if !is_root() {
         return;
     }
-    let place = Place::new();
-    let check = |words: &str, expected: &str| {
-        let words = format!("run --mover send --size 4KiB {TINY} {words}");
-        let end = ended(&mut place.bytecost(&words));
-        let line = end.refused();
-        assert!(line.contains(expected), "{line}");
-    };
-    check("--transport wire --segment 128KiB", "or --device veth");
-    check("--transport wire --segment 1499", "at least 1500");
-    check("--transport wire-udp --segment 16KiB", "leave segment out");
-    check("--transport loopback --segment 16KiB", "leave segment out");
-    check(
-        "--transport wire --segment 1MiB",
-        "from 576 bytes to 524280",
+    Place::new().refuses(
+        &format!("run --mover send --size 4KiB {TINY}"),
+        "--transport wire --pattern request-response => --pattern stream
+        --transport wire --segment 128KiB => or --device veth
+        --transport wire --segment 1499 => at least 1500
+        --transport wire-udp --segment 16KiB => leave segment out
+        --transport loopback --segment 16KiB => leave segment out
+        --transport wire --segment 1MiB => from 576 bytes to 524280
+        --transport wire --device tap => choose from tun, veth",
     );
-    check("--transport wire --device tap", "choose from tun, veth");
 }

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+pub use bytecost_spec::service::ServerTally;
 pub use bytecost_spec::survey::ServerFacts;
 
 use crate::service::{self, Service};
@@ -81,35 +82,6 @@ impl Default for Limits {
             idle: None,
             grace: Duration::from_millis(500),
         }
-    }
-}
-
-/// What a server has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerTally {
-    /// Connections taken.
-    pub connections: u64,
-    /// Requests answered.
-    pub requests: u64,
-    /// Requests refused because they were too long.
-    pub too_long: u64,
-    /// Connections closed because the client was out of time.
-    pub timed_out: u64,
-    /// Connections that broke: reset by the client, or not taken for want of room.
-    pub broken: u64,
-    /// Times that taking connections was put off because a limit was reached.
-    pub put_off: u64,
-}
-
-impl ServerTally {
-    /// Adds what another thread or process of the server has done.
-    pub fn add(&mut self, other: ServerTally) {
-        self.connections += other.connections;
-        self.requests += other.requests;
-        self.too_long += other.too_long;
-        self.timed_out += other.timed_out;
-        self.broken += other.broken;
-        self.put_off += other.put_off;
     }
 }
 

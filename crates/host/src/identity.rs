@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::host::Identity;
+use sha2::{Digest, Sha256};
 
-use crate::digest::sha256;
 use crate::machine;
 use crate::roots::Roots;
 
 /// What the id is hashed with, so that the hash is that of nobody else.
 const SALT: &str = "bytecost machine id\0";
-/// Hexadecimal digits of the hash that are kept.
-const HASH_DIGITS: usize = 32;
+/// Bytes of the hash that are kept.
+const HASH_BYTES: usize = 16;
 
 /// Settings that bear on what a byte costs, by sysctl(8)'s names. Congestion control and the
 /// bounds of buffers are the host's own fields.
@@ -85,8 +85,9 @@ pub(crate) fn read(roots: &Roots) -> Identity {
 /// (`uninitialized`, machine-id(5)).
 fn hashed(id: &str) -> Option<String> {
     let is_id = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
-    let digest = is_id.then(|| sha256(format!("{SALT}{}", id.to_lowercase()).as_bytes()))?;
-    Some(digest[..HASH_DIGITS].to_owned())
+    let digest = is_id.then(|| Sha256::digest(format!("{SALT}{}", id.to_lowercase())))?;
+    let kept = digest.iter().take(HASH_BYTES);
+    Some(kept.map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The parameters of a kernel's command line that are its own: without those of [`OF_BOOT`], and

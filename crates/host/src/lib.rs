@@ -11,7 +11,6 @@ pub mod cgroups;
 mod checks;
 pub mod classes;
 pub mod cpulist;
-mod digest;
 pub mod filters;
 mod identity;
 mod machine;

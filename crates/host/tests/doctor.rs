@@ -3,177 +3,113 @@
 mod common;
 
 use bytecost_host::Probes;
-use bytecost_spec::host::Level::{self, Good, Note, Warning};
+use bytecost_spec::host::Level::{Good, Note, Warning};
 use bytecost_spec::survey::CpuClock;
 use common::{MACHINES, Unpacked, change, check, host, probes, unpacked};
 
-/// A check's level, and a part of what it found, means or advises.
-fn says(machine: &str, name: &str, level: Level, needle: &str) {
-    let host = host(machine);
-    let check = check(&host, name);
-    let remedy = check.remedy.as_deref().unwrap_or_default();
-    let text = format!("{} | {} | {remedy}", check.found, check.means);
-    assert_eq!(check.level, level, "{machine}, {name}: {text}");
-    assert!(text.contains(needle), "{machine}, {name}: {text}");
+/// A line is a machine, a check, its level, and a part of what it found, means or advises.
+fn check_all(table: &str) {
+    for row in table.lines() {
+        let [machine, name, level, needle] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        let host = host(machine.trim());
+        let check = check(&host, name);
+        let remedy = check.remedy.as_deref().unwrap_or_default();
+        let text = format!("{} | {} | {remedy}", check.found, check.means);
+        assert_eq!(format!("{:?}", check.level), level, "{row}: {text}");
+        assert!(text.contains(needle), "{row}: {text}");
+    }
 }
 
 #[test]
 fn processors() {
-    says("vm", "kernel", Good, "6.18.44 on x86_64, Debian");
-    says("server", "kernel", Note, "before 6.0");
-    says("vm", "CPUs", Note, "2 CPUs online, 2 cores, AMD EPYC");
-    says(
-        "server",
-        "CPUs",
-        Good,
-        "16 CPUs online, 8 cores, Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz, 2 packages",
+    check_all(
+        "vm | kernel | Good | 6.18.44 on x86_64, Debian
+        server | kernel | Note | before 6.0
+        vm | CPUs | Note | 2 CPUs online, 2 cores, AMD EPYC
+        server | CPUs | Good | 16 CPUs online, 8 cores, Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz, 2 packages
+        container | CPUs | Note | this process may use 4-5
+        laptop | kinds of cores | Warning | fast 0-7, slow 8-15
+        laptop | kinds of cores | Warning | --placement 0:7
+        arm | kinds of cores | Good | one kind
+        vm | caches | Good | L1d 32 KiB, L2 512 KiB, L3 32 MiB shared by 2
+        arm | caches | Good | L1d 64 KiB, L2 1 MiB
+        laptop | SMT | Note | --placement 0:2
+        server | SMT | Note | 0,8
+        arm | SMT | Good | no two CPUs share a core
+        vm | SMT | Good | under a hypervisor
+        server | NUMA | Warning | taskset -c 0-3,8-11
+        vm | NUMA | Good | one node
+        vm | virtualization | Note | KVM
+        laptop | virtualization | Good | none seen
+        laptop | frequency governor | Warning | cpupower frequency-set -g performance
+        server | frequency governor | Good | performance
+        vm | frequency governor | Note | none
+        laptop | turbo | Note | echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo
+        arm | turbo | Note | echo 0 > /sys/devices/system/cpu/cpufreq/boost
+        server | turbo | Good | off
+        vm | mitigations | Note | vulnerable: spec_rstack_overflow, spec_store_bypass
+        server | mitigations | Note | mitigations=off
+        container | mitigations | Good | none needed",
     );
-    says("container", "CPUs", Note, "this process may use 4-5");
-    says("laptop", "kinds of cores", Warning, "fast 0-7, slow 8-15");
-    says("laptop", "kinds of cores", Warning, "--placement 0:7");
-    says("arm", "kinds of cores", Good, "one kind");
-    says(
-        "vm",
-        "caches",
-        Good,
-        "L1d 32 KiB, L2 512 KiB, L3 32 MiB shared by 2",
-    );
-    says("arm", "caches", Good, "L1d 64 KiB, L2 1 MiB");
-    says("laptop", "SMT", Note, "--placement 0:2");
-    says("server", "SMT", Note, "0,8");
-    says("arm", "SMT", Good, "no two CPUs share a core");
-    says("vm", "SMT", Good, "under a hypervisor");
-    says("server", "NUMA", Warning, "taskset -c 0-3,8-11");
-    says("vm", "NUMA", Good, "one node");
-    says("vm", "virtualization", Note, "KVM");
-    says("laptop", "virtualization", Good, "none seen");
-    says(
-        "laptop",
-        "frequency governor",
-        Warning,
-        "cpupower frequency-set -g performance",
-    );
-    says("server", "frequency governor", Good, "performance");
-    says("vm", "frequency governor", Note, "none");
-    says(
-        "laptop",
-        "turbo",
-        Note,
-        "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo",
-    );
-    says(
-        "arm",
-        "turbo",
-        Note,
-        "echo 0 > /sys/devices/system/cpu/cpufreq/boost",
-    );
-    says("server", "turbo", Good, "off");
-    says(
-        "vm",
-        "mitigations",
-        Note,
-        "vulnerable: spec_rstack_overflow, spec_store_bypass",
-    );
-    says("server", "mitigations", Note, "mitigations=off");
-    says("container", "mitigations", Good, "none needed");
 }
 
 #[test]
 fn permits() {
-    says(
-        "vm",
-        "perf_event_paranoid",
-        Good,
-        "a capability that lifts it",
+    check_all(
+        "vm | perf_event_paranoid | Good | a capability that lifts it
+        laptop | perf_event_paranoid | Warning | sysctl kernel.perf_event_paranoid=1
+        vm | capabilities | Note | NET_ADMIN, NET_RAW, IPC_LOCK, SYS_ADMIN
+        laptop | capabilities | Note | none
+        container | capabilities | Note | in a user namespace
+        server | capabilities | Good | BPF
+        vm | locked memory | Good | 8 MiB, lifted by CAP_IPC_LOCK
+        laptop | locked memory | Warning | ulimit -l 32768
+        server | locked memory | Good | no limit
+        arm | locked memory | Good | registered buffers
+        arm | optmem | Warning | sysctl net.core.optmem_max=131072
+        vm | optmem | Good | 128 KiB
+        container | optmem | Note | not known
+        laptop | socket buffers | Note | 208 KiB
+        server | socket buffers | Good | 16 MiB
+        container | open files | Note | ulimit -n 4096
+        vm | open files | Good | 20000
+        server | io_uring | Warning | kernel.io_uring_disabled = 2
+        vm | congestion control | Warning | bytecost sets cubic for each socket
+        container | congestion control | Warning | modprobe tcp_cubic
+        laptop | congestion control | Good | cubic by default
+        laptop | packet sockets | Warning | 2 packet sockets open
+        vm | packet sockets | Good | none open",
     );
-    says(
-        "laptop",
-        "perf_event_paranoid",
-        Warning,
-        "sysctl kernel.perf_event_paranoid=1",
-    );
-    says(
-        "vm",
-        "capabilities",
-        Note,
-        "NET_ADMIN, NET_RAW, IPC_LOCK, SYS_ADMIN",
-    );
-    says("laptop", "capabilities", Note, "none");
-    says("container", "capabilities", Note, "in a user namespace");
-    says("server", "capabilities", Good, "BPF");
-    says("vm", "locked memory", Good, "8 MiB, lifted by CAP_IPC_LOCK");
-    says("laptop", "locked memory", Warning, "ulimit -l 32768");
-    says("server", "locked memory", Good, "no limit");
-    says("arm", "locked memory", Good, "registered buffers");
-    says(
-        "arm",
-        "optmem",
-        Warning,
-        "sysctl net.core.optmem_max=131072",
-    );
-    says("vm", "optmem", Good, "128 KiB");
-    says("container", "optmem", Note, "not known");
-    says("laptop", "socket buffers", Note, "208 KiB");
-    says("server", "socket buffers", Good, "16 MiB");
-    says("container", "open files", Note, "ulimit -n 4096");
-    says("vm", "open files", Good, "20000");
-    says(
-        "server",
-        "io_uring",
-        Warning,
-        "kernel.io_uring_disabled = 2",
-    );
-    says(
-        "vm",
-        "congestion control",
-        Warning,
-        "bytecost sets cubic for each socket",
-    );
-    says(
-        "container",
-        "congestion control",
-        Warning,
-        "modprobe tcp_cubic",
-    );
-    says("laptop", "congestion control", Good, "cubic by default");
-    says("laptop", "packet sockets", Warning, "2 packet sockets open");
-    says("vm", "packet sockets", Good, "none open");
 }
 
 #[test]
 fn noise() {
-    says(
-        "container",
-        "CPU quota",
-        Warning,
-        "1.50 CPUs: 150 ms in each 100 ms",
+    check_all(
+        "container | CPU quota | Warning | 1.50 CPUs: 150 ms in each 100 ms
+        vm | CPU quota | Good | none
+        laptop | CPU quota | Good | none
+        server | CPU quota | Good | none
+        arm | load | Warning | 3.50 in the last minute, 0 others
+        container | load | Warning | 8 others running now
+        server | load | Good | 0.00 in the last minute
+        container | steal | Warning | 4.99 %
+        server | steal | Good | 0.00 %
+        vm | clock source | Good | tsc
+        arm | clock source | Good | arch_sys_counter
+        server | clock source | Warning | current_clocksource
+        laptop | huge pages | Note | always
+        vm | huge pages | Good | madvise
+        container | huge pages | Note | not known
+        server | NUMA balancing | Warning | sysctl kernel.numa_balancing=0
+        vm | NUMA balancing | Good | off
+        laptop | swap | Note | 1 area, 512 MiB in use
+        arm | swap | Good | 1 area, unused
+        vm | swap | Good | none
+        vm | memory | Good | of 23.5 GiB
+        container | memory | Warning | 0.9 GiB available",
     );
-    for machine in ["vm", "laptop", "server"] {
-        says(machine, "CPU quota", Good, "none");
-    }
-    says("arm", "load", Warning, "3.50 in the last minute, 0 others");
-    says("container", "load", Warning, "8 others running now");
-    says("server", "load", Good, "0.00 in the last minute");
-    says("container", "steal", Warning, "4.99 %");
-    says("server", "steal", Good, "0.00 %");
-    says("vm", "clock source", Good, "tsc");
-    says("arm", "clock source", Good, "arch_sys_counter");
-    says("server", "clock source", Warning, "current_clocksource");
-    says("laptop", "huge pages", Note, "always");
-    says("vm", "huge pages", Good, "madvise");
-    says("container", "huge pages", Note, "not known");
-    says(
-        "server",
-        "NUMA balancing",
-        Warning,
-        "sysctl kernel.numa_balancing=0",
-    );
-    says("vm", "NUMA balancing", Good, "off");
-    says("laptop", "swap", Note, "1 area, 512 MiB in use");
-    says("arm", "swap", Good, "1 area, unused");
-    says("vm", "swap", Good, "none");
-    says("vm", "memory", Good, "of 23.5 GiB");
-    says("container", "memory", Warning, "0.9 GiB available");
 }
 
 #[test]
@@ -272,40 +208,17 @@ fn every_warning_says_what_to_do() {
 
 #[test]
 fn placements() {
-    says(
-        "laptop",
-        "smt-sibling",
-        Good,
-        "CPUs 0:1 2:3 4:5 6:7; the first share a core",
+    check_all(
+        "laptop | smt-sibling | Good | CPUs 0:1 2:3 4:5 6:7; the first share a core
+        laptop | same-cache | Good | --placement same-cache
+        laptop | cross-node | Note | the kernel reports one node
+        server | cross-node | Good | 0:4 1:5 2:6 3:7; the first share nothing: nodes 0 and 1
+        server | same-cpu | Good | CPUs 0:0 1:1 2:2 3:3 and 12 more
+        container | same-cache | Note | not among the CPUs that this process may use (4-5)
+        vm | smt-sibling | Note | a hypervisor may hide
+        vm | offline CPUs | Good | none
+        epyc | offline CPUs | Note | echo 1 > /sys/devices/system/cpu/cpu15/online
+        kunpeng | memory nodes | Note | 3 nodes: 0,2-3
+        vm | memory nodes | Good | no memory to choose",
     );
-    says("laptop", "same-cache", Good, "--placement same-cache");
-    says("laptop", "cross-node", Note, "the kernel reports one node");
-    says(
-        "server",
-        "cross-node",
-        Good,
-        "0:4 1:5 2:6 3:7; the first share nothing: nodes 0 and 1",
-    );
-    says(
-        "server",
-        "same-cpu",
-        Good,
-        "CPUs 0:0 1:1 2:2 3:3 and 12 more",
-    );
-    says(
-        "container",
-        "same-cache",
-        Note,
-        "not among the CPUs that this process may use (4-5)",
-    );
-    says("vm", "smt-sibling", Note, "a hypervisor may hide");
-    says("vm", "offline CPUs", Good, "none");
-    says(
-        "epyc",
-        "offline CPUs",
-        Note,
-        "echo 1 > /sys/devices/system/cpu/cpu15/online",
-    );
-    says("kunpeng", "memory nodes", Note, "3 nodes: 0,2-3");
-    says("vm", "memory nodes", Good, "no memory to choose");
 }

@@ -20,153 +20,102 @@ fn told(nearness: Nearness, host: &Host) -> String {
     }
 }
 
-fn check(machine: &str, expected: [&str; 5]) {
-    let host = host(machine);
-    for (nearness, expected) in Nearness::ALL.iter().zip(expected) {
-        let told = told(*nearness, &host);
-        assert!(told.starts_with(expected), "{machine} {nearness:?}: {told}");
+#[test]
+fn every_machine_gives_the_pairs_that_it_has() {
+    // A machine, and what is told of each nearness.
+    let table = "
+        vm
+            0:0 1:1 share all
+            the kernel reports no two CPUs that share a core; a hypervisor may hide
+            0:1 share the L3 of 32 MiB
+            all cores that may be used share a cache
+            the kernel reports one node
+        # Fast cores first; the slow ones are paired by the nearer cache of their cluster.
+        laptop
+            0:0 1:1 2:2 share all
+            0:1 2:3 4:5 share a core
+            0:2 4:6 8:9 share the L3 of 18 MiB
+            all cores that may be used share a cache
+            the kernel reports one node
+        server
+            0:0 1:1 2:2 share all
+            0:8 1:9 2:10 share a core
+            0:1 2:3 4:5 share the L3 of 48 MiB
+            all cores of a node share a cache here: choose cross-node
+            0:4 1:5 2:6 share nothing: nodes 0 and 1
+        epyc
+            0:0 1:1 2:2 share all
+            0:8 1:9 2:10 share a core
+            0:1 2:3 4:5 share the L3 of 16 MiB
+            0:2 1:3 4:6 share node 0, and no cache
+            0:4 1:5 2:6 share nothing: nodes 0 and 1
+        # The cluster's other core is nearer than the next number.
+        kunpeng
+            0:0 1:1 2:2 share all
+            no two CPUs share a core here
+            0:2 1:3 4:5 share the L3 of 24 MiB
+            all cores of a node share a cache here: choose cross-node
+            0:4 1:5 2:6 share nothing: nodes 0 and 1
+        # Its last cache is not told, so that no two cores are seen to share one.
+        arm
+            0:0 1:1 2:2 share all
+            no two CPUs share a core here
+            the kernel reports no two cores that share a cache
+            0:1 2:3 share node 0, and no cache
+            the kernel reports one node
+        # Two of eight CPUs, which are the threads of one core.
+        container
+            4:4 5:5 share all
+            4:5 share a core
+            cores share caches here, but not among the CPUs that this process may use (4-5): widen the set
+            all cores that may be used share a cache
+            the kernel reports one node
+        # The single fastest core has no like, so the next kind is paired.
+        phone
+            7:7 4:4 5:5 share all
+            no two CPUs share a core here
+            4:5 0:1 2:3 share the L3 of 8 MiB
+            all cores that may be used share a cache
+            the kernel reports one node";
+    let rows: Vec<&str> = table.lines().map(str::trim).collect();
+    let rows: Vec<&str> = rows
+        .into_iter()
+        .filter(|r| !r.is_empty() && !r.starts_with('#'))
+        .collect();
+    for machine in rows.chunks(6) {
+        let host = host(machine[0]);
+        for (nearness, expected) in Nearness::ALL.iter().zip(&machine[1..]) {
+            let told = told(*nearness, &host);
+            assert!(
+                told.starts_with(expected),
+                "{machine:?} {nearness:?}: {told}"
+            );
+        }
     }
 }
 
 #[test]
-fn every_machine_gives_the_pairs_that_it_has() {
-    check(
-        "vm",
-        [
-            "0:0 1:1 share all",
-            "the kernel reports no two CPUs that share a core; a hypervisor may hide",
-            "0:1 share the L3 of 32 MiB",
-            "all cores that may be used share a cache",
-            "the kernel reports one node",
-        ],
-    );
-    // Fast cores first; the slow ones are paired by the nearer cache of their cluster.
-    check(
-        "laptop",
-        [
-            "0:0 1:1 2:2 share all",
-            "0:1 2:3 4:5 share a core",
-            "0:2 4:6 8:9 share the L3 of 18 MiB",
-            "all cores that may be used share a cache",
-            "the kernel reports one node",
-        ],
-    );
-    check(
-        "server",
-        [
-            "0:0 1:1 2:2 share all",
-            "0:8 1:9 2:10 share a core",
-            "0:1 2:3 4:5 share the L3 of 48 MiB",
-            "all cores of a node share a cache here: choose cross-node",
-            "0:4 1:5 2:6 share nothing: nodes 0 and 1",
-        ],
-    );
-    check(
-        "epyc",
-        [
-            "0:0 1:1 2:2 share all",
-            "0:8 1:9 2:10 share a core",
-            "0:1 2:3 4:5 share the L3 of 16 MiB",
-            "0:2 1:3 4:6 share node 0, and no cache",
-            "0:4 1:5 2:6 share nothing: nodes 0 and 1",
-        ],
-    );
-    check(
-        "kunpeng",
-        [
-            "0:0 1:1 2:2 share all",
-            "no two CPUs share a core here",
-            // The cluster's other core is nearer than the next number.
-            "0:2 1:3 4:5 share the L3 of 24 MiB",
-            "all cores of a node share a cache here: choose cross-node",
-            "0:4 1:5 2:6 share nothing: nodes 0 and 1",
-        ],
-    );
-    // Its last cache is not told, so that no two cores are seen to share one.
-    check(
-        "arm",
-        [
-            "0:0 1:1 2:2 share all",
-            "no two CPUs share a core here",
-            "the kernel reports no two cores that share a cache",
-            "0:1 2:3 share node 0, and no cache",
-            "the kernel reports one node",
-        ],
-    );
-    // Two of eight CPUs, which are the threads of one core.
-    check(
-        "container",
-        [
-            "4:4 5:5 share all",
-            "4:5 share a core",
-            "cores share caches here, but not among the CPUs that this process may use (4-5): widen the set",
-            "all cores that may be used share a cache",
-            "the kernel reports one node",
-        ],
-    );
-    // The single fastest core has no like, so the next kind is paired.
-    check(
-        "phone",
-        [
-            "7:7 4:4 5:5 share all",
-            "no two CPUs share a core here",
-            "4:5 0:1 2:3 share the L3 of 8 MiB",
-            "all cores that may be used share a cache",
-            "the kernel reports one node",
-        ],
-    );
-}
-
-/// A machine whose process may use these CPUs only.
-fn confined(machine: &str, allowed: &str) -> Host {
-    let mut host = host(machine);
-    host.cpus_allowed = cpulist::parse(allowed).unwrap();
-    host
-}
-
-#[test]
 fn only_cpus_that_may_be_used_are_chosen() {
-    for (machine, allowed, nearness, expected) in [
-        (
-            "server",
-            "4-7",
-            SmtSibling,
-            "hardware threads share cores here, but not among the CPUs that this process may use (4-7)",
-        ),
-        ("server", "4-7", SameCache, "4:5 6:7 share the L3"),
-        (
-            "server",
-            "4-7",
-            CrossNode,
-            "there are several nodes here, but not among",
-        ),
-        ("server", "3,15", CrossNode, "3:15 share nothing"),
-        ("server", "5", SameCpu, "5:5 share all"),
-        (
-            "server",
-            "5",
-            SameCache,
-            "CPU 5 is the only one that this process may use: widen the set",
-        ),
-        (
-            "laptop",
-            "6-15",
-            SameCache,
-            "8:9 10:11 12:13 share the L2 of 2 MiB",
-        ),
-        ("laptop", "6,8", SameCache, "6:8 share the L3 of 18 MiB"),
-        (
-            "epyc",
-            "0-1,8-9",
-            CrossCache,
-            "cores of one node share no cache here, but not among",
-        ),
-    ] {
-        let told = told(nearness, &confined(machine, allowed));
-        assert!(
-            told.starts_with(expected),
-            "{machine} {allowed} {nearness:?}: {told}"
-        );
+    let table = "smt-sibling | server | 4-7 | hardware threads share cores here, but not among the CPUs that this process may use (4-7)
+        same-cache | server | 4-7 | 4:5 6:7 share the L3
+        cross-node | server | 4-7 | there are several nodes here, but not among
+        cross-node | server | 3,15 | 3:15 share nothing
+        same-cpu | server | 5 | 5:5 share all
+        same-cache | server | 5 | CPU 5 is the only one that this process may use: widen the set
+        same-cache | laptop | 6-15 | 8:9 10:11 12:13 share the L2 of 2 MiB
+        same-cache | laptop | 6,8 | 6:8 share the L3 of 18 MiB
+        cross-cache | epyc | 0-1,8-9 | cores of one node share no cache here, but not among";
+    for row in table.lines() {
+        let [nearness, machine, allowed, expected] = row.split(" | ").collect::<Vec<_>>()[..]
+        else {
+            panic!("{row}");
+        };
+        let mut host = host(machine);
+        host.cpus_allowed = cpulist::parse(allowed).unwrap();
+        let mut all = Nearness::ALL.iter();
+        let nearness = all.find(|n| n.name() == nearness.trim()).unwrap();
+        let told = told(*nearness, &host);
+        assert!(told.starts_with(expected), "{row}: {told}");
     }
 }
 

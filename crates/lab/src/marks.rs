@@ -170,7 +170,7 @@ mod tests {
     use std::time::Duration;
 
     use bytecost_engine::Checker;
-    use bytecost_meter::FakeMeter;
+    use bytecost_meter::NoMeter;
     use bytecost_spec::{Cell, Pattern as Exchange};
 
     use super::*;
@@ -282,13 +282,13 @@ mod tests {
                     size_bytes: cell.size_bytes,
                     answers: asks.then(|| (answers, answer(cell).unwrap())),
                 };
-                let mut meter = FakeMeter::new(&[]);
+                let mut meter = NoMeter;
                 let closed = || closed.send(()).unwrap();
                 told(intake.run(&gates[1], &mut meter, closed).unwrap())
             });
             let sender = scope.spawn(move || {
                 let sending = sending_end(cell, Some(out), None, 0, false, PATIENCE, None);
-                let (mut mover, mut meter) = (sending.unwrap(), FakeMeter::new(&[]));
+                let (mut mover, mut meter) = (sending.unwrap(), NoMeter);
                 let finish = Finish {
                     closed: || (),
                     messages_least: 0,

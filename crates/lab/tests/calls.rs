@@ -26,7 +26,7 @@ use bytecost_lab::flow::{Finish, stream};
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::Requests;
 use bytecost_lab::transports::set_patience;
-use bytecost_meter::FakeMeter;
+use bytecost_meter::NoMeter;
 use bytecost_spec::{Access, Reaping};
 use bytecost_sys::call_listener::{CALLS, CallListener, PendingCall, SystemCall};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -299,7 +299,7 @@ fn carry_out(
     setup: Setup,
     opened: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<Tally> {
-    let (gate, mut meter) = (CountingGate::new(0, MESSAGES), FakeMeter::new(&[]));
+    let (gate, mut meter) = (CountingGate::new(0, MESSAGES), NoMeter);
     let finish = Finish {
         closed: || (),
         messages_least: 0,

@@ -4,9 +4,6 @@
 //! It has a main of its own, since the same program plays the endpoints.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::io;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +12,6 @@ use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
 use bytecost_lab::files::Files;
-use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_lab::trial::Settings;
@@ -25,12 +21,14 @@ use bytecost_spec::cell::Ring;
 use bytecost_spec::{
     Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Transport, TrialKey,
 };
-use libtest_mimic::{Arguments, Failed, Trial};
+use harness::case;
+use libtest_mimic::Arguments;
 
 #[path = "conformance/endpoints.rs"]
 mod endpoints;
 #[path = "conformance/files.rs"]
 mod files;
+mod harness;
 mod machine;
 #[path = "conformance/meters.rs"]
 mod meters;
@@ -49,9 +47,8 @@ const SOON: Duration = Duration::from_secs(30);
 const TABLE_RING: Ring = Ring::Bytes(256 << 10);
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    if words.next().as_deref() == Some(OsStr::new("endpoint")) {
-        return endpoint(words.next().as_deref());
+    if let Some(code) = harness::endpoint() {
+        return code;
     }
     let mut survey = survey(&Host::default(), Transport::WITHIN);
     let helpers = Helpers::ready();
@@ -62,7 +59,7 @@ fn main() -> ExitCode {
             .mover_refused(&cell.mover, cell.transport)
             .or_else(|| survey.receiver_refused(&cell.receiver, cell.transport));
         let name = name(&cell);
-        trials.push(Trial::test(name, move || match refused {
+        trials.push(case(name, move || match refused {
             None => all_arrives(&cell),
             Some(why) => is_refused(&cell, &why),
         }));
@@ -73,26 +70,26 @@ fn main() -> ExitCode {
     trials.extend(served::trials());
     trials.extend(meters::trials());
     trials.extend(wire::trials(&survey));
-    trials.push(Trial::test("all that must work here works", move || {
+    trials.push(case("all that must work here works", move || {
         needed::over_transports(&survey, &helpers)
     }));
-    trials.push(Trial::test("null moves nothing and has no peer", null));
-    trials.push(Trial::test("memcpy counts what it copies", memcpy));
-    trials.push(Trial::test(
+    trials.push(case("null moves nothing and has no peer", null));
+    trials.push(case("memcpy counts what it copies", memcpy));
+    trials.push(case(
         // Invariant 9.
         "a lost endpoint fails the trial alone",
         endpoints::lost_endpoint,
     ));
-    trials.push(Trial::test(
+    trials.push(case(
         // Invariant 9.
         "each trial has endpoints of its own, and those that none has used are gone",
         endpoints::of_one_trial_each,
     ));
-    trials.push(Trial::test(
+    trials.push(case(
         "a program that is no endpoint is told",
         endpoints::no_endpoint,
     ));
-    trials.push(Trial::test(
+    trials.push(case(
         "an endpoint of another build is refused",
         endpoints::another_build,
     ));
@@ -119,15 +116,6 @@ fn name(cell: &Cell) -> String {
     }
 }
 
-fn endpoint(parent: Option<&OsStr>) -> ExitCode {
-    let parent = parent.and_then(|p| p.to_str()?.parse().ok()).unwrap_or(0);
-    let control = io::stdin().as_fd().try_clone_to_owned().unwrap();
-    match bytecost_lab::endpoint::run(control, parent) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
 /// The table, with a size that goes round the ring often, and one that no call moves at once.
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -147,16 +135,11 @@ fn cells() -> Vec<Cell> {
                     // A program takes long for the thousand that go round the ring three times.
                     ("ask", if mover.is_helped() { "4000" } else { "256" }, "1"),
                 ] {
-                    let values = [
-                        (Axis::Transport, transport.name()),
-                        (Axis::Mover, mover.name),
-                        (Axis::Receiver, receiver.name),
-                        (Axis::Pattern, pattern),
-                        (Axis::Size, size),
-                        (Axis::Threads, threads),
-                        (Axis::Ring, &TABLE_RING.to_string()),
-                    ];
-                    cells.push(cell(&values));
+                    let (transport, mover, receiver) =
+                        (transport.name(), mover.name, receiver.name);
+                    cells.push(cell(&format!(
+                        "transport={transport} mover={mover} receiver={receiver} pattern={pattern} size={size} threads={threads} ring={TABLE_RING}"
+                    )));
                 }
             }
         }
@@ -168,64 +151,50 @@ fn cells() -> Vec<Cell> {
 
 /// The ways in which a cell's two ends may go about their messages.
 fn conducts() -> Vec<Cell> {
-    let (field, message) = ("field", "message");
     let mut all = Vec::new();
     for values in [
-        &[(Axis::Payload, "refilled"), (Axis::Ring, message)][..],
-        &[(Axis::Payload, "refilled"), (Axis::Threads, "2")],
-        &[(Axis::Reaping, "one-look"), (Axis::Ring, message)],
-        &[(Axis::Reaping, "never"), (Axis::Ring, message)],
-        &[(Axis::Reaping, "never"), (Axis::Payload, "refilled")],
-        &[(Axis::Cork, "on")],
-        &[(Axis::Quickack, "on"), (Axis::ReadSize, field)],
-        &[(Axis::Answer, field), (Axis::ReadSize, field)],
-        &[(Axis::Receiver, "recv-waitall"), (Axis::ReadSize, message)],
-        &[(Axis::Receiver, "recv-waitall"), (Axis::ReadSize, field)],
-        &[(Axis::Receiver, "recv-waitall"), (Axis::ReadSize, "3000")],
+        "payload=refilled ring=message",
+        "payload=refilled threads=2",
+        "reaping=one-look ring=message",
+        "reaping=never ring=message",
+        "reaping=never payload=refilled",
+        "cork=on",
+        "quickack=on read-size=field",
+        "answer=field read-size=field",
+        "receiver=recv-waitall read-size=message",
+        "receiver=recv-waitall read-size=field",
+        "receiver=recv-waitall read-size=3000",
     ] {
         for mover in MOVERS {
-            let of_cell = |axis, is: bool| is || values.iter().all(|(a, _)| *a != axis);
+            let of_cell = |axis, is: bool| is || !values.contains(axis);
             let possible = mover.has_peer()
-                && (!mover.is_helped() || values[0].0 == Axis::Cork)
-                && of_cell(Axis::Payload, mover.can_refill())
-                && of_cell(Axis::Reaping, mover.leaves_completions);
+                && (!mover.is_helped() || values == "cork=on")
+                && of_cell("payload", mover.can_refill())
+                && of_cell("reaping", mover.leaves_completions);
             for pattern in ["stream", "ask"].iter().filter(|_| possible) {
-                let mut cell = cell(&[
-                    (Axis::Mover, mover.name),
-                    (Axis::Pattern, pattern),
-                    (Axis::Size, "8000"),
-                    (Axis::Ring, "64KiB"),
-                ]);
-                for (axis, value) in values {
-                    cell.set(*axis, value).unwrap();
-                }
-                all.push(cell);
+                let plain = format!(
+                    "mover={} pattern={pattern} size=8000 ring=64KiB",
+                    mover.name
+                );
+                all.push(cell(&format!("{plain} {values}")));
             }
         }
     }
     all
 }
 
-fn cell(values: &[(Axis, &str)]) -> Cell {
+/// The cell with these values of axes: `mover=send size=4KiB`.
+fn cell(values: &str) -> Cell {
     let mut cell = Cell::default();
-    for (axis, value) in values {
-        cell.set(*axis, value).unwrap();
+    for word in values.split_whitespace() {
+        let (axis, value) = word.split_once('=').unwrap();
+        cell.set(Axis::named(axis).unwrap(), value).unwrap();
     }
     cell
 }
 
 fn settings() -> Settings {
-    Settings {
-        program: Program::own().unwrap(),
-        warmup: Duration::from_millis(2),
-        window: Duration::from_millis(10),
-        check: ContentCheck::Full,
-        port: None,
-        foreign_cpus: f64::INFINITY,
-        repeats_most: 0,
-        repeats_for: Duration::ZERO,
-        earlier: Duration::ZERO,
-    }
+    harness::settings(ContentCheck::Full)
 }
 
 /// A lab of its own, with these files.
@@ -259,51 +228,53 @@ fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
     }
 }
 
-fn sample(cell: &Cell) -> Result<Sample, Failed> {
-    match trial(cell) {
-        Ok(sample) => Ok(sample),
-        Err(failure) => Err(failure.reason.into()),
+fn sample(cell: &Cell) -> Sample {
+    given(trial(cell))
+}
+
+/// The sample that a trial gave.
+fn given(ended: Result<Sample, Failure>) -> Sample {
+    ended.unwrap_or_else(|failure| panic!("{}", failure.reason))
+}
+
+/// Holds a trial to a failure whose reason has one of these.
+fn fails(ended: Result<Sample, Failure>, words: &[&str]) {
+    match ended {
+        Err(f) => assert!(words.iter().any(|w| f.reason.contains(w)), "{}", f.reason),
+        Ok(_) => panic!("a sample, and not a failure with one of {words:?}"),
     }
 }
 
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if holds { Ok(()) } else { Err(what().into()) }
+fn read(readings: &bytecost_spec::Readings, counter: Counter) -> u64 {
+    let reading = readings.get(&counter);
+    let measured = reading.and_then(Reading::measured);
+    measured.unwrap_or_else(|| panic!("{} was not read: {reading:?}", counter.name()))
 }
 
-fn read(readings: &bytecost_spec::Readings, counter: Counter) -> Result<u64, Failed> {
-    readings
-        .get(&counter)
-        .and_then(Reading::measured)
-        .ok_or_else(|| {
-            format!(
-                "{} was not read: {:?}",
-                counter.name(),
-                readings.get(&counter)
-            )
-            .into()
-        })
-}
-
-fn all_arrives(cell: &Cell) -> Result<(), Failed> {
-    let sample = sample(cell)?;
-    let truth = sample.truth.ok_or("nothing was checked")?;
+fn all_arrives(cell: &Cell) {
+    let sample = sample(cell);
+    let truth = sample.truth.expect("nothing was checked");
     let sees = Receiver::named(&cell.receiver).unwrap().sees_content;
-    ensure(
+    assert!(
         truth.received_bytes > 0 && truth.sent_bytes == truth.received_bytes,
-        || format!("{truth:?}"),
-    )?;
+        "{truth:?}"
+    );
     let compared = if sees { truth.received_bytes } else { 0 };
-    ensure(truth.compared_bytes == compared, || {
-        format!("every byte that is seen is compared: {truth:?}")
-    })?;
-    ensure(truth.sent_bytes % cell.size_bytes == 0, || {
-        format!("whole messages: {truth:?}")
-    })?;
-    let receiver = sample.receiver.ok_or("no receiver")?;
+    assert!(
+        truth.compared_bytes == compared,
+        "every byte that is seen is compared: {truth:?}"
+    );
+    assert!(
+        truth.sent_bytes.is_multiple_of(cell.size_bytes),
+        "whole messages: {truth:?}"
+    );
+    let receiver = sample.receiver.expect("no receiver");
     for side in [&sample.sender, &receiver] {
-        ensure(side.flows.len() == cell.threads as usize, || {
-            format!("{:?}", side.flows)
-        })?;
+        assert!(
+            side.flows.len() == cell.threads as usize,
+            "{:?}",
+            side.flows
+        );
         for counter in [
             Counter::ElapsedNs,
             Counter::CpuNs,
@@ -311,41 +282,39 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
             Counter::Messages,
             Counter::Bytes,
         ] {
-            read(&side.readings, counter)?;
+            read(&side.readings, counter);
         }
     }
-    let segments = read(&sample.machine, Counter::TcpOutSegs);
-    ensure(segments.is_ok() == cell.transport.is_tcp(), || {
-        format!("TCP alone is counted: {segments:?}")
-    })?;
+    let segments = &sample.machine[&Counter::TcpOutSegs];
+    assert!(
+        segments.measured().is_some() == cell.transport.is_tcp(),
+        "TCP alone is counted: {segments:?}"
+    );
     let mover = Mover::named(&cell.mover).unwrap();
-    ensure(
+    assert!(
         truth.sent_bytes >= 3 * cell.ring_slots() * cell.size_bytes,
-        || format!("three times round the ring: {truth:?}"),
-    )?;
+        "three times round the ring: {truth:?}"
+    );
     if mover.release == bytecost_spec::survey::Release::AtCompletion && cell.transport.is_tcp() {
-        let back = read(&sample.sender.readings, Counter::Completions)?;
-        let copied = read(&sample.sender.readings, Counter::CompletionsCopied)?;
-        ensure(back == copied, || {
-            format!(
-                "a local socket gets copies of every buffer, which the kernel says: {copied} of {back}"
-            )
-        })?;
+        let back = read(&sample.sender.readings, Counter::Completions);
+        let copied = read(&sample.sender.readings, Counter::CompletionsCopied);
+        assert!(
+            back == copied,
+            "a local socket gets copies of every buffer, which the kernel says: {copied} of {back}"
+        );
     }
-    ensure(
+    assert!(
         sample.latency_ns_histogram.is_some() == (cell.pattern == Pattern::Ask),
-        || "latency belongs to ask".into(),
-    )
+        "latency belongs to ask"
+    );
 }
 
 /// What the survey refuses must fail when it is tried all the same, with a reason.
-fn is_refused(cell: &Cell, why: &str) -> Result<(), Failed> {
-    ensure(!why.is_empty(), || "a refusal has a reason".into())?;
+fn is_refused(cell: &Cell, why: &str) {
+    assert!(!why.is_empty(), "a refusal has a reason");
     match trial(cell) {
-        Err(failure) => ensure(!failure.reason.is_empty(), || {
-            "a failure has a reason".into()
-        }),
-        Ok(_) => Err("the survey refuses what works".into()),
+        Err(failure) => assert!(!failure.reason.is_empty(), "a failure has a reason"),
+        Ok(_) => panic!("the survey refuses what works: {why}"),
     }
 }
 
@@ -354,36 +323,31 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn memcpy() -> Result<(), Failed> {
-    let sample = sample(&cell(&[
-        (Axis::Mover, "memcpy"),
-        (Axis::Size, "64KiB"),
-        (Axis::Ring, "1MiB"),
-    ]))?;
+fn memcpy() {
+    let sample = sample(&cell("mover=memcpy size=64KiB ring=1MiB"));
     let readings = &sample.sender.readings;
     let (bytes, messages) = (
-        read(readings, Counter::Bytes)?,
-        read(readings, Counter::Messages)?,
+        read(readings, Counter::Bytes),
+        read(readings, Counter::Messages),
     );
-    ensure(bytes == messages * 65_536, || {
-        format!("{bytes} bytes in {messages} messages")
-    })?;
-    let truth = sample.truth.ok_or("it moves something")?;
-    ensure(truth.sent_bytes >= bytes, || format!("{truth:?}"))?;
-    ensure(truth.sent_bytes >= 3 << 20, || {
-        "thrice round the ring".into()
-    })?;
-    ensure(read(readings, Counter::Calls)? == 0, || {
-        "it makes no call".into()
-    })
+    assert!(
+        bytes == messages * 65_536,
+        "{bytes} bytes in {messages} messages"
+    );
+    let truth = sample.truth.expect("it moves something");
+    assert!(truth.sent_bytes >= bytes, "{truth:?}");
+    assert!(truth.sent_bytes >= 3 << 20, "thrice round the ring");
+    assert!(read(readings, Counter::Calls) == 0, "it makes no call");
 }
 
-fn null() -> Result<(), Failed> {
-    let sample = sample(&cell(&[(Axis::Mover, "null")]))?;
-    ensure(sample.receiver.is_none() && sample.truth.is_none(), || {
-        format!("{sample:?}")
-    })?;
-    ensure(read(&sample.sender.readings, Counter::Calls)? == 0, || {
-        "null makes no call".into()
-    })
+fn null() {
+    let sample = sample(&cell("mover=null"));
+    assert!(
+        sample.receiver.is_none() && sample.truth.is_none(),
+        "{sample:?}"
+    );
+    assert!(
+        read(&sample.sender.readings, Counter::Calls) == 0,
+        "null makes no call"
+    );
 }

@@ -6,29 +6,25 @@
 //! memory, so that nothing is left of them however the test ends. It has a main of its own, since
 //! the same program plays the endpoints, and the test in the namespace.
 
-use std::ffi::OsStr;
-use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, Route, file};
 use bytecost_evidence::copies::Copies;
 use bytecost_lab::files::Files;
-use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
-use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, TrialEvidence};
 use bytecost_spec::{Axis, Cache, Cell, Record};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 
+mod harness;
 #[path = "copied/known.rs"]
 mod known;
 
+use harness::case;
 use known::Case;
 
 /// Set in the process that tests in a directory.
@@ -60,30 +56,27 @@ const MOUNTED: &[(&str, &[&str], &str)] = &[
 ];
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    if words.next().as_deref() == Some(OsStr::new("endpoint")) {
-        return endpoint(words.next().as_deref());
+    if let Some(code) = harness::endpoint() {
+        return code;
     }
     let mut trials = Vec::new();
     for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
         let of = move |what: &str| format!("{what}, by {}", means.title());
-        trials.push(Trial::test(of("files in memory"), move || {
+        trials.push(case(of("files in memory"), move || {
             all_of_files(means, &[Cache::Memory])
         }));
-        trials.push(Trial::test(of("files here"), move || {
+        trials.push(case(of("files here"), move || {
             all_of_files(means, &[Cache::Warm, Cache::Direct])
         }));
-        trials.push(Trial::test(of("what is sent"), move || {
-            all_that_send(means)
-        }));
+        trials.push(case(of("what is sent"), move || all_that_send(means)));
     }
     if std::env::var_os(DIR).is_none() {
-        trials.push(Trial::test(
+        trials.push(case(
             "functions that nobody knows of are found out",
             unknown_function,
         ));
         for (name, tools, script) in MOUNTED {
-            trials.push(Trial::test(format!("files on {name}"), || {
+            trials.push(case(format!("files on {name}"), || {
                 mounted(name, tools, script)
             }));
         }
@@ -92,19 +85,6 @@ fn main() -> ExitCode {
     // What one test mounts and counts, no other needs a CPU for.
     arguments.test_threads.get_or_insert(1);
     libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-fn endpoint(parent: Option<&OsStr>) -> ExitCode {
-    let parent = parent.and_then(|p| p.to_str()?.parse().ok()).unwrap_or(0);
-    let control = io::stdin().as_fd().try_clone_to_owned().unwrap();
-    match bytecost_lab::endpoint::run(control, parent) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if holds { Ok(()) } else { Err(what().into()) }
 }
 
 /// Where files lie: what was mounted, else a disk where there is one.
@@ -128,18 +108,8 @@ fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
             return None;
         }
     };
-    let window = Duration::from_millis(10);
-    let settings = Settings {
-        program: Program::own().unwrap(),
-        warmup: Duration::from_millis(2),
-        window,
-        check: ContentCheck::Quick,
-        port: None,
-        foreign_cpus: f64::INFINITY,
-        repeats_most: 0,
-        repeats_for: Duration::ZERO,
-        earlier: Duration::ZERO,
-    };
+    let settings = harness::settings(ContentCheck::Quick);
+    let window = settings.window;
     let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
     let lab = lab.with_files(Files::new(dir(), None));
     Some((lab, Watch::counting(Some(copies), None, window)))
@@ -180,25 +150,22 @@ fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvidenc
     found
 }
 
-fn all_of_files(means: CopyMeans, caches: &[Cache]) -> Result<(), Failed> {
+fn all_of_files(means: CopyMeans, caches: &[Cache]) {
     let movers = || MOVERS.iter().filter(|m| m.route.is_of_files());
     let all = caches.iter().flat_map(|c| movers().map(move |m| (m, *c)));
     walk(means, all)
 }
 
-fn all_that_send(means: CopyMeans) -> Result<(), Failed> {
+fn all_that_send(means: CopyMeans) {
     let movers = || MOVERS.iter().filter(|m| m.has_peer() && !m.is_helped());
     let of_files = movers().filter(|m| m.route == Route::FileToSocket);
     let all = movers().map(|m| (m, Cache::Memory));
     walk(means, all.chain(of_files.map(|m| (m, Cache::Warm))))
 }
 
-fn walk(
-    means: CopyMeans,
-    cells: impl Iterator<Item = (&'static Mover, Cache)>,
-) -> Result<(), Failed> {
+fn walk(means: CopyMeans, cells: impl Iterator<Item = (&'static Mover, Cache)>) {
     let Some((mut lab, mut watch)) = counting(means, Path::new("/")) else {
-        return Ok(());
+        return;
     };
     let mut places = 0;
     let mut wrong = Vec::new();
@@ -215,7 +182,7 @@ fn walk(
                 continue;
             }
         };
-        let copies = evidence.copies.ok_or("nobody counted")?;
+        let copies = evidence.copies.expect("nobody counted");
         if copies.payload_bytes == 0 {
             println!("{what}, {kind}: nothing was moved within the window");
             continue;
@@ -241,45 +208,41 @@ fn walk(
             places += usize::from(per_byte.is_some());
         }
     }
-    ensure(wrong.is_empty(), || wrong.join("\n"))?;
-    ensure(places > 0, || {
-        format!("nothing was counted in {}", dir().display())
-    })
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(places > 0, "nothing was counted in {}", dir().display());
 }
 
 /// Memory files are read by a function of their own: where it is not counted, a known transfer
 /// shows that, and neither zeros nor what must be copied are told.
-fn unknown_function() -> Result<(), Failed> {
-    let root = tempfile::tempdir()?;
-    let symbols = std::fs::read_to_string("/proc/kallsyms")?;
+fn unknown_function() {
+    let root = tempfile::tempdir().unwrap();
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();
     let others = symbols
         .lines()
         .filter(|l| !l.contains("shmem_file_read_iter"));
-    std::fs::create_dir(root.path().join("proc"))?;
+    std::fs::create_dir(root.path().join("proc")).unwrap();
     std::fs::write(
         root.path().join("proc/kallsyms"),
         others.collect::<Vec<_>>().join("\n"),
-    )?;
-    std::os::unix::fs::symlink("/sys", root.path().join("sys"))?;
+    )
+    .unwrap();
+    std::os::unix::fs::symlink("/sys", root.path().join("sys")).unwrap();
     let Some((mut lab, mut watch)) = counting(CopyMeans::Functions, root.path()) else {
-        return Ok(());
+        return;
     };
     for mover in ["pread", "mmap-touch", "read-write-file"] {
-        let evidence = counted(&mut lab, &mut watch, &cell(mover, Cache::Memory))?;
-        for copied in evidence.copies.ok_or("nobody counted")?.legs {
+        let evidence = counted(&mut lab, &mut watch, &cell(mover, Cache::Memory)).unwrap();
+        for copied in evidence.copies.expect("nobody counted").legs {
             let told = format!("{mover}, {}: {:?}", copied.leg.title(), copied.bytes);
             println!("{told}");
             let is_missed = told.contains("what reads files of this file system (tmpfs)");
-            ensure(is_missed == (copied.leg == CopyPlace::FromFile), || {
-                told.clone()
-            })?;
+            assert!(is_missed == (copied.leg == CopyPlace::FromFile), "{}", told);
         }
     }
-    Ok(())
 }
 
 /// Runs the tests of files once more, in a directory of a file system that is mounted for it.
-fn mounted(name: &str, tools: &[&str], script: &str) -> Result<(), Failed> {
+fn mounted(name: &str, tools: &[&str], script: &str) {
     let all = ["setpriv", "unshare", "sh", "mount", "mountpoint"];
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let is_there = |tool: &&str| {
@@ -288,11 +251,11 @@ fn mounted(name: &str, tools: &[&str], script: &str) -> Result<(), Failed> {
     };
     if let Some(tool) = all.iter().chain(tools).find(|tool| !is_there(tool)) {
         println!("skipped: {tool} is not installed");
-        return Ok(());
+        return;
     }
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root can mount {name}");
-        return Ok(());
+        return;
     }
     let script = format!(
         "mount -t tmpfs none /mnt && cd /mnt && mkdir at && {{ {script}; }} || {{ echo not mounted; exit 3; }}; exec \"$0\" --test-threads=1 --nocapture 'files here'"
@@ -313,16 +276,18 @@ fn mounted(name: &str, tools: &[&str], script: &str) -> Result<(), Failed> {
         .env("PATH", path)
         .env(DIR, "/mnt/at")
         .output()
-        .map_err(|e| format!("setpriv: {e}"))?;
+        .map_err(|e| format!("setpriv: {e}"))
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);
     println!("{text}");
     if text.contains("not mounted") && text.lines().count() == 1 {
         println!("skipped: {name} cannot be mounted here: {error}");
-        return Ok(());
+        return;
     }
-    ensure(output.status.success(), || format!("{text}\n{error}"))?;
-    ensure(text.contains(&format!(", {name}: ")), || {
-        format!("nothing lay on {name}: {text}")
-    })
+    assert!(output.status.success(), "{text}\n{error}");
+    assert!(
+        text.contains(&format!(", {name}: ")),
+        "nothing lay on {name}: {text}"
+    );
 }

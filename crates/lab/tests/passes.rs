@@ -3,22 +3,23 @@
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::thread;
-use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{Checker, FileWork, MOVERS, RECEIVERS, Route, Setup, Walk};
-use bytecost_lab::flow::{Finish, Intake};
+use bytecost_lab::flow::Intake;
 use bytecost_lab::passes::{Outgo, Passes, WARMUP_PASSES};
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::Stretches;
-use bytecost_lab::transports;
-use bytecost_meter::FakeMeter;
-use bytecost_spec::{Access, Cache, Cell, Ring};
+use bytecost_meter::NoMeter;
+use bytecost_spec::{Access, Cache, Cell, Ring, Transport};
+
+mod loops;
+
+use loops::{PATIENCE, counted, finish, in_memory, pair};
 
 const SIZE: usize = 50_001;
 /// Messages of a pass.
 const MESSAGES: u64 = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn passes() -> Passes {
     Passes {
@@ -26,20 +27,6 @@ fn passes() -> Passes {
         bytes: MESSAGES * SIZE as u64,
         warmup: WARMUP_PASSES,
     }
-}
-
-fn pair() -> (OwnedFd, OwnedFd) {
-    let cell = Cell {
-        congestion: "default".to_owned(),
-        ..Cell::default()
-    };
-    let listener = transports::listen(&cell, None).unwrap();
-    let a = transports::connect(&cell, &listener.address()).unwrap();
-    let b = listener.accept(PATIENCE).unwrap();
-    for socket in [&a, &b] {
-        transports::set_patience(socket, PATIENCE).unwrap();
-    }
-    (a, b)
 }
 
 fn setup(socket: OwnedFd, sent: &TestFile) -> Setup {
@@ -68,14 +55,12 @@ fn taker(socket: OwnedFd, answers: bool) -> thread::JoinHandle<(u64, Vec<u64>)> 
             size_bytes: SIZE as u64,
             answers: answers.then(|| (&kept, vec![1; 64])),
         };
-        let mut meter = FakeMeter::new(&[]);
-        let mut all = None;
-        let info = allocation_counter::measure(|| {
-            all = Some(intake.run_passes(passes(), &kept, PATIENCE, &mut meter, || ()));
-        });
-        let all = all.unwrap().unwrap();
+        let mut meter = NoMeter;
+        let (count, all) =
+            counted(|| intake.run_passes(passes(), &kept, PATIENCE, &mut meter, || ()));
+        let all = all.unwrap();
         assert_eq!(intake.checker.compared(), all.total.bytes);
-        (info.count_total, bytes_of(&all))
+        (count, bytes_of(&all))
     })
 }
 
@@ -88,11 +73,10 @@ fn bytes_of<S>(all: &Stretches<S>) -> Vec<u64> {
 // Invariant 4.
 #[test]
 fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
-    let mut sent = TestFile::in_memory().unwrap();
-    sent.grow(passes().bytes).unwrap();
+    let sent = in_memory(passes().bytes);
     for mover in MOVERS.iter().filter(|m| m.route == Route::FileToSocket) {
         for is_asked in [true, false] {
-            let (a, b) = pair();
+            let (a, b) = pair(Transport::Loopback);
             let kept = a.try_clone().unwrap();
             let Ok(mut engine) = mover.open(setup(a, &sent)) else {
                 eprintln!("{} does not work here", mover.name);
@@ -109,24 +93,12 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
             outgo.answers = is_asked.then(|| (&kept, vec![0; 64]));
             outgo.cool = Some(&mut cool);
             let gate = CountingGate::new(0, 6);
-            let finish = Finish {
-                closed: || (),
-                messages_least: 0,
-            };
             let mut opened = 0;
-            let mut all = None;
-            let mut meter = FakeMeter::new(&[]);
-            let info = allocation_counter::measure(|| {
-                all = Some(outgo.run(&gate, &mut meter, || opened += 1, finish));
-            });
-            let all = all.unwrap().unwrap();
+            let mut meter = NoMeter;
+            let (count, all) = counted(|| outgo.run(&gate, &mut meter, || opened += 1, finish()));
+            let all = all.unwrap();
             // The one place for the edges of passes, before the first of them.
-            assert!(
-                info.count_total <= 1,
-                "{}: {}",
-                mover.name,
-                info.count_total
-            );
+            assert!(count <= 1, "{}: {count}", mover.name);
             let timed = outgo.latency_ns.len();
             drop(engine);
             rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
@@ -155,7 +127,7 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
 #[test]
 fn a_sender_that_goes_away_within_a_pass_is_told() {
     for bytes in [10, passes().bytes as usize, passes().bytes as usize + 10] {
-        let (a, b) = pair();
+        let (a, b) = pair(Transport::Loopback);
         let kept = b.try_clone().unwrap();
         let mut engine = (RECEIVERS[0].open)(b, 1 << 16).unwrap();
         let mut intake = Intake {
@@ -172,7 +144,7 @@ fn a_sender_that_goes_away_within_a_pass_is_told() {
             }
         });
         let mut closed = false;
-        let mut meter = FakeMeter::new(&[]);
+        let mut meter = NoMeter;
         let why = intake
             .run_passes(passes(), &kept, PATIENCE, &mut meter, || closed = true)
             .unwrap_err();

@@ -4,20 +4,17 @@ use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
-use bytecost_lab::flow::{Edge, Finish};
+use bytecost_lab::flow::Edge;
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::{Content, Requests};
-use bytecost_meter::FakeMeter;
+use bytecost_meter::NoMeter;
 use bytecost_spec::Access;
 
-const SIZE: usize = 4096;
+mod loops;
 
-fn finish() -> Finish<fn()> {
-    Finish {
-        closed: || (),
-        messages_least: 0,
-    }
-}
+use loops::{counted, finish, in_memory};
+
+const SIZE: usize = 4096;
 
 /// A file of 16 requests, and how a mover of files goes through it.
 fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
@@ -65,25 +62,17 @@ fn no_mover_of_files_allocates_or_loses_a_request() {
             });
             let places = file::written_places(SIZE, depth);
             let mut requests = Requests::new(&mut *engine, places, content, None);
-            let mut meter = FakeMeter::new(&[]);
+            let mut meter = NoMeter;
             let gate = CountingGate::new(100, window);
-            let mut ended = None;
-            let info = allocation_counter::measure(|| {
-                ended = Some(requests.run(&gate, &mut meter, finish()));
-            });
-            let ended = match ended.unwrap() {
+            let (count, ended) = counted(|| requests.run(&gate, &mut meter, finish()));
+            let ended = match ended {
                 Err(e) if e.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) => {
                     continue; // RWF_NOWAIT is not for every file system
                 }
                 ended => ended.unwrap_or_else(|e| panic!("{}, {depth}: {e}", mover.name)),
             };
             // The one place for the edges of stretches, before the first of them.
-            assert!(
-                info.count_total <= 1,
-                "{} allocated {}",
-                mover.name,
-                info.count_total
-            );
+            assert!(count <= 1, "{} allocated {count}", mover.name);
             let compared = requests.compared_bytes;
             assert!(ended.total.messages > 0, "{}", mover.name);
             assert_eq!(ended.total.bytes, ended.total.messages * SIZE as u64);
@@ -93,16 +82,14 @@ fn no_mover_of_files_allocates_or_loses_a_request() {
             assert_eq!(ended.of.len(), 1);
         }
         if mover.route == Route::MemoryToFile {
-            file = TestFile::in_memory().unwrap();
-            file.grow(16 * SIZE as u64).unwrap();
+            file = in_memory(16 * SIZE as u64);
         }
     }
 }
 
 #[test]
 fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
-    let mut file = TestFile::in_memory().unwrap();
-    file.grow(16 * SIZE as u64).unwrap();
+    let file = in_memory(16 * SIZE as u64);
     for name in ["pread", "libaio", "mmap-touch"] {
         let mover = Mover::named(name).unwrap();
         let mut engine = mover.open_file(file_setup(&file, mover, 4)).unwrap();
@@ -113,9 +100,8 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
         };
         let mut requests = Requests::new(&mut *engine, 4, None, Some((16, &mut cool)));
         let gate = CountingGate::new(0, 400);
-        let ended = requests
-            .run(&gate, &mut FakeMeter::new(&[]), finish())
-            .unwrap();
+        let ended = requests.run(&gate, &mut NoMeter, finish());
+        let ended = ended.unwrap();
         assert!(ended.of.len() > 5, "{name}: {} stretches", ended.of.len());
         for (from, to) in &ended.of[..ended.of.len() - 1] {
             assert_eq!(
@@ -133,16 +119,14 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
 
 #[test]
 fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
-    let mut file = TestFile::in_memory().unwrap();
-    file.grow(16 * SIZE as u64).unwrap();
+    let file = in_memory(16 * SIZE as u64);
     for name in ["pread", "libaio", "splice-file"] {
         let mover = Mover::named(name).unwrap();
         let mut engine = mover.open_file(file_setup(&file, mover, 4)).unwrap();
         let mut requests = Requests::new(&mut *engine, 4, None, None);
         let gate = CountingGate::new(3, 0);
-        let ended = requests
-            .run(&gate, &mut FakeMeter::new(&[]), finish())
-            .unwrap();
+        let ended = requests.run(&gate, &mut NoMeter, finish());
+        let ended = ended.unwrap();
         let (from, to) = &ended.of[0];
         let timed = to.tally.messages - from.tally.messages;
         assert!(ended.of.len() == 1 && timed >= 1, "{name}: {timed}");
@@ -150,7 +134,7 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
         let mut cool = || Ok(());
         let mut requests = Requests::new(&mut *engine, 4, None, Some((1, &mut cool)));
         let ended = requests
-            .run(&CountingGate::new(3, 0), &mut FakeMeter::new(&[]), finish())
+            .run(&CountingGate::new(3, 0), &mut NoMeter, finish())
             .unwrap();
         let of_one = |(from, to): &(Edge<_>, Edge<_>)| to.tally.messages - from.tally.messages;
         let timed: u64 = ended.of.iter().map(of_one).sum();
@@ -160,8 +144,7 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
 
 #[test]
 fn a_file_that_holds_something_else_is_caught() {
-    let mut file = TestFile::in_memory().unwrap();
-    file.grow(16 * SIZE as u64).unwrap();
+    let file = in_memory(16 * SIZE as u64);
     let how = Opening {
         write: true,
         direct: false,
@@ -179,9 +162,7 @@ fn a_file_that_holds_something_else_is_caught() {
         };
         let mut requests = Requests::new(&mut *engine, 4, Some(content), None);
         let gate = CountingGate::new(0, 100);
-        let why = requests
-            .run(&gate, &mut FakeMeter::new(&[]), finish())
-            .unwrap_err();
+        let why = requests.run(&gate, &mut NoMeter, finish()).unwrap_err();
         let word = format!("byte {} of it is wrong", 5 * SIZE + 3);
         assert!(why.to_string().contains(&word), "{name}: {why}");
     }
@@ -214,7 +195,7 @@ fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
             };
             let mut requests = Requests::new(&mut *engine, 4, None, None);
             let gate = CountingGate::new(0, 20);
-            let ended = requests.run(&gate, &mut FakeMeter::new(&[]), finish());
+            let ended = requests.run(&gate, &mut NoMeter, finish());
             let why = ended.err().map(|e| e.raw_os_error());
             let invalid = rustix::io::Errno::INVAL.raw_os_error();
             assert_eq!(why, Some(Some(invalid)), "{} {size} {start}", mover.name);

@@ -4,7 +4,6 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
 
 use bytecost_engine::payload::{Layout, Source};
 use bytecost_engine::{
@@ -12,30 +11,17 @@ use bytecost_engine::{
 };
 use bytecost_lab::flow::{Ask, Finish, Intake, stream};
 use bytecost_lab::phase::CountingGate;
-use bytecost_lab::transports;
 use bytecost_lab::wakes::Wakes;
-use bytecost_meter::{FakeMeter, Meter, ThreadMeter};
+use bytecost_meter::{NoMeter, ThreadMeter};
+use bytecost_spec::Transport;
 use bytecost_spec::cell::Reaping;
-use bytecost_spec::{Cell, Counter, Reading, Transport};
 use bytecost_sys::pipe::Pipe;
 
-const SIZE: usize = 4096;
-const PATIENCE: Duration = Duration::from_secs(60);
+mod loops;
 
-fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
-    let cell = Cell {
-        transport,
-        congestion: "default".to_owned(),
-        ..Cell::default()
-    };
-    let listener = transports::listen(&cell, None).unwrap();
-    let a = transports::connect(&cell, &listener.address()).unwrap();
-    let b = listener.accept(PATIENCE).unwrap();
-    for socket in [&a, &b] {
-        transports::set_patience(socket, PATIENCE).unwrap();
-    }
-    (a, b)
-}
+use loops::{PATIENCE, counted, finish, pair};
+
+const SIZE: usize = 4096;
 
 fn setup(socket: Option<OwnedFd>) -> Setup {
     Setup {
@@ -90,13 +76,6 @@ impl Conduct {
     }
 }
 
-fn finish() -> Finish<fn()> {
-    Finish {
-        closed: || (),
-        messages_least: 0,
-    }
-}
-
 /// Reads a socket to its end in a thread of its own.
 fn swallow(socket: OwnedFd) -> thread::JoinHandle<u64> {
     thread::spawn(move || {
@@ -129,16 +108,9 @@ fn no_mover_allocates_while_it_streams() {
         let reader = swallow(b);
         let mut meter = ThreadMeter::open();
         let gate = CountingGate::new(100, 500);
-        let mut window = None;
-        let info = allocation_counter::measure(|| {
-            window = Some(stream(&mut *engine, &gate, &mut meter, finish()))
-        });
-        let window = window.unwrap().unwrap();
-        assert_eq!(
-            info.count_total, 0,
-            "{} allocated {} times, {conduct:?}",
-            mover.name, info.count_total
-        );
+        let (count, window) = counted(|| stream(&mut *engine, &gate, &mut meter, finish()));
+        assert_eq!(count, 0, "{}, {conduct:?}", mover.name);
+        let window = window.unwrap();
         assert!(
             window.to.tally.messages > window.from.tally.messages,
             "{}",
@@ -151,16 +123,8 @@ fn no_mover_allocates_while_it_streams() {
         );
         drop(engine);
         let arrived = reader.join().unwrap();
-        assert_eq!(
-            arrived,
-            if mover.has_peer() {
-                window.total.bytes
-            } else {
-                0
-            },
-            "{}",
-            mover.name
-        );
+        let sent = u64::from(mover.has_peer()) * window.total.bytes;
+        assert_eq!(arrived, sent, "{}", mover.name);
     }
 }
 
@@ -184,23 +148,17 @@ fn neither_asking_nor_taking_allocates() {
                 size_bytes: SIZE as u64,
                 answers: Some((&kept, vec![1; 64])),
             };
-            let mut meter = FakeMeter::new(&[]);
+            let mut meter = NoMeter;
             let gate = CountingGate::new(20, 40);
-            let mut window = None;
-            let info =
-                allocation_counter::measure(|| window = Some(intake.run(&gate, &mut meter, || ())));
-            (info.count_total, window.unwrap().unwrap())
+            counted(|| intake.run(&gate, &mut meter, || ()).unwrap())
         });
         let kept = a.try_clone().unwrap();
         let mut engine = Mover::named("send").unwrap().open(setup(Some(a))).unwrap();
         let mut ask = Ask::new(&mut *engine, &kept, vec![0; 64]);
-        let mut meter = FakeMeter::new(&[]);
+        let mut meter = NoMeter;
         let gate = CountingGate::new(100, 500);
-        let mut window = None;
-        let info =
-            allocation_counter::measure(|| window = Some(ask.run(&gate, &mut meter, finish())));
-        let asked = window.unwrap().unwrap();
-        assert_eq!(info.count_total, 0, "asking allocated");
+        let (count, asked) = counted(|| ask.run(&gate, &mut meter, finish()).unwrap());
+        assert_eq!(count, 0, "asking allocated");
         // One look at the gate opens the window.
         assert_eq!(
             ask.latency_ns.len(),
@@ -214,21 +172,13 @@ fn neither_asking_nor_taking_allocates() {
 }
 
 #[test]
-fn a_scripted_meter_and_the_null_mover_come_out_the_same_every_time() {
+fn the_null_mover_comes_out_the_same_every_time() {
     let mut engine = MOVERS[0].open(setup(None)).unwrap();
-    let mut meter = FakeMeter::new(&[&[(Counter::ElapsedNs, 0)], &[(Counter::ElapsedNs, 2500)]]);
-    let window = stream(
-        &mut *engine,
-        &CountingGate::new(100, 500),
-        &mut meter,
-        finish(),
-    )
-    .unwrap();
+    let gate = CountingGate::new(100, 500);
+    let window = stream(&mut *engine, &gate, &mut NoMeter, finish()).unwrap();
     // Each phase looks once more than it offers; the look that ends one begins the next.
     assert_eq!(window.from.tally.messages, 100);
     assert_eq!(window.to.tally.messages, 599);
-    let readings = meter.difference(&window.from.snapshot, &window.to.snapshot);
-    assert_eq!(readings[&Counter::ElapsedNs], Reading::Measured(2500));
     // An eighth has 62 or 63 looks, and the look that steps offers as any other.
     let course = window.marks.unwrap().sub_windows().unwrap();
     let of_one = SIZE as u64;
@@ -285,7 +235,7 @@ fn each_conduct_makes_the_calls_that_it_is_named_for() {
         let reader = swallow(b);
         let mut engine = conduct.open(Mover::named(name).unwrap(), Some(a)).unwrap();
         let gate = CountingGate::new(10, 50);
-        let window = stream(&mut *engine, &gate, &mut FakeMeter::new(&[]), finish()).unwrap();
+        let window = stream(&mut *engine, &gate, &mut NoMeter, finish()).unwrap();
         let grown = |of: fn(&Tally) -> u64| of(&window.to.tally) - of(&window.from.tally);
         let expected = calls * grown(|t| t.messages) + grown(|t| t.enobufs);
         let made = grown(|t| t.calls);
@@ -329,16 +279,11 @@ fn a_receiver_of_exact_lengths_takes_whole_messages_and_the_rest_of_them() {
 fn a_full_check_goes_round_the_ring_however_short_the_window_is() {
     let mut engine = MOVERS[0].open(setup(None)).unwrap();
     let least = Finish {
-        closed: || (),
         messages_least: 1000,
+        ..finish()
     };
-    let window = stream(
-        &mut *engine,
-        &CountingGate::new(0, 1),
-        &mut FakeMeter::new(&[]),
-        least,
-    )
-    .unwrap();
+    let gate = CountingGate::new(0, 1);
+    let window = stream(&mut *engine, &gate, &mut NoMeter, least).unwrap();
     assert_eq!(window.total.messages, 1000);
 }
 
@@ -350,14 +295,10 @@ fn waking_does_not_allocate_and_counts_every_beat() {
         let mut engine = mover.open(setup(None)).unwrap();
         let every_ns = mover.beat_ns().unwrap();
         let mut wakes = Wakes::new(&mut *engine, every_ns);
-        let mut meter = FakeMeter::new(&[]);
+        let mut meter = NoMeter;
         let gate = CountingGate::new(3, 10);
-        let mut window = None;
-        let info = allocation_counter::measure(|| {
-            window = Some(wakes.run(&gate, &mut meter, finish()));
-        });
-        assert_eq!(info.count_total, 0, "{name}");
-        let window = window.unwrap().unwrap();
+        let (count, window) = counted(|| wakes.run(&gate, &mut meter, finish()).unwrap());
+        assert_eq!(count, 0, "{name}");
         let woken = window.to.tally.since(&window.from.tally).messages;
         let beats = wakes.told();
         assert_eq!(woken, 10, "{name}: one for each look at the open gate");

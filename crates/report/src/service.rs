@@ -1,7 +1,7 @@
 //! What is shown live of a server and of a load on it: a response, the figures of a load, the
 //! totals of a server; and the same as JSON.
 
-use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServiceTally};
+use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServerTally};
 use bytecost_spec::{Arrivals, units};
 
 use crate::document::{DocBlock, DocColumn, DocTable, Document};
@@ -281,12 +281,10 @@ fn unserved(asked: &Asked) -> String {
 
 /// What a server has done, when it ends.
 #[must_use]
-pub fn tally(tally: &ServiceTally) -> String {
+pub fn tally(model: &str, service: &str, tally: &ServerTally) -> String {
     let mut text = format!(
-        "`{}` served {} of `{}` on {}",
-        tally.model,
+        "`{model}` served {} of `{service}` on {}",
         count(tally.requests as usize, "request", "requests"),
-        tally.service,
         count(tally.connections as usize, "connection", "connections")
     );
     for (n, what) in [

@@ -3,7 +3,7 @@
 use bytecost_report::{Style, service};
 use bytecost_spec::Arrivals;
 use bytecost_spec::service::{
-    Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response, ServiceTally,
+    Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response, ServerTally,
 };
 
 const STYLE: Style = Style {
@@ -130,7 +130,7 @@ fn programs_get_one_object_a_line() {
     let texts = [
         service::answer_json(&load.asking, &answer),
         service::asked_json(&load),
-        service::tally_json(&ServiceTally::default()),
+        service::tally_json("epoll", "top", &ServerTally::default()),
     ];
     let objects = texts.map(|text| {
         assert_eq!(text.matches('\n').count(), 1);
@@ -146,19 +146,17 @@ fn programs_get_one_object_a_line() {
 
 #[test]
 fn a_tally_names_what_went_wrong_and_nothing_else() {
-    let mut tally = ServiceTally {
-        model: "epoll".to_owned(),
-        service: "top".to_owned(),
+    let mut tally = ServerTally {
         connections: 5,
         requests: 1234,
-        ..ServiceTally::default()
+        ..ServerTally::default()
     };
     let text = "`epoll` served 1,234 requests of `top` on 5 connections";
-    assert_eq!(service::tally(&tally), format!("{text}\n"));
+    assert_eq!(service::tally("epoll", "top", &tally), format!("{text}\n"));
     tally.broken = 2;
     tally.put_off = 1;
     assert_eq!(
-        service::tally(&tally),
+        service::tally("epoll", "top", &tally),
         format!("{text}; connections broken: 2; times a connection had to wait for room: 1\n")
     );
 }

@@ -1,6 +1,8 @@
 //! What `bytecost live server` and `bytecost live load` show of a server and of a load on it. It is
 //! not stored; there are no statistics in it.
 
+use serde::Serialize;
+
 use crate::cell::Arrivals;
 
 /// Share of its CPUs' time from which on a server counts as never idle. What it gives then is within
@@ -149,12 +151,8 @@ pub struct Asked {
 }
 
 /// What a server has done in all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServiceTally {
-    /// The concurrency model.
-    pub model: String,
-    /// What it answered.
-    pub service: String,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServerTally {
     /// Connections taken.
     pub connections: u64,
     /// Requests answered.
@@ -163,10 +161,44 @@ pub struct ServiceTally {
     pub too_long: u64,
     /// Connections closed because the client was out of time.
     pub timed_out: u64,
-    /// Connections that broke.
+    /// Connections that broke: reset by the client, or not taken for want of room.
     pub broken: u64,
     /// Times that taking connections was put off because a limit was reached.
     pub put_off: u64,
+}
+
+impl ServerTally {
+    /// All counts in the order of the fields, to be passed from one process to another.
+    #[must_use]
+    pub fn counts(self) -> [u64; 6] {
+        [
+            self.connections,
+            self.requests,
+            self.too_long,
+            self.timed_out,
+            self.broken,
+            self.put_off,
+        ]
+    }
+
+    /// The tally of which [`ServerTally::counts`] are these.
+    #[must_use]
+    pub fn of([connections, requests, too_long, timed_out, broken, put_off]: [u64; 6]) -> Self {
+        ServerTally {
+            connections,
+            requests,
+            too_long,
+            timed_out,
+            broken,
+            put_off,
+        }
+    }
+
+    /// Adds what another thread or process of the server has done.
+    pub fn add(&mut self, other: ServerTally) {
+        let (mine, others) = (self.counts(), other.counts());
+        *self = ServerTally::of(std::array::from_fn(|at| mine[at] + others[at]));
+    }
 }
 
 impl Asked {

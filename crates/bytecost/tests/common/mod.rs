@@ -1,107 +1,245 @@
-//! The command as a user calls it, in a directory of its own.
+//! The command in a directory of its own, called, or watched from outside while it runs.
 #![allow(dead_code)] // each test file uses a part of it
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use bytecost_spec::Record;
+use bytecost_spec::{Cell, Record, Sample};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 
-/// A directory to call the command in.
-pub struct Place(TempDir);
+pub mod networks;
+
+/// The command under test.
+pub const BYTECOST: &str = env!("CARGO_BIN_EXE_bytecost");
+
+/// Longer than anything here takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A run that takes a second or two and needs two cells.
-pub const TINY: &[&str] = &[
-    "run",
-    "--mover",
-    "null,send,sendfile",
-    "--size",
-    "4KiB",
-    "--budget",
-    "3s",
-    "--blocks",
-    "8",
-    "--window",
-    "50ms",
-    "--warmup",
-    "5ms",
-    "--seed",
-    "7",
-    "--quiet",
-];
+pub const TINY: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s --blocks 8 --window 50ms --warmup 5ms --seed 7";
+
+/// A directory with runs in it.
+pub struct Place {
+    pub dir: TempDir,
+}
+
+/// The end of a command.
+pub struct Ended {
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Asserts that it was refused: status 2, one line with these parts, nothing on stdout.
+    #[track_caller]
+    pub fn refused(&self, says: &[&str]) {
+        assert_eq!(self.status, Some(2), "{}", self.stderr);
+        assert_eq!(self.stderr.lines().count(), 1, "{}", self.stderr);
+        assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
+        for part in says {
+            assert!(self.stderr.contains(part), "no `{part}`: {}", self.stderr);
+        }
+        assert_eq!(self.stdout, "");
+    }
+
+    /// Asserts that it measured: trials may fail on a busy machine, which is status 1.
+    #[track_caller]
+    pub fn measured(self) -> Ended {
+        assert!(matches!(self.status, Some(0 | 1)), "{}", self.stderr);
+        self
+    }
+
+    /// Asserts that it succeeded, and gives what it wrote.
+    #[track_caller]
+    pub fn succeeded(self) -> String {
+        assert_eq!(self.status, Some(0), "{}{}", self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// What it wrote in one line, so that no sentence is broken.
+    pub fn flat(&self) -> String {
+        flat(&self.stdout)
+    }
+}
+
+/// A text in one line.
+pub fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Asserts that a text has these parts.
+#[track_caller]
+pub fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no `{part}`: {text}");
+    }
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        Ended {
+            status: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
 
 impl Place {
     pub fn new() -> Place {
-        Place(tempfile::tempdir().unwrap())
+        Place {
+            dir: TempDir::new().unwrap(),
+        }
     }
 
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.dir.path()
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.path().join("bytecost-runs")
+    }
+
+    /// The command, at home here.
+    pub fn bytecost(&self, words: impl AsRef<str>) -> Command {
+        self.other(BYTECOST, words.as_ref().split_whitespace())
+    }
+
+    /// The command called by a shell with a limit set: `limit` is what `ulimit` is given.
+    pub fn limited(&self, limit: &str, words: &str) -> Command {
+        let mut command = self.other("sh", ["-c"]);
+        command
+            .arg(format!("ulimit {limit}; exec \"$0\" \"$@\""))
+            .arg(BYTECOST)
+            .args(words.split_whitespace());
+        command
     }
 
     /// Those tests that are about evidence ask for it.
-    pub fn call(&self, words: &[&str]) -> Output {
-        self.call_with(words, &[("BYTECOST_EVIDENCE", Some("none"))])
+    pub fn other<'a>(&self, program: &str, words: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(words)
+            .current_dir(self.path())
+            .env_remove("BYTECOST_RUNS")
+            .env("BYTECOST_EVIDENCE", "none")
+            .env("XDG_CACHE_HOME", caches())
+            .stdin(Stdio::null());
+        command
     }
 
-    /// The same with variables set, or not set.
-    pub fn call_with(&self, words: &[&str], variables: &[(&str, Option<&str>)]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bytecost"));
-        command.args(words).current_dir(self.path());
-        command.env_remove("BYTECOST_RUNS");
-        command.env("XDG_CACHE_HOME", caches());
-        for (name, value) in variables {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
+    /// Calls the command and waits for its end.
+    pub fn call(&self, words: impl AsRef<str>) -> Ended {
+        ended(&mut self.bytecost(words))
+    }
+
+    /// Holds the command to a table of refusals, one a line: its words, ` => `, and the parts that
+    /// the one line says, divided by ` | `. `prefix` stands before the words of each.
+    #[track_caller]
+    pub fn refuses(&self, prefix: &str, table: &str) {
+        let rows = table.lines().map(str::trim).filter(|row| !row.is_empty());
+        for row in rows {
+            let (words, says) = row.split_once("=> ").unwrap_or_else(|| panic!("{row}"));
+            let says: Vec<&str> = says.split(" | ").collect();
+            self.call(format!("{prefix} {words}")).refused(&says);
         }
-        command.output().unwrap()
     }
 
-    /// The one run that there is.
-    pub fn run_dir(&self) -> PathBuf {
-        let mut runs: Vec<PathBuf> = fs::read_dir(self.path().join("bytecost-runs"))
-            .unwrap()
-            .map(|e| e.unwrap().path())
-            .collect();
+    /// The one run that is here.
+    #[track_caller]
+    pub fn run(&self) -> PathBuf {
+        let runs = self.all_runs();
         assert_eq!(runs.len(), 1, "{runs:?}");
-        runs.remove(0)
+        runs[0].clone()
     }
 
-    /// The log of the one run that there is, record by record.
+    pub fn all_runs(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.runs()) else {
+            return Vec::new();
+        };
+        entries.map(|e| e.unwrap().path()).collect()
+    }
+
+    /// The name of the one run.
+    pub fn id(&self) -> String {
+        self.run().file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
+    /// A file of the one run.
+    #[track_caller]
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.run().join(name)).unwrap()
+    }
+
+    /// A file of the one run, which is JSON.
+    #[track_caller]
+    pub fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap()
+    }
+
+    /// The log of the one run, record by record.
     pub fn records(&self) -> Vec<Record> {
-        let log = fs::read_to_string(self.run_dir().join("samples.jsonl")).unwrap();
-        log.lines()
-            .map(|l| serde_json::from_str(l).unwrap())
-            .collect()
+        let all = records(&self.run()).into_iter();
+        all.map(|r| serde_json::from_value(r).unwrap()).collect()
     }
 
-    /// A finished tiny run. On a busy machine single trials may fail, which status 1 tells.
+    /// The samples of the one run, each with its cell.
+    pub fn samples(&self) -> Vec<(Cell, Sample)> {
+        let all = self.records().into_iter();
+        all.filter_map(|record| match record {
+            Record::Sample(sample) => Some((Cell::from_id(&sample.cell).unwrap(), sample)),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Whole lines in the log of the one run, none where there is no run yet.
+    pub fn lines(&self) -> usize {
+        let runs = self.all_runs();
+        let log = runs
+            .first()
+            .and_then(|r| fs::read(r.join("samples.jsonl")).ok());
+        log.map_or(0, |l| l.iter().filter(|b| **b == b'\n').count())
+    }
+
+    /// A finished tiny run.
     pub fn with_run() -> Place {
         let place = Place::new();
-        let output = place.call(TINY);
-        went_through(&output);
+        place.call(format!("{TINY} --quiet")).measured();
         place
+    }
+
+    pub fn start(&self, command: &mut Command) -> Started {
+        let file = |name| File::create(self.path().join(name)).unwrap();
+        let child = command
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .unwrap();
+        Started {
+            child,
+            dir: self.path().to_owned(),
+        }
     }
 }
 
-pub fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-pub fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// Holds a run to its end. On a busy machine single trials may fail, which status 1 tells.
-pub fn went_through(output: &Output) {
-    assert!(
-        matches!(output.status.code(), Some(0 | 1)),
-        "{}",
-        stderr(output)
-    );
+/// Whether root runs the tests; where not, it is printed that one is skipped.
+pub fn is_root() -> bool {
+    let is_root = geteuid().is_root();
+    if !is_root {
+        eprintln!("skipped: it needs root");
+    }
+    is_root
 }
 
 /// Where commands keep what they found, for all tests: not where the user has it.
@@ -119,14 +257,153 @@ pub fn count(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
 }
 
-/// Holds a refusal to its form: status 2, one line that says these things, nothing on stdout.
-pub fn refused(output: &Output, says: &[&str]) {
-    let said = stderr(output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
-    assert!(said.starts_with("error: "), "{said}");
-    for word in says {
-        assert!(said.contains(word), "`{word}` is not in: {said}");
+/// A command that goes on; dropping it ends it.
+pub struct Started {
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Started {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
-    assert_eq!(stdout(output), "");
+
+    pub fn endpoints(&self) -> Vec<u32> {
+        endpoints_of(self.pid())
+    }
+
+    /// Waits until something is so while the command goes on.
+    pub fn until(&mut self, what: &str, so: impl Fn() -> bool) {
+        until(what, PATIENCE, || {
+            if so() {
+                return true;
+            }
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let said = fs::read_to_string(self.dir.join("stderr")).unwrap();
+                panic!("ended ({status}) before {what}: {said}");
+            }
+            false
+        });
+    }
+
+    pub fn send(&self, signal: Signal) {
+        kill(self.pid(), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self, limit: Duration) -> Ended {
+        let mut status: Option<ExitStatus> = None;
+        until("the end of the command", limit, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let said = |name| fs::read_to_string(self.dir.join(name)).unwrap();
+        Ended {
+            status: status.and_then(|s| s.code()),
+            stdout: said("stdout"),
+            stderr: said("stderr"),
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a command to its end.
+pub fn ended(command: &mut Command) -> Ended {
+    command.output().unwrap().into()
+}
+
+/// A port that is taken, and at which nobody listens: it is nobody else's while this is held.
+pub fn nobody() -> (OwnedFd, u16) {
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = SocketAddrV4::try_from(getsockname(&held).unwrap()).unwrap();
+    (held, address.port())
+}
+
+/// Calls the command where a file system of the test's own is mounted, in namespaces of its own;
+/// none, and the reason printed, where that is not possible.
+pub fn in_tmpfs(place: &Place, options: &str, there: &Path, words: &str) -> Option<Ended> {
+    let there = there.display();
+    let script = format!("mount -t tmpfs -o {options} none {there} && exec {BYTECOST} {words}");
+    let mut unshare = place.other("unshare", ["--user", "--map-root-user", "--mount"]);
+    let output = unshare.args(["sh", "-c", &script]).output();
+    let end = Ended::from(
+        output
+            .inspect_err(|e| eprintln!("skipped: unshare(1): {e}"))
+            .ok()?,
+    );
+    let is_refused = ["unshare:", "mount:"]
+        .iter()
+        .any(|w| end.stderr.contains(w));
+    if is_refused {
+        eprintln!("skipped: no namespaces here: {}", end.stderr);
+    }
+    (!is_refused).then_some(end)
+}
+
+/// Sends a signal to one process.
+pub fn kill(pid: u32, signal: Signal) -> io::Result<()> {
+    let pid = Pid::from_raw(pid as i32).unwrap();
+    Ok(kill_process(pid, signal)?)
+}
+
+/// The processes that play endpoints for a coordinator, which need not live any more.
+pub fn endpoints_of(coordinator: u32) -> Vec<u32> {
+    let tail = format!("\0endpoint\0{coordinator}\0");
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|e| {
+        let name = e.ok()?.file_name();
+        name.to_str()?.parse::<u32>().ok()
+    });
+    pids.filter(|pid| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(tail.as_bytes()))
+    })
+    .collect()
+}
+
+/// Polls until something is so.
+pub fn until(what: &str, limit: Duration, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A log, each line of which must be whole and JSON.
+pub fn records(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("samples.jsonl")).unwrap();
+    assert!(text.is_empty() || text.ends_with('\n'), "a partial line");
+    text.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+/// The failures among records.
+pub fn failures(records: &[Value]) -> Vec<&Value> {
+    records.iter().filter_map(|r| r.get("failure")).collect()
+}
+
+/// Asserts that a run directory has nothing in it but what a run leaves, and no temporary file.
+pub fn assert_only_known_files(run: &Path) {
+    const KNOWN: [&str; 7] = [
+        "manifest.json",
+        "samples.jsonl",
+        "ended.json",
+        "report.html",
+        "report.md",
+        "findings.json",
+        "samples.csv",
+    ];
+    for entry in fs::read_dir(run).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let picture = name.ends_with(".svg") && !name.starts_with('.');
+        assert!(picture || KNOWN.contains(&name.as_str()), "{name} is left");
+    }
 }

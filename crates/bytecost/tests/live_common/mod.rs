@@ -2,14 +2,14 @@
 #![allow(dead_code)]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fault_common::{Ended, PATIENCE, Place, Started, ended};
+use crate::common::{Ended, PATIENCE, Place, Started, count};
 
 /// Far more than the second within which an end by Ctrl-C is to come, for a busy machine.
 pub const ENDING: Duration = Duration::from_secs(60);
@@ -31,6 +31,21 @@ impl Running {
     pub fn of(place: Place, command: &mut Command) -> Running {
         let started = place.start(command);
         Running { place, started }
+    }
+
+    /// The command once it listens, and its port.
+    pub fn listening(mut self) -> (Running, u16) {
+        self.until("a port", |_, err| err.contains("end with Ctrl-C"));
+        let said = self.err();
+        let (_, rest) = said.split_once("listening at 127.0.0.1:").unwrap();
+        let port = rest.split(';').next().unwrap().parse().unwrap();
+        (self, port)
+    }
+
+    /// Ctrl-C, which is its proper end.
+    pub fn interrupted(self) -> Ended {
+        self.send(Signal::INT);
+        self.end(ENDING)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -66,12 +81,8 @@ impl Running {
 
     /// Threads and open files of the process.
     pub fn held(&self) -> (usize, usize) {
-        let count = |what| {
-            fs::read_dir(format!("/proc/{}/{what}", self.pid()))
-                .unwrap()
-                .count()
-        };
-        (count("task"), count("fd"))
+        let held = |what| count(Path::new(&format!("/proc/{}/{what}", self.pid())));
+        (held("task"), held("fd"))
     }
 }
 
@@ -83,19 +94,13 @@ pub struct Server {
 
 impl Server {
     pub fn start(words: &str) -> Server {
-        let mut running = Running::start(&format!("live send --port 0 {words}"));
-        running.until("a port", |_, err| err.contains("end with Ctrl-C"));
-        let said = running.err();
-        let (_, rest) = said.split_once("listening at 127.0.0.1:").unwrap();
-        let port = rest.split(';').next().unwrap().parse().unwrap();
+        let (running, port) = Running::start(&format!("live send --port 0 {words}")).listening();
         Server { running, port }
     }
 
     /// A client, to its end.
     pub fn drive(&self, words: &str) -> Ended {
-        let place = Place::new();
-        let words = format!("live receive 127.0.0.1:{} {words}", self.port);
-        ended(&mut place.bytecost(&words))
+        Place::new().call(format!("live receive 127.0.0.1:{} {words}", self.port))
     }
 
     /// A client that goes on until something ends it.
@@ -108,27 +113,20 @@ impl Server {
 
     /// Served as ever: a short session, the bytes of which are all there.
     pub fn serves(&self) {
-        let end = self.drive("--duration 300ms --json");
-        assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
-        assert!(bytes_of(&last(&end.stdout)["own"]) > 0);
+        let told = self.drive("--duration 300ms --json").succeeded();
+        assert!(bytes_of(&last(&told)["own"]) > 0);
     }
 
     /// Ctrl-C, which is its proper end.
     pub fn end(self) -> Ended {
-        self.running.send(Signal::INT);
-        let end = self.running.end(ENDING);
+        let end = self.running.interrupted();
         assert_eq!(end.status, Some(0), "{}", end.stderr);
         end
     }
 
     pub fn until_sessions_over(&mut self, number: usize) {
-        self.running.until("the end of a session", |out, _| {
-            objects(out)
-                .iter()
-                .filter(|o| o["kind"] == "summary")
-                .count()
-                >= number
-        });
+        let are_over = |out: &str, _: &str| summaries(out).len() >= number;
+        self.running.until("the end of a session", are_over);
     }
 }
 
@@ -157,7 +155,7 @@ pub fn bytes_of(part: &Value) -> u64 {
 
 /// Polls until a process holds no more than it did.
 pub fn until_let_go(running: &Running, before: (usize, usize)) {
-    crate::fault_common::until("threads and files are let go", PATIENCE, || {
+    crate::common::until("threads and files are let go", PATIENCE, || {
         let now = running.held();
         now.0 <= before.0 && now.1 <= before.1
     });

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::fault_common::{Ended, PATIENCE, Place, ended};
+use crate::common::{Ended, PATIENCE, Place};
 use crate::live_common::{ENDING, Running, last};
 
 /// A server on a port of its own.
@@ -25,25 +25,22 @@ impl Served {
         ))))
     }
 
-    pub fn of(mut running: Running) -> Served {
-        running.until("a port", |_, err| err.contains("end with Ctrl-C"));
-        let said = running.err();
-        let (_, rest) = said.split_once("listening at 127.0.0.1:").unwrap();
-        let port = rest.split(';').next().unwrap().parse().unwrap();
+    pub fn of(running: Running) -> Served {
+        let (running, port) = running.listening();
         Served { running, port }
     }
 
     /// `words` begin with the service.
     pub fn ask(&self, words: &str) -> Ended {
-        let words = patient(&format!("live load 127.0.0.1:{} {words}", self.port));
-        ended(&mut Place::new().bytecost(&words))
+        Place::new().call(patient(&format!(
+            "live load 127.0.0.1:{} {words}",
+            self.port
+        )))
     }
 
     /// A load to its end, all of which was served: what it found.
     pub fn asked(&self, words: &str) -> Value {
-        let end = self.ask(&format!("{words} --json"));
-        assert_eq!(end.status, Some(0), "{words}: {}{}", end.stdout, end.stderr);
-        last(&end.stdout)
+        last(&self.ask(&format!("{words} --json")).succeeded())
     }
 
     /// A load that goes on until something ends it.
@@ -65,9 +62,7 @@ impl Served {
     /// A signal, which is its proper end: its tally.
     pub fn end(self, signal: Signal) -> Value {
         self.running.send(signal);
-        let end = self.running.end(ENDING);
-        assert_eq!(end.status, Some(0), "{}", end.stderr);
-        last(&end.stdout)
+        last(&self.running.end(ENDING).succeeded())
     }
 }
 
@@ -113,12 +108,8 @@ pub fn places(pid: u32) -> Vec<String> {
         places.push(list.trim().to_owned());
         let children = fs::read_to_string(task.join("children")).unwrap_or_default();
         for child in children.split_whitespace() {
-            places.extend(places_of_child(child));
+            places.extend(self::places(child.parse().unwrap()));
         }
     }
     places
-}
-
-fn places_of_child(pid: &str) -> Vec<String> {
-    places(pid.parse().unwrap())
 }

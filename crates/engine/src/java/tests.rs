@@ -218,62 +218,46 @@ fn fake(script: &str, patience: Duration, expected: &str) {
 // Invariant 9.
 #[test]
 fn a_java_that_does_not_do_its_work_is_told_and_nothing_is_left_running() {
-    let soon = Duration::from_millis(200);
-    let check = |script: &str, expected: &str| fake(script, LONG, expected);
-    check("exit 3", "java ended with status 3");
-    check(
-        "echo out; echo of memory >&2; exit 1",
-        "java ended with status 1 (of memory)",
-    );
-    check("kill -9 $$", "java was ended by signal 9");
-    check(
-        "echo Module jdk.compiler not found >&2; exit 1",
-        "this java cannot run a source file: install a JDK",
-    );
-    check(
-        "echo Unrecognized option: --source; exit 1",
-        "install a JDK of version 11",
-    );
-    check("echo garbage >&9; sleep 600", "/java: \"garbage\"");
-    check("echo 'ready ' >&9; sleep 600", "unexpected response");
-    check("echo 'ready 17;rm' >&9; sleep 600", "unexpected response");
-    check("printf '\\377\\n' >&9; sleep 600", "not text");
-    check(
-        "printf '%999d\\n' 1 >&9; sleep 600",
-        "a line of more than 256 bytes",
-    );
-    check(
-        "printf 'ready 1\\nready 1\\n' >&9; sleep 600",
-        "more than one line",
-    );
-    check("echo failed >&9; sleep 600", "unexpected response");
-    fake("sleep 600", soon, "java said nothing for 0.2 s");
-    fake(
-        "echo ready 1 >&9; sleep 600",
-        soon,
-        "java said nothing for 0.2 s",
-    );
-    let check = |answer: &str, expected: &str| {
-        let script = format!("echo ready 1 >&9; read line < $C; {answer}; sleep 600");
-        fake(&script, LONG, expected);
+    let check = |table: &str, before: &str, patience| {
+        for row in table.lines() {
+            let (script, expected) = row.trim().split_once(" => ").unwrap();
+            fake(&format!("{before}{script}"), patience, expected);
+        }
     };
-    check("exit 4", "java ended with status 4");
     check(
-        "echo sent 4095 9 >&9",
-        "unexpected response from java: \"sent 4095 9\"",
+        r#"exit 3 => java ended with status 3
+        echo out; echo of memory >&2; exit 1 => java ended with status 1 (of memory)
+        kill -9 $$ => java was ended by signal 9
+        echo Module jdk.compiler not found >&2; exit 1 => this java cannot run a source file: install a JDK
+        echo Unrecognized option: --source; exit 1 => install a JDK of version 11
+        echo garbage >&9; sleep 600 => /java: "garbage"
+        echo 'ready ' >&9; sleep 600 => unexpected response
+        echo 'ready 17;rm' >&9; sleep 600 => unexpected response
+        printf '\377\n' >&9; sleep 600 => not text
+        printf '%999d\n' 1 >&9; sleep 600 => a line of more than 256 bytes
+        printf 'ready 1\nready 1\n' >&9; sleep 600 => more than one line
+        echo failed >&9; sleep 600 => unexpected response"#,
+        "",
+        LONG,
     );
-    check("echo sent 4096 >&9", "unexpected response");
-    check("echo sent +4096 1 >&9", "unexpected response");
-    check("echo sent 4096 1 1 >&9", "unexpected response");
     check(
-        "echo sent 4096 99999999999999999999 >&9",
-        "unexpected response",
+        "sleep 600 => java said nothing for 0.2 s
+        echo ready 1 >&9; sleep 600 => java said nothing for 0.2 s",
+        "",
+        Duration::from_millis(200),
     );
     check(
-        "echo failed java.io.IOException: disk on fire >&9",
-        "java: disk on fire",
+        r#"exit 4 => java ended with status 4
+        echo sent 4095 9 >&9; sleep 600 => unexpected response from java: "sent 4095 9"
+        echo sent 4096 >&9; sleep 600 => unexpected response
+        echo sent +4096 1 >&9; sleep 600 => unexpected response
+        echo sent 4096 1 1 >&9; sleep 600 => unexpected response
+        echo sent 4096 99999999999999999999 >&9; sleep 600 => unexpected response
+        echo failed java.io.IOException: disk on fire >&9; sleep 600 => java: disk on fire
+        cat /dev/zero >&9; sleep 600 => a line of more than 256 bytes"#,
+        "echo ready 1 >&9; read line < $C; ",
+        LONG,
     );
-    check("cat /dev/zero >&9", "a line of more than 256 bytes");
 }
 
 #[test]

@@ -268,33 +268,13 @@ impl Drop for Parent {
 
 fn report(tally: ServerTally) -> [u8; REPORT_BYTES] {
     let mut bytes = [0; REPORT_BYTES];
-    let ServerTally {
-        connections,
-        requests,
-        too_long,
-        timed_out,
-        broken,
-        put_off,
-    } = tally;
-    let numbers = [connections, requests, too_long, timed_out, broken, put_off];
-    for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+    for (place, number) in bytes.chunks_exact_mut(8).zip(tally.counts()) {
         place.copy_from_slice(&number.to_ne_bytes());
     }
     bytes
 }
 
 fn reported(bytes: &[u8; REPORT_BYTES]) -> ServerTally {
-    let number = |nth: usize| {
-        let mut number = [0; 8];
-        number.copy_from_slice(&bytes[nth * 8..][..8]);
-        u64::from_ne_bytes(number)
-    };
-    ServerTally {
-        connections: number(0),
-        requests: number(1),
-        too_long: number(2),
-        timed_out: number(3),
-        broken: number(4),
-        put_off: number(5),
-    }
+    let (numbers, _) = bytes.as_chunks::<8>();
+    ServerTally::of(std::array::from_fn(|nth| u64::from_ne_bytes(numbers[nth])))
 }

@@ -82,6 +82,35 @@ impl FlowTotals {
             }),
         }
     }
+
+    /// What a flow did since an earlier entry. The connection's numbers are values, not counters.
+    fn since(&self, then: &FlowTotals) -> FlowTotals {
+        let mut numbers = self.numbers();
+        for (n, before) in numbers.iter_mut().zip(then.numbers()).take(9) {
+            *n = n.saturating_sub(before);
+        }
+        FlowTotals::of(numbers)
+    }
+
+    fn flow(&self) -> FlowReading {
+        FlowReading {
+            bytes: self.tally.bytes,
+            messages: self.tally.messages,
+            elapsed_ns: self.clock_ns,
+        }
+    }
+
+    fn readings(&self, completes: bool) -> Readings {
+        let mut readings = tallied(&self.tally, completes);
+        let mut put = |counter, n| readings.insert(counter, Reading::Measured(n));
+        put(Counter::ElapsedNs, self.clock_ns);
+        put(Counter::CpuNs, self.cpu_ns);
+        if let Some(tcp) = self.tcp {
+            put(Counter::TcpRttUs, tcp.rtt_us.into());
+            put(Counter::TcpMinRttUs, tcp.min_rtt_us.into());
+        }
+        readings
+    }
 }
 
 /// A flow's row; alone in its cache lines.
@@ -199,15 +228,8 @@ impl CountersReader {
             if now.is_some() {
                 self.last[flow] = now;
             }
-            let grown = change.map(|(now, then)| Grown::between(&then, &now));
-            stretch.side.flows.push(grown.as_ref().map_or(
-                FlowReading {
-                    bytes: 0,
-                    messages: 0,
-                    elapsed_ns: 0,
-                },
-                Grown::flow,
-            ));
+            let grown = change.map(|(now, then)| now.since(&then));
+            stretch.side.flows.push(grown.unwrap_or_default().flow());
             readings.extend(grown.map(|g| g.readings(self.completes)));
         }
         stretch.side = SideReadings {
@@ -224,62 +246,22 @@ impl CountersReader {
     }
 }
 
-/// What a flow did between two entries.
-struct Grown {
-    entry: FlowTotals,
-}
-
-impl Grown {
-    fn between(then: &FlowTotals, now: &FlowTotals) -> Grown {
-        let (a, b) = (then.numbers(), now.numbers());
-        let mut numbers = b;
-        // The connection's numbers are values, not counters.
-        for (n, before) in numbers.iter_mut().zip(a).take(9) {
-            *n = n.saturating_sub(before);
-        }
-        Grown {
-            entry: FlowTotals::of(numbers),
-        }
-    }
-
-    fn flow(&self) -> FlowReading {
-        FlowReading {
-            bytes: self.entry.tally.bytes,
-            messages: self.entry.tally.messages,
-            elapsed_ns: self.entry.clock_ns,
-        }
-    }
-
-    fn readings(&self, completes: bool) -> Readings {
-        let FlowTotals {
-            tally,
-            clock_ns,
-            cpu_ns,
-            tcp,
-        } = &self.entry;
-        let mut readings: Readings = [
-            (Counter::Bytes, tally.bytes),
-            (Counter::Messages, tally.messages),
-            (Counter::Calls, tally.calls),
-            (Counter::ElapsedNs, *clock_ns),
-            (Counter::CpuNs, *cpu_ns),
-        ]
-        .map(|(counter, n)| (counter, Reading::Measured(n)))
-        .into();
-        if completes {
-            readings.insert(Counter::Completions, Reading::Measured(tally.released));
-            readings.insert(Counter::CompletionsCopied, Reading::Measured(tally.copied));
-            readings.insert(Counter::Enobufs, Reading::Measured(tally.enobufs));
-        }
-        if let Some(tcp) = tcp {
-            readings.insert(Counter::TcpRttUs, Reading::Measured(tcp.rtt_us.into()));
-            readings.insert(
-                Counter::TcpMinRttUs,
-                Reading::Measured(tcp.min_rtt_us.into()),
-            );
-        }
-        readings
-    }
+/// The counters of what was moved; of completions where buffers come back later.
+pub(super) fn tallied(tally: &Tally, completes: bool) -> Readings {
+    let moved = [
+        (Counter::Bytes, tally.bytes),
+        (Counter::Messages, tally.messages),
+        (Counter::Calls, tally.calls),
+    ];
+    let back = [
+        (Counter::Completions, tally.released),
+        (Counter::CompletionsCopied, tally.copied),
+        (Counter::Enobufs, tally.enobufs),
+    ];
+    let back = back.iter().filter(|_| completes);
+    let all = moved.iter().chain(back);
+    all.map(|(counter, n)| (*counter, Reading::Measured(*n)))
+        .collect()
 }
 
 #[cfg(test)]

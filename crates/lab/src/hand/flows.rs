@@ -12,13 +12,13 @@ use bytecost_engine::{Checker, Move, Tally};
 use bytecost_meter::{Meter, Snapshot, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
-use bytecost_spec::{Cell, Counter, Pattern as Exchange, Placement, Reading, Readings, Side};
+use bytecost_spec::{Cell, Pattern as Exchange, Placement, Readings, Side};
 use bytecost_sys::tcp::TcpInfo;
 use bytecost_sys::{clock, process};
 use hdrhistogram::Histogram;
 
 use super::PATIENCE;
-use super::flow_counters::{FlowCounters, FlowTotals, STOP, WAIT};
+use super::flow_counters::{FlowCounters, FlowTotals, STOP, WAIT, tallied};
 use super::latency_histogram::LatencyHistogram;
 use crate::connection::ConnectionMeter;
 use crate::flow::{self, Ask, Intake};
@@ -237,17 +237,7 @@ fn flow_end(
     completes: bool,
 ) -> FlowEnd {
     let mut readings = meter.difference(&from, &to);
-    let mut put = |counter, n| {
-        readings.insert(counter, Reading::Measured(n));
-    };
-    put(Counter::Bytes, tally.bytes);
-    put(Counter::Messages, tally.messages);
-    put(Counter::Calls, tally.calls);
-    if completes {
-        put(Counter::Completions, tally.released);
-        put(Counter::CompletionsCopied, tally.copied);
-        put(Counter::Enobufs, tally.enobufs);
-    }
+    readings.extend(tallied(&tally, completes));
     FlowEnd {
         readings,
         flow: FlowReading {

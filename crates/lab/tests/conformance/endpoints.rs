@@ -9,16 +9,15 @@ use bytecost_lab::Event;
 use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
 use bytecost_lab::trial::Settings;
-use bytecost_spec::{Axis, Record};
-use libtest_mimic::Failed;
+use bytecost_spec::Record;
 use rustix::process::Pid;
 use tempfile::TempDir;
 
-use super::{SOON, cell, ensure, lab, settings, trial_in};
+use super::{SOON, cell, fails, lab, settings, trial_in};
 
 /// Ends the first endpoint that appears, as a crash would.
-pub fn lost_endpoint() -> Result<(), Failed> {
-    let (_dir, marked) = marked()?;
+pub fn lost_endpoint() {
+    let (_dir, marked) = marked();
     let killer = std::thread::spawn({
         let marked = marked.clone();
         move || {
@@ -33,32 +32,25 @@ pub fn lost_endpoint() -> Result<(), Failed> {
         }
     });
     let long = Settings {
-        program: Program::at(&marked)?,
+        program: Program::at(&marked).unwrap(),
         window: SOON,
         ..settings()
     };
-    let record = trial_in(&mut lab(long, Files::default()), &cell(&[]));
-    killer.join().map_err(|_| "the killer panicked")?;
-    match record {
-        Err(f) => ensure(
-            f.reason.contains("signal 9") || f.reason.contains("gone"),
-            || f.reason.clone(),
-        ),
-        Ok(_) => Err("a trial without its endpoint gave a sample".into()),
-    }
+    let record = trial_in(&mut lab(long, Files::default()), &cell(""));
+    killer.join().unwrap();
+    fails(record, &["signal 9", "gone"]);
 }
 
 /// Those of the next trial are started ahead, each for one trial. Before the last cell, which is not
 /// possible here, they are there in vain.
-pub fn of_one_trial_each() -> Result<(), Failed> {
-    let (_dir, marked) = marked()?;
+pub fn of_one_trial_each() {
+    let (_dir, marked) = marked();
     let settings = Settings {
-        program: Program::at(&marked)?,
+        program: Program::at(&marked).unwrap(),
         ..settings()
     };
     let mut lab = lab(settings, Files::default());
-    let impossible = [(Axis::Placement, "same-cpu")];
-    let order = [&[][..], &[(Axis::Mover, "null")], &[], &[], &impossible];
+    let order = ["", "mover=null", "", "", "placement=same-cpu"];
     let order = (0..).zip(order.map(cell));
     let (mut ahead, mut failed) = (Vec::new(), Vec::new());
     let mut see = |event| match event {
@@ -67,27 +59,26 @@ pub fn of_one_trial_each() -> Result<(), Failed> {
         Event::BlockEnded(_) => {}
     };
     lab.block((0, 0), order, &AtomicBool::new(false), &mut see);
-    ensure(failed == [false, false, false, false, true], || {
-        format!("{failed:?}")
-    })?;
+    assert!(failed == [false, false, false, false, true], "{failed:?}");
     let numbers: Vec<usize> = ahead.iter().map(Vec::len).collect();
-    ensure(numbers == [0, 1, 2, 2, 2], || format!("{ahead:?}"))?;
+    assert!(numbers == [0, 1, 2, 2, 2], "{ahead:?}");
     let all: HashSet<Pid> = ahead.iter().flatten().copied().collect();
-    ensure(all.len() == numbers.iter().sum::<usize>(), || {
-        format!("one is of two trials: {ahead:?}")
-    })?;
-    ensure(endpoints(&marked).len() == 2, || "they waited".into())?;
+    assert!(
+        all.len() == numbers.iter().sum::<usize>(),
+        "one is of two trials: {ahead:?}"
+    );
+    assert!(endpoints(&marked).len() == 2, "they waited");
     drop(lab);
-    ensure(endpoints(&marked).is_empty(), || "some are left".into())
+    assert!(endpoints(&marked).is_empty(), "some are left");
 }
 
 /// A link of another name, which marks the endpoints of one trial apart from those beside it, and
 /// the directory that it goes with.
-pub fn marked() -> Result<(TempDir, PathBuf), Failed> {
-    let dir = tempfile::tempdir()?;
+pub fn marked() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
     let marked = dir.path().join("marked");
-    std::os::unix::fs::symlink(std::env::current_exe()?, &marked)?;
-    Ok((dir, marked))
+    std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &marked).unwrap();
+    (dir, marked)
 }
 
 /// The endpoints that were started by that name.
@@ -117,32 +108,27 @@ pub fn children(pid: &str) -> Vec<i32> {
     of_each.collect()
 }
 
-pub fn no_endpoint() -> Result<(), Failed> {
+pub fn no_endpoint() {
     let without = Settings {
-        program: Program::at("/bin/false".as_ref())?,
+        program: Program::at("/bin/false".as_ref()).unwrap(),
         ..settings()
     };
-    match trial_in(&mut lab(without, Files::default()), &cell(&[])) {
-        Err(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
-        Ok(_) => Err("/bin/false gave a sample".into()),
-    }
+    let ended = trial_in(&mut lab(without, Files::default()), &cell(""));
+    fails(ended, &["status 1"]);
 }
 
 /// A trial whose endpoints should be of a build that they are not.
-pub fn another_build() -> Result<(), Failed> {
-    let mut program = Program::own()?;
+pub fn another_build() {
+    let mut program = Program::own().unwrap();
     let own = std::mem::replace(&mut program.build, "0123abcd".to_owned());
     let other = Settings {
         program,
         ..settings()
     };
-    match trial_in(&mut lab(other, Files::default()), &cell(&[])) {
-        Err(f) => ensure(
-            f.reason.contains("another build")
-                && f.reason.contains(&own)
-                && f.reason.contains("0123abcd"),
-            || f.reason.clone(),
-        ),
-        Ok(_) => Err("an endpoint of another build gave a sample".into()),
-    }
+    let why = trial_in(&mut lab(other, Files::default()), &cell("")).unwrap_err();
+    let says = |word: &str| why.reason.contains(word);
+    assert!(
+        says("another build") && says(&own) && says("0123abcd"),
+        "{why:?}"
+    );
 }

@@ -8,11 +8,11 @@ use bytecost_engine::{MOVERS, Route};
 use bytecost_lab::file_survey::survey;
 use bytecost_lab::files::Files;
 use bytecost_lab::survey::Helpers;
-use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Sample};
-use libtest_mimic::{Failed, Trial};
+use bytecost_spec::{Cache, Cell, Counter, Failure, Sample};
+use libtest_mimic::Trial;
 
 use super::sent::{cut, disturbed};
-use super::{cell, ensure, lab, needed, read, sample, settings, trial, trial_in};
+use super::{case, cell, fails, given, is_refused, lab, needed, read, sample, settings, trial_in};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
 pub fn files() -> Files {
@@ -30,16 +30,11 @@ pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
                 ("random", "64KiB", "4", "2", "12KiB"),
                 ("random", "4KiB", "200", "1", "2KiB"),
             ] {
-                let cell = cell(&[
-                    (Axis::Mover, mover.name),
-                    (Axis::Cache, cache.name()),
-                    (Axis::Access, access),
-                    (Axis::Size, size),
-                    (Axis::Depth, depth),
-                    (Axis::Threads, threads),
-                    (Axis::Block, block),
-                    (Axis::Ring, "512KiB"),
-                ]);
+                let cell = cell(&format!(
+                    "mover={} cache={} access={access} size={size} depth={depth} threads={threads} block={block} ring=512KiB",
+                    mover.name,
+                    cache.name()
+                ));
                 let refused = found
                     .movers
                     .iter()
@@ -50,23 +45,20 @@ pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
                     mover.name,
                     cache.name()
                 );
-                trials.push(Trial::test(name, move || match refused {
+                trials.push(case(name, move || match refused {
                     None => all_is_moved(&cell),
-                    Some(why) => fails(&cell, &why),
+                    Some(why) => is_refused(&cell, &why),
                 }));
             }
         }
     }
-    trials.push(Trial::test(
+    trials.push(case(
         "a file that is truncated while it is read is told",
         truncated,
     ));
-    trials.push(Trial::test(
-        "a file of the user's stays as it was",
-        of_the_user,
-    ));
+    trials.push(case("a file of the user's stays as it was", of_the_user));
     let helpers = Arc::clone(helpers);
-    trials.push(Trial::test("what must work on files works", move || {
+    trials.push(case("what must work on files works", move || {
         needed::on_files(&found, &helpers)
     }));
     trials
@@ -77,30 +69,24 @@ pub fn trial_of(cell: &Cell, files: Files) -> Result<Sample, Failure> {
     trial_in(&mut lab(settings(), files), cell)
 }
 
-pub fn sample_of(cell: &Cell, files: Files) -> Result<Sample, Failed> {
-    match trial_of(cell, files) {
-        Ok(sample) => Ok(sample),
-        Err(failure) => Err(failure.reason.into()),
-    }
+pub fn sample_of(cell: &Cell, files: Files) -> Sample {
+    given(trial_of(cell, files))
 }
 
-fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
-    let sample = sample(cell)?;
-    let truth = sample.truth.ok_or("nothing was checked")?;
-    ensure(sample.receiver.is_none(), || {
-        "a file has no other end".into()
-    })?;
-    ensure(truth.sent_bytes % cell.size_bytes == 0, || {
-        format!("whole requests: {truth:?}")
-    })?;
+fn all_is_moved(cell: &Cell) {
+    let sample = sample(cell);
+    let truth = sample.truth.expect("nothing was checked");
+    assert!(sample.receiver.is_none(), "a file has no other end");
+    assert!(
+        truth.sent_bytes.is_multiple_of(cell.size_bytes),
+        "whole requests: {truth:?}"
+    );
     let pass = cell.file_slots() * cell.size_bytes * u64::from(cell.threads);
-    ensure(truth.sent_bytes >= 3 * pass, || {
-        format!("three passes: {truth:?}")
-    })?;
+    assert!(truth.sent_bytes >= 3 * pass, "three passes: {truth:?}");
     let mover = MOVERS
         .iter()
         .find(|m| m.name == cell.mover)
-        .ok_or("no row")?;
+        .expect("no row");
     let last_block = match cell.size_bytes % cell.block_bytes {
         0 => cell.block_bytes,
         rest => rest,
@@ -112,17 +98,14 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
         (Route::FileToNull, _) => 0,
         _ => pass,
     };
-    ensure(truth.compared_bytes == compared, || {
-        format!("every byte is compared, {compared}: {truth:?}")
-    })?;
+    assert!(
+        truth.compared_bytes == compared,
+        "every byte is compared, {compared}: {truth:?}"
+    );
     let checked = if compared > 0 { "content" } else { "count" };
-    ensure(truth.checked == checked, || truth.checked.clone())?;
-    ensure(sample.latency_ns_histogram.is_some(), || {
-        "requests are timed".into()
-    })?;
-    ensure(sample.sender.flows.len() == cell.threads as usize, || {
-        "flows".into()
-    })?;
+    assert!(truth.checked == checked, "{}", truth.checked);
+    assert!(sample.latency_ns_histogram.is_some(), "requests are timed");
+    assert!(sample.sender.flows.len() == cell.threads as usize, "flows");
     let readings = &sample.sender.readings;
     for counter in [
         Counter::ElapsedNs,
@@ -131,32 +114,17 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
         Counter::Messages,
         Counter::Bytes,
     ] {
-        read(readings, counter)?;
-    }
-    Ok(())
-}
-
-fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
-    match trial(cell) {
-        Err(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
-        Ok(_) => Err(format!("the survey refuses what works: {why}").into()),
+        read(readings, counter);
     }
 }
 
-fn of_the_user() -> Result<(), Failed> {
-    let dir = tempfile::tempdir()?;
+fn of_the_user() {
+    let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mine");
     let content = vec![7; 300_000];
-    std::fs::write(&path, &content)?;
+    std::fs::write(&path, &content).unwrap();
     let mine = || Files::new(dir.path().to_owned(), Some(path.clone()));
-    let cell = |mover, ring| {
-        cell(&[
-            (Axis::Mover, mover),
-            (Axis::Cache, "warm"),
-            (Axis::Size, "4KiB"),
-            (Axis::Ring, ring),
-        ])
-    };
+    let cell = |mover, ring| cell(&format!("mover={mover} cache=warm size=4KiB ring={ring}"));
     // What a copy holds can be seen beside the file; what only passes by is not known.
     for (mover, compared) in [
         ("pread", 0),
@@ -164,50 +132,32 @@ fn of_the_user() -> Result<(), Failed> {
         ("read-write-file", 256 << 10),
         ("copy_file_range", 256 << 10),
     ] {
-        let truth = sample_of(&cell(mover, "256KiB"), mine())?
+        let truth = sample_of(&cell(mover, "256KiB"), mine())
             .truth
-            .ok_or("no truth")?;
-        ensure(truth.compared_bytes == compared, || {
-            format!("{mover}: {truth:?}")
-        })?;
+            .expect("no truth");
+        assert!(truth.compared_bytes == compared, "{mover}: {truth:?}");
     }
     for (mover, ring, word) in [
         ("pwrite", "256KiB", "never written to"),
         ("pread", "1MiB", "too short"),
     ] {
-        match trial_of(&cell(mover, ring), mine()) {
-            Err(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
-            Ok(_) => return Err(format!("{mover} went through").into()),
-        }
+        fails(trial_of(&cell(mover, ring), mine()), &[word]);
     }
-    ensure(std::fs::read(&path)? == content, || "it was changed".into())
+    assert!(std::fs::read(&path).unwrap() == content, "it was changed");
 }
 
 /// Makes the file shorter while an endpoint reads it.
-fn truncated() -> Result<(), Failed> {
+fn truncated() {
     for (mover, word) in [
         ("pread", "truncated"),
         ("uring-read", "truncated"),
         ("mmap-touch", "became shorter"),
     ] {
-        let cell = cell(&[
-            (Axis::Mover, mover),
-            (Axis::Cache, "warm"),
-            (Axis::Size, "4KiB"),
-            (Axis::Ring, "1MiB"),
-        ]);
-        match disturbed(&cell, 1 << 20, cut)? {
-            Err(f) => ensure(
-                // The cut may come before the file was opened or brought in.
-                f.reason.contains(word)
-                    || f.reason.contains("truncated")
-                    || f.reason.contains("too short"),
-                || f.reason.clone(),
-            )?,
-            Ok(_) => return Err(format!("{mover} read what is not there").into()),
-        }
+        let cell = cell(&format!("mover={mover} cache=warm size=4KiB ring=1MiB"));
+        // The cut may come before the file was opened or brought in.
+        let ended = disturbed(&cell, 1 << 20, cut);
+        fails(ended, &[word, "truncated", "too short"]);
     }
-    Ok(())
 }
 
 /// Whether a process has the file open.

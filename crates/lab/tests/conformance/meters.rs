@@ -9,18 +9,18 @@ use bytecost_lab::files::Files;
 use bytecost_lab::trial::Settings;
 use bytecost_meter::{LEFT_OUT, Meter, ThreadMeter};
 use bytecost_spec::survey::CpuClock;
-use bytecost_spec::{Axis, Counter, Reading, Readings, Refusal, Sample, Survey};
-use libtest_mimic::{Failed, Trial};
+use bytecost_spec::{Counter, Reading, Readings, Refusal, Sample, Survey};
+use libtest_mimic::Trial;
 
-use super::{cell, ensure, lab, read, settings, trial_in};
+use super::{case, cell, given, lab, read, settings, trial_in};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test("CPU time is read by the task clock", by_task_clock),
-        Trial::test("CPU time has the interrupts of its CPUs", by_interrupts),
-        Trial::test("where no means serves there is no CPU time", by_nothing),
-        Trial::test("no perf event without hardware counters", no_events),
-        Trial::test("what counters cost is tried by turns", counters_cost),
+        case("CPU time is read by the task clock", by_task_clock),
+        case("CPU time has the interrupts of its CPUs", by_interrupts),
+        case("where no means serves there is no CPU time", by_nothing),
+        case("no perf event without hardware counters", no_events),
+        case("what counters cost is tried by turns", counters_cost),
     ]
 }
 
@@ -46,8 +46,8 @@ fn surveyed(survey: &Survey, window: Duration) -> Lab {
     lab(settings, Files::default()).surveyed(survey)
 }
 
-fn made(lab: &mut Lab, values: &[(Axis, &str)]) -> Result<Sample, Failed> {
-    trial_in(lab, &cell(values)).map_err(|f| f.reason.into())
+fn made(lab: &mut Lab, values: &str) -> Sample {
+    given(trial_in(lab, &cell(values)))
 }
 
 const SHORT: Duration = Duration::from_millis(20);
@@ -57,52 +57,48 @@ fn sides(sample: &Sample) -> impl Iterator<Item = &Readings> {
     std::iter::once(&sample.sender.readings).chain(receiver)
 }
 
-fn by_task_clock() -> Result<(), Failed> {
+fn by_task_clock() {
     let survey = losing();
     if let Some(why) = survey.counter_refused(Counter::TaskClockNs) {
         println!("skipped: {why}");
-        return Ok(());
+        return;
     }
-    let sample = made(&mut surveyed(&survey, SHORT), &[])?;
+    let sample = made(&mut surveyed(&survey, SHORT), "");
     for side in sides(&sample) {
-        let cpu = read(side, Counter::CpuNs)?;
-        ensure(cpu == read(side, Counter::TaskClockNs)?, || cpu.to_string())?;
-        ensure(read(side, Counter::ThreadCpuNs)? > 0, || "no clock".into())?;
+        let cpu = read(side, Counter::CpuNs);
+        assert!(cpu == read(side, Counter::TaskClockNs), "{}", cpu);
+        assert!(read(side, Counter::ThreadCpuNs) > 0, "no clock");
     }
-    let unix = [(Axis::Transport, "unix")];
-    let sample = made(&mut surveyed(&survey, SHORT), &unix)?;
+    let sample = made(&mut surveyed(&survey, SHORT), "transport=unix");
     for side in sides(&sample) {
-        ensure(!side.contains_key(&Counter::ThreadCpuNs), || {
-            "no interrupt does a part of this".into()
-        })?;
+        assert!(
+            !side.contains_key(&Counter::ThreadCpuNs),
+            "no interrupt does a part of this"
+        );
     }
-    Ok(())
 }
 
-fn by_interrupts() -> Result<(), Failed> {
-    let cpus = bytecost_sys::process::affinity()?;
+fn by_interrupts() {
+    let cpus = bytecost_sys::process::affinity().unwrap();
     let [one, other, ..] = cpus[..] else {
         println!("skipped: one CPU, so that both sides share it");
-        return Ok(());
+        return;
     };
     let placement = format!("{one}:{other}");
     let mut lab = surveyed(&losing(), Duration::from_millis(350));
-    let sample = made(&mut lab, &[(Axis::Placement, &placement)])?;
+    let sample = made(&mut lab, &format!("placement={placement}"));
     for side in sides(&sample) {
         let [all, own, interrupts] = [Counter::CpuNs, Counter::ThreadCpuNs, Counter::InterruptNs]
             .map(|counter| read(side, counter));
-        let (all, own, interrupts) = (all?, own?, interrupts?);
-        ensure(all == own + interrupts, || {
-            format!("{own} and {interrupts} are {all}")
-        })?;
-        ensure(side[&Counter::TaskClockNs].measured().is_none(), || {
-            "a perf event was opened".into()
-        })?;
+        assert!(all == own + interrupts, "{own} and {interrupts} are {all}");
+        assert!(
+            side[&Counter::TaskClockNs].measured().is_none(),
+            "a perf event was opened"
+        );
     }
-    Ok(())
 }
 
-fn by_nothing() -> Result<(), Failed> {
+fn by_nothing() {
     let mut survey = losing();
     survey
         .counters_refused
@@ -112,19 +108,18 @@ fn by_nothing() -> Result<(), Failed> {
         why: "perf events are not allowed".to_owned(),
     });
     let mut lab = surveyed(&survey, SHORT);
-    for values in [&[][..], &[(Axis::Server, "epoll"), (Axis::Pattern, "ask")]] {
-        let sample = made(&mut lab, values)?;
+    for values in ["", "server=epoll pattern=ask"] {
+        let sample = made(&mut lab, values);
         for side in sides(&sample) {
             let cpu = &side[&Counter::CpuNs];
             let told = matches!(cpu, Reading::Absent { absent } if absent.contains("leaves interrupts out"));
-            ensure(told, || format!("{cpu:?}"))?;
-            read(side, Counter::ThreadCpuNs)?;
+            assert!(told, "{cpu:?}");
+            read(side, Counter::ThreadCpuNs);
         }
     }
-    Ok(())
 }
 
-fn no_events() -> Result<(), Failed> {
+fn no_events() {
     let mut survey = losing();
     survey.cpu_clock = None;
     let counters = [
@@ -143,23 +138,23 @@ fn no_events() -> Result<(), Failed> {
         .to_vec();
     let mut lab = surveyed(&survey, SHORT);
     for pattern in ["stream", "ask"] {
-        let sample = made(&mut lab, &[(Axis::Pattern, pattern)])?;
+        let sample = made(&mut lab, &format!("pattern={pattern}"));
         for side in sides(&sample) {
             for counter in counters {
                 let told = &side[&counter];
-                ensure(*told == Reading::absent("this machine has none"), || {
-                    format!("{told:?}")
-                })?;
+                assert!(
+                    *told == Reading::absent("this machine has none"),
+                    "{told:?}"
+                );
             }
             let clock = &side[&Counter::TaskClockNs];
-            ensure(*clock == Reading::absent(LEFT_OUT), || format!("{clock:?}"))?;
+            assert!(*clock == Reading::absent(LEFT_OUT), "{clock:?}");
         }
     }
-    Ok(())
 }
 
 /// The task clock stands in for hardware counters.
-fn counters_cost() -> Result<(), Failed> {
+fn counters_cost() {
     let stop = AtomicBool::new(false);
     let survey = Survey {
         cpu_clock: None,
@@ -167,9 +162,7 @@ fn counters_cost() -> Result<(), Failed> {
     };
     let mut lab = surveyed(&survey, SHORT);
     if survey.no_hardware().is_some() {
-        ensure(lab.counters_cost(&stop).is_empty(), || {
-            "none to read".into()
-        })?;
+        assert!(lab.counters_cost(&stop).is_empty(), "none to read");
     }
     lab.stand_in_for_counters();
     let found = lab.counters_cost(&stop);
@@ -178,19 +171,16 @@ fn counters_cost() -> Result<(), Failed> {
             let same = found.iter().filter(|t| t.mover == mover && t.with == with);
             // A machine that is too busy may leave some out.
             let n = same.clone().count();
-            ensure((1..=5).contains(&n), || {
-                format!("{n} trials of {mover}, {with}")
-            })?;
+            assert!((1..=5).contains(&n), "{n} trials of {mover}, {with}");
             for t in same {
-                ensure(t.cpu_ns > 0 && t.messages > 0, || format!("{t:?}"))?;
+                assert!(t.cpu_ns > 0 && t.messages > 0, "{t:?}");
             }
         }
     }
     if survey.counter_refused(Counter::TaskClockNs).is_none() {
-        let sample = made(&mut lab, &[])?;
+        let sample = made(&mut lab, "");
         for side in sides(&sample) {
-            read(side, Counter::TaskClockNs)?;
+            read(side, Counter::TaskClockNs);
         }
     }
-    Ok(())
 }

@@ -6,15 +6,14 @@ use bytecost_engine::statement::Requirement;
 use bytecost_lab::survey::Helpers;
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Cache, Survey, Transport};
-use libtest_mimic::Failed;
 
-use super::{ensure, is_root, machine};
+use super::{is_root, machine};
 
 /// File systems that are known to answer at once what they would have to wait for.
 const NOWAIT: &[&str] = &["btrfs", "ext4", "xfs"];
 
 /// Of what the survey found over each transport.
-pub fn over_transports(survey: &Survey, helpers: &Helpers) -> Result<(), Failed> {
+pub fn over_transports(survey: &Survey, helpers: &Helpers) {
     let had = |t: Transport| !t.is_made() || is_root();
     let mut all = Vec::new();
     for row in survey.movers.iter().filter(|row| had(row.transport)) {
@@ -32,11 +31,11 @@ pub fn over_transports(survey: &Survey, helpers: &Helpers) -> Result<(), Failed>
             &row.refused,
         ));
     }
-    none(all)
+    assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
 /// Of what the survey found on files: those that are not cold, which they may not become.
-pub fn on_files(found: &FileSurvey, helpers: &Helpers) -> Result<(), Failed> {
+pub fn on_files(found: &FileSurvey, helpers: &Helpers) {
     let had = |cache| match cache {
         Cache::Memory | Cache::Warm => true,
         Cache::Cold => false,
@@ -54,7 +53,7 @@ pub fn on_files(found: &FileSurvey, helpers: &Helpers) -> Result<(), Failed> {
         };
         all.extend(wrong(&row.name, row.cache.name(), is_there, &row.refused));
     }
-    none(all)
+    assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
 /// What is wrong with a refusal, or with its absence.
@@ -71,8 +70,4 @@ fn wrong(
         let should = if must_work { "must" } else { "must not" };
         format!("{mover}, {place}: its row needs {needs:?}, so it {should} work here: {refused:?}")
     })
-}
-
-fn none(wrong: Vec<String>) -> Result<(), Failed> {
-    ensure(wrong.is_empty(), || wrong.join("\n"))
 }

@@ -11,55 +11,37 @@ use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
 use bytecost_lab::trial::Settings;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Pattern, Sample, Survey, Transport};
-use libtest_mimic::{Failed, Trial};
+use bytecost_spec::{Cache, Cell, Counter, Failure, Pattern, Reading, Sample, Survey, Transport};
+use libtest_mimic::Trial;
 use rustix::process::Pid;
 
 use super::endpoints::{children, endpoints, marked};
 use super::files::{files, has_open, sample_of, trial_of};
-use super::{SOON, cell, ensure, lab, read, sample, trial, trial_in};
+use super::{SOON, case, cell, fails, is_refused, lab, read, sample, trial_in};
 
 /// Messages of one kind, and from where they are sent.
-struct Class {
-    values: [(Axis, &'static str); 5],
-    caches: &'static [Cache],
-}
-
-const fn class(
-    [pattern, size, ring, block, threads]: [&'static str; 5],
-    caches: &'static [Cache],
-) -> Class {
-    Class {
-        values: [
-            (Axis::Pattern, pattern),
-            (Axis::Size, size),
-            (Axis::Ring, ring),
-            (Axis::Block, block),
-            (Axis::Threads, threads),
-        ],
-        caches,
-    }
-}
-
-const CLASSES: [Class; 5] = [
+const CLASSES: [(&str, &[Cache]); 5] = [
     // Messages that begin anywhere within a page, round a file of a few of them.
-    class(
-        ["stream", "4000", "64KiB", "4KiB", "2"],
+    (
+        "pattern=stream size=4000 ring=64KiB block=4KiB threads=2",
         &[Cache::Memory, Cache::Cold],
     ),
-    class(["ask", "70001", "message", "4KiB", "1"], &[Cache::Warm]),
+    (
+        "pattern=ask size=70001 ring=message block=4KiB threads=1",
+        &[Cache::Warm],
+    ),
     // More than a pipe, a buffer and a chain of requests hold.
-    class(
-        ["stream", "3000001", "message", "64KiB", "1"],
+    (
+        "pattern=stream size=3000001 ring=message block=64KiB threads=1",
         &[Cache::Memory],
     ),
     // Long: a window is a number of them.
-    class(
-        ["ask", "9000001", "message", "64KiB", "2"],
+    (
+        "pattern=ask size=9000001 ring=message block=64KiB threads=2",
         &[Cache::Warm, Cache::Cold],
     ),
-    class(
-        ["stream", "5MiB", "10MiB", "1MiB", "1"],
+    (
+        "pattern=stream size=5MiB ring=10MiB block=1MiB threads=1",
         &[Cache::Memory, Cache::Cold],
     ),
 ];
@@ -72,21 +54,15 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
             // Starting a program takes a second; over one transport it is asked for everything.
             let all = !mover.is_helped() || *transport == Transport::Loopback;
             let classes = if all { CLASSES.len() } else { 1 };
-            for Class { values, caches } in &CLASSES[..classes] {
+            for (values, caches) in &CLASSES[..classes] {
                 for cache in *caches {
-                    let mut cell = cell(&[
-                        (Axis::Mover, mover.name),
-                        (Axis::Transport, transport.name()),
-                        (Axis::Cache, cache.name()),
-                    ]);
-                    for (axis, value) in values {
-                        cell.set(*axis, value).unwrap();
-                    }
+                    let way = format!("mover={} transport={}", mover.name, transport.name());
+                    let cell = cell(&format!("{way} cache={} {values}", cache.name()));
                     let refused = refused(survey, &found, &cell);
                     let name = cell.id().replace('/', " ");
-                    trials.push(Trial::test(name, move || match refused {
+                    trials.push(case(name, move || match refused {
                         None => all_arrives(&cell),
-                        Some(why) => fails(&cell, &why),
+                        Some(why) => is_refused(&cell, &why),
                     }));
                 }
             }
@@ -97,7 +73,7 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
             .mover_refused(mover.name, Transport::Loopback)
             .is_none();
         if works {
-            trials.push(Trial::test(
+            trials.push(case(
                 format!(
                     "a file that is truncated while {} sends it is told",
                     mover.name
@@ -106,11 +82,11 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
             ));
         }
     }
-    trials.push(Trial::test(
+    trials.push(case(
         "a file of the user's is sent and stays as it was",
         of_the_user,
     ));
-    trials.push(Trial::test(
+    trials.push(case(
         "a receiver that dies in mid-file fails the trial alone",
         lost_receiver,
     ));
@@ -130,140 +106,120 @@ fn refused(survey: &Survey, found: &FileSurvey, cell: &Cell) -> Option<String> {
         .or_else(|| (cell.cache != Cache::Memory).then(on_disk).flatten())
 }
 
-fn all_arrives(cell: &Cell) -> Result<(), Failed> {
-    let sample = sample(cell)?;
-    let truth = sample.truth.ok_or("nothing was checked")?;
-    let receiver = sample.receiver.ok_or("no receiver")?;
-    ensure(
+fn all_arrives(cell: &Cell) {
+    let sample = sample(cell);
+    let truth = sample.truth.expect("nothing was checked");
+    let receiver = sample.receiver.expect("no receiver");
+    assert!(
         truth.sent_bytes == truth.received_bytes && truth.compared_bytes == truth.received_bytes,
-        || format!("every byte arrives and is compared: {truth:?}"),
-    )?;
-    ensure(truth.checked == "content", || truth.checked.clone())?;
+        "every byte arrives and is compared: {truth:?}"
+    );
+    assert!(truth.checked == "content", "{}", truth.checked);
     let pass = cell.ring_slots() * cell.size_bytes * u64::from(cell.threads);
-    ensure(truth.sent_bytes >= 3 * pass, || {
-        format!("three times through the file: {truth:?}")
-    })?;
-    ensure(
+    assert!(
+        truth.sent_bytes >= 3 * pass,
+        "three times through the file: {truth:?}"
+    );
+    assert!(
         sample.latency_ns_histogram.is_some() == (cell.pattern == Pattern::Ask),
-        || "latency belongs to ask".into(),
-    )?;
-    let aside = read(&sample.sender.readings, Counter::AsideNs);
+        "latency belongs to ask"
+    );
+    let aside = sample.sender.readings.get(&Counter::AsideNs);
+    let has_aside = aside.and_then(Reading::measured).is_some();
     let is_helped = Mover::named(&cell.mover).is_some_and(|m| m.is_helped());
-    ensure(
-        is_helped || aside.is_ok() == (cell.cache == Cache::Cold),
-        || format!("dropping the cache is no part of a message: {aside:?}"),
-    )?;
+    assert!(
+        is_helped || has_aside == (cell.cache == Cache::Cold),
+        "dropping the cache is no part of a message: {aside:?}"
+    );
     let Some(passes) = Passes::of(cell) else {
-        return Ok(());
+        return;
     };
     // What one side measures is what the other one does, message for message.
     for side in [&sample.sender, &receiver] {
-        let messages = read(&side.readings, Counter::Messages)?;
-        let bytes = read(&side.readings, Counter::Bytes)?;
+        let messages = read(&side.readings, Counter::Messages);
+        let bytes = read(&side.readings, Counter::Bytes);
         // What is taken last of a stream may belong to the next message.
-        let whole = bytes == messages * cell.size_bytes && messages % passes.messages == 0;
-        ensure(
+        let whole = bytes == messages * cell.size_bytes && messages.is_multiple_of(passes.messages);
+        assert!(
             messages > 0 && (whole || cell.pattern == Pattern::Stream),
-            || format!("whole passes: {messages} messages, {bytes} bytes"),
-        )?;
-        ensure(side.flows.iter().all(|f| f.elapsed_ns > 0), || {
-            format!("{:?}", side.flows)
-        })?;
+            "whole passes: {messages} messages, {bytes} bytes"
+        );
+        assert!(
+            side.flows.iter().all(|f| f.elapsed_ns > 0),
+            "{:?}",
+            side.flows
+        );
     }
     let [sent, came] = [&sample.sender, &receiver].map(|s| read(&s.readings, Counter::Bytes));
-    let (sent, came) = (sent?, came?);
-    ensure(sent == came || cell.pattern == Pattern::Stream, || {
-        format!("{sent} sent in the window, {came} arrived")
-    })
-}
-
-/// What the survey refuses must fail when it is tried all the same, with a reason.
-fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
-    match trial(cell) {
-        Err(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
-        Ok(_) => Err(format!("the survey refuses what works: {why}").into()),
-    }
+    assert!(
+        sent == came || cell.pattern == Pattern::Stream,
+        "{sent} sent in the window, {came} arrived"
+    );
 }
 
 /// A file of the user's, and where it lies.
-fn mine(bytes: usize) -> Result<(tempfile::TempDir, PathBuf), Failed> {
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+fn mine(bytes: usize) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("mine");
-    std::fs::write(&path, vec![7; bytes])?;
-    Ok((dir, path))
+    std::fs::write(&path, vec![7; bytes]).unwrap();
+    (dir, path)
 }
 
 fn sending(mover: &str, size: &str, cache: &str) -> Cell {
-    cell(&[
-        (Axis::Mover, mover),
-        (Axis::Pattern, "ask"),
-        (Axis::Cache, cache),
-        (Axis::Size, size),
-        (Axis::Ring, "message"),
-    ])
+    cell(&format!(
+        "mover={mover} pattern=ask cache={cache} size={size} ring=message"
+    ))
 }
 
-fn of_the_user() -> Result<(), Failed> {
-    let (dir, path) = mine(6_000_001)?;
-    let before = std::fs::metadata(&path)?.modified()?;
+fn of_the_user() {
+    let (dir, path) = mine(6_000_001);
+    let before = std::fs::metadata(&path).unwrap().modified().unwrap();
     let files = || Files::new(dir.path().to_owned(), Some(path.clone()));
     for mover in ["read-write", "sendfile", "mmap-send"] {
         for cache in ["warm", "cold"] {
-            let truth = sample_of(&sending(mover, "6000001", cache), files())?
+            let truth = sample_of(&sending(mover, "6000001", cache), files())
                 .truth
-                .ok_or("no truth")?;
-            ensure(
+                .expect("no truth");
+            assert!(
                 truth.checked == "count" && truth.sent_bytes == truth.received_bytes,
-                || format!("{truth:?}"),
-            )?;
+                "{truth:?}"
+            );
         }
     }
     for (size, cache, word) in [
         ("6000002", "warm", "too short"),
         ("6000001", "memory", "not a memory file"),
     ] {
-        match trial_of(&sending("sendfile", size, cache), files()) {
-            Err(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
-            Ok(_) => return Err(format!("{size} {cache} went through").into()),
-        }
+        fails(
+            trial_of(&sending("sendfile", size, cache), files()),
+            &[word],
+        );
     }
-    ensure(std::fs::read(&path)? == vec![7; 6_000_001], || {
-        "it was changed".into()
-    })?;
-    ensure(std::fs::metadata(&path)?.modified()? == before, || {
-        "it was touched".into()
-    })
+    assert!(
+        std::fs::read(&path).unwrap() == vec![7; 6_000_001],
+        "it was changed"
+    );
+    assert!(
+        std::fs::metadata(&path).unwrap().modified().unwrap() == before,
+        "it was touched"
+    );
 }
 
 /// Makes the file shorter while an endpoint sends it: the trial must say so, and end.
-fn truncated(mover: &Mover) -> Result<(), Failed> {
-    let record = disturbed(&sending(mover.name, "16MiB", "warm"), 16 << 20, cut)?;
-    match record {
-        Err(f) => ensure(
-            // The cut may come before the file was brought in.
-            f.reason.contains("truncated") || f.reason.contains("too short"),
-            || f.reason.clone(),
-        ),
-        Ok(_) => Err("what is not there was sent".into()),
-    }
+fn truncated(mover: &Mover) {
+    let record = disturbed(&sending(mover.name, "16MiB", "warm"), 16 << 20, cut);
+    // The cut may come before the file was brought in.
+    fails(record, &["truncated", "too short"]);
 }
 
 /// Ends the receiver while the other endpoint sends a file.
-fn lost_receiver() -> Result<(), Failed> {
+fn lost_receiver() {
     let cell = sending("read-write", "16MiB", "warm");
     let record = disturbed(&cell, 16 << 20, |_, others| {
         let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         others.first().is_some_and(|pid| kill(*pid).is_ok())
-    })?;
-    match record {
-        Err(f) => ensure(
-            ["signal 9", "gone", "reset"]
-                .iter()
-                .any(|w| f.reason.contains(w)),
-            || f.reason.clone(),
-        ),
-        Ok(_) => Err("a trial without its receiver gave a sample".into()),
-    }
+    });
+    fails(record, &["signal 9", "gone", "reset"]);
 }
 
 /// Makes a file shorter than anything is that is asked of it.
@@ -278,9 +234,9 @@ pub fn disturbed(
     cell: &Cell,
     bytes: usize,
     then: impl FnOnce(&Path, &[Pid]) -> bool + Send + 'static,
-) -> Result<Result<Sample, Failure>, Failed> {
-    let (dir, path) = mine(bytes)?;
-    let (_link, marked) = marked()?;
+) -> Result<Sample, Failure> {
+    let (dir, path) = mine(bytes);
+    let (_link, marked) = marked();
     let disturber = std::thread::spawn({
         let (marked, path) = (marked.clone(), path.clone());
         move || {
@@ -303,16 +259,17 @@ pub fn disturbed(
         }
     });
     let long = Settings {
-        program: Program::at(&marked)?,
+        program: Program::at(&marked).unwrap(),
         window: SOON,
         ..super::settings()
     };
     let files = Files::new(dir.path().to_owned(), Some(path));
     let record = trial_in(&mut lab(long, files), cell);
     let done = disturber.join().unwrap_or(false);
-    ensure(done, || match &record {
-        Err(f) => format!("nothing was disturbed: {}", f.reason),
-        Ok(_) => "nothing was disturbed, and the trial went through".into(),
-    })?;
-    Ok(record)
+    let reason = record.as_ref().err().map(|f| &f.reason);
+    assert!(
+        done,
+        "nothing was disturbed, and the trial ended: {reason:?}"
+    );
+    record
 }

@@ -6,48 +6,20 @@ use std::time::Duration;
 use bytecost_engine::{SERVERS, Server};
 use bytecost_lab::files::Files;
 use bytecost_lab::trial::Settings;
-use bytecost_spec::{Axis, Cell, Counter, Reading, Sample};
-use libtest_mimic::{Failed, Trial};
+use bytecost_spec::{Cell, Counter, Reading, Sample};
+use libtest_mimic::Trial;
 
-use super::{cell, ensure, lab, read, settings, trial, trial_in};
+use super::{case, cell, fails, given, lab, read, settings, trial, trial_in};
 
-/// A load: its name, whether a server that serves in turn can have it, and its axes.
-type Load = (&'static str, bool, &'static [(Axis, &'static str)]);
-
-/// Loads as changes of the axes; those that leave others waiting for ever are not for servers
-/// that serve in turn.
-const LOADS: &[Load] = &[
-    ("one", true, &[]),
-    (
-        "new",
-        true,
-        &[(Axis::Connections, "4"), (Axis::Connect, "new")],
-    ),
-    (
-        "kept",
-        false,
-        &[
-            (Axis::Connections, "20"),
-            (Axis::Idle, "30"),
-            (Axis::Threads, "2"),
-            (Axis::Depth, "4"),
-        ],
-    ),
-    (
-        "open",
-        false,
-        &[(Axis::Connections, "8"), (Axis::Rate, "2000")],
-    ),
-    ("top", true, &[(Axis::Service, "top")]),
-    (
-        "counted",
-        false,
-        &[
-            (Axis::Connections, "3"),
-            (Axis::Perf, "on"),
-            (Axis::Think, "1ms"),
-        ],
-    ),
+/// Loads as changes of the axes: a name, and whether a server that serves in turn can have it. It
+/// cannot have those that leave others waiting for ever.
+const LOADS: &[(&str, bool, &str)] = &[
+    ("one", true, ""),
+    ("new", true, "connections=4 connect=new"),
+    ("kept", false, "connections=20 idle=30 threads=2 depth=4"),
+    ("open", false, "connections=8 rate=2000"),
+    ("top", true, "service=top"),
+    ("counted", false, "connections=3 perf=on think=1ms"),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -57,44 +29,39 @@ pub fn trials() -> Vec<Trial> {
             if server.in_turn && !in_turn {
                 continue;
             }
-            let mut values = vec![
-                (Axis::Server, server.name),
-                (Axis::Pattern, "ask"),
-                (Axis::Size, "64"),
-            ];
-            values.extend_from_slice(load);
-            let cell = cell(&values);
+            let cell = cell(&format!(
+                "server={} pattern=ask size=64 {load}",
+                server.name
+            ));
             let name = format!("served/{}/{name}", server.name);
-            trials.push(Trial::test(name, move || belongs_together(server, &cell)));
+            trials.push(case(name, move || belongs_together(server, &cell)));
         }
     }
-    trials.push(Trial::test("served/both sides are pinned", pinned));
-    trials.push(Trial::test("served/what cannot be is told", told));
+    trials.push(case("served/both sides are pinned", pinned));
+    trials.push(case("served/what cannot be is told", told));
     trials
 }
 
-fn sample(cell: &Cell) -> Result<Sample, Failed> {
+fn sample(cell: &Cell) -> Sample {
     // Long enough for everyone to be let in, however busy the machine is.
     let patient = Settings {
         warmup: Duration::from_millis(200),
         window: Duration::from_millis(100),
         ..settings()
     };
-    match trial_in(&mut lab(patient, Files::default()), cell) {
-        Ok(sample) => Ok(sample),
-        Err(f) => Err(f.reason.into()),
-    }
+    given(trial_in(&mut lab(patient, Files::default()), cell))
 }
 
-fn belongs_together(server: &Server, cell: &Cell) -> Result<(), Failed> {
-    let sample = sample(cell)?;
-    let served = sample.receiver.as_ref().ok_or("no server's side")?;
+fn belongs_together(server: &Server, cell: &Cell) {
+    let sample = sample(cell);
+    let served = sample.receiver.as_ref().expect("no server's side");
     let (asked, served) = (&sample.sender.readings, &served.readings);
-    let answers = read(asked, Counter::Messages)?;
-    ensure(answers > 0, || "nothing was answered".to_owned())?;
-    ensure(read(served, Counter::Messages)? == answers, || {
-        "both sides have other answers".to_owned()
-    })?;
+    let answers = read(asked, Counter::Messages);
+    assert!(answers > 0, "nothing was answered");
+    assert!(
+        read(served, Counter::Messages) == answers,
+        "both sides have other answers"
+    );
     for counter in [
         Counter::ErrorsRefused,
         Counter::ErrorsReset,
@@ -103,76 +70,62 @@ fn belongs_together(server: &Server, cell: &Cell) -> Result<(), Failed> {
         Counter::ErrorsWrong,
         Counter::ErrorsLocal,
     ] {
-        let errors = read(asked, counter)?;
-        ensure(errors == 0, || format!("{errors} {}", counter.name()))?;
+        let errors = read(asked, counter);
+        assert!(errors == 0, "{errors} {}", counter.name());
     }
     for side in [asked, served] {
-        let window_ns = read(side, Counter::ElapsedNs)?;
-        ensure(window_ns > 0, || format!("{window_ns} ns"))?;
-        read(side, Counter::ContextSwitchesVoluntary)?;
-        read(side, Counter::PageFaultsMinor)?;
+        let window_ns = read(side, Counter::ElapsedNs);
+        assert!(window_ns > 0, "{window_ns} ns");
+        read(side, Counter::ContextSwitchesVoluntary);
+        read(side, Counter::PageFaultsMinor);
     }
     // CPU time is brought up to date at ticks, so that little of it may be missing altogether.
-    read(served, Counter::CpuNs)?;
+    read(served, Counter::CpuNs);
     let all = cell.serving.all_connections();
-    let tasks = read(served, Counter::Tasks)?;
+    let tasks = read(served, Counter::Tasks);
     let kept = cell.serving.connect == bytecost_spec::Connect::Kept;
     let least = if server.task_per_connection && kept {
         all + 1
     } else {
         1
     };
-    ensure(tasks >= least, || format!("{tasks} tasks, not {least}"))?;
-    ensure(read(served, Counter::MemoryBytes)? > 0, || {
-        "no memory".to_owned()
-    })?;
-    let clock = served.get(&Counter::TaskClockNs);
-    if cell.serving.perf {
-        let counted = matches!(clock, Some(Reading::Measured(n)) if *n > 0);
-        let refused =
-            matches!(clock, Some(Reading::Absent { absent }) if absent.contains("perf_event"));
-        ensure(counted || refused, || format!("{clock:?}"))
-    } else {
-        let left_out =
-            matches!(clock, Some(Reading::Absent { absent }) if absent.contains("--perf on"));
-        ensure(left_out, || format!("{clock:?}"))
+    assert!(tasks >= least, "{tasks} tasks, not {least}");
+    assert!(read(served, Counter::MemoryBytes) > 0, "no memory");
+    match (&served[&Counter::TaskClockNs], cell.serving.perf) {
+        (Reading::Measured(n), true) => assert!(*n > 0),
+        (Reading::Absent { absent }, true) => assert!(absent.contains("perf_event"), "{absent}"),
+        (Reading::Absent { absent }, false) => assert!(absent.contains("--perf on"), "{absent}"),
+        (clock, false) => panic!("{clock:?}"),
     }
 }
 
 /// On one CPU each, nobody moves.
-fn pinned() -> Result<(), Failed> {
+fn pinned() {
     for server in SERVERS.iter().filter(|s| !s.in_turn) {
-        let sample = sample(&cell(&[
-            (Axis::Server, server.name),
-            (Axis::Pattern, "ask"),
-            (Axis::Size, "64"),
-            (Axis::Connections, "3"),
-            (Axis::Placement, "0:0"),
-        ]))?;
-        let served = sample.receiver.as_ref().ok_or("no server's side")?;
+        let sample = sample(&cell(&format!(
+            "server={} pattern=ask size=64 connections=3 placement=0:0",
+            server.name
+        )));
+        let served = sample.receiver.as_ref().expect("no server's side");
         for side in [&sample.sender.readings, &served.readings] {
             match side.get(&Counter::Migrations) {
                 Some(Reading::Measured(0)) => {}
                 Some(Reading::Absent { absent }) if absent.contains("sched") => {}
-                other => return Err(format!("{}: {other:?}", server.name).into()),
+                other => panic!("{}: {other:?}", server.name),
             }
         }
     }
-    Ok(())
 }
 
-fn told() -> Result<(), Failed> {
-    let check = |values: &[(Axis, &str)], words: &str| {
-        let mut all = vec![(Axis::Server, "epoll"), (Axis::Size, "64")];
-        all.extend_from_slice(values);
-        match trial(&cell(&all)) {
-            Err(f) => ensure(f.reason.contains(words), || f.reason.clone()),
-            Ok(_) => Err(format!("{words}: it gave a sample").into()),
-        }
-    };
-    check(&[(Axis::Server, "epol")], "server `epol` is not known")?;
-    check(&[(Axis::Service, "tip")], "service `tip` is not known")?;
-    check(&[(Axis::Placement, "999:0")], "CPUs [999]")?;
-    check(&[(Axis::Placement, "0:999")], "CPUs [999]")?;
-    check(&[(Axis::Congestion, "nobody")], "server: ")
+fn told() {
+    for (values, words) in [
+        ("server=epol", "server `epol` is not known"),
+        ("service=tip", "service `tip` is not known"),
+        ("placement=999:0", "CPUs [999]"),
+        ("placement=0:999", "CPUs [999]"),
+        ("congestion=nobody", "server: "),
+    ] {
+        let cell = cell(&format!("server=epoll size=64 {values}"));
+        fails(trial(&cell), &[words]);
+    }
 }

@@ -5,9 +5,9 @@ use bytecost_engine::{MOVERS, Mover};
 use bytecost_spec::cell::Reaping;
 use bytecost_spec::survey::{Release, Route};
 use bytecost_spec::{Axis, Cell, Counter, Survey, Transport};
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::Trial;
 
-use super::{cell, ensure, is_refused, read, sample};
+use super::{case, cell, is_refused, read, sample};
 
 /// From this size on a packet has one buffer, so that the flag of io_uring is right too.
 const LARGE: &str = "1000008";
@@ -26,7 +26,7 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
         .map(|cell| {
             let refused = survey.mover_refused(&cell.mover, cell.transport);
             let name = format!("over {}", cell.id().replace('/', " "));
-            Trial::test(name, move || match refused {
+            case(name, move || match refused {
                 None => all_is_counted(&cell),
                 Some(why) => is_refused(&cell, &why),
             })
@@ -43,73 +43,61 @@ fn cells() -> Vec<Cell> {
             (LARGE, "1", "1MiB"),
             (LARGE, "3", "16KiB"),
         ] {
-            cells.push(cell(&[
-                (Axis::Transport, "wire"),
-                (Axis::Mover, mover.name),
-                (Axis::Size, size),
-                (Axis::Threads, threads),
-                (Axis::AckBytes, ack),
-                (Axis::Ring, "256KiB"),
-            ]));
+            cells.push(cell(&format!(
+                "transport=wire mover={} size={size} threads={threads} ack-bytes={ack} ring=256KiB",
+                mover.name
+            )));
         }
-        cells.push(cell(&[
-            (Axis::Transport, "wire-udp"),
-            (Axis::Mover, mover.name),
-            (Axis::Size, LARGE_DATAGRAM),
-            (Axis::Threads, "2"),
-            (Axis::Ring, "256KiB"),
-        ]));
+        cells.push(cell(&format!(
+            "transport=wire-udp mover={} size={LARGE_DATAGRAM} threads=2 ring=256KiB",
+            mover.name
+        )));
     }
     for transport in ["wire", "wire-udp"] {
-        let jumbo = [(Axis::Transport, transport), (Axis::Mtu, "9000")];
-        cells.push(cell(&[jumbo[0], jumbo[1], (Axis::Size, LARGE_DATAGRAM)]));
+        cells.push(cell(&format!(
+            "transport={transport} mtu=9000 size={LARGE_DATAGRAM}"
+        )));
         // The other device, which is where most could be different.
         for mover in ["send", "send-zerocopy", "uring-send-zc", "sendfile"] {
             let is_tcp = transport == "wire";
-            cells.push(cell(&[
-                (Axis::Transport, transport),
-                (Axis::Device, "veth"),
-                (Axis::Segment, if is_tcp { "16KiB" } else { "auto" }),
-                (Axis::Mover, mover),
-                (Axis::Size, if is_tcp { LARGE } else { LARGE_DATAGRAM }),
-                (Axis::Threads, "3"),
-                (Axis::Ring, "256KiB"),
-            ]));
+            cells.push(cell(&format!("transport={transport} device=veth segment={} mover={mover} size={} threads=3 ring=256KiB", if is_tcp { "16KiB" } else { "auto" }, if is_tcp { LARGE } else { LARGE_DATAGRAM })));
         }
     }
     cells
 }
 
-fn all_is_counted(cell: &Cell) -> Result<(), Failed> {
-    let sample = sample(cell)?;
-    let truth = sample.truth.ok_or("nothing was checked")?;
-    ensure(
+fn all_is_counted(cell: &Cell) {
+    let sample = sample(cell);
+    let truth = sample.truth.expect("nothing was checked");
+    assert!(
         truth.received_bytes > 0 && truth.sent_bytes == truth.received_bytes,
-        || format!("{truth:?}"),
-    )?;
-    ensure(
+        "{truth:?}"
+    );
+    assert!(
         truth.compared_bytes == 0 && truth.checked == "count",
-        || format!("nobody sees it: {truth:?}"),
-    )?;
-    ensure(sample.receiver.is_none(), || "nobody receives".into())?;
-    ensure(sample.sender.flows.len() == cell.threads as usize, || {
-        format!("{:?}", sample.sender.flows)
-    })?;
+        "nobody sees it: {truth:?}"
+    );
+    assert!(sample.receiver.is_none(), "nobody receives");
+    assert!(
+        sample.sender.flows.len() == cell.threads as usize,
+        "{:?}",
+        sample.sender.flows
+    );
     let machine = |counter| read(&sample.machine, counter);
     // A busy machine may let nothing move within the window, so these may be zero.
-    machine(Counter::WirePackets)?;
-    let acknowledgements = machine(Counter::WireAcknowledgements)?;
+    machine(Counter::WirePackets);
+    let acknowledgements = machine(Counter::WireAcknowledgements);
     if cell.transport.is_tcp() {
-        machine(Counter::TcpOutSegs)?;
+        machine(Counter::TcpOutSegs);
     } else {
-        ensure(acknowledgements == 0, || "UDP has none".into())?;
+        assert!(acknowledgements == 0, "UDP has none");
     }
     // Nothing is lost, so whatever is sent again is sent for lack of patience.
-    let strays = machine(Counter::WireGaps)?;
-    ensure(strays == 0, || format!("{strays} out of order"))?;
-    machine(Counter::ResponderCpuNs)?;
-    machine(Counter::ResponderWritingNs)?;
-    let mover = Mover::named(&cell.mover).ok_or("a mover of the table")?;
+    let strays = machine(Counter::WireGaps);
+    assert!(strays == 0, "{strays} out of order");
+    machine(Counter::ResponderCpuNs);
+    machine(Counter::ResponderWritingNs);
+    let mover = Mover::named(&cell.mover).expect("a mover of the table");
     let completes = mover.release == Release::AtCompletion && cell.reaping == Reaping::Full;
     // A datagram has one buffer.
     let is_told_right = mover.route == Route::MemoryToSocket
@@ -117,9 +105,8 @@ fn all_is_counted(cell: &Cell) -> Result<(), Failed> {
             || cell.value(Axis::Size) == LARGE
             || cell.transport == Transport::WireUdp);
     if completes && is_told_right {
-        let back = read(&sample.sender.readings, Counter::Completions)?;
-        let copied = read(&sample.sender.readings, Counter::CompletionsCopied)?;
-        ensure(copied == 0, || format!("nobody copies: {copied} of {back}"))?;
+        let back = read(&sample.sender.readings, Counter::Completions);
+        let copied = read(&sample.sender.readings, Counter::CompletionsCopied);
+        assert!(copied == 0, "nobody copies: {copied} of {back}");
     }
-    Ok(())
 }

@@ -162,21 +162,8 @@ impl Running {
         self.stdout.read_to_string(&mut text).unwrap();
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}: {text}");
-        let counts: Vec<u64> = text
-            .split_whitespace()
-            .map(|n| n.parse().unwrap())
-            .collect();
-        let [connections, requests, too_long, timed_out, broken, put_off] = counts[..] else {
-            panic!("{text}");
-        };
-        ServerTally {
-            connections,
-            requests,
-            too_long,
-            timed_out,
-            broken,
-            put_off,
-        }
+        let counts = text.split_whitespace().map(|n| n.parse().unwrap());
+        ServerTally::of(counts.collect::<Vec<u64>>().try_into().unwrap())
     }
 }
 
@@ -241,14 +228,6 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
         },
     };
     let tally = (server.serve)(setup)?;
-    println!(
-        "{} {} {} {} {} {}",
-        tally.connections,
-        tally.requests,
-        tally.too_long,
-        tally.timed_out,
-        tally.broken,
-        tally.put_off
-    );
+    println!("{}", tally.counts().map(|n| n.to_string()).join(" "));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Answers, loads and tallies for programs: one JSON object a line.
 
-use bytecost_spec::service::{Asked, Asking, Pace, Response, ServiceTally};
+use bytecost_spec::service::{Asked, Asking, Pace, Response, ServerTally};
 use serde_json::{Map, Value, json};
 
 /// The answer to one question as one line of JSON, with its line feed.
@@ -83,18 +83,12 @@ pub fn asked_json(asked: &Asked) -> String {
 
 /// What a server has done as one line of JSON.
 #[must_use]
-pub fn tally_json(tally: &ServiceTally) -> String {
-    line(&json!({
-        "kind": "tally",
-        "model": tally.model,
-        "service": tally.service,
-        "connections": tally.connections,
-        "requests": tally.requests,
-        "too_long": tally.too_long,
-        "timed_out": tally.timed_out,
-        "broken": tally.broken,
-        "put_off": tally.put_off,
-    }))
+pub fn tally_json(model: &str, service: &str, tally: &ServerTally) -> String {
+    let mut object = json!(tally);
+    for (key, value) in [("kind", "tally"), ("model", model), ("service", service)] {
+        object[key] = value.into();
+    }
+    line(&object)
 }
 
 fn line(value: &Value) -> String {

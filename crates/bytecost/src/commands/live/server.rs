@@ -12,7 +12,6 @@ use bytecost_engine::{SERVERS, SERVICES};
 use bytecost_host::Roots;
 use bytecost_lab::descriptors;
 use bytecost_report::service;
-use bytecost_spec::service::ServiceTally;
 use bytecost_spec::units;
 
 use crate::args::{ServedService, ServiceArgs};
@@ -56,10 +55,9 @@ pub fn run(served: ServedService) -> Result<Exit> {
         },
     })
     .with_context(|| format!("`{}` cannot serve here", model.name))?;
-    let tally = told(model, service, tally);
     print(&match args.json {
-        true => service::tally_json(&tally),
-        false => service::tally(&tally),
+        true => service::tally_json(model.name, service.name, &tally),
+        false => service::tally(model.name, service.name, &tally),
     })?;
     Ok(Exit::Done)
 }
@@ -205,17 +203,4 @@ fn tell(
     note(&format!(
         "listening at {address}; load it with `bytecost live load {words}`, end with Ctrl-C"
     ));
-}
-
-fn told(model: &Server, service: &Service, tally: servers::ServerTally) -> ServiceTally {
-    ServiceTally {
-        model: model.name.to_owned(),
-        service: service.name.to_owned(),
-        connections: tally.connections,
-        requests: tally.requests,
-        too_long: tally.too_long,
-        timed_out: tally.timed_out,
-        broken: tally.broken,
-        put_off: tally.put_off,
-    }
 }

@@ -2,11 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{PATIENCE, Place, Started, endpoints_of, until};
 
@@ -21,6 +24,27 @@ pub fn network(process: &Path) -> Option<PathBuf> {
 
 pub fn process(pid: u32) -> PathBuf {
     Path::new("/proc").join(pid.to_string())
+}
+
+/// The endpoint of a run that is in a network of its own, once there is one.
+pub fn apart(coordinator: u32) -> Option<u32> {
+    let own = network(Path::new("/proc/self"));
+    let is_apart = |pid: &u32| {
+        let there = network(&process(*pid));
+        there.is_some() && there != own
+    };
+    endpoints_of(coordinator).into_iter().find(is_apart)
+}
+
+/// What a thread finds that goes to the network of a process for it; none where the process is gone
+/// by then.
+pub fn within<T: Send + 'static>(pid: u32, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let there = File::open(process(pid).join("ns/net")).ok()?;
+    let work = move || {
+        move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+        work()
+    };
+    Some(thread::spawn(work).join().unwrap())
 }
 
 /// Whether any process is in one of these networks, or holds one by a descriptor or a mount:
@@ -52,7 +76,7 @@ pub fn under_way(
     count: usize,
     are_right: impl Fn(&[u32]) -> bool,
 ) -> (Started, BTreeSet<PathBuf>) {
-    let mut run = place.start(&mut place.bytecost(&format!("run {words} {LONG}")));
+    let mut run = place.start(&mut place.bytecost(format!("run {words} {LONG}")));
     let coordinator = run.pid();
     let own = network(Path::new("/proc/self")).unwrap();
     let seen = RefCell::new(BTreeSet::new());

@@ -1,0 +1,50 @@
+//! What the tests of the loops share: a connection, an end without conditions, and a count of
+//! allocations.
+#![allow(dead_code)] // each test file uses a part of it
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_engine::file::TestFile;
+use bytecost_lab::flow::Finish;
+use bytecost_lab::transports;
+use bytecost_spec::{Cell, Transport};
+
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The two ends of a connection.
+pub fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
+    let cell = Cell {
+        transport,
+        congestion: "default".to_owned(),
+        ..Cell::default()
+    };
+    let listener = transports::listen(&cell, None).unwrap();
+    let a = transports::connect(&cell, &listener.address()).unwrap();
+    let b = listener.accept(PATIENCE).unwrap();
+    for socket in [&a, &b] {
+        transports::set_patience(socket, PATIENCE).unwrap();
+    }
+    (a, b)
+}
+
+pub fn finish() -> Finish<fn()> {
+    Finish {
+        closed: || (),
+        messages_least: 0,
+    }
+}
+
+/// How often something allocates, and what it gives.
+pub fn counted<T>(run: impl FnOnce() -> T) -> (u64, T) {
+    let mut given = None;
+    let info = allocation_counter::measure(|| given = Some(run()));
+    (info.count_total, given.unwrap())
+}
+
+/// A file in memory of so many bytes.
+pub fn in_memory(bytes: u64) -> TestFile {
+    let mut file = TestFile::in_memory().unwrap();
+    file.grow(bytes).unwrap();
+    file
+}
