@@ -226,18 +226,19 @@ fn not_decided(situations: &[Situation]) -> Vec<Said> {
                     } else {
                         format!(" to {most}")
                     };
-                    format!(
-                        "{noun} is undecided; the first verdict would take about {least}{to} blocks"
-                    )
+                    format!("is undecided; the first verdict would take about {least}{to} blocks")
                 }
-                ([], None) => {
-                    format!("{noun} is undecided, and more blocks would hardly decide it")
-                }
-                (reasons, _) => format!("{noun} has no verdict: {}", phrases::list(reasons)),
+                ([], None) => "is undecided, and more blocks would hardly decide it".to_owned(),
+                (reasons, _) => format!("has no verdict: {}", phrases::list(reasons)),
             };
-            members
-                .into_iter()
-                .map(move |(s, _)| said(s, text.clone(), []))
+            members.into_iter().map(move |(s, _)| {
+                // What was measured at one value alone is said of that.
+                let at = match s.measured.len() {
+                    1 => span(s, &s.measured),
+                    _ => String::new(),
+                };
+                said(s, format!("{noun}{at} {text}"), [])
+            })
         });
     told.collect()
 }
