@@ -12,8 +12,8 @@ use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{
-    Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, Situation, Subject,
-    Use, Verdict,
+    Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, NothingDecided,
+    Situation, Subject, Use, Verdict,
 };
 use crate::trials::CellTrials;
 use crate::view::View;
@@ -58,12 +58,6 @@ const MORE_CALLS: f64 = 0.5;
 /// Share of copied buffers from which a zero-copy way is not one.
 const COPIED: f64 = 0.5;
 
-/// What a request costs a server, whoever limits its rate.
-const SERVER_COST: Metric = Metric {
-    measure: Measure::CpuNsPerMessage,
-    side: Side::Server,
-};
-
 /// A way beside the baseline, at one place of the range.
 #[derive(Clone, Copy)]
 struct Compared<'v> {
@@ -78,6 +72,8 @@ struct Group<'v> {
     view: &'v View<'v>,
     compare: &'v Compare,
     metric: Metric,
+    /// What the study asks for first, where nothing of that is decided.
+    open: Option<NothingDecided>,
     along: Option<Axis>,
     place: Vec<(Axis, String)>,
     /// The values along the range with what is compared at each, in order.
@@ -124,17 +120,38 @@ fn says(situation: &Situation) -> bool {
             && situation.gains.is_empty())
 }
 
-/// The groups of a comparison's first metric, in the order of the study's parts.
+/// Whether a finding says anything.
+fn is_decided(finding: &Finding) -> bool {
+    let none = matches!(finding.verdict, Verdict::NotDecided | Verdict::NotJudged);
+    finding.withheld.is_none() && !none
+}
+
+/// What is to be said of findings of a metric, where none of them is decided.
+fn nothing_decided<'f>(
+    metric: Metric,
+    findings: impl Iterator<Item = &'f Finding> + Clone,
+) -> Option<NothingDecided> {
+    if findings.clone().any(is_decided) {
+        return None;
+    }
+    let reasons = findings.clone().filter_map(|f| f.withheld.clone());
+    Some(NothingDecided {
+        metric,
+        comparisons: findings.clone().count(),
+        withheld: reasons.unique().collect(),
+        blocks: findings.filter_map(|f| f.blocks_needed).min(),
+    })
+}
+
+/// The groups of what a comparison asks for first, in the order of the study's parts.
 fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<Group<'v>> {
     let Some(&first) = compare.metrics.first() else {
         return Vec::new();
     };
-    // A thread that wakes up is asked how late it comes, whatever else the study counts, and a
-    // server whose clients were what limited it what a request costs it.
-    let metric = |of: [&CellTrials<'_>; 2]| {
-        let own: &[Metric] = match of[0].facts.wakes() {
-            true => of[0].facts.metrics(),
-            false if of.iter().any(|c| clients_limit(c)) => &[SERVER_COST],
+    // A thread that wakes up is asked how late it comes, whatever else the study counts.
+    let metric = |of: &CellTrials<'_>| {
+        let own: &[Metric] = match of.facts.wakes() {
+            true => of.facts.metrics(),
             false => &[],
         };
         let mut own = own.iter().filter(|m| compare.metrics.contains(m));
@@ -152,17 +169,18 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
         .filter(of_compare)
         .filter_map(|finding| {
             let (cell, baseline) = (cell(&finding.cell)?, cell(&finding.baseline)?);
-            let metric =
-                Some(metric([cell, baseline])).filter(|metric| *metric == finding.metric)?;
+            let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
             let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
             let along = range(&study.tiers, tier, compare.axis, cell);
             let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
             // The baseline's tells more: where it has no depth, say, the others' places differ.
+            // Where clients were what limited a server, something else is said than elsewhere.
+            let limited = [cell, baseline].into_iter().any(clients_limit);
             let key = (
                 tier.unwrap_or(usize::MAX),
                 along,
                 metric,
-                cell.cell.id_without(&free),
+                (limited, cell.cell.id_without(&free)),
             );
             let condition = condition(view, compare.axis, cell);
             let of = Compared {
@@ -178,7 +196,7 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
     found
         .into_iter()
         .map(|((_, along, metric, _), members)| {
-            Group::of(view, compare, metric, along, members, varied)
+            Group::of(view, compare, metric, along, members, varied).of_what_is_decided()
         })
         .collect()
 }
@@ -283,11 +301,54 @@ impl<'v> Group<'v> {
             view,
             compare,
             metric,
+            open: None,
             along,
             place,
             at,
             rates: (ERROR_RATE, ERROR_RATE),
         }
+    }
+
+    /// The same by the first metric of which anything is decided: a rate that a server's clients
+    /// limited, say, leaves what a request costs it.
+    fn of_what_is_decided(self) -> Group<'v> {
+        let (own, mut open) = (self.metric, None);
+        let others = self.compare.metrics.iter().copied();
+        let others = others.filter(|m| *m != own && is_cost(*m));
+        for metric in std::iter::once(own).chain(others) {
+            let of = |c: &Compared<'v>| {
+                let finding = self.finding(c, metric)?;
+                Some(Compared { finding, ..*c })
+            };
+            let of = |all: &Vec<Compared<'v>>| all.iter().filter_map(of).collect::<Vec<_>>();
+            let at: Vec<_> = (self.at.iter())
+                .map(|(x, all)| (x.clone(), of(all)))
+                .collect();
+            let findings = at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
+            // That two ways are alike in something else is no answer.
+            let differs = |f: &Finding| matches!(f.verdict, Verdict::Better | Verdict::Worse);
+            let differs = metric == own || findings.clone().any(differs);
+            match nothing_decided(metric, findings) {
+                None if differs => {
+                    return Group {
+                        metric,
+                        open,
+                        at,
+                        ..self
+                    };
+                }
+                none => open = open.or(none),
+            }
+        }
+        Group { open, ..self }
+    }
+
+    /// The finding of two cells in a metric.
+    fn finding(&self, c: &Compared<'_>, metric: Metric) -> Option<&'v Finding> {
+        let same = |f: &&Finding| {
+            f.metric == metric && f.cell == c.finding.cell && f.baseline == c.finding.baseline
+        };
+        self.view.findings.iter().find(same)
     }
 
     /// What each of a group's readers has to do: who has data in memory has other ways than who
@@ -320,6 +381,8 @@ impl<'v> Group<'v> {
                 .filter(|(_, all)| !all.is_empty() && keep(all));
             kept.filter_map(|((x, _), _)| x.clone()).collect()
         };
+        let own = at.iter().flatten().map(|c| c.finding);
+        let open = self.open.clone();
         let is_open = |c: &Compared<'_>| c.finding.withheld.is_none();
         let undecided = |c: &Compared<'_>| c.finding.verdict == Verdict::NotDecided;
         let is_choice = subject_of != Subject::Circumstance;
@@ -333,6 +396,8 @@ impl<'v> Group<'v> {
             baseline: self.compare.baseline.clone(),
             baseline_is_apart: apart,
             metric: self.metric,
+            unit: self.view.trials.unit,
+            open: open.or_else(|| nothing_decided(self.metric, own)),
             along: self.along,
             measured: measured(&|_| true),
             uses: if is_choice {
@@ -386,44 +451,49 @@ impl<'v> Group<'v> {
         Some(if best.is_empty() { better } else { best })
     }
 
-    /// The rule along the range: a way is kept as long as it may be used, and of several the one
-    /// whose bound is safest is taken.
+    /// The rule along the range, wherever anything is decided: a way is kept as long as it may be
+    /// used, and of several the one whose bound is safest is taken.
     fn uses(&self, at: &[Vec<Compared<'v>>], apart: bool) -> Vec<Use> {
         let may: Vec<Option<Vec<Compared<'v>>>> = (at.iter())
             .map(|all| self.may_use(all, |c| c.condition.is_none()))
             .collect();
-        let mut uses = Vec::new();
-        let mut first = 0;
-        while first < may.len() {
-            let Some(here) = &may[first] else {
-                first += 1;
+        let decided = |place: &usize| at[*place].iter().any(|c| is_decided(c.finding));
+        // The names that may be used all along, and the places: what is withheld parts two ways.
+        let mut stretches: Vec<(Vec<&str>, Vec<usize>)> = Vec::new();
+        let mut parted = true;
+        for (place, here) in may.iter().enumerate() {
+            let Some(here) = here else {
+                parted = true;
                 continue;
             };
-            let mut common: Vec<&str> = here.iter().map(|c| c.finding.value.as_str()).collect();
-            let mut last = first;
-            while let Some(Some(next)) = may.get(last + 1) {
-                let is_next = |name: &&str| next.iter().any(|c| c.finding.value == *name);
-                let still: Vec<&str> = common.iter().copied().filter(is_next).collect();
-                if still.is_empty() && !(common.is_empty() && next.is_empty()) {
-                    break;
+            if !decided(&place) {
+                continue;
+            }
+            let names: Vec<&str> = here.iter().map(|c| c.finding.value.as_str()).collect();
+            let last = stretches.last_mut().filter(|_| !parted);
+            parted = false;
+            if let Some((common, places)) = last {
+                let still: Vec<&str> = common
+                    .iter()
+                    .copied()
+                    .filter(|n| names.contains(n))
+                    .collect();
+                if !still.is_empty() || common.is_empty() && names.is_empty() {
+                    *common = still;
+                    places.push(place);
+                    continue;
                 }
-                common = still;
-                last += 1;
             }
-            if !(common.is_empty() && apart) {
-                uses.push(self.one_use(at, first..=last, &common));
-            }
-            first = last + 1;
+            stretches.push((names, vec![place]));
         }
-        uses
+        let told = stretches
+            .iter()
+            .filter(|(names, _)| !(names.is_empty() && apart));
+        told.map(|(names, places)| self.one_use(at, places, names))
+            .collect()
     }
 
-    fn one_use(
-        &self,
-        at: &[Vec<Compared<'v>>],
-        span: std::ops::RangeInclusive<usize>,
-        names: &[&str],
-    ) -> Use {
+    fn one_use(&self, at: &[Vec<Compared<'v>>], span: &[usize], names: &[&str]) -> Use {
         let part: Vec<Vec<Compared<'v>>> = (at.iter().enumerate())
             .map(|(i, all)| {
                 if span.contains(&i) {
@@ -447,7 +517,7 @@ impl<'v> Group<'v> {
             Some(_) => self.ranges(&part, metric, Verdict::Worse, &of),
             None => self.ranges(&part, metric, Verdict::Better, &|c| c.condition.is_none()),
         });
-        let xs = self.at[span.clone()].iter();
+        let xs = span.iter().map(|place| &self.at[*place]);
         Use {
             value: value.to_owned(),
             at: xs.filter_map(|(x, _)| x.clone()).collect(),
@@ -494,21 +564,16 @@ impl<'v> Group<'v> {
         is: &dyn Fn(&Compared<'v>) -> bool,
     ) -> Vec<DecidedRange> {
         let points = self.at.iter().zip(at).flat_map(|((x, _), all)| {
-            let of_metric = move |c: &Compared<'v>| {
-                let same = |f: &&Finding| {
-                    f.metric == metric
-                        && f.cell == c.finding.cell
-                        && f.baseline == c.finding.baseline
-                };
-                self.view.findings.iter().find(same)
-            };
-            let decided = all.iter().filter(|c| is(c)).filter_map(of_metric);
+            let own = all.iter().filter(|c| is(c));
+            let decided = own.filter_map(|c| self.finding(c, metric));
             decided
                 .filter(|f| f.verdict == verdict && f.withheld.is_none())
                 .map(|f| {
                     let point = DecidedPoint {
                         at: x.clone(),
                         ratio: f.ratio,
+                        low: f.low,
+                        high: f.high,
                         finding: f.id.clone(),
                     };
                     (f.value.clone(), point)

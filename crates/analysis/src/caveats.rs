@@ -312,7 +312,7 @@ pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
             ..finding.clone()
         };
         let study = &view.input.manifest.study;
-        finding.sentence = phrases::finding(&finding, cell.cell, study, varied);
+        finding.sentence = phrases::finding(&finding, (cell.cell, view.trials.unit), study, varied);
         Some(finding)
     };
     let findings = view.findings.iter();

@@ -170,7 +170,8 @@ impl<'v> Curve<'v> {
             open: open.map(|(x, _)| (*x).to_owned()).collect(),
             sentence: String::new(),
         };
-        crossover.sentence = sentence::of(&crossover, view.input.manifest.study.smallest_effect);
+        let smallest = view.input.manifest.study.smallest_effect;
+        crossover.sentence = sentence::of(&crossover, smallest, view.trials.unit);
         Some(crossover)
     }
 }

@@ -165,6 +165,11 @@ impl<'v> Why<'v> {
         metrics
     }
 
+    /// A metric in words.
+    fn words(&self, metric: Metric) -> String {
+        phrases::metric(metric, self.view.trials.unit)
+    }
+
     fn result(&self, id: &str) -> Option<&'v CellResult> {
         self.view.cells.iter().find(|c| c.id == id)
     }

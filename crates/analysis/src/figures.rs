@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use bytecost_spec::axis::{AXES, CellFacts};
 use bytecost_spec::study::Figure;
 use bytecost_spec::survey::{InFlight, MoverFacts};
-use bytecost_spec::{Axis, Cell, Measure, Metric};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Unit};
 
 use crate::grid;
 use crate::phrases;
@@ -40,6 +40,7 @@ struct Drawing<'i, 'd> {
     failures: HashMap<&'d str, &'d str>,
     refused: HashMap<&'i str, &'i str>,
     varied: &'d [Axis],
+    unit: Unit,
 }
 
 impl<'i, 'd> Drawing<'i, 'd> {
@@ -86,6 +87,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
                 .collect(),
             refused,
             varied,
+            unit: trials.unit,
         }
     }
 
@@ -104,8 +106,8 @@ impl<'i, 'd> Drawing<'i, 'd> {
         for panel in &mut panels {
             panel.note = Some(format!(
                 "{} instead of {}, which is not available on this machine: {}.",
-                phrases::capital(&phrases::metric(or)),
-                phrases::metric(figure.y),
+                phrases::capital(&phrases::metric(or, self.unit)),
+                phrases::metric(figure.y, self.unit),
                 why.trim_end_matches('.')
             ));
         }
@@ -368,7 +370,10 @@ impl<'i, 'd> Drawing<'i, 'd> {
         Point::Gap(if let Some(why) = result.absent.get(&figure.y) {
             why.clone()
         } else if result.trials > 0 {
-            format!("{} has no meaning here", phrases::metric(figure.y))
+            format!(
+                "{} has no meaning here",
+                phrases::metric(figure.y, self.unit)
+            )
         } else if let Some(why) = self.failures.get(id.as_str()) {
             format!("failed: {why}")
         } else if let Some(why) = self.refused.get(id.as_str()) {

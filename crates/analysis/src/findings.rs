@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use bytecost_spec::{Axis, Better, Manifest, Metric};
+use bytecost_spec::{Axis, Better, Manifest, Metric, Unit};
 use bytecost_stats::{Interval, blocks_needed, smallest_detectable};
 
 use crate::confidence::LEVEL;
@@ -61,7 +61,7 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
         let unit = detectable
             .entry((blocks.count, blocks.lent.to_bits(), level.to_bits()))
             .or_insert_with(|| smallest_detectable(1.0, blocks, level).unwrap_or(f64::INFINITY));
-        raw.finding(manifest, correction, *unit, varied)
+        raw.finding((manifest, trials.unit), correction, *unit, varied)
     });
     told.collect()
 }
@@ -82,7 +82,7 @@ impl<'t> Raw<'t> {
     /// deviation of 1 find at the level that the family asks.
     fn finding(
         &self,
-        manifest: &Manifest,
+        (manifest, noun): (&Manifest, Unit),
         correction: Correction,
         unit: f64,
         varied: &[Axis],
@@ -129,7 +129,7 @@ impl<'t> Raw<'t> {
                 .flatten(),
             sentence: String::new(),
         };
-        finding.sentence = phrases::finding(&finding, pairing.other.cell, study, varied);
+        finding.sentence = phrases::finding(&finding, (pairing.other.cell, noun), study, varied);
         finding
     }
 

@@ -232,7 +232,7 @@ impl<'v> RawEffect<'v> {
             withheld: withheld.map(str::to_owned),
             sentence: String::new(),
         };
-        effect.sentence = phrases::main_effect(&effect);
+        effect.sentence = phrases::main_effect(&effect, view.trials.unit);
         Some(effect)
     }
 }

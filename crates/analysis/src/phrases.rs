@@ -1,6 +1,6 @@
 //! Numbers, places and verdicts as people say them.
 
-use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, units};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, Unit, units};
 
 use crate::confidence::ERROR_RATE;
 use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
@@ -18,52 +18,52 @@ enum Kind {
     Number,
 }
 
-fn kind(measure: Measure) -> (Kind, &'static str) {
+fn kind(measure: Measure) -> Kind {
     use Measure as M;
     match measure {
-        M::ThroughputGbitPerS => (Kind::Rate, "throughput"),
-        M::MessagesPerS => (Kind::Rate, "message rate"),
-        M::CpuSPerGb => (Kind::Cost, "CPU time per byte"),
-        M::CpuNsPerMessage => (Kind::Cost, "CPU time per message"),
-        M::MsPerMessage => (Kind::Time, "time per message"),
-        M::RoundTripNs => (Kind::Time, "round-trip time"),
-        M::CallsPerMib => (Kind::Number, "system calls per MiB"),
-        M::LatencyUsP50 => (Kind::Time, "median latency"),
-        M::LatencyUsP90 => (Kind::Time, "p90 latency"),
-        M::LatencyUsP99 => (Kind::Time, "p99 latency"),
-        M::LatencyUsP999 => (Kind::Time, "p99.9 latency"),
-        M::LatencyUsMax => (Kind::Time, "maximum latency"),
-        M::CallsPerMessage => (Kind::Number, "system calls per message"),
-        M::SystemShare => (Kind::Number, "system share of CPU time"),
-        M::CpuUtilization => (Kind::Number, "CPUs in use"),
-        M::ContextSwitchesPerMessage => (Kind::Number, "context switches per message"),
-        M::MigrationsPerS => (Kind::Number, "migrations"),
-        M::PageFaultsPerMessage => (Kind::Number, "page faults per message"),
-        M::CyclesPerByte => (Kind::Number, "cycles per byte"),
-        M::InstructionsPerByte => (Kind::Number, "instructions per byte"),
-        M::L1dLoadMissesPerKib => (Kind::Number, "L1d load misses per KiB"),
-        M::LlcLoadMissesPerKib => (Kind::Number, "LLC load misses per KiB"),
-        M::BranchMissesPerMessage => (Kind::Number, "branch misses per message"),
-        M::CopiedShare => (Kind::Number, "copied share of the buffers"),
-        M::CopiesPerByte => (Kind::Number, "copies per byte"),
-        M::DelayedAcksPerMessage => (Kind::Number, "delayed acknowledgements per message"),
-        M::CyclesPerMessage => (Kind::Number, "cycles per message"),
-        M::InstructionsPerMessage => (Kind::Number, "instructions per message"),
-        M::CacheMissesPerMessage => (Kind::Number, "cache misses per message"),
-        M::ErrorsPerMessage => (Kind::Number, "failed requests per answer"),
-        M::LeastServedShare => (Kind::Number, "answers to the least served connection"),
-        M::MemoryKibPerConnection => (Kind::Number, "memory of the server per connection"),
-        M::ThrottledShare => (Kind::Number, "throttled time"),
-        M::NeighbourShare => (Kind::Number, "CPU time of others"),
-        M::StealShare => (Kind::Number, "steal"),
+        M::CpuSPerGb | M::CpuNsPerMessage => Kind::Cost,
+        M::ThroughputGbitPerS | M::MessagesPerS => Kind::Rate,
+        M::MsPerMessage
+        | M::RoundTripNs
+        | M::LatencyUsP50
+        | M::LatencyUsP90
+        | M::LatencyUsP99
+        | M::LatencyUsP999
+        | M::LatencyUsMax => Kind::Time,
+        _ => Kind::Number,
     }
 }
 
-/// The metric within a sentence: `CPU time per byte`, `CPU time per byte of the sender`.
-pub(crate) fn metric(metric: Metric) -> String {
-    let (_, noun) = kind(metric.measure);
+/// A measure within a sentence: as its title, but for those whose title is no noun of a sentence.
+fn noun(measure: Measure) -> String {
+    use Measure as M;
+    let own = match measure {
+        M::RoundTripNs => "round-trip time",
+        M::CopiedShare => "copied share of the buffers",
+        M::LeastServedShare => "responses to the least served connection",
+        M::MemoryKibPerConnection => "memory of the server per connection",
+        M::ThrottledShare => "throttled time",
+        _ => {
+            let title = measure.row().title;
+            if let Some(which) = title.strip_prefix("Latency, ") {
+                return format!("{which} latency");
+            }
+            // What begins with an abbreviation keeps it.
+            let is_word = title.chars().nth(1).is_some_and(char::is_lowercase);
+            return match is_word {
+                true => title[..1].to_lowercase() + &title[1..],
+                false => title.to_owned(),
+            };
+        }
+    };
+    own.to_owned()
+}
+
+/// The metric within a sentence: `CPU time per byte`, `CPU time per request of the server`.
+pub(crate) fn metric(metric: Metric, unit: Unit) -> String {
+    let noun = unit.in_words(&noun(metric.measure));
     match metric.side {
-        Side::Both => noun.to_owned(),
+        Side::Both => noun,
         Side::Sender => format!("{noun} of the sender"),
         Side::Receiver => format!("{noun} of the receiver"),
         Side::Server => format!("{noun} of the server"),
@@ -73,12 +73,12 @@ pub(crate) fn metric(metric: Metric) -> String {
 
 /// Whether a metric is spent, rather than waited for.
 pub(crate) fn is_spent(metric: Metric) -> bool {
-    kind(metric.measure).0 == Kind::Cost
+    kind(metric.measure) == Kind::Cost
 }
 
 /// Whether a metric is a number of things, which nobody pays or waits for as such.
 pub(crate) fn is_count(metric: Metric) -> bool {
-    kind(metric.measure).0 == Kind::Number
+    kind(metric.measure) == Kind::Number
 }
 
 /// A share as a percentage with a space, as in running text: `97.5 %`.
@@ -135,9 +135,26 @@ pub(crate) fn change(ratio: f64) -> String {
     }
 }
 
+/// The interval of a ratio as a change: `21–29 %` where it is less, `3.4–4.0×` where it is more.
+pub(crate) fn between(low: f64, high: f64) -> String {
+    let ends = match (low < 1.0, high < 1.0) {
+        (true, true) => [high, low].map(change),
+        (false, _) => [low, high].map(change),
+        _ => [low, high].map(|ratio| format!("{ratio:.2}×")),
+    };
+    let [from, to] = ends;
+    match from == to {
+        true => to,
+        false => format!(
+            "{}–{to}",
+            from.trim_end_matches(|c: char| !c.is_ascii_digit())
+        ),
+    }
+}
+
 /// A finding as a predicate: ``uses 41 % less CPU time per byte than `send` ``.
-fn predicate(of: Metric, ratio: f64, base: &str) -> String {
-    let (kind, noun) = (kind(of.measure).0, metric(of));
+fn predicate(of: Metric, unit: Unit, ratio: f64, base: &str) -> String {
+    let (kind, noun) = (kind(of.measure), metric(of, unit));
     let verb = match kind {
         Kind::Cost => "uses",
         Kind::Rate => "reaches",
@@ -212,7 +229,12 @@ fn beside_predicate(value: f64, interval: &str) -> &str {
 }
 
 /// A finding in one sentence.
-pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[Axis]) -> String {
+pub(crate) fn finding(
+    finding: &Finding,
+    (cell, unit): (&Cell, Unit),
+    study: &Study,
+    varied: &[Axis],
+) -> String {
     let rest: Vec<Axis> = varied
         .iter()
         .copied()
@@ -226,12 +248,12 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
     };
     let other = capital(&finding.axis.subject(&finding.value));
     let base = finding.axis.subject(&finding.baseline_value);
-    let noun = metric(finding.metric);
+    let noun = metric(finding.metric, unit);
     let interval = with_interval(finding);
     match finding.verdict {
         Verdict::Better | Verdict::Worse => {
             let interval = beside_predicate(finding.ratio, &interval);
-            let predicate = predicate(finding.metric, finding.ratio, &base);
+            let predicate = predicate(finding.metric, unit, finding.ratio, &base);
             format!("{other} {predicate}{place} ({interval}).")
         }
         Verdict::NoDifferenceThatMatters => {
@@ -266,7 +288,7 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
 
 /// A main effect in one sentence. A mean over places of which one is better and one is worse says
 /// nothing, and neither does one of a place without a verdict.
-pub(crate) fn main_effect(effect: &MainEffect) -> String {
+pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
     let other = effect.axis.subject(&effect.value);
     let base = effect.axis.subject(&effect.baseline_value);
     let over = format!(
@@ -275,7 +297,7 @@ pub(crate) fn main_effect(effect: &MainEffect) -> String {
         effect.over.name()
     );
     let place = joined_circumstances(&effect.place);
-    let noun = metric(effect.metric);
+    let noun = metric(effect.metric, unit);
     let at = |p: &PlaceEffect| effect.over.circumstance(&p.value);
     if let Some(why) = &effect.withheld {
         let other = capital(&other);
@@ -308,7 +330,7 @@ pub(crate) fn main_effect(effect: &MainEffect) -> String {
     };
     match effect.verdict {
         Verdict::Better | Verdict::Worse => {
-            let predicate = predicate(effect.metric, effect.ratio, &base);
+            let predicate = predicate(effect.metric, unit, effect.ratio, &base);
             let interval = beside_predicate(effect.ratio, &interval);
             format!(
                 "{} {predicate} {over}{place} ({interval}){apart}.",

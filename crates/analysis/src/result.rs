@@ -6,7 +6,7 @@ use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::study::Family;
 use bytecost_spec::{
-    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample,
+    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample, Unit,
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
@@ -29,8 +29,8 @@ mod speed_up;
 mod twin;
 
 pub use answer::{
-    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Situation,
-    Subject, Undecided, UndecidedOf, Use,
+    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, NothingDecided,
+    Situation, Subject, Undecided, UndecidedOf, Use,
 };
 pub use audited::{AuditFigure, Audited, Ruling};
 pub use books::{BookLine, CellBooks, Closed};
@@ -308,6 +308,9 @@ pub struct StudyFacts {
     pub constants: Vec<(Axis, String)>,
     /// Axes with several values, in their order.
     pub varied: Vec<Axis>,
+    /// What one message is called in words: a request, a step; that of most runs of old.
+    #[serde(default)]
+    pub unit: Unit,
 }
 
 /// A sentence of the answer, with what it rests on.

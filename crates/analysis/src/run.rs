@@ -46,6 +46,7 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
         window_ms: study.window_ms,
         constants,
         varied,
+        unit: trials.unit,
     }
 }
 

@@ -199,7 +199,7 @@ fn of_row<'f>(s: &SpeedUp, row: &SpeedUpRow, findings: &'f [Finding]) -> Option<
     })
 }
 
-/// `0.12× to 0.81× as fast in 3 cells, undecided in 1 cell`: spans of what is decided alone.
+/// `0.12× to 0.81× as fast in 3 cells, undecided in 1 cell`: the intervals of what is decided.
 fn found(speed_up: &SpeedUp, findings: &[Option<&Finding>]) -> String {
     let measured = speed_up.rows.iter().zip(findings);
     let measured = measured.filter_map(|(row, f)| match &row.point {
@@ -207,8 +207,13 @@ fn found(speed_up: &SpeedUp, findings: &[Option<&Finding>]) -> String {
         Point::Gap(_) => None,
     });
     let (decided, open): (Vec<_>, Vec<_>) = measured.partition(|(_, is_decided)| *is_decided);
-    let mut decided: Vec<&Estimate> = decided.into_iter().map(|(e, _)| e).collect();
-    decided.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let decided: Vec<&Estimate> = decided.into_iter().map(|(e, _)| e).collect();
+    let ends = decided
+        .iter()
+        .map(|e| (e.low.unwrap_or(e.value), e.high.unwrap_or(e.value)));
+    let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |all, e| {
+        (all.0.min(e.0), all.1.max(e.1))
+    });
     let undecided = format!("undecided in {}", phrases::count(open.len(), "cell"));
     let span = match decided.as_slice() {
         [] if open.is_empty() => {
@@ -219,17 +224,11 @@ fn found(speed_up: &SpeedUp, findings: &[Option<&Finding>]) -> String {
             return format!("not measured here: {}", why.unwrap_or("no such cells"));
         }
         [] => return undecided,
-        [one] => {
-            let (low, high) = (one.low.unwrap_or(one.value), one.high.unwrap_or(one.value));
-            format!("{} as fast", phrases::ratio(one.value, low, high))
-        }
-        [least, .., most] => {
-            let [from, to] = [least.value, most.value].map(times);
+        [one] => format!("{} as fast", phrases::ratio(one.value, low, high)),
+        _ => {
+            let [from, to] = [low, high].map(times);
             let cells = phrases::count(decided.len(), "cell");
-            match from == to {
-                true => format!("{to}× as fast in {cells}"),
-                false => format!("{from}× to {to}× as fast in {cells}"),
-            }
+            format!("{from}× to {to}× as fast in {cells}")
         }
     };
     match open.is_empty() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::survey::{MoverFacts, Route};
-use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey, Transport};
+use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey, Transport, Unit};
 use bytecost_stats::{BlockTrials, mean, median};
 
 use crate::moderations::Moderations;
@@ -20,6 +20,8 @@ const NULL: &str = "null";
 #[derive(Debug)]
 pub(crate) struct Trials<'a> {
     pub(crate) cells: Vec<CellTrials<'a>>,
+    /// What one message is called in words.
+    pub(crate) unit: Unit,
     /// What the study's comparisons of them say of each other's variance.
     pub(crate) moderations: Moderations,
 }
@@ -104,8 +106,10 @@ impl<'a> Trials<'a> {
                 .filter(|cell| !cell.twin)
                 .map(|cell| CellTrials::empty(cell, survey))
                 .collect(),
+            unit: Unit::default(),
             moderations: Moderations::default(),
         };
+        trials.unit = Unit::of_all(trials.moving().map(|c| c.facts.unit()));
         // Each name with its place, and whether it is that of the twin.
         let mut places: HashMap<String, (usize, bool)> = HashMap::new();
         for (place, c) in trials.cells.iter().enumerate() {

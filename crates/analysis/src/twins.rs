@@ -71,7 +71,7 @@ pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Optio
             "Noise floor today: {} against itself {} in {}{}; {different} of {} came out different ({} would by chance).",
             axis.subject(&cell.value(axis)),
             phrases::ratio(widest.ratio, widest.low, widest.high),
-            phrases::metric(widest.metric),
+            phrases::metric(widest.metric, trials.unit),
             if twins.len() > 1 {
                 " at the widest"
             } else {

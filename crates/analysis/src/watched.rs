@@ -3,7 +3,7 @@
 //! Who looks at verdicts while blocks are added, and stops at one, is wrong more often than the
 //! error rate says. A ratio that becomes more precise misleads nobody who has to wait for the end.
 
-use bytecost_spec::{Axis, Cell, Manifest, Metric, Sample};
+use bytecost_spec::{Axis, Cell, Manifest, Metric, Sample, Unit};
 
 use crate::contrast::PairContrast;
 use crate::pairing::compared;
@@ -17,6 +17,8 @@ const MOST_WAYS: usize = 6;
 pub struct LiveEstimates {
     /// What is measured.
     pub metric: Metric,
+    /// What one message is called in words.
+    pub unit: Unit,
     /// What the ways differ in.
     pub axis: Axis,
     /// What they are compared with.
@@ -69,6 +71,7 @@ pub fn live_estimates(
     let baseline = chosen.first()?.baseline.cell.clone();
     (!ways.is_empty()).then_some(LiveEstimates {
         metric,
+        unit: trials.unit,
         axis: compare.axis,
         baseline,
         ways,

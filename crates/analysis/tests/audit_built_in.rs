@@ -240,9 +240,9 @@ fn whether_pinning_matters_and_for_want_of_moves() {
         id,
         Ruling::Confirmed,
         &[
-            "Message rate of placement same-cpu over placement free is about 1",
+            "Step rate of placement same-cpu over placement free is about 1",
             "Migrations is below 10",
-            "Also measured: Message rate",
+            "Also measured: Step rate",
             "with background load spin@all",
         ],
     );
@@ -302,7 +302,7 @@ fn whether_a_shared_core_doubles_or_one_cpu_does() {
             "no two CPUs are threads of one core",
             "the published figure is time slicing",
             "take that much longer than two threads on two CPUs",
-            "Also measured: Message rate of placement same-cache over placement same-cpu is from 1.6 to 2.4",
+            "Also measured: Step rate of placement same-cache over placement same-cpu is from 1.6 to 2.4",
         ],
     );
     let beside = (found.figures.iter())

@@ -3,11 +3,17 @@
 mod rules;
 mod world;
 
-use bytecost_spec::host::Cpu;
-use bytecost_spec::survey::{ReceiverFacts, Release, Route};
-use bytecost_spec::{Cell, Counter, PacketSocket, Sample};
+use bytecost_spec::host::{Cpu, CpuCache};
+use bytecost_spec::manifest::{Difference, Leg};
+use bytecost_spec::sample::OtherProcess;
+use bytecost_spec::survey::{CpuClock, ReceiverFacts, Release, Route};
+use bytecost_spec::{Cell, Counter, PacketSocket, Reading, Sample};
 use rules::{MOVERS, fires, found, put, quiet, run, silent};
 use world::{True, World, facts};
+
+fn is_sendfile(cell: &Cell) -> bool {
+    cell.mover == "sendfile"
+}
 
 fn is_zero_copy(cell: &Cell) -> bool {
     cell.mover == "send-zerocopy"
@@ -96,17 +102,17 @@ fn registered_huge_pages_are_told_where_they_fill_the_account() {
 
 #[test]
 fn no_room_for_zero_copy_is_remedied_otherwise_in_a_network_of_its_own() {
-    let axes = format!("transport = [\"wire-udp\"]\n{MOVERS}");
-    let mut world = run(&axes, |_| True::costs(0.2));
-    silent(&world, "zero-copy-no-room");
-    world.change(is_zero_copy, |s| {
-        put(&mut s.sender.readings, Counter::Enobufs, 3);
-    });
-    let caveat = fires(&world, "zero-copy-no-room", 2, "ENOBUFS 72 times");
-    assert!(
-        caveat.remedy.contains("fewer in flight by --ring"),
-        "{caveat:#?}"
-    );
+    for (transport, is_own) in [("wire-udp", true), ("loopback", false)] {
+        let axes = format!("transport = [\"{transport}\"]\n{MOVERS}");
+        let mut world = run(&axes, |_| True::costs(0.2));
+        silent(&world, "zero-copy-no-room");
+        world.change(is_zero_copy, |s| {
+            put(&mut s.sender.readings, Counter::Enobufs, 3);
+        });
+        let caveat = fires(&world, "zero-copy-no-room", 2, "ENOBUFS 72 times");
+        let own = caveat.remedy.contains("fewer in flight by --ring");
+        assert_eq!(own, is_own, "{caveat:#?}");
+    }
 }
 
 #[test]
@@ -126,20 +132,6 @@ fn one_buffer_waits_for_every_completion() {
     );
     assert!(caveat.cells.iter().all(|id| id.contains("send-zerocopy")));
     silent(&with("4MiB"), "waits-for-every-completion");
-}
-
-#[test]
-fn a_receiver_that_is_busy_throughout_is_told() {
-    let with = |receiver_ns_per_byte: f64| {
-        run(MOVERS, move |_| True {
-            receiver_ns_per_byte,
-            gbit_per_s: 20.0,
-            ..True::costs(0.1)
-        })
-    };
-    // 2.5 GB/s at 0.4 ns for each byte.
-    fires(&with(0.4), "receiver-bound", 6, "receiver 100");
-    silent(&with(0.2), "receiver-bound");
 }
 
 fn cpus(world: &mut World, cpus: usize) {
@@ -180,25 +172,22 @@ fn work_whose_cpu_time_is_far_below_its_wall_time_is_told() {
         let movers = &mut world.manifest.survey.mover_facts;
         let work = movers.last_mut().expect("sendfile");
         work.route = Route::Work;
-        world.change(
-            |c| c.mover == "sendfile",
-            |s| put(&mut s.sender.readings, Counter::CpuNs, cpu_ns),
-        );
+        world.change(is_sendfile, |s| {
+            put(&mut s.sender.readings, Counter::CpuNs, cpu_ns);
+        });
         world
     };
     fires(&with(55_000_000), "off-cpu", 2, "for 45 % of the window");
     silent(&with(99_000_000), "off-cpu");
     // What sleeps until its beat waits for nothing, unless it is ready and waits.
     let mut wakes = with(1_000_000);
-    wakes.change(
-        |c| c.mover == "sendfile",
-        |s| put(&mut s.sender.readings, Counter::BeatsMissed, 0),
-    );
+    wakes.change(is_sendfile, |s| {
+        put(&mut s.sender.readings, Counter::BeatsMissed, 0);
+    });
     silent(&wakes, "off-cpu");
-    wakes.change(
-        |c| c.mover == "sendfile",
-        |s| put(&mut s.sender.readings, Counter::RunQueueNs, 30_000_000),
-    );
+    wakes.change(is_sendfile, |s| {
+        put(&mut s.sender.readings, Counter::RunQueueNs, 30_000_000);
+    });
     fires(&wakes, "off-cpu", 2, "for 30 % of the window");
 }
 
@@ -326,24 +315,285 @@ fn segments_that_were_sent_again_are_told() {
 }
 
 #[test]
-fn a_receive_window_is_told_unless_the_receiver_is_busy() {
-    let held = |receiver_ns_per_byte: f64, limited: u64| {
-        let mut world = run(MOVERS, move |_| True {
-            receiver_ns_per_byte,
-            gbit_per_s: 20.0,
-            ..True::costs(0.1)
+fn a_quiet_run_leaves_no_caveat() {
+    for world in [quiet(), asking(10.0)] {
+        assert_eq!(world.analyse().caveats, []);
+    }
+}
+
+#[test]
+fn other_processes_are_named_where_they_used_more_than_the_study_allows() {
+    let used = |cpu_ns| {
+        let mut world = quiet();
+        world.blocks[3].others_ns = cpu_ns;
+        world.blocks[3].others = vec![OtherProcess {
+            name: "rustc".to_owned(),
+            pid: 812,
+            cpu_ns,
+        }];
+        world
+    };
+    // 0.3 CPUs of 10 s, on however many CPUs.
+    let told = "0.30 CPUs in use by processes that are not ours, more than 0.100; most by rustc";
+    let caveat = fires(&used(3_000_000_000), "other-processes", 0, told);
+    assert!(caveat.text.contains("in 1 of 12 blocks"), "{caveat:#?}");
+    silent(&used(900_000_000), "other-processes");
+}
+
+#[test]
+fn steal_is_told_of_the_run_as_a_whole() {
+    let stolen = |from: fn(&Cell) -> bool| {
+        let mut world = quiet();
+        world.change(from, |s| {
+            put(&mut s.machine, Counter::MachineStealNs, 10_000_000);
         });
+        world
+    };
+    // Steps of 10 ms in some windows are no more than a clock's step.
+    silent(&stolen(|c| is_sendfile(c) && c.size_bytes == 4096), "steal");
+    fires(&stolen(|_| true), "steal", 0, "5 % of the CPUs' time");
+}
+
+#[test]
+fn pacing_is_told_of_what_holds_to_its_rate() {
+    let axes = format!("congestion = [\"default\"]\n{MOVERS}");
+    let by = |control: &str| {
+        let mut world = run(&axes, |_| True::costs(0.2));
+        world.manifest.host.congestion_default = Some(control.to_owned());
         world.change(
             |_| true,
             |s| {
-                put(&mut s.sender.readings, Counter::TcpBusyUs, 100_000);
-                put(&mut s.sender.readings, Counter::TcpRwndLimitedUs, limited);
+                let rates = [1_200_000_000, 1_000_000_000];
+                put(
+                    &mut s.sender.readings,
+                    Counter::TcpPacingRateBytesPerS,
+                    rates[0],
+                );
+                put(
+                    &mut s.sender.readings,
+                    Counter::TcpDeliveryRateBytesPerS,
+                    rates[1],
+                );
             },
         );
         world
     };
-    let told = "limited by the receive window for 80 % of the busy time";
-    fires(&held(0.1, 80_000), "receive-window", 6, told);
-    silent(&held(0.1, 20_000), "receive-window");
-    silent(&held(0.4, 80_000), "receive-window");
+    // Every connection has a pacing rate; cubic does not keep to it.
+    silent(&by("cubic"), "pacing");
+    fires(&by("bbr"), "pacing", 6, "1.2 times the delivery rate");
+}
+
+#[test]
+fn a_send_buffer_that_holds_the_sender_back_is_told() {
+    let held = |limited| {
+        let mut world = quiet();
+        world.change(is_sendfile, |s| {
+            put(&mut s.sender.readings, Counter::TcpBusyUs, 100_000);
+            put(&mut s.sender.readings, Counter::TcpSndbufLimitedUs, limited);
+            put(&mut s.sender.readings, Counter::SendBufferBytes, 16_384);
+        });
+        world
+    };
+    let told = "80 % of the busy time, SO_SNDBUF 16,384 B";
+    fires(&held(80_000), "send-buffer", 2, told);
+    silent(&held(40_000), "send-buffer");
+}
+
+#[test]
+fn payload_that_stays_in_the_cache_is_told() {
+    let with = |sizes: [u64; 2]| {
+        let cache = |(place, size_bytes)| CpuCache {
+            level: place as u32 + 2,
+            kind: "Unified".to_owned(),
+            size_bytes,
+            shared_by: vec![0],
+        };
+        let mut world = quiet();
+        world.manifest.host.caches = sizes.into_iter().enumerate().map(cache).collect();
+        world
+    };
+    silent(&with([64 << 20, 2 << 20]), "hot-payload");
+    let told = "payload memory of all flows 4 MiB, level 3 cache 32 MiB";
+    let caveat = fires(&with([1 << 20, 32 << 20]), "hot-payload", 6, told);
+    assert!(caveat.remedy.starts_with("--ring 128MiB"), "{caveat:#?}");
+}
+
+#[test]
+fn crowded_and_shared_cpus_are_told() {
+    let axes = format!("threads = [\"1\", \"4\"]\n{MOVERS}");
+    let mut world = run(&axes, |_| True::costs(0.2));
+    cpus(&mut world, 4);
+    let told = "up to 8 threads, two for each flow, on 4 CPUs";
+    let caveat = fires(&world, "threads", 6, told);
+    assert!(caveat.cells.iter().all(|id| id.contains("/8/4/")));
+    cpus(&mut world, 8);
+    silent(&world, "threads");
+
+    let mut world = quiet();
+    silent(&world, "one-cpu");
+    cpus(&mut world, 1);
+    fires(&world, "one-cpu", 6, "one CPU may be used");
+    let axes = format!("placement = [\"0:1\", \"1:1\"]\n{MOVERS}");
+    let world = run(&axes, |_| True::costs(0.2));
+    fires(&world, "one-cpu", 6, "placement 1:1");
+}
+
+/// Messages with a response that comes so late.
+fn asking(latency_us: f64) -> World {
+    run(&format!("pattern = [\"ask\"]\n{MOVERS}"), move |_| True {
+        latency_us,
+        ..True::costs(0.2)
+    })
+}
+
+#[test]
+fn wake_ups_that_drown_the_rest_are_told() {
+    let waiting = |latency_us| {
+        let mut world = asking(latency_us);
+        world.change(
+            |_| true,
+            |s| {
+                let messages = s.sender.readings[&Counter::Messages].clone();
+                let waits = Counter::ContextSwitchesVoluntary;
+                s.sender.readings.insert(waits, messages);
+            },
+        );
+        world
+    };
+    silent(&asking(30.0), "wake-ups");
+    let told = "1.0 voluntary context switches a message";
+    fires(&waiting(30.0), "wake-ups", 6, told);
+    silent(&waiting(8.0), "wake-ups");
+}
+
+/// A run in which each trial of a block costs so many times as much.
+fn costing(of_block: impl Fn(u32) -> f64) -> World {
+    let mut world = World::new(&rules::study(MOVERS)).run(1, 20, 0.003, |_| True::costs(0.2));
+    world.change(
+        |_| true,
+        |s| {
+            let sides = [Some(&mut s.sender), s.receiver.as_mut()];
+            for side in sides.into_iter().flatten() {
+                let ns = side.readings[&Counter::CpuNs].measured().unwrap_or(0) as f64;
+                let ns = (ns * of_block(s.trial.block)) as u64;
+                put(&mut side.readings, Counter::CpuNs, ns);
+            }
+        },
+    );
+    world
+}
+
+#[test]
+fn drift_within_a_cell_is_told_and_noise_is_not() {
+    let world = costing(|block| 1.0 + 0.05 * f64::from(block));
+    let caveat = fires(&world, "drift", 6, "from the first block to the last");
+    let text = "The CPU time per byte of 6 cells";
+    assert!(caveat.text.starts_with(text), "{caveat:#?}");
+    silent(&quiet(), "drift");
+}
+
+#[test]
+fn legs_are_told_and_drift_is_looked_for_within_them() {
+    // The second half costs twice as much: a trend over all, and none within either leg.
+    let mut world = costing(|block| if block < 10 { 1.0 } else { 2.0 });
+    assert!(!found(&world, "drift").is_empty());
+    silent(&world, "several-legs");
+    let ratios =
+        |world: &World| -> Vec<f64> { world.analyse().findings.iter().map(|f| f.ratio).collect() };
+    let before = ratios(&world);
+    world.manifest.legs.push(Leg {
+        first_block: 10,
+        started: world.manifest.started.clone(),
+        bytecost_version: "0.1.0".to_owned(),
+        build_id: None,
+        host: world.manifest.host.clone(),
+        differences: vec![Difference {
+            what: "kernel".to_owned(),
+            was: "6.1".to_owned(),
+            is: "6.2".to_owned(),
+        }],
+    });
+    silent(&world, "drift");
+    let told = "leg 2 from block 10: kernel was 6.1, is 6.2";
+    fires(&world, "several-legs", 6, told);
+    assert_eq!(
+        ratios(&world),
+        before,
+        "pairs are of one block, and so of one leg"
+    );
+    // A leg that measured nothing yet says nothing.
+    world.samples.retain(|s| s.trial.block < 10);
+    silent(&world, "several-legs");
+}
+
+#[test]
+fn a_log_that_lost_records_is_told() {
+    let mut world = quiet();
+    silent(&world, "missing-trials");
+    world.damage = Some("5 of its 9 records are missing".to_owned());
+    let caveat = fires(&world, "missing-trials", 0, "5 of its 9 records");
+    assert!(
+        caveat.remedy.ends_with("--resume quiet-otter"),
+        "{caveat:#?}"
+    );
+}
+
+#[test]
+fn a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place() {
+    let clock = |cpu_ns| {
+        Some(CpuClock {
+            tries: 10,
+            elapsed_ns: 1000,
+            cpu_ns,
+            ..CpuClock::default()
+        })
+    };
+    let mut world = quiet();
+    for kept_or_lost in [None, clock(999), clock(712)] {
+        // Lost, but nothing went by other means: the study goes over no network.
+        world.manifest.survey.cpu_clock = kept_or_lost;
+        silent(&world, "cpu-clock");
+    }
+    let told = "had 71.2 % of the elapsed time as CPU time";
+    world.change(is_zero_copy, |s| {
+        put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
+    });
+    let text = fires(&world, "cpu-clock", 2, told).text;
+    assert!(
+        text.contains("in 2 cells CPU time is the perf task clock"),
+        "{text}"
+    );
+    assert!(!text.contains("two means"), "{text}");
+    world.change(is_sendfile, |s| {
+        put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
+        put(&mut s.sender.readings, Counter::InterruptNs, 5);
+    });
+    let text = fires(&world, "cpu-clock", 4, told).text;
+    assert!(
+        text.contains("in 2 cells the interrupts of its CPUs are added"),
+        "{text}"
+    );
+    assert!(text.contains("two means"), "{text}");
+    world.change(
+        |_| true,
+        |s| {
+            put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
+            let absent = Reading::absent("nothing serves");
+            s.sender.readings.insert(Counter::CpuNs, absent);
+        },
+    );
+    let text = fires(&world, "cpu-clock", 6, told).text;
+    assert!(text.contains("in 6 cells there is no CPU time"), "{text}");
+}
+
+#[test]
+fn a_clock_that_could_not_be_tested_is_told() {
+    let mut world = quiet();
+    world.manifest.survey.cpu_clock = Some(CpuClock::default());
+    fires(&world, "cpu-clock", 6, "in every try");
+    world.manifest.survey.cpu_clock = Some(CpuClock {
+        configured: Some(false),
+        ..CpuClock::default()
+    });
+    silent(&world, "cpu-clock");
 }

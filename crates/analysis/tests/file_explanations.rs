@@ -89,7 +89,7 @@ fn why_asynchronous_is_slower_is_told_from_what_was_counted() {
     assert!(
         has(
             &found.numbers,
-            &["`pread` in 4 cells: ", "CPU time per message"]
+            &["`pread` in 4 cells: ", "CPU time per request"]
         ),
         "{found:#?}"
     );

@@ -194,6 +194,13 @@ fn the_first_sentence_is_of_what_the_clients_did_not_limit() {
     assert_eq!(alone.unwrap().0, rate);
     let (_, many, whole) = told(limited(|_| 0));
     assert_eq!((many, whole), (None, Some((rate, 1))));
+    let lines = limited(crowd).analyse().advice.lines;
+    for part in [
+        "compared with `epoll` in CPU time per request of the server: `thread` ",
+        "request rate with 500 connections has no verdict: the clients may have limited the rate themselves",
+    ] {
+        assert!(lines.iter().any(|l| l.text.contains(part)), "{lines:#?}");
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_planted_change_of_cost_is_told_apart_from_one_of_the_rate() {
         panic!("{told:#?}")
     };
     assert!(
-        caveat.text.starts_with("The CPU time per byte"),
+        caveat.text.starts_with("The CPU time of these cells"),
         "{caveat:#?}"
     );
     assert!(caveat.evidence.contains('+'), "{caveat:#?}");

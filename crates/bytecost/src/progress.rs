@@ -135,7 +135,7 @@ impl Display {
         };
         format!(
             "so far, without a verdict: {} relative to {}{place}",
-            found.metric.title(),
+            found.metric.title(found.unit),
             words(&mut [found.axis].iter()),
         )
     }

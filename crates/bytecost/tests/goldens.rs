@@ -143,6 +143,28 @@ fn every_first_screen_fits_and_says_no_more_than_findings() {
     }
 }
 
+#[test]
+fn the_table_stays_on_a_screen_that_is_too_small_for_all_advice() {
+    let place = place();
+    let (_, mut a) = analysed(&place, "send-copies");
+    let mut advice = a.advice.lines.clone();
+    advice.retain(|line| line.label != "Undecided");
+    let five_times = advice.iter().cycle().take(5 * advice.len()).cloned();
+    a.advice.lines.splice(0..0, five_times).for_each(drop);
+    let style = bytecost_report::Style {
+        color: false,
+        width: 100,
+    };
+    let screen = bytecost_report::screen(&a, style, "report.html", "run");
+    assert!(screen.lines().count() <= 30, "{screen}");
+    for part in [
+        "relative to send: ▲",
+        "lines of advice: bytecost report run --all",
+    ] {
+        assert!(screen.contains(part), "{screen}");
+    }
+}
+
 /// Which of two ways a report holds for the better one at a finding, and where it says so.
 fn claims(a: &Analysis) -> Vec<(String, &'static str, Verdict)> {
     let mut claims = Vec::new();

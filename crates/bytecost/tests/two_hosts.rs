@@ -6,15 +6,14 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytecost_spec::{Manifest, PeerSide, Record, Sample};
-use common::{Place, stderr, stdout, went_through};
+use common::{BYTECOST as PROGRAM, Ended, Place, ended};
 use rustix::process::geteuid;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_bytecost");
 /// The address of the other host.
 const THERE: &str = "10.77.0.2";
 /// A run of two cells and the loop's own cost.
@@ -62,8 +61,8 @@ impl Namespace {
     }
 
     fn ip(&self, words: &str) {
-        let output = self.command(&format!("ip {words}")).output().unwrap();
-        assert!(output.status.success(), "ip {words}: {}", stderr(&output));
+        let end = ended(&mut self.command(&format!("ip {words}")));
+        assert_eq!(end.status, Some(0), "ip {words}: {}", end.stderr);
     }
 }
 
@@ -102,17 +101,16 @@ impl Hosts {
     }
 
     /// The command on this host, with these words and a peer that is reached so.
-    fn call(&self, words: &str, peer: &[&str]) -> Output {
+    fn call(&self, words: &str, peer: &[&str]) -> Ended {
         let mut command = self.here.command(&format!("{PROGRAM} {words}"));
         command.args(peer).current_dir(self.place.path());
         command.env_remove("BYTECOST_RUNS");
         command.env("XDG_CACHE_HOME", common::caches());
-        command.output().unwrap()
+        ended(&mut command)
     }
 
     fn manifest(&self) -> Manifest {
-        let text = fs::read_to_string(self.place.run_dir().join("manifest.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
+        serde_json::from_str(&self.place.read("manifest.json")).unwrap()
     }
 
     /// The samples of cells that go to the other host.
@@ -128,12 +126,8 @@ impl Hosts {
 
 /// A run that went through, between the hosts and both ways.
 #[track_caller]
-fn measured(hosts: &Hosts, output: &Output, name: &str, side: PeerSide) {
-    went_through(output);
-    let told = stdout(output)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
+fn measured(hosts: &Hosts, output: Ended, name: &str, side: PeerSide) {
+    let told = output.measured().flat();
     let header = format!("and {name} (");
     assert!(
         told.contains("network TCP") && told.contains(&header),
@@ -153,8 +147,7 @@ fn measured(hosts: &Hosts, output: &Output, name: &str, side: PeerSide) {
         let truth = sample.truth.as_ref().unwrap();
         assert_eq!(truth.sent_bytes, truth.received_bytes);
     }
-    let findings = fs::read_to_string(hosts.place.run_dir().join("findings.json")).unwrap();
-    let findings: serde_json::Value = serde_json::from_str(&findings).unwrap();
+    let findings = hosts.place.json("findings.json");
     let kinds = findings["caveats"].as_array().unwrap();
     assert!(kinds.iter().any(|c| c["kind"] == "virtual-way"));
 }
@@ -165,15 +158,15 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
     let there = hosts.there.entered();
     let peer = ["--peer", &there, "--peer-program", PROGRAM];
     let output = hosts.call(SMALL, &peer);
-    measured(&hosts, &output, THERE, PeerSide::Receiver);
+    measured(&hosts, output, THERE, PeerSide::Receiver);
     let before = hosts.crossed().len();
     let id = hosts.manifest().id;
     let more = format!("run --resume {id} --blocks 9 --budget 30s --quiet");
-    went_through(&hosts.call(&more, &[]));
+    hosts.call(&more, &[]).measured();
     assert!(hosts.crossed().len() > before, "{before}");
     // With its options the peer is that of the run, and no other.
     let output = hosts.call(&more, &peer);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert_eq!(output.status, Some(2), "{}", output.stderr);
     // Where it is not there any more, nothing is measured.
     let Hosts { here, there, place } = hosts;
     drop(there);
@@ -183,8 +176,8 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
         place,
     };
     let output = hosts.call(&more, &[]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    assert_eq!(output.status, Some(2), "{}", output.stderr);
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
 }
 
 #[test]
@@ -193,7 +186,7 @@ fn the_other_host_sends_where_that_is_asked() {
     let there = hosts.there.entered();
     let peer = ["--reverse", "--peer", &there, "--peer-program", PROGRAM];
     let output = hosts.call(SMALL, &peer);
-    measured(&hosts, &output, THERE, PeerSide::Sender);
+    measured(&hosts, output, THERE, PeerSide::Sender);
 }
 
 #[test]
@@ -243,28 +236,19 @@ fn ssh_leads_to_the_other_host() {
     let ssh = format!("ssh -T -F {} db7", at("config"));
     let peer = ["--peer", &ssh, "--peer-program", PROGRAM];
     let output = hosts.call(SMALL, &peer);
-    measured(&hosts, &output, "db7", PeerSide::Receiver);
+    measured(&hosts, output, "db7", PeerSide::Receiver);
     // A key that it does not know.
     fs::write(at("user.pub"), "").unwrap();
     let output = hosts.call(SMALL, &peer);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("Permission denied") && said.lines().count() == 1,
-        "{said}"
-    );
+    output.refused(&["Permission denied"]);
 }
 
 #[test]
 fn what_is_no_peer_is_said_in_one_line() {
     let place = Place::new();
     let check = |words: &[&str], why: &str| {
-        let all = [&["run", "send-copies", "--quiet"][..], words].concat();
-        let output = place.call(&all);
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains(why), "{words:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
+        let mut command = place.bytecost("run send-copies --quiet");
+        ended(command.args(words)).refused(&[why]);
     };
     check(&["--peer", "no-such-command-here"], "cannot be started");
     check(&["--peer", "'open"], "a quote is open");
@@ -293,6 +277,6 @@ fn what_is_no_peer_is_said_in_one_line() {
 #[test]
 fn without_a_word_the_agent_ends() {
     let mut command = Command::new(PROGRAM);
-    let output = command.arg("agent").stdin(Stdio::null()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let end = ended(command.arg("agent").stdin(Stdio::null()));
+    assert_eq!(end.status, Some(0), "{}", end.stderr);
 }

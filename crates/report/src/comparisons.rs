@@ -34,7 +34,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     let mut notes = Vec::new();
     let mut cards = all.iter().map(|q| {
         DocBlock::Card(vec![
-            DocBlock::heading(descriptions::metric_heading(q)),
+            DocBlock::heading(descriptions::metric_heading(a, q)),
             DocBlock::paragraph(Tone::Faint, descriptions::panel_heading(q)),
             DocBlock::Table(table(a, q, &mut notes)),
         ])
@@ -183,7 +183,7 @@ fn list(a: &Analysis) -> DocTable {
         };
         DocRow {
             entries: vec![
-                f.metric.title().into(),
+                f.metric.title(a.study.unit).into(),
                 format!("{} against {}", f.value, f.baseline_value).into(),
                 place(f).into(),
                 f.family.name().into(),

@@ -91,7 +91,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
         section: "counted",
         short: "Counts",
         title: "What a byte and a message take",
-        lead: "Copies of each byte by the kernel, and how often else something happened for each message sent, both sides together. Counted in one trial of each cell, which is not timed, so that there are no intervals.",
+        lead: "Copies of each byte by the kernel, and how often else something happened for each message, both sides together. Counted in one trial of each cell, which is not timed, so that there are no intervals.",
         columns,
         rows,
         notes,

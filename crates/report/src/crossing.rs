@@ -1,7 +1,7 @@
 //! Crossovers in words: from which size on one way is better than another, and how sure that is.
 
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Verdict};
-use bytecost_spec::Axis;
+use bytecost_spec::{Axis, Unit};
 
 use crate::descriptions;
 use crate::document::{DocColumn, DocEntry, DocMark, DocTable};
@@ -39,14 +39,14 @@ pub(crate) struct Crossings {
 
 impl Crossings {
     pub fn of(a: &Analysis) -> Crossings {
-        Crossings::of_all(&a.crossovers)
+        Crossings::of_all(&a.crossovers, a.study.unit)
     }
 
-    fn of_all(all: &[Crossover]) -> Crossings {
+    fn of_all(all: &[Crossover], unit: Unit) -> Crossings {
         let (open, mut decided): (Vec<&Crossover>, Vec<&Crossover>) =
             all.iter().partition(|c| c.outcome == Crossing::Undecided);
         decided.sort_by_key(|c| rank(&c.outcome));
-        let texts = |list: Vec<&Crossover>| list.into_iter().map(crossing).collect();
+        let texts = |list: Vec<&Crossover>| list.into_iter().map(|c| crossing(c, unit)).collect();
         Crossings {
             decided: texts(decided),
             open: texts(open),
@@ -105,7 +105,7 @@ fn rank(outcome: &Crossing) -> u8 {
     }
 }
 
-fn crossing(c: &Crossover) -> CrossingText {
+fn crossing(c: &Crossover, unit: Unit) -> CrossingText {
     let (least, most) = (
         value_in_words(c.along, &c.range.0),
         value_in_words(c.along, &c.range.1),
@@ -129,7 +129,7 @@ fn crossing(c: &Crossover) -> CrossingText {
     CrossingText {
         value: clean(&c.value),
         baseline: clean(&c.baseline),
-        metric: c.metric.title(),
+        metric: c.metric.title(unit),
         place: clean(&descriptions::panel(&c.place)),
         from,
         interval,
@@ -200,7 +200,7 @@ mod tests {
         let at = |low, high| Crossing::At(vec![point(true, low, high)]);
         let check = |outcomes: Vec<(&str, Crossing)>, expected: &[&str], words: Option<&str>| {
             let crossovers = outcomes.into_iter().map(|(v, o)| crossover(v, o));
-            let all = Crossings::of_all(&crossovers.collect::<Vec<_>>());
+            let all = Crossings::of_all(&crossovers.collect::<Vec<_>>(), Unit::Message);
             let values = all
                 .decided
                 .iter()
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_crossover_says_from_where_and_how_sure() {
         let check = |outcome: Crossing, from: &str, interval: &str| {
-            let text = crossing(&crossover("sendfile", outcome));
+            let text = crossing(&crossover("sendfile", outcome), Unit::Message);
             assert_eq!(
                 (text.from.as_str(), text.interval.as_str()),
                 (from, interval)

@@ -74,8 +74,9 @@ pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
     });
     let trials = of.min()?;
     Some(format!(
-        "{} ns of CPU time a message ({} of each)",
+        "{} ns of CPU time {} ({} of each)",
         each.join(", "),
+        a.study.unit.in_words("a message"),
         count(trials, "trial", "trials")
     ))
 }
@@ -305,7 +306,7 @@ pub(crate) fn families(a: &Analysis) -> String {
 }
 
 /// `CPU time per byte, sender (s/GB, less is better)`.
-pub(crate) fn metric_heading(q: &QuestionTable<'_>) -> String {
+pub(crate) fn metric_heading(a: &Analysis, q: &QuestionTable<'_>) -> String {
     let row = q.metric.measure.row();
     let direction = match row.better {
         Better::Higher => "more is better",
@@ -315,7 +316,7 @@ pub(crate) fn metric_heading(q: &QuestionTable<'_>) -> String {
         "" => String::new(),
         unit => format!("{unit}, "),
     };
-    format!("{} ({unit}{direction})", q.metric.title())
+    format!("{} ({unit}{direction})", q.metric.title(a.study.unit))
 }
 
 /// `against send, by size; threads 1, transport loopback`.

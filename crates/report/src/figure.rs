@@ -2,7 +2,7 @@
 
 use bytecost_analysis::{Analysis, Estimate, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
-use bytecost_spec::{Better, Cell};
+use bytecost_spec::{Better, Cell, Unit};
 use itertools::Itertools as _;
 
 use crate::chart::{self, Chart, Dot};
@@ -193,7 +193,7 @@ pub(crate) fn figure(
         id: format!("figure-{}", number + 1),
         title: clean(&f.title),
         panel: clean(&descriptions::panel(&f.panel)),
-        y: upwards(f, chart.log),
+        y: upwards(f, a.study.unit, chart.log),
         x: f.x.name().to_owned(),
         crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
         columns: f.x_values.iter().map(|v| value_in_words(f.x, v)).collect(),
@@ -219,7 +219,7 @@ pub(crate) fn figure(
 }
 
 /// The metric with its unit, its good direction and its kind of scale.
-fn upwards(f: &FigureData, log: bool) -> String {
+fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
     let row = f.y.measure.row();
     let direction = match row.better {
         Better::Higher => "more is better",
@@ -235,7 +235,7 @@ fn upwards(f: &FigureData, log: bool) -> String {
         if log { "log scale" } else { "" },
     ];
     y.retain(|part| !part.is_empty());
-    let title = f.y.title();
+    let title = f.y.title(unit);
     if !f.title.contains(&title) {
         y.insert(0, &title);
     }

@@ -191,8 +191,12 @@ fn speed_ups(a: &Analysis) -> Option<Picture> {
 
 fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> Drawing {
     let upwards = match &data.relative_to {
-        Some(baseline) => format!("{}, times {}'s", data.y.title(), clean(baseline)),
-        None => heading(data.y),
+        Some(baseline) => format!(
+            "{}, times {}'s",
+            data.y.title(a.study.unit),
+            clean(baseline)
+        ),
+        None => heading(data.y, a.study.unit),
     };
     let mut y = 10.0;
     let lines = |text: &str, columns: usize, height: f64, y: &mut f64| -> Vec<(f64, String)> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytecost_analysis::{Analysis, Estimate, FigureData, Point, Published, PublishedCell, Series};
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Metric, units};
+use bytecost_spec::{Axis, Metric, Unit, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
@@ -52,7 +52,7 @@ pub(crate) struct Overlaid {
 /// The figures to draw: those of the result, or of an imported table where there are none.
 pub(crate) fn figures(a: &Analysis) -> Cow<'_, [FigureData]> {
     match descriptions::imported(a) {
-        Some(published) if a.figures.is_empty() => Cow::Owned(imported(published)),
+        Some(published) if a.figures.is_empty() => Cow::Owned(imported(published, a.study.unit)),
         _ => Cow::Borrowed(&a.figures),
     }
 }
@@ -117,7 +117,7 @@ pub(crate) fn told(a: &Analysis, f: &FigureData) -> Vec<DocBlock> {
         name.chain(series.points.iter().map(number)).collect()
     });
     vec![
-        DocBlock::heading(crate::published_tables::heading(f.y)),
+        DocBlock::heading(crate::published_tables::heading(f.y, a.study.unit)),
         DocBlock::paragraph(Tone::Faint, descriptions::panel(&f.panel)),
         DocBlock::Table(DocTable::of::<String>(columns.collect(), rows)),
     ]
@@ -224,7 +224,7 @@ fn varied(published: &Published) -> Vec<Axis> {
 
 /// Figures of an imported table: every metric over the size (over the flows, where the size does
 /// not vary), a line for each mover, a panel for each choice of the rest.
-fn imported(published: &Published) -> Vec<FigureData> {
+fn imported(published: &Published, unit: Unit) -> Vec<FigureData> {
     let varied = varied(published);
     let Some(x) = [Axis::Size, Axis::Threads]
         .into_iter()
@@ -258,13 +258,18 @@ fn imported(published: &Published) -> Vec<FigureData> {
         .into_iter()
         .flat_map(|y| places.iter().map(move |place| (y, place)));
     panels
-        .map(|(y, place)| panel(published, x, y, place))
+        .map(|(y, place)| panel(published, x, (y, unit), place))
         .filter(|f| f.x_values.len() > 1)
         .take(FIGURES_MOST)
         .collect()
 }
 
-fn panel(published: &Published, x: Axis, y: Metric, place: &[(Axis, String)]) -> FigureData {
+fn panel(
+    published: &Published,
+    x: Axis,
+    (y, unit): (Metric, Unit),
+    place: &[(Axis, String)],
+) -> FigureData {
     let cells = published.cells.iter().filter(|c| {
         c.values.contains_key(&y)
             && place
@@ -277,7 +282,7 @@ fn panel(published: &Published, x: Axis, y: Metric, place: &[(Axis, String)]) ->
     let numbers: Option<Vec<f64>> = x_values.iter().map(|v| x.number(v)).collect();
     let gap = Point::Gap("not measured here".to_owned());
     FigureData {
-        title: y.title(),
+        title: y.title(unit),
         panel: place.to_vec(),
         x,
         x_numbers: numbers,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_analysis::{Analysis, CellResult, Published, PublishedCell};
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Metric, units};
+use bytecost_spec::{Axis, Metric, Unit, units};
 
 use crate::descriptions;
 use crate::numbers::{self, ratio};
@@ -78,13 +78,13 @@ pub(crate) fn beside(a: &Analysis) -> Option<PublishedTables> {
     }
     Some(PublishedTables {
         source: clean(&published.source),
-        summary: summary(published, &pairs),
+        summary: summary(published, &pairs, a.study.unit),
         notes: published.notes.iter().map(|n| clean(n)).collect(),
         differs: clean(&in_words(&common)),
         tables: tables
             .into_iter()
             .map(|(metric, rows)| PublishedTable {
-                heading: heading(metric),
+                heading: heading(metric, a.study.unit),
                 rows,
             })
             .collect(),
@@ -219,10 +219,10 @@ fn row(
 }
 
 /// A metric with its unit: `Throughput (Gbit/s)`.
-pub(crate) fn heading(metric: Metric) -> String {
+pub(crate) fn heading(metric: Metric, unit: Unit) -> String {
     match metric.measure.row().unit {
-        "" => metric.title(),
-        unit => format!("{} ({unit})", metric.title()),
+        "" => metric.title(unit),
+        of => format!("{} ({of})", metric.title(unit)),
     }
 }
 
@@ -245,7 +245,7 @@ pub(crate) fn name(published: &Published, c: &PublishedCell) -> String {
 }
 
 /// `44 of the 48 cells of pa02-a were measured here too: Throughput here is 3.1× theirs …`.
-fn summary(published: &Published, pairs: &[Pair<'_>]) -> String {
+fn summary(published: &Published, pairs: &[Pair<'_>], unit: Unit) -> String {
     let theirs = |wanted: bool| {
         let of = pairs.iter().filter(|p| !wanted || p.ours.is_some());
         let mut ids: Vec<&str> = of.map(|p| p.theirs.id.as_str()).collect();
@@ -273,7 +273,7 @@ fn summary(published: &Published, pairs: &[Pair<'_>]) -> String {
     let told = match found {
         Some((metric, ratios)) => format!(
             ": {} here is {} to {} theirs, {} in the middle",
-            metric.title(),
+            metric.title(unit),
             ratio(ratios[0]),
             ratio(ratios[ratios.len() - 1]),
             ratio(ratios[ratios.len() / 2]),

@@ -61,28 +61,35 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         rows: ROWS,
         caveats: CAVEATS,
         noise_floor: true,
-        lines: usize::MAX,
+        lines: a.advice.lines.len(),
     };
     let mut text = print(room);
-    // What is advised stays longest: the page has the table and the caveats too.
     while text.lines().count() > LINES {
-        match room {
-            Room { rows: 4.., .. } => room.rows -= 1,
-            Room { caveats: 2.., .. } => room.caveats -= 1,
-            Room {
-                noise_floor: true, ..
-            } => room.noise_floor = false,
-            Room { rows: 3.., .. } => room.rows -= 1,
-            Room { rows: 1.., .. } => room.rows = 0,
-            Room {
-                lines: usize::MAX, ..
-            } => room.lines = a.advice.lines.len(),
-            Room { lines: 2.., .. } => room.lines -= 1,
-            _ => return text,
-        }
+        let Some(less) = room.less() else { break };
+        room = less;
         text = print(room);
     }
     text
+}
+
+impl Room {
+    /// What gives way first: long tables, all caveats but one, the noise floor, all rows but the
+    /// baseline's and two, the words of the last caveat; then the last lines of advice. The table and
+    /// the first line stay.
+    fn less(mut self) -> Option<Room> {
+        match self {
+            Room { rows: 5.., .. } => self.rows -= 1,
+            Room { caveats: 2.., .. } => self.caveats -= 1,
+            Room {
+                noise_floor: true, ..
+            } => self.noise_floor = false,
+            Room { rows: 4.., .. } => self.rows -= 1,
+            Room { caveats: 1.., .. } => self.caveats = 0,
+            Room { lines: 2.., .. } => self.lines -= 1,
+            _ => return None,
+        }
+        Some(self)
+    }
 }
 
 /// The same where there is room for all of it, as a report begins.
@@ -121,7 +128,10 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
         ));
     }
     document.push(DocBlock::Terms(terms));
-    let main = a.advice.situations.first();
+    let situations = &a.advice.situations;
+    let says = |s: &&Situation| !(s.uses.is_empty() && s.avoid.is_empty() && s.gains.is_empty());
+    let decided = situations.iter().find(says);
+    let main = decided.or(situations.first());
     let table = main.and_then(|main| table(a, main, room.rows));
     document
         .blocks
@@ -196,7 +206,18 @@ fn header(a: &Analysis) -> String {
     };
     let measured_s = units::number(a.run.measured_s.round());
     let run = format!("{measured_s} s, {blocks}");
-    let parts = [a.study.name.clone(), paths.join(", "), machines, run];
+    let ranges = if a.findings.is_empty() {
+        ""
+    } else {
+        "95 % intervals"
+    };
+    let parts = [
+        a.study.name.clone(),
+        paths.join(", "),
+        machines,
+        run,
+        ranges.to_owned(),
+    ];
     parts
         .into_iter()
         .filter(|part| !part.is_empty())
@@ -256,9 +277,17 @@ fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
         }
     });
     let mut told: Vec<String> = told.collect();
-    let more = count(all.len() - told.len(), "more caveat", "more caveats");
-    if let Some(last) = told.last_mut().filter(|_| all.len() > most) {
-        last.push_str(&format!("; {more}: see the full report"));
+    let left = all.len() - told.len();
+    match told.last_mut().filter(|_| left > 0) {
+        Some(last) => {
+            let more = count(left, "more caveat", "more caveats");
+            last.push_str(&format!("; {more}: see the full report"));
+        }
+        None if left > 0 => {
+            let all = count(left, "caveat withholds", "caveats withhold");
+            told.push(format!("{all} verdicts: see the full report"));
+        }
+        None => {}
     }
     let mut lines: Vec<DocLine> = told.into_iter().map(DocLine::from).collect();
     if a.run.failed > 0 {
@@ -277,9 +306,6 @@ fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
 
 /// The table of the first situation: the ways that the advice names first.
 fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
-    if rows == 0 {
-        return None;
-    }
     let all = questions(a);
     let is_of = |q: &&QuestionTable<'_>| {
         q.metric == main.metric && q.axis == main.axis && q.baseline == main.baseline
@@ -290,7 +316,17 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
     let mut order: Vec<_> = q.rows.iter().collect();
     order.sort_by_key(|row| (!row.is_baseline, rank(&row.name)));
     order.truncate(rows);
-    let shown = spread(q.columns.len().max(1));
+    // What was measured between two for a few ways alone gives way to what all have.
+    let is_full = |column: &usize| {
+        let measured = order.iter().filter_map(|row| row.entries.get(*column));
+        let measured = measured.filter(|e| matches!(e, QuestionEntry::Measured(..)));
+        2 * measured.count() > order.len()
+    };
+    let mut shown: Vec<usize> = (0..q.columns.len().max(1)).collect();
+    if shown.len() > COLUMNS {
+        shown.retain(is_full);
+    }
+    let shown: Vec<usize> = spread(shown.len()).into_iter().map(|i| shown[i]).collect();
     let corner = q.x.map_or_else(String::new, |x| {
         format!("{} by {}", q.axis.name(), x.name())
     });
@@ -314,7 +350,7 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
     });
     let caption = format!(
         "{}{} relative to {}: ▲ better, ▼ worse, = within {}, ? undecided{}",
-        q.metric.title(),
+        q.metric.title(a.study.unit),
         if unit.is_empty() {
             String::new()
         } else {

@@ -5,6 +5,7 @@ use bytecost_analysis::{
     Analysis, AnswerSentence, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData,
     PeerFacts, Point,
 };
+use bytecost_spec::Unit;
 use bytecost_spec::host::{Check, Level};
 use bytecost_spec::{Host, NetworkCard};
 use itertools::Itertools as _;
@@ -107,7 +108,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
     ] {
         table
             .into_iter()
-            .for_each(|table| count_table(table, &mut d));
+            .for_each(|table| count_table(table, a.study.unit, &mut d));
     }
     claims(a, &mut d);
     published(a, &mut d);
@@ -316,9 +317,9 @@ fn bars(a: &Analysis, d: &mut Document) {
     }
 }
 
-fn count_table(of: CountTable, d: &mut Document) {
-    d.section(of.title, of.section, of.short);
-    d.paragraph(Tone::Faint, of.lead);
+fn count_table(of: CountTable, unit: Unit, d: &mut Document) {
+    d.section(&unit.in_words(of.title), of.section, of.short);
+    d.paragraph(Tone::Faint, unit.in_words(of.lead));
     let columns = of.columns.into_iter().enumerate();
     let columns = columns.map(|(i, heading)| match i {
         0 => DocColumn::left(heading),

@@ -31,7 +31,7 @@ pub use cell::{
 pub use claim::Claim;
 pub use host::Host;
 pub use manifest::Manifest;
-pub use metric::{Better, Measure, Metric, Side};
+pub use metric::{Better, Measure, Metric, Side, Unit};
 pub use peer::{NetworkCard, PeerHost, PeerSide};
 pub use published::{Imported, Published, PublishedCell};
 pub use reading::{Counter, Reading, Readings};

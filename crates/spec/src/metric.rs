@@ -105,6 +105,65 @@ measures! {
     StealShare "steal_share" Lower false "Steal" "" "time taken by the hypervisor, over CPUs times elapsed time";
 }
 
+/// What one message is called in the work that was measured: the noun of all that is counted by it.
+/// Names of measures say `message`, and words for readers ask here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// What is sent from one end to another.
+    #[default]
+    Message,
+    /// A request to a file or to a server.
+    Request,
+    /// A whole file.
+    File,
+    /// A step of a CPU's work.
+    Step,
+    /// A turn of two threads, there and back.
+    RoundTrip,
+    /// A thread that is woken at its beat.
+    WakeUp,
+    /// One of several of these.
+    Operation,
+}
+
+impl Unit {
+    /// The one of a run: that of all its cells where they have one.
+    pub fn of_all(units: impl IntoIterator<Item = Unit>) -> Unit {
+        let mut units = units.into_iter();
+        let first = units.next().unwrap_or_default();
+        match units.all(|unit| unit == first) {
+            true => first,
+            false => Unit::Operation,
+        }
+    }
+
+    /// Its noun.
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        match self {
+            Unit::Message => "message",
+            Unit::Request => "request",
+            Unit::File => "file",
+            Unit::Step => "step",
+            Unit::RoundTrip => "round trip",
+            Unit::WakeUp => "wake-up",
+            Unit::Operation => "operation",
+        }
+    }
+
+    /// Words that were written of messages: `CPU time per request` of `CPU time per message`.
+    #[must_use]
+    pub fn in_words(self, text: &str) -> String {
+        let noun = self.noun();
+        let first = noun[..1].to_uppercase() + &noun[1..];
+        let article = if self == Unit::Operation { "an" } else { "a" };
+        text.replace("a message", &format!("{article} {noun}"))
+            .replace("message", noun)
+            .replace("Message", &first)
+    }
+}
+
 impl Measure {
     /// The measure's row.
     #[must_use]
@@ -162,10 +221,10 @@ impl Metric {
 
     /// Its title for readers: `CPU time per byte, sender`.
     #[must_use]
-    pub fn title(self) -> String {
-        let title = self.measure.row().title;
+    pub fn title(self, unit: Unit) -> String {
+        let title = unit.in_words(self.measure.row().title);
         match self.side {
-            Side::Both => title.to_owned(),
+            Side::Both => title,
             Side::Sender => format!("{title}, sender"),
             Side::Receiver => format!("{title}, receiver"),
             Side::Server => format!("{title}, server"),
@@ -220,6 +279,21 @@ impl From<Metric> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_counted_has_the_noun_of_the_work() {
+        use Unit::{Operation, Request, Step};
+        let cost = Metric::both(Measure::CpuNsPerMessage);
+        assert_eq!(cost.title(Request), "CPU time per request");
+        assert_eq!(Metric::both(Measure::MessagesPerS).title(Step), "Step rate");
+        assert_eq!(
+            Operation.in_words("2 calls a message"),
+            "2 calls an operation"
+        );
+        assert_eq!(Unit::of_all([Step, Step]), Step);
+        assert_eq!(Unit::of_all([Step, Request]), Operation);
+        assert_eq!(Unit::of_all([]), Unit::Message);
+    }
 
     #[test]
     fn names_lead_back_to_their_metric() {

@@ -164,7 +164,7 @@ pub(super) fn measured(view: &View<'_>, varied: &[Axis]) -> Vec<(String, String)
                 .chain(at)
                 .collect::<Vec<_>>()
                 .join(" ");
-            Some(((who, phrases::metric(metric)), number))
+            Some(((who, phrases::metric(metric, view.trials.unit)), number))
         });
     let told = grouped(told).into_iter();
     told.map(|((who, metric), numbers)| {

@@ -1,15 +1,15 @@
 //! The sentences of the answer: all of them are written here, from the facts alone.
 
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Better, Metric, Transport};
+use bytecost_spec::{Axis, Better, Transport};
 use itertools::Itertools as _;
 
 use super::undecided::measured;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{
-    Advice, AdviceLine, AvoidWith, DecidedRange, Situation, Subject, Undecided, UndecidedOf, Use,
-    Verdict,
+    Advice, AdviceLine, AvoidWith, Conditional, DecidedPoint, DecidedRange, NothingDecided,
+    Situation, Subject, Undecided, UndecidedOf, Use, Verdict,
 };
 use crate::view::View;
 
@@ -21,6 +21,8 @@ const PLACES: usize = 4;
 const AVOID: &str = "Avoid";
 /// What the line of the answer about undecided comparisons stands under.
 pub const UNDECIDED: &str = "Undecided";
+/// What the one line of an answer without any verdict stands under.
+const NOTHING: &str = "Nothing decided";
 
 /// How a cell gets to the other host, which the finished lines name.
 const OVER_NETWORK: &str = "over the network";
@@ -52,11 +54,16 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
     lines.extend(merged(situations.iter().flat_map(used)));
     lines.extend(merged(situations.iter().flat_map(changed)));
     lines.extend(merged(situations.iter().flat_map(avoided)));
-    if lines.is_empty() {
-        lines.extend(merged(situations.iter().map(nothing_decided)));
-    }
-    if let Some(undecided) = &advice.undecided {
-        lines.push(line(UNDECIDED, &open(undecided)));
+    match &advice.undecided {
+        Some(undecided) if lines.is_empty() => {
+            lines.push(line(NOTHING, &nothing(view, undecided)));
+        }
+        Some(undecided) => {
+            lines.extend(merged(not_decided(situations).into_iter()));
+            lines.push(line(UNDECIDED, &open(undecided)));
+        }
+        None if lines.is_empty() => lines.extend(merged(situations.iter().map(no_other))),
+        None => {}
     }
     if let Some(peer) = &view.input.manifest.peer {
         let there = format!("{OVER_NETWORK} to {}", peer.name());
@@ -123,7 +130,15 @@ fn one_use(s: &Situation, u: &Use) -> String {
     let way = s.axis.subject(&u.value);
     let span = span(s, &u.at);
     let mut text = match &u.gain {
-        None => format!("use {way}{span}: nothing was shown to {}", need(s.metric)),
+        None => {
+            let is_here = |c: &Conditional| places(&c.gain).iter().any(|at| u.at.contains(at));
+            let better = s
+                .conditional
+                .iter()
+                .any(|c| s.along.is_none() || is_here(c));
+            let free = if better { " without a condition" } else { "" };
+            format!("use {way}{span}: nothing{free} was shown to {}", need(s))
+        }
         Some(gain) => format!("use {way}{span}: {}", against(s, gain)),
     };
     if s.baseline_is_apart {
@@ -132,9 +147,6 @@ fn one_use(s: &Situation, u: &Use) -> String {
         for cost in own.map(|avoid| &avoid.cost) {
             let at = names(s, &places(cost));
             text.push_str(&format!("; {} at {at}", amount(s, cost)));
-        }
-        if !s.undecided.is_empty() {
-            text.push_str(&format!("; undecided at {}", names(s, &s.undecided)));
         }
     }
     if !u.ties.is_empty() {
@@ -161,11 +173,15 @@ fn one_use(s: &Situation, u: &Use) -> String {
             format!(
                 "{} {the}{}{at}",
                 amount(s, but),
-                phrases::metric(but.metric)
+                phrases::metric(but.metric, s.unit)
             )
         };
         let all: Vec<String> = all.iter().map(of).collect();
         text.push_str(&format!("; but {who} has {}", phrases::list(&all)));
+    }
+    let is_last = s.uses.last() == Some(u);
+    if is_last && !s.undecided.is_empty() {
+        text.push_str(&format!("; undecided at {}", names(s, &s.undecided)));
     }
     text
 }
@@ -175,8 +191,8 @@ fn one_use(s: &Situation, u: &Use) -> String {
 fn apart(s: &Situation) -> Vec<Said> {
     let mut told = Vec::new();
     let base = s.axis.subject(&s.baseline);
-    if s.uses.is_empty() && s.avoid.is_empty() {
-        let text = format!("no way was shown to {} than {base} alone", need(s.metric));
+    if s.uses.is_empty() && s.avoid.is_empty() && s.open.is_none() {
+        let text = format!("no way was shown to {} than {base} alone", need(s));
         told.push(said(s, text, []));
     }
     let is_used = |way: &str| s.uses.iter().any(|u| u.value == way);
@@ -190,13 +206,73 @@ fn apart(s: &Situation) -> Vec<Said> {
 }
 
 /// What is said of circumstances where nothing else is said at all.
-fn nothing_decided(s: &Situation) -> Said {
+fn no_other(s: &Situation) -> Said {
     let base = s.axis.subject(&s.baseline);
-    let text = format!(
-        "no other {} than with {base} was shown",
-        phrases::metric(s.metric)
+    let noun = phrases::metric(s.metric, s.unit);
+    said(s, format!("no other {noun} than with {base} was shown"), [])
+}
+
+/// Situations in which what the study asks for first is open: why, or what would decide it.
+fn not_decided(situations: &[Situation]) -> Vec<Said> {
+    let open = situations
+        .iter()
+        .filter_map(|s| Some((s, s.open.as_ref()?)));
+    let what = |s: &Situation, open: &NothingDecided| {
+        let noun = phrases::metric(open.metric, s.unit);
+        (label(s.subject, s.axis), noun, open.withheld.clone())
+    };
+    let groups = grouped(open.map(|(s, open)| (what(s, open), (s, open.blocks))));
+    let told = groups
+        .into_iter()
+        .flat_map(|((_, noun, reasons), members)| {
+            let needed = members.iter().map(|(_, blocks)| *blocks);
+            let needed: Option<Vec<u32>> = needed.collect();
+            let ends = needed.and_then(|all| all.into_iter().minmax().into_option());
+            let text = match (reasons.as_slice(), ends) {
+                ([], Some((least, most))) => {
+                    let to = if least == most {
+                        String::new()
+                    } else {
+                        format!(" to {most}")
+                    };
+                    format!("is undecided; the first verdict would take about {least}{to} blocks")
+                }
+                ([], None) => "is undecided, and more blocks would hardly decide it".to_owned(),
+                (reasons, _) => format!("has no verdict: {}", phrases::list(reasons)),
+            };
+            members.into_iter().map(move |(s, _)| {
+                // What was measured at one value alone is said of that.
+                let at = match s.measured.len() {
+                    1 => span(s, &s.measured),
+                    _ => String::new(),
+                };
+                said(s, format!("{noun}{at} {text}"), [])
+            })
+        });
+    told.collect()
+}
+
+/// The answer of a run in which nothing is decided: why, and what would decide it.
+fn nothing(view: &View<'_>, undecided: &Undecided) -> String {
+    let judged = view
+        .findings
+        .iter()
+        .filter(|f| f.verdict != Verdict::NotJudged);
+    let reasons: Vec<String> = judged.filter_map(|f| f.withheld.clone()).unique().collect();
+    let comparisons = undecided.by_family.iter().map(|own| own.comparisons).sum();
+    let what = format!(
+        "none of {} has a verdict",
+        phrases::count(comparisons, "comparison")
     );
-    said(s, text, [])
+    let why = phrases::list(&reasons);
+    match undecided.withheld {
+        n if n == comparisons => format!("{what}: {why}"),
+        0 => format!("{what}; {}", remedy(undecided, false)),
+        n => format!(
+            "{what}, {n} of them by a caveat ({why}); {}",
+            remedy(undecided, false)
+        ),
+    }
 }
 
 /// What circumstances change.
@@ -231,7 +307,7 @@ fn avoided(s: &Situation) -> Option<Said> {
     let text = format!(
         "compared with {} in {}: {}",
         s.axis.subject(&s.baseline),
-        phrases::metric(s.metric),
+        phrases::metric(s.metric, s.unit),
         each.collect::<Vec<_>>().join("; ")
     );
     let said = said(s, text, s.avoid.iter().map(|avoid| &avoid.cost));
@@ -254,8 +330,9 @@ fn reason(s: &Situation, with: AvoidWith) -> String {
             format!("the kernel copied {share} of the buffers{told}{no_card}")
         }
         AvoidWith::Calls(own, base) => format!(
-            "{} system calls a message instead of {}",
+            "{} system calls {} instead of {}",
             (own * 10.0).round() / 10.0,
+            s.unit.in_words("a message"),
             (base * 10.0).round() / 10.0
         ),
     }
@@ -289,29 +366,29 @@ fn open(u: &Undecided) -> String {
         format!("{} of {noun}", own.undecided)
     };
     let all: Vec<String> = u.by_family.iter().enumerate().map(family).collect();
-    let family = u.asks.name();
-    let remedy = match (&u.command, all.len() > 1) {
-        (Some(command), false) => {
-            format!(
-                "a longer run would decide about {}: {command}",
-                u.would_decide
-            )
-        }
+    let remedy = remedy(u, all.len() > 1);
+    format!("{}{withheld}; {remedy}", phrases::list(&all))
+}
+
+/// What would decide what is undecided, of one of several families.
+fn remedy(u: &Undecided, several: bool) -> String {
+    let (n, family) = (u.would_decide, u.asks.name());
+    match (&u.command, several) {
+        (Some(command), false) => format!("a longer run would decide about {n}: {command}"),
         (Some(command), true) => {
-            let n = u.would_decide;
             format!("a longer run would decide about {n} of the {family} ones: {command}")
         }
         (None, false) => "a longer run would hardly decide them".to_owned(),
         (None, true) => format!("a longer run would hardly decide the {family} ones"),
-    };
-    format!("{}{withheld}; {remedy}", phrases::list(&all))
+    }
 }
 
 /// A way's numbers, what they are of, and what they are compared with:
 /// ``27–44 % less CPU time per byte than `send` ``.
 fn against(s: &Situation, range: &DecidedRange) -> String {
     let base = s.axis.subject(&s.baseline);
-    let (amount, noun) = (amount(s, range), phrases::metric(range.metric));
+    let noun = phrases::metric(range.metric, s.unit);
+    let amount = amount(s, range);
     match is_less(range) {
         true => format!("{amount} {noun} than {base}"),
         false => format!("{amount} the {noun} of {base}"),
@@ -319,7 +396,7 @@ fn against(s: &Situation, range: &DecidedRange) -> String {
 }
 
 fn is_less(range: &DecidedRange) -> bool {
-    range.points.first().is_some_and(|p| p.ratio < 1.0)
+    range.points.iter().all(|p| p.high < 1.0)
 }
 
 /// Whether the ratios of a range lie so far apart that each end needs its place.
@@ -329,44 +406,41 @@ fn is_wide(range: &DecidedRange) -> bool {
     most - least > WIDE.ln()
 }
 
-/// `27–44 % less`, or `4.3× (2 KiB) to 1.6× (512 KiB)` where they lie far apart.
+/// The 95 % intervals of all its findings together: `22–48 % less`, or
+/// `3.9–4.6× (2 KiB) to 1.5–1.7× (512 KiB)` where they lie far apart.
 fn amount(s: &Situation, range: &DecidedRange) -> String {
-    let strength = |i: &usize| range.points[*i].ratio.ln().abs();
-    let order = (0..range.points.len()).minmax_by(|a, b| strength(a).total_cmp(&strength(b)));
+    let strength = |p: &&DecidedPoint| p.ratio.ln().abs();
+    let order = (range.points.iter()).minmax_by(|a, b| strength(a).total_cmp(&strength(b)));
     let Some((weakest, strongest)) = order.into_option() else {
         return String::new();
     };
-    let told = |i: usize| phrases::change(range.points[i].ratio);
-    let less = if is_less(range) { " less" } else { "" };
-    if told(weakest) == told(strongest) {
-        return told(weakest) + less;
-    }
-    if !is_wide(range) || s.along.is_none() {
-        let start = told(weakest);
-        let start = start.trim_end_matches(|c: char| !c.is_ascii_digit());
-        return format!("{start}–{}{less}", told(strongest));
-    }
-    let (first, last) = (weakest.min(strongest), weakest.max(strongest));
-    let at = |i: usize| {
-        let at = range.points[i].at.as_ref().zip(s.along);
-        at.map_or_else(String::new, |(at, axis)| axis.subject(at))
+    let between = |points: &[DecidedPoint]| {
+        let low = points.iter().map(|p| p.low).fold(f64::INFINITY, f64::min);
+        phrases::between(low, points.iter().map(|p| p.high).fold(0.0, f64::max))
     };
+    let less = if is_less(range) { " less" } else { "" };
+    if !is_wide(range) || s.along.is_none() {
+        return between(&range.points) + less;
+    }
+    let told = |p: &DecidedPoint| {
+        let at = p.at.as_ref().zip(s.along);
+        let at = at.map_or_else(String::new, |(at, axis)| axis.subject(at));
+        (between(std::slice::from_ref(p)), at)
+    };
+    let is_first = |p: &DecidedPoint| range.points.iter().position(|own| own == p);
+    let mut ends = [weakest, strongest];
+    ends.sort_by_key(|p| is_first(p));
+    let [(first, from), (last, to)] = ends.map(told);
     let holes = match holes(s, range) {
         none if none.is_empty() => none,
         some => format!("; not shown at {some}"),
     };
-    format!(
-        "{} ({}) to {} ({}{holes}){less}",
-        told(first),
-        at(first),
-        told(last),
-        at(last)
-    )
+    format!("{first} ({from}) to {last} ({to}{holes}){less}")
 }
 
-fn need(metric: Metric) -> String {
-    let noun = phrases::metric(metric);
-    match (metric.better(), phrases::is_spent(metric)) {
+fn need(s: &Situation) -> String {
+    let noun = phrases::metric(s.metric, s.unit);
+    match (s.metric.better(), phrases::is_spent(s.metric)) {
         (Better::Lower, true) => format!("need less {noun}"),
         (Better::Lower, false) => format!("have a lower {noun}"),
         (Better::Higher, _) => format!("reach a higher {noun}"),

@@ -41,7 +41,7 @@ pub(super) fn level(
         false => item(context, c, metric, expect),
     };
     Ok(ClaimTest {
-        subject: phrases::metric(metric),
+        subject: context.words(metric),
         expected: expected(metric, expect),
         noun: "cell",
         cells: test.cells,

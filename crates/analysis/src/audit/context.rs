@@ -102,7 +102,7 @@ impl<'d> ClaimContext<'d> {
 
     /// Why cells have no number: what this machine lacks, before what a trial says of itself.
     pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> String {
-        let noun = phrases::metric(metric);
+        let noun = self.words(metric);
         let name = metric.measure.row().name;
         let mut refused = self.input.manifest.survey.counters_refused.iter();
         if let Some(refusal) = refused.find(|r| name.starts_with(&r.what)) {
@@ -116,6 +116,11 @@ impl<'d> ClaimContext<'d> {
             return format!("trials failed: {}", failure.reason);
         }
         format!("too few blocks have {noun}: an interval takes {FEWEST}")
+    }
+
+    /// A metric in words.
+    pub(super) fn words(&self, metric: Metric) -> String {
+        phrases::metric(metric, self.trials.unit)
     }
 
     /// What was found in a cell.

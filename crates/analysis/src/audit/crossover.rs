@@ -8,8 +8,8 @@ use bytecost_spec::{Axis, units};
 use super::claim_test::{CaseResult, ClaimTest, Item};
 use super::context::ClaimContext;
 use super::pairs::{better, compared};
+use crate::grid;
 use crate::pairing::Pairing;
-use crate::{grid, phrases};
 
 /// Whether one way is better at a value of the axis; none where that is not decided.
 type Step = (f64, Option<bool>);
@@ -67,7 +67,7 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
         subject: format!(
             "the {} from which {value} is better than {against} in {}",
             along.name(),
-            phrases::metric(*metric)
+            context.words(*metric)
         ),
         expected: format!("about {}", along.subject(from)),
         noun: "place",

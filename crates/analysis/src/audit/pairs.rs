@@ -37,7 +37,7 @@ pub(super) fn ratio(
         ..compared(context, pair, metric, expect)
     });
     Ok(ClaimTest {
-        subject: subject(contrast, metric),
+        subject: subject(context, contrast, metric),
         expected: expect.to_string(),
         noun: "cell",
         cells: test.cells,
@@ -47,10 +47,10 @@ pub(super) fn ratio(
 }
 
 /// ``throughput of `sendmsg` over `send-fields` ``.
-fn subject(contrast: &Contrast, metric: Metric) -> String {
+fn subject(context: &ClaimContext<'_>, contrast: &Contrast, metric: Metric) -> String {
     format!(
         "{} of {} over {}",
-        phrases::metric(metric),
+        context.words(metric),
         contrast.axis.subject(&contrast.value),
         contrast.axis.subject(&contrast.against)
     )
@@ -219,7 +219,7 @@ pub(super) fn scaling(
         Between::WithinCpus => "while every thread has a CPU".to_owned(),
         Between::BeyondCpus => "once there are more threads than CPUs".to_owned(),
     };
-    let of = phrases::metric(metric);
+    let of = context.words(metric);
     Ok(ClaimTest {
         subject: format!("the ratio of {of} of all flows {which}"),
         expected: expect.to_string(),
@@ -271,7 +271,7 @@ pub(super) fn counter(
 ) -> Result<ClaimTest, String> {
     let pairs = context.pairs(contrast, &test.place)?;
     let (first, others) = metrics.split_first().ok_or("no metric is named")?;
-    let nouns: Vec<String> = others.iter().map(|m| phrases::metric(*m)).collect();
+    let nouns: Vec<String> = others.iter().map(|m| context.words(*m)).collect();
     let items = pairs.iter().map(|(pair, place)| Item {
         place: place.clone(),
         stalled: context.stalls_apart(pair),
@@ -281,7 +281,7 @@ pub(super) fn counter(
     let items: Vec<Item> = items.collect();
     let timed = |i: &Item| i.measured.iter().any(|m| m.starts_with(BY_TIMING));
     Ok(ClaimTest {
-        subject: subject(contrast, *first),
+        subject: subject(context, contrast, *first),
         expected: format!("below that of {}", phrases::list(&nouns)),
         noun: "cell",
         cells: test.cells,
@@ -310,7 +310,7 @@ fn fall(
             return Item::of(CaseResult::Open(why));
         }
         let text = times(contrast.ratio().value);
-        told.push(format!("{} {text}", phrases::metric(metric)));
+        told.push(format!("{} {text}", context.words(metric)));
         let blocks = pair.log_ratios_by_block(metric).into_iter();
         let logs = blocks.filter_map(|(block, log)| Some(own.get(&block)? - log));
         let logs: Vec<f64> = logs.collect();

@@ -336,7 +336,7 @@ pub(super) fn drift(view: &View<'_>) -> Vec<UnnamedCaveat> {
     vec![UnnamedCaveat {
         text: format!(
             "The {} of {} rose or fell steadily during the run. Comparisons are paired within blocks and stand; numbers of single cells depend on when they were taken.",
-            phrases::metric(metric),
+            phrases::metric(metric, view.trials.unit),
             phrases::count(cells.len(), "cell")
         ),
         evidence: format!(

@@ -133,7 +133,7 @@ fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Vec<UnnamedCaveat> {
         format!(
             "{}, {}: {low} in {} of the trials, {high} in {}",
             phrases::circumstances(&grid::coordinates(m.cell.cell, &varied)),
-            phrases::metric(m.metric),
+            phrases::metric(m.metric, view.trials.unit),
             percent(1.0 - m.upper),
             percent(m.upper)
         )

@@ -29,7 +29,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 /// What may change within a window, and how it is read off a trial.
 type Course = (&'static str, fn(&Trial<'_>) -> Option<f64>);
-const COURSES: [Course; 2] = [("rate", of_rate), ("CPU time per byte or message", of_cost)];
+const COURSES: [Course; 2] = [("rate", of_rate), ("CPU time", of_cost)];
 
 /// What arrived, or was sent where nobody receives.
 fn moved<'t>(trial: &'t Trial<'_>) -> Option<&'t SubWindows> {

@@ -181,6 +181,6 @@ fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
     } else {
         format!(", instead of {} {unit}", span(&stalled, units::number))
     };
-    let noun = phrases::metric(metric);
+    let noun = phrases::metric(metric, view.trials.unit);
     format!("measured beside it, {noun}: {}{instead}", parts.join("; "))
 }

@@ -1,16 +1,16 @@
 //! A crossover in one sentence.
 
-use bytecost_spec::Axis;
+use bytecost_spec::{Axis, Unit};
 
 use crate::phrases::{self, percent};
 use crate::result::{Crossing, CrossingPoint, Crossover};
 
 /// What becomes of the two along the axis.
-pub(super) fn of(c: &Crossover, smallest_effect: f64) -> String {
+pub(super) fn of(c: &Crossover, smallest_effect: f64, unit: Unit) -> String {
     let lower = c.axis.subject(&c.value);
     let other = phrases::capital(&lower);
     let base = c.axis.subject(&c.baseline);
-    let noun = phrases::metric(c.metric);
+    let noun = phrases::metric(c.metric, unit);
     let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
     let range = format!("from {least} to {most}");
     let step = step(c.along);

@@ -238,7 +238,7 @@ impl<'v> Why<'v> {
     fn head(&self, asked: &PairQuery, v: &Versus<'_>) -> String {
         let axis = v.contrast.pairing.axis;
         let against = axis.subject(&v.contrast.pairing.baseline.cell.value(axis));
-        let metric = phrases::metric(v.contrast.metric);
+        let metric = self.words(v.contrast.metric);
         let who = match asked.along.contains(&axis) {
             true => String::new(),
             false => format!("{} ", axis.subject(&v.value())),

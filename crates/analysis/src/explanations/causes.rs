@@ -70,13 +70,14 @@ pub(super) fn place(why: &Why<'_>, finding: &Finding) -> String {
 /// `` `send-fields` has 12.3× (12.1 to 12.5) the CPU time per byte of `send` at 256 B: 8.08 system
 /// calls a message instead of 1.04 explain 51 % of the difference (45 to 57)``
 fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
+    let unit = why.view.trials.unit;
     let mut cells = why.view.cells.iter();
     let cell = cells.find(|c| c.id == finding.cell);
     let whose = match cell.is_some_and(|c| c.cell.is_served()) {
-        true => "of the server for each request",
-        false => "a message",
+        true => "of the server for each request".to_owned(),
+        false => unit.in_words("a message"),
     };
-    let told: Vec<String> = found.causes.iter().map(|c| cause(c, whose)).collect();
+    let told: Vec<String> = found.causes.iter().map(|c| cause(c, &whose)).collect();
     let has_costs = found.causes.iter().any(|c| c.cost_ns.is_some());
     let reason = match (&found.explained, told.as_slice()) {
         (_, []) if found.counted => "the counts do not explain it".to_owned(),
@@ -96,7 +97,7 @@ fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
         "{} has {} the {} of {}{}: {reason}",
         finding.axis.subject(&finding.value),
         phrases::ratio(finding.ratio, finding.low, finding.high),
-        phrases::metric(finding.metric),
+        phrases::metric(finding.metric, unit),
         finding.axis.subject(&finding.baseline_value),
         place(why, finding),
     )

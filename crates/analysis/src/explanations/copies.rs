@@ -176,7 +176,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
         };
         let rate = match cost.rate {
             Some(rate) => format!(
-                "; a message's rate was {rate:.2} times that of the timed trials while it was counted (median)"
+                "; the rate was {rate:.2} times that of the timed trials while it was counted (median)"
             ),
             None => String::new(),
         };

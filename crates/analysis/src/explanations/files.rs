@@ -276,13 +276,8 @@ fn costs(why: &Why<'_>, slower: &[&Versus<'_>]) -> Vec<String> {
     let told = rows.filter_map(|(mover, ids)| {
         let ids: Vec<&str> = ids.into_iter().unique().collect();
         let parts = [SWITCHES, Metric::both(Measure::CallsPerMessage), CPU].into_iter();
-        let parts = parts.filter_map(|m| {
-            Some(format!(
-                "{} {}",
-                phrases::metric(m),
-                estimates(why, &ids, m)?
-            ))
-        });
+        let parts =
+            parts.filter_map(|m| Some(format!("{} {}", why.words(m), estimates(why, &ids, m)?)));
         let told = parts.collect::<Vec<_>>().join("; ");
         let cells = phrases::count(ids.len(), "cell");
         (!told.is_empty()).then(|| format!("`{mover}` in {cells}: {told}"))

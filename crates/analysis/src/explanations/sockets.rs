@@ -6,7 +6,6 @@ use super::asked::{CALLS, MeasuredWay, PairQuery, Versus, ids, is_decided};
 use super::{Answers, Explained, Missing, Question, Why};
 use crate::caveats::copied;
 use crate::caveats::flags::is_no_zero_copy;
-use crate::phrases;
 use crate::result::Verdict;
 
 pub(super) const QUESTIONS: &[Question] = &[
@@ -31,7 +30,11 @@ pub(super) const QUESTIONS: &[Question] = &[
         answers: Answers::Pairs(
             ONE_CALL,
             "no way with one call per message was measured next to one with a call for each field",
-            |_, aspects| aspects.first().map_or_else(Vec::new, |found| calls(found)),
+            |why, aspects| {
+                aspects
+                    .first()
+                    .map_or_else(Vec::new, |found| calls(why, found))
+            },
         ),
         would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
     },
@@ -135,7 +138,7 @@ fn not_fastest(why: &Why<'_>) -> Option<Explained> {
     Some(Explained {
         answer,
         numbers: why.rows(&ZERO_COPY, &aspects),
-        evidence: shares.into_iter().chain(calls(found)).collect(),
+        evidence: shares.into_iter().chain(calls(why, found)).collect(),
         findings: ids(&aspects),
     })
 }
@@ -161,7 +164,7 @@ fn extra_calls(found: &[Versus<'_>]) -> String {
 }
 
 /// How many calls a message took, by mover.
-fn calls(found: &[Versus<'_>]) -> Vec<String> {
+fn calls(why: &Why<'_>, found: &[Versus<'_>]) -> Vec<String> {
     let ways = found.iter().flat_map(|v| [v.baseline, v.other]);
     let by_mover = ways.filter_map(|w| Some((w.cell().mover.as_str(), w.value(CALLS)?)));
     let by_mover = crate::grouping::grouped(by_mover).into_iter();
@@ -173,7 +176,7 @@ fn calls(found: &[Versus<'_>]) -> Vec<String> {
                 true => least,
                 false => format!("{least} to {most}"),
             };
-            format!("`{mover}`: {span} {}", phrases::metric(CALLS))
+            format!("`{mover}`: {span} {}", why.words(CALLS))
         })
         .collect()
 }

@@ -51,7 +51,7 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
         _ => Ok(format!(
             "the prediction fell in {otherwise} of {decided} that it speaks of: {}{undecided}.",
             all.iter()
-                .filter_map(Compared::clause)
+                .filter_map(|c| c.clause(why))
                 .collect::<Vec<_>>()
                 .join("; ")
         )),
@@ -110,7 +110,7 @@ fn compare<'v>(why: &Why<'v>, expect: &'v Expect) -> Compared<'v> {
 
 impl Compared<'_> {
     /// What came otherwise, in a few words.
-    fn clause(&self) -> Option<String> {
+    fn clause(&self, why: &Why<'_>) -> Option<String> {
         let first = self.otherwise.first()?;
         let outcome = match self.expect.outcome {
             Outcome::NoDifference => "no different from",
@@ -121,7 +121,7 @@ impl Compared<'_> {
             "{} was expected to be {outcome} {} in {} and was not in {} of {}",
             first.axis.subject(&first.value),
             first.axis.subject(&first.baseline_value),
-            phrases::metric(first.metric),
+            why.words(first.metric),
             self.otherwise.len(),
             phrases::count(self.otherwise.len() + self.as_expected, "place")
         ))

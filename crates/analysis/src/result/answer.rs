@@ -2,7 +2,7 @@
 
 use bytecost_spec::study::Family;
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Metric, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,13 +81,20 @@ pub struct Situation {
     pub baseline: String,
     /// Whether the baseline serves another subject: it has data in memory already, for instance.
     pub baseline_is_apart: bool,
-    /// What is compared.
+    /// What is compared: what the study asks for first of that of which anything is decided.
     pub metric: Metric,
+    /// What one message of it is called.
+    #[serde(default)]
+    pub unit: Unit,
+    /// What the study asks for first, where nothing of that is decided here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<NothingDecided>,
     /// The axis along which it was measured; none where there is one place only.
     pub along: Option<Axis>,
     /// The values along it.
     pub measured: Vec<String>,
-    /// What to use, in the order of the values along the axis; none for a circumstance.
+    /// What to use where anything is decided, in the order of the values along the axis; none for a
+    /// circumstance.
     pub uses: Vec<Use>,
     /// Ways that are better under a condition.
     pub conditional: Vec<Conditional>,
@@ -99,6 +106,19 @@ pub struct Situation {
     pub undecided: Vec<String>,
     /// The values along the axis at which all is withheld.
     pub withheld: Vec<String>,
+}
+
+/// Comparisons of a metric of which none is decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NothingDecided {
+    /// The metric.
+    pub metric: Metric,
+    /// All of them.
+    pub comparisons: usize,
+    /// Why some have no verdict, each reason once; empty where all are merely undecided.
+    pub withheld: Vec<String>,
+    /// The blocks that the first of them would take, where that is known.
+    pub blocks: Option<u32>,
 }
 
 /// A way to use over a part of the range.
@@ -137,6 +157,12 @@ pub struct DecidedPoint {
     pub at: Option<String>,
     /// The way's metric over the baseline's.
     pub ratio: f64,
+    /// Lower end of its 95 % interval.
+    #[serde(default)]
+    pub low: f64,
+    /// Upper end.
+    #[serde(default)]
+    pub high: f64,
     /// [`super::Finding::id`].
     pub finding: String,
 }

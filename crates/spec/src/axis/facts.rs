@@ -1,8 +1,8 @@
 //! What decides which axes apply to a cell.
 
 use super::{AXES, Axis};
-use crate::cell::{Cell, Pattern, Transport};
-use crate::metric::{Measure, Metric, Side};
+use crate::cell::{Cell, Pattern, Ring, Transport};
+use crate::metric::{Measure, Metric, Side, Unit};
 use crate::survey::{InFlight, MoverFacts, Release, Route, Survey, WorkKind};
 
 /// A cell with what the tables say of its mover and its service.
@@ -135,6 +135,24 @@ impl<'a> CellFacts<'a> {
             &[RATE, BYTE]
         } else {
             &[BYTE, RATE, P50]
+        }
+    }
+
+    /// What one message is called here.
+    #[must_use]
+    pub fn unit(&self) -> Unit {
+        if self.wakes() {
+            Unit::WakeUp
+        } else if self.is_work() {
+            Unit::Step
+        } else if self.is_ping() {
+            Unit::RoundTrip
+        } else if self.has_a_file() && self.cell.ring == Ring::Message {
+            Unit::File
+        } else if self.is_served() || self.is_of_files() {
+            Unit::Request
+        } else {
+            Unit::Message
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Figure, Study};
 use crate::axis::{Axis, CellFacts};
 use crate::cell::Cell;
-use crate::metric::{Measure, Metric};
+use crate::metric::{Measure, Metric, Unit};
 use crate::survey::Survey;
 
 impl Study {
@@ -22,6 +22,12 @@ impl Study {
             return;
         };
         let own = CellFacts::of(first, survey).metrics();
+        let unit = Unit::of_all(
+            cells
+                .iter()
+                .filter(moves)
+                .map(|c| CellFacts::of(c, survey).unit()),
+        );
         let varies = |axis: Axis| {
             cells
                 .iter()
@@ -54,7 +60,7 @@ impl Study {
         let across = self.asked.iter().copied().filter(|a| *a != series);
         let x = across.min_by_key(|a| !varies(*a));
         self.figures = vec![Figure {
-            title: own[0].title(),
+            title: own[0].title(unit),
             x: x.unwrap_or(Axis::Size),
             y: own[0],
             series,
