@@ -1,6 +1,6 @@
 //! Each caveat arises from its evidence, names its cells, and stays away from a quiet run.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Caveat};
 use bytecost_spec::host::{Cpu, CpuCache};

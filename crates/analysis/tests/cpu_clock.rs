@@ -1,6 +1,6 @@
 //! A kernel that leaves interrupts out of a thread's CPU time is named with what stood for it.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::Caveat;
 use bytecost_spec::survey::CpuClock;

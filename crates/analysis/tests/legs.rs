@@ -1,6 +1,6 @@
 //! Runs of several legs, and runs whose log is not whole.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::Caveat;
 use bytecost_spec::manifest::{Difference, Leg};

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Some(Sub::Export(args)) => commands::export::run(&args),
         Some(Sub::Import(args)) => commands::import::run(&args),
         Some(Sub::Completions { shell }) => commands::manual::completions(shell),
-        Some(Sub::Man) => commands::manual::page(),
+        Some(Sub::Man { out }) => commands::manual::page(out.as_deref()),
         Some(Sub::Schema) => commands::manual::schema(),
     };
     match ended {

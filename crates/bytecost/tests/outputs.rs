@@ -193,20 +193,25 @@ fn runs_are_listed_with_their_state_and_the_newest_is_reported() {
     assert!(stdout(&elsewhere).contains("no runs in elsewhere"));
 }
 
+#[cfg(feature = "manual")]
 #[test]
-fn what_describes_the_command_comes_from_its_tables() {
+fn completions_and_manual_have_every_axis() {
     let place = Place::new();
     let page = stdout(&place.call(&["man"]));
     let script = stdout(&place.call(&["completions", "bash"]));
     for row in bytecost_spec::axis::AXES {
-        assert!(script.contains(&format!("--{}", row.name)), "{}", row.name);
-        assert!(
-            page.replace("\\-", "-")
-                .contains(&format!("--{}", row.name)),
-            "{}",
-            row.name
-        );
+        let option = format!("--{}", row.name);
+        assert!(script.contains(&option), "{option}");
+        assert!(page.replace("\\-", "-").contains(&option), "{option}");
     }
+    stdout(&place.call(&["man", "--out", "."]));
+    let one = fs::read_to_string(place.path().join("bytecost-report.1")).unwrap();
+    assert!(one.contains("figures"), "{one}");
+}
+
+#[test]
+fn what_describes_the_command_comes_from_its_tables() {
+    let place = Place::new();
     let schema: serde_json::Value =
         serde_json::from_str(&stdout(&place.call(&["schema"]))).unwrap();
     assert!(schema["properties"]["findings"].is_object());
