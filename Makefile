@@ -1,13 +1,13 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny bpf same-bpf chromium clang qemu mounts sshd
+.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu mounts sshd
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
 KERNELS := $(TARGET)/kernels
-# Tests that passed only the second time, a line each.
-SECOND_TIME := $(TARGET)/second-time
+# Every build of tests has the same features, so that nothing is built twice.
+FULL := --features bytecost/full
 
 BPF := $(wildcard crates/*/bpf/*.bpf.c)
 # From within its folder, since its name is in the object.
@@ -17,14 +17,9 @@ compile = (cd "$$(dirname "$(1)")" && clang-14 -O2 -g -Wall -Wextra -Werror -tar
 help: # What the words mean
 	@grep -E '^[a-z-]+:.* # ' Makefile | sed -E 's/^([a-z-]+):.* # (.*)/make \1\t\2/' | expand -t 20
 
-test: chromium mounts sshd # Install what the tests need, and run all of them (about ten minutes at first)
-	@tests/twice.sh "$(SECOND_TIME)"
-	cargo test --workspace --doc --locked
+test: chromium mounts sshd # Install what the tests need, and run all of them
+	@cargo test --workspace $(FULL) --locked --no-fail-fast
 	$(MAKE) --no-print-directory page
-	if [ -s "$(SECOND_TIME)" ]; then
-		printf '\nPASSED ONLY THE SECOND TIME, and to be mended:\n'
-		sed 's/^/    /' "$(SECOND_TIME)"
-	fi
 
 # Linked statically, so that the guest needs no files but these. The dependencies are those of
 # every other build: only what is linked last has to know.
@@ -36,18 +31,21 @@ test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu
 	truths=$$($(call static,-p bytecost-evidence --test truths --profile test))
 	copies=$$($(call static,-p bytecost-lab --test copies --profile test))
 	copied=$$($(call static,-p bytecost-lab --test copied --profile test))
-	GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/twice.sh "$(SECOND_TIME)" "another kernel" \
-		tests/kernels/boot.sh "$(KERNELS)" "$$guest" "$$truths" "$$copies=over_wire" "$$copied=functions"
+	GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
+		"$$guest" "$$truths" "$$copies=over_wire" "$$copied=functions"
 
 check: same-bpf # Formatting, clippy and documentation without a warning; BPF objects; dependencies, if cargo-deny is there
 	@cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --locked
+	cargo clippy --workspace --all-targets $(FULL) --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace $(FULL) --locked
 	if command -v cargo-deny >/dev/null; then
 		cargo deny check bans licenses sources
 	else
 		echo "cargo-deny is not installed, so dependencies were not checked: make deny"
 	fi
+
+dist: # One static file that needs nothing, with completions and manual pages, tried in an empty root: target/dist
+	@tests/dist.sh "$(TARGET)/dist"
 
 bench: # What bytecost must reach, against its peers, as ratios within one run
 	@cargo run --release --locked -p bytecost-benches
@@ -71,7 +69,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	trap 'rm -rf "$$run"' EXIT
 	mkdir -p "$(PAGES)"
 	# Together with all tests: by themselves they would be built with other features once more.
-	cargo build -q --workspace --bins --examples --locked
+	cargo build -q --workspace --bins --examples $(FULL) --locked
 	sample() { "$(TARGET)/debug/examples/sample_page" "$(PAGES)/$$1" "$$2"; }
 	sample report.html planted
 	sample hostile.html hostile
@@ -86,7 +84,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	export CHROMIUM=$${CHROMIUM:-$$(command -v chromium chromium-browser google-chrome | head -n 1)}
 	export BYTECOST_REPORT="$(PAGES)/report.html:$(PAGES)/hostile.html:$(PAGES)/imported.html:$(PAGES)/paired.html:$$real"
 	export BYTECOST_REASONS="$(PAGES)/report.html" BYTECOST_DISTANCES="$(PAGES)/paired.html"
-	BYTECOST_FINDINGS="$(PAGES)/findings.json" ../twice.sh "$(SECOND_TIME)" "the page" npm test
+	BYTECOST_FINDINGS="$(PAGES)/findings.json" npm test
 	BYTECOST_FINDINGS="$$(dirname "$$real")/findings.json" \
 		node --test --test-name-pattern 'fits its schema' findings.test.mjs
 

@@ -179,6 +179,7 @@ fn answered(
 }
 
 /// The JSON Schema of `findings.json`, which is an [`Analysis`].
+#[cfg(feature = "schema")]
 #[must_use]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Analysis).into()

@@ -10,7 +10,6 @@ use bytecost_spec::{
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod answer;
@@ -105,7 +104,8 @@ impl<'a> Input<'a> {
 }
 
 /// The other host of a run on two, and the way to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerFacts {
     /// What it is called.
     pub name: String,
@@ -138,7 +138,8 @@ impl PeerFacts {
 }
 
 /// The whole result of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Analysis {
     /// [`FORMAT`] of the writer.
     pub format: u32,
@@ -237,7 +238,8 @@ pub struct Analysis {
 }
 
 /// The run, in a few facts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFacts {
     /// Its name.
     pub id: String,
@@ -281,7 +283,8 @@ pub struct RunFacts {
 }
 
 /// What was asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyFacts {
     /// Its name.
     pub name: String,
@@ -314,7 +317,8 @@ pub struct StudyFacts {
 }
 
 /// A sentence of the answer, with what it rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerSentence {
     /// One plain sentence.
     pub sentence: String,
@@ -323,7 +327,8 @@ pub struct AnswerSentence {
 }
 
 /// A number with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The estimate: the 20 % trimmed mean over trials on a log scale, taken back; of p99 and p99.9
     /// latency the quantile of all trials together, of the maximum the mean on a log scale.
@@ -337,7 +342,8 @@ pub struct Estimate {
 }
 
 /// A cell and what was found in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellResult {
     /// [`Cell::id`].
     pub id: String,
@@ -359,7 +365,8 @@ pub struct CellResult {
 }
 
 /// What a comparison comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Better than the baseline, at the error rate of the comparison's family.
@@ -375,7 +382,8 @@ pub enum Verdict {
 }
 
 /// What is promised of the comparisons of a family.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FamilyFacts {
     /// Which one.
     pub family: Family,
@@ -388,7 +396,8 @@ pub struct FamilyFacts {
 }
 
 /// An answered comparison of two cells that differ in one axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// `metric: cell against baseline value`; names it within the run.
     pub id: String,
@@ -441,7 +450,8 @@ pub struct Finding {
 }
 
 /// Where along an axis one way becomes better than another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Crossover {
     /// What is compared.
     pub metric: Metric,
@@ -469,7 +479,8 @@ pub struct Crossover {
 }
 
 /// What becomes of two ways along an axis, by the values at which a finding decides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Crossing {
     /// The other is better than the baseline at every value.
@@ -483,7 +494,8 @@ pub enum Crossing {
 }
 
 /// Between which values along the axis the other begins to be better, or ceases to be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrossingPoint {
     /// Whether the other is the better one above this place, or below it.
     pub better_above: bool,
@@ -497,7 +509,8 @@ pub struct CrossingPoint {
 }
 
 /// A question about why, and what these results say to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// Short name: `zero-copy-not-fastest`, `one-call-against-eight`, …
     pub key: String,
@@ -518,9 +531,8 @@ pub struct Explanation {
 }
 
 /// What a caveat does to the verdicts of the findings that it affects.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CaveatEffect {
     /// It is said beside them.
@@ -533,7 +545,8 @@ pub enum CaveatEffect {
 }
 
 /// What weakens a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Caveat {
     /// Short name: `zero-copy-copied`, `neighbour`, `pacing`, …
     pub kind: String,

@@ -1,6 +1,6 @@
 //! The advice: what is used where, by one rule, and that its words say no more than the verdicts.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Advice, AvoidWith, Situation, Subject, Verdict};
 use bytecost_spec::sample::TrialKey;

@@ -1,6 +1,6 @@
 //! An axis keeps two cells apart only where it applies to both.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::Analysis;
 use bytecost_spec::Axis;

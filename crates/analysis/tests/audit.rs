@@ -1,7 +1,7 @@
 //! Published claims compared with a run whose truth is known: effects, reasons, stalls.
 
-mod judge;
-mod world;
+use crate::judge;
+use crate::world;
 
 use bytecost_analysis::{Analysis, CaveatEffect, Ruling};
 use bytecost_spec::{Cell, Counter, Reading, Refusal, claim};

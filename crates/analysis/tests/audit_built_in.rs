@@ -1,9 +1,9 @@
 //! Claims that are built in, each compared with runs whose truth is known.
 
-mod file_worlds;
-mod judge;
-mod work_worlds;
-mod world;
+use crate::file_worlds;
+use crate::judge;
+use crate::work_worlds;
+use crate::world;
 
 use bytecost_analysis::Ruling;
 use bytecost_spec::evidence::CopyPlace;

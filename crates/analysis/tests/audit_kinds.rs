@@ -1,7 +1,7 @@
 //! Each further kind of test of a claim, with every outcome; published numbers beside measured ones.
 
-mod judge;
-mod world;
+use crate::judge;
+use crate::world;
 
 use bytecost_analysis::{Grounds, Ruling, audit, beside};
 use bytecost_spec::evidence::CopyPlace;

@@ -1,6 +1,6 @@
 //! Which sizes a run measures next: between two where one way becomes better, and no others.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::bisected;
 use bytecost_spec::Cell;

@@ -1,7 +1,7 @@
 //! The books of a cell: planted holes are found, on coarse clocks and on many CPUs too, and nothing
 //! is chosen by its outcome.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, CellBooks, Closed, Verdict};
 use bytecost_spec::evidence::CpuUser;

@@ -1,6 +1,6 @@
 //! Why one way is dearer than another: planted differences in counts, with planted unit costs.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, CauseOf, FindingCauses, live_estimates, pairs_to_count};
 use bytecost_spec::evidence::{CountedEvent, EventCount, TrialEvidence};

@@ -1,7 +1,7 @@
 //! Each rule fires on what it is about, says so with its evidence, and is silent on the opposite.
 
-mod rules;
-mod world;
+use crate::rules;
+use crate::world;
 
 use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::manifest::{Difference, Leg};

@@ -1,8 +1,8 @@
 //! Every row of the table of caveats is tested both ways: planted here, or by tests that are named.
 
-mod rules;
-mod server_worlds;
-mod world;
+use crate::rules;
+use crate::server_worlds;
+use crate::world;
 
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! The ceiling of a machine: taken from the run that measured it, told in other runs.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::ceiling::ceiling;
 use bytecost_analysis::{Analysis, Input, analyse};

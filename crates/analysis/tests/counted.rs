@@ -1,6 +1,6 @@
 //! How often bytes are copied and what else a message takes: what counts come to.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::Analysis;
 use bytecost_spec::evidence::{

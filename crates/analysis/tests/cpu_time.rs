@@ -1,6 +1,6 @@
 //! Where the CPU time goes: what looks at the CPUs come to.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, CellTime, Explanation};
 use bytecost_spec::TrialKey;

@@ -1,6 +1,6 @@
 //! From which size on: crossings of planted costs, and what is said of them.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Finding, Verdict};
 use bytecost_spec::{Axis, Cell, Failure, Measure, Metric, TrialKey};

@@ -1,7 +1,7 @@
 //! Questions about sockets and those of every run: answered where the run decides them, and short
 //! about what is missing elsewhere.
 
-mod world;
+use crate::world;
 
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Reading, Refusal, Sample};

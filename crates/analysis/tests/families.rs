@@ -1,6 +1,6 @@
 //! Which comparisons are tested together, what that promises, and what it says.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::Cell;

@@ -1,6 +1,6 @@
 //! Figures: panels, order, and gaps with their reasons.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{FigureData, LeftOut, Point, too_wide, widest_interval};
 use bytecost_spec::manifest::Bisection;

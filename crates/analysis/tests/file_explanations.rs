@@ -1,8 +1,8 @@
 //! The questions about files: answered where the run decides them, silent where nothing is to be
 //! explained, and short about what is missing elsewhere.
 
-mod file_worlds;
-mod world;
+use crate::file_worlds;
+use crate::world;
 
 use bytecost_spec::{Cache, Cell, Counter, Reading};
 use file_worlds::{READS, SENDS, reads, sends, speed, stalling};

@@ -1,6 +1,6 @@
 //! Movers of files have no receiver, and are compared, drawn and told all the same.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Point, Verdict};
 use bytecost_spec::survey::{InFlight, Route};

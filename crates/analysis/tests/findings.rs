@@ -1,6 +1,6 @@
 //! Planted truths come back with the right verdicts; what is missing stays missing.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Finding, Verdict, schema};
 use bytecost_spec::sample::TrialKey;

@@ -1,7 +1,7 @@
 //! What is displaced from the caches, from rounds whose truth is known.
 
-mod judge;
-mod world;
+use crate::judge;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Ruling};
 use bytecost_spec::evidence::{

@@ -1,6 +1,6 @@
 //! Whatever the log holds, an analysis comes out, the same each time, and keeps its promises.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Estimate, widest_interval};
 use bytecost_spec::{Counter, Pattern, Reading, Sample};

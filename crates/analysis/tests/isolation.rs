@@ -1,6 +1,6 @@
 //! What keeps work from background load, and what classes and quotas do to wake-ups, is told.
 
-mod world;
+use crate::world;
 
 use base64::Engine as _;
 use bytecost_spec::survey::Route;

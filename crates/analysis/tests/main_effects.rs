@@ -1,6 +1,6 @@
 //! Main effects: what one way does over all places of an axis at once, with planted truths.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, MainEffect, Verdict};
 use bytecost_spec::{Axis, Cell, Failure, TrialKey};

@@ -1,7 +1,7 @@
 //! Runs on two hosts: what a network does to them is told, and what it does not is not.
 
-mod rules;
-mod world;
+use crate::rules;
+use crate::world;
 
 use bytecost_analysis::CaveatEffect;
 use bytecost_spec::host::Cpu;

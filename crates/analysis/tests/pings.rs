@@ -1,6 +1,6 @@
 //! What the distance between two CPUs costs: the matrix of pairs, its words, and what is missing.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, MatrixData, Point};
 use bytecost_spec::host::{Cpu, CpuCache};

@@ -1,7 +1,7 @@
 //! What a server's role takes for a request: by counters, by events and by looks at the CPUs.
 
-mod server_worlds;
-mod world;
+use crate::server_worlds;
+use crate::world;
 
 use bytecost_analysis::{CellCounts, TimePer};
 use bytecost_spec::evidence::{

@@ -1,8 +1,8 @@
 //! Runs with servers: what is computed of them, what clients that were too slow withhold, and
 //! the questions that such a run answers.
 
-mod server_worlds;
-mod world;
+use crate::server_worlds;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Reading, Side};

@@ -1,9 +1,9 @@
 //! The overview: each pair of the study with its speed-up, or the reason why there is none; and
 //! what is said of pinning and of taking turns.
 
-mod file_worlds;
-mod work_worlds;
-mod world;
+use crate::file_worlds;
+use crate::work_worlds;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Point, SpeedUp};
 use bytecost_spec::Axis;

@@ -1,6 +1,6 @@
 //! Cells that wait for the timer of delayed acknowledgements are named, and nothing else is.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Caveat, Verdict};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Nodelay, Reading};

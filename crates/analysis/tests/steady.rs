@@ -1,6 +1,6 @@
 //! Whether windows were long enough and steady: planted ramps are told, chance is not.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::Caveat;
 use bytecost_spec::sample::SubWindows;

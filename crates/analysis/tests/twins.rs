@@ -1,6 +1,6 @@
 //! Twins: what they say of the noise, and that they are nowhere a cell of their own.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Verdict};
 use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Reading, TrialKey};

@@ -1,7 +1,7 @@
 //! What stands in the way is named, and nothing is said of what it sets.
 
-mod rules;
-mod world;
+use crate::rules;
+use crate::world;
 
 use bytecost_spec::host::{Obstacle, ObstacleKind};
 use bytecost_spec::survey::Route;

@@ -1,6 +1,6 @@
 //! A transport without a receiving side: what is said of it, and what is not compared with it.
 
-mod world;
+use crate::world;
 
 use bytecost_analysis::{Analysis, Caveat};
 use bytecost_spec::{Counter, Measure, Metric, Reading, Sample, Side};

@@ -1,7 +1,7 @@
 //! Work that moves nothing: what two threads get done together says whether they share a core, and
 //! where an access becomes dearer says where caches end. And where threads ran is told.
 
-mod world;
+use crate::world;
 
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::survey::Route;

@@ -111,10 +111,14 @@ pub enum Sub {
     /// Print a shell completion script
     Completions {
         /// The shell
-        shell: clap_complete::Shell,
+        shell: crate::commands::manual::Shell,
     },
     /// Print the manual page
-    Man,
+    Man {
+        /// Write a page for each command into this directory instead
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// Print the JSON Schema of findings.json
     Schema,
 }

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         Some(Sub::Import(args)) => commands::import::run(&args),
         Some(Sub::Agent) => commands::agent::run(),
         Some(Sub::Completions { shell }) => commands::manual::completions(shell),
-        Some(Sub::Man) => commands::manual::page(),
+        Some(Sub::Man { out }) => commands::manual::page(out.as_deref()),
         Some(Sub::Schema) => commands::manual::schema(),
     };
     match ended {

@@ -155,8 +155,9 @@ fn runs_are_listed_with_their_state_and_the_newest_is_reported() {
     says(&there.stdout, &["no runs in there"]);
 }
 
+#[cfg(feature = "manual")]
 #[test]
-fn what_describes_the_command_comes_from_its_tables() {
+fn completions_and_manual_have_every_axis() {
     let place = Place::new();
     let page = place.call("man").stdout.replace("\\-", "-");
     let script = place.call("completions bash").stdout;
@@ -167,6 +168,14 @@ fn what_describes_the_command_comes_from_its_tables() {
             "{option}"
         );
     }
+    place.call("man --out .").succeeded();
+    let one = fs::read_to_string(place.path().join("bytecost-report.1")).unwrap();
+    says(&one, &["figures"]);
+}
+
+#[test]
+fn what_describes_the_command_comes_from_its_tables() {
+    let place = Place::new();
     let schema: Value = serde_json::from_str(&place.call("schema").stdout).unwrap();
     assert!(schema["properties"]["findings"].is_object());
     says(

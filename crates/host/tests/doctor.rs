@@ -1,6 +1,6 @@
 //! What the checks say of recorded machines.
 
-mod common;
+use crate::common;
 
 use bytecost_host::Probes;
 use bytecost_spec::host::Level::{Good, Note, Warning};

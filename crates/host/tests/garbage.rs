@@ -1,6 +1,6 @@
 //! Files that hold anything at all never bring a reader down.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The facts of recorded machines.
 
-mod common;
+use crate::common;
 
 use bytecost_host::{Roots, cpulist, read};
 use bytecost_spec::Host;

@@ -1,7 +1,7 @@
 //! Which pairs of CPUs stand for a machine: all of a small one, some of each distance of a large
 //! one, on every recorded machine.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Which CPUs are chosen on which machine, and why there are none.
 
-mod common;
+use crate::common;
 
 use bytecost_host::{cpulist, placement};
 use bytecost_spec::{Host, Nearness};

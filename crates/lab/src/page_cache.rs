@@ -7,7 +7,7 @@
 //! and net_rx_action, net/core/skbuff.c and net/core/dev.c of Linux 5.19 and later.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn free_packets() {
 }
 
 fn take_one_in() -> io::Result<()> {
-    let socket = UdpSocket::bind(("127.0.0.1", 0))?;
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.send_to(&[], socket.local_addr()?)?;
     Ok(())
 }

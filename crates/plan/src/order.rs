@@ -1,8 +1,8 @@
 //! The order of a block, fixed by seed and block alone: a shuffle of all cells, or of groups, each of
 //! which is a row of a square in which every cell follows every other one.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// The numbers from 0 to `cells` - 1 in the order of block `block`.
 ///

@@ -28,6 +28,7 @@ pub fn explain_json(a: &Analysis) -> String {
 }
 
 /// The JSON Schema (draft 2020-12) of what [`findings_json`] writes.
+#[cfg(feature = "schema")]
 #[must_use]
 pub fn schema_json() -> String {
     let mut schema = schemars::schema_for!(Analysis);

@@ -51,7 +51,9 @@ mod topology;
 
 pub use ceiling::ceiling;
 pub use explain::explain;
-pub use json::{explain_json, findings_json, schema_json};
+#[cfg(feature = "schema")]
+pub use json::schema_json;
+pub use json::{explain_json, findings_json};
 pub use markdown::markdown;
 pub use page::html;
 pub use picture::{Picture, pictures};

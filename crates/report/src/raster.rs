@@ -1,15 +1,13 @@
 //! Pictures as PNG.
 
-use std::sync::Arc;
-
-use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{self, Options, Tree, fontdb};
 use thiserror::Error;
 
 use crate::picture::Picture;
 
+#[cfg(feature = "png")]
 /// Dots of the PNG for each unit of the picture: three make a column of a page at 300 dpi.
 const SCALE: f32 = 3.0;
+#[cfg(feature = "png")]
 /// The family that the picture's text is drawn in. It is in the binary (the crate `dejavu`: the
 /// DejaVu fonts, free to use and to embed), so that a machine without fonts draws the same.
 const FAMILY: &str = "DejaVu Sans";
@@ -17,9 +15,14 @@ const FAMILY: &str = "DejaVu Sans";
 /// Why a picture could not be drawn.
 #[derive(Debug, Error)]
 pub enum RasterError {
+    /// This build is without what draws.
+    #[error(
+        "this build draws no PNG: choose svg, or cargo install --path crates/bytecost --features full"
+    )]
+    NotBuilt,
     /// The picture is no SVG that can be drawn.
     #[error("the picture cannot be drawn: {0}")]
-    Svg(#[from] usvg::Error),
+    Svg(String),
     /// Its size is none.
     #[error("the picture cannot be drawn: its size of {0} × {1} is none")]
     Size(u32, u32),
@@ -33,7 +36,13 @@ pub enum RasterError {
 ///
 /// # Errors
 /// When it is no SVG or too large, which [`crate::pictures`] never makes.
+#[cfg(feature = "png")]
 pub fn png(picture: &Picture) -> Result<Vec<u8>, RasterError> {
+    use std::sync::Arc;
+
+    use resvg::tiny_skia::{Pixmap, Transform};
+    use resvg::usvg::{Options, Tree, fontdb};
+
     let mut fonts = fontdb::Database::new();
     for font in [dejavu::sans::regular(), dejavu::sans::bold()] {
         fonts.load_font_source(fontdb::Source::Binary(Arc::new(font)));
@@ -44,7 +53,8 @@ pub fn png(picture: &Picture) -> Result<Vec<u8>, RasterError> {
         fontdb: Arc::new(fonts),
         ..Options::default()
     };
-    let tree = Tree::from_str(&picture.svg, &options)?;
+    let tree =
+        Tree::from_str(&picture.svg, &options).map_err(|why| RasterError::Svg(why.to_string()))?;
     let size = tree.size();
     let dots = |units: f32| (units * SCALE).ceil() as u32;
     let (width, height) = (dots(size.width()), dots(size.height()));
@@ -57,4 +67,13 @@ pub fn png(picture: &Picture) -> Result<Vec<u8>, RasterError> {
     pixels
         .encode_png()
         .map_err(|why| RasterError::Encode(why.to_string()))
+}
+
+/// Draws nothing: what would is not in this build.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "png"))]
+pub fn png(_: &Picture) -> Result<Vec<u8>, RasterError> {
+    Err(RasterError::NotBuilt)
 }

@@ -1,6 +1,6 @@
 //! The ceiling in a terminal, in figures and in pictures.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_analysis::{Analysis, CeilingLine, Estimate};
 use bytecost_analysis::{Ceiling, CeilingKind, CeilingRate};

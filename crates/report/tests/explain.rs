@@ -1,6 +1,6 @@
 //! The questions about why, as a terminal shows them.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_analysis::{Analysis, Explanation};
 use bytecost_report::{Style, explain, explain_json};

@@ -1,6 +1,6 @@
 //! The table of what moving displaces from the caches.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_analysis::{Analysis, CellFootprint, Estimate, LevelFootprint};
 use bytecost_report::{Style, html, markdown, terminal};

@@ -1,6 +1,6 @@
 //! The heat maps of what the distance between two CPUs costs, with their tables.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_analysis::{Analysis, Point};
 use bytecost_report::{Picture, html, markdown, pictures, png};

@@ -1,6 +1,6 @@
 //! The overview: how many times as fast one way of each pair is as the other.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 use bytecost_report::{Style, findings_json, html, markdown, pictures, png, terminal};

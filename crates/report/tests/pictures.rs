@@ -1,6 +1,6 @@
 //! Figures as files: what stands in them, and that they are drawn without any font of the machine.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_report::{pictures, png};
 

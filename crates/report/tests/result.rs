@@ -1,7 +1,7 @@
 //! What a reader gets of a result: that every medium says all of it, and that it holds whatever
 //! the names are. The words of real runs are held by the goldens of the command.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_analysis::{Analysis, CountersCost, Estimate, Point, Verdict};
 use bytecost_report::{Style, findings_json, html, markdown, pictures, terminal};

@@ -1,6 +1,6 @@
 //! The figures of bars: where the CPU time goes, and how often each byte is copied.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_analysis::{
     Analysis, CellCopies, CellCounts, CellTime, EventRate, KindTime, LegCopies, RoleCounter,

@@ -1,6 +1,6 @@
 //! The lists that the command prints.
 
-mod fixture;
+use crate::fixture;
 
 use bytecost_report::Style;
 use bytecost_report::tables::{self, RunLine};

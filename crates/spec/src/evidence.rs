@@ -1,6 +1,5 @@
 //! Evidence: what the kernel did while a cell's messages were moved, from trials of its own.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::sample::TrialKey;
@@ -25,10 +24,10 @@ pub use counted::{
     Ord,
     Serialize,
     Deserialize,
-    JsonSchema,
     strum::VariantArray,
     strum::IntoStaticStr,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Means {
@@ -57,7 +56,8 @@ impl Means {
 }
 
 /// A means of evidence that a run was asked for, and why it cannot be had where it cannot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceAsked {
     /// Which.
@@ -76,9 +76,8 @@ pub const COUNTED_TRIALS: usize = 5;
 pub const UNASKED_SHARE: f64 = 0.1;
 
 /// A kind of work that CPU time goes into.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)] // each is told by its row in `KINDS`
 pub enum Kind {
@@ -214,9 +213,8 @@ impl Kind {
 }
 
 /// Whose time it was.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Party {
     /// The sending process, or the one that works on a file.
@@ -228,7 +226,8 @@ pub enum Party {
 }
 
 /// Looks at the CPUs that found the same work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Looks {
     /// Whose time it was.
@@ -245,7 +244,8 @@ pub struct Looks {
 }
 
 /// Where the CPU time of one trial went.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TimeByKind {
     /// From one look at a CPU to the next, in ns.
@@ -263,7 +263,8 @@ pub struct TimeByKind {
 /// What moving messages displaced from the caches of the CPU that the sending thread ran on, by
 /// prime and probe: a working set is read until it is in a cache, messages are moved, and each of
 /// its lines is then timed (after Osvik, Shamir and Tromer, CT-RSA 2006). The first flow's alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Footprint {
     /// One for each cache of data that the CPU has, nearest first.
@@ -271,7 +272,8 @@ pub struct Footprint {
 }
 
 /// What was found of one cache.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LevelProbe {
     /// 1, 2, 3 …
@@ -289,7 +291,8 @@ pub struct LevelProbe {
 }
 
 /// How hits and misses of a cache were told apart, within the trial itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// What is timed at once and takes more ticks counts as so many: what comes from further away
@@ -305,7 +308,8 @@ pub struct Calibration {
 }
 
 /// One round: primed, moved and probed; and primed, waited for as long and probed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProbeRound {
     /// Messages that were moved.
@@ -319,7 +323,8 @@ pub struct ProbeRound {
 }
 
 /// What one trial for evidence found. It is never compared by its times: looking disturbs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrialEvidence {
     /// Which trial; its block is the kind of evidence, its attempt counts the cell's trials of it.

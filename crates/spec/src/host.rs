@@ -1,6 +1,5 @@
 //! What a machine is, as values. The host crate reads them; reports print them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod distance;
@@ -10,7 +9,8 @@ pub use distance::Distance;
 pub use identity::Identity;
 
 /// A cache, as the kernel reports it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuCache {
     /// 1, 2, 3 …
     pub level: u32,
@@ -23,7 +23,8 @@ pub struct CpuCache {
 }
 
 /// One logical CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Its number.
     pub cpu: u32,
@@ -47,9 +48,8 @@ pub struct Cpu {
 }
 
 /// What an [`Obstacle`] is.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ObstacleKind {
     /// A queueing discipline, tc(8).
@@ -69,7 +69,8 @@ pub enum ObstacleKind {
 }
 
 /// Something in the way of a measurement that a quiet machine does not have.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Obstacle {
     /// What it is.
     pub kind: ObstacleKind,
@@ -105,7 +106,8 @@ impl ObstacleKind {
 }
 
 /// One fact for `bytecost doctor` and the host section of reports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// What was looked at.
     pub name: String,
@@ -120,9 +122,8 @@ pub struct Check {
 }
 
 /// How a fact bears on results.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// As it should be.
@@ -134,7 +135,8 @@ pub enum Level {
 }
 
 /// What machine this is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Kernel release, `uname -r`.
     pub kernel: String,

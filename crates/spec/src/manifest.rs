@@ -1,6 +1,5 @@
 //! The manifest of a run: all that its plan can be rebuilt from.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Cell;
@@ -26,7 +25,8 @@ pub use leg::{Difference, Leg, Measurer};
 pub const FORMAT: u32 = 5;
 
 /// All that a run's plan can be rebuilt from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
     /// [`FORMAT`] of the writer.
     pub format: u32,
@@ -84,7 +84,8 @@ impl Manifest {
 
 /// Cells that are measured in blocks of their own, at sizes between two of the plan: one way is
 /// better at the one and not at the other, so that the crossover lies between.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bisection {
     /// The first block that measures them.
     pub first_block: u32,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
@@ -10,7 +9,8 @@ use crate::survey::{Refusal, Survey};
 
 /// Which side of a trial plays on the other host. Where a server is asked, the server is the
 /// receiving side, and its clients are the sending one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerSide {
     /// It receives, or serves, there.
@@ -21,7 +21,8 @@ pub enum PeerSide {
 }
 
 /// The other host of a run on two.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerHost {
     /// The command that runs bytecost there, word by word, without the program and `agent`.
     pub command: Vec<String>,
@@ -87,7 +88,8 @@ impl NetworkCard {
 }
 
 /// A network device, as sysfs and ethtool(8) tell it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetworkCard {
     /// Its name: `eth0`.
     pub name: String,
@@ -120,7 +122,8 @@ pub struct NetworkCard {
 }
 
 /// Entries of a network card's rings, as they are and at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CardRings {
     /// For what is received.
     pub rx: u32,
@@ -133,7 +136,8 @@ pub struct CardRings {
 }
 
 /// An interrupt of a network card.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CardInterrupt {
     /// Its number, as in /proc/interrupts.
     pub number: u32,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Axis;
@@ -10,7 +9,8 @@ use crate::cell::Cell;
 use crate::metric::Metric;
 
 /// A published table.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
     /// Whose it is: `pa02-a`.
     pub source: String,
@@ -26,7 +26,8 @@ pub struct Published {
 }
 
 /// A row of a published table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedCell {
     /// [`Cell::id`].
     pub id: String,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One raw reading, or the reason why there is none. An absent reading is never a zero.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Reading {
     /// The counter's increase over the window (or its value at the end, where its row says so).
@@ -50,7 +50,8 @@ pub type Readings = BTreeMap<Counter, Reading>;
 macro_rules! counters {
     ($($variant:ident $name:literal $of:ident $summary:literal;)*) => {
         /// A counter. Its row in [`COUNTERS`] says what it counts; units come last in its name.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[allow(missing_docs)] // told by the rows
         pub enum Counter { $(#[serde(rename = $name)] $variant,)* }
 

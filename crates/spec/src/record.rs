@@ -1,13 +1,13 @@
 //! Records: what the log of a run holds, one a line.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::TrialEvidence;
 use crate::sample::{Block, Failure, Repeat, Sample, Selection, TrialKey};
 
 /// One line of the sample log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 // Nearly every record is a sample, so that a box would save nothing.
 #[allow(clippy::large_enum_variant)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Class;
@@ -11,9 +10,8 @@ use crate::host::Obstacle;
 use crate::reading::Readings;
 
 /// Which trial: its block, its cell and the attempt.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialKey {
     /// The block, from 0.
     pub block: u32,
@@ -24,7 +22,8 @@ pub struct TrialKey {
 }
 
 /// What one thread of a side moved within its window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowReading {
     /// Payload bytes.
     pub bytes: u64,
@@ -35,7 +34,8 @@ pub struct FlowReading {
 }
 
 /// Where a thread was held, as the kernel said of it when its window was over.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Held {
     /// CPUs that it could run on (sched_getaffinity).
     pub cpus: Vec<u32>,
@@ -51,7 +51,8 @@ pub struct Held {
 
 /// What a side did in each eighth of its window, in their order, all flows together. A thread that
 /// was off its CPU when an eighth ended has that one and the next together in the later of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubWindows {
     /// Payload bytes; whole messages, where nothing is moved.
     pub amount: Vec<u64>,
@@ -62,7 +63,8 @@ pub struct SubWindows {
 }
 
 /// All that one side read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideReadings {
     /// Counters, summed over the side's threads.
     pub readings: Readings,
@@ -78,7 +80,8 @@ pub struct SideReadings {
 
 /// A packet socket that takes a copy of every packet of a trial's device, and so makes the kernel
 /// copy what a zero-copy send left where it was (packet(7), ETH_P_ALL).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketSocket {
     /// The device that it is bound to; none where it takes packets of all.
     pub device: Option<String>,
@@ -87,7 +90,8 @@ pub struct PacketSocket {
 }
 
 /// What was checked of the payload over the whole trial, warm-up included.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Truth {
     /// Bytes that the sender counted.
     pub sent_bytes: u64,
@@ -100,7 +104,8 @@ pub struct Truth {
 }
 
 /// The raw readings of one trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// Which trial.
     pub trial: TrialKey,
@@ -138,7 +143,8 @@ pub struct Sample {
 }
 
 /// A trial that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// Which trial.
     pub trial: TrialKey,
@@ -162,7 +168,8 @@ impl Failure {
 }
 
 /// A process that is none of ours, in a block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherProcess {
     /// Its name, as the kernel has it (at most 15 bytes).
     pub name: String,
@@ -173,7 +180,8 @@ pub struct OtherProcess {
 }
 
 /// The beginning of a block that measures some cells of the plan alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Selection {
     /// The block, from 0.
     pub block: u32,
@@ -183,7 +191,8 @@ pub struct Selection {
 
 /// The end of a block: what else used the CPUs while its trials were made, and whether all of them
 /// are made again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Block {
     /// The block, from 0.
     pub block: u32,
@@ -208,7 +217,8 @@ pub struct Block {
 
 /// Why a block is measured again as a whole. It is never for what one of its movers may have done
 /// itself: that would choose trials by their outcome.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Repeat {
     /// Processes that are not ours used more CPUs than the study allows.

@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Axis;
@@ -34,7 +33,8 @@ pub const MAX_BUDGET_MS: u64 = 86_400_000;
 pub const MAX_CELLS: usize = 20_000;
 
 /// A question with all that is needed to answer it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
     /// Its name, which `bytecost run` takes.
     pub name: String,
@@ -103,7 +103,8 @@ pub struct Study {
 pub const AS_PUBLISHED: &str = "as-published";
 
 /// A part of the grid: the product of its axes; axes that it does not name have one value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tier {
     /// What the part is for.
     pub title: String,
@@ -112,7 +113,8 @@ pub struct Tier {
 }
 
 /// A comparison: cells that differ in one axis only, each against the baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compare {
     /// The axis.
     pub axis: Axis,
@@ -136,7 +138,8 @@ pub struct Compare {
 }
 
 /// A figure: one metric over one axis, a line for each value of another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
     /// Its heading.
     pub title: String,

@@ -1,6 +1,5 @@
 //! What works on a host, found by trying, and what does not, with the reason.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cache, Cgroup, Class, Transport};
@@ -19,7 +18,8 @@ pub use links::LinkSupport;
 pub use unit_costs::{CostTrial, PRICED, Priced, PricedRow, UnitCost};
 
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// What cannot be had: a cell's id, a mover over a transport, a counter.
     pub what: String,
@@ -28,7 +28,8 @@ pub struct Refusal {
 }
 
 /// Cells of the study that this run did not measure, though it could have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// What they are, in words: `threads 2, 4, 8`.
     pub what: String,
@@ -39,7 +40,8 @@ pub struct LeftOut {
 }
 
 /// One mover on a file in one state of the page cache, as this host's file system answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSupport {
     /// Name in the engine's table.
     pub name: String,
@@ -50,7 +52,8 @@ pub struct FileSupport {
 }
 
 /// The place where files lie, and what works there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSurvey {
     /// The directory of bytecost's own files.
     pub dir: String,
@@ -73,7 +76,8 @@ pub struct FileSurvey {
 }
 
 /// One mover or receiver over one transport, as the kernel of this host answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Support {
     /// Name in the engine's table.
     pub name: String,
@@ -84,7 +88,8 @@ pub struct Support {
 }
 
 /// What bounds the number of connections on a host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServingLimits {
     /// Descriptors that a process may open: the hard limit.
     pub descriptors: u64,
@@ -98,7 +103,8 @@ pub struct ServingLimits {
 }
 
 /// What is known of servers on a host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerSurvey {
     /// The table of servers.
     pub servers: Vec<ServerFacts>,
@@ -113,7 +119,8 @@ pub struct ServerSurvey {
 }
 
 /// A class and a control group together, as the kernel of this host answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IsolationSupport {
     /// The class.
     pub class: Class,
@@ -124,7 +131,8 @@ pub struct IsolationSupport {
 }
 
 /// What works on a host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survey {
     /// The table of movers.
     #[serde(deserialize_with = "facts::of_movers")]

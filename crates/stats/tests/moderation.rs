@@ -1,6 +1,6 @@
 //! Simulated runs test moderated variances, with fixed seeds.
 
-mod worlds;
+use crate::worlds;
 
 use bytecost_stats::{Location, Moderation};
 use worlds::WORLDS;

@@ -1,6 +1,6 @@
 //! Simulated runs test blocks that measure a subset, with fixed seeds.
 
-mod worlds;
+use crate::worlds;
 
 use worlds::{MOST_BLOCKS, RULES, WORLDS};
 

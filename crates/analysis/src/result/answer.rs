@@ -3,13 +3,13 @@
 use bytecost_spec::study::Family;
 use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Metric, Unit};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AnswerSentence, Verdict};
 
 /// What to use and what to avoid, and what is missing for more.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// What was compared, one situation of a reader each, in the order of the study.
     pub situations: Vec<Situation>,
@@ -24,7 +24,8 @@ pub struct Advice {
 }
 
 /// A line of the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdviceLine {
     /// What it is for: `Data in memory`, `Avoid`.
     pub label: String,
@@ -45,7 +46,8 @@ impl AdviceLine {
 }
 
 /// What a reader has, and what is compared for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
     /// Data in memory, for a socket.
@@ -69,7 +71,8 @@ pub enum Subject {
 }
 
 /// One place in which the values of an axis are compared, and what follows from it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Situation {
     /// What the reader has.
     pub subject: Subject,
@@ -109,7 +112,8 @@ pub struct Situation {
 }
 
 /// Comparisons of a metric of which none is decided.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NothingDecided {
     /// The metric.
     pub metric: Metric,
@@ -122,7 +126,8 @@ pub struct NothingDecided {
 }
 
 /// A way to use over a part of the range.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Use {
     /// The way: a value of the compared axis.
     pub value: String,
@@ -138,7 +143,8 @@ pub struct Use {
 }
 
 /// Decided findings of one way and metric, all better or all worse than the baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecidedRange {
     /// The way.
     pub value: String,
@@ -151,7 +157,8 @@ pub struct DecidedRange {
 }
 
 /// One decided finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecidedPoint {
     /// The value along the range; none where there is no range.
     pub at: Option<String>,
@@ -168,7 +175,8 @@ pub struct DecidedPoint {
 }
 
 /// A way that is better under a condition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditional {
     /// The condition.
     pub condition: Condition,
@@ -177,7 +185,8 @@ pub struct Conditional {
 }
 
 /// A way that is worse.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Avoid {
     /// Where, and by how much.
     pub cost: DecidedRange,
@@ -186,7 +195,8 @@ pub struct Avoid {
 }
 
 /// A property or count that goes with a higher cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AvoidWith {
     /// A zero-copy way whose buffers the kernel copied after all: the share that it did.
@@ -196,7 +206,8 @@ pub enum AvoidWith {
 }
 
 /// What a run does not decide of a family of comparisons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UndecidedOf {
     /// The family.
     pub family: Family,
@@ -207,7 +218,8 @@ pub struct UndecidedOf {
 }
 
 /// What the run does not decide, and what would.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Undecided {
     /// What is undecided of each family that is judged.
     pub by_family: Vec<UndecidedOf>,

@@ -1,10 +1,10 @@
 //! Published claims compared with the results, as findings.json gives them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What becomes of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
     /// It is so here.
@@ -22,7 +22,8 @@ pub enum Ruling {
 }
 
 /// A claim compared with the results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Audited {
     /// The claim's id.
     pub id: String,
@@ -45,7 +46,8 @@ pub struct Audited {
 }
 
 /// A published figure beside the measured one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditFigure {
     /// Of what: `send-fields, 256 B fields, 1 thread`.
     pub what: String,

@@ -1,11 +1,11 @@
 //! Who used the CPUs in the windows of a cell, as findings.json tells it.
 
 use bytecost_spec::evidence::{CpuAccounts, CpuUser};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A line of a cell's books.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BookLine {
     /// Whose CPU time it is. What a side measures of itself does not tell workers and children apart.
     pub user: CpuUser,
@@ -16,7 +16,8 @@ pub struct BookLine {
 }
 
 /// Whether the books of a cell are closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Closed {
     /// What is left over is within 3 % of the cell's own CPU time, and its error too.
@@ -28,7 +29,8 @@ pub enum Closed {
 }
 
 /// The books of a cell: its lines add up to the time of all CPUs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellBooks {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,

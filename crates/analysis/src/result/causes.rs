@@ -1,11 +1,11 @@
 //! Why the two cells of a finding differ, as findings.json tells it.
 
 use bytecost_spec::evidence::CountedEvent;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A number with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Uncertain {
     /// The estimate.
     pub value: f64,
@@ -16,9 +16,8 @@ pub struct Uncertain {
 }
 
 /// What a message of one way takes more of than a message of another.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseOf {
     /// Copies of each of its bytes.
@@ -28,7 +27,8 @@ pub enum CauseOf {
 }
 
 /// An event of which the way that takes more has more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
     /// What.
     pub of: CauseOf,
@@ -46,7 +46,8 @@ pub struct Cause {
 }
 
 /// Why the cells of a decided finding differ.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingCauses {
     /// [`super::Finding::id`].
     pub finding: String,

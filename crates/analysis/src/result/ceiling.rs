@@ -1,14 +1,12 @@
 //! The ceiling of a machine in the result.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 
 /// What a ceiling is the ceiling of.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CeilingKind {
     /// One core's memcpy from memory to memory.
@@ -24,7 +22,8 @@ pub enum CeilingKind {
 }
 
 /// A rate that was reached.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingRate {
     /// What of.
     pub kind: CeilingKind,
@@ -41,7 +40,8 @@ pub struct CeilingRate {
 }
 
 /// What a machine reached at most, as one run measured it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// The run's name.
     pub run: String,
@@ -59,7 +59,8 @@ pub struct Ceiling {
 }
 
 /// A cell's throughput as a share of a ceiling.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingShare {
     /// The ceiling that it is compared with.
     pub ceiling: CeilingRate,
@@ -75,7 +76,8 @@ pub struct CeilingShare {
 }
 
 /// What is drawn of a ceiling.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingLine {
     /// Whose most it is, in words.
     pub words: String,

@@ -2,13 +2,13 @@
 
 use bytecost_spec::Side;
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 
 /// How often each byte of a cell was copied, and where.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellCopies {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
@@ -20,7 +20,8 @@ pub struct CellCopies {
 }
 
 /// Copies at one place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LegCopies {
     /// Where.
     pub leg: CopyPlace,
@@ -34,7 +35,8 @@ pub struct LegCopies {
 }
 
 /// What else a message of a cell took.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellCounts {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
@@ -43,7 +45,8 @@ pub struct CellCounts {
 }
 
 /// How often something happened for each message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventRate {
     /// What.
     pub event: CountedEvent,
@@ -57,7 +60,8 @@ pub struct EventRate {
 }
 
 /// What reading hardware counters costs a mover, by trials with and without them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountersCost {
     /// The mover.
     pub mover: String,
@@ -68,7 +72,8 @@ pub struct CountersCost {
 }
 
 /// What counting itself cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountingCost {
     /// Time of all trials in which it was counted, in s.
     pub took_s: f64,

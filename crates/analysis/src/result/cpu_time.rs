@@ -1,11 +1,11 @@
 //! Where the CPU time of a cell went, as findings.json tells it.
 
 use bytecost_spec::evidence::{Kind, Party};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where the CPU time of a cell went, from looks at the CPUs in a trial of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellTime {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
@@ -31,7 +31,8 @@ pub struct CellTime {
 }
 
 /// What CPU time is told for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TimePer {
     /// Each KiB sent, of both sides together.
@@ -61,7 +62,8 @@ impl TimePer {
 }
 
 /// CPU time of one side, or of the rest of the machine, in one kind of work.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KindTime {
     /// Whose.
     pub party: Party,
@@ -78,7 +80,8 @@ pub struct KindTime {
 }
 
 /// CPU time of a function of the kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionTime {
     /// Its name.
     pub function: String,

@@ -1,14 +1,14 @@
 //! What is drawn: figures with their lines, points and gaps.
 
 use bytecost_spec::{Axis, Metric};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CeilingLine;
 use super::Estimate;
 
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureData {
     /// Its heading, with what the panel shows.
     pub title: String,
@@ -36,7 +36,8 @@ pub struct FigureData {
 }
 
 /// A line of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Its value on the series axis.
     pub name: String,
@@ -45,7 +46,8 @@ pub struct Series {
 }
 
 /// A point of a line, or the gap with its reason.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
     /// Measured.

@@ -1,13 +1,13 @@
 //! What a cell displaced from the caches, as findings.json tells it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 
 /// What moving a cell's messages displaced from the caches of the sending CPU, found by timing
 /// lines that were primed, in a trial of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellFootprint {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
@@ -16,7 +16,8 @@ pub struct CellFootprint {
 }
 
 /// What was displaced from one cache.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LevelFootprint {
     /// 1, 2, 3 …
     pub level: u32,

@@ -1,7 +1,6 @@
 //! What one way does against another over all places of an axis at once, as findings.json tells it.
 
 use bytecost_spec::{Axis, Metric};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Verdict;
@@ -9,7 +8,8 @@ use super::Verdict;
 /// A main effect: one value of an axis against another over all values of a second axis.
 ///
 /// In each block the log ratios of all places are averaged, so that all cells speak to it at once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MainEffect {
     /// The first metric of the comparison.
     pub metric: Metric,
@@ -54,7 +54,8 @@ pub struct MainEffect {
 }
 
 /// A ratio at one place of a main effect.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceEffect {
     /// The value on the axis over which is averaged.
     pub value: String,
@@ -67,7 +68,8 @@ pub struct PlaceEffect {
 }
 
 /// How far a place is from the mean of all places: the interaction of the two axes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceDeviation {
     /// The value on the axis over which is averaged.
     pub value: String,

@@ -1,13 +1,13 @@
 //! What a turn costs between each two CPUs.
 
 use bytecost_spec::{Axis, Metric, Nearness};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Point;
 
 /// One way to take turns, over pairs of CPUs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatrixData {
     /// The mover.
     pub mover: String,
@@ -25,7 +25,8 @@ pub struct MatrixData {
 }
 
 /// A pair of CPUs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairPoint {
     /// The CPU of the thread that asks.
     pub from: u32,

@@ -1,12 +1,12 @@
 //! What each role of a server used, as findings.json tells it.
 
 use bytecost_spec::Side;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counters of a server, or of its clients, threads and children included, for each request that
 /// was answered: the columns of a published table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoleCounters {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
@@ -21,7 +21,8 @@ pub struct RoleCounters {
 }
 
 /// A counter for each request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoleCounter {
     /// What it is called there, with its unit.
     pub name: String,

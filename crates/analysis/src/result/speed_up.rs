@@ -1,13 +1,13 @@
 //! How many times as fast one way is as another: what the overview of a study shows.
 
 use bytecost_spec::{Axis, Metric};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Point;
 
 /// A pair of ways of the study, and its speed-up wherever both were measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpeedUp {
     /// Its heading.
     pub title: String,
@@ -26,7 +26,8 @@ pub struct SpeedUp {
 }
 
 /// A speed-up at one place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpeedUpRow {
     /// The value on the axis whose speed is told.
     pub value: String,

@@ -1,11 +1,11 @@
 //! What baselines and their twins say of the noise, as findings.json tells it.
 
 use bytecost_spec::Metric;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A baseline compared with its twin: the same cell, measured a second time in each block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Twin {
     /// [`bytecost_spec::Cell::id`] of the baseline.
     pub cell: String,
@@ -26,7 +26,8 @@ pub struct Twin {
 }
 
 /// How far apart this machine put equal things while the run went on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseFloor {
     /// The twin whose interval is the widest.
     pub widest: Twin,

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -526,7 +526,7 @@ fn unknown(name: &str) -> anyhow::Error {
 }
 
 fn port_is_free(port: u16) -> Result<()> {
-    match TcpListener::bind(("127.0.0.1", port)) {
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
         Ok(_) => Ok(()),
         Err(e) => Err(bad_input(format!(
             "port {port} is not available ({e}): choose another with --port, or leave it out to take a free one"

@@ -147,10 +147,8 @@ macro_rules! axes {
         )+}
     ) => {
         /// One thing that a study varies.
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema,
-            strum::VariantNames,
-        )]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, strum::VariantNames)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         #[strum(serialize_all = "kebab-case")]
         #[allow(missing_docs)] // each is told by its row in `AXES`

@@ -1,6 +1,5 @@
 //! The table of axes: a row says everything about one. ARCHITECTURE.md tells what comes from it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 
@@ -21,9 +20,8 @@ const NO_SERVER: &str = "none";
 
 axes! {
     /// One point of a study's grid. Its [`Cell::id`] names it everywhere.
-    #[derive(
-        Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-    )]
+    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(deny_unknown_fields)]
     Cell {
         /// What lies between the two ends.
@@ -309,9 +307,8 @@ axes! {
         }
     }
     /// A server and the load on it. Where there is no server, the rest means nothing.
-    #[derive(
-        Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-    )]
+    #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(deny_unknown_fields)]
     Serving {
         /// A name of the engine's table of servers; none where bytes are moved by a mover.

@@ -4,7 +4,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Invalid;
@@ -24,9 +23,8 @@ pub const DEADLINE_RUNTIME_NS: u64 = 500_000;
 pub const DEADLINE_PERIOD_NS: u64 = 1_000_000;
 
 /// A scheduler class, sched(7).
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// SCHED_OTHER, with a nice value.
@@ -119,9 +117,8 @@ impl FromStr for Class {
 }
 
 /// What the control group of a trial's processes is given; nothing is no group at all.
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cgroup {
     /// The quota (`cpu.max`): CPU time in each [`QUOTA_PERIOD_US`], in percent of one CPU.

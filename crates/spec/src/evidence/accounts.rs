@@ -1,6 +1,5 @@
 //! Who used the CPUs within one window, as exactly as the kernel's tracepoints tell.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Side;
@@ -8,7 +7,8 @@ use crate::metric::Side;
 macro_rules! users {
     ($($variant:ident $name:literal $side:expr, $title:literal $summary:literal;)*) => {
         /// Who uses a CPU. Its row in [`CPU_USERS`] says what belongs to it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[allow(missing_docs)] // told by the rows
         pub enum CpuUser { $(#[serde(rename = $name)] $variant,)* }
 
@@ -77,7 +77,8 @@ impl CpuUser {
 }
 
 /// CPU time of one user within the window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CpuLine {
     /// Who used it.
@@ -99,7 +100,8 @@ fn is_zero(n: &u64) -> bool {
 
 /// Who used the CPUs within the window of one trial. The lines and what is left over add up to the
 /// CPUs times the elapsed time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CpuAccounts {
     /// Length of the window, in ns.

@@ -1,15 +1,13 @@
 //! What is counted in a trial of its own: how often bytes were copied, and what else a message took.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Side;
 use crate::reading::Reading;
 
 /// A means by which copies are told, the strongest first.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyMeans {
     /// Bytes through the kernel's functions that copy, as these return (fexit).
@@ -44,9 +42,9 @@ impl CopyMeans {
     Ord,
     Serialize,
     Deserialize,
-    JsonSchema,
     strum::VariantArray,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyPlace {
     /// From the page cache to memory.
@@ -88,7 +86,8 @@ impl CopyPlace {
 }
 
 /// Bytes that were copied at one place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Copied {
     /// Where.
@@ -101,7 +100,8 @@ pub struct Copied {
 }
 
 /// The bytes that were copied in one trial, from the first to the last that moved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CopiedBytes {
     /// Payload that was moved meanwhile.
@@ -116,7 +116,8 @@ pub struct CopiedBytes {
 macro_rules! events {
     ($($variant:ident $name:literal $of:ident $title:literal $summary:literal;)*) => {
         /// Something that is counted besides bytes. Its row in [`EVENTS`] says what.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[allow(missing_docs)] // told by the rows
         pub enum CountedEvent { $(#[serde(rename = $name)] $variant,)* }
 
@@ -175,7 +176,8 @@ impl CountedEvent {
 }
 
 /// How often something happened within the window of a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventCount {
     /// What.

@@ -1,10 +1,10 @@
 //! What a plan expects of itself, by the noise that it was made with.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How far the ratio of two cells varies from block to block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RatioNoise {
     /// The standard deviation of the logarithm of such a ratio.
     pub deviation: f64,
@@ -27,7 +27,8 @@ impl RatioNoise {
 }
 
 /// What a plan expects: by its `noise` its cells were chosen, so that it is rebuilt with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expectation {
     /// The noise that the plan was made with.
     pub noise: RatioNoise,

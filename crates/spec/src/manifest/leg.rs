@@ -1,13 +1,13 @@
 //! The legs of a run: stretches of blocks that were measured under different conditions.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
 use crate::host::Host;
 
 /// A run that was resumed on another machine, kernel, boot or build, from its first block on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Leg {
     /// The first block of this leg. No block is of two legs.
     pub first_block: u32,
@@ -24,7 +24,8 @@ pub struct Leg {
 }
 
 /// A fact that is not what it was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Which fact: `kernel`.
     pub what: String,

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{Axis, CellFacts};
 use crate::metric::Metric;
 
 /// An expectation: how a value of an axis stands against another, and where.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expect {
     /// What is compared.
     pub metric: Metric,
@@ -36,10 +36,10 @@ pub struct Expect {
     Eq,
     Serialize,
     Deserialize,
-    JsonSchema,
     strum::VariantArray,
     strum::IntoStaticStr,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "lowercase")]
 pub enum Outcome {

@@ -1,6 +1,5 @@
 //! What a comparison is for, which says what error rate its verdicts have.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Compare;
@@ -24,10 +23,10 @@ pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
     Ord,
     Serialize,
     Deserialize,
-    JsonSchema,
     strum::VariantArray,
     strum::IntoStaticStr,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Family {
@@ -41,7 +40,8 @@ pub enum Family {
 }
 
 /// A part of a comparison that is primary.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PrimaryPart {
     /// The metric; none is the first of the comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]

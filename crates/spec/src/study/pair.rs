@@ -1,13 +1,13 @@
 //! Two ways whose speed-up the overview of a study shows.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Axis;
 use crate::metric::Metric;
 
 /// A pair of ways: how many times as fast one is as the other, wherever both were measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     /// Its heading.
     pub title: String,

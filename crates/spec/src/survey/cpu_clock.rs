@@ -1,6 +1,5 @@
 //! What the CPU clock of a thread counts on a host, and what reading hardware counters costs.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Survey;
@@ -23,7 +22,8 @@ const HARDWARE: [Counter; 6] = [
 /// The clock of a pinned thread that sent to itself over loopback, against elapsed time. Where the
 /// kernel accounts for interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING), the receiving half of that
 /// work, softirq, is not in the thread's CPU time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuClock {
     /// Tries in which the thread was never off its CPU; the others do not count.
     pub tries: u32,
@@ -71,7 +71,8 @@ impl CpuClock {
 }
 
 /// One trial of several that show what reading hardware counters costs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CounterTrial {
     /// Its mover.
     pub mover: String,

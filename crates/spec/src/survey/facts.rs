@@ -3,11 +3,11 @@
 //! A row of a table has its facts with words that are compiled in (`&'static str`), a survey has
 //! them with words of its own.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Whether a mover is done with a buffer, and when. Decides what may be rewritten.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
     /// The buffer is the caller's again when the call returns.
@@ -20,7 +20,8 @@ pub enum Release {
 }
 
 /// The two ends of a mover.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
     /// Nothing is moved.
@@ -96,7 +97,8 @@ impl Route {
 }
 
 /// How many requests a mover can have in flight, and who carries them out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum InFlight {
     /// One after the other, by the thread that asks.
@@ -111,7 +113,8 @@ pub enum InFlight {
 }
 
 /// What must hold so that a way can be used at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
     /// Its buffers are never written again.
@@ -125,7 +128,8 @@ pub enum Condition {
 }
 
 /// What a mover of work does with its CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkKind {
     /// It goes through memory.
@@ -156,7 +160,8 @@ impl WorkKind {
 }
 
 /// What is known of a mover.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MoverFacts<T = String> {
     /// Its name: the system call and its flags.
     pub name: T,
@@ -292,7 +297,8 @@ pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverF
 }
 
 /// What is known of a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiverFacts<T = String> {
     /// Its name: the system call and its flags.
     pub name: T,
@@ -315,7 +321,8 @@ impl ReceiverFacts<&str> {
 }
 
 /// What is known of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerFacts<T = String> {
     /// The name of the model.
     pub name: T,
@@ -359,7 +366,8 @@ impl ServerFacts<&str> {
 }
 
 /// What is known of a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceFacts<T = String> {
     /// Its name.
     pub name: T,

@@ -1,13 +1,13 @@
 //! What a transport that is made for a run can lie on, as it was tried.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Survey;
 use crate::cell::{Cell, Device, Transport};
 
 /// A transport on a device, as the kernel of this host answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkSupport {
     /// The transport.
     pub transport: Transport,

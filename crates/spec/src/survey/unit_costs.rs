@@ -1,12 +1,12 @@
 //! What one event costs in CPU time on a host, measured before a run.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 macro_rules! priced {
     ($($variant:ident $name:literal $summary:literal;)*) => {
         /// An event whose cost is measured. Its row in [`PRICED`] says how.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[allow(missing_docs)] // told by the rows
         pub enum Priced { $(#[serde(rename = $name)] $variant,)* }
 
@@ -51,7 +51,8 @@ impl Priced {
 }
 
 /// One measurement: CPU time of so many events, less that of the same work without them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostTrial {
     /// CPU time in ns; negative where the work without them took longer.
     pub cpu_ns: i64,
@@ -60,7 +61,8 @@ pub struct CostTrial {
 }
 
 /// What one kind of event costs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnitCost {
     /// The event.
     pub event: Priced,

@@ -116,7 +116,8 @@ fn every_crate_imports_only_what_the_table_allows() {
             continue;
         };
         for import in dependencies(package, is_ours) {
-            if !may.contains(&short(&import)) {
+            // A crate has itself with another feature for its tests.
+            if short(&import) != name && !may.contains(&short(&import)) {
                 broken.push(format!("{name} imports {}", short(&import)));
             }
         }

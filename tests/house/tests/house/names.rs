@@ -11,6 +11,23 @@ use crate::tree::{self, File};
 const SHARED: &[(&str, &str)] = &[];
 
 #[test]
+fn every_file_of_tests_is_in_its_program() {
+    let files = tree::files(&[".rs"]);
+    let mut broken = Vec::new();
+    for program in files.iter().filter(|f| f.path.ends_with("/tests/all.rs")) {
+        let folder = program.path.trim_end_matches("all.rs");
+        let beside = files.iter().filter_map(|f| f.path.strip_prefix(folder));
+        let names = beside.filter_map(|name| name.strip_suffix(".rs"));
+        for name in names.filter(|name| *name != "all" && !name.contains('/')) {
+            if !program.text.contains(&format!("mod {name};\n")) {
+                broken.push(format!("{folder}{name}.rs: write `mod {name};` in all.rs"));
+            }
+        }
+    }
+    tree::none(&broken, "tests that nothing runs:");
+}
+
+#[test]
 fn no_two_types_that_others_see_have_one_name() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for File { path, text } in tree::files(&[".rs"]) {

@@ -1,0 +1,9 @@
+//! The tests of this crate in one program, a file a subject.
+
+mod bounds;
+mod false_discovery;
+mod fixtures;
+mod moderation;
+mod subsets;
+mod truths;
+mod worlds;
