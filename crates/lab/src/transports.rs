@@ -33,7 +33,7 @@ pub trait Listen: Send {
 
 /// Opens the receiving end of a cell's transport. That of [`Transport::Veth`] is within the
 /// receiver's namespace only: see [`veth::VethPair`]. That of [`Transport::Peer`] is at an address
-/// that the way to the other host goes by: see [`listen_for_peer`].
+/// that the way to the other host goes by: see `listen_for_peer`.
 ///
 /// # Errors
 /// What the system calls answer, with what to do; a port in use is said as such.

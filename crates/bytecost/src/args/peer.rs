@@ -8,9 +8,9 @@ use clap::Args;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Two hosts")]
 pub struct PeerArgs {
-    /// The other host, on which one side of each trial runs: ssh:[USER@]HOST[:PORT], or a command
-    /// that runs a program there, such as 'docker exec -i b', 'kubectl exec -i b --' or
-    /// 'ip netns exec b'
+    /// The other host, on which one side of each trial runs: ssh:HOST or ssh:USER@HOST:PORT, or a
+    /// command that runs a program there, such as 'docker exec -i b', 'kubectl exec -i b --' or 'ip
+    /// netns exec b'
     #[arg(long, value_name = "COMMAND")]
     pub peer: Option<String>,
     /// What bytecost is called on the other host [default: bytecost]

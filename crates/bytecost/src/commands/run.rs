@@ -457,7 +457,7 @@ fn axes(args: &RunArgs, study: &Study) -> Result<Vec<(Axis, Vec<String>)>> {
 /// What a quick run can decide, what it cannot, and what can.
 fn about_quick(study: &Study) -> String {
     format!(
-        "--quick decides large differences between few movers at few sizes over loopback; it does not decide small ones, and measures no other movers, receivers, transports and patterns: `bytecost run {}` does, in about a minute",
+        "--quick decides large differences between few movers at few sizes over one path; it does not decide small ones, and measures no other movers, receivers, transports and patterns: the same command without it does, with study `{}` in about a minute",
         study.name
     )
 }
