@@ -17,15 +17,8 @@ use crate::{known, machine};
 /// Differences that a refusal names; all are in the leg.
 const MOST_NAMED: usize = 4;
 
-/// A run that is there already: its own plan, with the time and precision of the command line.
-/// `build` is that of this program.
-pub(super) fn resumed(
-    root: &Root,
-    name: &str,
-    args: &RunArgs,
-    build: &str,
-    peer: Option<&PeerLink>,
-) -> Result<(Run, Plan, Study)> {
+/// That nothing is asked of a run that is resumed but more time or precision.
+pub(super) fn only_limits(args: &RunArgs) -> Result<()> {
     if !args.axes.0.is_empty()
         || args.as_published
         || args.seed.is_some()
@@ -40,6 +33,18 @@ pub(super) fn resumed(
             "--resume continues the cells of the run: only --budget, --precision, --blocks and --anyway may be given with it",
         ));
     }
+    Ok(())
+}
+
+/// A run that is there already: its own plan, with the time and precision of the command line.
+/// `build` is that of this program.
+pub(super) fn resumed(
+    root: &Root,
+    name: &str,
+    args: &RunArgs,
+    build: &str,
+    peer: Option<&PeerLink>,
+) -> Result<(Run, Plan, Study)> {
     let mut run = root.open(name)?;
     let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
     let mut study = run.manifest().study.clone();

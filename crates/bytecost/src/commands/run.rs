@@ -30,7 +30,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::peer;
-use super::resume::resumed;
+use super::resume::{only_limits, resumed};
 use crate::args::{self, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
 use crate::failure::{Exit, bad_input};
@@ -74,7 +74,10 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     let root = Root::at(&args.root.runs_dir);
     let left = super::clean(&root);
     let of_peer = match &args.resume {
-        Some(name) => peer::of_run(root.open(name)?.manifest()),
+        Some(name) => {
+            only_limits(&args)?;
+            peer::of_run(root.open(name)?.manifest())
+        }
         None => args.peer.clone(),
     };
     let link = peer::opened(&of_peer, &stop)?;
@@ -457,7 +460,7 @@ fn axes(args: &RunArgs, study: &Study) -> Result<Vec<(Axis, Vec<String>)>> {
 /// What a quick run can decide, what it cannot, and what can.
 fn about_quick(study: &Study) -> String {
     format!(
-        "--quick decides large differences between few movers at few sizes over one path; it does not decide small ones, and measures no other movers, receivers, transports and patterns: the same command without it does, with study `{}` in about a minute",
+        "--quick decides large differences between few movers at few sizes over one path; it does not decide small ones, and measures no other movers, receivers, transports and patterns: the whole study, `bytecost run {}`, does in about a minute",
         study.name
     )
 }
