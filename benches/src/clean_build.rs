@@ -135,6 +135,8 @@ fn path(units: &[Unit]) -> String {
     let ended = |u: &Unit| u.began + u.seconds;
     let mut steps = Vec::new();
     let mut at = (0..units.len()).max_by(|a, b| ended(&units[*a]).total_cmp(&ended(&units[*b])));
+    // When the unit at hand let the next one begin, or the build end.
+    let mut let_on = at.map_or(0.0, |unit| ended(&units[unit]));
     while let Some(unit) = at.filter(|_| steps.len() < units.len()) {
         let number = units[unit].number;
         let before = units.iter().enumerate().filter_map(|(i, u)| {
@@ -148,11 +150,8 @@ fn path(units: &[Unit]) -> String {
         });
         let last = before.max_by(|a, b| a.1.total_cmp(&b.1));
         let until = last.map_or(0.0, |(_, at)| at);
-        steps.push(format!(
-            "{} {:.1} s",
-            units[unit].name,
-            ended(&units[unit]) - until
-        ));
+        steps.push(format!("{} {:.1} s", units[unit].name, let_on - until));
+        let_on = until;
         at = last.map(|(i, _)| i);
     }
     steps.reverse();
