@@ -158,7 +158,8 @@ sshd:
 	@if test -x /usr/sbin/sshd; then exit 0; fi
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		export DEBIAN_FRONTEND=noninteractive
-		apt-get update -q
+		# Without a network the test over ssh says that it was skipped.
+		apt-get update -q || true
 		apt-get install -q -y --no-install-recommends openssh-server || true
 	fi
 
