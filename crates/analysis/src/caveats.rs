@@ -58,6 +58,9 @@ enum Effect {
     /// Findings of such measures, along such axes, with a cell that it affects have no verdict, and
     /// say why.
     Withholds(fn(Measure, Axis) -> bool, &'static str),
+    /// As `Withholds`; its cells could do more requests than they were given, so that the other cell
+    /// of a finding is slower all the same where it does fewer.
+    Caps(fn(Measure, Axis) -> bool, &'static str),
     /// Findings of all measures with a cell that it affects have none.
     WithholdsAll(&'static str),
 }
@@ -66,15 +69,22 @@ impl Effect {
     fn of_result(self) -> CaveatEffect {
         match self {
             Effect::Annotates => CaveatEffect::Annotates,
-            Effect::Withholds(..) => CaveatEffect::WithholdsMetric,
+            Effect::Withholds(..) | Effect::Caps(..) => CaveatEffect::WithholdsMetric,
             Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
         }
+    }
+
+    /// Whether what it affects is at least what was measured.
+    fn caps(self, measure: Measure) -> bool {
+        matches!(self, Effect::Caps(..)) && measure == Measure::MessagesPerS
     }
 
     /// Why a verdict of a measure along an axis is withheld, where it is.
     fn because(self, measure: Measure, axis: Axis) -> Option<&'static str> {
         match self {
-            Effect::Withholds(of, because) => of(measure, axis).then_some(because),
+            Effect::Withholds(of, because) | Effect::Caps(of, because) => {
+                of(measure, axis).then_some(because)
+            }
             Effect::WithholdsAll(because) => Some(because),
             Effect::Annotates => None,
         }
@@ -99,7 +109,6 @@ const TIMER: Effect = Effect::Withholds(
     "one side waits for the timer of delayed acknowledgements, which is not the cost of copying",
 );
 
-const CLIENTS_LIMITED: &str = "clients-limited";
 const TWO_MODES: &str = "the trials of a cell fall into two groups that lie far apart";
 
 /// Whether a measure is made of CPU time.
@@ -162,8 +171,8 @@ const CAVEATS: &[Row] = &[
     ("packet-socket", TOLD, packet_socket::detect),
     ("waits-for-every-completion", TOLD, every_completion::detect),
     (
-        CLIENTS_LIMITED,
-        Effect::Withholds(
+        "clients-limited",
+        Effect::Caps(
             |m, _| is_of_time(m) || m == Measure::LeastServedShare,
             "the clients may have limited the rate themselves",
         ),
@@ -270,37 +279,40 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
 /// caveats says that does so. The axis is what they differ in.
 pub(crate) fn because(
     caveats: &[Caveat],
+    what: (Measure, Axis),
+    cells: [&str; 2],
+) -> Option<&'static str> {
+    because_beside(caveats, what, cells, None)
+}
+
+/// The same where one of the two was found to be slower: a caveat that keeps the other one from being
+/// faster still takes nothing from that.
+fn because_beside(
+    caveats: &[Caveat],
     (measure, axis): (Measure, Axis),
     cells: [&str; 2],
+    slower: Option<&String>,
 ) -> Option<&'static str> {
     let affects =
         |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id.as_str()));
     caveats.iter().filter(affects).find_map(|caveat| {
         let (_, effect, _) = CAVEATS.iter().find(|(kind, ..)| *kind == caveat.kind)?;
-        effect.because(measure, axis)
+        let leaves = effect.caps(measure) && slower.is_some_and(|id| !caveat.cells.contains(id));
+        effect.because(measure, axis).filter(|_| !leaves)
     })
-}
-
-/// Whether a caveat only keeps the faster of two cells from being faster still: clients that were the
-/// limit of the one leave the other slower, by at least as much.
-fn leaves_the_slower(caveat: &Caveat, finding: &Finding) -> bool {
-    let slower = match finding.verdict {
-        Verdict::Better => &finding.baseline,
-        Verdict::Worse => &finding.cell,
-        _ => return false,
-    };
-    let is_rate = finding.metric.measure == Measure::MessagesPerS;
-    caveat.kind == CLIENTS_LIMITED && is_rate && !caveat.cells.contains(slower)
 }
 
 /// The findings, without a verdict where a caveat withholds it.
 pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
     let withheld = |finding: &Finding| {
         let cells = [finding.baseline.as_str(), finding.cell.as_str()];
-        let caveats = view.caveats.iter();
-        let caveats = caveats.filter(|c| !leaves_the_slower(c, finding));
-        let caveats: Vec<Caveat> = caveats.cloned().collect();
-        let because = because(&caveats, (finding.metric.measure, finding.axis), cells)?;
+        let slower = match finding.verdict {
+            Verdict::Better => Some(&finding.baseline),
+            Verdict::Worse => Some(&finding.cell),
+            _ => None,
+        };
+        let what = (finding.metric.measure, finding.axis);
+        let because = because_beside(view.caveats, what, cells, slower)?;
         let cell = view.trials.cells.iter().find(|c| c.id == finding.cell)?;
         let mut finding = Finding {
             verdict: match finding.verdict {

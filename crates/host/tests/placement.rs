@@ -22,7 +22,7 @@ fn told(nearness: Nearness, host: &Host) -> String {
 
 #[test]
 fn every_machine_gives_the_pairs_that_it_has() {
-    // A machine, and what is told of each nearness.
+    // Each row has a machine and the expected answer for each nearness.
     let table = "
         vm
             0:0 1:1 share all

@@ -130,8 +130,15 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
             }));
         }
         let mut edges_ns = 0;
-        let watched = (&threads[..], &told, &mut edges_ns);
-        let followed = follow(control, &gate, watched, &task, growth);
+        let followed = follow(
+            control,
+            &gate,
+            &threads,
+            &told,
+            &task,
+            growth,
+            &mut edges_ns,
+        );
         gate.set(Phase::Stop);
         threads.iter().for_each(|t| t.thread().unpark());
         let flows: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
@@ -142,18 +149,16 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
 }
 
 /// Moves the gate on as the coordinator says. Returns early when a thread ended before its time;
-/// why it did is told when it is joined. What watching the window took goes into the last of what is
-/// watched.
+/// why it did is told when it is joined. What watching the window took goes into
+/// `edges_ns`.
 fn follow<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
-    (threads, told, edges_ns): (
-        &[thread::ScopedJoinHandle<'_, T>],
-        &mpsc::Receiver<Signal>,
-        &mut u64,
-    ),
+    threads: &[thread::ScopedJoinHandle<'_, T>],
+    told: &mpsc::Receiver<Signal>,
     task: &Task,
     growth: Option<Growth>,
+    edges_ns: &mut u64,
 ) -> io::Result<()> {
     let some = |count, signal| (0..count).all(|_| told.recv() == Ok(signal));
     let all = |signal| some(threads.len(), signal);

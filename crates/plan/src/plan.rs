@@ -176,18 +176,24 @@ impl Plan {
     /// # Errors
     /// As [`Plan::new`].
     pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
-        let plan = Plan::of(
+        let noise = manifest.expectation.as_ref().map(|e| &e.noise);
+        let plan = Plan::of_manifest(manifest, noise)?;
+        match &manifest.bisection {
+            Some(bisection) => plan.bisected(bisection, &manifest.survey),
+            None => Ok(plan),
+        }
+    }
+
+    /// That of a manifest by this noise, without its bisection.
+    fn of_manifest(manifest: &Manifest, noise: Option<&RatioNoise>) -> Result<Plan, Invalid> {
+        Plan::of(
             &manifest.study,
             &manifest.host,
             &manifest.survey,
             manifest.peer.as_deref(),
             manifest.seed,
-            manifest.expectation.as_ref().map(|e| &e.noise),
-        )?;
-        match &manifest.bisection {
-            Some(bisection) => plan.bisected(bisection, &manifest.survey),
-            None => Ok(plan),
-        }
+            noise,
+        )
     }
 
     /// The places of the cells that the plan of a manifest would have by another noise as well: what
@@ -196,14 +202,7 @@ impl Plan {
     /// # Errors
     /// As [`Plan::from_manifest`].
     pub fn kept_at(&self, manifest: &Manifest, noise: &RatioNoise) -> Result<Vec<u32>, Invalid> {
-        let planned = Plan::expecting(
-            &manifest.study,
-            &manifest.host,
-            &manifest.survey,
-            manifest.peer.as_deref(),
-            manifest.seed,
-            noise,
-        )?;
+        let planned = Plan::of_manifest(manifest, Some(noise))?;
         let all = self.cells.iter().zip(0..);
         let kept = all.filter(|(cell, _)| planned.cells.contains(cell));
         Ok(kept.map(|(_, place)| place).collect())
@@ -273,7 +272,7 @@ impl Plan {
     }
 }
 
-/// The cells that can be had, and why the others cannot.
+/// The cells that this machine can measure, and why it refuses the others.
 fn runnable(
     all: Vec<Candidate>,
     host: &Host,

@@ -47,8 +47,7 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
             done
         });
         let threads = [responding];
-        let watched = (&threads[..], &told, &mut 0);
-        let followed = follow(control, gate, watched, task, None);
+        let followed = follow(control, gate, &threads, &told, task, None, &mut 0);
         gate.set(Phase::Stop);
         let [responding] = threads;
         let done = responding

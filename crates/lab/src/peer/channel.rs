@@ -124,7 +124,7 @@ pub(super) struct ToldHost {
     pub(super) survey: Survey,
 }
 
-/// Frames that come in, taken in as they come: one that comes in parts keeps nobody waiting.
+/// Incoming frames. It reads what has arrived and never waits for the rest of a frame.
 pub(super) struct IncomingWords {
     from: File,
     bytes: Vec<u8>,
