@@ -154,8 +154,10 @@ for (const file of reports()) {
         const link = page.locator('.evidence').first();
         if (await link.count()) {
           await link.click();
+          // An answer names its findings by their weight, the table has them in its own order.
           const wanted = (await link.getAttribute('data-rows')).split(' ');
-          assert.deepEqual(await page.locator('tr.hit').evaluateAll((r) => r.map((e) => e.id)), wanted);
+          const hit = await page.locator('tr.hit').evaluateAll((r) => r.map((e) => e.id));
+          assert.deepEqual(hit.toSorted(), wanted.toSorted());
           assert.ok(await page.locator(`#${wanted[0]}`).isVisible());
         }
       }));
