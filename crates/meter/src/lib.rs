@@ -39,6 +39,7 @@ pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
 pub use process_clocks::{ClocksRead, ProcessClocks, ProcessOwner};
 pub use process_tree::{
     EarlyReading, MOST_THREADS, ProcessTreeMeter, ProcessTreeSnapshot, look_takes_ns, memory_of,
+    too_late,
 };
 pub use thread::{Extras, LEFT_OUT, Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;

@@ -28,8 +28,9 @@ const NO_CHILDREN: &str =
 const LIVE: &str = "for children that are still running, the kernel reports user and system time in steps of 10 ms only";
 const COME_AND_GO: &str = "threads or processes came and went within the window, and their moves \
     with them: --perf on counts them all";
-const NO_THREADS: &str = "/proc/PID/task/TID/sched cannot be read, or there are more than 256 threads: --perf on counts \
-     them all";
+const NO_THREADS: &str = "/proc/PID/task/TID/sched cannot be read, there are more than 256 threads, or there was no \
+    time to look at them all: --perf on counts them all";
+const NO_TIME: &str = "there was no time to look at all processes of the server before the window";
 
 const NOT_ALONE: &str = "it is read of processes with one thread and no children, where the kernel \
     shows it in /proc/PID/schedstat (CONFIG_SCHED_INFO)";
@@ -45,6 +46,8 @@ pub struct ProcessTreeMeter {
 #[derive(Clone, Debug)]
 pub struct ProcessTreeSnapshot {
     usage: Usage,
+    /// CPU time of the children that live.
+    live_cpu_ns: Option<u64>,
     live: Option<Used>,
     /// Whether any child was live.
     has_live: bool,
@@ -57,7 +60,6 @@ pub struct ProcessTreeSnapshot {
 #[derive(Clone, Debug)]
 pub struct EarlyReading {
     live: Option<Used>,
-    has_live: bool,
     migrations: Option<BTreeMap<u32, u64>>,
     run_queue_ns: Option<u64>,
 }
@@ -73,25 +75,25 @@ impl ProcessTreeMeter {
     }
 
     /// Looks at the live children and at the threads of a process, which may take a while; see
-    /// [`look_takes_ns`].
+    /// [`look_takes_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent, so that the
+    /// reading of CPU time, which comes next, is never late for it.
     #[must_use]
-    pub fn look(&self, process: u32) -> EarlyReading {
+    pub fn look(&self, process: u32, by_ns: u64) -> EarlyReading {
         let children = live::children(process);
-        let migrations = if self.events.has_migrations() {
-            None
-        } else {
-            of_all(process, children.as_deref().unwrap_or_default())
-        };
         let is_alone = children.as_ref().is_some_and(Vec::is_empty);
+        let migrations = match self.events.has_migrations() {
+            true => None,
+            false => of_all(process, children.as_deref().unwrap_or_default(), by_ns),
+        };
         EarlyReading {
-            has_live: !is_alone,
             run_queue_ns: is_alone.then(|| live::run_queue_ns(process)).flatten(),
-            live: children.map(|c| live::used(&c)),
+            live: children.and_then(|c| live::used(&c, by_ns)),
             migrations,
         }
     }
 
-    /// Reads the tree of another process, which tells its usage when it is asked.
+    /// Reads the tree of another process, which tells its usage when it is asked. Clocks of its
+    /// live children are read with it.
     ///
     /// # Errors
     /// As [`usage::ask`].
@@ -101,8 +103,14 @@ impl ProcessTreeMeter {
         process: u32,
         told: BorrowedFd<'_>,
     ) -> std::io::Result<ProcessTreeSnapshot> {
+        let children = live::children(process);
+        let live_cpu_ns = children.as_deref().map(live::cpu_ns);
         let usage = usage::ask(process, told)?;
-        Ok(self.snapshot(look, usage))
+        Ok(ProcessTreeSnapshot {
+            has_live: children.is_none_or(|c| !c.is_empty()),
+            live_cpu_ns,
+            ..self.snapshot(look, usage)
+        })
     }
 
     /// Reads this process's own tree, which has no children.
@@ -110,8 +118,7 @@ impl ProcessTreeMeter {
     pub fn read_own(&self) -> ProcessTreeSnapshot {
         let look = EarlyReading {
             live: Some(Used::default()),
-            has_live: false,
-            migrations: of_all(std::process::id(), &[]),
+            migrations: of_all(std::process::id(), &[], u64::MAX),
             run_queue_ns: live::run_queue_ns(std::process::id()),
         };
         self.snapshot(look, usage::usage())
@@ -120,8 +127,9 @@ impl ProcessTreeMeter {
     fn snapshot(&self, look: EarlyReading, usage: Usage) -> ProcessTreeSnapshot {
         ProcessTreeSnapshot {
             usage,
+            live_cpu_ns: Some(0),
             live: look.live,
-            has_live: look.has_live,
+            has_live: false,
             counts: self.events.read(),
             migrations: look.migrations,
             run_queue_ns: look.run_queue_ns,
@@ -151,10 +159,22 @@ impl ProcessTreeMeter {
             _ => Reading::absent(NOT_ALONE),
         };
         readings.insert(Counter::RunQueueNs, run_queue);
+        let cpu_ns = |s: &ProcessTreeSnapshot| {
+            let ended = s.usage.children.user_ns + s.usage.children.system_ns;
+            Some(s.usage.cpu_ns + ended + s.live_cpu_ns?)
+        };
+        readings.insert(
+            Counter::CpuNs,
+            match (cpu_ns(start), cpu_ns(end)) {
+                (Some(start), Some(end)) => grown(start, end),
+                _ => Reading::absent(NO_CHILDREN),
+            },
+        );
         for (counter, of, of_live) in USED {
             let reading = match (total(start, of, of_live), total(end, of, of_live)) {
                 (Some(start), Some(end)) => grown(start, end),
-                _ => Reading::absent(NO_CHILDREN),
+                _ if start.live_cpu_ns.is_none() => Reading::absent(NO_CHILDREN),
+                _ => Reading::absent(NO_TIME),
             };
             readings.insert(counter, reading);
         }
@@ -169,6 +189,33 @@ impl ProcessTreeMeter {
         }
         readings
     }
+}
+
+/// Why readings at the edges of a server's window are none of it, if they were taken so late: in
+/// half of the window at least its clients must have asked, and all but a tenth of what is read must
+/// be of it. The first comes of hundreds of threads that are ready where there are few CPUs, and who
+/// reads is not run before they pause.
+#[must_use]
+pub fn too_late(
+    [start, end]: [&ProcessTreeSnapshot; 2],
+    from_ns: u64,
+    to_ns: u64,
+) -> Option<String> {
+    let window_ns = to_ns.saturating_sub(from_ns);
+    let late = [
+        (start, from_ns, window_ns / 2),
+        (end, to_ns, window_ns / 10),
+    ];
+    late.iter().find_map(|(read, due_ns, most_ns)| {
+        let late_ns = read.usage.clock_ns.saturating_sub(*due_ns);
+        (late_ns > *most_ns).then(|| {
+            format!(
+                "what the server had used was read {:.1} ms late in a window of {:.1} ms: too many threads were ready before it had a CPU",
+                late_ns as f64 / 1e6,
+                window_ns as f64 / 1e6
+            )
+        })
+    })
 }
 
 /// How long [`ProcessTreeMeter::look`] is taken to last for so many children, in ns.
@@ -212,13 +259,8 @@ type OfUsage = fn(&ThreadUsage) -> u64;
 type OfProcess = fn(&Usage) -> u64;
 type OfLive = fn(&Used) -> u64;
 
-/// What is told of processes that have ended and of those that live.
-const USED: [(Counter, OfProcess, OfLive); 5] = [
-    (
-        Counter::CpuNs,
-        |c| c.cpu_ns + c.children.user_ns + c.children.system_ns,
-        |u| u.cpu_ns,
-    ),
+/// What is told of processes that have ended and of those that live, beside CPU time.
+const USED: [(Counter, OfProcess, OfLive); 4] = [
     (
         Counter::ContextSwitchesVoluntary,
         |c| c.own.switches_voluntary + c.children.switches_voluntary,
@@ -251,13 +293,13 @@ fn total(snapshot: &ProcessTreeSnapshot, of: OfProcess, of_live: OfLive) -> Opti
     Some(of(&snapshot.usage) + of_live(snapshot.live.as_ref()?))
 }
 
-fn of_all(process: u32, children: &[u32]) -> Option<BTreeMap<u32, u64>> {
+fn of_all(process: u32, children: &[u32], by_ns: u64) -> Option<BTreeMap<u32, u64>> {
     if children.len() > MOST_THREADS {
         return None;
     }
     let mut all = BTreeMap::new();
     for one in std::iter::once(&process).chain(children) {
-        all.extend(live::migrations(*one, MOST_THREADS)?);
+        all.extend(live::migrations(*one, MOST_THREADS, by_ns)?);
     }
     (all.len() <= MOST_THREADS).then_some(all)
 }

@@ -28,6 +28,9 @@ const CONNECT_NS: u64 = 60_000_000_000;
 const CONNECT_EACH_NS: u64 = 5_000_000;
 /// The shortest time from the last connection to the window: both sides must have heard of it.
 const NOTICE: Duration = Duration::from_millis(10);
+/// How long before the window all processes are listed, in ns, and longer by the look at the
+/// server's: a few hundred take 2 ms.
+const LIST_NS: u64 = 3_000_000;
 /// The server's place among the ends, and the clients'.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
@@ -107,6 +110,13 @@ impl Lab {
         if let Some(watch) = &mut watch {
             watch.schedule(&schedule);
         }
+        let mut heard = Heard::default();
+        // By then a server has started a process for each connection, if it does.
+        let by_ns =
+            (schedule.window_from_ns).saturating_sub(LIST_NS + look(cell).as_nanos() as u64);
+        while let Some((end, answer)) = wait_until(ends, by_ns, stop)? {
+            heard.take(end, answer)?;
+        }
         self.clocks.list(&owners(ends, None, cell));
         let mut around = WholeMachine {
             meter: &mut self.machine,
@@ -115,7 +125,6 @@ impl Lab {
             has_load: false,
             group: None,
         };
-        let mut heard = Heard::default();
         let mut edges = Vec::with_capacity(2);
         let mut opened = None;
         for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {

@@ -8,10 +8,9 @@ use bytecost_sys::clock;
 
 use crate::proc_text;
 
-/// What a live process has used so far, its own threads alone.
+/// What a live process has used so far beside CPU time, its own threads alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
-    pub(super) cpu_ns: u64,
     pub(super) switches_voluntary: u64,
     pub(super) switches_involuntary: u64,
     pub(super) faults_minor: u64,
@@ -24,30 +23,37 @@ pub(super) fn children(process: u32) -> Option<Vec<u32>> {
     bytecost_sys::children::of(Path::new("/"), process)
 }
 
+/// CPU time of these processes together; those that are gone are left out. One takes less than
+/// 1 µs.
+pub(super) fn cpu_ns(processes: &[u32]) -> u64 {
+    let read = |process: &u32| clock::process_cpu_ns_of(*process).ok();
+    processes.iter().filter_map(read).sum()
+}
+
 /// What these processes, of one thread each, have used together; those that are gone are left
-/// out.
-pub(super) fn used(processes: &[u32]) -> Used {
+/// out. None where the time is over before all are read.
+pub(super) fn used(processes: &[u32], by_ns: u64) -> Option<Used> {
     let mut all = Used::default();
     for process in processes {
+        if clock::monotonic_ns() >= by_ns {
+            return None;
+        }
         let Some(one) = used_by(*process) else {
             continue;
         };
-        all.cpu_ns += one.cpu_ns;
         all.switches_voluntary += one.switches_voluntary;
         all.switches_involuntary += one.switches_involuntary;
         all.faults_minor += one.faults_minor;
         all.faults_major += one.faults_major;
     }
-    all
+    Some(all)
 }
 
 fn used_by(process: u32) -> Option<Used> {
-    let cpu_ns = clock::process_cpu_ns_of(process).ok()?;
     let status = fs::read(format!("/proc/{process}/status")).ok()?;
     let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
     let (faults_minor, faults_major) = faults(&stat)?;
     Some(Used {
-        cpu_ns,
         switches_voluntary: proc_text::value_of(&status, "voluntary_ctxt_switches")?,
         switches_involuntary: proc_text::value_of(&status, "nonvoluntary_ctxt_switches")?,
         faults_minor,
@@ -66,15 +72,16 @@ fn faults(stat: &[u8]) -> Option<(u64, u64)> {
     Some((minor, major))
 }
 
-/// The threads of a process, each with its moves to another CPU.
-pub(super) fn migrations(process: u32, most: usize) -> Option<BTreeMap<u32, u64>> {
+/// The threads of a process, each with its moves to another CPU; none where there are more, or the
+/// time is over before all are read.
+pub(super) fn migrations(process: u32, most: usize, by_ns: u64) -> Option<BTreeMap<u32, u64>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{process}/task")).ok()? {
         let name = entry.ok()?.file_name();
         let thread: u32 = name.to_str()?.parse().ok()?;
         let text = fs::read(format!("/proc/{process}/task/{thread}/sched")).ok()?;
         found.insert(thread, proc_text::value_of(&text, "se.nr_migrations")?);
-        if found.len() > most {
+        if found.len() > most || clock::monotonic_ns() >= by_ns {
             return None;
         }
     }
@@ -132,11 +139,13 @@ mod tests {
         let own = std::process::id();
         let (threads, bytes) = memory(own).unwrap();
         assert!(threads >= 1 && bytes > 4096, "{threads} {bytes}");
-        let of = used(&[own, 1 << 23]);
-        assert!(of.cpu_ns > 0 && of.faults_minor > 0);
-        if let Some(threads) = migrations(own, 1000) {
+        assert!(cpu_ns(&[own, 1 << 23]) > 0);
+        assert!(used(&[own, 1 << 23], u64::MAX).unwrap().faults_minor > 0);
+        assert_eq!(used(&[own], 0), None, "no time");
+        if let Some(threads) = migrations(own, 1000, u64::MAX) {
             assert!(threads.contains_key(&own));
-            assert_eq!(migrations(own, 0), None);
+            assert_eq!(migrations(own, 0, u64::MAX), None);
+            assert_eq!(migrations(own, 1000, 0), None, "no time");
         }
     }
 }

@@ -14,6 +14,7 @@ fn snapshot(usage: Usage, live: Option<Used>) -> ProcessTreeSnapshot {
     ProcessTreeSnapshot {
         usage,
         has_live: live.is_none_or(|l| l != Used::default()),
+        live_cpu_ns: live.map(|l| l.switches_voluntary),
         live,
         counts: InheritedCounts::default(),
         migrations: None,
@@ -57,7 +58,6 @@ fn children_count_whether_they_live_or_not() {
         children: usage(children),
     };
     let live = |n| Used {
-        cpu_ns: n,
         switches_voluntary: n,
         switches_involuntary: n,
         faults_minor: n,
@@ -79,6 +79,16 @@ fn children_count_whether_they_live_or_not() {
     check([none, Some(live(5))], Some(35), Some(13), None);
     check([Some(live(5)), Some(live(6))], Some(31), Some(9), None);
     check([none, None], None, None, None);
+    // Clocks were read in time, and all else was not.
+    let start = snapshot(usage(100, 10, 1, 2), Some(live(5)));
+    let end = ProcessTreeSnapshot {
+        live: None,
+        ..snapshot(usage(600, 30, 4, 7), Some(live(6)))
+    };
+    let readings = tree.difference(&start, &end, true);
+    assert_eq!(readings[&Counter::CpuNs].measured(), Some(31));
+    let switches = &readings[&Counter::ContextSwitchesVoluntary];
+    assert_eq!(*switches, Reading::absent(NO_TIME));
 }
 
 #[test]

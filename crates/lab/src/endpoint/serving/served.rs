@@ -9,9 +9,9 @@ use std::os::unix::net::UnixStream;
 
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
-use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of};
+use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of, too_late};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
-use bytecost_sys::{children, clock, process, tcp, usage};
+use bytecost_sys::{children, clock, process, sched, tcp, usage};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::pipe::PipeFlags;
@@ -156,13 +156,15 @@ impl Child {
         schedule: Schedule,
     ) -> io::Result<Readings> {
         let ahead_ns = look_takes_ns(looked_at(server, cell));
+        // As many threads as there are connections may be ready at the edges.
+        sched::shorten_slice()?;
         // By then the server has let everyone in, if it is not too slow for its load.
         let before_ns = ahead_ns + MEMORY_NS;
         clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
         let memory = memory_of(self.pid);
         let read = |at_ns: u64| {
             clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
-            let look = tree.look(self.pid);
+            let look = tree.look(self.pid, at_ns);
             clock::sleep_until_ns(at_ns);
             let read = tree.read_other(look, self.pid, self.told.as_fd());
             read.map_err(|e| match waitpid(self.number(), WaitOptions::NOHANG) {
@@ -174,6 +176,12 @@ impl Child {
         let end = read(schedule.window_to_ns)?;
         let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
         let mut readings = tree.difference(&start, &end, !come_and_go);
+        let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
+        if let Some(why) = too_late([&start, &end], from_ns, to_ns) {
+            for reading in readings.values_mut() {
+                *reading = Reading::absent(why.clone());
+            }
+        }
         readings.extend(memory);
         let cpus = match process::affinity_of(self.number()) {
             Ok(cpus) => Reading::Measured(cpus.len() as u64),
@@ -265,6 +273,10 @@ fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
     let cell = &task.cell;
     let (server, service, serving) = rows(cell)?;
     hold(task)?;
+    // Who lets others in has nothing to do in the window but to tell what they have used.
+    if server.task_per_connection {
+        sched::shorten_slice()?;
+    }
     let most = usize::try_from(cell.serving.all_connections()).unwrap_or(usize::MAX);
     let connections = most.saturating_add(ROOM);
     let connections = match server.bound {
