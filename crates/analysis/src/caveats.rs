@@ -119,19 +119,26 @@ fn of_cpu_time(measure: Measure) -> bool {
     )
 }
 
-/// Whether a measure is a rate or a time that goes by.
-fn is_of_time(measure: Measure) -> bool {
+/// Whether a measure is a quantile of latencies.
+fn is_latency(measure: Measure) -> bool {
     matches!(
         measure,
-        Measure::ThroughputGbitPerS
-            | Measure::MessagesPerS
-            | Measure::MsPerMessage
-            | Measure::LatencyUsP50
+        Measure::LatencyUsP50
             | Measure::LatencyUsP90
             | Measure::LatencyUsP99
             | Measure::LatencyUsP999
             | Measure::LatencyUsMax
     )
+}
+
+/// Whether a measure is a rate or a time that goes by.
+fn is_of_time(measure: Measure) -> bool {
+    let rates = [
+        Measure::ThroughputGbitPerS,
+        Measure::MessagesPerS,
+        Measure::MsPerMessage,
+    ];
+    rates.contains(&measure) || is_latency(measure)
 }
 
 /// Every caveat that is looked for, in the order in which they are told.
@@ -158,8 +165,13 @@ const CAVEATS: &[Row] = &[
     ),
     (
         "two-modes-time",
-        Effect::Withholds(|m, _| is_of_time(m), TWO_MODES),
+        Effect::Withholds(|m, _| is_of_time(m) && !is_latency(m), TWO_MODES),
         modes::far_in_time,
+    ),
+    (
+        "two-modes-latency",
+        Effect::Withholds(|m, _| is_latency(m), TWO_MODES),
+        modes::far_in_latency,
     ),
     ("few-blocks", TOLD, course::few_blocks),
     ("imprecise", TOLD, course::imprecise),

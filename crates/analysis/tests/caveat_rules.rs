@@ -7,7 +7,7 @@ use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::manifest::{Difference, Leg};
 use bytecost_spec::sample::OtherProcess;
 use bytecost_spec::survey::{CpuClock, ReceiverFacts, Release, Route};
-use bytecost_spec::{Cell, Counter, PacketSocket, Reading, Sample};
+use bytecost_spec::{Cell, Counter, Measure, Metric, PacketSocket, Reading, Sample};
 use rules::{MOVERS, fires, found, put, quiet, run, silent};
 use world::{True, World, facts};
 
@@ -444,6 +444,37 @@ fn asking(latency_us: f64) -> World {
         latency_us,
         ..True::costs(0.2)
     })
+}
+
+// Their tails alone are in two groups, so that rates have their verdicts.
+#[test]
+fn latencies_in_two_groups_withhold_latencies_alone() {
+    let metrics = "metrics = [\"latency_us_p99\", \"messages_per_s\"]";
+    let world = |latency_us| {
+        let study = rules::study(&format!("pattern = [\"ask\"]\n{MOVERS}"));
+        let at = study.find("metrics = ").expect("compared metrics");
+        let end = at + study[at..].find('\n').expect("a line");
+        let study = format!("{}{metrics}{}", &study[..at], &study[end..]);
+        World::new(&study).run(1, 20, 0.003, move |_| True {
+            latency_us,
+            ..True::costs(0.2)
+        })
+    };
+    let (mut parted, slow) = (world(10.0), world(30.0));
+    silent(&parted, "two-modes-latency");
+    let is_third = |s: &Sample| s.cell.contains("/sendfile/") && s.trial.block % 3 == 0;
+    let from = slow.samples.iter().filter(|s| is_third(s));
+    for (to, from) in parted.samples.iter_mut().filter(|s| is_third(s)).zip(from) {
+        to.latency_ns_histogram
+            .clone_from(&from.latency_ns_histogram);
+    }
+    let caveat = fires(&parted, "two-modes-latency", 2, "p99 latency: ");
+    silent(&parted, "two-modes-time");
+    for finding in &parted.analyse().findings {
+        let is_affected = finding.metric == Metric::both(Measure::LatencyUsP99)
+            && caveat.cells.contains(&finding.cell);
+        assert_eq!(finding.withheld.is_some(), is_affected, "{finding:#?}");
+    }
 }
 
 #[test]

@@ -49,6 +49,9 @@ pub const MOST_CONNECTIONS: u32 = 100_000;
 /// The most requests that a connection has under way.
 pub const MOST_DEPTH: u32 = 64;
 
+/// From so many connections on no queue of a server may overflow, after which a connection would
+/// wait a second to try again.
+pub(crate) const GREETED_FROM: u32 = 1000;
 /// How many wait to be greeted at one time where nothing is known of a server's queue, which may be
 /// as short as ten.
 const GREETED_AT_ONCE: u32 = 8;
@@ -95,6 +98,9 @@ pub struct Load {
     pub congestion: Option<String>,
     /// How its threads reach the kernel.
     pub way: LoadInterface,
+    /// From so many connections on each is greeted: it asks once, before everyone is connected, and
+    /// the answer shows that the server has taken it.
+    pub greeted_from: u32,
     /// Clients that wait to be greeted at one time at most, where each is: not more than a server's
     /// queue of new connections has room for.
     pub greeted_at_once: u32,
@@ -205,6 +211,7 @@ impl Load {
             ends_with_server: false,
             congestion: None,
             way: LoadInterface::Best,
+            greeted_from: GREETED_FROM,
             greeted_at_once: GREETED_AT_ONCE,
             rounds_least: 0,
         }
@@ -218,7 +225,7 @@ impl Load {
     /// Whether each connection asks once before all of them begin.
     pub(crate) fn greets(&self) -> bool {
         let all = self.connections + self.idle;
-        self.kept && all >= driver::GREETED_FROM && matches!(self.span, LoadSpan::Time { .. })
+        self.kept && all >= self.greeted_from && matches!(self.span, LoadSpan::Time { .. })
     }
 
     /// How many requests that are due together are sent together.

@@ -28,9 +28,10 @@ const NO_CHILDREN: &str =
 const LIVE: &str = "for children that are still running, the kernel reports user and system time in steps of 10 ms only";
 const COME_AND_GO: &str = "threads or processes came and went within the window, and their moves \
     with them: --perf on counts them all";
-const NO_THREADS: &str = "/proc/PID/task/TID/sched cannot be read, there are more than 256 threads, or there was no \
-    time to look at them all: --perf on counts them all";
-const NO_TIME: &str = "there was no time to look at all processes of the server before the window";
+const NO_THREADS: &str = "/proc/PID/task/TID/sched cannot be read, or reading that of each thread takes too long beside \
+    this window: --perf on counts them all";
+const NO_TIME: &str =
+    "looking at all processes of the server takes too long beside this window: a longer --window";
 
 const NOT_ALONE: &str = "it is read of processes with one thread and no children, where the kernel \
     shows it in /proc/PID/schedstat (CONFIG_SCHED_INFO)";

@@ -43,6 +43,10 @@ const DEADLINE: u32 = 6;
 /// CPUs of its scheduling domain; EBUSY where there is not so much time left to be reserved;
 /// `InvalidInput` for parameters that the kernel does not take.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
+    set(&attributes(policy))
+}
+
+fn attributes(policy: Policy) -> libc::sched_attr {
     // SAFETY: all-zero bytes are a valid `sched_attr`: it consists of integers.
     let mut attr: libc::sched_attr = unsafe { zeroed() };
     attr.size = size_of::<libc::sched_attr>() as u32;
@@ -63,30 +67,58 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
             attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
         }
     }
-    set(&attr)
+    attr
 }
 
-/// The shortest slice that a thread may ask for, in ns, and the one that is asked for here.
+/// The shortest slice that a thread may ask for, in ns.
 const SLICE_NS: u64 = 100_000;
 
 /// Has the calling thread, where it is one of SCHED_OTHER, be run soon after it wakes up, however
-/// many others are ready: it asks for the shortest slice, and the earliest deadline is run first
-/// (Linux 6.12 and later, Documentation/scheduler/sched-eevdf.rst; earlier kernels leave it as it
-/// is). What it starts does not inherit that. Its share of the CPU stays what it was.
-///
-/// # Errors
-/// The kernel's own.
-pub fn shorten_slice() -> io::Result<()> {
-    let Policy::Other(nice) = policy()? else {
-        return Ok(());
-    };
-    // SAFETY: all-zero bytes are a valid `sched_attr`: it consists of integers.
-    let mut attr: libc::sched_attr = unsafe { zeroed() };
-    attr.size = size_of::<libc::sched_attr>() as u32;
-    (attr.sched_policy, attr.sched_nice) = (OTHER, nice);
-    attr.sched_runtime = SLICE_NS;
-    attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
-    set(&attr)
+/// many others are ready, until this is dropped: in real time where that is permitted and `realtime`
+/// says that it may, else with the shortest slice, since the earliest deadline is run first (Linux
+/// 6.12 and later, Documentation/scheduler/sched-eevdf.rst; earlier kernels take no notice). With
+/// the slice its share of the CPU stays what it was. What it starts inherits neither.
+#[derive(Debug)]
+pub struct Promptness {
+    /// What it was before; none where it is left as it was.
+    nice: Option<i32>,
+}
+
+impl Promptness {
+    /// From now on. A thread of another class, and one whose class cannot be read or set, stays as it
+    /// is.
+    #[must_use]
+    pub fn take(realtime: bool) -> Promptness {
+        let nice = match policy() {
+            Ok(Policy::Other(nice)) => nice,
+            _ => return Promptness { nice: None },
+        };
+        let mut attr = attributes(Policy::Fifo(1));
+        attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
+        if !realtime || set(&attr).is_err() {
+            let of_slice = attributes(Policy::Other(nice));
+            (attr.sched_policy, attr.sched_priority) = (of_slice.sched_policy, 0);
+            (attr.sched_nice, attr.sched_runtime) = (nice, SLICE_NS);
+            let _ = set(&attr);
+        }
+        Promptness { nice: Some(nice) }
+    }
+
+    /// For as long as the thread lives.
+    pub fn keep(mut self) {
+        self.nice = None;
+    }
+}
+
+impl Drop for Promptness {
+    fn drop(&mut self) {
+        if let Some(nice) = self.nice {
+            let mut attr = attributes(Policy::Other(nice));
+            // Nobody without CAP_SYS_NICE may take that flag back.
+            attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
+            let _ = set(&attr);
+        }
+    }
 }
 
 fn set(attr: &libc::sched_attr) -> io::Result<()> {
@@ -166,6 +198,34 @@ mod tests {
             }
         }
         assert_eq!(policy().unwrap(), Policy::Other(0), "only its own thread's");
+    }
+
+    #[test]
+    fn promptness_ends_and_is_not_inherited() {
+        for realtime in [false, true] {
+            let seen = std::thread::spawn(move || {
+                set_policy(Policy::Other(3)).unwrap();
+                let prompt = Promptness::take(realtime);
+                let own = policy().unwrap();
+                let theirs = std::thread::spawn(policy).join().unwrap().unwrap();
+                drop(prompt);
+                (own, theirs, policy().unwrap())
+            });
+            let (own, theirs, after) = seen.join().unwrap();
+            match own {
+                Policy::Fifo(1) => assert!(realtime),
+                own => assert_eq!(own, Policy::Other(3)),
+            }
+            assert!(!matches!(theirs, Policy::Fifo(_)));
+            assert_eq!(after, Policy::Other(3));
+        }
+        std::thread::spawn(|| {
+            set_policy(Policy::Idle).unwrap();
+            drop(Promptness::take(true));
+            assert_eq!(policy().unwrap(), Policy::Idle, "another class stays");
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

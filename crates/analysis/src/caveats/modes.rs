@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::median;
 
-use super::{UnnamedCaveat, in_cells, is_of_time, of_cpu_time};
+use super::{UnnamedCaveat, in_cells, is_latency, is_of_time, of_cpu_time};
 use crate::cells::exp;
 use crate::grid;
 use crate::phrases::{self, percent};
@@ -115,9 +115,15 @@ pub(super) fn far_in_cpu_time(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told(view, &between(view, of_cpu_time, FAR_APART, f64::INFINITY))
 }
 
-/// The same of rates and times.
+/// The same of rates.
 pub(super) fn far_in_time(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    told(view, &between(view, is_of_time, FAR_APART, f64::INFINITY))
+    let rates = |m| is_of_time(m) && !is_latency(m);
+    told(view, &between(view, rates, FAR_APART, f64::INFINITY))
+}
+
+/// The same of latencies: a tail in two groups says nothing of the rate.
+pub(super) fn far_in_latency(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    told(view, &between(view, is_latency, FAR_APART, f64::INFINITY))
 }
 
 fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Vec<UnnamedCaveat> {

@@ -11,7 +11,7 @@ use bytecost_spec::Cell;
 use bytecost_sys::process;
 
 use crate::greeters::FlowKey;
-use crate::load::{Load, LoadSpan, RequestPace};
+use crate::load::{GREETED_FROM, Load, LoadSpan, RequestPace};
 use crate::protocol::{Schedule, Task};
 
 pub(super) mod asking;
@@ -73,7 +73,7 @@ fn hold(task: &Task) -> io::Result<()> {
 /// The load of a cell on a server.
 fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Load> {
     let cell = &task.cell;
-    let (_, service, asking) = rows(cell)?;
+    let (server, service, asking) = rows(cell)?;
     let asked = &cell.serving;
     let once = Load::once(address, service, asking);
     let warmup = Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns);
@@ -95,6 +95,11 @@ fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Lo
         patience: Duration::from_millis(task.patience_ms),
         threads: cell.threads,
         congestion: congestion(cell).map(str::to_owned),
+        // Its thread or process is started before the window opens.
+        greeted_from: match server.task_per_connection {
+            true => 1,
+            false => GREETED_FROM,
+        },
         greeted_at_once: GREETED_AT_ONCE,
         rounds_least: ROUNDS_LEAST,
         ..once

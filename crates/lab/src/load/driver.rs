@@ -22,11 +22,6 @@ const LONGEST_WAIT_NS: u64 = 50_000_000;
 /// Waits that are shorter are spent asking again and again: waking up from sleep takes longer
 /// than the rest of them (timers are late by 50 µs by default, prctl(2) PR_SET_TIMERSLACK).
 const SHORTEST_WAIT_NS: u64 = 80_000;
-/// From so many connections on each is greeted: it asks once, before everyone is connected, and the
-/// answer shows that the server has taken it. So never more than [`Load::greeted_at_once`] wait to be
-/// taken, and no queue of a server overflows, after which a connection would wait a second to try
-/// again.
-pub(super) const GREETED_FROM: u32 = 1000;
 /// How long is waited for room among those, in ns.
 const DOOR_NS: u64 = 1_000_000;
 /// Clients of different threads must not have the same name.

@@ -10,6 +10,7 @@ use bytecost_plan::Pins;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings, Transport};
 use bytecost_sys::clock;
+use bytecost_sys::sched::Promptness;
 
 use super::{Lab, Sides};
 use crate::endpoint::looked_at;
@@ -111,6 +112,7 @@ impl Lab {
             watch.schedule(&schedule);
         }
         let mut heard = Heard::default();
+        let _prompt = Promptness::take(true);
         // By then a server has started a process for each connection, if it does.
         let by_ns =
             (schedule.window_from_ns).saturating_sub(LIST_NS + look(cell).as_nanos() as u64);

@@ -77,15 +77,15 @@ fn faults(stat: &[u8]) -> Option<(u64, u64)> {
 pub(super) fn migrations(process: u32, most: usize, by_ns: u64) -> Option<BTreeMap<u32, u64>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{process}/task")).ok()? {
+        if found.len() > most || clock::monotonic_ns() >= by_ns {
+            return None;
+        }
         let name = entry.ok()?.file_name();
         let thread: u32 = name.to_str()?.parse().ok()?;
         let text = fs::read(format!("/proc/{process}/task/{thread}/sched")).ok()?;
         found.insert(thread, proc_text::value_of(&text, "se.nr_migrations")?);
-        if found.len() > most || clock::monotonic_ns() >= by_ns {
-            return None;
-        }
     }
-    Some(found)
+    Some(found).filter(|found| found.len() <= most)
 }
 
 /// Time for which the one thread of a process was ready and waited for a CPU; none where it has

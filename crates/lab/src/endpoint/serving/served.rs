@@ -11,7 +11,8 @@ use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
 use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of, too_late};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
-use bytecost_sys::{children, clock, process, sched, tcp, usage};
+use bytecost_sys::sched::Promptness;
+use bytecost_sys::{children, clock, process, tcp, usage};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::pipe::PipeFlags;
@@ -33,6 +34,8 @@ const END_NS: u64 = 3_000_000_000;
 const BEGUN: u8 = 6;
 /// How long before the window, in ns, the server's memory is read.
 const MEMORY_NS: u64 = 5_000_000;
+/// What part of a window a look at all processes and threads of a server may take.
+const LOOK_SHARE: u64 = 20;
 /// How often it is looked whether it has.
 const LOOK_NS: u64 = 1_000_000;
 
@@ -155,16 +158,22 @@ impl Child {
         tree: &ProcessTreeMeter,
         schedule: Schedule,
     ) -> io::Result<Readings> {
-        let ahead_ns = look_takes_ns(looked_at(server, cell));
+        // A look takes CPU time of the machine, that of the end within the window.
+        let window_ns = schedule.window_to_ns - schedule.window_from_ns;
+        let look_ns = look_takes_ns(looked_at(server, cell));
+        let ahead_ns = match look_ns <= window_ns / LOOK_SHARE {
+            true => look_ns,
+            false => 0,
+        };
         // As many threads as there are connections may be ready at the edges.
-        sched::shorten_slice()?;
+        let _prompt = Promptness::take(true);
         // By then the server has let everyone in, if it is not too slow for its load.
         let before_ns = ahead_ns + MEMORY_NS;
         clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
         let memory = memory_of(self.pid);
         let read = |at_ns: u64| {
             clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
-            let look = tree.look(self.pid, at_ns);
+            let look = tree.look(self.pid, if ahead_ns < look_ns { 0 } else { at_ns });
             clock::sleep_until_ns(at_ns);
             let read = tree.read_other(look, self.pid, self.told.as_fd());
             read.map_err(|e| match waitpid(self.number(), WaitOptions::NOHANG) {
@@ -273,9 +282,10 @@ fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
     let cell = &task.cell;
     let (server, service, serving) = rows(cell)?;
     hold(task)?;
-    // Who lets others in has nothing to do in the window but to tell what they have used.
+    // Who lets others in has nothing to do in the window but to tell what they have used, unless
+    // connections are new: then it must not come before those that answer.
     if server.task_per_connection {
-        sched::shorten_slice()?;
+        Promptness::take(cell.serving.connect == Connect::Kept).keep();
     }
     let most = usize::try_from(cell.serving.all_connections()).unwrap_or(usize::MAX);
     let connections = most.saturating_add(ROOM);
