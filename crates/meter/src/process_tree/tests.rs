@@ -92,6 +92,28 @@ fn children_count_whether_they_live_or_not() {
 }
 
 #[test]
+fn readings_that_are_of_another_window_are_none_of_this_one() {
+    let at = |clock_ns| {
+        let usage = Usage {
+            clock_ns,
+            ..Usage::default()
+        };
+        snapshot(usage, None)
+    };
+    let why = |start, end| too_late([&at(start), &at(end)], 100_000_000, 120_000_000);
+    assert_eq!(why(100_100_000, 120_100_000), None);
+    assert_eq!(why(110_000_000, 122_000_000), None, "the most");
+    // Hundreds of threads were ready, and the first edge was read when the clients had ended.
+    let late = why(118_300_000, 120_000_000).unwrap();
+    assert!(
+        late.contains("18.3 ms late in a window of 20.0 ms"),
+        "{late}"
+    );
+    let late = why(100_100_000, 122_100_000).unwrap();
+    assert!(late.contains("2.1 ms late"), "{late}");
+}
+
+#[test]
 fn migrations_are_those_of_threads_that_stayed() {
     let with = |migrations: Option<&[(u32, u64)]>| ProcessTreeSnapshot {
         migrations: migrations.map(|m| m.iter().copied().collect()),
