@@ -51,7 +51,7 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
         return lines;
     }
     let situations = &advice.situations;
-    lines.extend(merged(situations.iter().flat_map(used)));
+    lines.extend(merged(gains_first(situations).flat_map(used)));
     lines.extend(merged(situations.iter().flat_map(changed)));
     lines.extend(merged(situations.iter().flat_map(avoided)));
     match &advice.undecided {
@@ -72,6 +72,15 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
         }
     }
     lines
+}
+
+/// What has something better than its baseline comes first of all that a reader has alike.
+fn gains_first(situations: &[Situation]) -> impl Iterator<Item = &Situation> {
+    let alike = grouped(situations.iter().map(|s| ((s.subject, s.axis), s)));
+    alike.into_iter().flat_map(|(_, mut alike)| {
+        alike.sort_by_key(|s| s.uses.iter().all(|u| u.gain.is_none()));
+        alike
+    })
 }
 
 /// Sentences that differ in nothing but the place, said once.
