@@ -60,6 +60,7 @@ pub struct ProcessTreeSnapshot {
 /// What of a process is looked at before its usage is asked for.
 #[derive(Clone, Debug)]
 pub struct EarlyReading {
+    children: Option<Vec<u32>>,
     live: Option<Used>,
     migrations: Option<BTreeMap<u32, u64>>,
     run_queue_ns: Option<u64>,
@@ -75,12 +76,11 @@ impl ProcessTreeMeter {
         }
     }
 
-    /// Looks at the live children and at the threads of a process, which may take a while; see
-    /// [`look_takes_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent, so that the
-    /// reading of CPU time, which comes next, is never late for it.
+    /// Looks at these live children ([`live_children`]) and at the threads of a process, which may
+    /// take a while; see [`look_takes_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent,
+    /// so that the reading of CPU time, which comes next, is never late for it.
     #[must_use]
-    pub fn look(&self, process: u32, by_ns: u64) -> EarlyReading {
-        let children = live::children(process);
+    pub fn look(&self, process: u32, children: Option<Vec<u32>>, by_ns: u64) -> EarlyReading {
         let is_alone = children.as_ref().is_some_and(Vec::is_empty);
         let migrations = match self.events.has_migrations() {
             true => None,
@@ -88,13 +88,14 @@ impl ProcessTreeMeter {
         };
         EarlyReading {
             run_queue_ns: is_alone.then(|| live::run_queue_ns(process)).flatten(),
-            live: children.and_then(|c| live::used(&c, by_ns)),
+            live: (children.as_deref()).and_then(|c| live::used(c, by_ns)),
+            children,
             migrations,
         }
     }
 
-    /// Reads the tree of another process, which tells its usage when it is asked. Clocks of its
-    /// live children are read with it.
+    /// Reads the tree of another process, which tells its usage when it is asked. Clocks of the
+    /// children that were looked at are read with it.
     ///
     /// # Errors
     /// As [`usage::ask`].
@@ -104,11 +105,10 @@ impl ProcessTreeMeter {
         process: u32,
         told: BorrowedFd<'_>,
     ) -> std::io::Result<ProcessTreeSnapshot> {
-        let children = live::children(process);
-        let live_cpu_ns = children.as_deref().map(live::cpu_ns);
+        let live_cpu_ns = look.children.as_deref().map(live::cpu_ns);
         let usage = usage::ask(process, told)?;
         Ok(ProcessTreeSnapshot {
-            has_live: children.is_none_or(|c| !c.is_empty()),
+            has_live: look.children.as_ref().is_none_or(|c| !c.is_empty()),
             live_cpu_ns,
             ..self.snapshot(look, usage)
         })
@@ -118,6 +118,7 @@ impl ProcessTreeMeter {
     #[must_use]
     pub fn read_own(&self) -> ProcessTreeSnapshot {
         let look = EarlyReading {
+            children: Some(Vec::new()),
             live: Some(Used::default()),
             migrations: of_all(std::process::id(), &[], u64::MAX),
             run_queue_ns: live::run_queue_ns(std::process::id()),
@@ -217,6 +218,12 @@ pub fn too_late(
             )
         })
     })
+}
+
+/// The live children of a process; none where the kernel does not tell (CONFIG_PROC_CHILDREN).
+#[must_use]
+pub fn live_children(process: u32) -> Option<Vec<u32>> {
+    live::children(process)
 }
 
 /// How long [`ProcessTreeMeter::look`] is taken to last for so many children, in ns.

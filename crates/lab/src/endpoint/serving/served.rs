@@ -9,7 +9,9 @@ use std::os::unix::net::UnixStream;
 
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
-use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of, too_late};
+use bytecost_meter::{
+    MOST_THREADS, ProcessTreeMeter, live_children, look_takes_ns, memory_of, too_late,
+};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::sched::Promptness;
 use bytecost_sys::{children, clock, process, tcp, usage};
@@ -36,7 +38,8 @@ const BEGUN: u8 = 6;
 const MEMORY_NS: u64 = 5_000_000;
 /// What part of a window a look at all processes and threads of a server may take.
 const LOOK_SHARE: u64 = 20;
-/// How often it is looked whether it has.
+/// How long before an edge a look at a few threads begins, and how often it is looked whether the
+/// server has ended.
 const LOOK_NS: u64 = 1_000_000;
 
 /// A server in a process of its own.
@@ -161,19 +164,26 @@ impl Child {
         // A look takes CPU time of the machine, that of the end within the window.
         let window_ns = schedule.window_to_ns - schedule.window_from_ns;
         let look_ns = look_takes_ns(looked_at(server, cell));
-        let ahead_ns = match look_ns <= window_ns / LOOK_SHARE {
-            true => look_ns,
-            false => 0,
-        };
+        let looks = look_ns <= window_ns / LOOK_SHARE;
+        let ahead_ns = LOOK_NS + if looks { look_ns } else { 0 };
         // As many threads as there are connections may be ready at the edges.
         let _prompt = Promptness::take(true);
-        // By then the server has let everyone in, if it is not too slow for its load.
-        let before_ns = ahead_ns + MEMORY_NS;
-        clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
+        let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
+        // By then the server has let everyone in, if it is not too slow for its load. Where each has
+        // been greeted it has already, and many threads may want the CPUs.
+        if come_and_go || !server.task_per_connection {
+            let before_ns = ahead_ns + MEMORY_NS;
+            clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
+        }
         let memory = memory_of(self.pid);
+        let at_first = live_children(self.pid);
         let read = |at_ns: u64| {
             clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
-            let look = tree.look(self.pid, if ahead_ns < look_ns { 0 } else { at_ns });
+            let children = match come_and_go {
+                true => live_children(self.pid),
+                false => at_first.clone(),
+            };
+            let look = tree.look(self.pid, children, if looks { at_ns } else { 0 });
             clock::sleep_until_ns(at_ns);
             let read = tree.read_other(look, self.pid, self.told.as_fd());
             read.map_err(|e| match waitpid(self.number(), WaitOptions::NOHANG) {
@@ -183,7 +193,6 @@ impl Child {
         };
         let start = read(schedule.window_from_ns)?;
         let end = read(schedule.window_to_ns)?;
-        let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
         let mut readings = tree.difference(&start, &end, !come_and_go);
         let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
         if let Some(why) = too_late([&start, &end], from_ns, to_ns) {
