@@ -77,6 +77,8 @@ pub struct HostTable {
 pub struct HostLine {
     /// What the host is called.
     pub host: String,
+    /// What the other host of a pair is called.
+    pub peer: Option<String>,
     /// The run's name.
     pub run: String,
     /// Its start, RFC 3339.
@@ -183,6 +185,7 @@ fn line(run: &HostRun<'_>) -> HostLine {
     let a = run.analysis;
     HostLine {
         host: run.host.to_owned(),
+        peer: a.peer.as_ref().map(|peer| peer.name.clone()),
         run: a.run.id.clone(),
         started: a.run.started.clone(),
         measured: descriptions::run(a),
@@ -390,7 +393,14 @@ pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
 }
 
 fn hosts(t: &HostTable) -> String {
-    count(t.hosts.len(), "host or pair", "hosts or pairs")
+    let pairs = t.hosts.iter().filter(|h| h.peer.is_some()).count();
+    let of_hosts = t.hosts.len() - pairs;
+    let parts = [
+        (of_hosts, count(of_hosts, "host", "hosts")),
+        (pairs, count(pairs, "pair of hosts", "pairs of hosts")),
+    ];
+    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(_, told)| told);
+    parts.cloned().collect::<Vec<_>>().join(" and ")
 }
 
 /// What is said before the table: where hosts disagree, and how to read it.
