@@ -479,7 +479,7 @@ fn body(t: &HostTable, all: bool) -> Document {
         "Differences",
     );
     match t.differences.is_empty() {
-        true => d.paragraph(Tone::Plain, "Nothing that is known of them."),
+        true => d.paragraph(Tone::Plain, "No fact that is known of them differs."),
         false => d.push(DocBlock::Table(differing(t))),
     }
     d.section("Runs", "runs", "Runs");

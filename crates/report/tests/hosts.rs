@@ -115,7 +115,7 @@ fn only_what_differs_between_hosts_is_shown() {
     assert_eq!(hosts.collect::<Vec<_>>(), ["far near", "odd"]);
     let t = table(&[("far", &far), ("near", &near)]);
     assert!(t.differences.is_empty());
-    assert!(hosts::terminal(&t, false, STYLE).contains("Nothing that is known"));
+    assert!(hosts::terminal(&t, false, STYLE).contains("No fact that is known"));
 }
 
 #[test]
