@@ -147,3 +147,28 @@ fn what_makes_no_table_is_said_in_one_line() {
         &["--figures svg"],
     );
 }
+
+#[test]
+fn a_run_between_two_hosts_is_named_by_both() {
+    let place = Place::new();
+    for host in ["db7", "db8"] {
+        put(&place, host, "send-copies", "2026-01-02", "7");
+        let run = place
+            .path()
+            .join(format!("runs/{host}/2026-01-02-send-copies"));
+        // Its samples are of no run between two hosts.
+        fs::remove_file(run.join("ended.json")).unwrap();
+        fs::write(run.join("samples.jsonl"), "").unwrap();
+        let manifest = fs::read_to_string(run.join("manifest.json")).unwrap();
+        let mut manifest = table(&manifest);
+        manifest["peer"] = json!({
+            "command": ["ssh", "-T", "--", "ann@web"], "address": "10.0.0.9", "build": "b0",
+            "side": if host == "db7" { "receiver" } else { "sender" },
+            "host": manifest["host"], "survey": manifest["survey"], "cards": [],
+            "round_trip_us": 210, "path_mtu": 1500,
+        });
+        fs::write(run.join("manifest.json"), manifest.to_string()).unwrap();
+    }
+    let end = place.call("report runs/db7 runs/db8 --json").measured();
+    assert_eq!(names(&table(&end.stdout)), ["db7 → web", "db8 ← web"]);
+}

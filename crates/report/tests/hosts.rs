@@ -3,10 +3,11 @@
 
 use crate::fixture;
 
-use bytecost_analysis::{Analysis, Verdict};
+use bytecost_analysis::{Analysis, PeerFacts, Verdict};
 use bytecost_report::Style;
 use bytecost_report::hosts::{self, HostRun, HostTable};
 use bytecost_spec::study::Family;
+use bytecost_spec::{Host, NetworkCard, PeerSide};
 
 const STYLE: Style = Style {
     width: 100,
@@ -176,4 +177,35 @@ fn no_name_of_a_host_breaks_out() {
     let text = hosts::terminal(&t, true, STYLE);
     assert!(!text.contains('\x1b'), "{text}");
     assert!(!hosts::markdown(&t).contains("<script>alert"));
+}
+
+#[test]
+fn pairs_of_hosts_differ_in_either_machine_and_in_their_cards() {
+    let pair = |kernel: &str, mtu| {
+        let mut a = fixture::analysis();
+        let card = NetworkCard {
+            name: "eth0".to_owned(),
+            mtu,
+            ..NetworkCard::default()
+        };
+        a.peer = Some(PeerFacts {
+            name: "db7".to_owned(),
+            way: "eth0".to_owned(),
+            side: PeerSide::Receiver,
+            host: Host {
+                kernel: kernel.to_owned(),
+                ..a.host.clone()
+            },
+            cards: vec![card.clone()],
+            own_cards: vec![card],
+        });
+        a
+    };
+    let (one, other) = (pair("6.1.0", 1500), pair("6.8.0", 9000));
+    let t = table(&[("a → db7", &one), ("b → db7", &other)]);
+    let facts: Vec<&str> = t.differences.iter().map(|d| d.fact.as_str()).collect();
+    assert_eq!(facts, ["MTU", "Other host: Kernel", "Other host: MTU"]);
+    assert!(hosts::terminal(&t, false, STYLE).contains("on 2 pairs of hosts"));
+    let t = table(&[("a", &fixture::analysis()), ("b → db7", &other)]);
+    assert!(hosts::terminal(&t, false, STYLE).contains("on 1 host and 1 pair of hosts"));
 }
