@@ -5,14 +5,14 @@
 use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::host::Identity;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Host, Metric, NetworkCard, Unit};
+use bytecost_spec::{Host, Metric, NetworkCard, Unit};
 use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, Document, Tone, note,
 };
-use crate::numbers::{bare_ratio, milliseconds, percent, ratio, verdict};
+use crate::numbers::{milliseconds, percent, ratio, ratio_interval, verdict};
 use crate::style::Style;
 use crate::text::count;
 use crate::{comparisons, descriptions, json, page};
@@ -96,17 +96,13 @@ pub struct HostFinding {
     pub id: String,
     /// What is compared.
     pub metric: Metric,
-    /// The axis in which the two cells differ.
-    pub axis: Axis,
-    /// The other's value on it.
-    pub value: String,
-    /// The baseline's value on it.
-    pub baseline_value: String,
+    /// The two values, in words.
+    pub what: String,
     /// What both hold constant, in words.
     pub place: String,
     /// What it is tested together with.
     pub family: Family,
-    /// Each host's own estimate, from the least ratio to the greatest.
+    /// The finding of each host, from the least ratio to the greatest.
     pub hosts: Vec<HostEstimate>,
     /// Hosts without one.
     pub gaps: Vec<HostGap>,
@@ -114,23 +110,14 @@ pub struct HostFinding {
     pub hosts_disagree: bool,
 }
 
-/// What a host's run found.
+/// The finding of a host's own run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostEstimate {
     /// What the host is called.
     pub host: String,
-    /// The other's metric over the baseline's.
-    pub ratio: f64,
-    /// Lower end of its 95 % interval.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Blocks in which both were measured.
-    pub blocks: usize,
-    /// The verdict of the run.
-    pub verdict: Verdict,
-    /// Why there is none although it was measured.
-    pub withheld: Option<String>,
+    /// What its run found.
+    #[serde(flatten)]
+    pub finding: Finding,
 }
 
 /// A host whose run does not have a comparison.
@@ -158,6 +145,16 @@ pub struct HostFact {
     pub value: Option<String>,
     /// The hosts that have it.
     pub hosts: Vec<String>,
+}
+
+impl HostEstimate {
+    /// The verdict in words.
+    fn said(&self) -> &'static str {
+        match self.finding.withheld {
+            Some(_) => "no verdict",
+            None => verdict(self.finding.verdict),
+        }
+    }
 }
 
 /// Puts runs of one study side by side.
@@ -201,12 +198,7 @@ fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
         match run.analysis.findings.iter().find(|own| own.id == f.id) {
             Some(own) => hosts.push(HostEstimate {
                 host,
-                ratio: own.ratio,
-                low: own.low,
-                high: own.high,
-                blocks: own.blocks,
-                verdict: own.verdict,
-                withheld: own.withheld.clone(),
+                finding: own.clone(),
             }),
             None => gaps.push(HostGap {
                 host,
@@ -214,14 +206,12 @@ fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
             }),
         }
     }
-    hosts.sort_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.host.cmp(&b.host)));
-    let any = |verdict| hosts.iter().any(|h| h.verdict == verdict);
+    hosts.sort_by(|a, b| a.finding.ratio.total_cmp(&b.finding.ratio));
+    let any = |verdict| hosts.iter().any(|h| h.finding.verdict == verdict);
     HostFinding {
         id: f.id.clone(),
         metric: f.metric,
-        axis: f.axis,
-        value: f.value.clone(),
-        baseline_value: f.baseline_value.clone(),
+        what: format!("`{}` against `{}`", f.value, f.baseline_value),
         place: comparisons::place(a, f),
         family: f.family,
         hosts_disagree: any(Verdict::Better) && any(Verdict::Worse),
@@ -358,24 +348,22 @@ pub fn json(t: &HostTable) -> String {
 pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
-        "study", "metric", "axis", "value", "baseline", "place", "family", "host", "ratio", "low",
-        "high", "blocks", "verdict", "why",
+        "study", "metric", "what", "place", "family", "host", "ratio", "low", "high", "blocks",
+        "verdict", "why",
     ])?;
     for f in &t.findings {
         let of_finding = [
             t.study.clone(),
             f.metric.to_string(),
-            f.axis.name().to_owned(),
-            f.value.clone(),
-            f.baseline_value.clone(),
+            f.what.replace('`', ""),
             f.place.clone(),
             f.family.name().to_owned(),
         ];
         let measured = f.hosts.iter().map(|h| {
-            let numbers = [h.ratio, h.low, h.high].map(|n| n.to_string());
-            let blocks = h.blocks.to_string();
-            let why = h.withheld.clone().unwrap_or_default();
-            let words = [blocks, verdict(h.verdict).to_owned(), why];
+            let numbers = [h.finding.ratio, h.finding.low, h.finding.high].map(|n| n.to_string());
+            let blocks = h.finding.blocks.to_string();
+            let why = h.finding.withheld.clone().unwrap_or_default();
+            let words = [blocks, h.said().to_owned(), why];
             (&h.host, [&numbers[..], &words].concat())
         });
         let gaps = f.gaps.iter().map(|gap| {
@@ -426,7 +414,7 @@ fn disagreement(t: &HostTable) -> DocLine {
     }
     let told = |f: &&HostFinding| {
         let on = |verdict| {
-            let hosts = f.hosts.iter().filter(|h| h.verdict == verdict);
+            let hosts = f.hosts.iter().filter(|h| h.finding.verdict == verdict);
             hosts.map(|h| h.host.as_str()).join(", ")
         };
         let place = match f.place.as_str() {
@@ -435,7 +423,7 @@ fn disagreement(t: &HostTable) -> DocLine {
         };
         format!(
             "{} in {}{place} is better on {} and worse on {}",
-            against(f),
+            f.what,
             f.metric.title(t.unit),
             on(Verdict::Better),
             on(Verdict::Worse)
@@ -449,10 +437,6 @@ fn disagreement(t: &HostTable) -> DocLine {
     let places = count(apart.len(), "comparison", "comparisons");
     let text = format!("Hosts disagree in {places}: {listed}{more}.");
     DocLine::of(Tone::Warning, text)
-}
-
-fn against(f: &HostFinding) -> String {
-    format!("`{}` against `{}`", f.value, f.baseline_value)
 }
 
 /// The table, what differs between the machines, and the runs.
@@ -498,26 +482,15 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
             Some(_) => String::new(),
             None => f.metric.title(t.unit),
         };
-        let mut names = [title, against(f), f.place.clone()];
+        let mut names = [title, f.what.clone(), f.place.clone()];
         let measured = f.hosts.iter().map(|h| {
-            let said = match &h.withheld {
-                Some(why) => DocEntry {
-                    note: Some(note(notes, why)),
-                    ..DocEntry::from("no verdict")
-                },
-                None => DocEntry::from(verdict(h.verdict)),
-            };
             let said = DocEntry {
-                mark: Some(DocMark::of(h.verdict)),
-                ..said
+                mark: Some(DocMark::of(h.finding.verdict)),
+                note: h.finding.withheld.as_ref().map(|why| note(notes, why)),
+                ..DocEntry::from(h.said())
             };
-            let interval = format!("{} to {}", bare_ratio(h.low), bare_ratio(h.high));
-            [
-                h.host.as_str().into(),
-                ratio(h.ratio).into(),
-                interval.into(),
-                said,
-            ]
+            let (ratio, interval) = (ratio(h.finding.ratio), ratio_interval(&h.finding));
+            [h.host.as_str().into(), ratio.into(), interval.into(), said]
         });
         let mut all: Vec<[DocEntry; 4]> = measured.collect();
         all.extend(f.gaps.iter().map(|gap| {

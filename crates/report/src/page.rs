@@ -43,36 +43,50 @@ pub fn html(a: &Analysis) -> String {
         true => "imported",
         false => "measured",
     };
-    PageHtml {
-        sections: sections_of(&body),
-        answer: first.out,
-        figure: leading.map_or_else(String::new, |which| drawings.html(which)),
-        body: rest.out,
-        ..PageHtml::of(
-            &a.study.title,
-            &format!(
-                "{} · started {} · {made} with bytecost {}",
-                a.run.id, a.run.started, a.run.bytecost_version
-            ),
-        )
-    }
-    .page()
+    let figure = leading.map_or_else(String::new, |which| drawings.html(which));
+    let foot = format!(
+        "{} · started {} · {made} with bytecost {}",
+        a.run.id, a.run.started, a.run.bytecost_version
+    );
+    let sections = sections_of(&body);
+    page(
+        &a.study.title,
+        &foot,
+        sections,
+        [first.out, figure, rest.out],
+    )
 }
 
 /// Renders blocks as a page without drawings: what a reader sees first, and everything below it.
 pub(crate) fn plain(title: &str, answer: &[DocBlock], body: &[DocBlock], foot: &str) -> String {
     let drawings = Drawings::default();
-    let (mut first, mut rest) = (Printer::of(&drawings, None), Printer::of(&drawings, None));
+    let [mut first, mut rest] = [0; 2].map(|_| Printer::of(&drawings, None));
     first.blocks(answer);
     rest.blocks(body);
     rest.end_section();
-    PageHtml {
-        sections: sections_of(body),
-        answer: first.out,
-        body: rest.out,
-        ..PageHtml::of(title, foot)
-    }
-    .page()
+    let parts = [first.out, String::new(), rest.out];
+    page(title, foot, sections_of(body), parts)
+}
+
+fn page(
+    title: &str,
+    foot: &str,
+    sections: Vec<(&'static str, &'static str)>,
+    [answer, figure, body]: [String; 3],
+) -> String {
+    let page = PageHtml {
+        css: include_str!("../templates/page.css"),
+        script: include_str!("../templates/page.js"),
+        title: clean(title),
+        sections,
+        answer,
+        figure,
+        body,
+        foot: clean(foot),
+    };
+    let mut page = page.render().expect("a page is only text");
+    page.push('\n');
+    page
 }
 
 #[derive(Template)]
@@ -86,28 +100,6 @@ struct PageHtml {
     figure: String,
     body: String,
     foot: String,
-}
-
-impl PageHtml {
-    /// One without content.
-    fn of(title: &str, foot: &str) -> PageHtml {
-        PageHtml {
-            css: include_str!("../templates/page.css"),
-            script: include_str!("../templates/page.js"),
-            title: clean(title),
-            sections: Vec::new(),
-            answer: String::new(),
-            figure: String::new(),
-            body: String::new(),
-            foot: clean(foot),
-        }
-    }
-
-    fn page(&self) -> String {
-        let mut page = self.render().expect("a page is only text");
-        page.push('\n');
-        page
-    }
 }
 
 /// Anchor and short name of every section.

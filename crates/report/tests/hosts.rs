@@ -59,7 +59,7 @@ fn each_host_has_its_own_verdict_and_hosts_are_in_the_order_of_their_ratios() {
     let ratios: Vec<(&str, f64, Verdict)> = t.findings[0]
         .hosts
         .iter()
-        .map(|h| (h.host.as_str(), h.ratio, h.verdict))
+        .map(|h| (h.host.as_str(), h.finding.ratio, h.finding.verdict))
         .collect();
     let expected = [
         ("far", 0.5, Verdict::Better),
@@ -126,6 +126,12 @@ fn every_medium_has_every_host_of_every_comparison() {
     let rows = 3 * t.findings.len();
     let csv = String::from_utf8(hosts::csv(&t).unwrap()).unwrap();
     assert_eq!(csv.lines().count(), 1 + rows, "{csv}");
+    let withheld = "odd,1,0.9,1.1,";
+    let line = csv.lines().find(|line| line.contains(withheld)).unwrap();
+    assert!(
+        line.ends_with(",no verdict,the link is the limit"),
+        "{line}"
+    );
     let json: serde_json::Value = serde_json::from_str(&hosts::json(&t)).unwrap();
     let of = |name: &str| {
         let findings = json["findings"].as_array().unwrap().iter();
