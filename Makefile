@@ -1,11 +1,12 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu mounts sshd
+.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu mounts sshd test-fleet fleet-tools
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
 KERNELS := $(TARGET)/kernels
+FLEET := $(TARGET)/fleet
 # Every build of tests has the same features, so that nothing is built twice.
 FULL := --features bytecost/full
 
@@ -33,6 +34,15 @@ test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu
 	copied=$$($(call static,-p bytecost-lab --test copied --profile test))
 	GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
 		"$$guest" "$$truths" "$$copies=over_wire" "$$copied=functions"
+
+test-fleet: fleet-tools sshd # The files of deploy by their schemas, and its role for real on three namespaces with SSH servers; as root
+	@if [ "$$(id -u)" != 0 ] || ! [ -x "$(FLEET)/venv/bin/kubernetes-validate" ] || ! [ -x /usr/sbin/sshd ]; then
+		echo "skipped: it needs root, OpenSSH's server, and ansible-core and kubernetes-validate in $(FLEET)/venv"
+		exit 0
+	fi
+	tests/deploy.sh "$(FLEET)"
+	cargo build -q --workspace --bins --examples $(FULL) --locked
+	tests/fleet.sh "$(TARGET)/debug/bytecost" "$(FLEET)"
 
 check: same-bpf # Formatting, clippy and documentation without a warning; BPF objects; dependencies, if cargo-deny is there
 	@cargo fmt --all --check
@@ -162,6 +172,20 @@ sshd:
 		apt-get update -q || true
 		apt-get install -q -y --no-install-recommends openssh-server || true
 	fi
+
+# Installs what the files of deploy are tried with, below the target directory but for Debian's own
+# tools, if it is not there and that is allowed. Without a network the test says what is missing.
+fleet-tools:
+	@if [ -x "$(FLEET)/venv/bin/kubernetes-validate" ]; then exit 0; fi
+	mkdir -p "$(FLEET)"
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -q || true
+		apt-get install -q -y --no-install-recommends python3 python3-venv openssh-client shellcheck || true
+		(cd "$(FLEET)" && apt-get download -q slurm-client && dpkg -x slurm-client_*.deb slurm && rm slurm-client_*.deb) || true
+	fi
+	python3 -m venv "$(FLEET)/venv" &&
+		"$(FLEET)/venv/bin/pip" install -q 'ansible-core==2.18.*' 'kubernetes-validate==1.37.*' || true
 
 # Installs what makes the file systems that copies are counted on, if it is not there and that is
 # allowed; tests without it say that they were skipped.

@@ -167,17 +167,30 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The run's name or directory [default: the newest]
-    pub run: Option<String>,
+    /// A run by its name or directory; several runs of one study, or directories of such, make one
+    /// table over hosts [default: the newest]
+    ///
+    /// The host of a run is named by the directory that holds the run: `runs/db7/RUN` is of db7.
+    /// Where a host has several runs, the newest stands in the table.
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
     /// Print everything, not the first screen alone
     #[arg(long)]
     pub all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
     /// Published numbers to show next to the measured ones: an imported run, or pa02-a, pa02-b,
     /// file-transfer or os-features
     #[arg(long, value_name = "RUN")]
     pub beside: Option<String>,
-    #[command(flatten)]
-    pub figures: FiguresArgs,
+    /// Write each figure as a file for a paper, and print the files' paths instead of the answer
+    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
+    pub figures: Option<FigureFormat>,
+    /// Where to write figures [default: `figures` in the run's directory], or the table over hosts, as
+    /// hosts.html, hosts.md, hosts.json and hosts.csv
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     #[command(flatten)]
     pub root: RootArgs,
 }
@@ -234,16 +247,6 @@ pub struct ExplainArgs {
     pub json: bool,
     #[command(flatten)]
     pub root: RootArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct FiguresArgs {
-    /// Write each figure as a file for a paper, and print the files' paths instead of the answer
-    #[arg(long, value_name = "FORMAT")]
-    pub figures: Option<FigureFormat>,
-    /// Where to write them [default: `figures` in the run's directory]
-    #[arg(long, value_name = "DIR", requires = "figures")]
-    pub out: Option<PathBuf>,
 }
 
 /// What a figure is written as.

@@ -160,22 +160,24 @@ fn said(f: &Finding) -> String {
     }
 }
 
+/// What both cells of a finding hold constant, of the axes that vary, in words.
+pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
+    let Some(cell) = cell_of(&f.cell) else {
+        return f.cell.clone();
+    };
+    let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
+    let words = others.map(|&axis| {
+        let value = value_in_words(axis, &cell.value(axis));
+        match axis {
+            Axis::Size => value,
+            _ => format!("{} {value}", axis.name()),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Every finding with all of its numbers.
 fn list(a: &Analysis) -> DocTable {
-    let place = |f: &Finding| {
-        let Some(cell) = cell_of(&f.cell) else {
-            return f.cell.clone();
-        };
-        let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
-        let words = others.map(|&axis| {
-            let value = value_in_words(axis, &cell.value(axis));
-            match axis {
-                Axis::Size => value,
-                _ => format!("{} {value}", axis.name()),
-            }
-        });
-        words.collect::<Vec<_>>().join(", ")
-    };
     let rows = a.findings.iter().enumerate().map(|(number, f)| {
         let verdict = DocEntry {
             mark: Some(DocMark::of(f.verdict)),
@@ -185,7 +187,7 @@ fn list(a: &Analysis) -> DocTable {
             entries: vec![
                 f.metric.title(a.study.unit).into(),
                 format!("{} against {}", f.value, f.baseline_value).into(),
-                place(f).into(),
+                place(a, f).into(),
                 f.family.name().into(),
                 ratio(f.ratio).into(),
                 ratio_interval(f).into(),

@@ -189,8 +189,15 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
         .collect()
 }
 
+/// A machine and its network cards, fact by fact.
+pub(crate) fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(&'static str, String)> {
+    let mut facts = self::host(host);
+    facts.extend(cards.iter().flat_map(card));
+    facts
+}
+
 /// A network card, fact by fact.
-pub(crate) fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
+fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
     let driver = card.driver.as_ref();
     let kind = match (driver, card.is_virtual) {
         (Some(driver), true) => format!("{driver}, virtual"),

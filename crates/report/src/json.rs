@@ -39,7 +39,7 @@ pub fn schema_json() -> String {
     pretty(&schema)
 }
 
-fn pretty(value: &impl serde::Serialize) -> String {
+pub(crate) fn pretty(value: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("keys are text");
     text.push('\n');
     text

@@ -23,6 +23,7 @@ mod footprint;
 mod grid;
 pub mod hand;
 mod heat;
+pub mod hosts;
 mod json;
 pub mod layout;
 mod main_effects;

@@ -2,7 +2,7 @@
 
 use bytecost_analysis::Analysis;
 
-use crate::document::{Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Tone};
+use crate::document::{Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Document, Tone};
 use crate::numbers::superscript;
 use crate::sections;
 use crate::text::{clean, spans};
@@ -10,8 +10,13 @@ use crate::text::{clean, spans};
 /// Renders a result as Markdown with the same content as [`crate::terminal`].
 #[must_use]
 pub fn markdown(a: &Analysis) -> String {
-    let mut out = vec![format!("# {}", prose(&a.study.title))];
-    blocks(&sections::document(a).blocks, &mut out);
+    print(&a.study.title, &sections::document(a))
+}
+
+/// Prints a document below a heading of its own.
+pub(crate) fn print(title: &str, document: &Document) -> String {
+    let mut out = vec![format!("# {}", prose(title))];
+    blocks(&document.blocks, &mut out);
     let mut text = out.join("\n\n");
     text.push('\n');
     text

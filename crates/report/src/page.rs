@@ -24,14 +24,7 @@ use crate::text::{clean, count, spans};
 pub fn html(a: &Analysis) -> String {
     let drawings = Drawings::of(a);
     let leading = sections::leading(a);
-    let printer = || Printer {
-        drawings: &drawings,
-        leading,
-        notes: 0,
-        out: String::new(),
-        heading: "Answer".to_owned(),
-        is_in_section: false,
-    };
+    let printer = || Printer::of(&drawings, leading);
     let mut answer = sections::answer(a).blocks;
     // What stands beside the figure; a table, and what is below it, has the whole width.
     let table = answer.iter().position(|b| matches!(b, DocBlock::Table(_)));
@@ -50,18 +43,46 @@ pub fn html(a: &Analysis) -> String {
         true => "imported",
         false => "measured",
     };
+    let figure = leading.map_or_else(String::new, |which| drawings.html(which));
+    let foot = format!(
+        "{} · started {} · {made} with bytecost {}",
+        a.run.id, a.run.started, a.run.bytecost_version
+    );
+    let sections = sections_of(&body);
+    page(
+        &a.study.title,
+        &foot,
+        sections,
+        [first.out, figure, rest.out],
+    )
+}
+
+/// Renders blocks as a page without drawings: what a reader sees first, and everything below it.
+pub(crate) fn plain(title: &str, answer: &[DocBlock], body: &[DocBlock], foot: &str) -> String {
+    let drawings = Drawings::default();
+    let [mut first, mut rest] = [0; 2].map(|_| Printer::of(&drawings, None));
+    first.blocks(answer);
+    rest.blocks(body);
+    rest.end_section();
+    let parts = [first.out, String::new(), rest.out];
+    page(title, foot, sections_of(body), parts)
+}
+
+fn page(
+    title: &str,
+    foot: &str,
+    sections: Vec<(&'static str, &'static str)>,
+    [answer, figure, body]: [String; 3],
+) -> String {
     let page = PageHtml {
         css: include_str!("../templates/page.css"),
         script: include_str!("../templates/page.js"),
-        title: clean(&a.study.title),
-        sections: sections_of(&body),
-        answer: first.out,
-        figure: leading.map_or_else(String::new, |which| drawings.html(which)),
-        body: rest.out,
-        foot: clean(&format!(
-            "{} · started {} · {made} with bytecost {}",
-            a.run.id, a.run.started, a.run.bytecost_version
-        )),
+        title: clean(title),
+        sections,
+        answer,
+        figure,
+        body,
+        foot: clean(foot),
     };
     let mut page = page.render().expect("a page is only text");
     page.push('\n');
@@ -95,6 +116,7 @@ fn sections_of(blocks: &[DocBlock]) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Everything of a result that is drawn.
+#[derive(Default)]
 struct Drawings {
     charts: Vec<DrawnFigure>,
     heats: Vec<Heat>,
@@ -163,7 +185,18 @@ struct Printer<'a> {
     is_in_section: bool,
 }
 
-impl Printer<'_> {
+impl<'a> Printer<'a> {
+    fn of(drawings: &'a Drawings, leading: Option<DrawingRef>) -> Printer<'a> {
+        Printer {
+            drawings,
+            leading,
+            notes: 0,
+            out: String::new(),
+            heading: "Answer".to_owned(),
+            is_in_section: false,
+        }
+    }
+
     fn end_section(&mut self) {
         if self.is_in_section {
             self.out.push_str("</section>\n");
@@ -329,19 +362,25 @@ impl Printer<'_> {
                     let class = number_class(false, align);
                     let mark = entry.mark.map_or_else(String::new, sign);
                     let text = prose(&entry.text);
-                    out.push_str(&format!("<td{class}>{mark}{text}</td>"));
+                    let note = self.note(entry);
+                    out.push_str(&format!("<td{class}>{mark}{text}{note}</td>"));
                 }
             }
         }
         out + "</tr>\n"
     }
 
-    /// An entry of a table of numbers: the value, what it is beside another, and the verdict.
-    fn number(&self, entry: &DocEntry) -> String {
-        let note = entry.note.map_or_else(String::new, |note| {
+    /// The link to an entry's footnote.
+    fn note(&self, entry: &DocEntry) -> String {
+        entry.note.map_or_else(String::new, |note| {
             let to = format!("note-{}-{note}", self.notes + 1);
             format!("<sup><a href=\"#{to}\" aria-label=\"note {note}\">{note}</a></sup>")
-        });
+        })
+    }
+
+    /// An entry of a table of numbers: the value, what it is beside another, and the verdict.
+    fn number(&self, entry: &DocEntry) -> String {
+        let note = self.note(entry);
         let class = match entry.mark {
             Some(mark) => format!(" class=\"{}\"", mark.kind.class()),
             None if entry.text == "–" => " class=\"gap\"".to_owned(),

@@ -5,9 +5,9 @@ use bytecost_analysis::{
     Analysis, AnswerSentence, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData,
     PeerFacts, Point,
 };
+use bytecost_spec::Host;
 use bytecost_spec::Unit;
 use bytecost_spec::host::{Check, Level};
-use bytecost_spec::{Host, NetworkCard};
 use itertools::Itertools as _;
 
 use crate::audit::ruling;
@@ -508,12 +508,8 @@ fn machine(a: &Analysis, d: &mut Document) {
 
 /// Both hosts, fact by fact, side by side.
 fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
-    let all = |host: &Host, cards: &[NetworkCard]| {
-        let mut facts = descriptions::host(host);
-        facts.extend(cards.iter().flat_map(descriptions::card));
-        facts
-    };
-    let (own, theirs) = (all(host, &peer.own_cards), all(&peer.host, &peer.cards));
+    let own = descriptions::machine(host, &peer.own_cards);
+    let theirs = descriptions::machine(&peer.host, &peer.cards);
     let names = own.iter().chain(&theirs).map(|(name, _)| *name).unique();
     let fact = |of: &[(&str, String)], name| {
         let facts = of.iter().filter(|(n, _)| *n == name).map(|(_, fact)| fact);

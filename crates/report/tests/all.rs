@@ -7,6 +7,7 @@ mod fixture;
 mod footprint;
 mod hand;
 mod heat;
+mod hosts;
 mod layout;
 mod layout_runs;
 mod overview;

@@ -1,25 +1,39 @@
 //! `bytecost report`: a run shown again from its samples, on any machine, without root.
 
+mod hosts;
+
+use std::path::Path;
+
 use anyhow::Result;
 use bytecost_analysis::{Analysis, beside};
 use bytecost_spec::{Cell, Published, Sample};
 use bytecost_store::{Folder, Root, Run};
 
-use crate::args::{FigureFormat, FiguresArgs, ReportArgs, RootArgs};
+use crate::args::{FigureFormat, ReportArgs, RootArgs};
 use crate::failure::{Exit, bad_input};
 use crate::published::Library;
 use crate::recorded_run::RecordedRun;
 use crate::terminal;
 
-/// Analyses a run, writes its files anew and prints the answer; or writes its figures.
+/// Analyses a run, writes its files anew and prints the answer; or writes its figures. Several runs
+/// make one table over hosts.
 pub fn run(args: ReportArgs) -> Result<Exit> {
-    let run = open(&args.root, args.run)?;
+    if hosts::are_meant(&args) {
+        return hosts::run(&args);
+    }
+    if args.out.is_some() && args.figures.is_none() {
+        return Err(bad_input(
+            "--out is where figures go, or the table of several runs: add --figures svg, or name the runs",
+        ));
+    }
+    let run = open(&args.root, args.runs.into_iter().next())?;
     let root = Root::at(&args.root.runs_dir);
     let beside = args.beside.map(|name| imported(&root, &name)).transpose()?;
     let evidence = RecordedRun::of(&run)?;
     let analysis = judged(&evidence, beside.as_ref())?;
-    match args.figures.figures {
-        Some(format) => figures(&run, &analysis, format, &args.figures)?,
+    match args.figures {
+        Some(format) => figures(&run, &analysis, format, args.out.as_deref())?,
+        None if args.json => super::print(&bytecost_report::findings_json(&analysis))?,
         None => show(&evidence, &analysis, args.all)?,
     }
     Ok(match evidence.is_whole() {
@@ -82,7 +96,7 @@ fn judged(evidence: &RecordedRun<'_>, published: Option<&Published>) -> Result<A
 }
 
 /// Writes every figure of a run as a file and prints the paths.
-fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, args: &FiguresArgs) -> Result<()> {
+fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Path>) -> Result<()> {
     let pictures = bytecost_report::pictures(analysis);
     if pictures.is_empty() {
         return Err(bad_input(format!(
@@ -90,7 +104,7 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, args: &FiguresA
             run.dir().display()
         )));
     }
-    let folder = match &args.out {
+    let folder = match out {
         Some(dir) => Folder::make(dir)?,
         None => run.folder("figures")?,
     };

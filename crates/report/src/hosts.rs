@@ -1,0 +1,556 @@
+//! Runs of one study on several hosts, or pairs of hosts: each comparison with the estimate and the
+//! verdict of every host, and what differs between the machines. Nothing is pooled, and nothing is
+//! judged over hosts: each verdict is that of its own run.
+
+use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_spec::host::Identity;
+use bytecost_spec::study::Family;
+use bytecost_spec::{Host, Metric, NetworkCard, Unit};
+use itertools::Itertools as _;
+use serde::Serialize;
+
+use crate::document::{
+    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, Document, Tone, note,
+};
+use crate::numbers::{milliseconds, percent, ratio, ratio_interval, verdict};
+use crate::style::Style;
+use crate::text::count;
+use crate::{comparisons, descriptions, json, page};
+
+/// The version of the table as JSON.
+const FORMAT: u32 = 1;
+/// Comparisons at which hosts disagree that a sentence names.
+const LISTED: usize = 5;
+/// Checks that are settings of a machine; the others are of the moment, or facts of their own.
+const SETTINGS: &[&str] = &[
+    "SMT",
+    "NUMA",
+    "frequency governor",
+    "turbo",
+    "mitigations",
+    "hardware counters",
+    "capabilities",
+    "io_uring",
+    "loopback",
+    "packet filters",
+    "control groups",
+    "CPU quota",
+    "clock source",
+    "NUMA balancing",
+    "swap",
+];
+
+/// A run on a host, or on a pair of hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct HostRun<'a> {
+    /// What the host is called; of a pair both: `a → b`.
+    pub host: &'a str,
+    /// Build of bytecost that measured, where that is known.
+    pub build: Option<&'a str>,
+    /// What the run comes to.
+    pub analysis: &'a Analysis,
+}
+
+/// Runs of one study side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostTable {
+    /// The version of this form: 1.
+    pub format: u32,
+    /// The study's name.
+    pub study: String,
+    /// Its heading.
+    pub title: String,
+    /// What one message is called.
+    pub unit: Unit,
+    /// The smallest difference that matters, as a share.
+    pub smallest_effect: f64,
+    /// The run of each host, in the order given.
+    pub hosts: Vec<HostLine>,
+    /// Every comparison that any of the runs has.
+    pub findings: Vec<HostFinding>,
+    /// What differs between the machines and their runs.
+    pub differences: Vec<HostDifference>,
+}
+
+/// The run that stands for a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostLine {
+    /// What the host is called.
+    pub host: String,
+    /// What the other host of a pair is called.
+    pub peer: Option<String>,
+    /// The run's name.
+    pub run: String,
+    /// Its start, RFC 3339.
+    pub started: String,
+    /// Blocks, trials, time and seed in words.
+    pub measured: String,
+    /// Why the run ended before its time, where it did.
+    pub ended_early: Option<String>,
+}
+
+/// A comparison at a place, on every host.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostFinding {
+    /// [`Finding::id`], which names it within each of the runs.
+    pub id: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// The two values, in words.
+    pub what: String,
+    /// What both hold constant, in words.
+    pub place: String,
+    /// What it is tested together with.
+    pub family: Family,
+    /// The finding of each host, from the least ratio to the greatest.
+    pub hosts: Vec<HostEstimate>,
+    /// Hosts without one.
+    pub gaps: Vec<HostGap>,
+    /// Whether one host's verdict is better, and another's worse.
+    pub hosts_disagree: bool,
+}
+
+/// The finding of a host's own run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostEstimate {
+    /// What the host is called.
+    pub host: String,
+    /// What its run found.
+    #[serde(flatten)]
+    pub finding: Finding,
+}
+
+/// A host whose run does not have a comparison.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostGap {
+    /// What the host is called.
+    pub host: String,
+    /// Why it was not measured.
+    pub why: String,
+}
+
+/// A fact that is not the same on all hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostDifference {
+    /// Its name.
+    pub fact: String,
+    /// Each value with its hosts, in their order.
+    pub values: Vec<HostFact>,
+}
+
+/// A value of a fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostFact {
+    /// It in words; none where it is not known.
+    pub value: Option<String>,
+    /// The hosts that have it.
+    pub hosts: Vec<String>,
+}
+
+impl HostEstimate {
+    /// The verdict in words.
+    fn said(&self) -> &'static str {
+        match self.finding.withheld {
+            Some(_) => "no verdict",
+            None => verdict(self.finding.verdict),
+        }
+    }
+}
+
+/// Puts runs of one study side by side.
+#[must_use]
+pub fn table(runs: &[HostRun<'_>]) -> HostTable {
+    let study = runs.first().map(|run| &run.analysis.study);
+    let all = runs.iter().map(|run| run.analysis);
+    let findings = all.flat_map(|a| a.findings.iter().map(move |f| (a, f)));
+    HostTable {
+        format: FORMAT,
+        study: study.map_or_else(String::new, |s| s.name.clone()),
+        title: study.map_or_else(String::new, |s| s.title.clone()),
+        unit: study.map_or_else(Unit::default, |s| s.unit),
+        smallest_effect: study.map_or(0.0, |s| s.smallest_effect),
+        hosts: runs.iter().map(line).collect(),
+        findings: findings
+            .unique_by(|(_, f)| &f.id)
+            .map(|(a, f)| finding(a, f, runs))
+            .collect(),
+        differences: differences(runs),
+    }
+}
+
+fn line(run: &HostRun<'_>) -> HostLine {
+    let a = run.analysis;
+    HostLine {
+        host: run.host.to_owned(),
+        peer: a.peer.as_ref().map(|peer| peer.name.clone()),
+        run: a.run.id.clone(),
+        started: a.run.started.clone(),
+        measured: descriptions::run(a),
+        ended_early: a.run.ended_early.clone(),
+    }
+}
+
+/// A finding of one run with what all of them say of it.
+fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
+    let (mut hosts, mut gaps) = (Vec::new(), Vec::new());
+    for run in runs {
+        let host = run.host.to_owned();
+        match run.analysis.findings.iter().find(|own| own.id == f.id) {
+            Some(own) => hosts.push(HostEstimate {
+                host,
+                finding: own.clone(),
+            }),
+            None => gaps.push(HostGap {
+                host,
+                why: why_not(run.analysis, f),
+            }),
+        }
+    }
+    hosts.sort_by(|a, b| a.finding.ratio.total_cmp(&b.finding.ratio));
+    let any = |verdict| hosts.iter().any(|h| h.finding.verdict == verdict);
+    HostFinding {
+        id: f.id.clone(),
+        metric: f.metric,
+        what: format!("`{}` against `{}`", f.value, f.baseline_value),
+        place: comparisons::place(a, f),
+        family: f.family,
+        hosts_disagree: any(Verdict::Better) && any(Verdict::Worse),
+        hosts,
+        gaps,
+    }
+}
+
+/// Why a run does not have a finding of another.
+fn why_not(a: &Analysis, f: &Finding) -> String {
+    let mut refusals = a.refusals.iter();
+    let refusal = refusals.find(|r| r.what == f.cell || r.what == f.baseline);
+    refusal.map_or_else(
+        || "This run did not measure it, or too few times to compare.".to_owned(),
+        |r| r.why.clone(),
+    )
+}
+
+/// What is known of a run's machines and of how it measured, by name.
+fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
+    let a = run.analysis;
+    let own_cards = a.peer.as_ref().map_or(&[][..], |peer| &peer.own_cards);
+    let mut facts = machine(&a.host, own_cards);
+    if let Some(peer) = &a.peer {
+        let theirs = machine(&peer.host, &peer.cards).into_iter();
+        facts.extend(theirs.map(|(name, value)| (format!("Other host: {name}"), value)));
+    }
+    let build = run.build.unwrap_or("not known");
+    let measured = [
+        ("bytecost", &*a.run.bytecost_version),
+        ("Build of bytecost", build),
+        ("Window", &milliseconds(a.study.window_ms)),
+        ("Warm-up", &milliseconds(a.study.warmup_ms)),
+        (
+            "Smallest difference that matters",
+            &percent(a.study.smallest_effect),
+        ),
+        ("Java", a.run.java.as_deref().unwrap_or("not used")),
+        ("Files", a.run.files.as_deref().unwrap_or("not used")),
+    ];
+    facts.extend(measured.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    facts
+}
+
+fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(String, String)> {
+    let facts = descriptions::machine(host, cards).into_iter();
+    let facts = facts.map(|(name, value)| (name.to_owned(), value));
+    let settings = host.checks.iter();
+    let settings = settings.filter(|check| SETTINGS.contains(&&*check.name));
+    let settings = settings.map(|check| (check.name.clone(), check.found.clone()));
+    let Identity {
+        kernel_version,
+        kernel_command_line,
+        microcode,
+        settings: of_kernel,
+        ..
+    } = &host.identity;
+    let kernel = [
+        ("Build of the kernel", kernel_version),
+        ("Kernel command line", kernel_command_line),
+        ("Microcode", microcode),
+    ];
+    let kernel = kernel.into_iter();
+    let kernel = kernel.filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+    let of_kernel = of_kernel.iter().map(|(n, v)| (n.clone(), v.clone()));
+    facts
+        .chain(settings)
+        .chain(kernel)
+        .chain(of_kernel)
+        .collect()
+}
+
+/// Facts that are not the same everywhere, in the order in which they are known.
+fn differences(runs: &[HostRun<'_>]) -> Vec<HostDifference> {
+    let facts: Vec<_> = runs.iter().map(facts).collect();
+    let names = facts.iter().flatten().map(|(name, _)| name).unique();
+    let differs = names.filter_map(|name| {
+        let mut values: Vec<HostFact> = Vec::new();
+        for (run, facts) in runs.iter().zip(&facts) {
+            let mut found = facts.iter().filter(|(n, _)| n == name).map(|(_, v)| v);
+            let value = Some(found.join("; ")).filter(|value| !value.is_empty());
+            let host = run.host.to_owned();
+            match values.iter_mut().find(|v| v.value == value) {
+                Some(same) => same.hosts.push(host),
+                None => values.push(HostFact {
+                    value,
+                    hosts: vec![host],
+                }),
+            }
+        }
+        let fact = name.clone();
+        (values.len() > 1).then_some(HostDifference { fact, values })
+    });
+    differs.collect()
+}
+
+/// Renders the table for a terminal: its primary comparisons, or all. No line is wider than
+/// `style.width`.
+#[must_use]
+pub fn terminal(t: &HostTable, all: bool, style: Style) -> String {
+    let mut d = answer(t);
+    d.blocks.extend(body(t, all).blocks);
+    crate::terminal::print(&d, style)
+}
+
+/// Renders all of the table as Markdown.
+#[must_use]
+pub fn markdown(t: &HostTable) -> String {
+    let mut d = answer(t);
+    d.blocks.extend(body(t, true).blocks);
+    crate::markdown::print(&t.title, &d)
+}
+
+/// Renders all of the table as a page that needs nothing else.
+#[must_use]
+pub fn html(t: &HostTable) -> String {
+    let foot = format!("{} · {}", t.study, hosts(t));
+    page::plain(&t.title, &answer(t).blocks, &body(t, true).blocks, &foot)
+}
+
+/// Renders the table as JSON.
+///
+/// # Panics
+/// Never: no map is in it whose keys are not text.
+#[must_use]
+pub fn json(t: &HostTable) -> String {
+    json::pretty(t)
+}
+
+/// Renders the table as CSV: a row a comparison and host; what is not available is empty.
+///
+/// # Errors
+/// None that is known: it is written into memory.
+pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "study", "metric", "what", "place", "family", "host", "ratio", "low", "high", "blocks",
+        "verdict", "why",
+    ])?;
+    for f in &t.findings {
+        let of_finding = [
+            t.study.clone(),
+            f.metric.to_string(),
+            f.what.replace('`', ""),
+            f.place.clone(),
+            f.family.name().to_owned(),
+        ];
+        let measured = f.hosts.iter().map(|h| {
+            let numbers = [h.finding.ratio, h.finding.low, h.finding.high].map(|n| n.to_string());
+            let blocks = h.finding.blocks.to_string();
+            let why = h.finding.withheld.clone().unwrap_or_default();
+            let words = [blocks, h.said().to_owned(), why];
+            (&h.host, [&numbers[..], &words].concat())
+        });
+        let gaps = f.gaps.iter().map(|gap| {
+            let mut fields = vec![String::new(); 4];
+            fields.extend(["not measured".to_owned(), gap.why.clone()]);
+            (&gap.host, fields)
+        });
+        for (host, fields) in measured.chain(gaps) {
+            writer.write_record(of_finding.iter().chain([host]).chain(&fields))?;
+        }
+    }
+    writer
+        .into_inner()
+        .map_err(|e| csv::Error::from(e.into_error()))
+}
+
+fn hosts(t: &HostTable) -> String {
+    let pairs = t.hosts.iter().filter(|h| h.peer.is_some()).count();
+    let of_hosts = t.hosts.len() - pairs;
+    let parts = [
+        (of_hosts, count(of_hosts, "host", "hosts")),
+        (pairs, count(pairs, "pair of hosts", "pairs of hosts")),
+    ];
+    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(_, told)| told);
+    parts.cloned().collect::<Vec<_>>().join(" and ")
+}
+
+/// What is said before the table: where hosts disagree, and how to read it.
+fn answer(t: &HostTable) -> Document {
+    let mut d = Document::default();
+    let compared = count(t.findings.len(), "comparison", "comparisons");
+    let head = format!("`{}` on {}: {compared}", t.study, hosts(t));
+    d.paragraph(Tone::Strong, head);
+    d.push(DocBlock::Paragraph(disagreement(t)));
+    let legend = format!(
+        "Each row: the ratio to the baseline on that host with its 95 % interval, and the verdict of that host's own run: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided, · not judged. Hosts are in the order of their ratios. Nothing is pooled over hosts.",
+        percent(t.smallest_effect)
+    );
+    d.paragraph(Tone::Faint, legend);
+    d
+}
+
+/// Where one host has found better what another has found worse.
+fn disagreement(t: &HostTable) -> DocLine {
+    let apart: Vec<&HostFinding> = t.findings.iter().filter(|f| f.hosts_disagree).collect();
+    if apart.is_empty() {
+        return "No comparison is decided better on one host and worse on another.".into();
+    }
+    let told = |f: &&HostFinding| {
+        let on = |verdict| {
+            let hosts = f.hosts.iter().filter(|h| h.finding.verdict == verdict);
+            hosts.map(|h| h.host.as_str()).join(", ")
+        };
+        let place = match f.place.as_str() {
+            "" => String::new(),
+            place => format!(" ({place})"),
+        };
+        format!(
+            "{} in {}{place} is better on {} and worse on {}",
+            f.what,
+            f.metric.title(t.unit),
+            on(Verdict::Better),
+            on(Verdict::Worse)
+        )
+    };
+    let more = match apart.len().checked_sub(LISTED + 1) {
+        Some(more) => format!("; {} more", more + 1),
+        None => String::new(),
+    };
+    let listed = apart.iter().take(LISTED).map(told).join("; ");
+    let places = count(apart.len(), "comparison", "comparisons");
+    let text = format!("Hosts disagree in {places}: {listed}{more}.");
+    DocLine::of(Tone::Warning, text)
+}
+
+/// The table, what differs between the machines, and the runs.
+fn body(t: &HostTable, all: bool) -> Document {
+    let mut d = Document::default();
+    d.section("Comparisons", "comparisons", "Comparisons");
+    let is_primary = |f: &&HostFinding| f.family == Family::Primary;
+    let (mut shown, mut rest): (Vec<_>, Vec<_>) = t.findings.iter().partition(is_primary);
+    if all || shown.is_empty() {
+        shown.append(&mut rest);
+    }
+    let mut notes = Vec::new();
+    d.push(DocBlock::Table(findings(t, &shown, &mut notes)));
+    if !notes.is_empty() {
+        d.push(DocBlock::Notes(notes));
+    }
+    if !rest.is_empty() {
+        let more = count(rest.len(), "more comparison", "more comparisons");
+        d.paragraph(Tone::Faint, format!("{more}: --all"));
+    }
+    d.section(
+        "What differs between the hosts",
+        "differences",
+        "Differences",
+    );
+    match t.differences.is_empty() {
+        true => d.paragraph(Tone::Plain, "No fact that is known of them differs."),
+        false => d.push(DocBlock::Table(differing(t))),
+    }
+    d.section("Runs", "runs", "Runs");
+    d.push(DocBlock::Table(runs(t)));
+    d
+}
+
+fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> DocTable {
+    // A metric that is that of all rows stands above them once.
+    let metric = match shown.iter().map(|f| f.metric).all_equal_value() {
+        Ok(metric) => Some(metric.title(t.unit)),
+        Err(_) => None,
+    };
+    let rows = shown.iter().flat_map(|f| {
+        let title = match metric {
+            Some(_) => String::new(),
+            None => f.metric.title(t.unit),
+        };
+        let mut names = [title, f.what.clone(), f.place.clone()];
+        let measured = f.hosts.iter().map(|h| {
+            let said = DocEntry {
+                mark: Some(DocMark::of(h.finding.verdict)),
+                note: h.finding.withheld.as_ref().map(|why| note(notes, why)),
+                ..DocEntry::from(h.said())
+            };
+            let (ratio, interval) = (ratio(h.finding.ratio), ratio_interval(&h.finding));
+            [h.host.as_str().into(), ratio.into(), interval.into(), said]
+        });
+        let mut all: Vec<[DocEntry; 4]> = measured.collect();
+        all.extend(f.gaps.iter().map(|gap| {
+            let said = DocEntry {
+                note: Some(note(notes, &gap.why)),
+                ..DocEntry::from("not measured")
+            };
+            [gap.host.as_str().into(), "–".into(), "–".into(), said]
+        }));
+        let rows = all.into_iter().map(|entries| {
+            // The names stand in the first row of a comparison alone.
+            let names = std::mem::take(&mut names).map(DocEntry::from);
+            DocRow {
+                entries: names.into_iter().chain(entries).collect(),
+                ..DocRow::default()
+            }
+        });
+        rows.collect::<Vec<_>>()
+    });
+    DocTable {
+        caption: metric.clone().unwrap_or_default(),
+        rows: rows.collect(),
+        columns: vec![
+            DocColumn::left("metric"),
+            DocColumn::left("what"),
+            DocColumn::left("where"),
+            DocColumn::left("host"),
+            DocColumn::right("ratio"),
+            DocColumn::right("95 % interval"),
+            DocColumn::left("verdict"),
+        ],
+    }
+    .without_empty_columns()
+}
+
+fn differing(t: &HostTable) -> DocTable {
+    let rows = t.differences.iter().flat_map(|d| {
+        let mut name = d.fact.clone();
+        let rows = d.values.iter().map(move |v| {
+            let value = v.value.as_deref().unwrap_or("not known").to_owned();
+            vec![std::mem::take(&mut name), value, v.hosts.join(", ")]
+        });
+        rows.collect::<Vec<_>>()
+    });
+    DocTable::of(["fact", "value", "hosts"].map(DocColumn::left).into(), rows)
+}
+
+fn runs(t: &HostTable) -> DocTable {
+    let rows = t.hosts.iter().map(|h| {
+        let ended = h.ended_early.as_ref();
+        let ended = ended.map_or(String::new(), |why| format!("ended early: {why}"));
+        let texts = [&h.host, &h.run, &h.started, &h.measured];
+        texts.into_iter().chain([&ended]).cloned().collect()
+    });
+    let columns = vec![
+        DocColumn::left("host"),
+        DocColumn::names("run"),
+        DocColumn::left("started"),
+        DocColumn::left("measured"),
+        DocColumn::left("state"),
+    ];
+    DocTable::of::<String>(columns, rows).without_empty_columns()
+}
