@@ -164,7 +164,7 @@ fn answered() -> Vec<Vec<u8>> {
     let welcome = Answered::Welcome {
         version: VERSION,
         session: 1,
-        token: u64::MAX,
+        keys: vec![FlowKey::said([255; 16])],
         cell: Cell::default().id(),
     };
     let second = Answered::Second {
@@ -200,6 +200,7 @@ fn part() -> SessionPart {
         congestion: "cubic".into(),
         cut: true,
         failed: Some("the client went away".into()),
+        limit: Some("over".into()),
     }
 }
 

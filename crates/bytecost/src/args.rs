@@ -13,7 +13,7 @@ mod live;
 mod peer;
 mod service;
 
-pub use live::{NOT_LIVE, OutputArgs, ReceiveArgs, SendArgs, applies_live};
+pub use live::{AdmissionArgs, NOT_LIVE, OutputArgs, ReceiveArgs, SendArgs, applies_live};
 pub use peer::{DataFrom, PeerArgs};
 pub use service::{LoadArgs, ServedService, ServiceArgs};
 
@@ -108,6 +108,14 @@ pub enum Sub {
     /// It speaks over its standard input and output with the bytecost that started it, starts the
     /// processes of each trial, and ends with them when that bytecost ends or is silent for 3 s.
     Agent,
+    /// Make a key for live sessions between machines: a file that only you can read
+    ///
+    /// Copy it to the other machine over a way that you trust, and give it to `bytecost live send`
+    /// and `bytecost live receive` with --key-file.
+    Key {
+        /// The file; one that is there already is not changed
+        file: PathBuf,
+    },
     /// Print a shell completion script
     Completions {
         /// The shell

@@ -256,7 +256,7 @@ fn a_reader_that_has_seen_enough_ends_the_session() {
 // Invariant 10.
 #[test]
 fn who_can_reach_the_port_is_said_where_it_is_more_than_this_machine() {
-    let mut running = Running::start("live send --port 0 --listen 0.0.0.0");
+    let mut running = Running::start("live send --port 0 --listen 0.0.0.0 --insecure");
     running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
     assert!(running.err().contains("anyone who can reach"));
     running.interrupted().succeeded();
@@ -288,7 +288,13 @@ fn what_cannot_be_is_refused_in_one_line() {
         --port 65536 => 65536
         --port x => x
         --listen here => here
-        --listen 192.0.2.1 => 192.0.2.1 | --listen
+        --listen 192.0.2.1 --insecure => 192.0.2.1 | --listen
+        --listen 0.0.0.0 => 0.0.0.0 | --key-file | --insecure
+        --key-file none => none does not exist | bytecost key
+        --max-duration 0s => --max-duration `0s`
+        --max-rate 1 => --max-rate `1` | 1024
+        --allow nobody => `nobody` is no IP address
+        --insecure --key-file k => --insecure | --key-file
         --ring 4GiB --threads 256 => --ring",
     );
     place.refuses(

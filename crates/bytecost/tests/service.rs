@@ -192,7 +192,7 @@ fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
 // Invariant 10.
 #[test]
 fn who_can_reach_the_server_is_said_where_it_is_more_than_this_machine() {
-    let mut running = Running::start("live server top --port 0 --listen 0.0.0.0");
+    let mut running = Running::start("live server top --port 0 --listen 0.0.0.0 --insecure");
     running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
     assert!(running.err().contains("anyone who can reach"));
     running.interrupted().succeeded();

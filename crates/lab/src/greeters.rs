@@ -62,6 +62,12 @@ impl FlowKey {
         self.0[..].ct_eq(&said[..]).into()
     }
 
+    /// The key that was said.
+    #[must_use]
+    pub fn said(bytes: [u8; KEY_BYTES]) -> FlowKey {
+        FlowKey(bytes)
+    }
+
     /// A number that is drawn from it, for what is to differ from trial to trial.
     #[must_use]
     pub fn seed(&self) -> u64 {
@@ -74,6 +80,33 @@ impl FlowKey {
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (self.0.iter()).try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The keys that nobody has said yet.
+#[derive(Debug, Default)]
+pub struct UnusedKeys(Vec<Option<FlowKey>>);
+
+impl UnusedKeys {
+    /// All of these, each for one connection.
+    #[must_use]
+    pub fn new(keys: &[FlowKey]) -> UnusedKeys {
+        UnusedKeys(keys.iter().copied().map(Some).collect())
+    }
+
+    /// Whose key it is, compared with all of them in a time that does not depend on what was said.
+    /// It is none from then on.
+    pub fn use_up(&mut self, said: &FlowKey) -> Option<usize> {
+        let (mut found, mut place) = (Choice::from(0), 0_u64);
+        for (number, key) in self.0.iter().enumerate() {
+            let unused = Choice::from(u8::from(key.is_some()));
+            let same = key.unwrap_or_default().0[..].ct_eq(&said.0[..]) & unused;
+            place.conditional_assign(&(number as u64), same);
+            found |= same;
+        }
+        let whose = bool::from(found).then_some(place as usize)?;
+        self.0[whose] = None;
+        Some(whose)
     }
 }
 
@@ -116,8 +149,7 @@ impl Greeted {
 
 /// Those who have connected, heard side by side.
 pub struct Greeters {
-    /// The keys that nobody has said yet.
-    keys: Vec<Option<FlowKey>>,
+    keys: UnusedKeys,
     greeted: Vec<Greeted>,
     /// Connections that were dropped.
     pub strangers: u64,
@@ -128,7 +160,7 @@ impl Greeters {
     #[must_use]
     pub fn new(keys: &[FlowKey]) -> Greeters {
         Greeters {
-            keys: keys.iter().copied().map(Some).collect(),
+            keys: UnusedKeys::new(keys),
             greeted: Vec::new(),
             strangers: 0,
         }
@@ -220,25 +252,15 @@ impl Greeters {
             Heard::Gone => false,
         };
         let greeted = self.greeted.remove(at);
-        let whose = self.whose(&greeted.said).filter(|_| whole);
+        let whose = match whole {
+            true => self.keys.use_up(&greeted.said),
+            false => None,
+        };
         let Some(whose) = whose else {
             self.strangers += 1;
             return None;
         };
-        self.keys[whose] = None;
         Some((whose, greeted.socket))
-    }
-
-    /// Whose key it is, compared with all of them in a time that does not depend on what was said.
-    fn whose(&self, said: &FlowKey) -> Option<usize> {
-        let (mut found, mut place) = (Choice::from(0), 0_u64);
-        for (number, key) in self.keys.iter().enumerate() {
-            let unused = Choice::from(u8::from(key.is_some()));
-            let same = key.unwrap_or_default().0[..].ct_eq(&said.0[..]) & unused;
-            place.conditional_assign(&(number as u64), same);
-            found |= same;
-        }
-        bool::from(found).then_some(place as usize)
     }
 }
 

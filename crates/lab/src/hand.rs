@@ -1,21 +1,23 @@
 //! Live sessions: `bytecost live send` sends, `bytecost live receive` receives, both show figures.
 //!
-//! One port takes all connections. Each begins with twelve bytes: a token and a number. The token
-//! [`greeting::NAME`] opens a session, with the protocol's version as the number; any other token
-//! must be the one that the session was given, with the number of a flow. A server serves one
-//! session at a time, since two would measure each other; a second client waits a moment and is
-//! then refused.
+//! One port takes all connections. Each begins with sixteen bytes: [`greeting::opening`] opens a
+//! session, anything else must be the key of a flow, which the session was given and which is used
+//! up at first sight. A server serves one session at a time, since two would measure each other; a
+//! second client waits a moment and is then refused. [`Admission`] says who may open one, and how long
+//! and how fast it is served.
 //!
 //! Nothing here is printed: what happens goes out as [`SessionEvent`]s.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_spec::hand::{Begun, Second, Summary};
 use bytecost_spec::survey::Release;
-use bytecost_spec::{Axis, Cell};
+use bytecost_spec::{Axis, Cell, units};
+use ipnet::IpNet;
 
 mod accept_queue;
 mod client;
@@ -25,10 +27,12 @@ mod flows;
 pub mod greeting;
 mod latency_histogram;
 mod server;
+mod session_key;
 mod wire;
 
 pub use client::drive;
 pub use server::serve;
+pub use session_key::SessionKey;
 
 /// The port of both commands where none is given.
 pub const PORT: u16 = 7420;
@@ -63,6 +67,47 @@ pub struct Serve {
     pub cell: Cell,
     /// Where it listens; port 0 takes a free one.
     pub address: SocketAddr,
+    /// Whom it serves, and what it grants them.
+    pub access: Admission,
+}
+
+/// Who may open a session, and what a session is granted at most.
+#[derive(Clone, Debug, Default)]
+pub struct Admission {
+    /// The key that a client must prove to have; none lets anyone in.
+    pub key: Option<SessionKey>,
+    /// Addresses that may connect; none at all lets all connect.
+    pub allow: Vec<Addresses>,
+    /// The longest session.
+    pub max_duration: Option<Duration>,
+    /// The most bytes in a second, all flows of a session together.
+    pub max_bytes_per_s: Option<u64>,
+}
+
+impl Admission {
+    /// Whether this address may connect.
+    fn allows(&self, address: IpAddr) -> bool {
+        self.allow.is_empty() || self.allow.iter().any(|a| a.0.contains(&address))
+    }
+}
+
+/// One address, or all that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses(IpNet);
+
+impl FromStr for Addresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Addresses, String> {
+        let one = text.parse::<IpAddr>().map(IpNet::from).ok();
+        let all = one.or_else(|| text.parse().ok());
+        all.map(Addresses).ok_or_else(|| {
+            format!(
+                "`{}` is no IP address: write one such as 192.0.2.7, or 192.0.2.0/24 for all that begin with these 24 bits",
+                units::one_line(text)
+            )
+        })
+    }
 }
 
 /// What a client does.
@@ -72,6 +117,8 @@ pub struct Drive {
     pub address: SocketAddr,
     /// Values of [`CLIENT_AXES`] that it chooses itself.
     pub wishes: Vec<(Axis, String)>,
+    /// The key that the server must prove to have, and this side too.
+    pub key: Option<SessionKey>,
     /// When it ends the session; none goes on until it is told to stop.
     pub duration: Option<Duration>,
 }

@@ -273,7 +273,14 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
 /// # Errors
 /// As [`write()`].
 pub fn write_within<T: Serialize>(to: &mut impl Write, message: &T, most: usize) -> io::Result<()> {
-    let body = serde_json::to_vec(message)?;
+    write_bytes(to, &serde_json::to_vec(message)?, most)
+}
+
+/// Writes one frame of these bytes, of which there may be `most`.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_bytes(to: &mut impl Write, body: &[u8], most: usize) -> io::Result<()> {
     if body.len() > most {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -282,7 +289,7 @@ pub fn write_within<T: Serialize>(to: &mut impl Write, message: &T, most: usize)
     }
     let mut frame = Vec::with_capacity(body.len() + 4);
     frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&body);
+    frame.extend_from_slice(body);
     to.write_all(&frame)
 }
 
@@ -300,6 +307,22 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
 /// # Errors
 /// As [`read`].
 pub fn read_within<T: DeserializeOwned>(from: &mut impl Read, most: usize) -> io::Result<T> {
+    parsed(&read_bytes(from, most)?)
+}
+
+/// The message that a frame's bytes are.
+///
+/// # Errors
+/// `InvalidData` for bytes that are none.
+pub fn parsed<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
+/// Reads one frame of at most `most` bytes, whatever they are.
+///
+/// # Errors
+/// As [`read`], but for the message.
+pub fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
     let mut len = [0; 4];
     from.read_exact(&mut len)?;
     let len = u32::from_le_bytes(len) as usize;
@@ -311,7 +334,7 @@ pub fn read_within<T: DeserializeOwned>(from: &mut impl Read, most: usize) -> io
     }
     let mut body = vec![0; len];
     from.read_exact(&mut body)?;
-    serde_json::from_slice(&body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    Ok(body)
 }
 
 /// Hands descriptors over a socket, unix(7), with one byte of their own.

@@ -203,6 +203,7 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     let ended = match &summary.end {
         SessionEnd::Here => "ended here".to_owned(),
         SessionEnd::There => "ended by the other side".to_owned(),
+        SessionEnd::Limit(why) => format!("ended by a limit: {}", units::one_line(why)),
         SessionEnd::Failed(why) => format!("failed: {}", units::one_line(why)),
     };
     let title = format!(

@@ -6,6 +6,7 @@ use bytecost_spec::hand::{
 };
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Axis, Cell, Counter, Reading, Side};
+use serde_json::Value;
 
 const STYLE: Style = Style {
     width: 100,
@@ -111,6 +112,22 @@ fn asked(end: SessionEnd) -> Summary {
 }
 
 #[test]
+fn a_limit_is_named() {
+    let summary = asked(SessionEnd::Limit("the time is over\u{1b}[2J".to_owned()));
+    let text = hand::summary(&summary, STYLE);
+    assert!(
+        text.contains("ended by a limit: the time is over\\u{1b}[2J,"),
+        "{text}"
+    );
+    let json: Value = serde_json::from_str(&hand::summary_json(&summary)).unwrap();
+    assert_eq!(
+        (&json["ended"], &json["failed"]),
+        (&"limit".into(), &Value::Null)
+    );
+    assert_eq!(json["limit"], "the time is over\u{1b}[2J");
+}
+
+#[test]
 fn a_session_in_words() {
     let summary = asked(SessionEnd::Here);
     let mut sender = stretch(&[300, 100], SENDER);
@@ -174,7 +191,7 @@ fn the_same_for_programs() {
     let mut text = String::new();
     for line in lines {
         assert_eq!(line.lines().count(), 1);
-        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let value: Value = serde_json::from_str(&line).unwrap();
         text.push_str(&serde_json::to_string_pretty(&value).unwrap());
         text.push('\n');
     }
@@ -197,7 +214,7 @@ fn nothing_moved_is_no_number() {
     assert!(text.contains("sender not told"), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
     let json = hand::summary_json(&summary);
-    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let value: Value = serde_json::from_str(&json).unwrap();
     assert!(value["own"]["cpu_s_per_gb"].is_null());
     assert!(value["peer"].is_null());
 }

@@ -47,6 +47,8 @@ pub struct SessionPart {
     pub cut: bool,
     /// What went wrong, if anything did.
     pub failed: Option<String>,
+    /// The limit of this side by which it ended the session, if one did.
+    pub limit: Option<String>,
 }
 
 /// A second of a session that goes on.
@@ -82,6 +84,8 @@ pub enum SessionEnd {
     Here,
     /// The other side ended it.
     There,
+    /// It was as long as the sending side grants: by which limit.
+    Limit(String),
     /// It went wrong: what, and what to do.
     Failed(String),
 }

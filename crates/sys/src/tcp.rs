@@ -111,6 +111,26 @@ pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(address, 0))?)
 }
 
+/// Has the kernel send no faster than so many bytes a second, socket(7): TCP paces by itself where
+/// no queueing discipline does.
+///
+/// # Errors
+/// What setsockopt(2) answers.
+pub fn set_most_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
+    // SAFETY: the option is a number of 8 bytes (since Linux 4.20), which lives until the call
+    // returns.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            std::ptr::from_ref(&bytes_per_s).cast(),
+            size_of::<u64>() as libc::socklen_t,
+        )
+    };
+    checked(set).map(drop)
+}
+
 /// Place of the source in a packet's head of IPv4, for a program of a classic filter
 /// (SKF_NET_OFF of include/uapi/linux/filter.h).
 const SOURCE: u32 = (-0x0010_0000_i32 + 12) as u32;

@@ -31,9 +31,12 @@ pub struct ServiceArgs {
     /// Bytes of a message; clients need the same --size [default: 64]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, allow_hyphen_values = true)]
     pub size: Option<u64>,
-    /// Address to listen at; with one that is not loopback, others can make this machine work
+    /// Address to listen at; one that is not loopback needs --insecure
     #[arg(long, value_name = "IP", default_value_t = Ipv4Addr::LOCALHOST)]
     pub listen: Ipv4Addr,
+    /// Let anyone connect who can reach an address that is not loopback
+    #[arg(long)]
+    pub insecure: bool,
     /// TCP port to listen at; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,

@@ -1,19 +1,21 @@
 //! `bytecost live`, and what happens in a live session, printed as it happens: figures on standard
 //! output, notes on standard error.
 
+pub mod key;
 pub mod load;
 pub mod receive;
 pub mod send;
 pub mod server;
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use bytecost_host::Roots;
 use bytecost_lab::cpu_clock;
-use bytecost_lab::hand::SessionEvent;
+use bytecost_lab::hand::{SessionEvent, SessionKey};
 use bytecost_report::hand;
 use bytecost_spec::hand::{Begun, Served, Summary};
 use bytecost_spec::survey::ClockVerdict;
@@ -27,6 +29,8 @@ use crate::terminal;
 pub struct Live<'a> {
     how: OutputArgs,
     stop: &'a AtomicBool,
+    /// The file with the key, where sessions need one.
+    pub key: Option<PathBuf>,
     session: Option<Begun>,
     failed: Option<io::Error>,
 }
@@ -42,6 +46,7 @@ impl<'a> Live<'a> {
         Live {
             how,
             stop,
+            key: None,
             session: None,
             failed: None,
         }
@@ -50,7 +55,7 @@ impl<'a> Live<'a> {
     /// Prints one event.
     pub fn show(&mut self, event: SessionEvent) {
         match event {
-            SessionEvent::Listening { address } => listening(address),
+            SessionEvent::Listening { address } => self.listening(address),
             SessionEvent::TurnedAway { why } => {
                 note(&format!("turned away {}", units::one_line(&why)))
             }
@@ -92,6 +97,27 @@ impl<'a> Live<'a> {
         self.print(&text);
     }
 
+    fn listening(&self, address: SocketAddr) {
+        let key = match &self.key {
+            Some(file) => format!(
+                " --key-file {}",
+                units::one_line(&file.display().to_string())
+            ),
+            None if address.ip().is_loopback() => String::new(),
+            None => {
+                note(&format!(
+                    "anyone who can reach port {} of {} can make this machine send",
+                    address.port(),
+                    address.ip()
+                ));
+                String::new()
+            }
+        };
+        note(&format!(
+            "listening at {address}; receive with `bytecost live receive {address}{key}`, end with Ctrl-C"
+        ));
+    }
+
     fn print(&mut self, text: &str) {
         if self.failed.is_some() {
             return;
@@ -111,17 +137,25 @@ impl<'a> Live<'a> {
     }
 }
 
-fn listening(address: SocketAddr) {
-    if !address.ip().is_loopback() {
-        note(&format!(
-            "anyone who can reach port {} of {} can make this machine send",
-            address.port(),
-            address.ip()
-        ));
+/// The key of a file, where one is named.
+///
+/// # Errors
+/// What is wrong with the file, and what to do.
+fn session_key(file: Option<&Path>) -> Result<Option<SessionKey>> {
+    file.map(SessionKey::read).transpose().map_err(bad_input)
+}
+
+/// Refuses to listen where others can connect, unless the user wants that.
+///
+/// # Errors
+/// What is missing.
+fn check_listen(address: IpAddr, may: bool, remedy: &str) -> Result<()> {
+    if may || address.is_loopback() {
+        return Ok(());
     }
-    note(&format!(
-        "listening at {address}; receive with `bytecost live receive {address}`, end with Ctrl-C"
-    ));
+    Err(bad_input(format!(
+        "--listen {address} lets anyone who can reach it use this machine: {remedy}"
+    )))
 }
 
 /// Prints a note.

@@ -5,9 +5,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
@@ -16,12 +18,16 @@ use bytecost_sys::clock;
 use rustix::net::{RecvFlags, Shutdown};
 
 use super::greeting::{self, Answered, Said};
-use super::wire::{DeadlineReader, after, hear, peer, say};
-use super::{LOOK, PATIENCE, SessionEvent, TURN};
+use super::wire::{Control, DeadlineReader, after, peer, peer_address};
+use super::{Admission, LOOK, PATIENCE, SessionEvent, TURN};
+use crate::greeters::{FlowKey, KEY_BYTES, UnusedKeys};
 use crate::transports::Listen;
 
 /// Connections that may be about to say who they are.
 const MOST_GREETED: usize = 32;
+/// Of these, connections from one address; the flows of the session that is being gathered are not
+/// counted.
+const MOST_GREETED_AN_ADDRESS: usize = 4;
 /// Clients that may wait for their turn.
 const MOST_WAITING: usize = 8;
 /// Connections turned away that are told one by one; more are only counted.
@@ -29,7 +35,7 @@ const MOST_TOLD: u64 = 20;
 
 /// A client that wants a session.
 pub(super) struct WaitingClient {
-    pub(super) socket: OwnedFd,
+    pub(super) control: Control,
     pub(super) from: String,
     pub(super) wishes: Vec<(Axis, String)>,
     until_ns: u64,
@@ -38,19 +44,58 @@ pub(super) struct WaitingClient {
 /// Who has come in.
 pub(super) enum Incoming {
     Client(WaitingClient),
-    Flow {
-        socket: OwnedFd,
-        token: u64,
-        flow: u32,
-    },
+    Flow { socket: OwnedFd, key: FlowKey },
     Stranger(String),
+}
+
+/// Addresses of the connections that may be about to say who they are.
+#[derive(Debug, Default)]
+pub(super) struct Greeted {
+    addresses: Mutex<Vec<IpAddr>>,
+    /// Whose flows are being gathered.
+    gathered: Mutex<Option<IpAddr>>,
+}
+
+impl Greeted {
+    /// Takes one more, unless there are too many; why not.
+    fn enter(&self, address: IpAddr) -> Result<(), &'static str> {
+        let gathered = *self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self
+            .addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if addresses.len() >= MOST_GREETED {
+            return Err("too many connections at once: try again");
+        }
+        let same = addresses.iter().filter(|a| **a == address).count();
+        if same >= MOST_GREETED_AN_ADDRESS && gathered != Some(address) {
+            return Err("too many connections at once from your address: try again");
+        }
+        addresses.push(address);
+        Ok(())
+    }
+
+    fn leave(&self, address: IpAddr) {
+        let mut addresses = self
+            .addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = addresses.iter().position(|a| *a == address) {
+            addresses.swap_remove(at);
+        }
+    }
+
+    fn gather(&self, address: Option<IpAddr>) {
+        *self.gathered.lock().unwrap_or_else(PoisonError::into_inner) = address;
+    }
 }
 
 /// Takes connections until `closing`; one thread for itself and one for each that is greeted.
 pub(super) struct Acceptor<'a> {
     pub(super) listener: &'a (dyn Listen + Sync),
     pub(super) closing: &'a AtomicBool,
-    pub(super) greeted: &'a AtomicUsize,
+    pub(super) greeted: &'a Greeted,
+    pub(super) access: &'a Admission,
     /// Connections sent away since there were too many at once.
     pub(super) excess: &'a AtomicU64,
 }
@@ -61,7 +106,7 @@ impl<'a> Acceptor<'a> {
     where
         'a: 's,
     {
-        let (closing, greeted) = (self.closing, self.greeted);
+        let (closing, greeted, access) = (self.closing, self.greeted, self.access);
         while !closing.load(Ordering::Relaxed) {
             let socket = match self.listener.accept(LOOK) {
                 Ok(socket) => socket,
@@ -72,19 +117,32 @@ impl<'a> Acceptor<'a> {
                     continue;
                 }
             };
-            if greeted.fetch_add(1, Ordering::AcqRel) >= MOST_GREETED {
-                refuse(&socket, "too many connections at once: try again");
-                greeted.fetch_sub(1, Ordering::AcqRel);
+            let Some(from) = peer_address(&socket).map(|a| a.ip().to_canonical()) else {
+                continue;
+            };
+            if !access.allows(from) {
+                refuse(
+                    &Control::in_clear(socket),
+                    "your address is not among those that --allow names",
+                );
+                let why = format!("{from}: --allow does not name its address");
+                if tell.try_send(Incoming::Stranger(why)).is_err() {
+                    self.excess.fetch_add(1, Ordering::Relaxed);
+                }
+                continue;
+            }
+            if let Err(why) = greeted.enter(from) {
+                refuse(&Control::in_clear(socket), why);
                 self.excess.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             let tell = tell.clone();
             let greeter = thread::Builder::new().spawn_scoped(scope, move || {
-                let _ = tell.send(greet(socket, closing));
-                greeted.fetch_sub(1, Ordering::AcqRel);
+                let _ = tell.send(greet(socket, access, closing));
+                greeted.leave(from);
             });
             if greeter.is_err() {
-                greeted.fetch_sub(1, Ordering::AcqRel);
+                greeted.leave(from);
                 self.excess.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -92,60 +150,69 @@ impl<'a> Acceptor<'a> {
 }
 
 /// Listens to what a connection says first.
-fn greet(socket: OwnedFd, closing: &AtomicBool) -> Incoming {
+fn greet(socket: OwnedFd, access: &Admission, closing: &AtomicBool) -> Incoming {
     let from = peer(&socket);
-    match introduced(&socket, closing) {
-        Ok((greeting::NAME, greeting::VERSION)) => client(socket, from, closing),
-        Ok((greeting::NAME, other)) => {
-            let why = format!(
-                "the client speaks version {other} and the server version {}: use the same bytecost on both ends",
-                greeting::VERSION
+    let mut first = [0; KEY_BYTES];
+    let mut reader = DeadlineReader {
+        socket: &socket,
+        until_ns: after(PATIENCE),
+        stop: closing,
+    };
+    if let Err(e) = reader.read_exact(&mut first) {
+        return Incoming::Stranger(format!("{from} {}", unheard(&e)));
+    }
+    let Some((version, has_key)) = greeting::opened(&first) else {
+        let key = FlowKey::said(first);
+        return Incoming::Flow { socket, key };
+    };
+    if version != greeting::VERSION {
+        let why = format!(
+            "the client speaks version {version} and the server version {}: use the same bytecost on both ends",
+            greeting::VERSION
+        );
+        refuse(&Control::in_clear(socket), &why);
+        return Incoming::Stranger(format!("{from}: {why}"));
+    }
+    let control = match (&access.key, has_key) {
+        (None, false) => Ok(Control::in_clear(socket)),
+        (Some(key), true) => Control::with_key(socket, key, true, closing),
+        (Some(_), false) => {
+            refuse(
+                &Control::in_clear(socket),
+                "sessions here need the sender's key: give it with --key-file",
             );
-            refuse(&socket, &why);
-            Incoming::Stranger(format!("{from}: {why}"))
+            return Incoming::Stranger(format!("{from} has no key"));
         }
-        Ok((token, flow)) => Incoming::Flow {
-            socket,
-            token,
-            flow,
-        },
+        (None, true) => {
+            return Incoming::Stranger(format!(
+                "{from} wants a session with a key, and this sender has none: give it one with --key-file"
+            ));
+        }
+    };
+    match control {
+        Ok(control) => client(control, from, closing),
         Err(e) => Incoming::Stranger(format!("{from} {}", unheard(&e))),
     }
 }
 
-fn client(socket: OwnedFd, from: String, closing: &AtomicBool) -> Incoming {
-    match hear(&socket, after(PATIENCE), closing) {
+fn client(control: Control, from: String, closing: &AtomicBool) -> Incoming {
+    match control.hear(after(PATIENCE), closing) {
         Ok(Said::Hello { version, wishes })
             if version == greeting::VERSION && wishes.len() <= greeting::MAX_WISHES =>
         {
             Incoming::Client(WaitingClient {
-                socket,
+                control,
                 from,
                 wishes,
                 until_ns: after(TURN),
             })
         }
         Ok(_) => {
-            refuse(&socket, "the first word is a greeting");
+            refuse(&control, "the first word is a greeting");
             Incoming::Stranger(format!("protocol error: unexpected message from {from}"))
         }
         Err(e) => Incoming::Stranger(format!("{from} {}", unheard(&e))),
     }
-}
-
-/// The twelve bytes that each connection begins with.
-fn introduced(socket: &OwnedFd, closing: &AtomicBool) -> io::Result<(u64, u32)> {
-    let mut hello = [0; 12];
-    DeadlineReader {
-        socket,
-        until_ns: after(PATIENCE),
-        stop: closing,
-    }
-    .read_exact(&mut hello)?;
-    let (mut token, mut number) = ([0; 8], [0; 4]);
-    token.copy_from_slice(&hello[..8]);
-    number.copy_from_slice(&hello[8..]);
-    Ok((u64::from_le_bytes(token), u32::from_le_bytes(number)))
 }
 
 /// What became of a connection that said nothing sensible.
@@ -157,15 +224,17 @@ fn unheard(error: &io::Error) -> String {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
             "went away before it said who it is".to_owned()
         }
+        io::ErrorKind::PermissionDenied => "did not prove that it has the key".to_owned(),
         io::ErrorKind::InvalidData => "said what bytecost does not understand".to_owned(),
         _ => units::one_line(&error.to_string()),
     }
 }
 
 /// Says no, and takes what has come, so that closing does not destroy the word on its way.
-pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
+pub(super) fn refuse(control: &Control, reason: &str) {
     let reason = reason.to_owned();
-    if say(socket, &Answered::Refused { reason }).is_err() {
+    let socket = &control.socket;
+    if control.say(&Answered::Refused { reason }).is_err() {
         return;
     }
     let _ = rustix::net::shutdown(socket, Shutdown::Write);
@@ -179,17 +248,23 @@ pub(super) struct AcceptQueue<'a> {
     pub(super) excess: &'a AtomicU64,
     pub(super) turned_away: u64,
     waiting: VecDeque<WaitingClient>,
-    /// The session that is being gathered: its token, and a place for each flow.
-    expected: Option<(u64, Vec<Option<OwnedFd>>)>,
+    greeted: &'a Greeted,
+    /// The session that is being gathered: the keys of its flows, and a place for each.
+    expected: Option<(UnusedKeys, Vec<Option<OwnedFd>>)>,
 }
 
 impl<'a> AcceptQueue<'a> {
-    pub(super) fn new(incoming: Receiver<Incoming>, excess: &'a AtomicU64) -> AcceptQueue<'a> {
+    pub(super) fn new(
+        incoming: Receiver<Incoming>,
+        excess: &'a AtomicU64,
+        greeted: &'a Greeted,
+    ) -> AcceptQueue<'a> {
         AcceptQueue {
             incoming,
             excess,
             turned_away: 0,
             waiting: VecDeque::new(),
+            greeted,
             expected: None,
         }
     }
@@ -204,12 +279,8 @@ impl<'a> AcceptQueue<'a> {
                     self.waiting.push_back(client);
                 }
                 Incoming::Client(client) => self.turn_away(&client, BUSY, events),
-                Incoming::Flow {
-                    socket,
-                    token,
-                    flow,
-                } => {
-                    if let Some(why) = self.place(socket, token, flow) {
+                Incoming::Flow { socket, key } => {
+                    if let Some(why) = self.place(socket, &key) {
                         self.tell(why, events);
                     }
                 }
@@ -226,10 +297,10 @@ impl<'a> AcceptQueue<'a> {
     }
 
     /// Puts a flow's connection in its place; why not, where it has none.
-    fn place(&mut self, socket: OwnedFd, token: u64, flow: u32) -> Option<String> {
-        if let Some((wanted, places)) = &mut self.expected
-            && *wanted == token
-            && let Some(place @ None) = places.get_mut(flow as usize)
+    fn place(&mut self, socket: OwnedFd, key: &FlowKey) -> Option<String> {
+        if let Some((keys, places)) = &mut self.expected
+            && let Some(flow) = keys.use_up(key)
+            && let Some(place) = places.get_mut(flow)
         {
             *place = Some(socket);
             return None;
@@ -243,8 +314,11 @@ impl<'a> AcceptQueue<'a> {
     }
 
     /// Expects the flows of a session.
-    pub(super) fn expect(&mut self, token: u64, flows: u32) {
-        self.expected = Some((token, (0..flows).map(|_| None).collect()));
+    pub(super) fn expect(&mut self, client: &WaitingClient, keys: &[FlowKey]) {
+        let from = peer_address(&client.control.socket);
+        self.greeted.gather(from.map(|a| a.ip().to_canonical()));
+        let places = keys.iter().map(|_| None).collect();
+        self.expected = Some((UnusedKeys::new(keys), places));
     }
 
     /// The flows that were expected, once all have come in.
@@ -254,12 +328,14 @@ impl<'a> AcceptQueue<'a> {
             return None;
         }
         let (_, places) = self.expected.take()?;
+        self.greeted.gather(None);
         Some(places.into_iter().flatten().collect())
     }
 
     /// Expects nobody any more: flows that have come in are closed.
     pub(super) fn give_up(&mut self) {
         self.expected = None;
+        self.greeted.gather(None);
     }
 
     /// Refuses a client, and tells it.
@@ -269,7 +345,7 @@ impl<'a> AcceptQueue<'a> {
         why: &str,
         events: &mut dyn FnMut(SessionEvent),
     ) {
-        refuse(&client.socket, why);
+        refuse(&client.control, why);
         self.tell(format!("{}: {why}", client.from), events);
     }
 
@@ -283,7 +359,7 @@ impl<'a> AcceptQueue<'a> {
     /// Refuses all who still wait.
     pub(super) fn close(&mut self) {
         for client in self.waiting.drain(..) {
-            refuse(&client.socket, "the server is ending");
+            refuse(&client.control, "the server is ending");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The receiving side: one session with a server.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,9 +11,11 @@ use bytecost_sys::clock;
 
 use super::flow_threads::FlowThreads;
 use super::greeting::{self, Answered, Said};
-use super::wire::{after, connect, hear, introduce, is_readable, say};
+use super::wire::{Control, after, connect, is_readable};
 use super::{Drive, GRACE, LAST_WORD, PATIENCE, PREPARATION, SessionError, SessionEvent};
 use crate::endpoint::explain;
+use crate::greeters::FlowKey;
+use crate::transports::Socket;
 
 /// The most memory of all flows' buffers, in bytes: a server may name their sizes.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
@@ -31,12 +33,12 @@ pub fn drive(
     stop: &AtomicBool,
     events: &mut dyn FnMut(SessionEvent),
 ) -> Result<Summary, SessionError> {
-    let (control, begun, token) = greeted(what, stop)?;
+    let (control, begun, keys) = greeted(what, stop)?;
     let cell = &begun.cell;
     let mut sockets = Vec::with_capacity(cell.threads as usize);
-    for flow in 0..cell.threads {
+    for key in keys {
         let socket = connect(cell, what.address, stop)?;
-        introduce(&socket, token, flow).map_err(closed)?;
+        key.say(&socket).map_err(closed)?;
         sockets.push(socket);
     }
     let told = |e: io::Error| io::Error::new(e.kind(), explain(&e));
@@ -57,26 +59,28 @@ pub fn drive(
 }
 
 /// The server's answer to a greeting.
-fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), SessionError> {
+fn greeted(
+    what: &Drive,
+    stop: &AtomicBool,
+) -> Result<(Control, Begun, Vec<FlowKey>), SessionError> {
     let mut plain = Cell {
         nodelay: Nodelay::On,
         ..Cell::default()
     };
     plain.congestion = "default".to_owned();
-    let control = connect(&plain, what.address, stop)?;
+    let control = opened(what, connect(&plain, what.address, stop)?, stop)?;
     let here = |(axis, _): &&(Axis, String)| *axis == Axis::Placement;
     let wishes = what.wishes.iter().filter(|w| !here(w)).cloned().collect();
-    introduce(&control, greeting::NAME, greeting::VERSION).map_err(closed)?;
     let hello = Said::Hello {
         version: greeting::VERSION,
         wishes,
     };
-    say(&control, &hello).map_err(closed)?;
+    control.say(&hello).map_err(closed)?;
     match answer(&control, after(PATIENCE), stop)? {
         Answered::Welcome {
             version,
             session,
-            token,
+            keys,
             cell,
         } if version == greeting::VERSION => {
             let mut cell = Cell::from_id(&cell).ok_or_else(|| {
@@ -87,6 +91,9 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Ses
                     .map_err(|e| SessionError::Refused(e.to_string()))?;
             }
             fits(&cell)?;
+            if keys.len() != cell.threads as usize {
+                return Err(nonsense());
+            }
             let begun = Begun {
                 session,
                 own: Side::Receiver,
@@ -94,10 +101,26 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Ses
                 completes: super::completes(&cell),
                 cell,
             };
-            Ok((control, begun, token))
+            Ok((control, begun, keys))
         }
         _ => Err(nonsense()),
     }
+}
+
+/// The connection as a control connection, whose server has proved that it has the key where there is one.
+fn opened(what: &Drive, socket: OwnedFd, stop: &AtomicBool) -> Result<Control, SessionError> {
+    let opening = greeting::opening(greeting::VERSION, what.key.is_some());
+    Socket(&socket).write_all(&opening).map_err(closed)?;
+    let Some(key) = &what.key else {
+        return Ok(Control::in_clear(socket));
+    };
+    Control::with_key(socket, key, false, stop).map_err(|_| match stop.load(Ordering::Relaxed) {
+        true => SessionError::Interrupted,
+        false => SessionError::Refused(format!(
+            "the program at {} did not prove that it has the key of --key-file: does it have the same one, and is it `bytecost live send`?",
+            what.address
+        )),
+    })
 }
 
 /// Whether what the server wants of this side is within reason.
@@ -125,8 +148,8 @@ fn fits(cell: &Cell) -> Result<(), SessionError> {
 }
 
 /// The server's next word, a refusal aside.
-fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answered, SessionError> {
-    match hear(control, until_ns, stop) {
+fn answer(control: &Control, until_ns: u64, stop: &AtomicBool) -> Result<Answered, SessionError> {
+    match control.hear(until_ns, stop) {
         Ok(Answered::Refused { reason }) => Err(SessionError::Refused(format!(
             "the server says: {}",
             units::one_line(&reason)
@@ -134,7 +157,7 @@ fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answere
         Ok(word) => Ok(word),
         Err(_) if stop.load(Ordering::Relaxed) => Err(SessionError::Interrupted),
         Err(e) => Err(match e.kind() {
-            io::ErrorKind::InvalidData => nonsense(),
+            io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied => nonsense(),
             io::ErrorKind::TimedOut => SessionError::Failed(io::Error::new(
                 e.kind(),
                 "no response in time: is it `bytecost live send`?",
@@ -162,7 +185,7 @@ fn nonsense() -> SessionError {
 
 /// The server, as it is heard.
 struct Server {
-    control: OwnedFd,
+    control: Control,
     /// Its last word.
     part: Option<SessionPart>,
     is_gone: bool,
@@ -175,7 +198,7 @@ impl Server {
     fn hear(&mut self, until_ns: u64) {
         // The caller's flag is of no use here: it may be set, and the wait is short.
         let heed = AtomicBool::new(false);
-        match hear(&self.control, until_ns, &heed) {
+        match self.control.hear(until_ns, &heed) {
             Ok(Answered::Second { number, stretch }) => self.heard = Some((number, *stretch)),
             Ok(Answered::Done(part)) => self.part = Some(*part),
             _ => self.is_gone = true,
@@ -244,7 +267,7 @@ impl Client<'_> {
         events(SessionEvent::Began(Box::new(begun.clone())));
         let mut end = self.watch(events);
         if end == SessionEnd::Here {
-            let _ = say(&self.server.control, &Said::Stop);
+            let _ = self.server.control.say(&Said::Stop);
         }
         let sees = Receiver::named(&begun.cell.receiver).is_some_and(|r| r.sees_content);
         let (mut own, failed) = self.flow_threads.end_by(after(GRACE));
@@ -252,7 +275,7 @@ impl Client<'_> {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => SERVER_GONE.to_owned(),
             _ => e.to_string(),
         });
-        let _ = say(&self.server.control, &Said::Done(Box::new(own.clone())));
+        let _ = self.server.control.say(&Said::Done(Box::new(own.clone())));
         self.server.hear_out();
         if let Some((second, _)) = self.pending.take() {
             events(SessionEvent::Second(self.server.with_figures(second)));
@@ -264,6 +287,10 @@ impl Client<'_> {
             .or_else(|| wrong(&own, peer.as_ref(), &end, sees))
         {
             end = SessionEnd::Failed(why);
+        } else if end == SessionEnd::There
+            && let Some(why) = peer.as_ref().and_then(|p| p.limit.as_ref())
+        {
+            end = SessionEnd::Limit(units::one_line(why));
         }
         Ok(Summary {
             begun,
@@ -287,7 +314,10 @@ impl Client<'_> {
             }
             let next_ns = began_ns + number * 1_000_000_000;
             let late_ns = self.pending.as_ref().map_or(u64::MAX, |(_, late)| *late);
-            if is_readable(&self.server.control, next_ns.min(over_ns).min(late_ns)) {
+            if is_readable(
+                &self.server.control.socket,
+                next_ns.min(over_ns).min(late_ns),
+            ) {
                 self.server.hear(after(LAST_WORD));
             }
             self.tell_pending(events);

@@ -8,14 +8,17 @@ use bytecost_spec::hand::{SessionPart, Stretch};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::session_key::TAG_BYTES;
+use crate::greeters::{FlowKey, KEY_BYTES};
 use crate::protocol;
 
-/// The token of a connection that opens a session: `bytecost`, as a little-endian number.
-pub const NAME: u64 = u64::from_le_bytes(*b"bytecost");
+/// What a connection that opens a session says first; all others say the key of their flow.
+const NAME: [u8; 8] = *b"bytecost";
 /// The version of what is said; both ends must have the same.
-pub const VERSION: u32 = 1;
-/// The longest frame: the counters of the most flows that there can be fit in.
-pub const MAX_FRAME_BYTES: usize = 64 << 10;
+pub const VERSION: u32 = 2;
+/// The longest frame: the counters of the most flows that there can be fit in, and with its tag it
+/// is no longer than Noise allows.
+pub const MAX_FRAME_BYTES: usize = u16::MAX as usize - TAG_BYTES;
 /// The most that a client may wish for.
 pub const MAX_WISHES: usize = 16;
 
@@ -46,8 +49,8 @@ pub enum Answered {
         version: u32,
         /// The session's number.
         session: u64,
-        /// What the flows' connections say first.
-        token: u64,
+        /// What the flows' connections say first, each its own.
+        keys: Vec<FlowKey>,
         /// [`bytecost_spec::Cell::id`] of what is sent.
         cell: String,
     },
@@ -67,6 +70,42 @@ pub enum Answered {
     },
     /// The last word: what the server's flows did.
     Done(Box<SessionPart>),
+}
+
+/// The first bytes of a connection that opens a session: its version, and whether both ends are to
+/// prove that they have the same key.
+#[must_use]
+pub fn opening(version: u32, has_key: bool) -> [u8; KEY_BYTES] {
+    let mut bytes = [0; KEY_BYTES];
+    bytes[..8].copy_from_slice(&NAME);
+    bytes[8..12].copy_from_slice(&version.to_le_bytes());
+    bytes[12] = u8::from(has_key);
+    bytes
+}
+
+/// What such bytes say: the version, and whether there is to be a key; none for those of a flow.
+#[must_use]
+pub fn opened(bytes: &[u8; KEY_BYTES]) -> Option<(u32, bool)> {
+    let [
+        b'b',
+        b'y',
+        b't',
+        b'e',
+        b'c',
+        b'o',
+        b's',
+        b't',
+        a,
+        b,
+        c,
+        d,
+        key,
+        ..,
+    ] = *bytes
+    else {
+        return None;
+    };
+    Some((u32::from_le_bytes([a, b, c, d]), key != 0))
 }
 
 /// Writes one frame.
@@ -122,7 +161,7 @@ mod tests {
         for bad in [
             framed("{}"),
             framed("[]"),
-            framed(r#"{"hello":{"version":1,"wishes":[],"more":1}}"#),
+            framed(r#"{"hello":{"version":2,"wishes":[],"more":1}}"#),
             framed(r#"{"hello":{"version":-1,"wishes":[]}}"#),
             framed(r#"{"hello":{"version":1,"wishes":[["warp","9"]]}}"#),
             (MAX_FRAME_BYTES as u32 + 1).to_le_bytes().to_vec(),

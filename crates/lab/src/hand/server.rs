@@ -1,24 +1,23 @@
 //! The sending side: serves one session after the other until it is told to stop.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use bytecost_spec::hand::{Begun, Second, Served, SessionEnd, SessionPart, Summary};
 use bytecost_spec::{Axis, Cell, Side, units};
-use bytecost_sys::clock;
+use bytecost_sys::{clock, tcp};
 use rustix::net::sockopt;
 
-use super::accept_queue::{AcceptQueue, Acceptor, WaitingClient};
+use super::accept_queue::{AcceptQueue, Acceptor, Greeted, WaitingClient};
 use super::flow_threads::FlowThreads;
 use super::greeting::{self, Answered, Said};
-use super::wire::{after, hear, is_readable, say};
+use super::wire::{after, is_readable};
 use super::{CLIENT_AXES, GRACE, LAST_WORD, LOOK, PATIENCE, PREPARATION, Serve, SessionEvent};
 use crate::endpoint::explain;
+use crate::greeters::FlowKey;
 use crate::transports;
 
 /// Who went away, in mid-session.
@@ -41,13 +40,14 @@ pub fn serve(
     });
     let (closing, greeted, excess) = (
         AtomicBool::new(false),
-        AtomicUsize::new(0),
+        Greeted::default(),
         AtomicU64::new(0),
     );
     let acceptor = Acceptor {
         listener: &*listener,
         closing: &closing,
         greeted: &greeted,
+        access: &what.access,
         excess: &excess,
     };
     // Greeters wait when this is full, and they are bounded too.
@@ -57,7 +57,7 @@ pub fn serve(
         let mut server = Server {
             what,
             stop,
-            queue: AcceptQueue::new(incoming, &excess),
+            queue: AcceptQueue::new(incoming, &excess, &greeted),
             events,
             served: Served::default(),
         };
@@ -100,19 +100,23 @@ impl Server<'_> {
     /// What is sent in this session, and flows that are ready to send it; else why not.
     fn prepared(&mut self, client: &WaitingClient) -> Result<(Cell, FlowThreads), String> {
         let cell = wished(&self.what.cell, &client.wishes)?;
-        let token = RandomState::new().build_hasher().finish();
-        self.queue.expect(token, cell.threads);
+        let keys = FlowKey::several(cell.threads).map_err(told)?;
+        self.queue.expect(client, &keys);
         let welcome = Answered::Welcome {
             version: greeting::VERSION,
             session: self.served.sessions + 1,
-            token,
+            keys,
             cell: cell.id(),
         };
-        say(&client.socket, &welcome).map_err(told)?;
+        client.control.say(&welcome).map_err(told)?;
         let sockets = self.until(client, PATIENCE, |queue| queue.gathered())?;
         for socket in &sockets {
             transports::set_patience(socket, PATIENCE).map_err(told)?;
             sockopt::set_tcp_nodelay(socket, cell.sends_at_once()).map_err(|e| told(e.into()))?;
+            if let Some(most) = self.what.access.max_bytes_per_s {
+                tcp::set_most_rate(socket, (most / u64::from(cell.threads)).max(1))
+                    .map_err(told)?;
+            }
         }
         let flow_threads = FlowThreads::start(Side::Sender, &cell, sockets).map_err(told)?;
         self.until(client, PREPARATION, |_| {
@@ -142,7 +146,7 @@ impl Server<'_> {
                 return Err("the server is ending".to_owned());
             }
             // It has nothing to say before its flows stand: it is gone, or talks nonsense.
-            if is_readable(&client.socket, 0) {
+            if is_readable(&client.control.socket, 0) {
                 return Err("the client went away before its flows stood".to_owned());
             }
             if clock::monotonic_ns() >= until_ns {
@@ -164,7 +168,7 @@ impl Server<'_> {
             cell,
         };
         (self.events)(SessionEvent::Began(Box::new(begun.clone())));
-        let mut end = match say(&client.socket, &Answered::Go) {
+        let mut end = match client.control.say(&Answered::Go) {
             Ok(()) => {
                 flow_threads.go();
                 self.watch(client, &mut flow_threads)
@@ -179,11 +183,13 @@ impl Server<'_> {
                 end = SessionEnd::Failed(told(failed));
             }
         }
-        if let SessionEnd::Failed(why) = &end {
-            own.failed = Some(why.clone());
+        match &end {
+            SessionEnd::Failed(why) => own.failed = Some(why.clone()),
+            SessionEnd::Limit(why) => own.limit = Some(why.clone()),
+            SessionEnd::Here | SessionEnd::There => {}
         }
         let peer = self.last_word(client, &own);
-        if let (SessionEnd::Here | SessionEnd::There, Some(why)) =
+        if let (SessionEnd::Here | SessionEnd::There | SessionEnd::Limit(_), Some(why)) =
             (&end, peer.as_ref().and_then(|p| p.failed.as_ref()))
         {
             end = SessionEnd::Failed(format!("the client says: {}", units::one_line(why)));
@@ -201,14 +207,23 @@ impl Server<'_> {
     /// Tells second by second, until something ends the session.
     fn watch(&mut self, client: &WaitingClient, flow_threads: &mut FlowThreads) -> SessionEnd {
         let began_ns = clock::monotonic_ns();
+        let most = self.what.access.max_duration;
+        let over_ns = most.map_or(u64::MAX, after);
         let mut number = 1;
         loop {
             if self.is_over() {
                 return SessionEnd::Here;
             }
+            if let Some(most) = most.filter(|_| clock::monotonic_ns() >= over_ns) {
+                return SessionEnd::Limit(format!(
+                    "the sender's --max-duration {} is over",
+                    units::duration(most)
+                ));
+            }
             let next_ns = began_ns + number * 1_000_000_000;
-            if is_readable(&client.socket, next_ns) {
-                return match hear(&client.socket, after(LAST_WORD), &AtomicBool::new(false)) {
+            if is_readable(&client.control.socket, next_ns.min(over_ns)) {
+                let heed = AtomicBool::new(false);
+                return match client.control.hear(after(LAST_WORD), &heed) {
                     Ok(Said::Stop) => SessionEnd::There,
                     Err(e) if e.kind() != io::ErrorKind::InvalidData => {
                         SessionEnd::Failed(CLIENT_GONE.to_owned())
@@ -220,7 +235,7 @@ impl Server<'_> {
             }
             if flow_threads.has_ended() {
                 // The control connection may tell a moment later that its process is gone.
-                return match is_readable(&client.socket, after(LOOK)) {
+                return match is_readable(&client.control.socket, after(LOOK)) {
                     true => SessionEnd::Failed(CLIENT_GONE.to_owned()),
                     false => SessionEnd::Failed("a flow ended before its time".to_owned()),
                 };
@@ -237,7 +252,7 @@ impl Server<'_> {
                     stretch: Box::new(second.own.clone()),
                 };
                 (self.events)(SessionEvent::Second(Box::new(second)));
-                if say(&client.socket, &word).is_err() {
+                if client.control.say(&word).is_err() {
                     return SessionEnd::Failed(CLIENT_GONE.to_owned());
                 }
                 // Seconds that were slept through are not made up for.
@@ -248,12 +263,15 @@ impl Server<'_> {
 
     /// Tells the client what was done, and hears what it did.
     fn last_word(&self, client: &WaitingClient, own: &SessionPart) -> Option<SessionPart> {
-        say(&client.socket, &Answered::Done(Box::new(own.clone()))).ok()?;
+        client
+            .control
+            .say(&Answered::Done(Box::new(own.clone())))
+            .ok()?;
         let until_ns = after(LAST_WORD);
         // Its wish to stop may have crossed ours. The flag is of no use here: it may be set.
         let heed = AtomicBool::new(false);
         for _ in 0..2 {
-            match hear(&client.socket, until_ns, &heed).ok()? {
+            match client.control.hear(until_ns, &heed).ok()? {
                 Said::Done(part) => return Some(*part),
                 Said::Stop => {}
                 Said::Hello { .. } => return None,

@@ -1,6 +1,7 @@
 //! Sockets of a session: every wait has an end, and ends sooner when the command is to stop.
 
-use std::io::{self, Read, Write};
+use std::cell::RefCell;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +13,21 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use snow::TransportState;
 
+use super::session_key::{SessionKey, TAG_BYTES, denied};
 use super::{LOOK, PATIENCE, SessionError, greeting};
 use crate::endpoint::explain;
+use crate::protocol;
 use crate::transports::{self, Socket};
 
 /// How long a word may take to be taken by the kernel: there is always room, unless the other
 /// side has stopped to read.
 const WRITING: Duration = Duration::from_millis(300);
+
+/// The longest frame by a key.
+const MOST_SEALED_BYTES: usize = greeting::MAX_FRAME_BYTES + TAG_BYTES;
 
 /// Now, and so much later, in ns of CLOCK_MONOTONIC.
 pub(super) fn after(duration: Duration) -> u64 {
@@ -124,37 +132,87 @@ pub(super) fn connect(
     Ok(socket)
 }
 
-/// Says who connects: the first thing on a connection, before any word or payload.
-pub(super) fn introduce(socket: &OwnedFd, token: u64, number: u32) -> io::Result<()> {
-    let mut hello = [0; 12];
-    hello[..8].copy_from_slice(&token.to_le_bytes());
-    hello[8..].copy_from_slice(&number.to_le_bytes());
-    Socket(socket).write_all(&hello)
+/// The connection over which both ends of a session speak: in clear, or by their key.
+pub(super) struct Control {
+    pub(super) socket: OwnedFd,
+    cipher: Option<RefCell<TransportState>>,
 }
 
-/// Says a word. It is small: a peer that has not taken the ones before it is not waited for long.
-pub(super) fn say<T: Serialize>(socket: &OwnedFd, word: &T) -> io::Result<()> {
-    sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(WRITING))?;
-    greeting::write(&mut Socket(socket), word)
+impl Control {
+    /// One without a key.
+    pub(super) fn in_clear(socket: OwnedFd) -> Control {
+        Control {
+            socket,
+            cipher: None,
+        }
+    }
+
+    /// One whose ends greet each other by a key, within [`PATIENCE`].
+    pub(super) fn with_key(
+        socket: OwnedFd,
+        key: &SessionKey,
+        listens: bool,
+        stop: &AtomicBool,
+    ) -> io::Result<Control> {
+        let opening = greeting::opening(greeting::VERSION, true);
+        let from = DeadlineReader {
+            socket: &socket,
+            until_ns: after(PATIENCE),
+            stop,
+        };
+        let to = Socket(&socket);
+        let state = match listens {
+            true => key.answer(&opening, from, to),
+            false => key.greet(&opening, from, to),
+        }?;
+        Ok(Control {
+            cipher: Some(RefCell::new(state)),
+            socket,
+        })
+    }
+
+    /// Says a word. It is small: a peer that has not taken the ones before it is not waited for long.
+    pub(super) fn say<T: Serialize>(&self, word: &T) -> io::Result<()> {
+        sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Send, Some(WRITING))?;
+        let mut to = Socket(&self.socket);
+        let Some(cipher) = &self.cipher else {
+            return greeting::write(&mut to, word);
+        };
+        let plain = serde_json::to_vec(word)?;
+        let mut sealed = vec![0; plain.len() + TAG_BYTES];
+        let sealing = cipher.borrow_mut().write_message(&plain, &mut sealed);
+        let length = sealing.map_err(|_| io::Error::other("the message is too long"))?;
+        protocol::write_bytes(&mut to, &sealed[..length], MOST_SEALED_BYTES)
+    }
+
+    /// Reads a word by a deadline: `PermissionDenied` where it is none of the key's.
+    pub(super) fn hear<T: DeserializeOwned>(
+        &self,
+        until_ns: u64,
+        stop: &AtomicBool,
+    ) -> io::Result<T> {
+        let mut from = DeadlineReader {
+            socket: &self.socket,
+            until_ns,
+            stop,
+        };
+        let Some(cipher) = &self.cipher else {
+            return greeting::read(&mut from);
+        };
+        let sealed = protocol::read_bytes(&mut from, MOST_SEALED_BYTES)?;
+        let mut plain = vec![0; sealed.len()];
+        let opened = cipher.borrow_mut().read_message(&sealed, &mut plain);
+        protocol::parsed(&plain[..opened.map_err(denied)?])
+    }
 }
 
-/// Reads a word by a deadline.
-pub(super) fn hear<T: serde::de::DeserializeOwned>(
-    socket: &OwnedFd,
-    until_ns: u64,
-    stop: &AtomicBool,
-) -> io::Result<T> {
-    greeting::read(&mut DeadlineReader {
-        socket,
-        until_ns,
-        stop,
-    })
+/// The address of the other end.
+pub(super) fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    let address = rustix::net::getpeername(socket).ok()?;
+    SocketAddr::try_from(address?).ok()
 }
 
 /// The address of the other end, for words.
 pub(super) fn peer(socket: &OwnedFd) -> String {
-    rustix::net::getpeername(socket)
-        .ok()
-        .and_then(|a| SocketAddr::try_from(a?).ok())
-        .map_or_else(|| "an unknown address".to_owned(), |a| a.to_string())
+    peer_address(socket).map_or_else(|| "an unknown address".to_owned(), |a| a.to_string())
 }

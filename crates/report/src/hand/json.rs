@@ -104,6 +104,8 @@ struct SummaryLine<'a> {
     cell: String,
     ended: &'static str,
     failed: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'a str>,
     own: PartLine<'a>,
     peer: Option<PartLine<'a>>,
     notes: Vec<String>,
@@ -135,10 +137,11 @@ pub fn second_json(begun: &Begun, second: &Second) -> String {
 /// A session as one line of JSON.
 #[must_use]
 pub fn summary_json(summary: &Summary) -> String {
-    let (ended, failed) = match &summary.end {
-        SessionEnd::Here => ("here", None),
-        SessionEnd::There => ("there", None),
-        SessionEnd::Failed(why) => ("failed", Some(why.as_str())),
+    let (ended, failed, limit) = match &summary.end {
+        SessionEnd::Here => ("here", None, None),
+        SessionEnd::There => ("there", None, None),
+        SessionEnd::Limit(why) => ("limit", None, Some(why.as_str())),
+        SessionEnd::Failed(why) => ("failed", Some(why.as_str()), None),
     };
     line(&SummaryLine {
         kind: "summary",
@@ -147,6 +150,7 @@ pub fn summary_json(summary: &Summary) -> String {
         cell: summary.begun.cell.id(),
         ended,
         failed,
+        limit,
         own: PartLine::of(&summary.own),
         peer: summary.peer.as_ref().map(PartLine::of),
         notes: hints::hints(summary),

@@ -9,7 +9,7 @@ use bytecost_lab::hand::{CLIENT_AXES, Drive, PORT, SessionError, drive};
 use bytecost_spec::hand::SessionEnd;
 use bytecost_spec::{Axis, Cell, units};
 
-use super::{Live, one_value_each};
+use super::{Live, one_value_each, session_key};
 use crate::args::ReceiveArgs;
 use crate::failure::{Exit, bad_input};
 use crate::{machine, signals};
@@ -22,6 +22,7 @@ pub fn run(args: ReceiveArgs) -> Result<Exit> {
     let what = Drive {
         address: address(&args.address, args.port)?,
         wishes: wishes(&args)?,
+        key: session_key(args.key_file.as_deref())?,
         duration: args.duration,
     };
     if let Some(duration) = args.duration
@@ -45,7 +46,7 @@ pub fn run(args: ReceiveArgs) -> Result<Exit> {
     live.end()?;
     Ok(match summary.end {
         SessionEnd::Failed(_) => Exit::SomeFailed,
-        SessionEnd::Here | SessionEnd::There => Exit::Done,
+        SessionEnd::Here | SessionEnd::There | SessionEnd::Limit(_) => Exit::Done,
     })
 }
 

@@ -1,23 +1,33 @@
 //! `bytecost live send`: the sending side of a live session.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover};
-use bytecost_lab::hand::{Serve, serve};
+use bytecost_lab::hand::{Admission, Serve, serve};
 use bytecost_plan::{check_cell, exact};
-use bytecost_spec::{Axis, Cell, Transport};
+use bytecost_spec::{Axis, Cell, Transport, units};
 
-use super::{Live, one_value_each};
-use crate::args::{NOT_LIVE, SendArgs, applies_live};
+use super::{Live, check_listen, one_value_each, session_key};
+use crate::args::{AdmissionArgs, NOT_LIVE, SendArgs, applies_live};
 use crate::commands::{look_around, look_at_helped};
 use crate::failure::{Exit, bad_input};
 use crate::{known, signals};
 
+/// The slowest that a session may be made, in bytes a second.
+const LEAST_RATE: u64 = 1024;
+/// The longest session of a stranger.
+const OF_STRANGERS: Duration = Duration::from_secs(60);
+/// What the longest session may be.
+const LONGEST: (Duration, Duration) =
+    (Duration::from_millis(1), Duration::from_secs(7 * 24 * 3600));
+
 /// Serves until Ctrl-C, which is its proper end: status 0.
 pub fn run(args: SendArgs) -> Result<Exit> {
     let mut cell = chosen(&args)?;
+    let access = access(args.listen, &args.access)?;
     let (host, mut survey) = look_around(&[Transport::Loopback]);
     look_at_helped(&mut survey, &[Transport::Loopback], [&cell]);
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
@@ -27,13 +37,49 @@ pub fn run(args: SendArgs) -> Result<Exit> {
     let address = SocketAddr::new(args.listen, args.port);
     let stop = signals::stop_flag()?;
     let mut live = Live::new(args.output, &stop);
-    let served = serve(&Serve { cell, address }, &stop, &mut |event| {
-        live.show(event);
-    })
-    .map_err(|e| not_listening(&e, address))?;
+    live.key = args.access.key_file;
+    let what = Serve {
+        cell,
+        address,
+        access,
+    };
+    let served = serve(&what, &stop, &mut |event| live.show(event))
+        .map_err(|e| not_listening(&e, address))?;
     live.served(&served);
     live.end()?;
     Ok(Exit::Done)
+}
+
+/// Who may open a session, and what it is granted.
+fn access(listen: IpAddr, args: &AdmissionArgs) -> Result<Admission> {
+    let may = args.key_file.is_some() || args.insecure;
+    check_listen(
+        listen,
+        may,
+        "give --key-file (`bytecost key FILE` makes one), or --insecure where you trust the network",
+    )?;
+    let (least, most) = LONGEST;
+    if let Some(wrong) = args.max_duration.filter(|d| !(least..=most).contains(d)) {
+        return Err(bad_input(format!(
+            "--max-duration `{}` is out of bounds: {} to {}",
+            units::duration(wrong),
+            units::duration(least),
+            units::duration(most)
+        )));
+    }
+    if args.max_rate.is_some_and(|rate| rate < LEAST_RATE) {
+        return Err(bad_input(format!(
+            "--max-rate `{}` is out of bounds: at least {LEAST_RATE} bytes a second",
+            args.max_rate.unwrap_or_default()
+        )));
+    }
+    let of_strangers = Some(OF_STRANGERS).filter(|_| args.insecure && !listen.is_loopback());
+    Ok(Admission {
+        key: session_key(args.key_file.as_deref())?,
+        allow: args.allow.clone(),
+        max_duration: args.max_duration.or(of_strangers),
+        max_bytes_per_s: args.max_rate,
+    })
 }
 
 /// What to send, and how.

@@ -14,6 +14,7 @@ use bytecost_lab::descriptors;
 use bytecost_report::service;
 use bytecost_spec::units;
 
+use super::check_listen;
 use crate::args::{ServedService, ServiceArgs};
 use crate::commands::print;
 use crate::failure::{Exit, bad_input};
@@ -27,6 +28,11 @@ const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from
 /// Serves until Ctrl-C, which is its proper end: status 0.
 pub fn run(served: ServedService) -> Result<Exit> {
     let (service, args) = (served.service, &served.args);
+    check_listen(
+        args.listen.into(),
+        args.insecure,
+        "its clients prove nothing, so give --insecure where you trust the network",
+    )?;
     let model = chosen(args)?;
     let serving = serving(service, args.size)?;
     let limits = limits(args)?;

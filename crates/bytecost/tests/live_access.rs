@@ -1,0 +1,268 @@
+//! Who may open a live session, and what it is granted: each limit by a real connection.
+
+mod common;
+mod live_common;
+
+use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::thread;
+
+use bytecost_lab::hand::greeting::{self, Answered, VERSION, opening};
+use common::{PATIENCE, Place, says, until};
+use live_common::{ENDING, Running, Server, bytes_of, last, summaries};
+use rustix::net::{AddressFamily, SocketType};
+use tempfile::TempDir;
+
+/// Bytes of a word of the greeting: its length, a public key and its tag.
+const WORD: usize = 4 + 32 + 16;
+
+/// A directory with keys.
+struct Keys(TempDir);
+
+impl Keys {
+    fn new() -> Keys {
+        Keys(TempDir::new().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The options of a new key.
+    fn made(&self, name: &str) -> String {
+        let path = self.path(name);
+        Place::new()
+            .call(format!("key {}", path.display()))
+            .succeeded();
+        format!("--key-file {}", path.display())
+    }
+}
+
+fn connected(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Whatever still comes, until the other end closes.
+fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    match stream.read_to_end(&mut all) {
+        Ok(_) => {}
+        Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
+        Err(e) => panic!("the connection stays open: {e}"),
+    }
+    all
+}
+
+#[test]
+fn who_has_the_key_is_served_and_nobody_else() {
+    let keys = Keys::new();
+    let (right, wrong) = (keys.made("right"), keys.made("wrong"));
+    let mut server = Server::start(&format!("--json --size 4KiB --threads 2 {right}"));
+    server.drive("--duration 1s").refused(&["--key-file"]);
+    let other = format!("--duration 1s {wrong}");
+    server.drive(&other).refused(&["did not prove"]);
+    let mut stranger = connected(&server);
+    stranger.write_all(&opening(VERSION, true)).unwrap();
+    stranger.write_all(&[48, 0, 0, 0]).unwrap();
+    stranger.write_all(&[7; 48]).unwrap();
+    assert_eq!(rest(&mut stranger), b"", "it fails closed");
+    let told = server.drive(&format!("--duration 300ms --json --pattern ask {right}"));
+    assert!(bytes_of(&last(&told.succeeded())["own"]) > 0);
+    server.until_sessions_over(1);
+    let end = server.end();
+    assert_eq!(last(&end.stdout)["sessions"], 1);
+    assert_eq!(last(&end.stdout)["turned_away"], 3, "{}", end.stderr);
+    says(&end.stderr, &["has no key", "did not prove"]);
+
+    let server = Server::start("--json --size 4KiB");
+    let keyed = format!("--duration 1s {right}");
+    server.drive(&keyed).refused(&["did not prove"]);
+    says(&server.end().stderr, &["this sender has none"]);
+}
+
+/// What a client says to a server until it is to be served, seen by who stands between them.
+fn overheard(server: &Server, key: &str) -> Vec<u8> {
+    let relay = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = relay.local_addr().unwrap().port();
+    let words = format!("live receive 127.0.0.1:{port} --duration 1s {key}");
+    let client = thread::spawn(move || Place::new().call(words));
+    let (mut near, _) = relay.accept().unwrap();
+    let mut far = connected(server);
+    let mut said = vec![0; 16 + WORD];
+    near.read_exact(&mut said).unwrap();
+    far.write_all(&said).unwrap();
+    let mut word = [0; WORD];
+    far.read_exact(&mut word).unwrap();
+    near.write_all(&word).unwrap();
+    let mut length = [0; 4];
+    near.read_exact(&mut length).unwrap();
+    let mut hello = vec![0; u32::from_le_bytes(length) as usize];
+    near.read_exact(&mut hello).unwrap();
+    far.write_all(&length).unwrap();
+    far.write_all(&hello).unwrap();
+    // So the server answered: the words were those of a client that it serves.
+    far.read_exact(&mut [0; 4]).unwrap();
+    drop((near, far));
+    assert_ne!(client.join().unwrap().status, Some(0));
+    [said, length.to_vec(), hello].concat()
+}
+
+#[test]
+fn a_greeting_that_is_said_again_opens_nothing() {
+    let keys = Keys::new();
+    let key = keys.made("key");
+    let server = Server::start(&format!("--json --size 4KiB {key}"));
+    let said = overheard(&server, &key);
+    let hello = br#""hello""#;
+    assert!(!said.windows(hello.len()).any(|w| w == hello));
+    let mut again = connected(&server);
+    again.write_all(&said).unwrap();
+    assert_eq!(rest(&mut again).len(), WORD, "the greeting's word alone");
+    let end = server.end();
+    says(&end.stderr, &["did not prove that it has the key"]);
+    assert_eq!(last(&end.stdout)["sessions"], 0);
+}
+
+#[test]
+fn a_key_file_is_its_users_alone() {
+    let keys = Keys::new();
+    let place = Place::new();
+    keys.made("key");
+    let path = keys.path("key");
+    let made = fs::read_to_string(&path).unwrap();
+    assert_eq!((made.len(), made.trim_end().len()), (33, 32));
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    keys.made("other");
+    assert_ne!(fs::read_to_string(keys.path("other")).unwrap(), made);
+    let again = place.call(format!("key {}", path.display()));
+    again.refused(&["exists", "left as it is"]);
+    symlink(keys.path("nowhere"), keys.path("link")).unwrap();
+    let link = place.call(format!("key {}", keys.path("link").display()));
+    link.refused(&["exists"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), made);
+
+    let check = |says: &[&str]| {
+        for side in ["send --port 0", "receive --port 1"] {
+            let words = format!("live {side} --key-file {}", path.display());
+            place.call(words).refused(says);
+        }
+    };
+    for mode in [0o644, 0o640, 0o602] {
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        check(&["chmod 600"]);
+    }
+    fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
+    place
+        .call(format!(
+            "live receive --port 1 --key-file {}",
+            path.display()
+        ))
+        .stderr
+        .lines()
+        .for_each(|line| assert!(!line.contains("key file"), "{line}"));
+    for text in [
+        "",
+        "x",
+        &made[1..],
+        &format!("{made}{made}"),
+        &"+0".repeat(16),
+    ] {
+        fs::remove_file(&path).unwrap();
+        keys.made("key");
+        fs::write(&path, text).unwrap();
+        check(&["32 hexadecimal digits"]);
+    }
+    let directory = place.call(format!("live send --key-file {}", keys.0.path().display()));
+    directory.refused(&["no regular file"]);
+}
+
+#[test]
+fn with_a_key_other_machines_may_connect() {
+    let keys = Keys::new();
+    let key = keys.made("key");
+    let mut running = Running::start(&format!("live send --port 0 --listen 0.0.0.0 {key}"));
+    running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
+    assert!(!running.err().contains("anyone"), "{}", running.err());
+    running.interrupted().succeeded();
+}
+
+#[test]
+fn addresses_that_are_not_allowed_are_not_heard() {
+    let server = Server::start("--json --size 4KiB --allow 127.0.0.2,192.0.2.0/24");
+    server.drive("--duration 1s").refused(&["--allow"]);
+    let end = server.end();
+    says(&end.stderr, &["--allow does not name its address"]);
+    let counts = last(&end.stdout);
+    assert_eq!(
+        (&counts["sessions"], &counts["turned_away"]),
+        (&0.into(), &1.into())
+    );
+    Server::start("--json --size 4KiB --allow 192.0.2.7 --allow 127.0.0.0/8").serves();
+}
+
+// Invariant 8.
+#[test]
+fn the_fifth_who_says_nothing_is_turned_away_and_other_addresses_are_heard() {
+    let server = Server::start("--json --size 4KiB");
+    let mut silent = Vec::new();
+    until("one of an address is too many", PATIENCE, || {
+        silent.extend((0..5).map(|_| connected(&server)));
+        let mut stream = silent.last().unwrap();
+        let soon = Some(std::time::Duration::from_millis(100));
+        stream.set_read_timeout(soon).unwrap();
+        match greeting::read(&mut stream) {
+            Ok(Answered::Refused { reason }) => reason.contains("from your address"),
+            _ => false,
+        }
+    });
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    let local = |ip: [u8; 4], port| std::net::SocketAddr::from((ip, port));
+    rustix::net::bind(&socket, &local([127, 0, 0, 2], 0)).unwrap();
+    rustix::net::connect(&socket, &local([127, 0, 0, 1], server.port)).unwrap();
+    let mut other = TcpStream::from(socket);
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    other.write_all(&opening(VERSION + 1, false)).unwrap();
+    match greeting::read::<Answered>(&mut other).unwrap() {
+        Answered::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
+        word => panic!("{word:?}"),
+    }
+}
+
+#[test]
+fn a_session_ends_when_its_time_is_over_and_says_why() {
+    let mut server = Server::start("--json --size 4KiB --max-duration 300ms");
+    let end = server.driven("--json").end(ENDING);
+    assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
+    server.until_sessions_over(1);
+    let told = server.end().stdout;
+    for summary in [last(&end.stdout), summaries(&told).remove(0)] {
+        assert_eq!(summary["ended"], "limit", "{summary}");
+        says(
+            summary["limit"].as_str().unwrap(),
+            &["--max-duration", "is over"],
+        );
+        assert!(bytes_of(&summary["own"]) > 0);
+    }
+    let server = Server::start("--size 4KiB --max-duration 300ms");
+    let words = server.drive("").succeeded();
+    says(&words, &["ended by a limit: the sender's --max-duration"]);
+}
+
+#[test]
+fn a_session_is_no_faster_than_its_sender_grants() {
+    let server = Server::start("--json --size 4KiB --threads 2 --max-rate 1MiB --max-duration 1s");
+    let summary = last(&server.drive("--json").succeeded());
+    let elapsed_s = summary["own"]["elapsed_s"].as_f64().unwrap();
+    // TCP sends its first segments unpaced, and without a bound there are a thousand times as many.
+    let most = (elapsed_s + 2.0) * f64::from(2 << 20);
+    let bytes = bytes_of(&summary["own"]);
+    assert!(
+        bytes > 0 && (bytes as f64) < most,
+        "{bytes} in {elapsed_s} s"
+    );
+}

@@ -1,0 +1,179 @@
+//! The key of live sessions: a file with 128 bits, and the greeting in which both ends prove that
+//! they have it.
+//!
+//! The greeting is Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s (<https://noiseprotocol.org>, revision
+//! 34), and so is each word of the session after it. Its prologue is the opening of the connection,
+//! so that neither version nor the wish for a key can be changed on the way. The payload of the
+//! flows goes in clear, since it is what is measured.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use bytecost_spec::units;
+use snow::{Builder, HandshakeState, TransportState};
+
+use crate::greeters::{FlowKey, KEY_BYTES};
+use crate::protocol::{read_bytes, write_bytes};
+
+/// What both ends speak.
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+/// What Noise adds to each word.
+pub(super) const TAG_BYTES: usize = 16;
+/// The longest word of the greeting: a public key and its tag.
+const GREETING_BYTES: usize = 32 + TAG_BYTES;
+/// Digits of a key in its file.
+const DIGITS: usize = 2 * KEY_BYTES;
+
+/// A secret that both ends of a live session have.
+#[derive(Clone)]
+pub struct SessionKey([u8; 32]);
+
+/// Shows nothing of it.
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionKey")
+    }
+}
+
+impl SessionKey {
+    /// Makes a key, and the file that has it, which only its owner can read. A file that is there
+    /// already stays as it is.
+    ///
+    /// # Errors
+    /// What getrandom(2), open(2) and write(2) answer: `AlreadyExists` where the file is there.
+    pub fn make(path: &Path) -> io::Result<()> {
+        let key = FlowKey::new()?;
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        file.write_all(format!("{key}\n").as_bytes())?;
+        file.sync_all()
+    }
+
+    /// The key of a file.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and what to do.
+    pub fn read(path: &Path) -> Result<SessionKey, String> {
+        let name = units::one_line(&path.display().to_string());
+        let told = |e: io::Error| format!("key file {name} cannot be read: {e}");
+        // A pipe without a writer is opened too, and then refused.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let mut options = OpenOptions::new();
+        let file = options.read(true).custom_flags(flags).open(path).map_err(|e| {
+            match e.kind() {
+                io::ErrorKind::NotFound => format!(
+                    "key file {name} does not exist: copy it from the other end, or make one with `bytecost key {name}`"
+                ),
+                _ => told(e),
+            }
+        })?;
+        check(&file, &name)?;
+        let mut text = String::new();
+        file.take(2 * DIGITS as u64)
+            .read_to_string(&mut text)
+            .map_err(told)?;
+        let text = text.trim_ascii_end();
+        let is_key = text.len() == DIGITS && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| is_key);
+        let number = number.ok_or_else(|| {
+            format!("key file {name} has no key, which is {DIGITS} hexadecimal digits: make one with `bytecost key FILE`")
+        })?;
+        // Noise wants 32 bytes: the other ones say what the key is for.
+        let mut secret = *b"................bytecost live v2";
+        secret[..KEY_BYTES].copy_from_slice(&number.to_be_bytes());
+        Ok(SessionKey(secret))
+    }
+
+    fn builder<'a>(&'a self, opening: &'a [u8]) -> Result<Builder<'a>, snow::Error> {
+        let builder = Builder::new(PATTERN.parse()?);
+        builder.psk(0, &self.0)?.prologue(opening)
+    }
+
+    /// Greets as the end that connects. What comes back has proved nothing until its first word
+    /// is read, and neither has this end.
+    ///
+    /// # Errors
+    /// `PermissionDenied` where the other end has another key, else what reading and writing
+    /// answer.
+    pub(super) fn greet(
+        &self,
+        opening: &[u8],
+        mut from: impl Read,
+        mut to: impl Write,
+    ) -> io::Result<TransportState> {
+        let state = self.builder(opening).and_then(Builder::build_initiator);
+        let mut state = state.map_err(denied)?;
+        said(&mut state, &mut to)?;
+        heard(&mut state, &mut from)?;
+        state.into_transport_mode().map_err(denied)
+    }
+
+    /// Answers as the end that listens. An end that says again what another one said comes as far
+    /// as this, and no further: it cannot say a word that can be read.
+    ///
+    /// # Errors
+    /// As [`SessionKey::greet`].
+    pub(super) fn answer(
+        &self,
+        opening: &[u8],
+        mut from: impl Read,
+        mut to: impl Write,
+    ) -> io::Result<TransportState> {
+        let state = self.builder(opening).and_then(Builder::build_responder);
+        let mut state = state.map_err(denied)?;
+        heard(&mut state, &mut from)?;
+        said(&mut state, &mut to)?;
+        state.into_transport_mode().map_err(denied)
+    }
+}
+
+/// Whether a key file is the user's own and nobody else can read it.
+fn check(file: &File, name: &str) -> Result<(), String> {
+    let found = file.metadata();
+    let found = found.map_err(|e| format!("key file {name} cannot be read: {e}"))?;
+    if !found.is_file() {
+        return Err(format!(
+            "key file {name} is no regular file: make one with `bytecost key FILE`"
+        ));
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(format!(
+            "key file {name} is owned by user {}, not by you: make one with `bytecost key FILE`",
+            found.uid()
+        ));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err(format!(
+            "key file {name} has mode {:04o}, so that other users can use it: `chmod 600` it, or make a new key",
+            found.mode() & 0o7777
+        ));
+    }
+    Ok(())
+}
+
+/// What a word that does not fit the key is.
+pub(super) fn denied(_: snow::Error) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "the other end did not prove that it has the same key",
+    )
+}
+
+fn said(state: &mut HandshakeState, to: &mut impl Write) -> io::Result<()> {
+    let mut word = [0; GREETING_BYTES];
+    let length = state.write_message(&[], &mut word).map_err(denied)?;
+    write_bytes(to, &word[..length], GREETING_BYTES)
+}
+
+fn heard(state: &mut HandshakeState, from: &mut impl Read) -> io::Result<()> {
+    let word = read_bytes(from, GREETING_BYTES)?;
+    state.read_message(&word, &mut []).map_err(denied)?;
+    Ok(())
+}
