@@ -3,7 +3,7 @@
 use bytecost_spec::survey::{FileSupport, FileSurvey, InFlight, MoverFacts, Route};
 use bytecost_spec::{Axis, Cache, Cell, Study, Survey};
 
-use super::{host, is_refused, rows};
+use super::{chosen, host, is_refused, rows};
 use crate::Plan;
 
 const STUDY: &str = r#"
@@ -138,29 +138,16 @@ fn nothing_is_said_of_congestion_where_there_are_files_only() {
 
 #[test]
 fn what_means_nothing_to_a_file_makes_no_cells_of_its_own() {
-    let mut study = study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]);
-    for (axis, values) in [
-        (Axis::Transport, &["loopback", "unix"][..]),
-        (Axis::Receiver, &["recv", "recv-discard"]),
-        (Axis::Fields, &["1", "8"]),
-        (Axis::Nodelay, &["on", "off"]),
-    ] {
-        study.set_axis(axis, values).unwrap();
-    }
+    let axes = "transport loopback unix; receiver recv recv-discard; fields 1 8; nodelay on off";
+    let study = chosen(study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]), axes);
     let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();
     assert_eq!(plan.cells.len(), 5, "{:?}", plan.cells);
 }
 
 #[test]
 fn a_block_makes_cells_only_of_movers_that_go_by_blocks_and_within_a_request() {
-    let mut study = study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]);
-    for (axis, values) in [
-        (Axis::Mover, &["pread", "read-null", "copy_file_range"][..]),
-        (Axis::Size, &["4KiB", "64KiB", "1MiB"]),
-        (Axis::Block, &["4KiB", "64KiB", "1MiB"]),
-    ] {
-        study.set_axis(axis, values).unwrap();
-    }
+    let axes = "mover pread read-null copy_file_range; size 4KiB 64KiB 1MiB; block 4KiB 64KiB 1MiB";
+    let study = chosen(study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]), axes);
     let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();
     let of = |mover: &str, size: u64| {
         let cells = plan.cells.iter();

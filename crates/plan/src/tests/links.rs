@@ -5,7 +5,7 @@ use bytecost_spec::survey::LinkSupport;
 use bytecost_spec::{Axis, Cell, Survey, Transport};
 
 use super::refusals::refused;
-use super::{host, is_refused, rows, study, survey};
+use super::{chosen, host, is_refused, rows, study, survey};
 use crate::candidates::{Norm, candidates};
 
 fn link(transport: Transport, device: Device, most: u32) -> LinkSupport {
@@ -76,20 +76,8 @@ fn a_device_that_cannot_be_made_is_refused_with_the_other_one() {
 
 #[test]
 fn a_device_makes_cells_of_wires_alone_and_a_segment_of_every_size_one() {
-    let mut study = study(&[]);
-    for (axis, values) in [
-        (
-            Axis::Transport,
-            &["loopback", "veth", "wire", "wire-udp"][..],
-        ),
-        (Axis::Mover, &["send"]),
-        (Axis::Size, &["4KiB"]),
-        (Axis::Threads, &["1"]),
-        (Axis::Device, &["tun", "veth"]),
-        (Axis::Segment, &["auto", "16KiB"]),
-    ] {
-        study.set_axis(axis, values).unwrap();
-    }
+    let axes = "transport loopback veth wire wire-udp; mover send; size 4KiB; threads 1; device tun veth; segment auto 16KiB";
+    let study = chosen(study(&[]), axes);
     let (host, survey) = (host(), tried());
     let norm = Norm::new(&study, &host, &survey, None);
     let found = candidates(&study, &norm);
