@@ -59,11 +59,7 @@ impl Ours {
     /// # Errors
     /// The reason why it failed.
     pub fn trial(&mut self, cell: &Cell) -> Result<Sample> {
-        let trial = TrialKey {
-            block: self.trials,
-            cell: 0,
-            attempt: 0,
-        };
+        let trial = TrialKey::first(self.trials, 0);
         self.trials += 1;
         let told = self.lab.trial(trial, cell, &AtomicBool::new(false));
         match told {

@@ -8,7 +8,6 @@ use base64::Engine as _;
 use bytecost_engine::{MOVERS, Mover, RECEIVERS};
 use bytecost_lab::flow;
 use bytecost_spec::cell::Pattern;
-use bytecost_spec::manifest::FORMAT;
 use bytecost_spec::reading::{COUNTERS, Of};
 use bytecost_spec::sample::{FlowReading, Truth};
 use bytecost_spec::{
@@ -90,11 +89,7 @@ pub fn write(root: &Path, cells: &[Cell], seed: u64) -> Result<String> {
         let mut order: Vec<usize> = (0..cells.len()).collect();
         generator.shuffle(&mut order);
         for i in order {
-            let trial = TrialKey {
-                block,
-                cell: i as u32,
-                attempt: 0,
-            };
+            let trial = TrialKey::first(block, i as u32);
             run.append(&Record::Sample(sample(trial, &cells[i], &mut generator)?))?;
         }
     }
@@ -122,20 +117,10 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
     let movers: Vec<&str> = MOVERS.iter().map(|m| m.name).collect();
     let receivers: Vec<&str> = RECEIVERS.iter().map(|r| r.name).collect();
     Ok(Manifest {
-        format: FORMAT,
-        id: String::new(),
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
-        build_id: None,
-        legs: Vec::new(),
-        bisection: None,
-        looks: Vec::new(),
-        peer: None,
-        own_cards: Vec::new(),
-        expectation: None,
         started: STARTED.to_owned(),
         seed,
         command: vec!["bytecost".to_owned(), "run".to_owned()],
-        study: Study::parse(STUDY)?,
         host: Host {
             kernel: "synthetic".to_owned(),
             architecture: "x86_64".to_owned(),
@@ -148,7 +133,6 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
             congestion_available: vec!["cubic".to_owned()],
             ..Host::default()
         },
-        evidence: Vec::new(),
         survey: Survey {
             mover_facts: MOVERS.iter().map(|m| m.facts.owned()).collect(),
             receiver_facts: RECEIVERS.iter().map(|r| r.facts.owned()).collect(),
@@ -163,6 +147,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
                 .into(),
             ..Survey::default()
         },
+        ..Manifest::new(Study::parse(STUDY)?)
     })
 }
 
@@ -214,7 +199,6 @@ fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sam
         sender: side(cell, messages, generator),
         receiver: has_peer.then(|| side(cell, messages, generator)),
         machine: machine(generator),
-        peer_machine: Default::default(),
         truth: has_peer.then(|| Truth {
             sent_bytes: bytes,
             received_bytes: bytes,
@@ -222,10 +206,7 @@ fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sam
             checked: "content".to_owned(),
         }),
         latency_ns_histogram: histogram,
-        neighbour: Vec::new(),
-        packet_sockets: Vec::new(),
-        obstacles: Vec::new(),
-        repeated_because: None,
+        ..Sample::default()
     })
 }
 

@@ -14,7 +14,6 @@ use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{Cause, CauseOf, Finding, FindingCauses, Input, Uncertain, Verdict};
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
-use crate::value::read;
 use crate::view::View;
 
 /// Shares of the difference below which an event is no cause.
@@ -244,12 +243,9 @@ impl Compared<'_, '_> {
                 if matches!(side, Side::Both | Side::Sender)
                     && cell.cell.transport == Transport::Loopback =>
             {
-                let segments = cell.trials().filter_map(|t| {
-                    let own = |counter| read(&t.sample.sender, counter).ok();
-                    let messages = own(Counter::Messages).filter(|n| *n > 0.0)?;
-                    Some(own(Counter::TcpDataSegments)? / messages)
-                });
-                return segments.collect();
+                let (segments, messages) = (Counter::TcpDataSegments, Counter::Messages);
+                let each = cell.trials().map(|t| t.sent_over(segments, messages));
+                return each.flatten().collect();
             }
             _ => return Vec::new(),
         };

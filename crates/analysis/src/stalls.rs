@@ -7,7 +7,7 @@ use bytecost_stats::median;
 
 use crate::result::Finding;
 use crate::trials::{CellTrials, Trials};
-use crate::value::{Trial, read};
+use crate::value::Trial;
 
 /// Delayed acknowledgements per message from which a message is said to wait for one.
 const WAITS: f64 = 0.5;
@@ -116,7 +116,7 @@ impl Stall {
 impl Signs {
     fn of(cell: &CellTrials<'_>, trial: &Trial<'_>) -> Signs {
         let metric = |measure| trial.value(Metric::both(measure)).known();
-        let sender = |counter| read(&trial.sample.sender, counter).ok();
+        let sender = |counter| trial.sent(counter);
         let flows = f64::from(cell.cell.threads);
         // The histograms are read only where a stall can be.
         let can_wait = cell.cell.pattern == Pattern::Ask && !cell.cell.sends_at_once();
@@ -195,8 +195,8 @@ impl Signs {
 }
 
 fn per_message(trial: &Trial<'_>, count: f64) -> Option<f64> {
-    let messages = read(&trial.sample.sender, Counter::Messages).ok()?;
-    (messages > 0.0).then(|| count / messages)
+    let messages = trial.sent(Counter::Messages).filter(|n| *n > 0.0)?;
+    Some(count / messages)
 }
 
 /// The share of a trial's round trips that took as long as the timer.

@@ -203,6 +203,11 @@ impl<'a> CellTrials<'a> {
         median(&self.trials().filter_map(of).collect::<Vec<f64>>())
     }
 
+    /// The sum over its trials for which a number can be had.
+    pub(crate) fn sum(&self, of: impl Fn(&Trial<'a>) -> Option<f64>) -> f64 {
+        self.trials().filter_map(of).sum()
+    }
+
     /// The trials that count, in the order of blocks; those of a twin are not among them.
     pub(crate) fn trials(&self) -> impl Iterator<Item = &Trial<'a>> {
         self.by_block.values()

@@ -86,6 +86,22 @@ pub(crate) type Found = Result<f64, String>;
 const NOBODY: &str = "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure";
 
 impl<'a> Trial<'a> {
+    /// A counter of the sending side, where it was read.
+    pub(crate) fn sent(&self, counter: Counter) -> Option<f64> {
+        read(&self.sample.sender, counter).ok()
+    }
+
+    /// A counter of the sending side over another one that is not zero.
+    pub(crate) fn sent_over(&self, counter: Counter, other: Counter) -> Option<f64> {
+        let other = self.sent(other).filter(|n| *n > 0.0)?;
+        Some(self.sent(counter)? / other)
+    }
+
+    /// A counter of the machine, where it was read.
+    pub(crate) fn of_all(&self, counter: Counter) -> Option<f64> {
+        machine(self.sample, counter).ok()
+    }
+
     pub(crate) fn new(sample: &'a Sample, cell: &'a Cell, mover: Option<&MoverFacts>) -> Trial<'a> {
         Trial {
             sample,

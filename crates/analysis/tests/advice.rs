@@ -3,10 +3,9 @@
 use crate::world;
 
 use bytecost_analysis::{Advice, AvoidWith, Situation, Subject, Verdict};
-use bytecost_spec::sample::TrialKey;
 use bytecost_spec::survey::{Condition, MoverFacts, Release, Route};
-use bytecost_spec::{Cell, Counter, Failure, Reading, Refusal};
-use world::{STUDY, True, World, facts, row};
+use bytecost_spec::{Cell, Counter, Reading, Refusal};
+use world::{STUDY, True, World, facts, one, row, says};
 
 const SIZES: [&str; 4] = ["256", "4KiB", "64KiB", "1MiB"];
 
@@ -55,9 +54,7 @@ fn with_facts(study: &str, rows: Vec<MoverFacts>) -> World {
 #[test]
 fn at_each_size_the_advice_is_what_was_shown_to_be_better_or_else_the_baseline() {
     let advice = advice(World::new(STUDY));
-    let [situation] = &advice.situations[..] else {
-        panic!("{:?}", advice.situations);
-    };
+    let situation = one(&advice.situations);
     assert_eq!(
         used(situation),
         [
@@ -92,9 +89,7 @@ fn nothing_is_claimed_that_was_not_decided() {
     let undecided = analysis.advice.undecided.as_ref().unwrap();
     let open = |of: &bytecost_analysis::UndecidedOf| of.undecided == of.comparisons;
     assert!(undecided.by_family.iter().all(open), "{undecided:?}");
-    let [line] = &analysis.advice.lines[..] else {
-        panic!("{:?}", analysis.advice.lines);
-    };
+    let line = one(&analysis.advice.lines);
     assert_eq!(line.label, "Nothing decided");
     let what = "none of 24 comparisons has a verdict; a longer run would ";
     assert!(line.text.starts_with(what), "{line:?}");
@@ -123,9 +118,7 @@ fn a_way_with_a_condition_is_never_first_and_never_without_it() {
     let advice = advice(with_facts(STUDY, rows));
     let situation = &advice.situations[0];
     assert_eq!(used(situation), [("send", SIZES.to_vec())]);
-    let [conditional] = &situation.conditional[..] else {
-        panic!("{:?}", situation.conditional);
-    };
+    let conditional = one(&situation.conditional);
     assert_eq!(conditional.condition, Condition::NeverWrittenAgain);
     assert_eq!(conditional.gain.points.len(), 2);
     let naming: Vec<&str> = (advice.lines.iter())
@@ -224,10 +217,7 @@ metrics = ["cpu_s_per_gb"]
         .iter()
         .find(|l| l.label == "Data in a file")
         .unwrap();
-    assert!(
-        line.text.contains("before the cost of reading the file"),
-        "{line:?}"
-    );
+    says(&line.text, "before the cost of reading the file");
 }
 
 #[test]
@@ -266,12 +256,9 @@ fn where_cpu_time_and_throughput_disagree_both_are_said() {
     let one = &advice.situations[0].uses[0];
     assert_eq!((one.value.as_str(), one.but.len()), ("sendfile", 1));
     assert_eq!(one.but[0].verdict, Verdict::Worse);
-    assert!(
-        advice.lines[0]
-            .text
-            .contains("; but it has 66–67 % less throughput"),
-        "{:?}",
-        advice.lines[0]
+    says(
+        &advice.lines[0].text,
+        "; but it has 66–67 % less throughput",
     );
 }
 
@@ -285,19 +272,13 @@ fn where_the_first_metric_is_open_the_next_that_differs_is_advised_by() {
         },
         _ => True::costs(0.2),
     });
-    world.change(
-        |_| true,
-        |s| {
-            for side in [Some(&mut s.sender), s.receiver.as_mut()]
-                .into_iter()
-                .flatten()
-            {
-                let cpu = side.readings[&Counter::CpuNs].measured().unwrap_or(0) as f64;
-                let noisy = Reading::Measured((cpu * g.normal().exp()) as u64);
-                side.readings.insert(Counter::CpuNs, noisy);
-            }
-        },
-    );
+    world.each(|s| {
+        for side in s.sides_mut() {
+            let cpu = side.readings[&Counter::CpuNs].measured().unwrap_or(0) as f64;
+            let noisy = Reading::Measured((cpu * g.normal().exp()) as u64);
+            side.readings.insert(Counter::CpuNs, noisy);
+        }
+    });
     let advice = world.analyse().advice;
     let situation = &advice.situations[0];
     assert_eq!(used(situation), [("sendfile", SIZES.to_vec())]);
@@ -314,21 +295,9 @@ fn where_the_first_metric_is_open_the_next_that_differs_is_advised_by() {
 #[test]
 fn a_withheld_baseline_gives_no_advice() {
     let mut world = World::new(STUDY).run(6, 16, 0.003, planted);
-    let broken: Vec<(usize, String)> = (world.cells.iter().enumerate())
-        .filter(|(_, c)| c.mover == "send")
-        .map(|(i, c)| (i, c.id()))
-        .collect();
-    for (cell, id) in broken {
-        world.failures.push(Failure {
-            trial: TrialKey {
-                block: 0,
-                cell: cell as u32,
-                attempt: 0,
-            },
-            cell: id,
-            started_ms: 0,
-            reason: "wrong content at byte 7".to_owned(),
-        });
+    for size_bytes in [256, 4096, 65_536, 1 << 20] {
+        let cell = world.id("send", size_bytes);
+        world.fail(0, &cell, "wrong content at byte 7");
     }
     let analysis = world.analyse();
     let withheld = analysis
@@ -371,34 +340,6 @@ fn every_number_of_the_advice_is_a_decided_finding() {
 }
 
 #[test]
-fn a_finding_says_itself_in_one_sentence() {
-    let analysis = World::new(STUDY).run(12, 16, 0.003, planted).analyse();
-    let check = |part: &str, verdict: Verdict| {
-        let found = analysis.findings.iter().find(|f| f.sentence.contains(part));
-        let sentences: Vec<&str> = analysis
-            .findings
-            .iter()
-            .map(|f| f.sentence.as_str())
-            .collect();
-        assert_eq!(
-            found.map(|f| f.verdict),
-            Some(verdict),
-            "{part}: {sentences:#?}"
-        );
-    };
-    check(
-        "less CPU time per byte than `send` at 64 KiB (0.7",
-        Verdict::Better,
-    );
-    check("`send-zerocopy` uses 1.2", Verdict::Worse);
-    check(
-        "`writev` and `send` differ by less than 3 % in throughput at 1 MiB (1.00×, 95 % interval",
-        Verdict::NoDifferenceThatMatters,
-    );
-    check("`sendfile` reaches 3.", Verdict::Better);
-}
-
-#[test]
 fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
     let check = |world: &World, expected: &str| {
         let analysis = world.analyse();
@@ -408,16 +349,8 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
     check(&world, "Nothing was measured: no trial was run.");
     world.ended_early = Some("Ctrl-C".to_owned());
     check(&world, "Nothing was measured: Ctrl-C.");
-    world.failures.push(Failure {
-        trial: TrialKey {
-            block: 0,
-            cell: 0,
-            attempt: 0,
-        },
-        cell: world.cells[0].id(),
-        started_ms: 0,
-        reason: "the port is in use".to_owned(),
-    });
+    let first = world.cells[0].id();
+    world.fail(0, &first, "the port is in use");
     check(
         &world,
         "Nothing was measured: every trial failed, the first with: the port is in use.",

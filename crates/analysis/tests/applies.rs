@@ -6,7 +6,7 @@ use bytecost_analysis::Analysis;
 use bytecost_spec::Axis;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::survey::Route;
-use world::{True, World};
+use world::{True, World, one};
 
 /// What a study of these axes and this comparison finds, with its cells as a plan has them.
 fn analysis(axes: &str, axis: &str, baseline: &str) -> Analysis {
@@ -34,9 +34,7 @@ fn analysis(axes: &str, axis: &str, baseline: &str) -> Analysis {
 fn a_mover_without_a_file_is_the_baseline_of_one_with_a_warm_one() {
     let axes = "mover = [\"send\", \"sendfile\"]\nsize = [\"64KiB\"]\ncache = [\"warm\"]";
     let found = analysis(axes, "mover", "send");
-    let [finding] = found.findings.as_slice() else {
-        panic!("{:?}", found.findings);
-    };
+    let finding = one(&found.findings);
     assert_eq!(
         (&finding.value[..], &finding.baseline_value[..]),
         ("sendfile", "send")
@@ -53,9 +51,7 @@ fn the_usual_mtu_is_a_baseline_under_both_its_names() {
             "mover = [\"send\"]\nsize = [\"64KiB\"]\ntransport = [\"veth\"]\nmtu = [\"{usual}\", \"9000\"]"
         );
         let found = analysis(&axes, "mtu", usual);
-        let [finding] = found.findings.as_slice() else {
-            panic!("{:?}", found.answers);
-        };
+        let finding = one(&found.findings);
         assert_eq!(
             (&finding.value[..], &finding.baseline_value[..]),
             ("9000", "1500")

@@ -6,29 +6,22 @@ use crate::world;
 use bytecost_analysis::{Analysis, CaveatEffect, Ruling};
 use bytecost_spec::{Cell, Counter, Reading, Refusal, claim};
 use judge::{
-    NODELAY, STUDY, caveat, check, check_in, common, judged, ratio, reason, small, test, truth,
+    NODELAY, STUDY, caveat, check, check_in, check_rows, check_rows_in, common, judged, ratio,
+    reason, small, test, truth,
 };
-use world::{True, World};
+use world::{True, World, says};
 
 #[test]
 fn a_ratio_holds_or_not() {
     let of = |value: &str, expect: &str| test(&ratio(value, "send-fields", NODELAY, expect));
-    check(
-        &of("sendmsg", "above 1"),
-        Ruling::Confirmed,
-        &["in 12 of 12 cells"],
-    );
-    check(
-        &of("sendmsg", "within 1.3..1.8"),
-        Ruling::Confirmed,
-        &["from 1.3 to 1.8"],
-    );
-    check(&of("sendmsg", "within 4.8..6"), Ruling::Refuted, &["1.5"]);
-    check(&of("sendmsg", "below 1"), Ruling::Refuted, &["12 of 12"]);
-    check(
-        &of("send-zerocopy", "above 1"),
-        Ruling::Refuted,
-        &["6 of 12", "KiB (8 × "],
+    check_rows(
+        "sendmsg | above 1 | Confirmed | in 12 of 12 cells
+        sendmsg | within 1.3..1.8 | Confirmed | from 1.3 to 1.8
+        sendmsg | within 4.8..6 | Refuted | 1.5
+        sendmsg | below 1 | Refuted | 12 of 12
+        send-zerocopy | above 1 | Refuted | 6 of 12
+        send-zerocopy | above 1 | Refuted | KiB (8 × ",
+        of,
     );
     let some = of("send-zerocopy", "above 1") + "cells = \"some\"\n";
     check(&some, Ruling::Confirmed, &["6 of 12", "The kernel copied"]);
@@ -211,36 +204,44 @@ fn gaining(gain: impl Fn(&Cell) -> f64) -> World {
 
 #[test]
 fn what_is_smaller_than_what_matters_is_confirmed_by_less_or_refuted() {
-    let check = |world: &World, expect: &str, ruling: Ruling, says: &str| {
+    for (world, table) in [
+        (
+            gaining(|_| 1.02),
+            "above 1 | ConfirmedByLessThanMatters | confirmed, by less than matters
+            below 1 | Refuted | refuted
+            alike | Confirmed | is about 1",
+        ),
+        (
+            gaining(|_| 1.0),
+            "above 1 | Refuted | is not above 1
+            below 1 | Refuted | is not below 1",
+        ),
+        (
+            gaining(|_| 1.2),
+            "above 1 | Confirmed | confirmed
+            alike | Refuted | is not about 1",
+        ),
+        (
+            gaining(|c| if c.threads == 1 { 1.02 } else { 1.2 }),
+            "above 1 | Confirmed | confirmed, in 1 of 3 cells by less than matters",
+        ),
+    ] {
         let analysis = world.analyse();
         // The one pair is a finding of the run, the other one is not.
         for (value, against) in [("sendmsg", "send-fields"), ("send-zerocopy", "sendmsg")] {
-            let test = test(&ratio(value, against, NODELAY, expect));
-            check_in(world, &analysis, &test, ruling, &[says]);
+            let rows: Vec<String> = table.lines().map(|row| format!("| {row}")).collect();
+            check_rows_in(&world, &analysis, &rows.join("\n"), |_, expect| {
+                test(&ratio(value, against, NODELAY, expect))
+            });
         }
-    };
-    let less = gaining(|_| 1.02);
-    let by_less = Ruling::ConfirmedByLessThanMatters;
-    check(&less, "above 1", by_less, "confirmed, by less than matters");
-    check(&less, "below 1", Ruling::Refuted, "refuted");
-    check(&less, "alike", Ruling::Confirmed, "is about 1");
-    let equal = gaining(|_| 1.0);
-    check(&equal, "above 1", Ruling::Refuted, "is not above 1");
-    check(&equal, "below 1", Ruling::Refuted, "is not below 1");
-    let more = gaining(|_| 1.2);
-    check(&more, "above 1", Ruling::Confirmed, "confirmed");
-    check(&more, "alike", Ruling::Refuted, "is not about 1");
-    let mixed = gaining(|c| if c.threads == 1 { 1.02 } else { 1.2 });
-    let says = "confirmed, in 1 of 3 cells by less than matters";
-    check(&mixed, "above 1", Ruling::Confirmed, says);
+    }
 }
 
 /// Makes the throughput of cells useless: a third and thrice of it in turns.
 fn disturb(world: &mut World, which: impl Fn(&Cell) -> bool) {
     world.change(which, |sample| {
         let block = sample.trial.block;
-        let sides = [Some(&mut sample.sender), sample.receiver.as_mut()];
-        for flow in sides.into_iter().flatten().flat_map(|s| &mut s.flows) {
+        for flow in sample.sides_mut().flat_map(|s| &mut s.flows) {
             flow.bytes = match block % 2 {
                 0 => flow.bytes * 3,
                 _ => flow.bytes / 3,
@@ -282,26 +283,18 @@ fn a_ruling_says_in_how_many_cells_it_is_confirmed() {
 fn what_is_claimed_of_most_cells_falls_with_half_of_them() {
     let world = gaining(|c| if c.threads == 8 { 1.5 } else { 0.5 });
     let analysis = world.analyse();
-    let check = |expect: &str, cells: &str, ruling: Ruling, words: &str| {
-        let test = test(&ratio("sendmsg", "send-fields", NODELAY, expect));
-        let test = format!("{test}cells = \"{cells}\"\n");
-        check_in(&world, &analysis, &test, ruling, &[words]);
-    };
-    let words = "confirmed in 2 of 3 cells, refuted in 1";
-    check("below 1", "most", Ruling::ConfirmedInPart, words);
-    check(
-        "below 1",
-        "every",
-        Ruling::Refuted,
-        "refuted in 1 of 3 cells",
+    check_rows_in(
+        &world,
+        &analysis,
+        "most | below 1 | ConfirmedInPart | confirmed in 2 of 3 cells, refuted in 1
+        every | below 1 | Refuted | refuted in 1 of 3 cells
+        most | above 1 | Refuted | refuted in 2 of 3 cells
+        some | above 1 | Confirmed | in 1 of 3 cells",
+        |cells, expect| {
+            let test = test(&ratio("sendmsg", "send-fields", NODELAY, expect));
+            format!("{test}cells = \"{cells}\"\n")
+        },
     );
-    check(
-        "above 1",
-        "most",
-        Ruling::Refuted,
-        "refuted in 2 of 3 cells",
-    );
-    check("above 1", "some", Ruling::Confirmed, "in 1 of 3 cells");
 }
 
 #[test]
@@ -391,9 +384,6 @@ fn an_absent_counter_has_the_reason_of_the_machine() {
         why: "no such counter in this guest".to_owned(),
     });
     let told = why(&world);
-    assert!(
-        told.contains("not available on this machine: no such counter"),
-        "{told}"
-    );
+    says(&told, "not available on this machine: no such counter");
     assert!(!told.contains("no hardware counters"), "{told}");
 }

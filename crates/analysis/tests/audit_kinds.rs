@@ -8,35 +8,25 @@ use bytecost_spec::evidence::CopyPlace;
 use bytecost_spec::{
     Axis, Cell, Counter, Measure, Metric, Published, PublishedCell, Reading, Table,
 };
-use judge::{NODELAY, STUDY, check, claims, common, count_copies, judged, ratio, small, test};
+use judge::{
+    NODELAY, STUDY, check, check_rows, check_rows_in, claims, common, count_copies, judged, ratio,
+    small, test,
+};
 use world::World;
 
 #[test]
 fn a_caveat_is_found_or_not() {
-    let of = |caveat: &str, mover: &str, expect: &str| {
-        test(&format!(
-            "kind = \"stall\"\ncaveat = \"{caveat}\"\nwhere = {{ mover = [\"{mover}\"] }}\nexpect = \"{expect}\"\n"
-        ))
-    };
-    check(
-        &of("zero-copy-copied", "send-zerocopy", "present"),
-        Ruling::Confirmed,
-        &["24 of 24"],
-    );
-    check(
-        &of("zero-copy-copied", "send-zerocopy", "absent"),
-        Ruling::Refuted,
-        &[],
-    );
-    check(
-        &of("zero-copy-copied", "sendmsg", "present"),
-        Ruling::Refuted,
-        &[],
-    );
-    check(
-        &of("bad-luck", "sendmsg", "absent"),
-        Ruling::Undecided,
-        &["does not look for `bad-luck`"],
+    check_rows(
+        "zero-copy-copied, send-zerocopy | present | Confirmed | 24 of 24
+        zero-copy-copied, send-zerocopy | absent | Refuted |
+        zero-copy-copied, sendmsg | present | Refuted |
+        bad-luck, sendmsg | absent | Undecided | does not look for `bad-luck`",
+        |what, expect| {
+            let (caveat, mover) = what.split_once(", ").expect("a caveat and a mover");
+            test(&format!(
+                "kind = \"stall\"\ncaveat = \"{caveat}\"\nwhere = {{ mover = [\"{mover}\"] }}\nexpect = \"{expect}\"\n"
+            ))
+        },
     );
 }
 
@@ -57,109 +47,65 @@ fn copies_are_as_many_as_was_claimed_or_not() {
         ])
     });
     let analysis = world.analyse();
-    let of = |metric: &str, mover: &str, expect: &str, ruling: Ruling, says: &str| {
-        let found = judged(
-            &world,
-            &analysis,
-            &test(&format!(
+    check_rows_in(
+        &world,
+        &analysis,
+        "sendmsg | below 1.05 | Refuted | 2.00, counted by tracepoints
+        sendmsg | within 1.9..2.1 | Confirmed |
+        sendmsg of the sender | below 0.05 | Refuted | of the sender
+        send-zerocopy of the sender | below 0.05 | Confirmed |
+        send-fields | below 9 | Undecided | --evidence copies",
+        |what, expect| {
+            let (mover, metric) = match what.split_once(" of the sender") {
+                Some((mover, _)) => (mover, "metric = \"sender_copies_per_byte\"\n"),
+                None => (what, ""),
+            };
+            test(&format!(
                 "kind = \"copies-per-byte\"\n{metric}where = {{ mover = [\"{mover}\"] }}\nexpect = \"{expect}\"\n"
-            )),
-        );
-        assert_eq!(found.ruling, ruling, "{}", found.because);
-        let figures = found.figures.iter().filter_map(|f| f.measured.clone());
-        let all = std::iter::once(found.because.clone()).chain(figures);
-        let all = all.collect::<Vec<_>>().join(" ");
-        assert!(all.contains(says), "{says}: {all}");
-    };
-    let sender = "metric = \"sender_copies_per_byte\"\n";
-    of(
-        "",
-        "sendmsg",
-        "below 1.05",
-        Ruling::Refuted,
-        "2.00, counted by tracepoints",
-    );
-    of("", "sendmsg", "within 1.9..2.1", Ruling::Confirmed, "");
-    of(
-        sender,
-        "sendmsg",
-        "below 0.05",
-        Ruling::Refuted,
-        "of the sender",
-    );
-    of(sender, "send-zerocopy", "below 0.05", Ruling::Confirmed, "");
-    of(
-        "",
-        "send-fields",
-        "below 9",
-        Ruling::Undecided,
-        "--evidence copies",
+            ))
+        },
     );
 }
 
 #[test]
 fn crossovers_are_near_the_claimed_place_or_not() {
-    let of = |mover: &str, from: &str| {
-        test(&format!(
-            "kind = \"crossover\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"mover\"\nvalue = \"{mover}\"\nagainst = \"send-fields\"\n{NODELAY}expect = \"from {from}\"\n"
-        ))
-    };
-    check(
-        &of("send-zerocopy", "32KiB"),
-        Ruling::Confirmed,
-        &["3 of 3 places"],
+    check_rows(
+        "send-zerocopy | 32KiB | Confirmed | 3 of 3 places
+        send-zerocopy | 2KiB | Refuted | not better from 2 KiB to 8 KiB; better from 32 KiB to 128 KiB
+        sendmsg | 8KiB | Refuted | better from 2 KiB to 128 KiB
+        splice | 8KiB | Undecided | splice",
+        |mover, from| {
+            test(&format!(
+                "kind = \"crossover\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"mover\"\nvalue = \"{mover}\"\nagainst = \"send-fields\"\n{NODELAY}expect = \"from {from}\"\n"
+            ))
+        },
     );
-    check(
-        &of("send-zerocopy", "2KiB"),
-        Ruling::Refuted,
-        &["not better from 2 KiB to 8 KiB; better from 32 KiB to 128 KiB"],
-    );
-    check(
-        &of("sendmsg", "8KiB"),
-        Ruling::Refuted,
-        &["better from 2 KiB to 128 KiB"],
-    );
-    check(&of("splice", "8KiB"), Ruling::Undecided, &["splice"]);
 }
 
 #[test]
 fn threads_are_told_apart_by_the_cpus_that_there_are() {
-    let of = |threads: &str, metric: &str, expect: &str| {
+    let of = |threads: &str, expect: &str| {
+        let metric = match expect {
+            "above 1" => "llc_load_misses_per_kib",
+            _ => "throughput_gbit_per_s",
+        };
         test(&format!(
             "kind = \"scaling\"\nmetric = \"{metric}\"\nwhere = {{ mover = [\"sendmsg\"], nodelay = [\"on\"], size = [\"2KiB\"] }}\nthreads = \"{threads}\"\nexpect = \"{expect}\"\n"
         ))
     };
-    let gbit = "throughput_gbit_per_s";
-    check(
-        &of("1..8", gbit, "below 1"),
-        Ruling::Confirmed,
-        &["from 1 to 8 flows"],
-    );
-    check(
-        &of("within-cpus", gbit, "below 1"),
-        Ruling::Refuted,
-        &["every thread has a CPU"],
-    );
-    check(
-        &of("beyond-cpus", gbit, "below 1"),
-        Ruling::Confirmed,
-        &["with 8 flows against 2"],
-    );
-    check(
-        &of("3..8", gbit, "below 1"),
-        Ruling::Undecided,
-        &["with 3 and with 8"],
-    );
-    check(
-        &of("1..8", "llc_load_misses_per_kib", "above 1"),
-        Ruling::Undecided,
-        &["was not read"],
+    check_rows(
+        "1..8 | below 1 | Confirmed | from 1 to 8 flows
+        within-cpus | below 1 | Refuted | every thread has a CPU
+        beyond-cpus | below 1 | Confirmed | with 8 flows against 2
+        3..8 | below 1 | Undecided | with 3 and with 8
+        1..8 | above 1 | Undecided | was not read",
+        of,
     );
     // A flow has two threads, so that two flows are more than two CPUs hold.
     let mut two = small();
     two.manifest.host.cpus_allowed = vec![0, 1];
     let analysis = two.analyse();
-    let found = judged(&two, &analysis, &of("within-cpus", gbit, "below 1"));
+    let found = judged(&two, &analysis, &of("within-cpus", "below 1"));
     assert_eq!(found.ruling, Ruling::Undecided);
     assert!(found.because.contains("2 CPUs no two"), "{}", found.because);
     let crowded = analysis.caveats.iter().find(|c| c.kind == "threads");
@@ -174,33 +120,23 @@ fn counters_are_compared_where_there_are_any() {
         "kind = \"counter\"\nmetrics = [\"l1d_load_misses_per_kib\", \"llc_load_misses_per_kib\"]\naxis = \"mover\"\nvalue = \"sendmsg\"\nagainst = \"send-fields\"\nwhere = { nodelay = [\"on\"], size = [\"2KiB\"], threads = [1] }\n",
     );
     check(&gains, Ruling::Undecided, &["L1d load misses per KiB"]);
-    let with = |l1: u64, llc: u64| {
+    let with = |l1: u32, llc: u32| {
         let mut world = small();
         let few = |cell: &Cell| if cell.mover == "sendmsg" { 2 } else { 1 };
         let divisors: Vec<u64> = world.cells.iter().map(few).collect();
-        world.change(
-            |_| true,
-            |sample| {
-                let by = divisors[sample.trial.cell as usize];
-                let sides = [Some(&mut sample.sender), sample.receiver.as_mut()];
-                for side in sides.into_iter().flatten() {
-                    for (counter, n) in [
-                        (
-                            Counter::L1dLoadMisses,
-                            1_000_000 / by.pow(u32::try_from(l1).unwrap()),
-                        ),
-                        (
-                            Counter::LlcLoadMisses,
-                            1_000_000 / by.pow(u32::try_from(llc).unwrap()),
-                        ),
-                        (Counter::PerfEnabledNs, 10),
-                        (Counter::PerfRunningNs, 10),
-                    ] {
-                        side.readings.insert(counter, Reading::Measured(n));
-                    }
+        world.each(|sample| {
+            let by = divisors[sample.trial.cell as usize];
+            for side in sample.sides_mut() {
+                for (counter, n) in [
+                    (Counter::L1dLoadMisses, 1_000_000 / by.pow(l1)),
+                    (Counter::LlcLoadMisses, 1_000_000 / by.pow(llc)),
+                    (Counter::PerfEnabledNs, 10),
+                    (Counter::PerfRunningNs, 10),
+                ] {
+                    side.readings.insert(counter, Reading::Measured(n));
                 }
-            },
-        );
+            }
+        });
         judged(&world, &world.analyse(), &gains).ruling
     };
     assert_eq!(with(2, 1), Ruling::Confirmed);
@@ -218,7 +154,43 @@ fn published_files_are_held_against_themselves() {
         Table::parse("bad", "x\nNaN\n").unwrap(),
     ];
     let (world, analysis) = common();
-    let check = |test: &str, ruling: Ruling, says: &str| {
+    let among = "table = \"headline\"\ncolumn = \"gbit\"\nother = { table = \"own\" }\nby = [\"impl\", \"size\"]\nexpect = \"among\"";
+    let small = format!("rows = {{ size = 1 }}\n{among}");
+    let quotient = "table = \"own\"\ncolumn = \"gbit\"\nrows = { impl = \"a\", size = 1 }\nother = { rows = { impl = \"b\", size = 1 } }\n";
+    let zero = quotient.replace("size = 1", "size = 2") + "expect = \"above 1\"";
+    let by_threads = format!("{quotient}by = [\"threads\"]\nexpect = \"is 2.5\"");
+    let alone = |table: &str, column: &str, rows: &str| {
+        format!("table = \"{table}\"\ncolumn = \"{column}\"\n{rows}expect = \"is 0\"")
+    };
+    use Ruling::{Confirmed, Refuted, Undecided};
+    for (test, ruling, says) in [
+        (
+            among.to_owned(),
+            Refuted,
+            "impl a, size 2 9.00; its own data 5.00 to 5.00",
+        ),
+        (small, Confirmed, ""),
+        (
+            format!("{quotient}expect = \"is 2.5\""),
+            Confirmed,
+            "2.50 (2.50 / 1.00)",
+        ),
+        (by_threads.clone(), Refuted, "2 of 2 rows"),
+        (by_threads + "\ntolerance = 0.25", Confirmed, ""),
+        (zero, Undecided, "no number"),
+        (alone("no", "x", ""), Undecided, "no.csv"),
+        (
+            alone("own", "x", ""),
+            Undecided,
+            "its columns are impl, size",
+        ),
+        (alone("bad", "x", ""), Undecided, "bad.csv, line 2"),
+        (
+            alone("own", "gbit", "rows = { impl = \"c\" }\n"),
+            Undecided,
+            "has no such row",
+        ),
+    ] {
         let claims = claims(&format!("[[claim.test]]\nkind = \"arithmetic\"\n{test}\n"));
         let grounds = Grounds {
             claims: &claims,
@@ -228,57 +200,7 @@ fn published_files_are_held_against_themselves() {
         let found = audit(world.input(), analysis, &grounds).remove(0);
         assert_eq!(found.ruling, ruling, "{test}\n{}", found.because);
         assert!(found.because.contains(says), "{}", found.because);
-    };
-    let among = "table = \"headline\"\ncolumn = \"gbit\"\nother = { table = \"own\" }\nby = [\"impl\", \"size\"]\nexpect = \"among\"";
-    check(
-        among,
-        Ruling::Refuted,
-        "impl a, size 2 9.00; its own data 5.00 to 5.00",
-    );
-    let small = "rows = { size = 1 }\n";
-    check(&format!("{small}{among}"), Ruling::Confirmed, "");
-    let quotient = "table = \"own\"\ncolumn = \"gbit\"\nrows = { impl = \"a\", size = 1 }\nother = { rows = { impl = \"b\", size = 1 } }\n";
-    check(
-        &format!("{quotient}expect = \"is 2.5\""),
-        Ruling::Confirmed,
-        "2.50 (2.50 / 1.00)",
-    );
-    check(
-        &format!("{quotient}by = [\"threads\"]\nexpect = \"is 2.5\""),
-        Ruling::Refuted,
-        "2 of 2 rows",
-    );
-    check(
-        &format!("{quotient}by = [\"threads\"]\nexpect = \"is 2.5\"\ntolerance = 0.25"),
-        Ruling::Confirmed,
-        "",
-    );
-    let zero = quotient.replace("size = 1", "size = 2");
-    check(
-        &format!("{zero}expect = \"above 1\""),
-        Ruling::Undecided,
-        "no number",
-    );
-    check(
-        "table = \"no\"\ncolumn = \"x\"\nexpect = \"is 0\"",
-        Ruling::Undecided,
-        "no.csv",
-    );
-    check(
-        "table = \"own\"\ncolumn = \"x\"\nexpect = \"is 0\"",
-        Ruling::Undecided,
-        "its columns are impl, size",
-    );
-    check(
-        "table = \"bad\"\ncolumn = \"x\"\nexpect = \"is 0\"",
-        Ruling::Undecided,
-        "bad.csv, line 2",
-    );
-    check(
-        "table = \"own\"\ncolumn = \"gbit\"\nrows = { impl = \"c\" }\nexpect = \"is 0\"",
-        Ruling::Undecided,
-        "has no such row",
-    );
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use bytecost_spec::evidence::CpuUser;
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample};
 use bytecost_stats::Generator;
-use world::{STUDY, True, World};
+use world::{Found, STUDY, True, World, scale};
 
 const WINDOW_NS: f64 = 1e8;
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
@@ -105,14 +105,7 @@ fn hidden_work_withholds_the_verdicts_of_cpu_time_and_no_others() {
     let found = books(&analysis, &id);
     assert_eq!(found.closed, Closed::No);
     assert!(found.low > 0.03 && found.left_over > 0.1, "{found:?}");
-    assert_eq!(
-        analysis
-            .caveats
-            .iter()
-            .filter(|d| d.kind == "books-open")
-            .count(),
-        1
-    );
+    assert_eq!(analysis.of_kind("books-open").len(), 1);
     for finding in analysis.findings.iter().filter(|f| f.cell == id) {
         let withheld = finding.sentence.contains("): CPU time");
         assert_eq!(withheld, finding.metric == COST, "{}", finding.sentence);
@@ -224,9 +217,7 @@ fn a_run_of_old_says_that_it_has_no_books() {
 /// A mover whose second thread spins in half of its trials: it costs twice as much there.
 fn sham(g: &mut Generator, sample: &mut Sample) {
     if g.unit() < 0.5 {
-        let readings = &mut sample.sender.readings;
-        let cpu = readings[&Counter::CpuNs].measured().unwrap();
-        readings.insert(Counter::CpuNs, Reading::Measured(2 * cpu));
+        scale(&mut sample.sender.readings, Counter::CpuNs, 2.0);
     }
 }
 
@@ -285,9 +276,7 @@ fn first_attempts_that_say_something_else_are_told() {
         let mut first = world.samples.clone();
         for sample in &mut first {
             if is_hidden(&world.cells[sample.trial.cell as usize]) {
-                let readings = &mut sample.sender.readings;
-                let cpu = readings[&Counter::CpuNs].measured().unwrap() as f64 * dear;
-                readings.insert(Counter::CpuNs, Reading::Measured(cpu as u64));
+                scale(&mut sample.sender.readings, Counter::CpuNs, dear);
             }
         }
         for block in &mut world.blocks {
@@ -318,9 +307,7 @@ fn only_the_attempt_at_a_block_that_stands_counts() {
     let dear = |attempt| {
         let dear = |sample: &Sample| {
             let mut sample = sample.clone();
-            let cpu = sample.sender.readings[&Counter::CpuNs].measured();
-            let cpu = Reading::Measured(10 * cpu.unwrap_or(0));
-            sample.sender.readings.insert(Counter::CpuNs, cpu);
+            scale(&mut sample.sender.readings, Counter::CpuNs, 10.0);
             sample.trial.attempt = attempt;
             sample
         };

@@ -7,7 +7,7 @@ use bytecost_spec::evidence::{CountedEvent, EventCount, TrialEvidence};
 use bytecost_spec::survey::{CostTrial, Priced, Route, UnitCost};
 use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side, TrialKey};
 use bytecost_stats::Generator;
-use world::{True, World, row, study};
+use world::{True, World, one, row, study};
 
 const CALLS: CauseOf = CauseOf::Event(CountedEvent::SystemCalls);
 const SWITCHES: CauseOf = CauseOf::Event(CountedEvent::ContextSwitches);
@@ -85,16 +85,12 @@ fn evidence(
             attempt: round,
         },
         cell: world.cells[number].id(),
-        started_ms: 0,
         sent_bytes: 256 * MESSAGES as u64,
         sent_messages: MESSAGES as u64,
         trial_ms: 100,
         elapsed_ns: 50_000_000,
-        time: None,
-        copies: None,
         counts: counts.collect(),
-        accounts: None,
-        footprint: None,
+        ..TrialEvidence::default()
     }
 }
 
@@ -144,9 +140,7 @@ fn eight_calls() -> World {
 fn calls_that_cost_most_are_named_first_with_their_share() {
     let analysis = priced(eight_calls(), 1.0).analyse();
     let found = of(&analysis, "send-fields").unwrap();
-    let [calls] = found.causes.as_slice() else {
-        panic!("packets cost 200 ns, less than a twentieth: {found:?}");
-    };
+    let calls = one(&found.causes);
     assert_eq!(calls.of, CALLS);
     let share = calls.share.unwrap();
     assert!((share.value - 0.8).abs() < 0.05, "{share:?}");

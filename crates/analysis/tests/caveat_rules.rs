@@ -3,13 +3,13 @@
 use crate::rules;
 use crate::world;
 
-use bytecost_spec::host::{Cpu, CpuCache};
+use bytecost_spec::host::Cpu;
 use bytecost_spec::manifest::{Difference, Leg};
 use bytecost_spec::sample::OtherProcess;
 use bytecost_spec::survey::{CpuClock, ReceiverFacts, Release, Route};
 use bytecost_spec::{Cell, Counter, Measure, Metric, PacketSocket, Reading, Sample};
 use rules::{MOVERS, fires, found, put, quiet, run, silent};
-use world::{True, World, facts};
+use world::{At, True, World, all, begins, cache, ends, facts, says, scale};
 
 fn is_sendfile(cell: &Cell) -> bool {
     cell.mover == "sendfile"
@@ -83,11 +83,15 @@ fn registered_huge_pages_are_told_where_they_fill_the_account() {
     registered.locks_rings = 1;
     world.manifest.survey.mover_facts[2] = registered;
     let fill = |world: &mut World, huge: u64, limited: u64| {
-        world.change(is_zero_copy, |s| {
-            put(&mut s.sender.readings, Counter::HugeMemoryBytes, huge);
-            put(&mut s.sender.readings, Counter::TcpBusyUs, 100_000);
-            put(&mut s.sender.readings, Counter::TcpSndbufLimitedUs, limited);
-        });
+        world.put(
+            is_zero_copy,
+            At::Sender,
+            [
+                (Counter::HugeMemoryBytes, huge),
+                (Counter::TcpBusyUs, 100_000),
+                (Counter::TcpSndbufLimitedUs, limited),
+            ],
+        );
     };
     fill(&mut world, 4 << 20, 90_000);
     let told = "4 MiB of the sender's memory in huge pages; limited by the send buffer for 90 %";
@@ -106,9 +110,7 @@ fn no_room_for_zero_copy_is_remedied_otherwise_in_a_network_of_its_own() {
         let axes = format!("transport = [\"{transport}\"]\n{MOVERS}");
         let mut world = run(&axes, |_| True::costs(0.2));
         silent(&world, "zero-copy-no-room");
-        world.change(is_zero_copy, |s| {
-            put(&mut s.sender.readings, Counter::Enobufs, 3);
-        });
+        world.put(is_zero_copy, At::Sender, [(Counter::Enobufs, 3)]);
         let caveat = fires(&world, "zero-copy-no-room", 2, "ENOBUFS 72 times");
         let own = caveat.remedy.contains("fewer in flight by --ring");
         assert_eq!(own, is_own, "{caveat:#?}");
@@ -141,10 +143,7 @@ fn cpus(world: &mut World, cpus: usize) {
 #[test]
 fn threads_that_are_ready_and_get_no_cpu_are_told() {
     let waits = |world: &mut World, ns: u64| {
-        world.change(
-            |_| true,
-            |s: &mut Sample| put(&mut s.sender.readings, Counter::RunQueueNs, ns),
-        );
+        world.put(all, At::Sender, [(Counter::RunQueueNs, ns)]);
     };
     let mut world = quiet();
     cpus(&mut world, 2);
@@ -172,22 +171,16 @@ fn work_whose_cpu_time_is_far_below_its_wall_time_is_told() {
         let movers = &mut world.manifest.survey.mover_facts;
         let work = movers.last_mut().expect("sendfile");
         work.route = Route::Work;
-        world.change(is_sendfile, |s| {
-            put(&mut s.sender.readings, Counter::CpuNs, cpu_ns);
-        });
+        world.put(is_sendfile, At::Sender, [(Counter::CpuNs, cpu_ns)]);
         world
     };
     fires(&with(55_000_000), "off-cpu", 2, "for 45 % of the window");
     silent(&with(99_000_000), "off-cpu");
     // What sleeps until its beat waits for nothing, unless it is ready and waits.
     let mut wakes = with(1_000_000);
-    wakes.change(is_sendfile, |s| {
-        put(&mut s.sender.readings, Counter::BeatsMissed, 0);
-    });
+    wakes.put(is_sendfile, At::Sender, [(Counter::BeatsMissed, 0)]);
     silent(&wakes, "off-cpu");
-    wakes.change(is_sendfile, |s| {
-        put(&mut s.sender.readings, Counter::RunQueueNs, 30_000_000);
-    });
+    wakes.put(is_sendfile, At::Sender, [(Counter::RunQueueNs, 30_000_000)]);
     fires(&wakes, "off-cpu", 2, "for 30 % of the window");
 }
 
@@ -195,14 +188,11 @@ fn work_whose_cpu_time_is_far_below_its_wall_time_is_told() {
 fn a_frequency_that_changes_and_heat_are_told() {
     let mut world = quiet();
     let khz = |world: &mut World, of: fn(u32) -> u64| {
-        world.change(
-            |_| true,
-            |s| {
-                let khz = of(s.trial.block);
-                put(&mut s.machine, Counter::FrequencyKhz, khz);
-                put(&mut s.machine, Counter::ThermalThrottles, 0);
-            },
-        );
+        world.each(|s| {
+            let khz = of(s.trial.block);
+            put(&mut s.machine, Counter::FrequencyKhz, khz);
+            put(&mut s.machine, Counter::ThermalThrottles, 0);
+        });
     };
     khz(&mut world, |block| 3_000_000 + 1_000 * u64::from(block));
     silent(&world, "frequency");
@@ -217,9 +207,7 @@ fn a_frequency_that_changes_and_heat_are_told() {
         6,
         "2.40 GHz (10 % quantile) to 3.60 GHz (90 %)",
     );
-    world.change(is_zero_copy, |s| {
-        put(&mut s.machine, Counter::ThermalThrottles, 2)
-    });
+    world.put(is_zero_copy, At::Machine, [(Counter::ThermalThrottles, 2)]);
     fires(&world, "throttled", 2, "slowed down 48 times in 24 trials");
 }
 
@@ -240,9 +228,7 @@ fn windows_with_next_to_nothing_in_them_are_told() {
     );
     silent(&rate(1.0), "short-window");
     let mut world = quiet();
-    world.change(is_zero_copy, |s| {
-        put(&mut s.sender.readings, Counter::ElapsedNs, 5_000_000);
-    });
+    world.put(is_zero_copy, At::Sender, [(Counter::ElapsedNs, 5_000_000)]);
     fires(&world, "short-window", 2, "within 5 ms");
 }
 
@@ -263,10 +249,7 @@ fn a_receiver_that_touches_nothing_is_told() {
         6,
         "6 cells; its bytes are counted",
     );
-    assert!(
-        caveat.text.starts_with("`recv` never touches"),
-        "{caveat:#?}"
-    );
+    begins(&caveat.text, "`recv` never touches");
     silent(&blind(true), "untouched");
 }
 
@@ -277,18 +260,15 @@ fn segments_of_different_sizes_are_told_where_a_comparison_is_decided() {
             "sendfile" => True::costs(cost),
             _ => True::costs(0.2),
         });
-        world.change(
-            |_| true,
-            |s| {
-                let bytes = s.sender.readings[&Counter::Bytes].measured().unwrap_or(0);
-                let of = if s.cell.contains("/sendfile/") {
-                    small
-                } else {
-                    64_000
-                };
-                put(&mut s.sender.readings, Counter::TcpDataSegments, bytes / of);
-            },
-        );
+        world.each(|s| {
+            let bytes = s.sender.readings[&Counter::Bytes].measured().unwrap_or(0);
+            let of = if s.cell.contains("/sendfile/") {
+                small
+            } else {
+                64_000
+            };
+            put(&mut s.sender.readings, Counter::TcpDataSegments, bytes / of);
+        });
         world
     };
     let told = " B, `sendfile` 16,000 B";
@@ -302,10 +282,14 @@ fn segments_of_different_sizes_are_told_where_a_comparison_is_decided() {
 fn segments_that_were_sent_again_are_told() {
     let mut world = quiet();
     let again = |world: &mut World, n: u64| {
-        world.change(is_zero_copy, |s| {
-            put(&mut s.sender.readings, Counter::TcpRetransmits, n);
-            put(&mut s.sender.readings, Counter::TcpDataSegments, 10_000);
-        });
+        world.put(
+            is_zero_copy,
+            At::Sender,
+            [
+                (Counter::TcpRetransmits, n),
+                (Counter::TcpDataSegments, 10_000),
+            ],
+        );
     };
     again(&mut world, 1);
     silent(&world, "retransmits");
@@ -344,9 +328,7 @@ fn other_processes_are_named_where_they_used_more_than_the_study_allows() {
 fn steal_is_told_of_the_run_as_a_whole() {
     let stolen = |from: fn(&Cell) -> bool| {
         let mut world = quiet();
-        world.change(from, |s| {
-            put(&mut s.machine, Counter::MachineStealNs, 10_000_000);
-        });
+        world.put(from, At::Machine, [(Counter::MachineStealNs, 10_000_000)]);
         world
     };
     // Steps of 10 ms in some windows are no more than a clock's step.
@@ -360,22 +342,19 @@ fn pacing_is_told_of_what_holds_to_its_rate() {
     let by = |control: &str| {
         let mut world = run(&axes, |_| True::costs(0.2));
         world.manifest.host.congestion_default = Some(control.to_owned());
-        world.change(
-            |_| true,
-            |s| {
-                let rates = [1_200_000_000, 1_000_000_000];
-                put(
-                    &mut s.sender.readings,
-                    Counter::TcpPacingRateBytesPerS,
-                    rates[0],
-                );
-                put(
-                    &mut s.sender.readings,
-                    Counter::TcpDeliveryRateBytesPerS,
-                    rates[1],
-                );
-            },
-        );
+        world.each(|s| {
+            let rates = [1_200_000_000, 1_000_000_000];
+            put(
+                &mut s.sender.readings,
+                Counter::TcpPacingRateBytesPerS,
+                rates[0],
+            );
+            put(
+                &mut s.sender.readings,
+                Counter::TcpDeliveryRateBytesPerS,
+                rates[1],
+            );
+        });
         world
     };
     // Every connection has a pacing rate; cubic does not keep to it.
@@ -387,11 +366,15 @@ fn pacing_is_told_of_what_holds_to_its_rate() {
 fn a_send_buffer_that_holds_the_sender_back_is_told() {
     let held = |limited| {
         let mut world = quiet();
-        world.change(is_sendfile, |s| {
-            put(&mut s.sender.readings, Counter::TcpBusyUs, 100_000);
-            put(&mut s.sender.readings, Counter::TcpSndbufLimitedUs, limited);
-            put(&mut s.sender.readings, Counter::SendBufferBytes, 16_384);
-        });
+        world.put(
+            is_sendfile,
+            At::Sender,
+            [
+                (Counter::TcpBusyUs, 100_000),
+                (Counter::TcpSndbufLimitedUs, limited),
+                (Counter::SendBufferBytes, 16_384),
+            ],
+        );
         world
     };
     let told = "80 % of the busy time, SO_SNDBUF 16,384 B";
@@ -402,12 +385,7 @@ fn a_send_buffer_that_holds_the_sender_back_is_told() {
 #[test]
 fn payload_that_stays_in_the_cache_is_told() {
     let with = |sizes: [u64; 2]| {
-        let cache = |(place, size_bytes)| CpuCache {
-            level: place as u32 + 2,
-            kind: "Unified".to_owned(),
-            size_bytes,
-            shared_by: vec![0],
-        };
+        let cache = |(place, size)| cache(place as u32 + 2, size);
         let mut world = quiet();
         world.manifest.host.caches = sizes.into_iter().enumerate().map(cache).collect();
         world
@@ -481,14 +459,11 @@ fn latencies_in_two_groups_withhold_latencies_alone() {
 fn wake_ups_that_drown_the_rest_are_told() {
     let waiting = |latency_us| {
         let mut world = asking(latency_us);
-        world.change(
-            |_| true,
-            |s| {
-                let messages = s.sender.readings[&Counter::Messages].clone();
-                let waits = Counter::ContextSwitchesVoluntary;
-                s.sender.readings.insert(waits, messages);
-            },
-        );
+        world.each(|s| {
+            let messages = s.sender.readings[&Counter::Messages].clone();
+            let waits = Counter::ContextSwitchesVoluntary;
+            s.sender.readings.insert(waits, messages);
+        });
         world
     };
     silent(&asking(30.0), "wake-ups");
@@ -500,17 +475,12 @@ fn wake_ups_that_drown_the_rest_are_told() {
 /// A run in which each trial of a block costs so many times as much.
 fn costing(of_block: impl Fn(u32) -> f64) -> World {
     let mut world = World::new(&rules::study(MOVERS)).run(1, 20, 0.003, |_| True::costs(0.2));
-    world.change(
-        |_| true,
-        |s| {
-            let sides = [Some(&mut s.sender), s.receiver.as_mut()];
-            for side in sides.into_iter().flatten() {
-                let ns = side.readings[&Counter::CpuNs].measured().unwrap_or(0) as f64;
-                let ns = (ns * of_block(s.trial.block)) as u64;
-                put(&mut side.readings, Counter::CpuNs, ns);
-            }
-        },
-    );
+    world.each(|s| {
+        let factor = of_block(s.trial.block);
+        for side in s.sides_mut() {
+            scale(&mut side.readings, Counter::CpuNs, factor);
+        }
+    });
     world
 }
 
@@ -563,10 +533,7 @@ fn a_log_that_lost_records_is_told() {
     silent(&world, "missing-trials");
     world.damage = Some("5 of its 9 records are missing".to_owned());
     let caveat = fires(&world, "missing-trials", 0, "5 of its 9 records");
-    assert!(
-        caveat.remedy.ends_with("--resume quiet-otter"),
-        "{caveat:#?}"
-    );
+    ends(&caveat.remedy, "--resume quiet-otter");
 }
 
 #[test]
@@ -586,33 +553,23 @@ fn a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place() 
         silent(&world, "cpu-clock");
     }
     let told = "had 71.2 % of the elapsed time as CPU time";
-    world.change(is_zero_copy, |s| {
-        put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
-    });
+    world.put(is_zero_copy, At::Sender, [(Counter::ThreadCpuNs, 5)]);
     let text = fires(&world, "cpu-clock", 2, told).text;
-    assert!(
-        text.contains("in 2 cells CPU time is the perf task clock"),
-        "{text}"
-    );
+    says(&text, "in 2 cells CPU time is the perf task clock");
     assert!(!text.contains("two means"), "{text}");
-    world.change(is_sendfile, |s| {
-        put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
-        put(&mut s.sender.readings, Counter::InterruptNs, 5);
-    });
+    world.put(
+        is_sendfile,
+        At::Sender,
+        [(Counter::ThreadCpuNs, 5), (Counter::InterruptNs, 5)],
+    );
     let text = fires(&world, "cpu-clock", 4, told).text;
-    assert!(
-        text.contains("in 2 cells the interrupts of its CPUs are added"),
-        "{text}"
-    );
+    says(&text, "in 2 cells the interrupts of its CPUs are added");
     assert!(text.contains("two means"), "{text}");
-    world.change(
-        |_| true,
-        |s| {
-            put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
-            let absent = Reading::absent("nothing serves");
-            s.sender.readings.insert(Counter::CpuNs, absent);
-        },
-    );
+    world.each(|s| {
+        put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
+        let absent = Reading::absent("nothing serves");
+        s.sender.readings.insert(Counter::CpuNs, absent);
+    });
     let text = fires(&world, "cpu-clock", 6, told).text;
     assert!(text.contains("in 6 cells there is no CPU time"), "{text}");
 }

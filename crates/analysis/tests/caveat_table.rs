@@ -7,9 +7,9 @@ use crate::world;
 use std::fs;
 
 use bytecost_analysis::{CaveatEffect, Finding, Verdict, caveat_kinds};
-use bytecost_spec::{Cell, Counter, Failure, Reading, Sample, TrialKey};
-use rules::{MOVERS, fires, put, quiet, run, silent};
-use world::{True, World};
+use bytecost_spec::{Cell, Counter, Failure, Sample, TrialKey};
+use rules::{MOVERS, fires, quiet, run, silent};
+use world::{At, True, World, all, scale};
 
 /// Rows with worlds of their own: the file, and the tests that plant the one way and the other.
 const ELSEWHERE: &str = "
@@ -145,11 +145,7 @@ fn is_sendfile(cell: &Cell) -> bool {
 fn failed(world: &mut World, blocks: u32, reason: &str) {
     let at = world.cells.iter().position(is_sendfile).expect("a cell");
     for block in 0..blocks {
-        let trial = TrialKey {
-            block,
-            cell: at as u32,
-            attempt: 0,
-        };
+        let trial = TrialKey::first(block, at as u32);
         let cell = world.cells[at].id();
         world.samples.retain(|s| s.trial != trial);
         world.failures.push(Failure {
@@ -225,24 +221,12 @@ fn a_mover_that_delivered_wrong_bytes_once_has_no_verdict_at_any_size() {
     );
 }
 
-fn times(reading: &mut Reading, times: f64) {
-    let value = reading.measured().unwrap_or(0) as f64;
-    *reading = Reading::Measured((times * value) as u64);
-}
-
 /// So many times as much CPU time in a third of the blocks.
 fn dear(factor: f64) -> impl FnMut(&mut Sample) {
     move |s| {
-        let sides = [Some(&mut s.sender), s.receiver.as_mut()];
-        for side in sides
-            .into_iter()
-            .flatten()
-            .filter(|_| s.trial.block % 3 == 0)
-        {
-            times(
-                side.readings.get_mut(&Counter::CpuNs).expect("CPU time"),
-                factor,
-            );
+        let factor = if s.trial.block % 3 == 0 { factor } else { 1.0 };
+        for side in s.sides_mut() {
+            scale(&mut side.readings, Counter::CpuNs, factor);
         }
     }
 }
@@ -271,8 +255,7 @@ fn trials_in_two_groups() {
     let slow = planted(|w| {
         w.change(is_sendfile, |s| {
             let third = s.trial.block % 3 == 0;
-            let sides = [Some(&mut s.sender), s.receiver.as_mut()];
-            for flow in sides.into_iter().flatten().flat_map(|side| &mut side.flows) {
+            for flow in s.sides_mut().flat_map(|side| &mut side.flows) {
                 flow.elapsed_ns *= if third { 3 } else { 1 };
             }
         });
@@ -310,12 +293,13 @@ fn what_sets_the_rates_withholds_them() {
     );
     let held = |limited: u64| {
         let mut world = receiver(0.1, 0.1);
-        world.change(
-            |_| true,
-            |s| {
-                put(&mut s.sender.readings, Counter::TcpBusyUs, 100_000);
-                put(&mut s.sender.readings, Counter::TcpRwndLimitedUs, limited);
-            },
+        world.put(
+            all,
+            At::Sender,
+            [
+                (Counter::TcpBusyUs, 100_000),
+                (Counter::TcpRwndLimitedUs, limited),
+            ],
         );
         world
     };
@@ -390,9 +374,7 @@ fn requests_that_failed_and_servers_with_a_caution() {
     let with = |timeouts: u64| {
         let mut world = server_worlds::run();
         let select = |c: &Cell| server_worlds::server(c) == "select";
-        world.change(select, |s| {
-            put(&mut s.sender.readings, Counter::ErrorsTimeout, timeouts);
-        });
+        world.put(select, At::Sender, [(Counter::ErrorsTimeout, timeouts)]);
         world
     };
     let answers = |w: &World| w.samples[0].sender.readings[&Counter::Messages].measured();

@@ -7,7 +7,7 @@ use bytecost_analysis::{Analysis, Input, analyse};
 use bytecost_analysis::{Ceiling, CeilingKind};
 use bytecost_spec::survey::{FileSurvey, Route};
 use bytecost_spec::{Cell, Measure, Metric};
-use world::{True, World};
+use world::{True, World, begins};
 
 const CEILING: &str = world::study!(
     "ceiling",
@@ -37,17 +37,13 @@ ring = ["16MiB"]
 
 /// A world whose movers are of files, by their names.
 fn of_files(study: &str, routes: &[(&str, Route)], truth: impl Fn(&Cell) -> True) -> World {
-    let mut world = World::new(study);
-    let rows = routes.iter().map(|(name, route)| world::row(name, *route));
-    world.manifest.survey.mover_facts = rows.collect();
+    let mut world = World::of_rows(study, routes);
     world.manifest.survey.files = Some(FileSurvey {
         dir: "/there".to_owned(),
         device: Some(7),
         ..FileSurvey::default()
     });
-    let mut world = world.run(7, 12, 0.01, truth);
-    world.change(|c| c.mover != "null", |sample| sample.receiver = None);
-    world
+    world.run(7, 12, 0.01, truth).alone()
 }
 
 fn measured() -> Ceiling {
@@ -192,10 +188,7 @@ fn shares_are_told_drawn_and_explained() {
         .unwrap();
     assert_eq!(why.numbers.len(), 2, "the best of each mover: {why:?}");
     let answer = why.answer.as_deref().unwrap();
-    assert!(
-        answer.starts_with("Each mover at its best reaches 5"),
-        "{answer}"
-    );
+    begins(answer, "Each mover at its best reaches 5");
     assert!(why.evidence[0].contains("run quiet-otter of 2026-11-21"));
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     for figure in &analysis.figures {

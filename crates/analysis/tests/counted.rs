@@ -2,24 +2,14 @@
 
 use crate::world;
 
-use bytecost_analysis::Analysis;
 use bytecost_spec::evidence::{
-    Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EventCount, EvidenceAsked, Means,
-    TrialEvidence,
+    Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EventCount, Means, TrialEvidence,
 };
 use bytecost_spec::{Measure, Metric, Reading, Side, TrialKey};
-use world::{STUDY, True, World, question};
+use world::{Found, STUDY, True, World, answered, missing, question};
 
 const PAYLOAD_BYTES: u64 = 1 << 30;
 const MESSAGES: u64 = 1000;
-
-fn asked(means: Means) -> EvidenceAsked {
-    EvidenceAsked {
-        means,
-        refused: None,
-        unasked: false,
-    }
-}
 
 fn leg(leg: CopyPlace, per_byte: f64) -> Copied {
     Copied {
@@ -44,12 +34,10 @@ fn evidence(world: &World, cell: usize, copies: [f64; 3], calls: u64) -> TrialEv
             attempt: 1,
         },
         cell: world.cells[cell].id(),
-        started_ms: 0,
         sent_bytes: PAYLOAD_BYTES / 2,
         sent_messages: MESSAGES,
         trial_ms: 200,
         elapsed_ns: 50_000_000,
-        time: None,
         copies: Some(CopiedBytes {
             payload_bytes: PAYLOAD_BYTES,
             legs: legs
@@ -59,8 +47,6 @@ fn evidence(world: &World, cell: usize, copies: [f64; 3], calls: u64) -> TrialEv
                 .collect(),
             gaps: vec!["no function of the kernel can be hooked: not permitted".to_owned()],
         }),
-        footprint: None,
-        accounts: None,
         counts: vec![
             count(
                 CountedEvent::SystemCalls,
@@ -78,13 +64,8 @@ fn evidence(world: &World, cell: usize, copies: [f64; 3], calls: u64) -> TrialEv
                 Reading::absent("self-test failed"),
             ),
         ],
+        ..TrialEvidence::default()
     }
-}
-
-fn cell(world: &World, mover: &str, size: &str) -> usize {
-    let size = bytecost_spec::units::parse_bytes(size).unwrap();
-    let own = |c: &bytecost_spec::Cell| c.mover == mover && c.size_bytes == size;
-    world.cells.iter().position(own).unwrap()
 }
 
 /// A run in which sendfile costs a third of send and saves its copy into the kernel; zero-copy
@@ -98,9 +79,9 @@ fn counted(flagged: f64, on_delivery: f64) -> World {
         },
         _ => True::costs(0.3),
     });
-    world.manifest.evidence = vec![asked(Means::Copies), asked(Means::Counts)];
+    world.ask(&[Means::Copies, Means::Counts]);
     let mut found = Vec::new();
-    for size in ["256", "4KiB", "64KiB", "1MiB"] {
+    for size in [256, 4096, 65_536, 1 << 20] {
         for (mover, copies, calls) in [
             ("send", [1.0, 0.0, 1.0], 1),
             ("writev", [1.0, 0.0, 1.0], 1),
@@ -108,10 +89,10 @@ fn counted(flagged: f64, on_delivery: f64) -> World {
             ("sendfile", [0.0, 0.0, 1.0], 4),
         ] {
             // One was beyond the time that there was.
-            if (mover, size) == ("writev", "256") {
+            if (mover, size) == ("writev", 256) {
                 continue;
             }
-            let at = cell(&world, mover, size);
+            let at = world.place(mover, size);
             found.push(evidence(&world, at, copies, calls));
         }
     }
@@ -119,23 +100,13 @@ fn counted(flagged: f64, on_delivery: f64) -> World {
     world
 }
 
-fn answer(analysis: &Analysis, key: &str) -> String {
-    let told = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
-    told.answer.clone().unwrap_or_else(|| panic!("{told:?}"))
-}
-
-fn missing(analysis: &Analysis, key: &str) -> String {
-    let told = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
-    told.missing.clone().unwrap_or_else(|| panic!("{told:?}"))
-}
-
 #[test]
 fn copies_become_a_metric_of_each_side() {
     let world = counted(1.0, 1.0);
     let analysis = world.analyse();
     let check = |mover: &str, expected: [f64; 3]| {
-        let id = world.cells[cell(&world, mover, "1MiB")].id();
-        let found = analysis.cells.iter().find(|c| c.id == id).unwrap();
+        let id = world.id(mover, 1 << 20);
+        let found = analysis.of_id(&id);
         let sides = [Side::Both, Side::Sender, Side::Receiver];
         for (side, expected) in sides.into_iter().zip(expected) {
             let measure = Measure::CopiesPerByte;
@@ -147,8 +118,8 @@ fn copies_become_a_metric_of_each_side() {
     check("send", [2.0, 1.0, 1.0]);
     check("send-zerocopy", [2.0, 0.0, 2.0]);
     check("sendfile", [1.0, 0.0, 1.0]);
-    let uncounted = world.cells[cell(&world, "writev", "256")].id();
-    let uncounted = analysis.cells.iter().find(|c| c.id == uncounted).unwrap();
+    let uncounted = world.id("writev", 256);
+    let uncounted = analysis.of_id(&uncounted);
     let copies = Metric::both(Measure::CopiesPerByte);
     assert!(!uncounted.estimates.contains_key(&copies));
     assert_eq!(analysis.counts.len(), 15);
@@ -160,30 +131,24 @@ fn copies_become_a_metric_of_each_side() {
 #[test]
 fn a_difference_is_told_by_copies() {
     let analysis = counted(1.0, 1.0).analyse();
-    let told = answer(&analysis, "why-one-way-wins");
-    for part in [
+    let says = [
         "`sendfile` has 0.",
         "1.00 copies of each byte instead of 2.00",
-    ] {
-        assert!(told.contains(part), "{part}: {told}");
-    }
+    ];
+    let told = answered(&analysis, "why-one-way-wins", &says);
+    let told = told.answer.as_deref().unwrap();
     // It is the cheaper one, and has more calls.
     assert!(
         !told.contains("calls") && !told.contains("page faults"),
         "{told}"
     );
-    let told = answer(&analysis, "copies-per-byte");
-    for part in [
+    let says = [
         "`send` and `writev` 2.00 times (1.00 into the kernel and 1.00 to the reader)",
         "`send-zerocopy` 2.00 times (1.00 on delivery and 1.00 to the reader)",
         "`sendfile` 1.00 times (1.00 to the reader)",
-    ] {
-        assert!(told.contains(part), "{part}: {told}");
-    }
-    let evidence = question(&analysis, "copies-per-byte")
-        .unwrap()
-        .evidence
-        .join("\n");
+    ];
+    let told = answered(&analysis, "copies-per-byte", &says);
+    let evidence = told.evidence.join("\n");
     for part in ["tracepoints", "not permitted", "3.0 s", "15 trials of 16"] {
         assert!(evidence.contains(part), "{part}: {evidence}");
     }
@@ -192,27 +157,18 @@ fn a_difference_is_told_by_copies() {
 #[test]
 fn zero_copy_that_was_copied_gets_no_verdict_about_zero_copy() {
     let key = "zero-copy-against-copying";
-    let told = missing(&counted(1.0, 1.0).analyse(), key);
-    for part in [
-        "withheld",
-        "100 % of the bytes, as was counted",
-        "send-wire",
-    ] {
-        assert!(told.contains(part), "{part}: {told}");
-    }
+    let counted_as_such = "100 % of the bytes, as was counted";
+    let says = ["withheld", counted_as_such, "send-wire"];
+    missing(&counted(1.0, 1.0).analyse(), key, &says);
     // Where nothing copies it, there is one.
     let real = counted(0.0, 0.0).analyse();
-    assert!(!missing_or_answer(&real, key).contains("withheld"));
+    let told = question(&real, key).unwrap();
+    let told = told.answer.as_ref().or(told.missing.as_ref());
+    assert!(!told.unwrap().contains("withheld"));
     // Flags alone withhold it as well.
     let mut flagged = counted(1.0, 1.0);
     flagged.evidence.clear();
-    let told = missing(&flagged.analyse(), key);
-    assert!(told.contains("100 % of the buffers"), "{told}");
-}
-
-fn missing_or_answer(analysis: &Analysis, key: &str) -> String {
-    let told = question(analysis, key).unwrap();
-    told.answer.clone().or(told.missing.clone()).unwrap()
+    missing(&flagged.analyse(), key, &["100 % of the buffers"]);
 }
 
 #[test]
@@ -245,17 +201,16 @@ fn flags_that_counts_contradict_are_told_and_not_believed() {
 fn what_was_not_counted_is_told_or_not_asked() {
     let mut world = counted(1.0, 1.0);
     world.evidence.clear();
-    let told = missing(&world.analyse(), "copies-per-byte");
-    assert!(told.contains("--resume"), "{told}");
-    let told = answer(&world.analyse(), "why-one-way-wins");
-    assert!(told.contains("counts of timed trials"), "{told}");
+    missing(&world.analyse(), "copies-per-byte", &["--resume"]);
+    answered(
+        &world.analyse(),
+        "why-one-way-wins",
+        &["counts of timed trials"],
+    );
     for asked in &mut world.manifest.evidence {
         asked.refused = Some("it needs root".to_owned());
     }
-    assert_eq!(
-        missing(&world.analyse(), "copies-per-byte"),
-        "it needs root"
-    );
+    missing(&world.analyse(), "copies-per-byte", &["it needs root"]);
     for asked in &mut world.manifest.evidence {
         asked.unasked = true;
     }
@@ -287,7 +242,7 @@ fn a_place_that_was_not_counted_is_absent_with_its_reason() {
     };
     let analysis = world.analyse();
     let id = &world.evidence[0].cell;
-    let found = analysis.cells.iter().find(|c| c.id == *id).unwrap();
+    let found = analysis.of_id(id);
     let copies = Metric::both(Measure::CopiesPerByte);
     assert_eq!(found.absent[&copies], "no packets");
     let receiver = Metric {

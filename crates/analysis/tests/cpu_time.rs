@@ -4,9 +4,7 @@ use crate::world;
 
 use bytecost_analysis::{Analysis, CellTime, Explanation};
 use bytecost_spec::TrialKey;
-use bytecost_spec::evidence::{
-    EvidenceAsked, Kind, Looks, Means, Party, TimeByKind, TrialEvidence,
-};
+use bytecost_spec::evidence::{Kind, Looks, Means, Party, TimeByKind, TrialEvidence};
 use world::{STUDY, True, World};
 
 const EVERY_NS: u64 = 200_000;
@@ -24,21 +22,12 @@ fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> Lo
 /// Evidence of a cell that sent 1 MiB in each of `messages` messages.
 fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> TrialEvidence {
     TrialEvidence {
-        trial: TrialKey {
-            block: 0,
-            cell: cell as u32,
-            attempt: 0,
-        },
+        trial: TrialKey::first(0, cell as u32),
         cell: world.cells[cell].id(),
-        started_ms: 0,
         sent_bytes: 200 << 20,
         sent_messages: 200,
         trial_ms: 500,
         elapsed_ns: 400_000_000,
-        copies: None,
-        accounts: None,
-        counts: Vec::new(),
-        footprint: None,
         time: Some(TimeByKind {
             every_ns: EVERY_NS,
             elapsed_ns: 400_000_000,
@@ -46,13 +35,8 @@ fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> TrialEvidence {
             idle: 10,
             lost: 0,
         }),
+        ..TrialEvidence::default()
     }
-}
-
-fn cell(world: &World, mover: &str, size: &str) -> usize {
-    let size = bytecost_spec::units::parse_bytes(size).unwrap();
-    let own = |c: &bytecost_spec::Cell| c.mover == mover && c.size_bytes == size;
-    world.cells.iter().position(own).unwrap()
 }
 
 /// A run in which sendfile costs a third of send, and copies nothing on the sending side.
@@ -60,14 +44,10 @@ fn watched() -> World {
     let mut world = World::new(STUDY).run(5, 12, 0.02, |cell| {
         True::costs(if cell.mover == "sendfile" { 0.1 } else { 0.3 })
     });
-    world.manifest.evidence = vec![EvidenceAsked {
-        means: Means::Time,
-        refused: None,
-        unasked: false,
-    }];
+    world.ask(&[Means::Time]);
     let copy = |party, count| looks(party, Kind::DataCopy, "rep_movs_alternative", count, 0);
     let skb = |count| looks(Party::Sender, Kind::Skb, "__alloc_skb", count, count / 2);
-    let at = |mover| cell(&world, mover, "1MiB");
+    let at = |mover| world.place(mover, 1 << 20);
     let found = [
         (
             at("send"),
@@ -104,7 +84,7 @@ fn looks_become_nanoseconds_for_each_kib() {
     let world = watched();
     let analysis = world.analyse();
     let of = |mover: &str| -> &CellTime {
-        let id = world.cells[cell(&world, mover, "1MiB")].id();
+        let id = world.id(mover, 1 << 20);
         analysis.cpu_time.iter().find(|c| c.cell == id).unwrap()
     };
     let per_look = EVERY_NS as f64 * 1024.0 / (200_u64 << 20) as f64;

@@ -3,8 +3,8 @@
 use crate::world;
 
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Finding, Verdict};
-use bytecost_spec::{Axis, Cell, Failure, Measure, Metric, TrialKey};
-use world::{STUDY, True, World};
+use bytecost_spec::{Axis, Cell, Measure, Metric};
+use world::{STUDY, True, World, one, says};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
@@ -22,10 +22,8 @@ fn world(seed: u64, noise: f64, ratio: fn(&Cell) -> f64) -> World {
 fn crossover<'a>(analysis: &'a Analysis, value: &str) -> &'a Crossover {
     let of = |c: &&Crossover| c.value == value && c.metric == COST;
     let found: Vec<&Crossover> = analysis.crossovers.iter().filter(of).collect();
-    let [one] = found.as_slice() else {
-        panic!("{found:?}")
-    };
-    one
+
+    (one(&found)) as _
 }
 
 fn points(crossover: &Crossover) -> &[CrossingPoint] {
@@ -93,13 +91,7 @@ fn none_fading_and_always_are_answers_too() {
     let analysis = world(3, 0.003, cheap).analyse();
     let always = crossover(&analysis, "sendfile");
     assert_eq!(always.outcome, Crossing::AlwaysBetter);
-    assert!(
-        always
-            .sentence
-            .contains("at every size from 256 B to 1 MiB"),
-        "{}",
-        always.sentence
-    );
+    says(&always.sentence, "at every size from 256 B to 1 MiB");
     let undecided = world(4, 0.4, |_| 1.0).analyse();
     assert_eq!(crossover(&undecided, "writev").outcome, Crossing::Undecided);
 }
@@ -240,19 +232,9 @@ fn a_step_between_two_sizes_lies_within_the_interval() {
 #[test]
 fn what_has_no_verdict_is_no_end_of_an_interval() {
     let mut run = world(1, 0.003, planted);
-    let held = |c: &Cell| c.mover == "sendfile" && c.size_bytes == 65_536;
-    let failed = run.cells.iter().position(held).expect("a cell");
+    let failed = run.id("sendfile", 65_536);
     for block in 0..3 {
-        run.failures.push(Failure {
-            trial: TrialKey {
-                block,
-                cell: failed as u32,
-                attempt: 0,
-            },
-            cell: run.cells[failed].id(),
-            started_ms: 0,
-            reason: "the receiver was killed by SIGKILL".to_owned(),
-        });
+        run.fail(block, &failed, "the receiver was killed by SIGKILL");
     }
     let analysis = run.analyse();
     let found = crossover(&analysis, "sendfile");

@@ -5,7 +5,7 @@ use crate::world;
 
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Reading, Refusal, Sample};
-use world::{STUDY, True, World, answered, missing, question};
+use world::{At, STUDY, True, World, answered, begins, missing, question};
 
 /// A world of the ways that the questions are about.
 fn asked(axes: &str, ratio: fn(&Cell) -> f64) -> World {
@@ -40,12 +40,10 @@ fn asked(axes: &str, ratio: fn(&Cell) -> f64) -> World {
 /// The same on a path where nothing copies.
 fn uncopied(axes: &str, ratio: fn(&Cell) -> f64) -> World {
     let mut world = asked(axes, ratio);
-    world.change(
+    world.put(
         |c| c.mover == "send-zerocopy",
-        |s| {
-            let none = Reading::Measured(0);
-            s.sender.readings.insert(Counter::CompletionsCopied, none);
-        },
+        At::Sender,
+        [(Counter::CompletionsCopied, 0)],
     );
     world
 }
@@ -80,7 +78,7 @@ fn zero_copy_costs_less(cell: &Cell) -> f64 {
 }
 
 fn set(sample: &mut Sample, counter: Counter, value: u64) {
-    for side in [&mut sample.sender].into_iter().chain(&mut sample.receiver) {
+    for side in sample.sides_mut() {
         side.readings.insert(counter, Reading::Measured(value));
     }
 }
@@ -94,17 +92,14 @@ fn drown(world: &mut World) {
             .wrapping_add(1_442_695_040_888_963_407);
         state >> 40
     };
-    world.change(
-        |_| true,
-        |s| {
-            set(s, Counter::CpuNs, 1_000_000 + next() % 3_000_000);
-            for side in [&mut s.sender].into_iter().chain(&mut s.receiver) {
-                for moved in &mut side.flows {
-                    moved.elapsed_ns += next() % (3 * moved.elapsed_ns);
-                }
+    world.each(|s| {
+        set(s, Counter::CpuNs, 1_000_000 + next() % 3_000_000);
+        for side in s.sides_mut() {
+            for moved in &mut side.flows {
+                moved.elapsed_ns += next() % (3 * moved.elapsed_ns);
             }
-        },
-    );
+        }
+    });
 }
 
 /// Cache misses as they would be counted: so many per KiB of each level.
@@ -174,15 +169,7 @@ fn zero_copy_against_copying_is_answered_at_decided_sizes() {
     missing(&noisy.analyse(), key, &["not decided in 4 comparisons"]);
     // Nobody knows a mover by its name.
     let mut unknown = uncopied(MOVERS, planted);
-    let renamed = |name: &mut String| *name = name.replace("send-zerocopy", "page-lender");
-    unknown.cells.iter_mut().for_each(|c| renamed(&mut c.mover));
-    unknown
-        .samples
-        .iter_mut()
-        .for_each(|s| renamed(&mut s.cell));
-    for row in &mut unknown.manifest.survey.mover_facts {
-        renamed(&mut row.name);
-    }
+    unknown.rename("send-zerocopy", "page-lender");
     let analysis = unknown.analyse();
     let told = answered(&analysis, key, &["`page-lender`", says])
         .answer
@@ -214,16 +201,13 @@ fn why_zero_copy_is_not_always_fastest() {
     );
     // Without the kernel's word nothing is said of copies.
     let mut silent = asked(MOVERS, planted);
-    silent.change(
-        |_| true,
-        |s| {
-            for counter in [Counter::Completions, Counter::CompletionsCopied] {
-                s.sender
-                    .readings
-                    .insert(counter, Reading::absent("no flags"));
-            }
-        },
-    );
+    silent.each(|s| {
+        for counter in [Counter::Completions, Counter::CompletionsCopied] {
+            s.sender
+                .readings
+                .insert(counter, Reading::absent("no flags"));
+        }
+    });
     missing(&silent.analyse(), key, &["no completion was flagged"]);
 }
 
@@ -298,15 +282,12 @@ fn an_absent_counter_has_one_reason_and_its_questions_come_last() {
         });
     }
     // A trial says only that it did not ask, and that --perf on does.
-    world.change(
-        |_| true,
-        |s| {
-            for counter in [Counter::L1dLoadMisses, Counter::LlcLoadMisses] {
-                let absent = Reading::absent("left out of this trial: --perf on counts them");
-                s.sender.readings.insert(counter, absent);
-            }
-        },
-    );
+    world.each(|s| {
+        for counter in [Counter::L1dLoadMisses, Counter::LlcLoadMisses] {
+            let absent = Reading::absent("left out of this trial: --perf on counts them");
+            s.sender.readings.insert(counter, absent);
+        }
+    });
     let analysis = world.analyse();
     missing(&analysis, "cache-level", &[guest, "--evidence footprint"]);
     let last = analysis.explanations.last().unwrap();
@@ -344,10 +325,7 @@ fn a_prediction_that_fell_is_told_and_so_is_what_is_not_decided() {
     ];
     let found = answered(&analysis, key, &says);
     assert_eq!(found.findings.len(), 2);
-    assert!(
-        found.numbers[1].starts_with("expected worse: `send-zerocopy` "),
-        "{found:#?}"
-    );
+    begins(&found.numbers[1], "expected worse: `send-zerocopy` ");
     let mut worse = asked(&movers, zero_copy_costs_more);
     let all = "Nothing so far: 5 findings that the prediction speaks of came out as expected.";
     answered(&worse.analyse(), key, &[all]);

@@ -5,7 +5,7 @@ use crate::world;
 use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::Cell;
 use bytecost_spec::study::Family;
-use world::{True, World, study};
+use world::{True, World, begins, study};
 
 /// Seven movers at eight sizes in three metrics: 144 comparisons. One is primary, or eighteen.
 const WIDE: &str = study!(
@@ -171,11 +171,7 @@ fn a_finding_names_the_level_that_its_family_asks() {
     assert_eq!((of_primary.undecided, of_primary.comparisons), (0, 1));
     assert_eq!(undecided.asks, Family::Secondary);
     let last = found.advice.lines.last().unwrap();
-    assert!(
-        last.text.starts_with("0 of 1 primary comparison and "),
-        "{}",
-        last.text
-    );
+    begins(&last.text, "0 of 1 primary comparison and ");
 }
 
 #[test]

@@ -4,9 +4,8 @@ use crate::world;
 
 use bytecost_analysis::{FigureData, LeftOut, Point, too_wide, widest_interval};
 use bytecost_spec::manifest::Bisection;
-use bytecost_spec::sample::TrialKey;
-use bytecost_spec::{Axis, Cell, Counter, Failure, Reading, Refusal};
-use world::{STUDY, True, World};
+use bytecost_spec::{Axis, Cell, Counter, Reading, Refusal};
+use world::{STUDY, True, World, one, scale};
 
 fn quiet(study: &str) -> World {
     World::new(study).run(1, 8, 0.01, |_| True::costs(0.2))
@@ -84,16 +83,7 @@ fn each_choice_of_the_other_axes_is_a_panel() {
 fn what_was_not_measured_is_a_gap_with_its_reason() {
     let mut world = World::new(STUDY);
     let failed = world.id("writev", 256);
-    world.failures.push(Failure {
-        trial: TrialKey {
-            block: 0,
-            cell: 0,
-            attempt: 0,
-        },
-        cell: failed,
-        started_ms: 0,
-        reason: "the receiver was killed".to_owned(),
-    });
+    world.fail(0, &failed, "the receiver was killed");
 
     // Refused and left-out cells are not in the plan at all.
     let refused: Vec<String> = world
@@ -139,26 +129,26 @@ fn what_was_not_measured_is_a_gap_with_its_reason() {
     );
 }
 
-#[test]
-fn progress_names_the_least_precise_comparison() {
-    let world = quiet(STUDY);
-    let mut noisy = World::new(STUDY).run(5, 8, 0.01, |_| True::costs(0.2));
+/// A run in which `writev` at 4 KiB costs a third more in every other trial.
+fn noisy() -> World {
+    let mut world = World::new(STUDY).run(5, 8, 0.01, |_| True::costs(0.2));
     let mut flip = 1.0;
-    noisy.change(
+    world.change(
         |c| c.mover == "writev" && c.size_bytes == 4096,
         |s| {
             flip = if flip > 1.0 { 1.0 } else { 1.3 };
-            for side in [Some(&mut s.sender), s.receiver.as_mut()]
-                .into_iter()
-                .flatten()
-            {
-                let cpu = side.readings[&Counter::CpuNs].measured().expect("cpu");
-                let new = (cpu as f64 * flip) as u64;
-                let reading = Reading::Measured(new);
-                side.readings.insert(Counter::CpuNs, reading);
+            for side in s.sides_mut() {
+                scale(&mut side.readings, Counter::CpuNs, flip);
             }
         },
     );
+    world
+}
+
+#[test]
+fn progress_names_the_least_precise_comparison() {
+    let world = quiet(STUDY);
+    let noisy = noisy();
     let of = |world: &World| {
         widest_interval(&world.manifest, &world.cells, &world.samples).expect("progress")
     };
@@ -182,22 +172,7 @@ fn progress_names_the_least_precise_comparison() {
 
 #[test]
 fn later_blocks_need_the_cells_of_wide_intervals_and_their_baselines_alone() {
-    let mut world = World::new(STUDY).run(5, 8, 0.01, |_| True::costs(0.2));
-    let mut flip = 1.0;
-    world.change(
-        |c| c.mover == "writev" && c.size_bytes == 4096,
-        |s| {
-            flip = if flip > 1.0 { 1.0 } else { 1.3 };
-            for side in [Some(&mut s.sender), s.receiver.as_mut()]
-                .into_iter()
-                .flatten()
-            {
-                let cpu = side.readings[&Counter::CpuNs].measured().expect("cpu");
-                let reading = Reading::Measured((cpu as f64 * flip) as u64);
-                side.readings.insert(Counter::CpuNs, reading);
-            }
-        },
-    );
+    let world = noisy();
     let needed = |precision| -> Vec<String> {
         let places = too_wide(&world.manifest, &world.cells, &world.samples, precision);
         places.into_iter().map(|i| world.cells[i].id()).collect()
@@ -260,9 +235,7 @@ fn of_cycles(or: &str) -> String {
 fn another_metric_is_drawn_where_the_first_cannot_be_had() {
     let study = of_cycles("\nor = \"cpu_s_per_gb\"");
     let figures = quiet(&study).analyse().figures;
-    let [figure] = figures.as_slice() else {
-        panic!("{figures:?}")
-    };
+    let figure = one(&figures);
     assert_eq!(figure.y.to_string(), "cpu_s_per_gb");
     let note = "CPU time per byte instead of cycles per byte, which is not available on this machine: no hardware counters.";
     assert_eq!(figure.note.as_deref(), Some(note));
@@ -279,10 +252,7 @@ fn another_metric_is_drawn_where_the_first_cannot_be_had() {
         world.change(
             |c| c.mover == "send",
             |s| {
-                for side in [Some(&mut s.sender), s.receiver.as_mut()]
-                    .into_iter()
-                    .flatten()
-                {
+                for side in s.sides_mut() {
                     side.readings.insert(counter, Reading::Measured(1_000_000));
                 }
             },
@@ -299,9 +269,7 @@ fn another_metric_is_drawn_where_the_first_cannot_be_had() {
 #[test]
 fn a_figure_that_can_be_had_nowhere_is_drawn_as_gaps() {
     let figures = quiet(&of_cycles("")).analyse().figures;
-    let [figure] = figures.as_slice() else {
-        panic!("{figures:?}")
-    };
+    let figure = one(&figures);
     assert_eq!(figure.y.to_string(), "cycles_per_byte");
     for line in &figure.series {
         for at in 0..4 {

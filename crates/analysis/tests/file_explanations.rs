@@ -113,13 +113,10 @@ fn why_asynchronous_is_slower_is_told_from_what_was_counted() {
         Counter::ContextSwitchesInvoluntary,
     ];
     for counter in counters {
-        bare.change(
-            |_| true,
-            |s| {
-                let absent = Reading::absent("not counted on this kernel");
-                s.sender.readings.insert(counter, absent);
-            },
-        );
+        bare.each(|s| {
+            let absent = Reading::absent("not counted on this kernel");
+            s.sender.readings.insert(counter, absent);
+        });
     }
     missing(&bare.analyse(), WHY, &["not counted on this kernel"]);
 }
@@ -160,12 +157,7 @@ fn what_sendfile_saves_is_told_and_where_it_does_not() {
 #[test]
 fn a_way_of_an_unknown_name_is_explained_by_its_facts() {
     let mut world = sends(SENDS, saving);
-    let renamed = |name: &mut String| *name = name.replace("sendfile", "page-passer");
-    world.cells.iter_mut().for_each(|c| renamed(&mut c.mover));
-    world.samples.iter_mut().for_each(|s| renamed(&mut s.cell));
-    for row in &mut world.manifest.survey.mover_facts {
-        renamed(&mut row.name);
-    }
+    world.rename("sendfile", "page-passer");
     let of_known = sends(SENDS, saving).analyse();
     let of_unknown = world.analyse();
     let [known, unknown] = [&of_known, &of_unknown].map(|a| answered(a, SAVES, &[]));

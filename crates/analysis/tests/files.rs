@@ -5,7 +5,7 @@ use crate::world;
 use bytecost_analysis::{Analysis, Point, Verdict};
 use bytecost_spec::survey::{InFlight, Route};
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Reading};
-use world::{True, World};
+use world::{At, Found, True, World};
 
 const STUDY: &str = world::study!(
     "files",
@@ -97,11 +97,7 @@ fn one_at_a_time_is_the_baseline_of_every_depth_and_reading_is_not_held_against_
 #[test]
 fn a_file_has_throughput_latency_and_figures_and_no_words_about_sockets() {
     let analysis = world().analyse();
-    let cell = analysis
-        .cells
-        .iter()
-        .find(|c| c.cell.mover == "pread")
-        .unwrap();
+    let cell = analysis.of_mover("pread");
     for measure in [
         Measure::ThroughputGbitPerS,
         Measure::MessagesPerS,
@@ -114,11 +110,7 @@ fn a_file_has_throughput_latency_and_figures_and_no_words_about_sockets() {
             "{measure:?}"
         );
     }
-    let null = analysis
-        .cells
-        .iter()
-        .find(|c| c.cell.mover == "null")
-        .unwrap();
+    let null = analysis.of_mover("null");
     assert!(
         !null
             .estimates
@@ -157,11 +149,7 @@ fn what_is_done_aside_is_no_neighbour() {
     let mut world = world();
     let share = |world: &World| {
         let analysis = world.analyse();
-        let cell = analysis
-            .cells
-            .iter()
-            .find(|c| c.cell.mover == "pread")
-            .unwrap();
+        let cell = analysis.of_mover("pread");
         cell.estimates[&Metric::both(Measure::NeighbourShare)].value
     };
     let before = share(&world);
@@ -175,12 +163,10 @@ fn what_is_done_aside_is_no_neighbour() {
     );
     let without = share(&world);
     assert!(without > before + 0.05, "{before} {without}");
-    world.change(
+    world.put(
         |c| c.mover == "pread",
-        |sample| {
-            let aside = Reading::Measured(aside as u64);
-            sample.sender.readings.insert(Counter::AsideNs, aside);
-        },
+        At::Sender,
+        [(Counter::AsideNs, aside as u64)],
     );
     assert!((share(&world) - before).abs() < 0.01);
 }

@@ -3,10 +3,9 @@
 use crate::world;
 
 use bytecost_analysis::{Analysis, Finding, Verdict, schema};
-use bytecost_spec::sample::TrialKey;
 use bytecost_spec::survey::CounterTrial;
-use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Nodelay, Reading, Side, Transport};
-use world::{STUDY, True, World};
+use bytecost_spec::{Cell, Counter, Measure, Metric, Nodelay, Reading, Side, Transport};
+use world::{Found, STUDY, True, World, says};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
@@ -28,20 +27,12 @@ fn quiet() -> World {
     World::new(STUDY).run(1, 12, 0.01, planted)
 }
 
-fn finding<'a>(analysis: &'a Analysis, metric: Metric, cell: &str) -> &'a Finding {
-    analysis
-        .findings
-        .iter()
-        .find(|f| f.metric == metric && f.cell == cell)
-        .expect("a finding of that cell")
-}
-
 #[test]
 fn planted_ratios_get_the_right_verdicts() {
     let world = quiet();
     let analysis = world.analyse();
     let check = |mover, size, ratio: f64, verdict| {
-        let found = finding(&analysis, COST, &world.id(mover, size));
+        let found = analysis.of_cell(COST, &world.id(mover, size));
         assert_eq!(found.verdict, verdict, "{found:?}");
         assert!(
             found.low <= ratio && ratio <= found.high,
@@ -60,7 +51,7 @@ fn planted_ratios_get_the_right_verdicts() {
     check("send-zerocopy", 65_536, both(1.3, 65_536.0), Verdict::Worse);
     check("writev", 4096, 1.0, Verdict::NoDifferenceThatMatters);
     let fast = Metric::both(Measure::ThroughputGbitPerS);
-    let throughput = finding(&analysis, fast, &world.id("sendfile", 1 << 20));
+    let throughput = analysis.of_cell(fast, &world.id("sendfile", 1 << 20));
     assert_eq!(throughput.verdict, Verdict::Better);
     assert!(throughput.ratio > 2.0 && !throughput.first);
 }
@@ -78,11 +69,7 @@ fn what_the_noise_hides_is_not_decided_and_says_what_it_would_take() {
     assert!(open.iter().all(|f| f.blocks_needed.is_none_or(|n| n > 6)));
     assert!(open.iter().any(|f| f.blocks_needed.is_some()));
     assert!(open.iter().all(|f| f.detectable > 0.1));
-    assert!(
-        open[0].sentence.contains("undecided"),
-        "{}",
-        open[0].sentence
-    );
+    says(&open[0].sentence, "undecided");
 }
 
 #[test]
@@ -138,11 +125,7 @@ fn the_null_mover_is_the_floor_and_never_compared() {
             .iter()
             .all(|f| f.series.iter().all(|s| s.name != "null"))
     );
-    let null = analysis
-        .cells
-        .iter()
-        .find(|c| c.cell.mover == "null")
-        .expect("a cell");
+    let null = analysis.of_mover("null");
     assert!(
         !null
             .estimates
@@ -167,11 +150,7 @@ fn absent_readings_propagate_with_their_reason() {
     );
     let analysis = world.analyse();
     let id = world.id("sendfile", 256);
-    let cell = analysis
-        .cells
-        .iter()
-        .find(|c| c.id == id)
-        .expect("the cell");
+    let cell = analysis.of_id(&id);
     let of = |side| Metric {
         measure: Measure::CpuSPerGb,
         side,
@@ -217,14 +196,11 @@ fn delayed_acknowledgements_are_told_per_message_of_the_sender() {
     let delayed = Metric::both(Measure::DelayedAcksPerMessage);
     let told = |study: &str, acks: Reading| {
         let mut world = World::new(study).run(3, 6, 0.01, planted);
-        world.change(
-            |_| true,
-            |s| {
-                let sent = Reading::Measured(2_000);
-                s.sender.readings.insert(Counter::Messages, sent);
-                s.machine.insert(Counter::TcpDelayedAcks, acks.clone());
-            },
-        );
+        world.each(|s| {
+            let sent = Reading::Measured(2_000);
+            s.sender.readings.insert(Counter::Messages, sent);
+            s.machine.insert(Counter::TcpDelayedAcks, acks.clone());
+        });
         let cells = world.analyse().cells;
         let of = |mover| {
             let cell = cells.iter().find(|c| c.cell.mover == mover).unwrap();
@@ -255,16 +231,12 @@ fn counters_that_shared_the_cpu_are_absent() {
         (Counter::PerfEnabledNs, 1_000),
         (Counter::PerfRunningNs, 999),
     ];
-    world.change(
-        |_| true,
-        |s| {
-            let sides = [Some(&mut s.sender), s.receiver.as_mut()];
-            for side in sides.into_iter().flatten() {
-                let new = readings.map(|(c, n)| (c, Reading::Measured(n)));
-                side.readings.extend(new);
-            }
-        },
-    );
+    world.each(|s| {
+        for side in s.sides_mut() {
+            let new = readings.map(|(c, n)| (c, Reading::Measured(n)));
+            side.readings.extend(new);
+        }
+    });
     let analysis = world.analyse();
     let cycles = Metric::both(Measure::CyclesPerByte);
     assert!(
@@ -296,16 +268,12 @@ fn latencies_come_from_the_merged_histogram() {
     });
     let p50 = Metric::both(Measure::LatencyUsP50);
     let analysis = world.analyse();
-    let cell = analysis
-        .cells
-        .iter()
-        .find(|c| c.cell.mover == "writev")
-        .expect("a cell");
+    let cell = analysis.of_mover("writev");
     let median = cell.estimates[&p50];
     assert!((19.0..21.0).contains(&median.value), "{median:?}");
     let p99 = cell.estimates[&Metric::both(Measure::LatencyUsP99)].value;
     assert!((22.0..30.0).contains(&p99), "{p99}");
-    let slower = finding(&analysis, p50, &world.id("writev", 256));
+    let slower = analysis.of_cell(p50, &world.id("writev", 256));
     assert_eq!(slower.verdict, Verdict::Worse);
     assert!((1.9..2.1).contains(&slower.ratio));
 
@@ -314,11 +282,7 @@ fn latencies_come_from_the_merged_histogram() {
         |s| s.latency_ns_histogram = Some("garbage".into()),
     );
     let analysis = world.analyse();
-    let send = analysis
-        .cells
-        .iter()
-        .find(|c| c.cell.mover == "send")
-        .expect("a cell");
+    let send = analysis.of_mover("send");
     assert!(send.absent[&p50].contains("cannot be read"));
     assert!(analysis.findings.iter().all(|f| f.metric != p50));
 }
@@ -331,16 +295,7 @@ fn foreign_samples_and_failures_do_no_harm() {
     foreign.cell = "no/such/cell".to_owned();
     foreign.trial.cell = u32::MAX;
     world.samples.push(foreign);
-    world.failures.push(Failure {
-        trial: TrialKey {
-            block: 0,
-            cell: 99,
-            attempt: 0,
-        },
-        cell: "no/such/cell".to_owned(),
-        started_ms: 0,
-        reason: "gone".to_owned(),
-    });
+    world.fail(0, "no/such/cell", "gone");
     assert_eq!(world.analyse().findings, before.findings);
 }
 

@@ -4,10 +4,10 @@ use crate::world;
 
 use base64::Engine as _;
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Cell, Class, Counter, Measure, Metric, Reading};
+use bytecost_spec::{Cell, Class, Counter, Measure, Metric};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use world::{True, World, answered};
+use world::{At, True, World, answered};
 
 const STUDY: &str = world::study!(
     "isolation",
@@ -52,10 +52,8 @@ series = "mover"
 );
 
 fn world(study: &str) -> World {
-    let mut world = World::new(study);
-    world.manifest.survey.mover_facts = ["work-integer", "wake-up"]
-        .map(|name| world::row(name, Route::Work))
-        .to_vec();
+    let rows = ["work-integer", "wake-up"].map(|name| (name, Route::Work));
+    let mut world = World::of_rows(study, &rows);
     let mut cells = Vec::new();
     for cell in std::mem::take(&mut world.cells) {
         if !cells.contains(&cell) {
@@ -73,7 +71,7 @@ fn world(study: &str) -> World {
         ..True::costs(1.0)
     };
     let mut world = world.run(7, 12, 0.01, truth);
-    world.change(|_| true, |sample| sample.receiver = None);
+    world.each(|sample| sample.receiver = None);
     world.change(
         |c| c.mover == "wake-up",
         |sample| {
@@ -91,12 +89,10 @@ fn world(study: &str) -> World {
             sample.latency_ns_histogram = Some(late(us));
         },
     );
-    world.change(
+    world.put(
         |c| c.cgroup.quota_percent.is_some(),
-        |sample| {
-            let held = Reading::Measured(40_000_000);
-            sample.machine.insert(Counter::CgroupThrottledNs, held);
-        },
+        At::Machine,
+        [(Counter::CgroupThrottledNs, 40_000_000)],
     );
     world
 }

@@ -3,8 +3,8 @@
 use crate::world;
 
 use bytecost_analysis::{Analysis, MainEffect, Verdict};
-use bytecost_spec::{Axis, Cell, Failure, TrialKey};
-use world::{STUDY, True, World};
+use bytecost_spec::{Axis, Cell};
+use world::{STUDY, True, World, says};
 
 /// The usual study, whose effects over sizes are asked for.
 fn asked() -> String {
@@ -82,11 +82,7 @@ fn a_place_that_differs_is_named() {
         found.furthest.p < 0.01 && found.furthest.low > 1.2,
         "{found:?}"
     );
-    assert!(
-        found.sentence.contains("it differs most at 256 B"),
-        "{}",
-        found.sentence
-    );
+    says(&found.sentence, "it differs most at 256 B");
 }
 
 #[test]
@@ -113,21 +109,8 @@ fn places_that_disagree_in_sign_have_no_mean() {
 #[test]
 fn nothing_is_said_where_a_place_has_no_verdict() {
     let mut world = run(&asked(), 12, 0.02, |_| 1.5);
-    let cell = world
-        .cells
-        .iter()
-        .position(|c| c.mover == "writev")
-        .expect("a cell");
-    world.failures.push(Failure {
-        trial: TrialKey {
-            block: 3,
-            cell: cell as u32,
-            attempt: 0,
-        },
-        cell: world.cells[cell].id(),
-        reason: "the content of message 3 is not what was sent".to_owned(),
-        started_ms: 5,
-    });
+    let cell = world.id("writev", 256);
+    world.fail(3, &cell, "the content of message 3 is not what was sent");
     let analysis = world.analyse();
     let found = effect(&analysis, "writev");
     assert!(

@@ -9,7 +9,7 @@ use bytecost_spec::peer::CardInterrupt;
 use bytecost_spec::{Cell, Counter, Held, Host, NetworkCard, PeerHost, PeerSide, Reading};
 use bytecost_spec::{Sample, Survey};
 use rules::{MOVERS, fires, put, run, silent};
-use world::{True, World};
+use world::{At, True, World, all};
 
 /// A card of hardware as it should be: 100 Gbit/s, of which the movers use a part.
 fn card(name: &str) -> NetworkCard {
@@ -99,12 +99,13 @@ fn a_link_that_is_full_sets_the_rates_if_hardware_carries_it() {
 fn a_way_that_loses_packets_sets_the_rates() {
     let lost = |share: u64| {
         let mut world = quiet();
-        world.change(
-            |_| true,
-            |s| {
-                put(&mut s.sender.readings, Counter::TcpDataSegments, 10_000);
-                put(&mut s.sender.readings, Counter::TcpRetransmits, share);
-            },
+        world.put(
+            all,
+            At::Sender,
+            [
+                (Counter::TcpDataSegments, 10_000),
+                (Counter::TcpRetransmits, share),
+            ],
         );
         world
     };
@@ -210,14 +211,11 @@ fn more_flows_than_queues_are_told() {
 fn others_on_the_other_host_are_told() {
     let busy = |cpus: f64| {
         let mut world = quiet();
-        world.change(
-            |_| true,
-            |s| {
-                put(&mut s.peer_machine, Counter::MachineElapsedNs, 100_000_000);
-                let others = (cpus * 1e8) as u64;
-                put(&mut s.peer_machine, Counter::OtherProcessesNs, others);
-            },
-        );
+        world.each(|s| {
+            put(&mut s.peer_machine, Counter::MachineElapsedNs, 100_000_000);
+            let others = (cpus * 1e8) as u64;
+            put(&mut s.peer_machine, Counter::OtherProcessesNs, others);
+        });
         world
     };
     fires(&busy(1.5), "peer-busy", 6, "1.50 CPUs in use");
@@ -237,24 +235,21 @@ fn two_hosts_do_not_share_cpus() {
 fn books_have_the_lines_of_both_machines() {
     let books = |hidden: u64| {
         let mut world = quiet();
-        world.change(
-            |_| true,
-            |s| {
-                let of = |n: Option<&Reading>| n.and_then(Reading::measured).unwrap_or(0);
-                let receiver = s.receiver.as_ref().expect("a receiver");
-                let sent = of(s.sender.readings.get(&Counter::CpuNs));
-                let received = of(receiver.readings.get(&Counter::CpuNs));
-                for (machine, own) in [
-                    (&mut s.machine, sent),
-                    (&mut s.peer_machine, received + hidden),
-                ] {
-                    put(machine, Counter::MachineElapsedNs, 100_000_000);
-                    put(machine, Counter::MachineCpus, 2);
-                    put(machine, Counter::MachineIdleNs, 200_000_000 - own);
-                    put(machine, Counter::OtherProcessesNs, 0);
-                }
-            },
-        );
+        world.each(|s| {
+            let of = |n: Option<&Reading>| n.and_then(Reading::measured).unwrap_or(0);
+            let receiver = s.receiver.as_ref().expect("a receiver");
+            let sent = of(s.sender.readings.get(&Counter::CpuNs));
+            let received = of(receiver.readings.get(&Counter::CpuNs));
+            for (machine, own) in [
+                (&mut s.machine, sent),
+                (&mut s.peer_machine, received + hidden),
+            ] {
+                put(machine, Counter::MachineElapsedNs, 100_000_000);
+                put(machine, Counter::MachineCpus, 2);
+                put(machine, Counter::MachineIdleNs, 200_000_000 - own);
+                put(machine, Counter::OtherProcessesNs, 0);
+            }
+        });
         world.analyse().books
     };
     let closed = books(0);

@@ -6,7 +6,7 @@ use bytecost_analysis::{Analysis, MatrixData, Point};
 use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Measure, Metric, Nearness, Placement, Refusal};
-use world::{True, World};
+use world::{True, World, begins, ends, says};
 
 const STUDY: &str = world::study!(
     "cpu-to-cpu",
@@ -53,7 +53,12 @@ fn times(cell: &Cell) -> f64 {
 }
 
 fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
-    let mut world = World::new(study);
+    let rows = [
+        ("null", Route::Nowhere),
+        ("ping-cache-line", Route::PingPongSpinning),
+        ("ping-futex", Route::PingPong),
+    ];
+    let mut world = World::of_rows(study, &rows);
     let host = &mut world.manifest.host;
     host.cpus = (0..3)
         .map(|cpu| Cpu {
@@ -69,11 +74,6 @@ fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
         size_bytes: 32 << 20,
         shared_by: vec![0, 1],
     }];
-    world.manifest.survey.mover_facts = vec![
-        world::row("null", Route::Nowhere),
-        world::row("ping-cache-line", Route::PingPongSpinning),
-        world::row("ping-futex", Route::PingPong),
-    ];
     // Who spins is refused on one CPU.
     let spins = |c: &Cell| c.mover == "ping-cache-line" && cpus(c).0 == cpus(c).1;
     for cell in world.cells.iter().filter(|c| spins(c)) {
@@ -87,9 +87,7 @@ fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
         gbit_per_s: 0.1 / times(cell),
         ..True::costs(times(cell))
     };
-    let mut world = world.run(7, 12, 0.01, truth);
-    world.change(|c| c.mover != "null", |sample| sample.receiver = None);
-    world
+    world.run(7, 12, 0.01, truth).alone()
 }
 
 fn matrix<'a>(analysis: &'a Analysis, mover: &str) -> &'a MatrixData {
@@ -157,11 +155,7 @@ fn words_tell_the_nearest_the_farthest_and_each_kind() {
         first.contains("(nodes 0 and 1)") && first.ends_with("× as long."),
         "{first}"
     );
-    assert!(
-        words[1].starts_with("From near to far: same CPU 6"),
-        "{}",
-        words[1]
-    );
+    begins(&words[1], "From near to far: same CPU 6");
     assert!(
         words[1].contains("; same L3 of 32 MiB 2.") && words[1].ends_with("over 2 pairs."),
         "{}",
@@ -169,9 +163,9 @@ fn words_tell_the_nearest_the_farthest_and_each_kind() {
     );
     let told = world::question(&analysis, "cpu-distance").unwrap();
     let answer = told.answer.as_deref().unwrap();
-    assert!(
-        answer.contains("`ping-cache-line`: Quickest is 0:1 (same L3 of 32 MiB)"),
-        "{answer}"
+    says(
+        answer,
+        "`ping-cache-line`: Quickest is 0:1 (same L3 of 32 MiB)",
     );
     assert_eq!(told.numbers.len(), 2);
 }
@@ -180,10 +174,7 @@ fn words_tell_the_nearest_the_farthest_and_each_kind() {
 fn what_intervals_do_not_tell_apart_is_told_so() {
     let analysis = world(STUDY, |_| 1.0).analyse();
     let first = &matrix(&analysis, "ping-futex").words[0];
-    assert!(
-        first.ends_with("which the intervals do not tell apart."),
-        "{first}"
-    );
+    ends(first, "which the intervals do not tell apart.");
 }
 
 #[test]

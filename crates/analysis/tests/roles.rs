@@ -5,11 +5,11 @@ use crate::world;
 
 use bytecost_analysis::{CellCounts, TimePer};
 use bytecost_spec::evidence::{
-    CountedEvent, EventCount, EvidenceAsked, Kind, Looks, Means, Party, TimeByKind, TrialEvidence,
+    CountedEvent, EventCount, Kind, Looks, Means, Party, TimeByKind, TrialEvidence,
 };
 use bytecost_spec::{Cell, Counter, Reading, Side, TrialKey};
 use server_worlds::{answer, run, server};
-use world::World;
+use world::{World, begins};
 
 /// A thousand requests were answered: the server was found so often in its scheduler, and called
 /// the kernel so often for each.
@@ -27,22 +27,12 @@ fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> TrialEv
         count: Reading::Measured(1000 * n),
     };
     TrialEvidence {
-        trial: TrialKey {
-            block: 0,
-            cell: number as u32,
-            attempt: 0,
-        },
+        trial: TrialKey::first(0, number as u32),
         cell: world.cells[number].id(),
-        started_ms: 0,
-        // Answers of `top` differ in length, and their bytes are not counted.
-        sent_bytes: 0,
         sent_messages: 1000,
         trial_ms: 500,
         elapsed_ns: 400_000_000,
-        copies: None,
-        accounts: None,
         counts: vec![called(Side::Sender, 7), called(Side::Receiver, calls)],
-        footprint: None,
         time: Some(TimeByKind {
             every_ns: 200_000,
             elapsed_ns: 400_000_000,
@@ -54,18 +44,14 @@ fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> TrialEv
             idle: 10,
             lost: 0,
         }),
+        ..TrialEvidence::default()
     }
 }
 
 /// The run, whose two busy cells of 500 connections were watched and counted.
 fn watched() -> World {
     let mut world = run();
-    let asked = |means| EvidenceAsked {
-        means,
-        refused: None,
-        unasked: false,
-    };
-    world.manifest.evidence = vec![asked(Means::Counts), asked(Means::Time)];
+    world.ask(&[Means::Counts, Means::Time]);
     let at = |name: &str| {
         let own = |c: &Cell| server(c) == name && c.serving.connections == 500;
         world.cells.iter().position(own).unwrap()
@@ -121,27 +107,21 @@ fn why_one_server_is_better_is_told_by_what_a_request_takes() {
         assert!(why.contains(says), "`{says}`: {why}");
     }
     let time = answer(&analysis, "cpu-time-by-kind");
-    assert!(
-        time.starts_with("On the server's side, `thread` takes "),
-        "{time}"
-    );
+    begins(time, "On the server's side, `thread` takes ");
     assert!(!time.contains("protocol"), "it is the same: {time}");
 }
 
 #[test]
 fn each_role_has_the_counters_of_a_published_table_or_the_reason() {
     let mut world = run();
-    world.change(
-        |_| true,
-        |sample| {
-            for side in [Some(&mut sample.sender), sample.receiver.as_mut()] {
-                let readings = &mut side.unwrap().readings;
-                let messages = readings[&Counter::Messages].measured().unwrap();
-                readings.insert(Counter::Cycles, Reading::Measured(5000 * messages));
-                readings.insert(Counter::BusCycles, Reading::absent("no such event"));
-            }
-        },
-    );
+    world.each(|sample| {
+        for side in [Some(&mut sample.sender), sample.receiver.as_mut()] {
+            let readings = &mut side.unwrap().readings;
+            let messages = readings[&Counter::Messages].measured().unwrap();
+            readings.insert(Counter::Cycles, Reading::Measured(5000 * messages));
+            readings.insert(Counter::BusCycles, Reading::absent("no such event"));
+        }
+    });
     let analysis = world.analyse();
     let measured = analysis.cells.iter().filter(|c| c.trials > 0).count();
     assert_eq!(analysis.roles.len(), 2 * measured);

@@ -9,7 +9,7 @@ use bytecost_analysis::{Analysis, Point, SpeedUp};
 use bytecost_spec::Axis;
 use bytecost_spec::sample::Sample;
 use work_worlds::{STUDY, truth, without_siblings, work};
-use world::World;
+use world::{World, says};
 
 fn pair<'a>(a: &'a Analysis, title: &str) -> &'a SpeedUp {
     let found = a.speed_ups.iter().find(|s| s.title == title);
@@ -178,12 +178,9 @@ fn pinning_is_told_alone_and_beside_other_load() {
     };
     let same = told(1.0, 2);
     let answer = same.answer.clone().unwrap();
-    let says = "`work-integer`: no difference that matters with background load idle and with background load spin@all";
-    assert!(answer.contains(says), "{answer}");
-    assert!(
-        same.evidence[0].contains("moves of free threads"),
-        "{same:?}"
-    );
+    let alike = "`work-integer`: no difference that matters with background load idle and with background load spin@all";
+    says(&answer, alike);
+    says(&same.evidence[0], "moves of free threads");
     assert_eq!(same.numbers.len(), 2, "{same:?}");
     let faster = told(1.3, 0);
     assert!(

@@ -2,9 +2,9 @@
 
 use crate::world;
 
-use bytecost_analysis::{Analysis, Caveat, Verdict};
+use bytecost_analysis::Verdict;
 use bytecost_spec::{Cell, Counter, Measure, Metric, Nodelay, Reading};
-use world::{STUDY, True, World};
+use world::{Found, STUDY, True, World, one, says};
 
 const AXES: &str = r#"mover = ["send", "send-fields", "sendmsg"]
 size = ["256", "4KiB", "64KiB"]
@@ -35,7 +35,7 @@ fn asking(nodelay: &str) -> World {
             0.2
         })
     });
-    world.change(|_| true, |s| tcp(s, 4, 3));
+    world.each(|s| tcp(s, 4, 3));
     world.change(stalls, |s| tcp(s, 20_500, 3));
     world
 }
@@ -55,17 +55,11 @@ fn tcp(sample: &mut bytecost_spec::Sample, rtt_us: u64, min_us: u64) {
     }
 }
 
-fn caveats<'a>(analysis: &'a Analysis, kind: &str) -> Vec<&'a Caveat> {
-    analysis.caveats.iter().filter(|d| d.kind == kind).collect()
-}
-
 #[test]
 fn a_stall_is_named_with_its_evidence_and_its_measured_remedy() {
     let analysis = asking("\"off\", \"on\"").analyse();
-    let found = caveats(&analysis, "nagle-stall");
-    let [caveat] = found.as_slice() else {
-        panic!("{found:?}")
-    };
+    let found = analysis.of_kind("nagle-stall");
+    let caveat = one(&found);
     for part in [
         "`send-fields` stalls",
         "not the cost of copying",
@@ -79,22 +73,14 @@ fn a_stall_is_named_with_its_evidence_and_its_measured_remedy() {
         "data in flight for 99 % of the time",
         "TCP_NODELAY is off",
     ] {
-        assert!(
-            caveat.evidence.contains(part),
-            "no `{part}` in {}",
-            caveat.evidence
-        );
+        says(&caveat.evidence, part);
     }
     for part in [
         "TCP_NODELAY on: 9",
         "one call (`sendmsg`): 9",
         "instead of 44",
     ] {
-        assert!(
-            caveat.remedy.contains(part),
-            "no `{part}` in {}",
-            caveat.remedy
-        );
+        says(&caveat.remedy, part);
     }
     assert_eq!(caveat.cells.len(), 3);
     assert!(
@@ -107,12 +93,12 @@ fn a_stall_is_named_with_its_evidence_and_its_measured_remedy() {
 
 #[test]
 fn what_does_not_wait_for_the_timer_is_not_named() {
-    let check = |world: &World| assert_eq!(caveats(&world.analyse(), "nagle-stall").len(), 0);
+    let check = |world: &World| assert_eq!(world.analyse().of_kind("nagle-stall").len(), 0);
     check(&asking("\"on\""));
     check(&asking("\"auto\""));
     // Round trips of 44 ms over a path that is that long: the least round trip says so.
     let mut far = asking("\"off\"");
-    far.change(|_| true, |s| tcp(s, 41_000, 40_000));
+    far.each(|s| tcp(s, 41_000, 40_000));
     check(&far);
     // A socket that is slow by itself, without answers at the timer.
     let mut slow = asking("\"off\"");
@@ -187,7 +173,7 @@ fn one_call_is_a_remedy_too() {
     let analysis = world.analyse();
     // One call beside it is a remedy of its own.
     assert!(
-        caveats(&analysis, "nagle-stall")[0]
+        analysis.of_kind("nagle-stall")[0]
             .remedy
             .contains("one call (`send`)")
     );
@@ -206,7 +192,7 @@ fn completions_that_wait_for_the_acknowledgement_are_named() {
         },
         ..True::costs(0.2)
     });
-    world.change(|_| true, |s| tcp(s, 30, 3));
+    world.each(|s| tcp(s, 30, 3));
     world.change(one_slot, |s| {
         tcp(s, 20_500, 3);
         for flow in &mut s.sender.flows {
@@ -214,35 +200,17 @@ fn completions_that_wait_for_the_acknowledgement_are_named() {
         }
     });
     let analysis = world.analyse();
-    let found = caveats(&analysis, "completion-waits-for-ack");
-    let [caveat] = found.as_slice() else {
-        panic!("{found:?}")
-    };
-    assert!(
-        caveat
-            .text
-            .contains("`send-zerocopy` stalls: a buffer comes back when"),
-        "{}",
-        caveat.text
+    let found = analysis.of_kind("completion-waits-for-ack");
+    let caveat = one(&found);
+    says(
+        &caveat.text,
+        "`send-zerocopy` stalls: a buffer comes back when",
     );
-    assert!(
-        caveat.evidence.contains("the ring holds one message"),
-        "{}",
-        caveat.evidence
-    );
-    assert!(
-        caveat
-            .remedy
-            .contains("more buffers in flight (--ring 4MiB)"),
-        "{}",
-        caveat.remedy
-    );
+    says(&caveat.evidence, "the ring holds one message");
+    says(&caveat.remedy, "more buffers in flight (--ring 4MiB)");
     assert_eq!(caveat.cells.len(), 4);
     world.change(one_slot, |s| tcp(s, 29, 3));
-    assert_eq!(
-        caveats(&world.analyse(), "completion-waits-for-ack").len(),
-        0
-    );
+    assert_eq!(world.analyse().of_kind("completion-waits-for-ack").len(), 0);
 }
 
 #[test]
@@ -258,22 +226,17 @@ fn where_delayed_acknowledgements_are_counted_the_count_decides() {
         world.analyse()
     };
     let few = counted(0.05);
-    assert_eq!(caveats(&few, "nagle-stall").len(), 0);
+    assert_eq!(few.of_kind("nagle-stall").len(), 0);
     // Not every message waits, but nearly all of the time goes into waiting.
     let some = counted(0.3);
     assert!(
-        caveats(&some, "nagle-stall")[0]
+        some.of_kind("nagle-stall")[0]
             .evidence
             .contains("of the time went into these"),
     );
     let many = counted(0.97);
-    let found = caveats(&many, "nagle-stall");
-    assert!(
-        found[0]
-            .evidence
-            .contains("delayed acknowledgements per message"),
-        "{found:?}"
-    );
+    let found = many.of_kind("nagle-stall");
+    says(&found[0].evidence, "delayed acknowledgements per message");
     assert_eq!(found[0].cells.len(), 3);
 }
 
@@ -298,12 +261,12 @@ fn a_stall_in_some_trials_is_told_as_that_with_their_signs() {
         world.analyse()
     };
     let some = in_blocks(|block| block % 5 < 2);
-    let found = caveats(&some, "nagle-stall");
+    let found = some.of_kind("nagle-stall");
     let told = "in 12 of 30 trials: 1 delayed acknowledgements per message; 9";
     assert!(found[0].evidence.starts_with(told), "{found:#?}");
     // One of ten is an outlier.
     let one = in_blocks(|block| block == 3);
-    assert_eq!(caveats(&one, "nagle-stall").len(), 0);
+    assert_eq!(one.of_kind("nagle-stall").len(), 0);
 }
 
 #[test]
@@ -316,5 +279,5 @@ fn what_waits_for_a_timer_is_not_told_as_waiting_for_a_wake_up() {
             .insert(Counter::ContextSwitchesVoluntary, slept);
     };
     world.change(stalls, often);
-    assert_eq!(caveats(&world.analyse(), "wake-ups").len(), 0);
+    assert_eq!(world.analyse().of_kind("wake-ups").len(), 0);
 }

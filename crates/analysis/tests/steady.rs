@@ -2,11 +2,14 @@
 
 use crate::world;
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use bytecost_analysis::Caveat;
 use bytecost_spec::sample::SubWindows;
-use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings, Sample, SideReadings, Study};
+use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings, Sample, SideReadings};
 use bytecost_stats::Generator;
-use world::{STUDY, True, World};
+use world::{STUDY, True, World, begins, one, says};
 
 const EIGHTHS: usize = 8;
 const WINDOW_NS: f64 = 1e8;
@@ -61,14 +64,9 @@ fn a_planted_ramp_is_told_of_its_cell_with_its_size() {
     for rate in [0.3, -0.3] {
         let world = with_courses(|c| (if is_sendfile(c) { rate } else { 0.0 }, 0.0));
         let told = told(&world, "not-steady");
-        let [caveat] = told.as_slice() else {
-            panic!("{told:#?}")
-        };
+        let caveat = one(&told);
         assert_eq!(caveat.cells, [world.id("sendfile", 4096)]);
-        assert!(
-            caveat.text.starts_with("The rate of these cells"),
-            "{caveat:#?}"
-        );
+        begins(&caveat.text, "The rate of these cells");
         let told = caveat.evidence.strip_prefix("changed by ").unwrap();
         let told: f64 = told.split(' ').next().unwrap().parse().unwrap();
         assert!((told - 100.0 * rate).abs() < 4.0, "{caveat:#?}");
@@ -79,13 +77,8 @@ fn a_planted_ramp_is_told_of_its_cell_with_its_size() {
 fn a_planted_change_of_cost_is_told_apart_from_one_of_the_rate() {
     let world = with_courses(|c| (0.0, if is_sendfile(c) { 0.3 } else { 0.0 }));
     let told = told(&world, "not-steady");
-    let [caveat] = told.as_slice() else {
-        panic!("{told:#?}")
-    };
-    assert!(
-        caveat.text.starts_with("The CPU time of these cells"),
-        "{caveat:#?}"
-    );
+    let caveat = one(&told);
+    begins(&caveat.text, "The CPU time of these cells");
     assert!(caveat.evidence.contains('+'), "{caveat:#?}");
 }
 
@@ -93,9 +86,7 @@ fn a_planted_change_of_cost_is_told_apart_from_one_of_the_rate() {
 fn a_ramp_that_all_cells_have_is_told_of_all() {
     let world = with_courses(|_| (0.05, 0.0));
     let told = told(&world, "not-steady");
-    let [caveat] = told.as_slice() else {
-        panic!("{told:#?}")
-    };
+    let caveat = one(&told);
     assert!(caveat.text.contains("all cells together"), "{caveat:#?}");
 }
 
@@ -214,18 +205,10 @@ fn a_receive_buffer_that_grows_and_a_warm_up_without_end_are_told() {
     };
     assert!(grown(1100, 0).is_empty());
     for caveats in [grown(1500, 0), grown(1000, 1)] {
-        let [caveat] = caveats.as_slice() else {
-            panic!("{caveats:#?}")
-        };
+        let caveat = one(&caveats);
         assert_eq!(caveat.cells.len(), 1);
-        assert!(
-            caveat.evidence.contains("100 % of the trials"),
-            "{caveat:#?}"
-        );
-        assert!(
-            caveat.evidence.contains("a warm-up of 30 ms"),
-            "{caveat:#?}"
-        );
+        says(&caveat.evidence, "100 % of the trials");
+        says(&caveat.evidence, "a warm-up of 30 ms");
     }
 }
 
@@ -248,30 +231,13 @@ fn a_window_that_fills_buffers_is_too_short() {
     let caveats = kept(0.1);
     assert_eq!(caveats.len(), 1);
     assert_eq!(caveats[0].cells.len(), 1);
-    assert!(
-        caveats[0].evidence.contains("10.5 % between"),
-        "{caveats:#?}"
-    );
+    says(&caveats[0].evidence, "10.5 % between");
 }
 
-/// The studies that come with the program, as far as cells have a window of their own.
-const STUDIES: &[&str] = &[
-    include_str!("../../../studies/access-patterns.toml"),
-    include_str!("../../../studies/ceiling.toml"),
-    include_str!("../../../studies/cpu-to-cpu.toml"),
-    include_str!("../../../studies/file-copy.toml"),
-    include_str!("../../../studies/file-read.toml"),
-    include_str!("../../../studies/file-to-socket.toml"),
-    include_str!("../../../studies/isolation.toml"),
-    include_str!("../../../studies/os-features.toml"),
-    include_str!("../../../studies/pa02-a.toml"),
-    include_str!("../../../studies/pa02-b.toml"),
-    include_str!("../../../studies/placement.toml"),
-    include_str!("../../../studies/send-copies.toml"),
-    include_str!("../../../studies/send-wire.toml"),
-    include_str!("../../../studies/server-models.toml"),
-    include_str!("../../../studies/smt.toml"),
-];
+/// The text of a study that comes with the program.
+fn text_of(file: &Path) -> String {
+    fs::read_to_string(file).expect("a study")
+}
 
 /// What one message of a flow may take on two CPUs, in ns: 2 GB/s for each pair of CPUs, a wake-up
 /// for each answer, and what a disk takes for a request.
@@ -309,8 +275,7 @@ fn too_short(text: &str, window_ms: Option<u64>) -> Vec<String> {
         let cell = &cells[sample.trial.cell as usize];
         let ns = window_ms as f64 * 1e6;
         let messages = ns / message_ns(cell) * f64::from(cell.threads);
-        for side in [Some(&mut sample.sender), sample.receiver.as_mut()] {
-            let Some(side) = side else { continue };
+        for side in sample.sides_mut() {
             // Windows come out some 50 us short.
             put(&mut side.readings, Counter::ElapsedNs, (ns - 5e4) as u64);
             put(&mut side.readings, Counter::Messages, messages as u64);
@@ -323,13 +288,22 @@ fn too_short(text: &str, window_ms: Option<u64>) -> Vec<String> {
 
 #[test]
 fn no_study_has_windows_that_it_calls_too_short_itself() {
-    for text in STUDIES {
-        let name = Study::parse(text).unwrap().name;
-        assert_eq!(too_short(text, None), [""; 0], "{name}");
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies"));
+    let files = fs::read_dir(folder)
+        .expect("studies")
+        .map(|e| e.expect("a file").path());
+    let files: Vec<PathBuf> = files
+        .filter(|f| f.extension().is_some_and(|e| e == "toml"))
+        .collect();
+    assert!(files.len() >= 15, "{files:?}");
+    for file in &files {
+        assert_eq!(
+            too_short(&text_of(file), None),
+            [""; 0],
+            "{}",
+            file.display()
+        );
     }
-    let pa02_a = STUDIES[8];
-    assert!(
-        !too_short(pa02_a, Some(10)).is_empty(),
-        "the rule still fires"
-    );
+    let short = too_short(&text_of(&folder.join("pa02-a.toml")), Some(10));
+    assert!(!short.is_empty(), "the rule still fires");
 }

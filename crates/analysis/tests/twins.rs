@@ -3,8 +3,8 @@
 use crate::world;
 
 use bytecost_analysis::{Analysis, Verdict};
-use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Reading, TrialKey};
-use world::{STUDY, True, World};
+use bytecost_spec::{Cell, Counter, Measure, Metric};
+use world::{Found, STUDY, True, World, scale};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
@@ -96,12 +96,7 @@ fn more_different_twins_than_chance_explains_are_a_caveat() {
     world.change(
         |c| c.twin && c.size_bytes == 256,
         |s| {
-            let cpu = s
-                .sender
-                .readings
-                .get_mut(&Counter::CpuNs)
-                .expect("a reading");
-            *cpu = Reading::Measured(2 * cpu.measured().expect("a number"));
+            scale(&mut s.sender.readings, Counter::CpuNs, 2.0);
         },
     );
     let analysis = world.analyse();
@@ -118,7 +113,7 @@ fn more_different_twins_than_chance_explains_are_a_caveat() {
 #[test]
 fn a_baseline_and_its_twin_are_one_value_in_each_block() {
     let cost = |a: &Analysis, id: &str| {
-        let cell = a.cells.iter().find(|c| c.id == id).expect("a cell");
+        let cell = a.of_id(id);
         cell.estimates[&COST].value
     };
     let world = apart(1.21, 0.0);
@@ -148,16 +143,7 @@ fn a_baseline_and_its_twin_are_one_value_in_each_block() {
 fn a_twin_that_fails_is_a_failure_of_its_cell() {
     let mut world = apart(1.0, 0.01);
     let send = world.id("send", 256);
-    world.failures.push(Failure {
-        trial: TrialKey {
-            block: 0,
-            cell: world.cells.len() as u32 - 1,
-            attempt: 0,
-        },
-        cell: format!("{send}/twin"),
-        started_ms: 1,
-        reason: "the receiver is gone".to_owned(),
-    });
+    world.fail(0, &format!("{send}/twin"), "the receiver is gone");
     let analysis = world.analyse();
     assert_eq!(caveats(&analysis, "failed-trials"), [[send]]);
 }

@@ -6,8 +6,8 @@ use crate::world;
 use bytecost_spec::host::{Obstacle, ObstacleKind};
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric};
-use rules::{MOVERS, fires, put, quiet, run, silent};
-use world::{True, World};
+use rules::{MOVERS, fires, quiet, run, silent};
+use world::{At, True, World, all};
 
 #[test]
 fn alike_rates_of_unlike_movers_are_told() {
@@ -88,17 +88,14 @@ fn movers_of_files_and_of_memory_are_one_group() {
 }
 
 fn stands_in_the_way(world: &mut World, kind: ObstacleKind, found: &str, limits: bool) {
-    world.change(
-        |_| true,
-        |s| {
-            s.obstacles.push(Obstacle {
-                kind,
-                place: "lo".to_owned(),
-                found: found.to_owned(),
-                limits,
-            });
-        },
-    );
+    world.each(|s| {
+        s.obstacles.push(Obstacle {
+            kind,
+            place: "lo".to_owned(),
+            found: found.to_owned(),
+            limits,
+        });
+    });
 }
 
 /// Findings of throughput: all, and those without a verdict since something withholds it.
@@ -154,12 +151,13 @@ fn what_makes_packets_cost_more_is_named_once() {
 fn a_quota_around_the_run_is_named_by_what_it_counted() {
     let mut world = quiet();
     let throttled = |world: &mut World, periods: u64, ns: u64| {
-        world.change(
-            |_| true,
-            |s| {
-                put(&mut s.machine, Counter::QuotaThrottledPeriods, periods);
-                put(&mut s.machine, Counter::QuotaThrottledNs, ns);
-            },
+        world.put(
+            all,
+            At::Machine,
+            [
+                (Counter::QuotaThrottledPeriods, periods),
+                (Counter::QuotaThrottledNs, ns),
+            ],
         );
     };
     world.manifest.host.obstacles = vec![Obstacle {

@@ -3,10 +3,9 @@
 
 use crate::world;
 
-use bytecost_spec::host::CpuCache;
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Counter, Held, HugePages, Nearness, Placement, Reading, Refusal};
-use world::{True, World};
+use world::{True, World, cache, says, scale};
 
 const STUDY: &str = world::study!(
     "work",
@@ -31,15 +30,12 @@ series = "mover"
 );
 
 fn world(study: &str, truth: impl Fn(&Cell) -> True) -> World {
-    let mut world = World::new(study);
-    world.manifest.survey.mover_facts = vec![
-        world::row("null", Route::Nowhere),
-        world::row("work-integer", Route::Work),
-        world::row("work-chase", Route::Work),
+    let rows = [
+        ("null", Route::Nowhere),
+        ("work-integer", Route::Work),
+        ("work-chase", Route::Work),
     ];
-    let mut world = world.run(7, 12, 0.01, truth);
-    world.change(|c| c.mover != "null", |sample| sample.receiver = None);
-    world
+    World::of_rows(study, &rows).run(7, 12, 0.01, truth).alone()
 }
 
 /// So much done in the same time, at so much CPU time each.
@@ -73,11 +69,7 @@ fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
         assert!(answer.contains(expected), "{answer}");
         assert!(answer.starts_with("With placement same-cache"), "{answer}");
         assert!(!answer.contains("same-cpu"), "{answer}");
-        assert!(
-            told.numbers[0].contains("`work-integer`: "),
-            "{:?}",
-            told.numbers
-        );
+        says(&told.numbers[0], "`work-integer`: ");
     }
 }
 
@@ -88,36 +80,30 @@ fn nothing_is_said_of_cores_without_two_threads() {
     assert!(analysis.explanations.iter().all(|e| e.key != "shared-core"));
 }
 
-#[test]
-fn steps_are_held_against_the_caches_of_the_host() {
-    let study = STUDY
-        .replace("threads = [1, 2]", "threads = [1]")
-        .replace(
-            "placement = [\"same-cache\", \"same-cpu\"]",
-            "placement = [\"same-cpu\"]",
-        )
-        .replace(
-            "[\"4KiB\"]",
-            "[\"4KiB\", \"16KiB\", \"64KiB\", \"256KiB\", \"1MiB\"]",
-        );
-    let truth = |cell: &Cell| True::costs(if cell.size_bytes > 32 << 10 { 4.0 } else { 1.0 });
-    let mut world = world(&study, truth);
-    // A message is an access, whatever the size.
+/// A world on one CPU in which a message is an access, whatever the size.
+fn stepped(study: &str, truth: impl Fn(&Cell) -> True) -> World {
+    let one_cpu = study.replace("[\"same-cache\", \"same-cpu\"]", "[\"same-cpu\"]");
+    let mut world = world(&one_cpu, truth);
     world.change(
         |c| c.mover != "null",
         |sample| {
             let size = Cell::from_id(&sample.cell).unwrap().size_bytes;
-            let messages = sample.sender.readings.get_mut(&Counter::Messages).unwrap();
-            *messages = Reading::Measured(messages.measured().unwrap() * size / 64);
+            let accesses = size as f64 / 64.0;
+            scale(&mut sample.sender.readings, Counter::Messages, accesses);
         },
     );
-    let cache = |level, kib: u64| CpuCache {
-        level,
-        kind: "Unified".into(),
-        size_bytes: kib << 10,
-        shared_by: vec![0],
-    };
-    world.manifest.host.caches = vec![cache(1, 32), cache(2, 256), cache(3, 8192)];
+    world
+}
+
+#[test]
+fn steps_are_held_against_the_caches_of_the_host() {
+    let study = STUDY.replace("threads = [1, 2]", "threads = [1]").replace(
+        "[\"4KiB\"]",
+        "[\"4KiB\", \"16KiB\", \"64KiB\", \"256KiB\", \"1MiB\"]",
+    );
+    let truth = |cell: &Cell| True::costs(if cell.size_bytes > 32 << 10 { 4.0 } else { 1.0 });
+    let mut world = stepped(&study, truth);
+    world.manifest.host.caches = vec![cache(1, 32 << 10), cache(2, 256 << 10), cache(3, 8 << 20)];
     let analysis = world.analyse();
     let told = world::question(&analysis, "cache-steps").unwrap();
     assert_eq!(
@@ -202,10 +188,6 @@ fn steps_are_told_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
             "threads = [1]\nhuge-pages = [\"off\", \"on\"]",
         )
         .replace(
-            "placement = [\"same-cache\", \"same-cpu\"]",
-            "placement = [\"same-cpu\"]",
-        )
-        .replace(
             "axis = \"threads\"\nbaseline = \"1\"",
             "axis = \"huge-pages\"\nbaseline = \"off\"",
         )
@@ -223,22 +205,8 @@ fn steps_are_told_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
         let misses = cell.huge_pages == HugePages::Off && cell.size_bytes > 512 << 10;
         True::costs(far * if misses { 2.0 } else { 1.0 })
     };
-    let mut world = world(&study, truth);
-    world.change(
-        |c| c.mover != "null",
-        |sample| {
-            let size = Cell::from_id(&sample.cell).unwrap().size_bytes;
-            let messages = sample.sender.readings.get_mut(&Counter::Messages).unwrap();
-            *messages = Reading::Measured(messages.measured().unwrap() * size / 64);
-        },
-    );
-    let cache = |level, kib: u64| CpuCache {
-        level,
-        kind: "Unified".into(),
-        size_bytes: kib << 10,
-        shared_by: vec![0],
-    };
-    world.manifest.host.caches = vec![cache(1, 32), cache(2, 1024)];
+    let mut world = stepped(&study, truth);
+    world.manifest.host.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20)];
     let analysis = world.analyse();
     let steps = world::question(&analysis, "cache-steps").unwrap();
     assert_eq!(

@@ -1,6 +1,6 @@
 //! What a plan promises, by examples.
 
-use bytecost_spec::manifest::{Bisection, FORMAT};
+use bytecost_spec::manifest::Bisection;
 use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release, Route, Support, Survey};
 use bytecost_spec::{Axis, Cell, Host, Manifest, Nodelay, Study, Transport};
 
@@ -135,6 +135,56 @@ pub(crate) fn plan(study: &Study) -> Plan {
     Plan::new(study, &host(), &survey(), 7).unwrap()
 }
 
+/// The manifest of a run of the study on this machine.
+pub(crate) fn manifest(study: Study) -> Manifest {
+    Manifest {
+        id: "x".into(),
+        seed: 7,
+        host: host(),
+        survey: survey(),
+        ..Manifest::new(study)
+    }
+}
+
+/// Axes with their values, and what is expected of them.
+type Row<'t> = (Vec<(Axis, &'t str)>, &'t str);
+
+/// Rows of text, one a line: `axis value; axis value | part of the reason`. Nothing stands behind
+/// the bar where nothing is refused.
+fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
+    let axis = |text: &'_ str| {
+        let (name, _) = text.split_once(' ').expect("a value");
+        Axis::named(name).unwrap_or_else(|| panic!("no axis `{name}`"))
+    };
+    let value = |text| str::split_once(text, ' ').map_or("", |(_, value)| value);
+    table.lines().map(move |line| {
+        let (axes, expected) = line.split_once('|').expect("a bar");
+        let axes = axes.split(';').map(str::trim).filter(|a| !a.is_empty());
+        let axes = axes.map(|text| (axis(text), value(text)));
+        (axes.collect(), expected.trim())
+    })
+}
+
+/// The study with other values of axes: `axis value value; axis value`.
+fn chosen(mut study: Study, axes: &str) -> Study {
+    for part in axes.split(';') {
+        let (name, values) = part.trim().split_once(' ').expect("values");
+        let values: Vec<&str> = values.split(' ').collect();
+        study
+            .set_axis(Axis::named(name).expect(name), &values)
+            .unwrap();
+    }
+    study
+}
+
+/// Holds that something is refused for this reason, or not at all where there is none.
+#[track_caller]
+fn is_refused(axes: &[(Axis, &str)], why: Option<String>, reason: &str) {
+    let why = why.unwrap_or_default();
+    assert_eq!(why.is_empty(), reason.is_empty(), "{axes:?}: {why}");
+    assert!(why.contains(reason), "{axes:?}: {why}");
+}
+
 fn movers(cells: &[Cell]) -> Vec<&str> {
     cells.iter().map(|c| c.mover.as_str()).collect()
 }
@@ -253,20 +303,8 @@ fn what_a_cell_is_compared_with_comes_along() {
 
 #[test]
 fn values_that_mean_nothing_make_no_second_cell() {
-    let both = study(&[]);
-    let mut both = both;
-    for (axis, values) in [
-        (Axis::Transport, &["unix"][..]),
-        (Axis::Mover, &["null", "send"]),
-        (Axis::Receiver, &["recv", "recv-discard"]),
-        (Axis::Size, &["4KiB"]),
-        (Axis::Threads, &["1"]),
-        (Axis::Congestion, &["cubic", "reno"]),
-        (Axis::Nodelay, &["on", "off"]),
-    ] {
-        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
-        both.set_axis(axis, &values).unwrap();
-    }
+    let axes = "transport unix; mover null send; receiver recv recv-discard; size 4KiB; threads 1; congestion cubic reno; nodelay on off";
+    let both = chosen(study(&[]), axes);
     assert_eq!(both.cells().len(), 16);
     let plan = plan(&both);
     assert_eq!(movers(&plan.cells), ["null", "send", "send"]);
@@ -289,8 +327,7 @@ fn the_mtu_that_veth_has_anyway_makes_no_second_cell() {
             (Axis::Threads, &["1"]),
             (Axis::Mtu, mtu),
         ] {
-            let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
-            study.set_axis(axis, &values).unwrap();
+            study.set_axis(axis, values).unwrap();
         }
         let (host, survey) = (host(), survey());
         let norm = Norm::new(&study, &host, &survey, None);
@@ -308,20 +345,8 @@ fn the_mtu_that_veth_has_anyway_makes_no_second_cell() {
 
 #[test]
 fn where_nobody_receives_how_it_is_received_makes_no_second_cell() {
-    let mut study = study(&[]);
-    for (axis, values) in [
-        (Axis::Transport, &["loopback", "wire"][..]),
-        (Axis::Mover, &["send"]),
-        (Axis::Receiver, &["recv", "recvmsg"]),
-        (Axis::ReadSize, &["256KiB", "message"]),
-        (Axis::Quickack, &["on"]),
-        (Axis::Size, &["4KiB"]),
-        (Axis::Threads, &["1"]),
-        (Axis::AckBytes, &["128KiB", "1MiB"]),
-    ] {
-        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
-        study.set_axis(axis, &values).unwrap();
-    }
+    let axes = "transport loopback wire; mover send; receiver recv recvmsg; read-size 256KiB message; quickack on; size 4KiB; threads 1; ack-bytes 128KiB 1MiB";
+    let study = chosen(study(&[]), axes);
     let (host, survey) = (host(), survey());
     let norm = Norm::new(&study, &host, &survey, None);
     let ids: Vec<String> = candidates(&study, &norm)
@@ -353,10 +378,8 @@ fn a_mover_without_completions_stays_comparable_and_is_measured_once() {
     ] {
         let mut study = study(&[]);
         let reaping: Vec<String> = reaping.iter().map(|r| (*r).to_owned()).collect();
-        study.set_axis(Axis::Size, &["4KiB".into()]).unwrap();
-        study
-            .set_axis(Axis::Mover, &["send".into(), zc.into()])
-            .unwrap();
+        study.set_axis(Axis::Size, &["4KiB"]).unwrap();
+        study.set_axis(Axis::Mover, &["send", zc]).unwrap();
         study.set_axis(Axis::Reaping, &reaping).unwrap();
         let mut survey = survey();
         for mover in &mut survey.mover_facts {
@@ -393,10 +416,9 @@ fn a_published_design_is_told_as_such() {
 #[test]
 fn a_study_of_null_alone_has_no_floor_but_itself() {
     let mut only = study(&[]);
-    only.set_axis(Axis::Mover, &["null".into()]).unwrap();
-    only.set_axis(Axis::Transport, &["loopback".into()])
-        .unwrap();
-    only.set_axis(Axis::Threads, &["1".into()]).unwrap();
+    only.set_axis(Axis::Mover, &["null"]).unwrap();
+    only.set_axis(Axis::Transport, &["loopback"]).unwrap();
+    only.set_axis(Axis::Threads, &["1"]).unwrap();
     let plan = plan(&only);
     assert_eq!(movers(&plan.cells), ["null"; 4]);
 }
@@ -420,25 +442,7 @@ fn names_and_fields_are_checked() {
 // Invariant 7.
 #[test]
 fn a_plan_is_rebuilt_from_its_manifest() {
-    let manifest = Manifest {
-        format: FORMAT,
-        id: "x".into(),
-        bytecost_version: "0.1.0".into(),
-        build_id: None,
-        legs: Vec::new(),
-        bisection: None,
-        looks: Vec::new(),
-        expectation: None,
-        started: "2026-11-21T14:15:03Z".into(),
-        seed: 7,
-        command: vec![],
-        study: study(&[]),
-        host: host(),
-        survey: survey(),
-        peer: None,
-        own_cards: Vec::new(),
-        evidence: Vec::new(),
-    };
+    let manifest = manifest(study(&[]));
     let text = serde_json::to_string(&manifest).unwrap();
     let read: Manifest = serde_json::from_str(&text).unwrap();
     assert_eq!(Plan::from_manifest(&read).unwrap(), plan(&study(&[])));

@@ -74,17 +74,41 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
     let numbered = figures.iter().enumerate();
     let drawn = numbered.map(|(number, data)| {
         let drawing = drawing(a, data, figure(a, number, data, &palette));
-        let svg = drawing.render().expect("a picture is only text");
-        Picture {
-            name: name(number, data),
-            svg: svg + "\n",
-        }
+        Picture::of(name(number, data), &drawing)
     });
     let bars = stacks(a).into_iter().map(|s| stacked(a, s));
     drawn
         .chain(heat::pictures(a))
         .chain(bars)
         .chain(speed_ups(a))
+        .collect()
+}
+
+impl Picture {
+    fn of(name: String, drawing: &impl Template) -> Picture {
+        let svg = drawing.render().expect("a picture is only text");
+        Picture {
+            name,
+            svg: svg + "\n",
+        }
+    }
+}
+
+/// Lines of text from a place downwards, each with where it stands: the text, its columns, and the
+/// height of a line.
+fn lines(text: &str, columns: usize, height: f64, y: &mut f64) -> Vec<(f64, String)> {
+    let down = |line| {
+        *y += height;
+        (*y, line)
+    };
+    wrap(text, columns, "", "").into_iter().map(down).collect()
+}
+
+/// What stands below a picture, a text after the other.
+fn feet(texts: impl IntoIterator<Item = String>, y: &mut f64) -> Vec<(f64, String)> {
+    let texts = texts.into_iter();
+    texts
+        .flat_map(|text| lines(&text, COLUMNS.2, LINE_HEIGHT.1, y))
         .collect()
 }
 
@@ -113,13 +137,7 @@ fn stacked(a: &Analysis, s: Stack) -> Picture {
     }
     let plot = y + 10.0;
     y = plot + s.height + 8.0;
-    let mut feet = Vec::new();
-    for text in s.notes.iter().cloned().chain([foot(a)]) {
-        for line in wrap(&text, COLUMNS.2, "", "") {
-            y += LINE_HEIGHT.1;
-            feet.push((y, line));
-        }
-    }
+    let feet = feet(s.notes.iter().cloned().chain([foot(a)]), &mut y);
     let name = s.id.to_owned();
     let drawing = StackDrawing {
         s,
@@ -128,11 +146,7 @@ fn stacked(a: &Analysis, s: Stack) -> Picture {
         feet,
         height: y + MARGIN,
     };
-    let svg = drawing.render().expect("a picture is only text");
-    Picture {
-        name,
-        svg: svg + "\n",
-    }
+    Picture::of(name, &drawing)
 }
 
 /// How many times as fast, as a picture.
@@ -158,23 +172,11 @@ fn speed_ups(a: &Analysis) -> Option<Picture> {
         ""
     };
     let mut y = 33.0;
-    let lines = |text: &str, columns: usize, y: &mut f64| -> Vec<(f64, String)> {
-        let wrapped = wrap(text, columns, "", "").into_iter();
-        wrapped
-            .map(|line| {
-                *y += LINE_HEIGHT.1;
-                (*y, line)
-            })
-            .collect()
-    };
     let subtitle = format!("Above 1× the first of a pair is faster; bars: 95 % intervals{theirs}");
-    let subtitles = lines(&subtitle, COLUMNS.1, &mut y);
+    let subtitles = lines(&subtitle, COLUMNS.1, LINE_HEIGHT.1, &mut y);
     let plot = y + 14.0;
     y = plot + o.height + 4.0;
-    let told = o.notes.iter().cloned().chain([foot(a)]);
-    let feet: Vec<(f64, String)> = told
-        .flat_map(|text| lines(&text, COLUMNS.2, &mut y))
-        .collect();
+    let feet = feet(o.notes.iter().cloned().chain([foot(a)]), &mut y);
     let drawing = OverviewDrawing {
         o,
         subtitles,
@@ -182,11 +184,7 @@ fn speed_ups(a: &Analysis) -> Option<Picture> {
         feet,
         height: y + MARGIN,
     };
-    let svg = drawing.render().expect("a picture is only text");
-    Some(Picture {
-        name: "speed-ups".to_owned(),
-        svg: svg + "\n",
-    })
+    Some(Picture::of("speed-ups".to_owned(), &drawing))
 }
 
 fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> Drawing {
@@ -199,22 +197,13 @@ fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> Drawing {
         None => heading(data.y, a.study.unit),
     };
     let mut y = 10.0;
-    let lines = |text: &str, columns: usize, height: f64, y: &mut f64| -> Vec<(f64, String)> {
-        let wrapped = wrap(text, columns, "", "").into_iter();
-        wrapped
-            .map(|line| {
-                *y += height;
-                (*y, line)
-            })
-            .collect()
-    };
     let headings = lines(&f.title, COLUMNS.0, LINE_HEIGHT.0, &mut y);
     let subtitles = lines(&subtitle(&f), COLUMNS.1, LINE_HEIGHT.1, &mut y);
     y += 6.0;
     let legend = legend(&f, &mut y);
     let plot = y + 26.0;
     y = plot + chart::SIZE.1 + 16.0;
-    let feet = lines(&foot(a), COLUMNS.2, LINE_HEIGHT.1, &mut y);
+    let feet = feet([foot(a)], &mut y);
     let mut middle = plot + chart::SIZE.1 / 2.0 - 40.0;
     let reasons = match &f.empty {
         Some(why) => lines(why, COLUMNS.1 - 28, LINE_HEIGHT.1, &mut middle),

@@ -32,6 +32,15 @@ impl Ink {
 }
 
 impl Style {
+    /// Text of so many columns, without paint.
+    #[must_use]
+    pub const fn plain(width: usize) -> Style {
+        Style {
+            width,
+            color: false,
+        }
+    }
+
     /// The width that is used: never so narrow that nothing can be laid out.
     pub(crate) fn columns(self) -> usize {
         self.width.max(40)

@@ -304,10 +304,7 @@ mod tests {
     use crate::document::{DocColumn, DocMark};
     use bytecost_analysis::Verdict;
 
-    const PLAIN: Style = Style {
-        width: 60,
-        color: false,
-    };
+    const PLAIN: Style = Style::plain(60);
 
     #[test]
     fn columns_are_cut_where_they_no_longer_fit() {

@@ -67,10 +67,7 @@ fn rulings_are_told_with_both_figures_and_the_silent_ones_shortly() {
         row("r1", audited("three", Ruling::Undecided, None)),
         row("r1", audited("\u{1b}[2Jfour", Ruling::Undecided, None)),
     ];
-    let style = Style {
-        width: 60,
-        color: false,
-    };
+    let style = Style::plain(60);
     let text = terminal(&all, style);
     for says in [
         "4 claims: 1 confirmed for another reason; 1 refuted;",

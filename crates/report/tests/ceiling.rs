@@ -7,10 +7,7 @@ use bytecost_analysis::{Ceiling, CeilingKind, CeilingRate};
 use bytecost_report::{Style, ceiling, explain, html, pictures, terminal};
 use bytecost_spec::{Measure, Metric};
 
-const STYLE: Style = Style {
-    width: 90,
-    color: false,
-};
+const STYLE: Style = Style::plain(90);
 
 fn rate(kind: CeilingKind, size_bytes: u64, set: u64, depth: u32, value: f64) -> CeilingRate {
     CeilingRate {

@@ -5,10 +5,7 @@ use crate::fixture;
 use bytecost_analysis::{Analysis, Explanation};
 use bytecost_report::{Style, explain, explain_json};
 
-const PLAIN: Style = Style {
-    width: 60,
-    color: false,
-};
+const PLAIN: Style = Style::plain(60);
 
 fn asked() -> Analysis {
     let mut analysis = fixture::analysis();

@@ -5,10 +5,7 @@ use crate::fixture;
 use bytecost_analysis::{Analysis, CellFootprint, Estimate, LevelFootprint};
 use bytecost_report::{Style, html, markdown, terminal};
 
-const PLAIN: Style = Style {
-    width: 100,
-    color: false,
-};
+const PLAIN: Style = Style::plain(100);
 
 fn level(level: u32, displaced_kib: Option<f64>) -> LevelFootprint {
     let estimate = |value| Estimate {

@@ -1,12 +1,11 @@
 //! CSV in the layouts of others: what is read comes out as it was, and runs fit in.
 
 use bytecost_report::layout::{ColumnLayout, csv, csv_of_imported, import, study};
-use bytecost_spec::manifest::{FORMAT, Manifest};
+use bytecost_spec::manifest::Manifest;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::{
-    Axis, Cell, Counter, Host, Measure, Metric, Reading, Sample, Side, SideReadings, Survey,
-    TrialKey,
+    Axis, Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings, TrialKey,
 };
 
 const PUBLISHED: [(&str, &str); 2] = [
@@ -183,18 +182,10 @@ fn sample(cells: &[Cell], place: usize, block: u32, attempt: u32, client: SideRe
             attempt,
         },
         cell: cells[place].id(),
-        started_ms: 0,
         trial_ms: 1,
         sender: side(&[], 99),
         receiver: Some(client),
-        machine: Default::default(),
-        peer_machine: Default::default(),
-        truth: None,
-        latency_ns_histogram: None,
-        neighbour: Vec::new(),
-        packet_sockets: Vec::new(),
-        obstacles: Vec::new(),
-        repeated_because: None,
+        ..Sample::default()
     }
 }
 
@@ -203,23 +194,8 @@ fn manifest(design: Option<&str>) -> Manifest {
     let mut study = study(layout("pa02-a"), &published);
     study.design = design.map(str::to_owned);
     Manifest {
-        format: FORMAT,
         id: "x".to_owned(),
-        bytecost_version: String::new(),
-        build_id: None,
-        legs: Vec::new(),
-        bisection: None,
-        looks: Vec::new(),
-        expectation: None,
-        started: String::new(),
-        seed: 0,
-        command: Vec::new(),
-        study,
-        host: Host::default(),
-        survey: Survey::default(),
-        peer: None,
-        own_cards: Vec::new(),
-        evidence: Vec::new(),
+        ..Manifest::new(study)
     }
 }
 
@@ -252,49 +228,4 @@ fn a_run_fills_the_rows_that_it_measured() {
     };
     check(None, "4.000,0.667");
     check(Some(AS_PUBLISHED), "1.000,0.500");
-}
-
-#[test]
-fn of_several_cells_for_a_row_the_main_or_the_likest_gives_it() {
-    let cells = [
-        cell("sendmsg", &[(Axis::Pattern, "ask")]),
-        cell("sendmsg", &[(Axis::Pattern, "ask"), (Axis::Nodelay, "off")]),
-    ];
-    let samples = [
-        sample(&cells, 0, 0, 0, side(&[(1250, 1, 1000)], 1)),
-        sample(&cells, 1, 0, 0, side(&[(2500, 1, 1000)], 1)),
-    ];
-    let throughput = |design| {
-        let text = csv(layout("pa02-a"), &manifest(design), &cells, &samples).unwrap();
-        text.lines()
-            .nth(1)
-            .unwrap()
-            .split(',')
-            .nth(3)
-            .unwrap()
-            .to_owned()
-    };
-    assert_eq!(throughput(None), "10.000");
-    assert_eq!(throughput(Some(AS_PUBLISHED)), "20.000");
-    let why = csv(layout("pa02-b"), &manifest(None), &cells, &samples).unwrap_err();
-    assert!(why.contains("transport veth, pattern stream"), "{why}");
-}
-
-#[test]
-fn the_other_layout_counts_the_server_and_sorts_by_implementation() {
-    let veth = |threads| [(Axis::Transport, "veth"), (Axis::Threads, threads)];
-    let cells = [cell("sendmsg", &veth("1")), cell("send-fields", &veth("2"))];
-    let samples = [
-        sample(&cells, 0, 0, 0, side(&[(4096, 0, 1_000_000_000)], 1)),
-        sample(&cells, 1, 0, 0, side(&[(4096, 0, 500_000_000)], 1)),
-    ];
-    let text = csv(layout("pa02-b"), &manifest(None), &cells, &samples).unwrap();
-    let rows: Vec<&str> = text.lines().skip(1).collect();
-    assert_eq!(
-        rows,
-        [
-            "TwoCopy,2048,2,0.0000655,4096,2,0.50,250000.00,,,,,100",
-            "OneCopy,2048,1,0.0000328,4096,2,1.00,500000.00,,,,,100",
-        ]
-    );
 }

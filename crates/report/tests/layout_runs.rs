@@ -125,21 +125,12 @@ fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> S
             attempt,
         },
         cell: cell.id(),
-        started_ms: 0,
         trial_ms: 1,
         sender: SideReadings {
             flows: flows.iter().map(flow).collect(),
             ..SideReadings::default()
         },
-        receiver: None,
-        machine: Default::default(),
-        peer_machine: Default::default(),
-        truth: None,
-        latency_ns_histogram: None,
-        neighbour: Vec::new(),
-        packet_sockets: Vec::new(),
-        obstacles: Vec::new(),
-        repeated_because: None,
+        ..Sample::default()
     }
 }
 

@@ -6,10 +6,7 @@ use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 use bytecost_report::{Style, findings_json, html, markdown, pictures, png, terminal};
 use bytecost_spec::{Axis, Measure, Metric};
 
-const STYLE: Style = Style {
-    width: 100,
-    color: false,
-};
+const STYLE: Style = Style::plain(100);
 const REFUSAL: &str = "placement smt-sibling: the kernel shows no two hardware threads of one core, as a guest of a hypervisor often sees it, so that <none> can be chosen";
 
 fn row(value: &str, mover: &str, point: Point) -> SpeedUpRow {

@@ -6,14 +6,8 @@ use crate::fixture;
 use bytecost_analysis::{Analysis, CountersCost, Estimate, Point, Verdict};
 use bytecost_report::{Style, findings_json, html, markdown, pictures, terminal};
 
-const PLAIN: Style = Style {
-    width: 100,
-    color: false,
-};
-const WIDE: Style = Style {
-    width: 20_000,
-    color: false,
-};
+const PLAIN: Style = Style::plain(100);
+const WIDE: Style = Style::plain(20_000);
 
 /// All results that there are, recorded and planted.
 fn all() -> Vec<Analysis> {
@@ -104,10 +98,7 @@ fn every_medium_says_all_that_there_is_to_say() {
 fn no_line_is_wider_than_the_terminal() {
     for a in all() {
         for width in [40, 60, 80, 100, 140] {
-            let style = Style {
-                width,
-                color: false,
-            };
+            let style = Style::plain(width);
             for line in terminal(&a, style).lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }

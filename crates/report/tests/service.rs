@@ -6,10 +6,7 @@ use bytecost_spec::service::{
     Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response, ServerTally,
 };
 
-const STYLE: Style = Style {
-    width: 100,
-    color: false,
-};
+const STYLE: Style = Style::plain(100);
 
 fn asked() -> Asked {
     Asked {

@@ -192,10 +192,7 @@ fn what_a_byte_and_a_message_take_is_a_table_of_all_that_was_counted() {
         !page.contains("wake-ups</th>"),
         "columns are what was counted"
     );
-    let style = Style {
-        width: 100,
-        color: false,
-    };
+    let style = Style::plain(100);
     let text = terminal(&a, style);
     assert!(text.contains("copies a") && text.contains("8.00"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
@@ -235,10 +232,7 @@ fn what_each_role_uses_is_a_table_with_reasons() {
             ],
         })
         .to_vec();
-    let style = Style {
-        width: 100,
-        color: false,
-    };
+    let style = Style::plain(100);
     for text in [html(&a), terminal(&a, style)] {
         assert!(text.contains("What each role uses for a request"));
         assert!(text.contains(", server") && text.contains(", clients"));

@@ -9,10 +9,7 @@ use bytecost_spec::survey::{
 };
 use bytecost_spec::{Refusal, Study, Support, Survey, Transport};
 
-const PLAIN: Style = Style {
-    width: 100,
-    color: false,
-};
+const PLAIN: Style = Style::plain(100);
 
 fn server(name: &str, refused: Option<&str>) -> ServerFacts {
     ServerFacts {
@@ -169,10 +166,7 @@ fn lists_keep_within_the_terminal() {
     let mut host = fixture::analysis().host;
     host.checks[0].name = "n".repeat(90);
     for width in [50, 80, 100] {
-        let style = Style {
-            width,
-            color: false,
-        };
+        let style = Style::plain(width);
         for text in [
             tables::list(&survey, &[study()], style),
             tables::doctor(&host, style),

@@ -323,7 +323,7 @@ pub struct ProbeRound {
 }
 
 /// What one trial for evidence found. It is never compared by its times: looking disturbs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrialEvidence {

@@ -74,6 +74,30 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Of a study, in the format of this version, with nothing known of the rest yet.
+    #[must_use]
+    pub fn new(study: Study) -> Manifest {
+        Manifest {
+            format: FORMAT,
+            id: String::new(),
+            bytecost_version: String::new(),
+            build_id: None,
+            started: String::new(),
+            seed: 0,
+            command: Vec::new(),
+            study,
+            host: Host::default(),
+            survey: Survey::default(),
+            peer: None,
+            own_cards: Vec::new(),
+            evidence: Vec::new(),
+            legs: Vec::new(),
+            bisection: None,
+            expectation: None,
+            looks: Vec::new(),
+        }
+    }
+
     /// The part of an error rate that verdicts of now have: each earlier look halves it, so that all
     /// looks together spend less than twice the rate, however many there are (the union bound).
     #[must_use]

@@ -10,7 +10,9 @@ use crate::host::Obstacle;
 use crate::reading::Readings;
 
 /// Which trial: its block, its cell and the attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialKey {
     /// The block, from 0.
@@ -19,6 +21,18 @@ pub struct TrialKey {
     pub cell: u32,
     /// 0, or how often the trial was repeated before.
     pub attempt: u32,
+}
+
+impl TrialKey {
+    /// The first attempt at a cell in a block.
+    #[must_use]
+    pub fn first(block: u32, cell: u32) -> TrialKey {
+        TrialKey {
+            block,
+            cell,
+            attempt: 0,
+        }
+    }
 }
 
 /// What one thread of a side moved within its window.
@@ -104,7 +118,7 @@ pub struct Truth {
 }
 
 /// The raw readings of one trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// Which trial.
@@ -140,6 +154,13 @@ pub struct Sample {
     /// Why this trial will be repeated, where it will. Runs with records of blocks repeat whole
     /// blocks, and say it there.
     pub repeated_because: Option<String>,
+}
+
+impl Sample {
+    /// Both sides, the sending one first; it alone where there is no other.
+    pub fn sides_mut(&mut self) -> impl Iterator<Item = &mut SideReadings> {
+        std::iter::once(&mut self.sender).chain(&mut self.receiver)
+    }
 }
 
 /// A trial that failed.

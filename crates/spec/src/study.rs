@@ -274,13 +274,13 @@ impl Study {
     ///
     /// # Errors
     /// What is wrong with a value, or that there is none.
-    pub fn set_axis(&mut self, axis: Axis, values: &[String]) -> Result<(), Invalid> {
+    pub fn set_axis(&mut self, axis: Axis, values: &[impl AsRef<str>]) -> Result<(), Invalid> {
         if values.is_empty() {
             return Err(Invalid(format!("{axis} needs at least one value")));
         }
         let mut written: Vec<String> = Vec::new();
         for value in values {
-            let stands_for = match value.as_str() {
+            let stands_for = match value.as_ref() {
                 "both" if axis.is_switch() => &["on", "off"][..],
                 other => &[other],
             };
@@ -401,7 +401,7 @@ impl Study {
         for (_, values) in tiers.flat_map(|tier| &mut tier.axes).filter(of_placement) {
             let asked = std::mem::take(values);
             for value in asked {
-                let stands_for = match value.as_str() {
+                let stands_for = match value.as_ref() {
                     PAIRS => pairs,
                     _ => std::slice::from_ref(&value),
                 };

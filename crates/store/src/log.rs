@@ -199,11 +199,7 @@ mod tests {
 
     fn record(block: u32) -> Record {
         Record::Failure(Failure {
-            trial: TrialKey {
-                block,
-                cell: 1,
-                attempt: 0,
-            },
+            trial: TrialKey::first(block, 1),
             cell: "a/b".into(),
             started_ms: 5,
             reason: "gone\nwith the wind".into(),

@@ -84,13 +84,10 @@ fn sample() -> impl Strategy<Value = Sample> {
                 sender,
                 receiver,
                 machine,
-                peer_machine: Default::default(),
                 truth,
                 latency_ns_histogram,
-                neighbour: Vec::new(),
-                packet_sockets: Vec::new(),
-                obstacles: Vec::new(),
                 repeated_because,
+                ..Sample::default()
             },
         )
 }

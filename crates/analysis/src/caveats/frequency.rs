@@ -6,7 +6,6 @@ use bytecost_stats::quantile;
 use super::{UnnamedCaveat, ids, of_cells};
 use crate::phrases;
 use crate::trials::CellTrials;
-use crate::value::{Trial, machine};
 use crate::view::View;
 
 /// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
@@ -16,9 +15,7 @@ const STEADY: f64 = 1.1;
 pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let cells: Vec<&CellTrials<'_>> = view.measured().collect();
     let known = |c: &&CellTrials<'_>| -> Vec<f64> {
-        let khz = c
-            .trials()
-            .filter_map(|t| machine(t.sample, Counter::FrequencyKhz).ok());
+        let khz = c.trials().filter_map(|t| t.of_all(Counter::FrequencyKhz));
         khz.filter(|k| *k > 0.0).collect()
     };
     let all: Vec<f64> = cells.iter().flat_map(known).collect();
@@ -44,12 +41,10 @@ pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
 /// Windows in which heat made a core or a package slower.
 pub(super) fn throttled(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let shows = |cell: &CellTrials<'_>| {
-        let count = |t: &Trial<'_>| machine(t.sample, Counter::ThermalThrottles).ok();
-        let counts: Vec<f64> = cell
+        let counts = cell
             .trials()
-            .filter_map(count)
-            .filter(|n| *n > 0.0)
-            .collect();
+            .filter_map(|t| t.of_all(Counter::ThermalThrottles));
+        let counts: Vec<f64> = counts.filter(|n| *n > 0.0).collect();
         let sums = [counts.iter().sum::<f64>(), counts.len() as f64];
         (!counts.is_empty()).then(|| sums.map(Some))
     };

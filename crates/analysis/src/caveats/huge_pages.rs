@@ -5,7 +5,7 @@ use bytecost_spec::{Counter, units};
 use super::{UnnamedCaveat, kernel, of_cells, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
-use crate::value::{Trial, read};
+use crate::value::Trial;
 use crate::view::View;
 
 /// The least that is a huge page, in bytes, where pages of 4 KiB are the small ones.
@@ -19,13 +19,13 @@ pub(super) fn fill(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
         .mover(&cell.cell.mover)
         .is_some_and(|m| m.locks_rings > 0);
     let ring = cell.cell.ring_slots() as f64 * cell.cell.size_bytes as f64;
-    let huge = cell.typical(|t| read(&t.sample.sender, Counter::HugeMemoryBytes).ok());
+    let huge = cell.typical(|t| t.sent(Counter::HugeMemoryBytes));
     let is_huge = huge.is_some_and(|bytes| bytes >= HUGE_BYTES && bytes >= ring / 2.0);
     registers && cell.completes() && is_huge && kernel::buffer_holds(cell).is_some()
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let huge = |t: &Trial<'_>| read(&t.sample.sender, Counter::HugeMemoryBytes).ok();
+    let huge = |t: &Trial<'_>| t.sent(Counter::HugeMemoryBytes);
     let shows = |cell: &CellTrials<'_>| Some([kernel::buffer_holds(cell), cell.typical(huge)]);
     of_cells(
         view.moved().filter(|c| fill(view, c)),

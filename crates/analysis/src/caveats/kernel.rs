@@ -1,14 +1,12 @@
 //! Caveats about what the kernel did with the bytes.
 
 use bytecost_spec::{Cache, Cell, Counter, Pattern, Transport, units};
-use bytecost_stats::median;
 
 use super::flags::after_all;
 use super::wire::whole;
 use super::{UnnamedCaveat, clause, huge_pages, ids, of_cells, packet_socket, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
-use crate::value::{Trial, read};
 use crate::view::View;
 
 /// Share of copied buffers from which a zero-copy mover is said to copy.
@@ -181,8 +179,13 @@ pub(super) fn pacing(view: &View<'_>) -> Vec<UnnamedCaveat> {
             ("default", Some(name)) => name,
             (name, _) => name,
         };
-        let known: Vec<f64> = cell.trials().filter_map(pacing_over_delivery).collect();
-        let typical = median(&known);
+        let typical = cell.typical(|t| {
+            let [pacing, delivery] = [
+                Counter::TcpPacingRateBytesPerS,
+                Counter::TcpDeliveryRateBytesPerS,
+            ];
+            t.sent_over(pacing, delivery)
+        });
         // The kernel gives a pacing rate for every connection, but only bbr holds to it on a
         // device without a pacing queueing discipline, as loopback is.
         if control.starts_with("bbr") {
@@ -207,13 +210,6 @@ pub(super) fn pacing(view: &View<'_>) -> Vec<UnnamedCaveat> {
     }]
 }
 
-fn pacing_over_delivery(trial: &Trial<'_>) -> Option<f64> {
-    let sender = &trial.sample.sender;
-    let pacing = read(sender, Counter::TcpPacingRateBytesPerS).ok()?;
-    let delivery = read(sender, Counter::TcpDeliveryRateBytesPerS).ok()?;
-    (delivery > 0.0).then(|| pacing / delivery)
-}
-
 pub(super) fn send_buffer(view: &View<'_>) -> Vec<UnnamedCaveat> {
     // Where huge pages fill it, a larger one does not help, and another caveat says so.
     let cells = view.measured().filter(|c| !huge_pages::fill(view, c));
@@ -234,26 +230,17 @@ pub(super) fn send_buffer(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 /// The share of the busy time for which the send buffer held a cell back, where that is most.
 pub(super) fn buffer_holds(cell: &CellTrials<'_>) -> Option<f64> {
-    let known: Vec<f64> = cell.trials().filter_map(held_by_send_buffer).collect();
-    median(&known).filter(|s| *s > SEND_BUFFER)
-}
-
-fn held_by_send_buffer(trial: &Trial<'_>) -> Option<f64> {
-    let sender = &trial.sample.sender;
-    let busy = read(sender, Counter::TcpBusyUs).ok()?;
-    let limited = read(sender, Counter::TcpSndbufLimitedUs).ok()?;
-    (busy > 0.0).then(|| limited / busy)
+    let share = cell.typical(|t| t.sent_over(Counter::TcpSndbufLimitedUs, Counter::TcpBusyUs));
+    share.filter(|s| *s > SEND_BUFFER)
 }
 
 fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
-    let last = cell.trials().last()?;
-    read(&last.sample.sender, Counter::SendBufferBytes).ok()
+    cell.trials().last()?.sent(Counter::SendBufferBytes)
 }
 
 pub(super) fn no_room(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let shows = |cell: &CellTrials<'_>| {
-        let refused = |t: &Trial<'_>| read(&t.sample.sender, Counter::Enobufs).ok();
-        let sum: f64 = cell.trials().filter_map(refused).sum();
+        let sum = cell.sum(|t| t.sent(Counter::Enobufs));
         (sum > 0.0).then_some([Some(sum)])
     };
     of_cells(view.measured(), shows, |cells, [times]| {

@@ -10,7 +10,7 @@ use bytecost_spec::{
 use super::{UnnamedCaveat, ids, of_cells};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
-use crate::value::{Trial, machine, read};
+use crate::value::machine;
 use crate::view::View;
 
 /// The most processes of others that are named.
@@ -221,7 +221,8 @@ pub(super) fn wake_ups(view: &View<'_>) -> Vec<UnnamedCaveat> {
     };
     let p50 = Metric::both(Measure::LatencyUsP50);
     let shows = |cell: &CellTrials<'_>| {
-        let slept = cell.typical(waits_per_message)?;
+        let waits = Counter::ContextSwitchesVoluntary;
+        let slept = cell.typical(|t| t.sent_over(waits, Counter::Messages))?;
         let time = cell.typical(|t| t.value(p50).known())?;
         // A long message waits often, and for its bytes.
         let most = slept > 0.7 && time > WAKE_UP_US && time < slept * WAKE_UP_MOST_US;
@@ -238,11 +239,4 @@ pub(super) fn wake_ups(view: &View<'_>) -> Vec<UnnamedCaveat> {
             "--placement with both ends on one CPU shows the calls themselves",
         )
     })
-}
-
-fn waits_per_message(trial: &Trial<'_>) -> Option<f64> {
-    let sender = &trial.sample.sender;
-    let waits = read(sender, Counter::ContextSwitchesVoluntary).ok()?;
-    let messages = read(sender, Counter::Messages).ok()?;
-    (messages > 0.0).then(|| waits / messages)
 }

@@ -11,19 +11,13 @@ use crate::view::View;
 /// Share of the busy time that the window may hold a flow back.
 const HELD: f64 = 0.5;
 
-fn held(trial: &Trial<'_>) -> Option<f64> {
-    let sender = &trial.sample.sender;
-    let busy = read(sender, Counter::TcpBusyUs).ok()?;
-    let limited = read(sender, Counter::TcpRwndLimitedUs).ok()?;
-    (busy > 0.0).then(|| limited / busy)
-}
-
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     // A receiver that is busy fills its buffer whatever its size.
     let has_time = |c: &&CellTrials<'_>| !receiver_bound::is_busy(c);
     let buffer =
         |t: &Trial<'_>| read(t.sample.receiver.as_ref()?, Counter::ReceiveBufferBytes).ok();
     let shows = |cell: &CellTrials<'_>| {
+        let held = |t: &Trial<'_>| t.sent_over(Counter::TcpRwndLimitedUs, Counter::TcpBusyUs);
         let share = cell.typical(held).filter(|s| *s > HELD)?;
         Some([Some(share), cell.typical(buffer)])
     };

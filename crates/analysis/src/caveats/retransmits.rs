@@ -5,22 +5,17 @@ use bytecost_spec::Counter;
 use super::{UnnamedCaveat, clause, of_cells};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
-use crate::value::{Trial, read};
 use crate::view::View;
 
 /// Share of the segments that may be sent again unremarked: the kernel probes at the end of a
 /// burst, and nothing is lost there.
 const FEW: f64 = 0.001;
 
-fn sum(cell: &CellTrials<'_>, counter: Counter) -> f64 {
-    let known = |t: &Trial<'_>| read(&t.sample.sender, counter).ok();
-    cell.trials().filter_map(known).sum()
-}
-
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let shows = |cell: &CellTrials<'_>| {
-        let sent = sum(cell, Counter::TcpDataSegments);
-        let again = sum(cell, Counter::TcpRetransmits);
+        let sum = |counter| cell.sum(|t| t.sent(counter));
+        let sent = sum(Counter::TcpDataSegments);
+        let again = sum(Counter::TcpRetransmits);
         // Older logs do not have the segments.
         let share = (sent > 0.0).then(|| again / sent);
         let many = again > 0.0 && share.is_none_or(|s| s > FEW);

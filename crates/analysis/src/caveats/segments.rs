@@ -6,7 +6,6 @@ use itertools::Itertools as _;
 use super::UnnamedCaveat;
 use crate::result::Verdict;
 use crate::trials::CellTrials;
-use crate::value::{machine, read};
 use crate::view::View;
 
 /// How far apart the sizes may be, larger over smaller.
@@ -16,10 +15,10 @@ const ALIKE: f64 = 1.25;
 /// are not counted.
 fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     cell.typical(|t| {
-        let bytes = read(&t.sample.sender, Counter::Bytes).ok()?;
+        let bytes = t.sent(Counter::Bytes)?;
         let packets = match cell.cell.transport {
-            Transport::Wire => machine(t.sample, Counter::WirePackets).ok()?,
-            _ => read(&t.sample.sender, Counter::TcpDataSegments).ok()?,
+            Transport::Wire => t.of_all(Counter::WirePackets)?,
+            _ => t.sent(Counter::TcpDataSegments)?,
         };
         (packets > 0.0).then(|| bytes / packets)
     })

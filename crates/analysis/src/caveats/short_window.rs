@@ -50,7 +50,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     };
     let shows = |cell: &CellTrials<'_>| {
         let flows = f64::from(cell.cell.threads.max(1));
-        let of = |counter| cell.typical(|t| read(&t.sample.sender, counter).ok());
+        let of = |counter| cell.typical(|t| t.sent(counter));
         let (n, ns) = (of(Counter::Messages)? / flows, of(Counter::ElapsedNs)?);
         // Whole exchanges leave nothing in the buffers.
         let streams = cell.cell.pattern == Pattern::Stream;

@@ -6,7 +6,7 @@ use bytecost_spec::{Counter, units};
 use super::{UnnamedCaveat, ids, of_cells, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
-use crate::value::{Trial, machine, read};
+use crate::value::Trial;
 use crate::view::View;
 
 /// The kernel's work on the responder's account, as a share of the sender's CPU time, that is
@@ -45,10 +45,7 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedCaveat> {
     if cells.is_empty() {
         return Vec::new();
     }
-    let count = |counter: Counter| -> f64 {
-        let trials = cells.iter().flat_map(|c| c.trials());
-        trials.filter_map(|t| machine(t.sample, counter).ok()).sum()
-    };
+    let count = |counter| -> f64 { cells.iter().map(|c| c.sum(|t| t.of_all(counter))).sum() };
     vec![UnnamedCaveat {
         text: format!(
             "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.{}",
@@ -67,10 +64,7 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedCaveat> {
 /// Packets that did not come in order, once.
 pub(super) fn strays(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let shows = |cell: &CellTrials<'_>| {
-        let sum = |counter| -> f64 {
-            let known = |t: &Trial<'_>| machine(t.sample, counter).ok();
-            cell.trials().filter_map(known).sum()
-        };
+        let sum = |counter| cell.sum(|t| t.of_all(counter));
         let (early, again) = (sum(Counter::WireGaps), sum(Counter::WireRepeats));
         let all = [early, again, sum(Counter::WirePackets)];
         (early + again > 0.0).then(|| all.map(Some))
@@ -104,7 +98,6 @@ pub(super) fn responder(view: &View<'_>) -> Vec<UnnamedCaveat> {
 }
 
 fn aside(trial: &Trial<'_>) -> Option<f64> {
-    let writing = machine(trial.sample, Counter::ResponderWritingNs).ok()?;
-    let cpu = read(&trial.sample.sender, Counter::CpuNs).ok()?;
-    (cpu > 0.0).then(|| writing / cpu)
+    let cpu = trial.sent(Counter::CpuNs).filter(|ns| *ns > 0.0)?;
+    Some(trial.of_all(Counter::ResponderWritingNs)? / cpu)
 }

@@ -123,18 +123,15 @@ pub fn sends(study: &str, truth: fn(&Cell) -> True) -> World {
         }
     }
     let mut world = world.run(5, 12, 0.01, truth);
-    world.change(
-        |_| true,
-        |sample| {
-            let bytes = count(&sample.sender, Counter::Bytes);
-            let per_call = if sample.cell.contains("/read-write/") {
-                2048
-            } else {
-                1 << 16
-            };
-            set(sample, Counter::Calls, bytes / per_call);
-        },
-    );
+    world.each(|sample| {
+        let bytes = count(&sample.sender, Counter::Bytes);
+        let per_call = if sample.cell.contains("/read-write/") {
+            2048
+        } else {
+            1 << 16
+        };
+        set(sample, Counter::Calls, bytes / per_call);
+    });
     world
 }
 
@@ -142,16 +139,13 @@ pub fn sends(study: &str, truth: fn(&Cell) -> True) -> World {
 pub fn stalling(study: &str, truth: fn(&Cell) -> True, mover: &str) -> World {
     let asked = "pattern = [\"ask\"]\nnodelay = [\"off\"]\ncache =";
     let mut world = sends(&study.replace("cache =", asked), truth);
-    world.change(
-        |_| true,
-        |sample| {
-            let messages = count(&sample.sender, Counter::Messages);
-            let waits = sample.cell.contains(&format!("/{mover}/"));
-            let acks = if waits { messages } else { 0 };
-            sample
-                .machine
-                .insert(Counter::TcpDelayedAcks, Reading::Measured(acks));
-        },
-    );
+    world.each(|sample| {
+        let messages = count(&sample.sender, Counter::Messages);
+        let waits = sample.cell.contains(&format!("/{mover}/"));
+        let acks = if waits { messages } else { 0 };
+        sample
+            .machine
+            .insert(Counter::TcpDelayedAcks, Reading::Measured(acks));
+    });
     world
 }

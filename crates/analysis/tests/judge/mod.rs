@@ -6,37 +6,13 @@ use std::sync::OnceLock;
 use bytecost_analysis::{Analysis, Audited, Caveat, CaveatEffect, Grounds, Ruling, audit};
 use bytecost_spec::claim::{self, Claim};
 use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
-use bytecost_spec::{Cell, Reading, Table, TrialKey};
+use bytecost_spec::{Cell, Reading, TrialKey};
 
-use crate::world::{True, World};
+use crate::world::{True, World, study};
 
-const BUILT_IN: &str = include_str!("../../../../published/claims.toml");
-const TABLES: [(&str, &str); 4] = [
-    (
-        "file-transfer",
-        include_str!("../../../../published/file-transfer.csv"),
-    ),
-    (
-        "os-features",
-        include_str!("../../../../published/os-features.csv"),
-    ),
-    ("pa02-b", include_str!("../../../../published/pa02-b.csv")),
-    ("servers", include_str!("../../../../published/servers.csv")),
-];
-
-pub const STUDY: &str = r#"
-name = "blog"
-title = "t"
-question = "q"
-prediction = "p"
-smallest-effect = "5%"
-precision = "5%"
-budget = "60s"
-warmup = "50ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+pub const STUDY: &str = study!(
+    "blog",
+    r#"
 [axes]
 pattern = ["ask"]
 mover = ["send-fields", "sendmsg", "send-zerocopy"]
@@ -48,7 +24,8 @@ nodelay = ["on", "off"]
 axis = "mover"
 baseline = "send-fields"
 metrics = ["throughput_gbit_per_s", "latency_us_p50"]
-"#;
+"#
+);
 
 /// sendmsg is 1.5 times send-fields everywhere; zero-copy wins from 32 KiB on, is copied after
 /// all, and is never better than sendmsg; two flows do as one, and eight do worse.
@@ -122,6 +99,35 @@ pub fn check_in(world: &World, analysis: &Analysis, tests: &str, ruling: Ruling,
     }
 }
 
+/// Rows of `what | expected | ruling | part of what is said`, one a line, each held against the claim
+/// that the first two make.
+#[track_caller]
+pub fn check_rows(table: &str, of: impl Fn(&str, &str) -> String) {
+    let (world, analysis) = common();
+    check_rows_in(world, analysis, table, of);
+}
+
+/// The same in another world.
+#[track_caller]
+pub fn check_rows_in(
+    world: &World,
+    analysis: &Analysis,
+    table: &str,
+    of: impl Fn(&str, &str) -> String,
+) {
+    for row in table.lines() {
+        let row: Vec<&str> = row.split('|').map(str::trim).collect();
+        let found = judged(world, analysis, &of(row[0], row[1]));
+        assert_eq!(format!("{:?}", found.ruling), row[2], "{row:?}\n{found:#?}");
+        let figures = found.figures.iter().filter_map(|f| f.measured.as_ref());
+        let mut told = [&found.because, &found.words].into_iter().chain(figures);
+        assert!(
+            told.any(|text| text.contains(row[3])),
+            "{row:?}\n{found:#?}"
+        );
+    }
+}
+
 pub const NODELAY: &str = "where = { nodelay = [\"on\"] }\n";
 
 pub fn ratio(value: &str, against: &str, place: &str, expect: &str) -> String {
@@ -169,56 +175,18 @@ pub fn count_copies(world: &mut World, of: impl Fn(&Cell) -> Option<[(CopyPlace,
                 attempt: 1,
             },
             cell: cell.id(),
-            started_ms: 0,
             sent_bytes: 1000,
             sent_messages: 1,
             trial_ms: 1,
             elapsed_ns: 1,
-            time: None,
             copies: Some(CopiedBytes {
                 payload_bytes: 1000,
                 legs: of(cell)?.map(leg).to_vec(),
                 gaps: Vec::new(),
             }),
-            footprint: None,
-            accounts: None,
-            counts: Vec::new(),
+            ..TrialEvidence::default()
         })
     };
     let cells = world.cells.iter().enumerate();
     world.evidence = cells.filter_map(evidence).collect();
-}
-
-/// A claim of those that are built in.
-pub fn built_in(id: &str) -> Claim {
-    let claims = claim::parse(BUILT_IN).expect("claims");
-    claims.into_iter().find(|c| c.id == id).expect(id)
-}
-
-/// What a run says of it, with the published tables.
-pub fn settled(world: &World, claim: Claim) -> Audited {
-    let grounds = Grounds {
-        claims: &[claim],
-        tables: &TABLES.map(|(name, text)| Table::parse(name, text).expect(name)),
-        studies: &["file-read", "file-copy", "file-to-socket", "os-features"],
-        ..Grounds::default()
-    };
-    audit(world.input(), &world.analyse(), &grounds).remove(0)
-}
-
-#[track_caller]
-pub fn check_built_in(world: &World, id: &str, ruling: Ruling, says: &[&str]) -> Audited {
-    let found = settled(world, built_in(id));
-    assert_eq!(found.ruling, ruling, "{found:#?}");
-    for word in says {
-        let told = found.because.contains(word) || found.words.contains(word);
-        assert!(told, "no `{word}` in {found:#?}");
-    }
-    found
-}
-
-/// Figures in which a measured number stands.
-pub fn measured(found: &Audited) -> usize {
-    let of = |f: &&bytecost_analysis::AuditFigure| f.measured.is_some();
-    found.figures.iter().filter(of).count()
 }

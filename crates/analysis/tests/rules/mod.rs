@@ -5,7 +5,7 @@ use bytecost_analysis::Caveat;
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 
-use crate::world::{STUDY, True, World, facts};
+use crate::world::{STUDY, True, World, facts, one};
 
 /// A study of these axes in place of the usual ones.
 pub fn study(axes: &str) -> String {
@@ -41,9 +41,7 @@ pub fn found(world: &World, kind: &str) -> Vec<Caveat> {
 #[track_caller]
 pub fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> Caveat {
     let found = found(world, kind);
-    let [caveat] = found.as_slice() else {
-        panic!("{kind}: {found:#?}")
-    };
+    let caveat = one(&found);
     assert_eq!(caveat.cells.len(), cells, "{caveat:#?}");
     assert!(caveat.evidence.contains(evidence), "{caveat:#?}");
     caveat.clone()

@@ -5,21 +5,11 @@ use bytecost_analysis::{Analysis, Explanation};
 use bytecost_spec::survey::{ServerFacts, ServerSurvey};
 use bytecost_spec::{Cell, Counter, Reading};
 
-use crate::world::{True, World};
+use crate::world::{True, World, study};
 
-const STUDY: &str = r#"
-name = "server-models"
-title = "Servers"
-question = "Which?"
-prediction = "epoll"
-smallest-effect = "5%"
-precision = "5%"
-budget = "60s"
-warmup = "50ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+const STUDY: &str = study!(
+    "server-models",
+    r#"
 [axes]
 pattern = ["ask"]
 server = ["epoll", "thread", "select", "single"]
@@ -63,7 +53,8 @@ title = "Rate"
 x = "connections"
 y = "messages_per_s"
 series = "server"
-"#;
+"#
+);
 
 /// The model of a cell.
 pub fn server(cell: &Cell) -> &str {
@@ -114,46 +105,43 @@ pub fn run() -> World {
     };
     let mut world = world.run(3, 12, 0.01, truth);
     let all: Vec<Cell> = world.cells.clone();
-    world.change(
-        |_| true,
-        |sample| {
-            let cell = &all[sample.trial.cell as usize];
-            let put = |side: &mut bytecost_spec::SideReadings, counter, n| {
-                side.readings.insert(counter, Reading::Measured(n));
-            };
-            let tasks = match server(cell) {
-                "thread" => cell.serving.all_connections(),
-                _ => 1,
-            };
-            let server = sample.receiver.as_mut().unwrap();
-            put(server, Counter::Tasks, tasks);
-            put(
-                server,
-                Counter::MemoryBytes,
-                1_000_000 + 20 * 1024 * (tasks - 1),
-            );
-            // It was looked at for half of the clients' window only.
-            put(server, Counter::ElapsedNs, 50_000_000);
-            let half = server.readings[&Counter::CpuNs].measured().unwrap() / 2;
-            put(server, Counter::CpuNs, half);
-            let clients = &mut sample.sender;
-            put(clients, Counter::GeneratorLimited, 0);
-            put(clients, Counter::GeneratorBusyNs, 50_000_000);
-            put(clients, Counter::GeneratorLateNsP99, 1000);
-            put(clients, Counter::AnswersLeast, 30);
-            put(clients, Counter::AnswersMedian, 40);
-            for counter in [
-                Counter::ErrorsRefused,
-                Counter::ErrorsReset,
-                Counter::ErrorsClosed,
-                Counter::ErrorsTimeout,
-                Counter::ErrorsWrong,
-                Counter::ErrorsLocal,
-            ] {
-                put(clients, counter, 0);
-            }
-        },
-    );
+    world.each(|sample| {
+        let cell = &all[sample.trial.cell as usize];
+        let put = |side: &mut bytecost_spec::SideReadings, counter, n| {
+            side.readings.insert(counter, Reading::Measured(n));
+        };
+        let tasks = match server(cell) {
+            "thread" => cell.serving.all_connections(),
+            _ => 1,
+        };
+        let server = sample.receiver.as_mut().unwrap();
+        put(server, Counter::Tasks, tasks);
+        put(
+            server,
+            Counter::MemoryBytes,
+            1_000_000 + 20 * 1024 * (tasks - 1),
+        );
+        // It was looked at for half of the clients' window only.
+        put(server, Counter::ElapsedNs, 50_000_000);
+        let half = server.readings[&Counter::CpuNs].measured().unwrap() / 2;
+        put(server, Counter::CpuNs, half);
+        let clients = &mut sample.sender;
+        put(clients, Counter::GeneratorLimited, 0);
+        put(clients, Counter::GeneratorBusyNs, 50_000_000);
+        put(clients, Counter::GeneratorLateNsP99, 1000);
+        put(clients, Counter::AnswersLeast, 30);
+        put(clients, Counter::AnswersMedian, 40);
+        for counter in [
+            Counter::ErrorsRefused,
+            Counter::ErrorsReset,
+            Counter::ErrorsClosed,
+            Counter::ErrorsTimeout,
+            Counter::ErrorsWrong,
+            Counter::ErrorsLocal,
+        ] {
+            put(clients, counter, 0);
+        }
+    });
     world
 }
 

@@ -96,20 +96,14 @@ pub fn truth(siblings: f64, cores: f64, pinned: f64) -> impl Fn(&Cell) -> True {
 
 /// A world of work; free threads are moved so often in a window of 100 ms.
 pub fn work(study: &str, moves: u64, truth: impl Fn(&Cell) -> True) -> World {
-    let mut world = World::new(study);
-    world.manifest.survey.mover_facts = ["work-integer", "work-float"]
-        .map(|name| world::row(name, Route::Work))
-        .to_vec();
-    let mut world = world.run(7, 12, 0.01, truth);
-    world.change(
-        |_| true,
-        |sample| {
-            sample.receiver = None;
-            let free = sample.cell.contains("/free");
-            let moves = Reading::Measured(if free { moves } else { 0 });
-            sample.sender.readings.insert(Counter::Migrations, moves);
-        },
-    );
+    let rows = ["work-integer", "work-float"].map(|name| (name, Route::Work));
+    let mut world = World::of_rows(study, &rows).run(7, 12, 0.01, truth);
+    world.each(|sample| {
+        sample.receiver = None;
+        let free = sample.cell.contains("/free");
+        let moves = Reading::Measured(if free { moves } else { 0 });
+        sample.sender.readings.insert(Counter::Migrations, moves);
+    });
     world
 }
 

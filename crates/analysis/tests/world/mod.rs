@@ -2,14 +2,16 @@
 #![allow(dead_code, unused_imports, unused_macros)] // each test file uses a part of it
 
 use base64::Engine as _;
-use bytecost_analysis::{Analysis, Explanation, Input, LeftOut, analyse};
-use bytecost_spec::evidence::TrialEvidence;
-use bytecost_spec::host::Host;
+use bytecost_analysis::{
+    Analysis, Caveat, CellResult, Explanation, Finding, Input, LeftOut, analyse,
+};
+use bytecost_spec::evidence::{EvidenceAsked, Means, TrialEvidence};
+use bytecost_spec::host::{CpuCache, Host};
 use bytecost_spec::sample::{Block, FlowReading, Truth};
 use bytecost_spec::survey::{MoverFacts, Release, Route, Survey, WorkKind};
 use bytecost_spec::{
-    Cell, Counter, Failure, Manifest, Pattern, Reading, Readings, Refusal, Sample, SideReadings,
-    Study, TrialKey,
+    Cell, Counter, Failure, Manifest, Metric, Pattern, Reading, Readings, Refusal, Sample,
+    SideReadings, Study, TrialKey,
 };
 use bytecost_stats::Generator;
 use hdrhistogram::Histogram;
@@ -50,6 +52,99 @@ impl True {
             latency_us: 10.0,
             copied: None,
         }
+    }
+}
+
+/// Where readings are written.
+#[derive(Clone, Copy)]
+pub enum At {
+    Sender,
+    Receiver,
+    Machine,
+    Peer,
+}
+
+/// Every cell.
+pub fn all(_: &Cell) -> bool {
+    true
+}
+
+/// Holds that a text has this part.
+#[track_caller]
+pub fn says(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
+    assert!(text.contains(part), "no `{part}` in {text}");
+}
+
+/// Holds that a text begins so.
+#[track_caller]
+pub fn begins(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
+    assert!(text.starts_with(part), "not `{part}`: {text}");
+}
+
+/// Holds that a text ends so.
+#[track_caller]
+pub fn ends(text: impl AsRef<str>, part: impl AsRef<str>) {
+    let (text, part) = (text.as_ref(), part.as_ref());
+    assert!(text.ends_with(part), "not `{part}`: {text}");
+}
+
+/// The one of a list that has no other.
+#[track_caller]
+pub fn one<T: std::fmt::Debug>(list: &[T]) -> &T {
+    assert_eq!(list.len(), 1, "{list:#?}");
+    &list[0]
+}
+
+/// Makes a reading so many times what it was.
+pub fn scale(readings: &mut Readings, counter: Counter, times: f64) {
+    let read = readings.get_mut(&counter).expect("a reading");
+    *read = Reading::Measured((times * read.measured().expect("a number") as f64) as u64);
+}
+
+/// A cache of CPU 0.
+pub fn cache(level: u32, size_bytes: u64) -> CpuCache {
+    CpuCache {
+        level,
+        kind: "Unified".to_owned(),
+        size_bytes,
+        shared_by: vec![0],
+    }
+}
+
+/// What tests look up in an analysis.
+pub trait Found {
+    /// The first cell of a mover.
+    fn of_mover(&self, mover: &str) -> &CellResult;
+    /// The cell of that id.
+    fn of_id(&self, id: &str) -> &CellResult;
+    /// The caveats of a kind.
+    fn of_kind(&self, kind: &str) -> Vec<&Caveat>;
+    /// The finding about a cell.
+    fn of_cell(&self, metric: Metric, id: &str) -> &Finding;
+}
+
+impl Found for Analysis {
+    #[track_caller]
+    fn of_mover(&self, mover: &str) -> &CellResult {
+        let mut cells = self.cells.iter();
+        cells.find(|c| c.cell.mover == mover).expect("a cell")
+    }
+
+    #[track_caller]
+    fn of_id(&self, id: &str) -> &CellResult {
+        self.cells.iter().find(|c| c.id == id).expect("a cell")
+    }
+
+    fn of_kind(&self, kind: &str) -> Vec<&Caveat> {
+        self.caveats.iter().filter(|c| c.kind == kind).collect()
+    }
+
+    #[track_caller]
+    fn of_cell(&self, metric: Metric, id: &str) -> &Finding {
+        let own = |f: &&Finding| f.metric == metric && f.cell == id;
+        self.findings.iter().find(own).expect("a finding")
     }
 }
 
@@ -200,20 +295,11 @@ impl World {
                 format: 1,
                 id: "quiet-otter".to_owned(),
                 bytecost_version: "0.1.0".to_owned(),
-                build_id: None,
-                legs: Vec::new(),
-                bisection: None,
-                looks: Vec::new(),
-                expectation: None,
                 started: "2026-11-21T03:00:00Z".to_owned(),
                 seed: 7,
                 command: vec!["bytecost".to_owned(), "run".to_owned()],
-                study,
-                host: Host::default(),
                 survey,
-                peer: None,
-                own_cards: Vec::new(),
-                evidence: Vec::new(),
+                ..Manifest::new(study)
             },
             cells,
             refusals: Vec::new(),
@@ -226,6 +312,20 @@ impl World {
             ended_early: None,
             damage: None,
         }
+    }
+
+    /// The same, in which movers of these names go these ways, and no others are known.
+    pub fn of_rows(study: &str, rows: &[(&str, Route)]) -> World {
+        let mut world = World::new(study);
+        let rows = rows.iter().map(|(name, route)| row(name, *route));
+        world.manifest.survey.mover_facts = rows.collect();
+        world
+    }
+
+    /// Leaves out the other end of all but the loop, which has none.
+    pub fn alone(mut self) -> World {
+        self.change(|c| c.mover != "null", |sample| sample.receiver = None);
+        self
     }
 
     /// Runs every cell once in each block; `noise` is the deviation of the logarithms within a
@@ -249,11 +349,7 @@ impl World {
             g.shuffle(&mut order);
             for place in order {
                 drift = 0.9 * drift + noise * g.normal();
-                let key = TrialKey {
-                    block,
-                    cell: place as u32,
-                    attempt: 0,
-                };
+                let key = TrialKey::first(block, place as u32);
                 let factor = (drift + noise * g.normal()).exp();
                 let cell = &self.cells[place];
                 let started_ms = 200 * self.samples.len() as u64;
@@ -287,11 +383,69 @@ impl World {
     }
 
     pub fn id(&self, mover: &str, size_bytes: u64) -> String {
+        self.cells[self.place(mover, size_bytes)].id()
+    }
+
+    /// Writes readings into every sample of the cells that are asked for.
+    pub fn put<const N: usize>(
+        &mut self,
+        which: impl Fn(&Cell) -> bool,
+        at: At,
+        readings: [(Counter, u64); N],
+    ) {
+        self.change(which, |s| {
+            let of = match at {
+                At::Sender => &mut s.sender.readings,
+                At::Receiver => &mut s.receiver.as_mut().expect("a receiver").readings,
+                At::Machine => &mut s.machine,
+                At::Peer => &mut s.peer_machine,
+            };
+            of.extend(readings.map(|(counter, value)| (counter, Reading::Measured(value))));
+        });
+    }
+
+    /// Lets somebody have asked for evidence by these means.
+    pub fn ask(&mut self, means: &[Means]) {
+        let asked = means.iter().map(|means| EvidenceAsked {
+            means: *means,
+            refused: None,
+            unasked: false,
+        });
+        self.manifest.evidence = asked.collect();
+    }
+
+    /// The place in the plan of a mover's cell.
+    pub fn place(&self, mover: &str, size_bytes: u64) -> usize {
+        let own = |c: &Cell| c.mover == mover && c.size_bytes == size_bytes;
         self.cells
             .iter()
-            .find(|c| c.mover == mover && c.size_bytes == size_bytes)
-            .map(Cell::id)
+            .position(own)
             .expect("a cell of the study")
+    }
+
+    /// Gives a mover another name, wherever it has one.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        let rename = |name: &mut String| *name = name.replace(from, to);
+        self.cells.iter_mut().for_each(|c| rename(&mut c.mover));
+        self.samples.iter_mut().for_each(|s| rename(&mut s.cell));
+        let facts = self.manifest.survey.mover_facts.iter_mut();
+        facts.for_each(|row| rename(&mut row.name));
+    }
+
+    /// Changes every sample.
+    pub fn each(&mut self, change: impl FnMut(&mut Sample)) {
+        self.change(all, change);
+    }
+
+    /// Lets the first attempt at a cell fail in that block.
+    pub fn fail(&mut self, block: u32, cell: &str, reason: &str) {
+        let place = self.cells.iter().position(|c| c.id() == cell);
+        self.failures.push(Failure {
+            trial: TrialKey::first(block, place.map_or(u32::MAX, |place| place as u32)),
+            cell: cell.to_owned(),
+            started_ms: 0,
+            reason: reason.to_owned(),
+        });
     }
 
     /// Changes every sample of the cells that are asked for.
@@ -384,7 +538,6 @@ fn sample(
             (Counter::MachineBusyResolutionNs, 1000.0),
             (Counter::MachineStealNs, 0.0),
         ]),
-        peer_machine: Default::default(),
         truth: (!null).then(|| Truth {
             sent_bytes: bytes as u64,
             received_bytes: bytes as u64,
@@ -393,10 +546,7 @@ fn sample(
         }),
         latency_ns_histogram: (cell.pattern == Pattern::Ask)
             .then(|| histogram(truth.latency_us * factor, g)),
-        neighbour: Vec::new(),
-        packet_sockets: Vec::new(),
-        obstacles: Vec::new(),
-        repeated_because: None,
+        ..Sample::default()
     }
 }
 

@@ -20,7 +20,7 @@ use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
-use bytecost_spec::manifest::{FORMAT, RatioNoise};
+use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
 use bytecost_spec::{
     Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport, units,
@@ -188,23 +188,18 @@ fn begun(
     let clock = clock.map_or(ClockVerdict::NotTold, CpuClock::verdict);
     survey.unit_costs = tried::costs(&host, clock);
     let manifest = Manifest {
-        format: FORMAT,
-        id: String::new(),
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
         build_id: Some(program.build.clone()),
         started: now()?,
         seed,
         command: command_line(),
-        study: study.clone(),
         evidence: asked(&args.evidence, &host, only_serves)?,
         host,
         survey,
         peer: there.cloned().map(Box::new),
         own_cards: peer.map_or_else(Vec::new, |link| link.own_cards()),
-        legs: Vec::new(),
-        bisection: None,
-        looks: Vec::new(),
         expectation: plan.expectation.clone(),
+        ..Manifest::new(study.clone())
     };
     Ok((root.create_fresh(manifest)?, plan, study))
 }

@@ -3,7 +3,7 @@
 use bytecost_spec::survey::{FileSupport, FileSurvey, InFlight, MoverFacts, Route};
 use bytecost_spec::{Axis, Cache, Cell, Study, Survey};
 
-use super::host;
+use super::{chosen, host, is_refused, rows};
 use crate::Plan;
 
 const STUDY: &str = r#"
@@ -35,7 +35,7 @@ metrics = ["cpu_s_per_gb"]
 fn study(changes: &[(Axis, &str)]) -> Study {
     let mut study = Study::parse(STUDY).unwrap();
     for (axis, value) in changes {
-        study.set_axis(*axis, &[(*value).to_owned()]).unwrap();
+        study.set_axis(*axis, &[*value]).unwrap();
     }
     study
 }
@@ -138,31 +138,16 @@ fn nothing_is_said_of_congestion_where_there_are_files_only() {
 
 #[test]
 fn what_means_nothing_to_a_file_makes_no_cells_of_its_own() {
-    let mut study = study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]);
-    for (axis, values) in [
-        (Axis::Transport, &["loopback", "unix"][..]),
-        (Axis::Receiver, &["recv", "recv-discard"]),
-        (Axis::Fields, &["1", "8"]),
-        (Axis::Nodelay, &["on", "off"]),
-    ] {
-        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
-        study.set_axis(axis, &values).unwrap();
-    }
+    let axes = "transport loopback unix; receiver recv recv-discard; fields 1 8; nodelay on off";
+    let study = chosen(study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]), axes);
     let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();
     assert_eq!(plan.cells.len(), 5, "{:?}", plan.cells);
 }
 
 #[test]
 fn a_block_makes_cells_only_of_movers_that_go_by_blocks_and_within_a_request() {
-    let mut study = study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]);
-    for (axis, values) in [
-        (Axis::Mover, &["pread", "read-null", "copy_file_range"][..]),
-        (Axis::Size, &["4KiB", "64KiB", "1MiB"]),
-        (Axis::Block, &["4KiB", "64KiB", "1MiB"]),
-    ] {
-        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
-        study.set_axis(axis, &values).unwrap();
-    }
+    let axes = "mover pread read-null copy_file_range; size 4KiB 64KiB 1MiB; block 4KiB 64KiB 1MiB";
+    let study = chosen(study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]), axes);
     let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();
     let of = |mover: &str, size: u64| {
         let cells = plan.cells.iter();
@@ -183,17 +168,6 @@ fn set(survey: &mut Survey, change: fn(&mut FileSurvey)) {
     change(survey.files.as_mut().unwrap());
 }
 
-/// Whether a cell is refused with these words; with none it is to be had.
-fn says(changes: &[(Axis, &str)], survey: &Survey, needle: &str) {
-    match refused(changes, survey) {
-        None => assert_eq!(needle, "", "{changes:?}"),
-        Some(why) => assert!(
-            !needle.is_empty() && why.contains(needle),
-            "{changes:?}: {why}"
-        ),
-    }
-}
-
 #[test]
 fn a_copy_needs_room_for_two_files_and_whole_blocks_past_the_page_cache() {
     let [all, mut tight, mut mine, mut mine_without_room] = [(); 4].map(|()| survey());
@@ -203,32 +177,20 @@ fn a_copy_needs_room_for_two_files_and_whole_blocks_past_the_page_cache() {
         f.user_file_bytes = Some(1_000_000);
         f.free_bytes = 100 << 10;
     });
-    let copy = (Axis::Mover, "copy_file_range");
-    let direct = (Axis::Cache, "direct");
-    for (survey, changes, needle) in [
-        (&tight, &[][..], ""),
-        (&tight, &[(Axis::Mover, "read-null")], ""),
-        (&tight, &[copy], "two files of 256 MiB are needed in /there"),
-        (&mine, &[copy, (Axis::Ring, "512KiB")], ""),
-        (
-            &mine_without_room,
-            &[copy, (Axis::Ring, "512KiB")],
-            "a file of 512 KiB is needed in /there",
-        ),
-        (
-            &all,
-            &[copy, direct, (Axis::Block, "1000")],
-            "choose a --block that is a multiple of 512",
-        ),
-        (&all, &[copy, direct, (Axis::Block, "5000")], ""),
-        (&all, &[direct, (Axis::Block, "1000")], ""),
-        (
-            &all,
-            &[copy, (Axis::Cache, "memory"), (Axis::Ring, "3GiB")],
-            "the file and its requests need",
-        ),
+    for (survey, table) in [
+        (&tight, "|
+            mover read-null |
+            mover copy_file_range | two files of 256 MiB are needed in /there"),
+        (&mine, "mover copy_file_range; ring 512KiB |"),
+        (&mine_without_room, "mover copy_file_range; ring 512KiB | a file of 512 KiB is needed in /there"),
+        (&all, "mover copy_file_range; cache direct; block 1000 | choose a --block that is a multiple of 512
+            mover copy_file_range; cache direct; block 5000 |
+            cache direct; block 1000 |
+            mover copy_file_range; cache memory; ring 3GiB | the file and its requests need"),
     ] {
-        says(changes, survey, needle);
+        for (axes, reason) in rows(table) {
+            is_refused(&axes, refused(&axes, survey), reason);
+        }
     }
 }
 
@@ -245,60 +207,34 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
         files: None,
         ..survey()
     };
-    let direct = (Axis::Cache, "direct");
-    for (survey, changes, needle) in [
-        (&all, &[][..], ""),
-        (&all, &[direct], ""),
-        (&none, &[], "files were not tried"),
+    for (survey, table) in [
         (
             &all,
-            &[(Axis::Cache, "cold")],
-            "with cache cold: it is never cold",
+            "|
+            cache direct |
+            cache cold | with cache cold: it is never cold
+            cache direct; size 5000 | choose a --size that is a multiple of 512
+            size 5000 |
+            ring 4000 | no request of 4 KiB fits
+            ring 8KiB; threads 3 | fewer --threads
+            cache memory; ring 4GiB; threads 2 | the file and its requests need
+            mover uring-read; size 1MiB; depth 64 | RLIMIT_MEMLOCK: `uring-read` locks 64 MiB",
         ),
-        (
-            &all,
-            &[direct, (Axis::Size, "5000")],
-            "choose a --size that is a multiple of 512",
-        ),
-        (
-            &odd,
-            &[direct, (Axis::Size, "512")],
-            "multiples of 4096 bytes",
-        ),
-        (&all, &[(Axis::Size, "5000")], ""),
-        (&all, &[(Axis::Ring, "4000")], "no request of 4 KiB fits"),
-        (
-            &all,
-            &[(Axis::Ring, "8KiB"), (Axis::Threads, "3")],
-            "fewer --threads",
-        ),
+        (&none, "| files were not tried"),
+        (&odd, "cache direct; size 512 | multiples of 4096 bytes"),
         (
             &small,
-            &[],
-            "which has 10 MiB: choose another directory with --dir",
-        ),
-        (&small, &[(Axis::Cache, "memory")], ""),
-        (&mine, &[], "choose a --ring of at most 1000000"),
-        (&mine, &[(Axis::Ring, "512KiB")], ""),
-        (
-            &all,
-            &[
-                (Axis::Cache, "memory"),
-                (Axis::Ring, "4GiB"),
-                (Axis::Threads, "2"),
-            ],
-            "the file and its requests need",
+            "| which has 10 MiB: choose another directory with --dir
+            cache memory |",
         ),
         (
-            &all,
-            &[
-                (Axis::Mover, "uring-read"),
-                (Axis::Size, "1MiB"),
-                (Axis::Depth, "64"),
-            ],
-            "RLIMIT_MEMLOCK: `uring-read` locks 64 MiB",
+            &mine,
+            "| choose a --ring of at most 1000000
+            ring 512KiB |",
         ),
     ] {
-        says(changes, survey, needle);
+        for (axes, reason) in rows(table) {
+            is_refused(&axes, refused(&axes, survey), reason);
+        }
     }
 }

@@ -4,7 +4,7 @@ use bytecost_spec::axis::CellFacts;
 use bytecost_spec::survey::{IsolationSupport, Route};
 use bytecost_spec::{Axis, Cell, Cgroup, Class, Host, Survey};
 
-use super::{host, survey};
+use super::{host, is_refused, rows, survey};
 use crate::candidates::Norm;
 use crate::refusal::refused;
 
@@ -51,29 +51,20 @@ fn what_was_refused_or_cannot_go_together_is_refused_with_its_remedy() {
         cpus_allowed: vec![0, 1],
         ..host()
     };
-    let (class, group) = (|text| (Axis::Class, text), |text| (Axis::Cgroup, text));
-    let pinned = (Axis::Placement, "0:1");
-    let check = |changes: &[(Axis, &str)], needle: Option<&str>| {
-        let why = refused(&cell(changes), &host, &survey);
-        match needle {
-            None => assert_eq!(why, None, "{changes:?}"),
-            Some(needle) => assert!(why.clone().unwrap().contains(needle), "{why:?}"),
-        }
-    };
-    check(&[], None);
-    check(&[class("idle"), pinned], None);
-    check(&[class("fifo")], Some("it needs root"));
-    check(&[class("rr")], Some("it was not tried"));
-    check(&[class("deadline")], None);
-    check(&[class("deadline"), pinned], Some("--placement free"));
-    check(
-        &[class("deadline"), group("cpuset")],
-        Some("another --cgroup"),
-    );
-    check(&[group("cpuset")], None);
-    check(&[group("cpuset"), pinned], Some("--placement free"));
-    check(&[group("cpuset=9")], Some("CPU 9 is not among"));
-    check(&[group("max=50%"), pinned], None);
+    let table = "|
+        class idle; placement 0:1 |
+        class fifo | it needs root
+        class rr | it was not tried
+        class deadline |
+        class deadline; placement 0:1 | --placement free
+        class deadline; cgroup cpuset | another --cgroup
+        cgroup cpuset |
+        cgroup cpuset; placement 0:1 | --placement free
+        cgroup cpuset=9 | CPU 9 is not among
+        cgroup max=50%; placement 0:1 |";
+    for (axes, reason) in rows(table) {
+        is_refused(&axes, refused(&cell(&axes), &host, &survey), reason);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use bytecost_spec::survey::LinkSupport;
 use bytecost_spec::{Axis, Cell, Survey, Transport};
 
 use super::refusals::refused;
-use super::{host, study, survey};
+use super::{chosen, host, is_refused, rows, study, survey};
 use crate::candidates::{Norm, candidates};
 
 fn link(transport: Transport, device: Device, most: u32) -> LinkSupport {
@@ -30,40 +30,26 @@ fn tried() -> Survey {
 
 #[test]
 fn a_segment_is_refused_where_it_cannot_be_had() {
-    let check = |transport, segment, mtu, device, needle: &str| {
-        let changes = [
-            (Axis::Transport, transport),
-            (Axis::Segment, segment),
-            (Axis::Mtu, mtu),
-            (Axis::Device, device),
-        ];
-        let why = refused(&changes, &host(), &tried()).unwrap_or_default();
-        assert_eq!(why.is_empty(), needle.is_empty(), "{changes:?}: {why}");
-        assert!(why.contains(needle), "{changes:?}: {why}");
-    };
-    check("loopback", "auto", "auto", "tun", "");
-    for device in ["tun", "veth"] {
-        check("wire", "16KiB", "auto", device, "");
-        check("wire", "1500", "auto", device, "");
-        check("wire", "64KiB", "65535", device, "");
-        check(
-            "wire",
-            "1499",
-            "auto",
-            device,
-            "segment of 1499 B with an MTU of 1500: one whole packet already has more: choose a --segment of at least 1500, or a smaller --mtu",
-        );
-    }
-    check("veth", "8KiB", "9000", "tun", "at least 9000");
-    check("veth", "128KiB", "auto", "tun", "");
-    check("wire", "128KiB", "auto", "veth", "");
-    check(
-        "wire",
-        "128KiB",
-        "auto",
-        "tun",
-        "segment of 128 KiB over wire: the kernel hands a tun device 65536 bytes at most in one packet: choose a smaller --segment, or --device veth",
+    let small = "segment of 1499 B with an MTU of 1500: one whole packet already has more: choose a --segment of at least 1500, or a smaller --mtu";
+    let large = "segment of 128 KiB over wire: the kernel hands a tun device 65536 bytes at most in one packet: choose a smaller --segment, or --device veth";
+    let table = format!(
+        "transport loopback; segment auto |
+        transport wire; segment 16KiB; device tun |
+        transport wire; segment 16KiB; device veth |
+        transport wire; segment 1500; device tun |
+        transport wire; segment 1500; device veth |
+        transport wire; segment 64KiB; mtu 65535; device tun |
+        transport wire; segment 64KiB; mtu 65535; device veth |
+        transport wire; segment 1499; device tun | {small}
+        transport wire; segment 1499; device veth | {small}
+        transport veth; segment 8KiB; mtu 9000 | at least 9000
+        transport veth; segment 128KiB |
+        transport wire; segment 128KiB; device veth |
+        transport wire; segment 128KiB; device tun | {large}"
     );
+    for (axes, reason) in rows(&table) {
+        is_refused(&axes, refused(&axes, &host(), &tried()), reason);
+    }
 }
 
 #[test]
@@ -90,21 +76,8 @@ fn a_device_that_cannot_be_made_is_refused_with_the_other_one() {
 
 #[test]
 fn a_device_makes_cells_of_wires_alone_and_a_segment_of_every_size_one() {
-    let mut study = study(&[]);
-    for (axis, values) in [
-        (
-            Axis::Transport,
-            &["loopback", "veth", "wire", "wire-udp"][..],
-        ),
-        (Axis::Mover, &["send"]),
-        (Axis::Size, &["4KiB"]),
-        (Axis::Threads, &["1"]),
-        (Axis::Device, &["tun", "veth"]),
-        (Axis::Segment, &["auto", "16KiB"]),
-    ] {
-        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
-        study.set_axis(axis, &values).unwrap();
-    }
+    let axes = "transport loopback veth wire wire-udp; mover send; size 4KiB; threads 1; device tun veth; segment auto 16KiB";
+    let study = chosen(study(&[]), axes);
     let (host, survey) = (host(), tried());
     let norm = Norm::new(&study, &host, &survey, None);
     let found = candidates(&study, &norm);

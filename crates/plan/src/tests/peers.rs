@@ -129,9 +129,7 @@ fn what_needs_one_host_is_refused_with_its_remedy() {
 #[test]
 fn without_a_peer_the_way_to_it_is_refused() {
     let mut study = study(&[]);
-    study
-        .set_axis(Axis::Transport, &["peer".to_owned()])
-        .unwrap();
+    study.set_axis(Axis::Transport, &["peer"]).unwrap();
     let plan = Plan::new(&study, &host(), &survey(), 7).unwrap();
     assert!(plan.cells.is_empty(), "{:?}", plan.cells);
     let told = why(&plan, "send").unwrap();

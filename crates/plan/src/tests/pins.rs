@@ -3,6 +3,7 @@
 use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::{Axis, Cell, Host};
 
+use super::{is_refused, rows};
 use crate::Pins;
 
 /// Two nodes of two cores of two threads: 0 and 4, 1 and 5 on node 0; a cache for each node.
@@ -113,53 +114,31 @@ fn without_another_end_flows_take_from_both_lists() {
 
 #[test]
 fn what_cannot_be_had_says_why() {
-    let check = |axis: Axis, value: &str, host: &Host, needle: &str| {
-        let why = pins(&[(axis, value)], true, host).unwrap_err();
-        assert!(why.contains(needle), "{axis:?} {value}: {why}");
-    };
     let confined = Host {
         cpus_allowed: vec![1, 2],
         memory_nodes: vec![1],
         ..host()
     };
-    check(
-        Axis::Placement,
-        "0:1",
-        &confined,
-        "CPU 0 is not among those that this process may use (1-2)",
-    );
-    check(Axis::Placement, "0-9", &host(), "CPU 8 is offline");
-    check(
-        Axis::Placement,
-        "1:9",
-        &host(),
-        "there is no CPU 9 here (0-7 are)",
-    );
-    check(
-        Axis::Placement,
-        "smt-sibling",
-        &confined,
-        "hardware threads share cores here, but not among",
-    );
-    check(Axis::Placement, "cross-cache", &host(), "choose cross-node");
-    check(
-        Axis::MemNode,
-        "2",
-        &host(),
-        "may take memory from nodes 0-1",
-    );
-    check(
-        Axis::MemNode,
-        "0",
-        &confined,
-        "node 1 is the only one with memory",
-    );
-    check(Axis::MemNode, "0", &Host::default(), "reports no nodes");
-    check(Axis::Neighbour, "spin@8", &host(), "CPU 8 is offline");
-    check(
-        Axis::Neighbour,
-        "spin@same-cache",
-        &host(),
-        "relative to the sender's CPU",
-    );
+    for (host, table) in [
+        (
+            &confined,
+            "placement 0:1 | CPU 0 is not among those that this process may use (1-2)
+            placement smt-sibling | hardware threads share cores here, but not among
+            mem-node 0 | node 1 is the only one with memory",
+        ),
+        (
+            &host(),
+            "placement 0-9 | CPU 8 is offline
+            placement 1:9 | there is no CPU 9 here (0-7 are)
+            placement cross-cache | choose cross-node
+            mem-node 2 | may take memory from nodes 0-1
+            background spin@8 | CPU 8 is offline
+            background spin@same-cache | relative to the sender's CPU",
+        ),
+        (&Host::default(), "mem-node 0 | reports no nodes"),
+    ] {
+        for (axes, reason) in rows(table) {
+            is_refused(&axes, pins(&axes, true, host).err(), reason);
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! What a plan expects to decide, and what it leaves out for it.
 
-use bytecost_spec::manifest::{Expectation, FORMAT, RatioNoise};
+use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::{Compare, Family};
 use bytecost_spec::{Axis, Cell, Manifest, Study};
 use bytecost_stats::{Generator, trimmed_mean};
 
-use super::{host, study, survey};
+use super::{host, manifest, study, survey};
 use crate::Plan;
 use crate::power::Power;
 
@@ -125,23 +125,8 @@ fn a_plan_is_rebuilt_with_the_noise_that_it_was_made_with() {
     for noise in [noise(0.15), noise(0.005)] {
         let (plan, expectation) = planned(&study, &noise);
         let manifest = Manifest {
-            format: FORMAT,
-            id: "x".into(),
-            bytecost_version: "0.1.0".into(),
-            started: "2026-11-21T14:15:03Z".into(),
-            seed: 7,
-            command: vec![],
-            study: study.clone(),
-            host: host(),
-            survey: survey(),
-            peer: None,
-            own_cards: Vec::new(),
-            evidence: Vec::new(),
-            build_id: None,
-            legs: Vec::new(),
-            bisection: None,
-            looks: Vec::new(),
             expectation: Some(expectation),
+            ..manifest(study.clone())
         };
         let text = serde_json::to_string(&manifest).unwrap();
         let read: Manifest = serde_json::from_str(&text).unwrap();

@@ -282,9 +282,7 @@ fn twenty_thousand_cells_are_planned() {
     let mut study = study(&[]);
     let counts: Vec<String> = (1..=200).map(|n| n.to_string()).collect();
     let sizes: Vec<String> = (1..=33).map(|n| (n * 1024).to_string()).collect();
-    study
-        .set_axis(Axis::Transport, &["loopback".to_owned()])
-        .unwrap();
+    study.set_axis(Axis::Transport, &["loopback"]).unwrap();
     study.set_axis(Axis::Size, &sizes).unwrap();
     study.set_axis(Axis::Threads, &counts).unwrap();
     let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();

@@ -3,7 +3,7 @@
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServiceFacts, ServingLimits};
 use bytecost_spec::{Axis, Study, Survey};
 
-use super::{host, study, survey};
+use super::{host, is_refused, rows, study, survey};
 use crate::Plan;
 
 fn with_servers() -> Survey {
@@ -54,7 +54,7 @@ fn served(changes: &[(Axis, &str)]) -> Study {
     .iter()
     .chain(changes)
     {
-        let values: Vec<String> = value.split(' ').map(str::to_owned).collect();
+        let values: Vec<&str> = value.split(' ').collect();
         one.set_axis(*axis, &values).unwrap();
     }
     one
@@ -66,36 +66,19 @@ fn plan(changes: &[(Axis, &str)]) -> Plan {
 
 #[test]
 fn what_is_a_movers_business_means_nothing_to_a_server() {
-    let check = |changes: &[(Axis, &str)], ids: &[&str]| {
-        let cells = plan(changes).cells;
-        let found: Vec<String> = cells
-            .iter()
-            .map(|c| {
-                let id = c.id();
-                id.split_once("/server=").unwrap().1.to_owned()
-            })
-            .collect();
-        assert_eq!(found, ids, "{changes:?}");
-        assert!(cells.iter().all(|c| c.value(Axis::Pattern) == "ask"));
-    };
     // No loop's cost: nothing of it is carried out by that loop.
-    check(&[], &["epoll"]);
-    check(
-        &[(Axis::Fields, "1 8"), (Axis::Ring, "1MiB 4MiB")],
-        &["epoll"],
-    );
-    check(
-        &[(Axis::Cache, "warm"), (Axis::Nodelay, "on off")],
-        &["epoll"],
-    );
-    check(
-        &[(Axis::Service, "top"), (Axis::Size, "64 1KiB")],
-        &["epoll/service=top"],
-    );
-    check(
-        &[(Axis::Rate, "100"), (Axis::Think, "0 1ms")],
-        &["epoll/rate=100"],
-    );
+    let table = "| epoll
+        fields 1 8; ring 1MiB 4MiB | epoll
+        cache warm; nodelay on off | epoll
+        service top; size 64 1KiB | epoll/service=top
+        rate 100; think 0 1ms | epoll/rate=100";
+    for (axes, expected) in rows(table) {
+        let cells = plan(&axes).cells;
+        let ids: Vec<String> = cells.iter().map(|c| c.id()).collect();
+        let found = ids.iter().map(|id| id.split_once("/server=").unwrap().1);
+        assert_eq!(found.collect::<Vec<_>>(), [expected], "{axes:?}");
+        assert!(cells.iter().all(|c| c.value(Axis::Pattern) == "ask"));
+    }
 }
 
 #[test]
@@ -108,46 +91,26 @@ fn without_a_server_there_are_no_connections() {
 
 #[test]
 fn what_a_server_cannot_is_refused_with_its_reason() {
-    let check = |changes: &[(Axis, &str)], needle: &str| {
-        let plan = plan(changes);
-        let why = plan.refusals.first().map(|r| r.why.as_str());
-        match (needle, why) {
-            ("", None) => {}
-            (_, Some(why)) if !needle.is_empty() => assert!(why.contains(needle), "{why}"),
-            other => panic!("{changes:?}: {other:?}"),
-        }
-    };
-    let of = |server, connections| [(Axis::Server, server), (Axis::Connections, connections)];
-    check(&of("single", "1"), "");
-    check(&of("single", "2"), "all but one wait for ever");
-    let mut fresh = of("single", "2").to_vec();
-    fresh.push((Axis::Connect, "new"));
-    check(&fresh, "");
-    check(
-        &[(Axis::Server, "single"), (Axis::Idle, "1")],
-        "holds up all others for ever",
-    );
-    check(&of("select", "1000"), "");
-    check(&of("select", "1001"), "FD_SETSIZE is 1024");
-    check(&of("uring", "1"), "io_uring is closed");
-    check(&of("thread", "4744"), "");
-    check(&of("thread", "4745"), "kernel.threads-max allows 5000");
-    check(&of("epoll", "19680"), "");
-    check(
-        &of("epoll", "19681"),
-        "a server of 19681 connections needs 20001",
-    );
-    check(&[(Axis::Threads, "2")], "choose fewer --threads");
-    check(
-        &[(Axis::Depth, "4"), (Axis::Connect, "new")],
-        "choose --depth 1",
-    );
-    check(
-        &[(Axis::Transport, "unix")],
-        "to another host alone, not over unix",
-    );
-    check(&[(Axis::Placement, "0:7")], "CPU 7 is not among those");
-    check(&[(Axis::Congestion, "bbr")], "`bbr` is not available");
+    let table = "server single; connections 1 |
+        server single; connections 2 | all but one wait for ever
+        server single; connections 2; connect new |
+        server single; idle 1 | holds up all others for ever
+        server select; connections 1000 |
+        server select; connections 1001 | FD_SETSIZE is 1024
+        server uring; connections 1 | io_uring is closed
+        server thread; connections 4744 |
+        server thread; connections 4745 | kernel.threads-max allows 5000
+        server epoll; connections 19680 |
+        server epoll; connections 19681 | a server of 19681 connections needs 20001
+        threads 2 | choose fewer --threads
+        depth 4; connect new | choose --depth 1
+        transport unix | to another host alone, not over unix
+        placement 0:7 | CPU 7 is not among those
+        congestion bbr | `bbr` is not available";
+    for (axes, reason) in rows(table) {
+        let refusals = plan(&axes).refusals;
+        is_refused(&axes, refusals.into_iter().next().map(|r| r.why), reason);
+    }
 }
 
 #[test]

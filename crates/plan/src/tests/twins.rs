@@ -1,10 +1,10 @@
 //! Which cells are measured twice in a block, and what that takes of the budget.
 
 use bytecost_spec::study::Compare;
-use bytecost_spec::{Axis, Cell, Manifest, Study, manifest::FORMAT};
+use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 
-use super::{host, plan, study, survey};
+use super::{manifest, plan, study};
 use crate::Plan;
 
 fn twinned(changes: &[(&str, &str)]) -> Study {
@@ -88,26 +88,7 @@ fn the_budget_pays_for_twins_before_another_tier() {
 
 #[test]
 fn a_manifest_of_old_gives_the_plan_without_twins() {
-    let manifest = Manifest {
-        format: FORMAT,
-        id: "x".into(),
-        bytecost_version: "0.1.0".into(),
-        started: "2026-11-21T14:15:03Z".into(),
-        seed: 7,
-        command: vec![],
-        study: twinned(&[]),
-        host: host(),
-        survey: survey(),
-        peer: None,
-        own_cards: Vec::new(),
-        evidence: Vec::new(),
-        build_id: None,
-        legs: Vec::new(),
-        bisection: None,
-        looks: Vec::new(),
-        expectation: None,
-    };
-    let now = serde_json::to_value(&manifest).unwrap();
+    let now = serde_json::to_value(manifest(twinned(&[]))).unwrap();
     let mut old = now.clone();
     old["format"] = 1.into();
     old["study"].as_object_mut().unwrap().remove("twins");

@@ -3,9 +3,8 @@
 use askama::Template;
 use bytecost_analysis::Analysis;
 
-use super::{COLUMNS, LINE_HEIGHT, MARGIN, Picture, foot, slug};
+use super::{COLUMNS, LINE_HEIGHT, MARGIN, Picture, feet, foot, lines, slug};
 use crate::heat::{Heat, heats};
-use crate::text::wrap;
 
 #[derive(Template)]
 #[template(path = "heat_picture.svg", escape = "html", whitespace = "minimize")]
@@ -23,19 +22,10 @@ pub(super) fn pictures(a: &Analysis) -> Vec<Picture> {
 
 fn picture(a: &Analysis, h: Heat) -> Picture {
     let mut y = 34.0;
-    let lines = |texts: &[String], columns: usize, y: &mut f64| {
-        let wrapped = texts.iter().flat_map(|text| wrap(text, columns, "", ""));
-        wrapped
-            .map(|line| {
-                *y += LINE_HEIGHT.1;
-                (*y, line)
-            })
-            .collect::<Vec<_>>()
-    };
     let plain = |spans: &[crate::text::TextSpan]| -> String {
         spans.iter().map(|span| span.text.as_str()).collect()
     };
-    let subtitles = lines(std::slice::from_ref(&h.sub), COLUMNS.1, &mut y);
+    let subtitles = lines(&h.sub, COLUMNS.1, LINE_HEIGHT.1, &mut y);
     let plot = y + 16.0;
     y = plot + h.height + 6.0;
     let words = h.words.iter().map(|words| plain(words));
@@ -43,8 +33,7 @@ fn picture(a: &Analysis, h: Heat) -> Picture {
         .gaps
         .iter()
         .map(|gap| format!("No number for {}", plain(gap)));
-    let below: Vec<String> = words.chain(gaps).chain([foot(a)]).collect();
-    let feet = lines(&below, COLUMNS.2, &mut y);
+    let feet = feet(words.chain(gaps).chain([foot(a)]), &mut y);
     let name = slug(&h.id);
     let drawing = Drawing {
         h,
@@ -53,9 +42,5 @@ fn picture(a: &Analysis, h: Heat) -> Picture {
         feet,
         height: y + MARGIN,
     };
-    let svg = drawing.render().expect("a picture is only text");
-    Picture {
-        name,
-        svg: svg + "\n",
-    }
+    Picture::of(name, &drawing)
 }

@@ -71,57 +71,29 @@ fn what_is_wrong_is_told_with_its_place() {
     refused("claim = 3", 1, "");
     refused("[[claim]]\nid = \"a\"\n", 1, "missing field");
     refused(HEAD, 2, "no [[claim.test]]");
-    refused(
-        &with("kind = \"vibes\""),
-        7,
-        "kind `vibes` is not known: choose from ratio",
-    );
-    refused(&with("kind = \"ratio\"\ncolour = 3"), 8, "unknown field");
-    refused(
-        &with("kind = \"stall\"\nmetric = \"cpu_s_per_gb\""),
-        8,
-        "a stall test has no `metric`",
-    );
-    refused(&with("kind = \"ratio\""), 7, "a ratio test needs `axis`");
-    refused(
-        &with("kind = \"level\"\nmetric = \"speed\"\nexpect = \"above 1\""),
-        8,
-        "metric `speed` is not known",
-    );
-    refused(
-        &with("kind = \"level\"\nmetric = \"cpu_s_per_gb\"\nexpect = \"above NaN\""),
-        9,
-        "no expectation",
-    );
-    refused(
-        &with("kind = \"level\"\nmetric = \"cpu_s_per_gb\"\nexpect = \"within 6..4\""),
-        9,
-        "no expectation",
-    );
-    refused(
-        &with("kind = \"level\"\nmetric = \"cpu_s_per_gb\"\nexpect = \"among\""),
-        9,
-        "arithmetic",
-    );
-    refused(
-        &with("kind = \"stall\"\nwhere = { size = [\"big\"] }"),
-        8,
-        "`big` is not a size",
-    );
-    refused(&with("kind = \"stall\"\ncells = \"half\""), 8, "every");
-    refused(&with("kind = \"stall\"\nexpect = \"maybe\""), 8, "present");
-    refused(
-        &with("kind = \"stall\"\notherwise = \"x\""),
-        8,
-        "[[claim.reason]]",
-    );
-    refused(
-        &with(
-            "kind = \"scaling\"\nmetric = \"cpu_s_per_gb\"\nexpect = \"below 1\"\nthreads = \"8..1\"",
-        ),
-        10,
-        "within-cpus",
-    );
+    let table = r#"7 | kind = "vibes" | kind `vibes` is not known: choose from ratio
+        8 | kind = "ratio" / colour = 3 | unknown field
+        8 | kind = "stall" / metric = "cpu_s_per_gb" | a stall test has no `metric`
+        7 | kind = "ratio" | a ratio test needs `axis`
+        8 | kind = "level" / metric = "speed" / expect = "above 1" | metric `speed` is not known
+        9 | kind = "level" / metric = "cpu_s_per_gb" / expect = "above NaN" | no expectation
+        9 | kind = "level" / metric = "cpu_s_per_gb" / expect = "within 6..4" | no expectation
+        9 | kind = "level" / metric = "cpu_s_per_gb" / expect = "among" | arithmetic
+        8 | kind = "stall" / where = { size = ["big"] } | `big` is not a size
+        8 | kind = "stall" / cells = "half" | every
+        8 | kind = "stall" / expect = "maybe" | present
+        8 | kind = "stall" / otherwise = "x" | [[claim.reason]]
+        10 | kind = "scaling" / metric = "cpu_s_per_gb" / expect = "below 1" / threads = "8..1" | within-cpus"#;
+    for row in table.lines() {
+        let [line, test, says] = row.split('|').map(str::trim).collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        refused(
+            &with(&test.replace(" / ", "\n")),
+            line.parse().unwrap(),
+            says,
+        );
+    }
     let same = "kind = \"ratio\"\naxis = \"mover\"\nvalue = \"send\"\nagainst = \"send\"";
     refused(&with(same), 10, "the same");
     let reason = format!("{HEAD}[[claim.reason]]\nkind = \"stall\"\n");

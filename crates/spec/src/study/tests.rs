@@ -53,6 +53,14 @@ fn check(from: &str, to: &str, expected: &str) {
     assert!(!error.contains('\n'), "{error}");
 }
 
+/// Rows of `what is written => what is written in its place => what is told`, one a line.
+fn rows(table: &str) -> impl Iterator<Item = [&str; 3]> {
+    let row = |line| str::split(line, " => ").map(str::trim).collect::<Vec<_>>();
+    table
+        .lines()
+        .map(move |line| row(line).try_into().expect(line))
+}
+
 #[test]
 fn cells_come_tier_by_tier_and_each_once() {
     let study = Study::parse(SMALL).unwrap();
@@ -69,70 +77,31 @@ fn cells_come_tier_by_tier_and_each_once() {
 
 #[test]
 fn what_is_wrong_is_told_with_line_and_column() {
-    check(
-        "budget = \"10s\"",
-        "budgte = \"10s\"",
-        "line 8, column 1: unknown field `budgte`",
-    );
-    check(
-        "threads = [1, 2]",
-        "threads = []",
-        "line 17, column 11: axis `threads` has no values",
-    );
-    check("threads = [1, 2]", "threads = [1.5]", "line 17, column 12");
-    check(
-        "threads = [1, 2]",
-        "thread = [1]",
-        "line 17, column 1: axis `thread` is not known: choose from transport, ",
-    );
-    check(
-        "blocks-least = 6",
-        "blocks-least = \"six\"",
-        "line 11, column 16: invalid type",
-    );
-    check("blocks-least = 6", "blocks-least = 2", "at least 6");
-    check(
-        "size = [\"4KiB\", 65536]",
-        "size = [\"4KiB\", 0]",
-        "line 16, column 17: size `0` is out of bounds",
-    );
-    check(
-        "size = [\"4KiB\", 65536]",
-        "size = \"4KiB\"",
-        "expected a list",
-    );
-    check(
-        "baseline = \"send\"",
-        "baseline = \"sendto\"",
-        "no value of axis `mover`",
-    );
-    check(
-        "x = \"size\"",
-        "x = \"weight\"",
-        "axis `weight` is not known",
-    );
-    check(
-        "y = \"throughput_gbit_per_s\"",
-        "y = \"speed\"",
-        "metric `speed` is not known",
-    );
-    check("question = \"Which?\"", "", "missing field `question`");
-    check("name = \"small\"", "name = \"small", "line 2");
-    check(
-        "precision = \"3%\"",
-        "precision = \"3 apples\"",
-        "line 7, column 13",
-    );
+    for [from, to, expected] in rows(
+        r#"budget = "10s" => budgte = "10s" => line 8, column 1: unknown field `budgte`
+        threads = [1, 2] => threads = [] => line 17, column 11: axis `threads` has no values
+        threads = [1, 2] => threads = [1.5] => line 17, column 12
+        threads = [1, 2] => thread = [1] => line 17, column 1: axis `thread` is not known: choose from transport, 
+        blocks-least = 6 => blocks-least = "six" => line 11, column 16: invalid type
+        blocks-least = 6 => blocks-least = 2 => at least 6
+        size = ["4KiB", 65536] => size = ["4KiB", 0] => line 16, column 17: size `0` is out of bounds
+        size = ["4KiB", 65536] => size = "4KiB" => expected a list
+        baseline = "send" => baseline = "sendto" => no value of axis `mover`
+        x = "size" => x = "weight" => axis `weight` is not known
+        y = "throughput_gbit_per_s" => y = "speed" => metric `speed` is not known
+        question = "Which?" =>  => missing field `question`
+        name = "small" => name = "small => line 2
+        precision = "3%" => precision = "3 apples" => line 7, column 13"#,
+    ) {
+        check(from, to, expected);
+    }
 }
 
 #[test]
 fn pairs_stand_for_several_placements() {
     let mut study = Study::parse(SMALL).unwrap();
     study
-        .set_axis(
-            Axis::Placement,
-            &["free", "pairs", "0:1"].map(str::to_owned),
-        )
+        .set_axis(Axis::Placement, &["free", "pairs", "0:1"])
         .unwrap();
     study
         .compare
@@ -149,9 +118,9 @@ fn pairs_stand_for_several_placements() {
 fn the_command_line_narrows_a_study_to_what_was_asked() {
     let mut study = Study::parse(SMALL).unwrap();
     study
-        .set_axis(Axis::Mover, &["sendfile".into(), "sendmsg".into()])
+        .set_axis(Axis::Mover, &["sendfile", "sendmsg"])
         .unwrap();
-    study.set_axis(Axis::Threads, &["4".into()]).unwrap();
+    study.set_axis(Axis::Threads, &["4"]).unwrap();
     let cells = study.cells();
     assert_eq!(cells.len(), 2);
     assert!(
@@ -163,29 +132,27 @@ fn the_command_line_narrows_a_study_to_what_was_asked() {
         study.compare[0].baseline, "sendfile",
         "the baseline is one of the values"
     );
-    assert!(study.set_axis(Axis::Size, &["0".into()]).is_err());
+    assert!(study.set_axis(Axis::Size, &["0"]).is_err());
 }
 
 #[test]
 fn both_stands_for_on_and_off_where_there_is_a_switch() {
     let mut study = Study::parse(SMALL).unwrap();
     for axis in [Axis::Nodelay, Axis::Cork, Axis::Quickack] {
-        study
-            .set_axis(axis, &["both".into(), "off".into()])
-            .unwrap();
+        study.set_axis(axis, &["both", "off"]).unwrap();
         let values = study.tiers[0].axes.last().unwrap();
         assert_eq!(values, &(axis, vec!["on".to_owned(), "off".to_owned()]));
     }
     assert_eq!(study.cells().len(), 2 * 2 * 2 * 2);
-    assert!(study.set_axis(Axis::Pattern, &["both".into()]).is_err());
+    assert!(study.set_axis(Axis::Pattern, &["both"]).is_err());
 }
 
 #[test]
 fn names_and_fields_are_held_against_the_tables() {
     let with = |axis, value: &str| {
         let mut study = Study::parse(SMALL).unwrap();
-        study.set_axis(Axis::Mover, &["sendmsg".into()]).unwrap();
-        study.set_axis(axis, &[value.to_owned()]).unwrap();
+        study.set_axis(Axis::Mover, &["sendmsg"]).unwrap();
+        study.set_axis(axis, &[value]).unwrap();
         study.check(KNOWN).map_err(|e| e.to_string())
     };
     assert_eq!(with(Axis::Size, "4096"), Ok(()));
@@ -290,19 +257,15 @@ fn what_is_wrong_with_an_expectation_is_told_where_it_stands() {
         let error = Study::parse(&text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check(
-        "\"no difference\"",
-        "\"fine\"",
-        "outcome `fine` is not known: choose from better, worse, no difference",
-    );
-    check("cpu_s_per_gb", "speed", "metric `speed` is not known");
-    check(
-        "axis = \"mover\"",
-        "axis = \"weight\"",
-        "axis `weight` is not known",
-    );
-    check("\"64KiB\", ", "\"0\", ", "size `0` is out of bounds");
-    check("size =", "weight =", "axis `weight` is not known");
+    for [from, to, expected] in rows(
+        r#""no difference" => "fine" => outcome `fine` is not known: choose from better, worse, no difference
+        cpu_s_per_gb => speed => metric `speed` is not known
+        axis = "mover" => axis = "weight" => axis `weight` is not known
+        "64KiB",  => "0",  => size `0` is out of bounds
+        size = => weight = => axis `weight` is not known"#,
+    ) {
+        check(from, to, expected);
+    }
 }
 
 #[test]
@@ -365,16 +328,16 @@ fn pairs_are_read_and_bounded() {
         let error = Study::parse(&text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check("[\"sendfile\"]", "[]", "line 40, column 10: axis `mover`");
-    check("= \"send\"", "= \"sendfile\"", "compared with itself");
-    check(
-        "published = 2",
-        "published = 0",
-        "published 0 is out of bounds",
-    );
-    check("published = 2", "published = nan", "out of bounds");
-    check("size = ", "mover = ", "`where` cannot name `mover`");
-    check("metric", "metrics", "unknown field `metrics`");
+    for [from, to, expected] in rows(
+        r#"["sendfile"] => [] => line 40, column 10: axis `mover`
+        = "send" => = "sendfile" => compared with itself
+        published = 2 => published = 0 => published 0 is out of bounds
+        published = 2 => published = nan => out of bounds
+        size =  => mover =  => `where` cannot name `mover`
+        metric => metrics => unknown field `metrics`"#,
+    ) {
+        check(from, to, expected);
+    }
 }
 
 #[test]
