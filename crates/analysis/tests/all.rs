@@ -3,6 +3,7 @@
 mod advice;
 mod applies;
 mod audit;
+mod audit_built_in;
 mod audit_kinds;
 mod bisection;
 mod books;
