@@ -143,7 +143,11 @@ fn a_way_that_changes_within_the_run_is_told() {
             |s| put(&mut s.sender.readings, Counter::TcpPathMtuBytes, 1500),
         );
         world.change(is_sendfile, |s| {
-            put(&mut s.sender.readings, Counter::TcpPathMtuBytes, of_sendfile);
+            put(
+                &mut s.sender.readings,
+                Counter::TcpPathMtuBytes,
+                of_sendfile,
+            );
         });
         world
     };

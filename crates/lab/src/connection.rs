@@ -177,10 +177,7 @@ mod tests {
         assert_eq!(readings[&Counter::TcpBusyUs], Reading::Measured(4));
         assert_eq!(readings[&Counter::TcpDataSegments], Reading::Measured(3));
         assert_eq!(readings[&Counter::TcpMarkedSegments], Reading::Measured(4));
-        assert_eq!(
-            readings[&Counter::TcpPathMtuBytes],
-            Reading::Measured(1420)
-        );
+        assert_eq!(readings[&Counter::TcpPathMtuBytes], Reading::Measured(1420));
         let uncounted = TcpInfo {
             delivered_marked: None,
             ..info

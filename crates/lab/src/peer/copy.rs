@@ -63,7 +63,10 @@ impl ProgramCopy {
                 end(&mut child);
                 return Err(match is_stopped {
                     true => PeerError::interrupted(),
-                    false => failed(format!("it took longer than {}", units::duration(COPIED_WITHIN))),
+                    false => failed(format!(
+                        "it took longer than {}",
+                        units::duration(COPIED_WITHIN)
+                    )),
                 });
             }
             thread::sleep(LOOK);

@@ -3,11 +3,11 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use bytecost_lab::Lab;
 use bytecost_lab::protocol::Role;
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::veth::{RECEIVER, SENDER, VethPair};
 use bytecost_lab::trial::Settings;
-use bytecost_lab::Lab;
 use bytecost_spec::{Axis, Counter, PeerSide, Reading};
 use libtest_mimic::{Failed, Trial};
 
@@ -136,7 +136,9 @@ fn changed_mtu() -> Result<(), Failed> {
             two.ip(Role::Receiver, &format!("link set bytecost1 mtu {mtu}"))?;
             let sample = arrives(&mut lab, &cell(&[]))?;
             let read = sample.sender.readings.get(&Counter::TcpPathMtuBytes);
-            ensure(read == Some(&Reading::Measured(mtu)), || format!("{read:?}"))?;
+            ensure(read == Some(&Reading::Measured(mtu)), || {
+                format!("{read:?}")
+            })?;
         }
         Ok(())
     })?;
@@ -161,15 +163,8 @@ fn over_ipv6() -> Result<(), Failed> {
     };
     two.here(|| {
         let mut lab = way.lab(settings())?;
-        arrives(&mut lab, &cell(&[]))?;
-        served(&mut lab)
+        arrives(&mut lab, &cell(&[])).map(drop)
     })?;
-    let reversed = Way {
-        address: Some("fd00:0:0:9::2"),
-        ..two.way(PeerSide::Sender, false)
-    };
-    two.here(|| served(&mut reversed.lab(settings())?))?;
-    reversed.program.are_gone()?;
     way.program.are_gone()
 }
 
