@@ -31,8 +31,7 @@ test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu
 	truths=$$($(call static,-p bytecost-evidence --test truths --profile test))
 	copies=$$($(call static,-p bytecost-lab --test copies --profile test))
 	copied=$$($(call static,-p bytecost-lab --test copied --profile test))
-	peer=$$($(call static,-p bytecost --bin bytecost))
-	PEER="$$peer" GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
+	GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
 		"$$guest" "$$truths" "$$copies=over_wire" "$$copied=functions"
 
 check: same-bpf # Formatting, clippy and documentation without a warning; BPF objects; dependencies, if cargo-deny is there

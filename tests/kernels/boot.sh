@@ -2,12 +2,10 @@
 # Boots a stock Debian kernel under qemu and has it run test programs as root, since what this
 # machine's kernel refuses must be tested somewhere. The guest's verdict is the exit status.
 #
-# Usage: [GUEST_ENV='NAME=VALUE …'] [PEER=BYTECOST] boot.sh CACHE GUEST TEST…
+# Usage: [GUEST_ENV='NAME=VALUE …'] boot.sh CACHE GUEST TEST…
 #   CACHE  folder in which the unpacked kernel is kept
 #   GUEST  bytecost-guest, the guest's first process; like the tests statically linked
 #   TEST   a program that `cargo test` would run, or PROGRAM=FILTER
-#   PEER   bytecost, statically linked: as root, a short study goes between this machine and the
-#          guest, over a virtual card in a network namespace of its own
 #
 # The kernel comes from Debian's packages by apt-get, is unpacked and not installed. Another one
 # than the newest of this Debian is chosen by its package: KERNEL=linux-image-….
@@ -18,12 +16,6 @@ set -euo pipefail
 MOST_S=480
 # For tcp and unix sockets everything is built in; these are for the transport `wire`.
 MODULES="tun veth cls_bpf sch_ingress"
-# And these for the study between this machine and the guest.
-CARD="virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_console \
-	failover net_failover virtio_net"
-HERE=198.18.9.1 THERE=198.18.9.2 BITS=30 # there: tests/kernels/src/guest.rs
-STUDY="run --mover null,send,sendfile --size 64KiB --blocks 3 --budget 30s --window 200ms \
-	--warmup 50ms --seed 7 --quiet --evidence none"
 
 fail() {
 	echo "test-kernels: $*" >&2
@@ -83,30 +75,10 @@ fetch() {
 	return "$status"
 }
 
-# In the namespace of the card, where there is one.
-within() {
-	if [ -n "$keeper" ]; then nsenter --net="/proc/$keeper/ns/net" "$@"; else "$@"; fi
-}
-
-# The study with the guest as the other host, once that waits: its end, and what it knows of the card.
-study() {
-	until grep -qs "^guest: the agent waits$" "$made/output"; do sleep 0.2; done
-	cd "$made"
-	within "$peer" $STUDY --runs-dir "$made/runs" --address "$THERE" --peer-program bytecost \
-		--peer "sh -c 'exec 3<&0; cat <&3 >$made/agent.in & exec cat $made/agent.out'" \
-		</dev/null >"$made/study" 2>&1 || fail "the study ended with status $?"
-}
-
 mkdir -p "$cache"
 kernel=$(kernel)
 made=$(mktemp -d)
-keeper=
-trap '[ -z "$keeper" ] || kill "$keeper"; rm -rf "$made"' EXIT
-peer=${PEER:-}
-if [ -n "$peer" ] && [ "$(id -u)" != 0 ]; then
-	echo "test-kernels: no study between two kernels: a network namespace needs root"
-	peer=
-fi
+trap 'rm -rf "$made"' EXIT
 
 mkdir -p "$made/root/tests" "$made/root/modules"
 cp "$guest" "$made/root/init"
@@ -115,17 +87,6 @@ for test in "$@"; do
 	filter=${test#"${test%%=*}"}
 	cp "${test%%=*}" "$made/root/tests/$name$filter"
 done
-if [ -n "$peer" ]; then
-	MODULES="$MODULES $CARD"
-	cp "$peer" "$made/root/bytecost"
-	unshare --net sleep infinity &
-	keeper=$!
-	while [ "$(readlink "/proc/$keeper/ns/net")" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.1; done
-	within ip tuntap add card0 mode tap
-	within ip address add "$HERE/$BITS" dev card0
-	within ip link set card0 up
-	mkfifo "$made/agent.in" "$made/agent.out"
-fi
 for module in $MODULES; do
 	found=$(find "$kernel/lib/modules" -name "$module.ko*" | head -n 1)
 	[ -n "$found" ] || continue # built in, or the tests say that it is missing
@@ -137,36 +98,11 @@ find "$made/root/modules" -name '*.xz' -exec xz -d {} +
 # Boots with an accelerator, and leaves what the guest said in `output`.
 boot() {
 	echo "test-kernels: $(basename "$kernel"), $1"
-	local card=() studying=
-	if [ -n "$peer" ]; then
-		card=(-netdev tap,id=card,ifname=card0,script=no,downscript=no
-			-device virtio-net-pci,netdev=card,romfile= -chardev "pipe,id=agent,path=$made/agent"
-			-device virtio-serial-pci -device virtserialport,chardev=agent,name=agent)
-		rm -rf "$made/output" "$made/runs"
-		study &
-		studying=$!
-	fi
-	within timeout --kill-after 5 "$MOST_S" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
-		-display none -serial stdio -machine q35 -accel "$1" -cpu max -smp 2 -m 1024 "${card[@]}" \
+	timeout --kill-after 5 "$MOST_S" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
+		-display none -serial stdio -machine q35 -accel "$1" -cpu max -smp 2 -m 1024 \
 		-kernel "$kernel"/boot/vmlinuz-* -initrd "$made/initramfs" \
 		-append "console=ttyS0 quiet panic=-1 mitigations=off ${GUEST_ENV:-}" </dev/null |
 		tr -d '\r' | tee "$made/output" || fail "the guest did not end within $MOST_S s, or qemu failed"
-	[ -z "$studying" ] || ended "$studying"
-}
-
-# What became of the study, and what it knows of the guest's card.
-ended() {
-	if ! grep -q "^guest: the agent waits$" "$made/output"; then
-		kill "$1"
-		return
-	fi
-	wait "$1" || { cat "$made/study" >&2; fail "the study between this machine and the guest failed"; }
-	local known part
-	known=$(cat "$made"/runs/*/manifest.json)
-	for part in '"driver": *"virtio_net"' '"rx_queues": *[1-9]' '"tso": *\(true\|false\)'; do
-		grep -q "$part" <<<"$known" || fail "the study does not know the guest's card: no $part"
-	done
-	cat "$made/study"
 }
 
 # Where the device is there and the CPU has nothing for it, guests hang.
