@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::result::Row;
 use crate::{
     bare_c, bare_file, clean_build, fio, iperf3, loop_floor, noise, reports, servers, sharp,
-    sockperf, truth,
+    sockperf, truth, two_hosts,
 };
 
 /// All benches, in the order in which they run.
@@ -19,6 +19,7 @@ pub const BENCHES: &[Bench] = &[
     bare_c::BENCH,
     bare_file::BENCH,
     servers::BENCH,
+    two_hosts::BENCH,
     reports::BENCH,
     clean_build::BENCH,
     truth::BENCH,

@@ -82,6 +82,13 @@ impl<T> Blocks<T> {
         trimmed_mean(&ratios)
     }
 
+    /// What one subject has more than another, paired within blocks.
+    pub fn difference(&self, of: usize, to: usize, value: impl Fn(&T) -> f64) -> Option<Location> {
+        let blocks = self.whole.iter();
+        let more: Vec<f64> = blocks.map(|b| value(&b[of]) - value(&b[to])).collect();
+        trimmed_mean(&more)
+    }
+
     /// The logarithm of a value of one subject. `None` where one is not positive.
     pub fn log_value(&self, of: usize, value: impl Fn(&T) -> f64) -> Option<Location> {
         let logs: Vec<f64> = self.values(of, value).into_iter().map(f64::ln).collect();

@@ -2,7 +2,8 @@
 //! order, with intervals. `benches/README.md` says how to read it.
 //!
 //! Called as `bytecost-benches endpoint PID` it plays one side of a trial, as the command does; as
-//! `bytecost-benches serve MODEL PORT` it is one of bytecost's servers.
+//! `bytecost-benches serve MODEL PORT` it is one of bytecost's servers, as `bytecost-benches agent`
+//! the other host of a run on two, and as `bytecost-benches relay COMMAND…` a slow way there.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -32,6 +33,7 @@ mod sharp;
 mod sockperf;
 mod synthetic;
 mod truth;
+mod two_hosts;
 
 use bench::{Bench, Context, Told};
 
@@ -59,6 +61,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
     let played = match words.get(1).map(String::as_str) {
         Some("endpoint") => endpoint(words.get(2)),
+        Some("agent") => two_hosts::play().map(|()| true),
+        Some("relay") => two_hosts::relay(std::env::args_os().skip(2)).map(|()| true),
         Some("serve") => servers::play(words.get(2), words.get(3)).map(|()| true),
         _ => benches(&Options::parse()),
     };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use bytecost_lab::files::Files;
+use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::trial::Settings;
@@ -51,6 +52,12 @@ impl Ours {
     /// With files at this place.
     pub fn with_files(mut self, files: Files) -> Ours {
         self.lab = self.lab.with_files(files);
+        self
+    }
+
+    /// With another host.
+    pub fn with_peer(mut self, link: PeerLink) -> Ours {
+        self.lab = self.lab.with_peer(link);
         self
     }
 

@@ -82,6 +82,21 @@ impl Row {
         }
     }
 
+    /// A difference in the unit of its target.
+    pub fn difference(what: impl Into<String>, found: Option<Location>, target: Target) -> Row {
+        let interval = found.and_then(|l| l.interval(LEVEL));
+        Row {
+            what: what.into(),
+            value: found.map_or(f64::NAN, |l| l.value),
+            interval,
+            target,
+            verdict: match (found, interval) {
+                (Some(found), Some(interval)) => verdict(&found, interval, target),
+                _ => Verdict::NotDecided(None),
+            },
+        }
+    }
+
     /// A single reading, which has no interval.
     pub fn once(what: impl Into<String>, value: f64, target: Target) -> Row {
         let point = Interval {

@@ -2,6 +2,7 @@
 
 use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::hand::greeting::{Answered, Said, VERSION};
+use bytecost_lab::peer::reread;
 use bytecost_lab::protocol::{
     self, ContentCheck, Disturb, Done, FromEndpoint, MAX_FRAME_BYTES, Meets, Role, Schedule, Task,
     ToEndpoint,
@@ -204,6 +205,62 @@ fn part() -> SessionPart {
     }
 }
 
+/// What the two hosts of a run say to each other: what the agent hears, and what it says.
+fn channel() -> [Vec<Vec<u8>>; 2] {
+    let carried = |frame: &[u8]| String::from_utf8(frame[4..].to_vec()).unwrap();
+    let mut heard: Vec<String> = [
+        r#"{"hello":{"version":1,"build":"0123abcd"}}"#,
+        r#""tell""#,
+        r#"{"listen":{"at":"192.0.2.1"}}"#,
+        r#"{"reach":{"doors":[]}}"#,
+        r#"{"cards":{"at":"2001:db8::7"}}"#,
+        r#"{"start":{"id":7,"role":"receiver","window_ns":20000000}}"#,
+        r#"{"opens":{"id":7}}"#,
+        r#"{"end":{"id":7}}"#,
+        r#""beat""#,
+        r#""bye""#,
+    ]
+    .map(str::to_owned)
+    .into();
+    let orders = orders().into_iter().map(|order| {
+        let order = carried(&order);
+        format!(r#"{{"to":{{"id":7,"now_ns":1,"order":{order}}}}}"#)
+    });
+    heard.extend(orders);
+    let mut said: Vec<String> = [
+        r#"{"hello":{"version":1,"build":"0123abcd"}}"#,
+        r#"{"listening":{"doors":[]}}"#,
+        r#"{"reached":{"door":0,"from":"192.0.2.1"}}"#,
+        r#"{"found":{"to":"192.0.2.1","from":"192.0.2.2","round_trip_us":200,"path_mtu":1500}}"#,
+        r#"{"cards":{"cards":[]}}"#,
+        r#"{"refused":{"why":"no\nline"}}"#,
+        r#""beat""#,
+    ]
+    .map(str::to_owned)
+    .into();
+    let machine = serde_json::to_string(&readings()).unwrap();
+    let answers = answers().into_iter().map(|answer| {
+        let answer = carried(&answer);
+        format!(r#"{{"from":{{"id":7,"now_ns":1,"answer":{answer},"machine":{machine}}}}}"#)
+    });
+    said.extend(answers);
+    let frame = |body: String| [&(body.len() as u32).to_le_bytes(), body.as_bytes()].concat();
+    [heard, said].map(|words| words.into_iter().map(frame).collect())
+}
+
+/// As [`check`], of a word of the channel: what is written of it is read again, and written so.
+fn check_channel(bytes: &[u8], by_agent: bool) -> bool {
+    let mut read = None;
+    let used = allocation_counter::measure(|| read = Some(reread(bytes, by_agent)));
+    let most = 2 * MAX_FRAME_BYTES + 64 * bytes.len() + 4096;
+    assert!(used.bytes_max <= most as u64, "{} bytes", used.bytes_max);
+    let Some(Ok(written)) = read else {
+        return false;
+    };
+    assert_eq!(reread(&written, by_agent).unwrap(), written);
+    true
+}
+
 fn any_bytes(input: &[u8]) {
     check_all(input);
     for tail in [&[][..], &[0, 0, 0]] {
@@ -221,6 +278,9 @@ fn check_all(bytes: &[u8]) {
     check::<FromEndpoint>(bytes);
     check::<Said>(bytes);
     check::<Answered>(bytes);
+    for by_agent in [true, false] {
+        check_channel(bytes, by_agent);
+    }
 }
 
 fn spoilt(input: &[u8]) {
@@ -228,6 +288,12 @@ fn spoilt(input: &[u8]) {
     spoil::<FromEndpoint>(&answers(), input);
     spoil::<Said>(&said(), input);
     spoil::<Answered>(&answered(), input);
+    for (words, by_agent) in channel().iter().zip([true, false]) {
+        for valid in words {
+            check_channel(&edited(valid, WORDS, 3, input), by_agent);
+            check_channel(&with_its_length(valid, input), by_agent);
+        }
+    }
 }
 
 fn spoil<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
@@ -272,6 +338,11 @@ fn messages_are_valid_before_they_are_spoilt() {
     }
     for frame in answers() {
         protocol::read::<FromEndpoint>(&mut &*frame).unwrap();
+    }
+    for (words, by_agent) in channel().iter().zip([true, false]) {
+        for frame in words {
+            assert!(check_channel(frame, by_agent), "{frame:?}");
+        }
     }
     for frame in said() {
         protocol::read::<Said>(&mut &*frame).unwrap();

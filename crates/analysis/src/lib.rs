@@ -49,6 +49,7 @@ pub use causes::pairs_to_count;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
+pub use phrases::command_line;
 pub use progress::{Progress, log_ratios, noise, too_wide, widest_interval};
 pub use result::*;
 pub use watched::{LiveEstimate, LiveEstimates, live_estimates};

@@ -365,3 +365,39 @@ pub(crate) fn list(items: &[String]) -> String {
 pub(crate) fn count(n: usize, noun: &str) -> String {
     plural(&n.to_string(), noun)
 }
+
+/// A command as a shell reads it.
+#[must_use]
+pub fn command_line(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./,:=@%+".contains(c));
+    match plain {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_typed_again() {
+        for (word, text) in [
+            ("--size", "--size"),
+            ("4KiB,1MiB", "4KiB,1MiB"),
+            ("my study.toml", "'my study.toml'"),
+            ("it's", "'it'\\''s'"),
+            ("$(reboot)", "'$(reboot)'"),
+        ] {
+            assert_eq!(quoted(word), text);
+        }
+    }
+}

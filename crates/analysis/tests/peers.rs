@@ -116,6 +116,48 @@ fn a_way_that_loses_packets_sets_the_rates() {
 }
 
 #[test]
+fn a_way_that_marks_packets_sets_the_rates() {
+    let marked = |share: u64| {
+        let mut world = quiet();
+        world.change(
+            |_| true,
+            |s| {
+                put(&mut s.sender.readings, Counter::TcpDataSegments, 10_000);
+                put(&mut s.sender.readings, Counter::TcpMarkedSegments, share);
+            },
+        );
+        world
+    };
+    fires(&marked(300), "path-marks", 6, "3 % of a cell's segments");
+    withholds_rates_alone(&marked(300), "path-marks");
+    silent(&marked(300), "path-losses");
+    silent(&marked(50), "path-marks");
+    silent(&quiet(), "path-marks");
+}
+
+#[test]
+fn a_way_that_changes_within_the_run_is_told() {
+    let takes = |of_sendfile: u64| {
+        let mut world = quiet();
+        world.change(
+            |_| true,
+            |s| put(&mut s.sender.readings, Counter::TcpPathMtuBytes, 1500),
+        );
+        world.change(is_sendfile, |s| {
+            put(
+                &mut s.sender.readings,
+                Counter::TcpPathMtuBytes,
+                of_sendfile,
+            );
+        });
+        world
+    };
+    fires(&takes(1420), "path-mtu-changed", 6, "1420 bytes in ");
+    silent(&takes(1500), "path-mtu-changed");
+    silent(&quiet(), "path-mtu-changed");
+}
+
+#[test]
 fn what_the_way_is_made_of_is_told() {
     let made = between(MOVERS, |w| {
         let card = &mut there(w).cards[0];

@@ -38,6 +38,18 @@ impl fmt::Display for BadInput {
 
 impl std::error::Error for BadInput {}
 
+/// Told to end before there was anything to keep: status 130.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 /// Makes an error one that is the caller's to mend.
 pub fn bad_input(what: impl fmt::Display) -> anyhow::Error {
     BadInput(what.to_string()).into()

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use args::{Cli, LiveCommand, Sub};
-use failure::{BadInput, Exit};
+use failure::{BadInput, Exit, Interrupted};
 
 fn main() -> ExitCode {
     if let Err(e) = signals::outlive_file_limit() {
@@ -107,6 +107,10 @@ fn fail(error: &anyhow::Error) -> ExitCode {
             .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     }) {
         return Exit::Done.code();
+    }
+    if error.is::<Interrupted>() {
+        let _ = writeln!(io::stderr(), "{error}");
+        return Exit::Interrupted.code();
     }
     let _ = writeln!(io::stderr(), "error: {error:#}");
     let is_input = error

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,9 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytecost_spec::{Manifest, PeerSide, Record, Sample};
+use bytecost_spec::{Counter, Manifest, PeerSide, Reading, Readings, Record, Sample, Transport};
 use common::{BYTECOST as PROGRAM, Ended, Place, ended};
-use rustix::process::geteuid;
+use rustix::process::{Signal, geteuid};
+use tempfile::TempDir;
 
 /// The address of the other host.
 const THERE: &str = "10.77.0.2";
@@ -102,11 +104,15 @@ impl Hosts {
 
     /// The command on this host, with these words and a peer that is reached so.
     fn call(&self, words: &str, peer: &[&str]) -> Ended {
+        ended(self.command(words).args(peer))
+    }
+
+    fn command(&self, words: &str) -> Command {
         let mut command = self.here.command(&format!("{PROGRAM} {words}"));
-        command.args(peer).current_dir(self.place.path());
+        command.current_dir(self.place.path());
         command.env_remove("BYTECOST_RUNS");
         command.env("XDG_CACHE_HOME", common::caches());
-        ended(&mut command)
+        command
     }
 
     fn manifest(&self) -> Manifest {
@@ -189,58 +195,185 @@ fn the_other_host_sends_where_that_is_asked() {
     measured(&hosts, output, THERE, PeerSide::Sender);
 }
 
+/// OpenSSH's server on the other host, with keys made for it.
+struct SshServer {
+    dir: TempDir,
+    _process: Process,
+}
+
+impl SshServer {
+    /// None where it is not installed.
+    fn start(hosts: &Hosts) -> Option<SshServer> {
+        let server = Path::new("/usr/sbin/sshd");
+        if !server.exists() {
+            eprintln!("skipped: OpenSSH's server is not there: install openssh-server");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        for key in ["host", "user"] {
+            let mut made = Command::new("ssh-keygen");
+            made.args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]);
+            assert!(made.status().unwrap().success());
+        }
+        // It insists on this directory.
+        let _ = fs::create_dir("/run/sshd");
+        let config = format!(
+            "Port 2222\nListenAddress {THERE}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n",
+            at("host"),
+            at("user.pub")
+        );
+        fs::write(at("sshd_config"), config).unwrap();
+        let config = format!(
+            "Host db7\nHostName {THERE}\nPort 2222\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nStrictHostKeyChecking accept-new\nBatchMode yes\n",
+            at("user"),
+            at("known")
+        );
+        fs::write(at("config"), config).unwrap();
+        let words = format!("{} -D -e -f {}", server.display(), at("sshd_config"));
+        let log = fs::File::create(at("log")).unwrap();
+        let mut server = hosts.there.command(&words);
+        let process = Process(server.stderr(log).spawn().unwrap());
+        let listens = || fs::read_to_string(at("log")).unwrap().contains("listening");
+        let until = Instant::now() + Duration::from_secs(10);
+        while !listens() {
+            assert!(
+                Instant::now() < until,
+                "{}",
+                fs::read_to_string(at("log")).unwrap()
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+        Some(SshServer {
+            dir,
+            _process: process,
+        })
+    }
+
+    /// The options of a peer that is reached by it.
+    fn peer(&self) -> [String; 4] {
+        let ssh = format!("ssh -T -F {} db7", self.dir.path().join("config").display());
+        ["--peer", &ssh, "--peer-program", PROGRAM].map(str::to_owned)
+    }
+}
+
 #[test]
 fn ssh_leads_to_the_other_host() {
-    let Some(hosts) = Hosts::new() else { return };
-    let server = Path::new("/usr/sbin/sshd");
-    if !server.exists() {
-        eprintln!("skipped: OpenSSH's server is not there: install openssh-server");
+    let Some(mut hosts) = Hosts::new() else {
         return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    for key in ["host", "user"] {
-        let mut made = Command::new("ssh-keygen");
-        made.args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]);
-        assert!(made.status().unwrap().success());
-    }
-    // It insists on this directory.
-    let _ = fs::create_dir("/run/sshd");
-    let config = format!(
-        "Port 2222\nListenAddress {THERE}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n",
-        at("host"),
-        at("user.pub")
-    );
-    fs::write(at("sshd_config"), config).unwrap();
-    let config = format!(
-        "Host db7\nHostName {THERE}\nPort 2222\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nStrictHostKeyChecking accept-new\nBatchMode yes\n",
-        at("user"),
-        at("known")
-    );
-    fs::write(at("config"), config).unwrap();
-    let words = format!("{} -D -e -f {}", server.display(), at("sshd_config"));
-    let log = fs::File::create(at("log")).unwrap();
-    let mut server = hosts.there.command(&words);
-    let _server = Process(server.stderr(log).spawn().unwrap());
-    let listens = || fs::read_to_string(at("log")).unwrap().contains("listening");
-    let until = Instant::now() + Duration::from_secs(10);
-    while !listens() {
-        assert!(
-            Instant::now() < until,
-            "{}",
-            fs::read_to_string(at("log")).unwrap()
-        );
-        thread::sleep(Duration::from_millis(10));
-    }
-    let ssh = format!("ssh -T -F {} db7", at("config"));
-    let peer = ["--peer", &ssh, "--peer-program", PROGRAM];
+    };
+    let Some(server) = SshServer::start(&hosts) else {
+        return;
+    };
+    let peer = server.peer();
+    let peer = peer.each_ref().map(String::as_str);
     let output = hosts.call(SMALL, &peer);
     measured(&hosts, output, "db7", PeerSide::Receiver);
+    every_mover_arrives(&mut hosts, &peer);
     // A key that it does not know.
-    fs::write(at("user.pub"), "").unwrap();
+    fs::write(server.dir.path().join("user.pub"), "").unwrap();
     let output = hosts.call(SMALL, &peer);
     output.refused(&["Permission denied"]);
+}
+
+#[test]
+fn every_mover_of_send_copies_arrives_by_a_command() {
+    let Some(mut hosts) = Hosts::new() else {
+        return;
+    };
+    let there = hosts.there.entered();
+    every_mover_arrives(&mut hosts, &["--peer", &there, "--peer-program", PROGRAM]);
+}
+
+/// All movers of the study that work on this kernel, small and seldom: of each trial the bytes are
+/// right, and both sides are read.
+fn every_mover_arrives(hosts: &mut Hosts, peer: &[&str]) {
+    hosts.place = Place::new();
+    let asked = "send,send-fields,writev,sendmsg,send-zerocopy,read-write,sendfile,splice,vmsplice,uring-send,uring-send-zc";
+    let words = format!(
+        "run send-copies --mover {asked} --size 4KiB --pattern stream --threads 1 --receiver recv --budget 90s --blocks 6 --window 20ms --warmup 5ms --seed 7 --quiet --evidence none"
+    );
+    hosts.call(&words, peer).measured();
+    let survey = hosts.manifest().survey;
+    let mut movers = BTreeSet::new();
+    for (cell, sample) in hosts.place.samples() {
+        if cell.transport != Transport::Peer {
+            continue;
+        }
+        let truth = sample.truth.as_ref().unwrap();
+        assert!(truth.sent_bytes > 0, "{}", sample.cell);
+        assert_eq!(truth.sent_bytes, truth.received_bytes, "{}", sample.cell);
+        let is_read = |readings: &Readings, counter| {
+            let reading = readings.get(&counter).and_then(Reading::measured);
+            assert!(reading.is_some(), "{counter:?} of {}", sample.cell);
+        };
+        is_read(&sample.sender.readings, Counter::CpuNs);
+        is_read(&sample.receiver.as_ref().unwrap().readings, Counter::CpuNs);
+        is_read(&sample.machine, Counter::TcpOutSegs);
+        is_read(&sample.peer_machine, Counter::TcpOutSegs);
+        movers.insert(cell.mover);
+    }
+    for mover in asked.split(',') {
+        let refused = survey.mover_refused(mover, Transport::Peer);
+        assert_eq!(
+            movers.contains(mover),
+            refused.is_none(),
+            "{mover}: {refused:?}"
+        );
+    }
+}
+
+/// A network that goes away for good: the run ends with what it has, and goes on later.
+#[test]
+fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
+    let Some(hosts) = Hosts::new() else { return };
+    let Some(server) = SshServer::start(&hosts) else {
+        return;
+    };
+    let words = SMALL
+        .replace("--blocks 6", "--blocks 40")
+        .replace("4s", "60s");
+    let mut command = hosts.command(&words);
+    command.args(server.peer());
+    let mut run = hosts.place.start(&mut command);
+    run.until("a few trials", || hosts.place.lines() >= 5);
+    hosts.here.ip("link set card0 down");
+    let end = run.end(common::PATIENCE);
+    assert_eq!(end.status, Some(1), "{}", end.stderr);
+    // Before it come the trials that failed.
+    let told = end.stderr.lines().filter(|l| !l.starts_with("failed: "));
+    let told: Vec<&str> = told.collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("the other host was lost"), "{told:?}");
+    let before = fs::read(hosts.place.run().join("samples.jsonl")).unwrap();
+    assert!(hosts.crossed().len() >= 2);
+    hosts.here.ip("link set card0 up");
+    let more = format!("run --resume {} --blocks 8 --quiet", hosts.manifest().id);
+    hosts.call(&more, &[]).measured();
+    let after = fs::read(hosts.place.run().join("samples.jsonl")).unwrap();
+    assert!(after.len() > before.len() && after.starts_with(&before));
+    let runs = hosts.place.call("runs").stdout;
+    assert!(runs.contains("complete"), "{runs}");
+}
+
+// Invariant 9.
+#[test]
+fn who_interrupts_while_the_other_host_is_sought_leaves_nothing() {
+    let place = Place::new();
+    let told = place.path().join("pid");
+    let peer = format!("sh -c 'echo $$ > {}; exec sleep 600'", told.display());
+    let mut command = place.bytecost("run send-copies --quiet");
+    let mut run = place.start(command.args(["--peer", &peer]));
+    let pid = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
+    run.until("the command", || pid().is_some());
+    run.send(Signal::INT);
+    let end = run.end(common::PATIENCE);
+    assert_eq!(end.status, Some(130), "{}", end.stderr);
+    assert_eq!(end.stderr.trim(), "interrupted");
+    let left = format!("/proc/{}", pid().unwrap());
+    assert!(!Path::new(&left).exists(), "the command is still there");
+    assert!(!place.runs().exists() || place.all_runs().is_empty());
 }
 
 #[test]

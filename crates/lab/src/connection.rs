@@ -108,6 +108,8 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         TcpSndbufLimitedUs,
         TcpRetransmits,
         TcpDataSegments,
+        TcpMarkedSegments,
+        TcpPathMtuBytes,
     ];
     let (Some(start), Some(end)) = (start, end) else {
         return all
@@ -129,6 +131,11 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         TcpBusyUs => grown(start.busy_us, end.busy_us),
         TcpRwndLimitedUs => grown(start.rwnd_limited_us, end.rwnd_limited_us),
         TcpSndbufLimitedUs => grown(start.sndbuf_limited_us, end.sndbuf_limited_us),
+        TcpPathMtuBytes => Reading::Measured(end.path_mtu_bytes.into()),
+        TcpMarkedSegments => match (start.delivered_marked, end.delivered_marked) {
+            (Some(from), Some(to)) => Reading::Measured(to.wrapping_sub(from).into()),
+            _ => Reading::absent("this kernel's TCP_INFO does not count marks (before 4.18)"),
+        },
         // Of 32 bits, and it wraps.
         TcpDataSegments => Reading::Measured(
             end.data_segments_out
@@ -150,11 +157,15 @@ mod tests {
             pacing_rate: u64::MAX,
             busy_us: 7,
             data_segments_out: 2,
+            delivered_marked: Some(5),
+            path_mtu_bytes: 1420,
             ..TcpInfo::default()
         };
         let before = TcpInfo {
             busy_us: 3,
             data_segments_out: u32::MAX,
+            delivered_marked: Some(1),
+            path_mtu_bytes: 1500,
             ..info
         };
         let readings = tcp_readings(Some(before), Some(info));
@@ -165,5 +176,13 @@ mod tests {
         );
         assert_eq!(readings[&Counter::TcpBusyUs], Reading::Measured(4));
         assert_eq!(readings[&Counter::TcpDataSegments], Reading::Measured(3));
+        assert_eq!(readings[&Counter::TcpMarkedSegments], Reading::Measured(4));
+        assert_eq!(readings[&Counter::TcpPathMtuBytes], Reading::Measured(1420));
+        let uncounted = TcpInfo {
+            delivered_marked: None,
+            ..info
+        };
+        let readings = tcp_readings(Some(uncounted), Some(uncounted));
+        assert_eq!(readings[&Counter::TcpMarkedSegments].measured(), None);
     }
 }

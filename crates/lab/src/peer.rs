@@ -15,6 +15,7 @@ pub mod link;
 mod probe;
 mod remote_end;
 
+pub use channel::reread;
 pub use command::{PeerCommand, PeerOptions};
 pub use link::{PeerError, PeerLink};
 pub(crate) use remote_end::RemoteEnd;

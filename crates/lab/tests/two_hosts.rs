@@ -4,19 +4,20 @@
 //! It has a main of its own, since the same program plays agents and endpoints.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytecost_lab::files::Files;
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions, agent};
 use bytecost_lab::program::Program;
-use bytecost_lab::protocol::ContentCheck;
+use bytecost_lab::protocol::{self, ContentCheck};
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
@@ -24,6 +25,7 @@ use bytecost_spec::{
     Axis, Cell, Counter, Failure, Host, PeerSide, Reading, Sample, Survey, TrialKey,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
 use tempfile::TempDir;
 
 #[path = "two_hosts/faults.rs"]
@@ -100,50 +102,53 @@ fn agent() -> ExitCode {
     }
 }
 
-/// How long a relay holds what comes, in each direction.
-const HELD: Duration = Duration::from_micros(500);
-
-/// Runs a command, and delays what goes there and what comes back: a network with a round trip of
-/// a millisecond.
+/// Runs a command, and writes into the file that the first word names which words go there (`>`)
+/// and come back (`<`).
 fn relay(words: Vec<OsString>) -> ExitCode {
-    let mut child = Command::new(&words[0])
-        .args(&words[1..])
+    let mut child = Command::new(&words[1])
+        .args(&words[2..])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let there = held(io::stdin(), to);
-    let back = held(from, io::stdout());
+    let said = Arc::new(Mutex::new(File::create(&words[0]).unwrap()));
+    let there = passed_on('>', io::stdin(), to, Arc::clone(&said));
+    let back = passed_on('<', from, io::stdout(), said);
     let _ = (back.join(), child.wait());
     drop(there);
     ExitCode::SUCCESS
 }
 
-fn held(
+fn passed_on(
+    way: char,
     mut from: impl io::Read + Send + 'static,
     mut to: impl Write + Send + 'static,
+    said: Arc<Mutex<File>>,
 ) -> thread::JoinHandle<()> {
-    let (tell, told) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
-        let mut piece = vec![0; 64 << 10];
-        while let Ok(length @ 1..) = from.read(&mut piece) {
-            if tell
-                .send((Instant::now() + HELD, piece[..length].to_vec()))
-                .is_err()
-            {
-                return;
+        while let Ok(word) = protocol::read::<Value>(&mut from) {
+            let named = name(&word);
+            if named != "beat" {
+                writeln!(said.lock().unwrap(), "{way} {named}").unwrap();
             }
-        }
-    });
-    thread::spawn(move || {
-        for (at, piece) in told {
-            thread::sleep(at.saturating_duration_since(Instant::now()));
-            if to.write_all(&piece).and_then(|()| to.flush()).is_err() {
+            if protocol::write(&mut to, &word).is_err() || to.flush().is_err() {
                 return;
             }
         }
     })
+}
+
+/// What a word is called; one that carries an order or an answer is called as that is.
+fn name(word: &Value) -> String {
+    let Value::Object(fields) = word else {
+        return word.as_str().unwrap_or_default().to_owned();
+    };
+    let Some((name, inner)) = fields.iter().next() else {
+        return String::new();
+    };
+    let carried = ["order", "answer"].iter().find_map(|of| inner.get(of));
+    carried.map_or_else(|| name.clone(), self::name)
 }
 
 /// Streams and questions, as axes of the plain cell.

@@ -21,7 +21,8 @@ fn rule(counter: Counter) -> Rule {
         Counter::TcpRttUs | Counter::TcpMinRttUs => Rule::Largest,
         Counter::TcpCwndSegments
         | Counter::TcpPacingRateBytesPerS
-        | Counter::TcpDeliveryRateBytesPerS => Rule::Smallest,
+        | Counter::TcpDeliveryRateBytesPerS
+        | Counter::TcpPathMtuBytes => Rule::Smallest,
         Counter::SendBufferBytes
         | Counter::ReceiveBufferBytes
         | Counter::ReceiveBufferStartBytes => Rule::First,

@@ -421,20 +421,7 @@ pub(crate) fn place_line(a: &Analysis) -> String {
 
 /// The command line as it can be typed again.
 pub(crate) fn command(a: &Analysis) -> String {
-    let words: Vec<String> = a.run.command.iter().map(|w| quoted(w)).collect();
-    words.join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let plain = !word.is_empty()
-        && word
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./,:=@%+".contains(c));
-    if plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    bytecost_analysis::command_line(&a.run.command)
 }
 
 #[cfg(test)]
@@ -460,18 +447,5 @@ mod tests {
             cells(&ids, &[Axis::Mover, Axis::Size]),
             "mover splice, vmsplice; size 256 B, 4 KiB; hardware counters"
         );
-    }
-
-    #[test]
-    fn a_command_can_be_typed_again() {
-        for (word, text) in [
-            ("--size", "--size"),
-            ("4KiB,1MiB", "4KiB,1MiB"),
-            ("my study.toml", "'my study.toml'"),
-            ("it's", "'it'\\''s'"),
-            ("$(reboot)", "'$(reboot)'"),
-        ] {
-            assert_eq!(quoted(word), text);
-        }
     }
 }

@@ -146,6 +146,8 @@ counters! {
     TcpSndbufLimitedUs "tcp_sndbuf_limited_us" Side "TCP_INFO time limited by the send buffer, sum of flows";
     TcpRetransmits "tcp_retransmits" Side "TCP_INFO retransmitted segments within the window, sum of flows";
     TcpDataSegments "tcp_data_segments" Side "TCP_INFO segments with data sent within the window, sum of flows";
+    TcpMarkedSegments "tcp_marked_segments" Side "TCP_INFO delivered segments that the path marked for congestion (ECN) within the window, sum of flows";
+    TcpPathMtuBytes "tcp_path_mtu_bytes" Side "TCP_INFO largest packet of the path at the end, smallest flow";
     SendBufferBytes "send_buffer_bytes" Side "SO_SNDBUF as the kernel has it at the end, first flow";
     ReceiveBufferBytes "receive_buffer_bytes" Side "SO_RCVBUF as the kernel has it at the end, first flow";
     ReceiveBufferStartBytes "receive_buffer_start_bytes" Side "SO_RCVBUF as the kernel had it when the window opened, first flow";

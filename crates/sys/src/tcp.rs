@@ -52,7 +52,13 @@ struct Raw {
     busy_time: u64,
     rwnd_limited: u64,
     sndbuf_limited: u64,
+    // Since 4.18.
+    delivered: u32,
+    delivered_ce: u32,
 }
+
+/// What every kernel fills that is new enough: see [`info`].
+const LEAST_BYTES: usize = std::mem::offset_of!(Raw, delivered);
 
 /// What is read of a connection. Times in µs, rates in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +81,9 @@ pub struct TcpInfo {
     pub bytes_received: u64,
     /// Segments with data sent so far.
     pub data_segments_out: u32,
+    /// Delivered segments that a router marked for congestion (ECN, CE) so far; none where the
+    /// kernel does not count them (before 4.18).
+    pub delivered_marked: Option<u32>,
     /// Rate at which sending is paced; all ones where it is not.
     pub pacing_rate: u64,
     /// Rate at which data were delivered lately.
@@ -194,7 +203,7 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
         )
     };
     checked(result)?;
-    if (len as usize) < size_of::<Raw>() {
+    if (len as usize) < LEAST_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "this kernel's TCP_INFO has no busy and limited times",
@@ -210,6 +219,7 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
         bytes_acked: raw.bytes_acked,
         bytes_received: raw.bytes_received,
         data_segments_out: raw.data_segs_out,
+        delivered_marked: (len as usize >= size_of::<Raw>()).then_some(raw.delivered_ce),
         pacing_rate: raw.pacing_rate,
         delivery_rate: raw.delivery_rate,
         busy_us: raw.busy_time,

@@ -92,7 +92,7 @@ fn command(view: &View<'_>, seconds: u64, blocks: usize) -> String {
     if blocks > study.blocks_most as usize {
         words.extend(["--blocks".to_owned(), blocks.to_string()]);
     }
-    words.join(" ")
+    phrases::command_line(&words)
 }
 
 /// Why nothing is compared.

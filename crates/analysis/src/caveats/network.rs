@@ -1,9 +1,9 @@
 //! Caveats about the way to another host: its cards, what they do by themselves, what is lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{
-    Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide, Transport,
+    Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide, Reading, Transport,
 };
 
 use super::{UnnamedCaveat, ids, of_cells, span};
@@ -103,20 +103,42 @@ pub(super) fn link_limited(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 /// So much is lost that the path sets the rates.
 pub(super) fn losses(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    many(view, Counter::TcpRetransmits, |shares| {
+        (
+            "The network lost packets: congestion control set the rates of these cells, not the movers.".to_owned(),
+            format!("TCP_INFO: {shares} of a cell's segments sent again"),
+            "a path without losses: look at `ethtool -S` and `nstat` on both hosts, raise the rings with `ethtool -G`, or choose fewer --threads",
+        )
+    })
+}
+
+/// So much is marked for congestion (ECN, RFC 3168) that the path sets the rates.
+pub(super) fn marks(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    many(view, Counter::TcpMarkedSegments, |shares| {
+        (
+            "The network marked packets for congestion (ECN): congestion control set the rates of these cells, not the movers.".to_owned(),
+            format!("TCP_INFO: {shares} of a cell's segments marked"),
+            "a path without a queue that marks: look at `tc -s qdisc` on both hosts and at the switches between them, or choose fewer --threads",
+        )
+    })
+}
+
+/// Cells with so many of these among the sender's segments that the path sets the rates.
+fn many(
+    view: &View<'_>,
+    counter: Counter,
+    told: impl Fn(String) -> (String, String, &'static str),
+) -> Vec<UnnamedCaveat> {
     let shows = |cell: &CellTrials<'_>| {
         let sum = |counter| -> f64 {
             let known = |t: &Trial<'_>| read(&t.sample.sender, counter).ok();
             cell.trials().filter_map(known).sum()
         };
-        let share = sum(Counter::TcpRetransmits) / sum(Counter::TcpDataSegments).max(1.0);
+        let share = sum(counter) / sum(Counter::TcpDataSegments).max(1.0);
         (share > MANY).then_some([Some(share)])
     };
     of_cells(cells(view), shows, |_, [shares]| {
-        (
-            "The network lost packets: congestion control set the rates of these cells, not the movers.".to_owned(),
-            format!("TCP_INFO: {} of a cell's segments sent again", span(&shares, percent)),
-            "a path without losses: look at `ethtool -S` and `nstat` on both hosts, raise the rings with `ethtool -G`, or choose fewer --threads",
-        )
+        told(span(&shares, percent))
     })
 }
 
@@ -144,6 +166,31 @@ pub(super) fn path_mtu(view: &View<'_>) -> Vec<UnnamedCaveat> {
         text,
         evidence,
         "set one MTU along the whole way, or say which part of it is a tunnel",
+    )
+}
+
+/// The way took packets of another size in some trials than in others.
+pub(super) fn path_mtu_changed(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let mut found: BTreeMap<u64, usize> = BTreeMap::new();
+    for trial in cells(view).flat_map(CellTrials::trials) {
+        // A side that only receives may not have learnt it.
+        let read = trial.sample.sender.readings.get(&Counter::TcpPathMtuBytes);
+        if let Some(bytes) = read.and_then(Reading::measured) {
+            *found.entry(bytes).or_default() += 1;
+        }
+    }
+    if found.len() < 2 {
+        return Vec::new();
+    }
+    let trials = |(bytes, count): (&u64, &usize)| {
+        format!("{bytes} bytes in {}", phrases::count(*count, "trial"))
+    };
+    let found: Vec<String> = found.iter().map(trials).collect();
+    of_all(
+        view,
+        "The largest packet that the way takes changed within the run: trials before and after went over different ways, or through a tunnel that came or went.".to_owned(),
+        format!("TCP_INFO: {}", phrases::list(&found)),
+        "look at the routes of both hosts (`ip route get ADDRESS`), then run again",
     )
 }
 

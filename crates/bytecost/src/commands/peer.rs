@@ -8,7 +8,7 @@ use bytecost_spec::manifest::{Difference, Measurer};
 use bytecost_spec::{Manifest, PeerHost, PeerSide};
 
 use crate::args::{Cli, DataFrom, PeerArgs, Sub};
-use crate::failure::bad_input;
+use crate::failure::{Interrupted, bad_input};
 use crate::former;
 
 /// What bytecost is called on the other host, where nobody says otherwise.
@@ -30,7 +30,10 @@ pub(super) fn opened(args: &PeerArgs, stop: &AtomicBool) -> Result<Option<PeerLi
             false => PeerSide::Receiver,
         },
     };
-    let link = PeerLink::open(&options, stop).map_err(bad_input)?;
+    let link = PeerLink::open(&options, stop).map_err(|e| match e.is_interruption() {
+        true => Interrupted.into(),
+        false => bad_input(e),
+    })?;
     Ok(Some(link))
 }
 

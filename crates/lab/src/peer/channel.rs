@@ -208,6 +208,23 @@ impl IncomingWords {
     }
 }
 
+/// Reads a word of the channel that came whole, and writes it again: of those that the agent
+/// hears, or of those that it says.
+///
+/// # Errors
+/// What [`protocol::read`] answers.
+pub fn reread(frame: &[u8], by_agent: bool) -> io::Result<Vec<u8>> {
+    fn again<T: Serialize + DeserializeOwned>(mut frame: &[u8]) -> io::Result<Vec<u8>> {
+        let mut written = Vec::new();
+        protocol::write(&mut written, &protocol::read::<T>(&mut frame)?)?;
+        Ok(written)
+    }
+    match by_agent {
+        true => again::<ToAgent>(frame),
+        false => again::<FromAgent>(frame),
+    }
+}
+
 /// Waits until something can be read, no longer than so many ns: which.
 pub(super) fn ready(polled: &mut [PollFd<'_>], wait_ns: u64) -> io::Result<Vec<bool>> {
     let wait = Timespec::try_from(Duration::from_nanos(wait_ns));

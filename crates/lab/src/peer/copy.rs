@@ -3,20 +3,26 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytecost_spec::units;
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::command::PeerCommand;
-use super::link::PeerError;
+use super::link::{ENDED_WITHIN, PeerError};
 
 /// What the private directory's name begins with.
 const DIRECTORY: &str = "bytecost-copy.";
 /// The program's name in it.
 const NAME: &str = "bytecost";
-/// Takes the program from its standard input, and says where it put it.
-const TAKE: &str = r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/bytecost-copy.XXXXXX") && cat > "$d/bytecost" && chmod 700 "$d/bytecost" && echo "$d""#;
+/// Takes the program from its standard input, which has so many bytes (`$1`), and says where it put
+/// it. What comes in part, or is interrupted, is taken away.
+const TAKE: &str = r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/bytecost-copy.XXXXXX") || exit
+trap 'rm -rf "$d"' EXIT; trap 'exit 1' HUP INT TERM PIPE
+cat > "$d/bytecost" && [ $(wc -c < "$d/bytecost") = $1 ] && chmod 700 "$d/bytecost" && echo "$d" && trap - EXIT"#;
 /// How long the copy may take.
 const COPIED_WITHIN: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,8 +45,9 @@ impl ProgramCopy {
         };
         let told = |e: io::Error| failed(e.to_string());
         let program = File::open("/proc/self/exe").map_err(told)?;
+        let bytes = program.metadata().map_err(told)?.len().to_string();
         let mut child = command
-            .run(&["sh", "-c", TAKE])
+            .run(&["sh", "-c", TAKE, "sh", &bytes])
             .stdin(Stdio::from(program))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -51,10 +58,16 @@ impl ProgramCopy {
             if let Some(status) = child.try_wait().map_err(told)? {
                 break status;
             }
-            if stop.load(Ordering::Relaxed) || Instant::now() > until {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(failed("it took too long, or was interrupted".to_owned()));
+            let is_stopped = stop.load(Ordering::Relaxed);
+            if is_stopped || Instant::now() > until {
+                end(&mut child);
+                return Err(match is_stopped {
+                    true => PeerError::interrupted(),
+                    false => failed(format!(
+                        "it took longer than {}",
+                        units::duration(COPIED_WITHIN)
+                    )),
+                });
             }
             thread::sleep(LOOK);
         };
@@ -89,6 +102,19 @@ impl ProgramCopy {
         let null = || Stdio::null();
         let _ = remove.stdin(null()).stdout(null()).stderr(null()).status();
     }
+}
+
+/// Ends a command that copies, which takes away what it has made if it hears that in time.
+fn end(child: &mut Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+    let until = Instant::now() + ENDED_WITHIN;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+        thread::sleep(LOOK);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// Takes away the own program where it is such a copy: it is held open, and is gone with who runs.

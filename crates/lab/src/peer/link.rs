@@ -34,7 +34,7 @@ const TOLD_WITHIN: Duration = Duration::from_secs(180);
 /// How long it may take for anything smaller.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// How long the command may take to end once it has nobody to talk to.
-const ENDED_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const ENDED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a link that was lost is sought.
 const REOPENED_WITHIN: Duration = Duration::from_secs(10);
 /// How often it is looked whether somebody wants to stop.
@@ -43,6 +43,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const MOST_SAID_BYTES: u64 = 4096;
 /// How a shell ends that finds no program, or may not run it.
 const NO_PROGRAM: [i32; 2] = [126, 127];
+/// How a bytecost ends that does not know a word of its command line.
+const NO_SUCH_WORD: i32 = 2;
 
 /// Why the other host cannot be reached.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl PeerError {
         }
     }
 
-    fn interrupted() -> PeerError {
+    pub(super) fn interrupted() -> PeerError {
         PeerError {
             interrupted: true,
             ..PeerError::new("interrupted")
@@ -271,20 +273,18 @@ impl JoinedCommand {
                 ..error
             };
         };
-        match NO_PROGRAM.contains(&code) {
-            true => PeerError {
-                wants_program: true,
-                ..PeerError::new(format!(
-                    "peer {name}: the program is not there, or cannot be run{beside}: name it with --peer-program, or use --copy-program"
-                ))
-            },
-            false => PeerError {
-                // One that knows no agent ends like that.
-                wants_program: code == 2,
-                ..PeerError::new(format!(
-                    "peer {name}: the command ended with status {code}{beside}: try it with `true` in place of bytecost"
-                ))
-            },
+        let why = match code {
+            code if NO_PROGRAM.contains(&code) => format!(
+                "the program is not there, or cannot be run{beside}: name it with --peer-program, or use --copy-program"
+            ),
+            NO_SUCH_WORD if said.contains("agent") => "bytecost there is too old to know `agent`: put this version there and name it with --peer-program, or use --copy-program".to_owned(),
+            code => format!(
+                "the command ended with status {code}{beside}: try it with `true` in place of bytecost"
+            ),
+        };
+        PeerError {
+            wants_program: NO_PROGRAM.contains(&code) || code == NO_SUCH_WORD,
+            ..PeerError::new(format!("peer {name}: {why}"))
         }
     }
 

@@ -47,7 +47,7 @@ pub fn trials() -> Vec<Trial> {
             copied,
         ),
         trial("a peer that is gone for good is told", gone_for_good),
-        trial("a trial over a slow channel", slow_channel),
+        trial("a trial has few words that wait for an answer", round_trips),
     ]
 }
 
@@ -90,6 +90,10 @@ fn no_word() -> Result<(), Failed> {
         ),
         ("sh -c 'sleep 60'", "no response within 10s"),
         (&hello, "another build (another)"),
+        (
+            r#"sh -c 'echo "error: unrecognized subcommand agent" >&2; exit 2'"#,
+            "too old to know `agent`",
+        ),
     ] {
         let why = refused(prefix)?;
         ensure(why.contains(part) && !why.contains('\n'), || {
@@ -252,22 +256,51 @@ fn gone_for_good() -> Result<(), Failed> {
     })
 }
 
-/// What a trial costs more where a word takes half a millisecond, in ms: printed.
-fn slow_channel() -> Result<(), Failed> {
-    let near = Way::default();
-    let own = near.program.path.to_str().unwrap().to_owned();
-    let far = Way {
-        prefix: format!("{own} relay"),
-        ..Way::default()
-    };
-    for (name, way) in [("at once", &near), ("over a relay", &far)] {
-        let mut lab = way.lab(settings())?;
-        let mut took: Vec<u64> = Vec::new();
-        for _ in 0..8 {
-            took.push(arrives(&mut lab, &cell(&[]))?.trial_ms);
+/// A word that waits for its answer costs a trial a round trip. How many there are is the same on
+/// every machine, and what they cost `make bench` tells.
+fn round_trips() -> Result<(), Failed> {
+    for side in [PeerSide::Receiver, PeerSide::Sender] {
+        for (values, most) in [
+            (&[][..], 4),
+            (&[(Axis::Pattern, "ask"), (Axis::Size, "256")][..], 4),
+            (&[(Axis::Size, "64MiB"), (Axis::Ring, "message")][..], 5),
+            (
+                &[
+                    (Axis::Server, "epoll"),
+                    (Axis::Connections, "4"),
+                    (Axis::Size, "100"),
+                ][..],
+                4,
+            ),
+        ] {
+            let dir = tempfile::tempdir()?;
+            let said = dir.path().join("said");
+            let mut way = Way {
+                side,
+                address: Some("127.0.0.1"),
+                ..Way::default()
+            };
+            let own = way.program.path.display();
+            way.prefix = format!("{own} relay {}", said.display());
+            let mut lab = way.lab(settings())?;
+            for _ in 0..2 {
+                sample(&mut lab, &cell(values))?;
+            }
+            drop(lab);
+            way.program.are_gone()?;
+            let said = fs::read_to_string(said)?;
+            let trials: Vec<&str> = said.split("> start\n").skip(1).collect();
+            ensure(trials.len() == 2, || said.clone())?;
+            for trial in trials {
+                let words: Vec<&str> = trial.lines().collect();
+                let turns = words.windows(2);
+                let turns = turns.filter(|w| w[0].starts_with('>') && w[1].starts_with('<'));
+                let turns = turns.count();
+                ensure(turns <= most, || {
+                    format!("{side:?} there, {values:?}: {turns} round trips: {words:?}")
+                })?;
+            }
         }
-        took.sort_unstable();
-        println!("{name}: trials took {took:?} ms");
     }
-    far.program.are_gone()
+    Ok(())
 }

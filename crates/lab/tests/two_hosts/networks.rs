@@ -3,11 +3,12 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use bytecost_lab::Lab;
 use bytecost_lab::protocol::Role;
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::veth::{RECEIVER, SENDER, VethPair};
 use bytecost_lab::trial::Settings;
-use bytecost_spec::PeerSide;
+use bytecost_spec::{Axis, Counter, PeerSide, Reading};
 use libtest_mimic::{Failed, Trial};
 
 use super::{
@@ -18,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("two networks: every cell, both ways", every_cell),
         Trial::test("two networks: over IPv6", over_ipv6),
+        Trial::test("two networks: packets that become smaller", changed_mtu),
         Trial::test("two networks: a link that is down for a while", link_down),
     ]
 }
@@ -103,16 +105,44 @@ fn every_cell() -> Result<(), Failed> {
                     arrives(&mut lab, &cell(values))
                         .map_err(|e| format!("{name}: {}", e.message().unwrap_or_default()))?;
                 }
-                for (_, values) in SERVED {
-                    let values = [values, &[(bytecost_spec::Axis::Size, "100")][..]].concat();
-                    both_are_read(&sample(&mut lab, &cell(&values))?, 1)?;
-                }
-                Ok(())
+                served(&mut lab)
             })?;
             way.program.are_gone()?;
         }
     }
     Ok(())
+}
+
+fn served(lab: &mut Lab) -> Result<(), Failed> {
+    for (name, values) in SERVED {
+        let values = [values, &[(Axis::Size, "100")][..]].concat();
+        let sample = sample(lab, &cell(&values))
+            .map_err(|e| format!("{name}: {}", e.message().unwrap_or_default()))?;
+        both_are_read(&sample, 1)?;
+    }
+    Ok(())
+}
+
+/// Each trial tells what its packets could be.
+fn changed_mtu() -> Result<(), Failed> {
+    let Some(two) = Two::new()? else {
+        return Ok(());
+    };
+    let way = two.way(PeerSide::Receiver, false);
+    two.here(|| {
+        let mut lab = way.lab(settings())?;
+        for mtu in [1500, 1400] {
+            two.ip(Role::Sender, &format!("link set bytecost0 mtu {mtu}"))?;
+            two.ip(Role::Receiver, &format!("link set bytecost1 mtu {mtu}"))?;
+            let sample = arrives(&mut lab, &cell(&[]))?;
+            let read = sample.sender.readings.get(&Counter::TcpPathMtuBytes);
+            ensure(read == Some(&Reading::Measured(mtu)), || {
+                format!("{read:?}")
+            })?;
+        }
+        Ok(())
+    })?;
+    way.program.are_gone()
 }
 
 fn over_ipv6() -> Result<(), Failed> {
