@@ -15,7 +15,7 @@ musl=${host%-gnu}-musl
 target=()
 [ ! -d "$(rustc --print sysroot)/lib/rustlib/$musl/lib" ] || target=(--target "$musl")
 # Only what is linked last has to know.
-program=$(cargo rustc -q --release --locked -p bytecost --bin bytecost --features full "${target[@]}" \
+program=$(cargo rustc -q --profile dist --locked -p bytecost --bin bytecost --features full "${target[@]}" \
 	--message-format=json-render-diagnostics -- -C target-feature=+crt-static -C strip=debuginfo |
 	sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 
