@@ -440,7 +440,7 @@ fn latencies_in_two_groups_withhold_latencies_alone() {
     };
     let (mut parted, slow) = (world(10.0), world(30.0));
     silent(&parted, "two-modes-latency");
-    let is_third = |s: &Sample| s.cell.contains("/sendfile/") && s.trial.block % 3 == 0;
+    let is_third = |s: &Sample| s.cell.contains("/sendfile/") && s.trial.block.is_multiple_of(3);
     let from = slow.samples.iter().filter(|s| is_third(s));
     for (to, from) in parted.samples.iter_mut().filter(|s| is_third(s)).zip(from) {
         to.latency_ns_histogram
