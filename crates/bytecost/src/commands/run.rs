@@ -502,7 +502,9 @@ fn from_file(name: &str) -> Result<Study> {
 
 /// There is no study of that name: a command or a study that it may have been meant for.
 fn unknown(name: &str) -> anyhow::Error {
-    let is_near = |word: &&str| strsim::damerau_levenshtein(word, name) <= 2;
+    // Of a short word two letters are most of it.
+    let most = if name.len() < 5 { 1 } else { 2 };
+    let is_near = |word: &&str| strsim::damerau_levenshtein(word, name) <= most;
     let cli = args::Cli::described();
     let mut commands = cli.get_subcommands().map(clap::Command::get_name);
     let names: Vec<&str> = STUDIES.iter().map(|(n, _)| *n).collect();

@@ -2,7 +2,7 @@
 //! them all at once, and the first in their order that answers with its key is the way.
 
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ pub(super) fn cards(at: IpAddr) -> Vec<NetworkCard> {
     let devices = own_addresses().unwrap_or_default();
     let device = devices.iter().find(|a| a.ip == at).map(|a| a.device);
     let name = device.and_then(|device| {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").ok()?;
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
         netdevice::index_to_name(&socket, device).ok()
     });
     name.map(|name| bytecost_host::cards::named(&name))
