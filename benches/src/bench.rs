@@ -154,6 +154,7 @@ mod tests {
             "bare-c",
             "bare-file",
             "servers",
+            "peer",
             "reports",
         ];
         check(&[], false, &quick);
