@@ -193,31 +193,35 @@ impl ProcessTreeMeter {
     }
 }
 
-/// Why readings at the edges of a server's window are none of it, if they were taken so late: in
-/// half of the window at least its clients must have asked, and all but a tenth of what is read must
-/// be of it. The first comes of hundreds of threads that are ready where there are few CPUs, and who
-/// reads is not run before they pause.
-#[must_use]
-pub fn too_late(
+/// The part of a server's window, from one moment to another, that lies between two readings at
+/// its edges, in ns; or why they are none of it. The clients ask within the window alone, so that what
+/// is read late at its end is little more. But half of it must lie behind the first reading, and the
+/// second must come within a quarter of it: hundreds of threads may be ready, and who reads is then
+/// not run before they pause.
+///
+/// # Errors
+/// How late which of them was.
+pub fn within(
     [start, end]: [&ProcessTreeSnapshot; 2],
     from_ns: u64,
     to_ns: u64,
-) -> Option<String> {
+) -> Result<u64, String> {
     let window_ns = to_ns.saturating_sub(from_ns);
-    let late = [
-        (start, from_ns, window_ns / 2),
-        (end, to_ns, window_ns / 10),
-    ];
-    late.iter().find_map(|(read, due_ns, most_ns)| {
-        let late_ns = read.usage.clock_ns.saturating_sub(*due_ns);
-        (late_ns > *most_ns).then(|| {
-            format!(
+    let (opened_ns, closed_ns) = (start.usage.clock_ns, end.usage.clock_ns);
+    for (read_ns, due_ns, most_ns) in [
+        (opened_ns, from_ns, window_ns / 2),
+        (closed_ns, to_ns, window_ns / 4),
+    ] {
+        let late_ns = read_ns.saturating_sub(due_ns);
+        if late_ns > most_ns {
+            return Err(format!(
                 "what the server had used was read {:.1} ms late in a window of {:.1} ms: too many threads were ready before it had a CPU",
                 late_ns as f64 / 1e6,
                 window_ns as f64 / 1e6
-            )
-        })
-    })
+            ));
+        }
+    }
+    Ok(closed_ns.min(to_ns).saturating_sub(opened_ns.max(from_ns)))
 }
 
 /// The live children of a process; none where the kernel does not tell (CONFIG_PROC_CHILDREN).

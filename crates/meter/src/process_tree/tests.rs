@@ -100,17 +100,19 @@ fn readings_that_are_of_another_window_are_none_of_this_one() {
         };
         snapshot(usage, None)
     };
-    let why = |start, end| too_late([&at(start), &at(end)], 100_000_000, 120_000_000);
-    assert_eq!(why(100_100_000, 120_100_000), None);
-    assert_eq!(why(110_000_000, 122_000_000), None, "the most");
+    let read = |start, end| within([&at(start), &at(end)], 100_000_000, 120_000_000);
+    assert_eq!(read(100_100_000, 119_900_000), Ok(19_800_000));
+    // Nobody asked before the window or after it.
+    assert_eq!(read(99_000_000, 125_000_000), Ok(20_000_000));
+    assert_eq!(read(110_000_000, 120_000_000), Ok(10_000_000), "the most");
     // Hundreds of threads were ready, and the first edge was read when the clients had ended.
-    let late = why(118_300_000, 120_000_000).unwrap();
+    let late = read(118_300_000, 120_000_000).unwrap_err();
     assert!(
         late.contains("18.3 ms late in a window of 20.0 ms"),
         "{late}"
     );
-    let late = why(100_100_000, 122_100_000).unwrap();
-    assert!(late.contains("2.1 ms late"), "{late}");
+    let late = read(100_100_000, 125_100_000).unwrap_err();
+    assert!(late.contains("5.1 ms late"), "{late}");
 }
 
 #[test]

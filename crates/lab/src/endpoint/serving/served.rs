@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
 use bytecost_meter::{
-    MOST_THREADS, ProcessTreeMeter, live_children, look_takes_ns, memory_of, too_late,
+    MOST_THREADS, ProcessTreeMeter, live_children, look_takes_ns, memory_of, within,
 };
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::sched::Promptness;
@@ -38,8 +38,9 @@ const BEGUN: u8 = 6;
 const MEMORY_NS: u64 = 5_000_000;
 /// What part of a window a look at all processes and threads of a server may take.
 const LOOK_SHARE: u64 = 20;
-/// How long before an edge a look at a few threads begins, and how often it is looked whether the
-/// server has ended.
+/// How long before an edge a look at a few threads begins.
+const FEW_NS: u64 = 4_000_000;
+/// How often it is looked whether the server has ended.
 const LOOK_NS: u64 = 1_000_000;
 
 /// A server in a process of its own.
@@ -165,7 +166,7 @@ impl Child {
         let window_ns = schedule.window_to_ns - schedule.window_from_ns;
         let look_ns = look_takes_ns(looked_at(server, cell));
         let looks = look_ns <= window_ns / LOOK_SHARE;
-        let ahead_ns = LOOK_NS + if looks { look_ns } else { 0 };
+        let ahead_ns = FEW_NS + if looks { look_ns } else { 0 };
         // As many threads as there are connections may be ready at the edges.
         let _prompt = Promptness::take(true);
         let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
@@ -195,10 +196,9 @@ impl Child {
         let end = read(schedule.window_to_ns)?;
         let mut readings = tree.difference(&start, &end, !come_and_go);
         let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
-        if let Some(why) = too_late([&start, &end], from_ns, to_ns) {
-            for reading in readings.values_mut() {
-                *reading = Reading::absent(why.clone());
-            }
+        match within([&start, &end], from_ns, to_ns) {
+            Ok(ns) => drop(readings.insert(Counter::ElapsedNs, Reading::Measured(ns))),
+            Err(why) => (readings.values_mut()).for_each(|r| *r = Reading::absent(why.clone())),
         }
         readings.extend(memory);
         let cpus = match process::affinity_of(self.number()) {
