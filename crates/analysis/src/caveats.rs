@@ -131,14 +131,17 @@ fn is_latency(measure: Measure) -> bool {
     )
 }
 
+/// Whether a measure is a rate, or the time of a message that one gives.
+fn is_rate(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::ThroughputGbitPerS | Measure::MessagesPerS | Measure::MsPerMessage
+    )
+}
+
 /// Whether a measure is a rate or a time that goes by.
 fn is_of_time(measure: Measure) -> bool {
-    let rates = [
-        Measure::ThroughputGbitPerS,
-        Measure::MessagesPerS,
-        Measure::MsPerMessage,
-    ];
-    rates.contains(&measure) || is_latency(measure)
+    is_rate(measure) || is_latency(measure)
 }
 
 /// Every caveat that is looked for, in the order in which they are told.
@@ -165,7 +168,7 @@ const CAVEATS: &[Row] = &[
     ),
     (
         "two-modes-time",
-        Effect::Withholds(|m, _| is_of_time(m) && !is_latency(m), TWO_MODES),
+        Effect::Withholds(|m, _| is_rate(m), TWO_MODES),
         modes::far_in_time,
     ),
     (

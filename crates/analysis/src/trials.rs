@@ -198,12 +198,12 @@ impl<'a> CellTrials<'a> {
         known.filter_map(Trial::distribution).collect()
     }
 
-    /// The median over its trials for which a number can be had.
+    /// The median over the trials that have a number.
     pub(crate) fn typical(&self, of: impl Fn(&Trial<'a>) -> Option<f64>) -> Option<f64> {
         median(&self.trials().filter_map(of).collect::<Vec<f64>>())
     }
 
-    /// The sum over its trials for which a number can be had.
+    /// The sum over the trials that have a number.
     pub(crate) fn sum(&self, of: impl Fn(&Trial<'a>) -> Option<f64>) -> f64 {
         self.trials().filter_map(of).sum()
     }

@@ -12,7 +12,7 @@ use std::thread;
 
 use bytecost_lab::hand::greeting::{self, Answered, VERSION, opening};
 use common::{PATIENCE, Place, says, until};
-use live_common::{ENDING, Running, Server, bytes_of, last, summaries};
+use live_common::{ENDING, Running, Server, bytes_of, last, refuses_another_version, summaries};
 use rustix::net::{AddressFamily, SocketType};
 use tempfile::TempDir;
 
@@ -226,11 +226,7 @@ fn the_fifth_who_says_nothing_is_turned_away_and_other_addresses_are_heard() {
     rustix::net::connect(&socket, &local([127, 0, 0, 1], server.port)).unwrap();
     let mut other = TcpStream::from(socket);
     other.set_read_timeout(Some(PATIENCE)).unwrap();
-    other.write_all(&opening(VERSION + 1, false)).unwrap();
-    match greeting::read::<Answered>(&mut other).unwrap() {
-        Answered::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
-        word => panic!("{word:?}"),
-    }
+    refuses_another_version(&mut other);
 }
 
 #[test]

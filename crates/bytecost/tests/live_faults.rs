@@ -13,7 +13,9 @@ use bytecost_lab::hand::greeting::{self, Answered, MAX_FRAME_BYTES, Said, VERSIO
 use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
 use common::{Ended, PATIENCE, Place, nobody, says, until};
-use live_common::{ENDING, Running, Server, last, objects, summaries, until_let_go};
+use live_common::{
+    ENDING, Running, Server, last, objects, refuses_another_version, summaries, until_let_go,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -97,12 +99,7 @@ fn garbage_is_turned_away_and_the_server_goes_on() {
 #[test]
 fn another_version_is_told_so() {
     let server = Server::start("");
-    let mut stream = connected(&server);
-    stream.write_all(&opening(VERSION + 1, false)).unwrap();
-    match greeting::read::<Answered>(&mut stream).unwrap() {
-        Answered::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
-        other => panic!("{other:?}"),
-    }
+    refuses_another_version(&mut connected(&server));
 }
 
 // Invariant 8.

@@ -38,8 +38,8 @@ pub use packets::{PacketSockets, huge_memory};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
 pub use process_clocks::{ClocksRead, ProcessClocks, ProcessOwner};
 pub use process_tree::{
-    EarlyReading, MOST_THREADS, ProcessTreeMeter, ProcessTreeSnapshot, live_children,
-    look_takes_ns, memory_of, within,
+    EarlyReading, MOST_THREADS, ProcessTreeMeter, ProcessTreeSnapshot, look_takes_ns, memory_of,
+    within,
 };
 pub use thread::{Extras, LEFT_OUT, Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;

@@ -76,7 +76,7 @@ impl ProcessTreeMeter {
         }
     }
 
-    /// Looks at these live children ([`live_children`]) and at the threads of a process, which may
+    /// Looks at these live children ([`bytecost_sys::children::of`]) and at the threads of a process, which may
     /// take a while; see [`look_takes_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent,
     /// so that the reading of CPU time, which comes next, is never late for it.
     #[must_use]
@@ -107,11 +107,7 @@ impl ProcessTreeMeter {
     ) -> std::io::Result<ProcessTreeSnapshot> {
         let live_cpu_ns = look.children.as_deref().map(live::cpu_ns);
         let usage = usage::ask(process, told)?;
-        Ok(ProcessTreeSnapshot {
-            has_live: look.children.as_ref().is_none_or(|c| !c.is_empty()),
-            live_cpu_ns,
-            ..self.snapshot(look, usage)
-        })
+        Ok(self.snapshot(look, live_cpu_ns, usage))
     }
 
     /// Reads this process's own tree, which has no children.
@@ -123,15 +119,20 @@ impl ProcessTreeMeter {
             migrations: of_all(std::process::id(), &[], u64::MAX),
             run_queue_ns: live::run_queue_ns(std::process::id()),
         };
-        self.snapshot(look, usage::usage())
+        self.snapshot(look, Some(0), usage::usage())
     }
 
-    fn snapshot(&self, look: EarlyReading, usage: Usage) -> ProcessTreeSnapshot {
+    fn snapshot(
+        &self,
+        look: EarlyReading,
+        live_cpu_ns: Option<u64>,
+        usage: Usage,
+    ) -> ProcessTreeSnapshot {
         ProcessTreeSnapshot {
             usage,
-            live_cpu_ns: Some(0),
+            live_cpu_ns,
+            has_live: look.children.is_none_or(|c| !c.is_empty()),
             live: look.live,
-            has_live: false,
             counts: self.events.read(),
             migrations: look.migrations,
             run_queue_ns: look.run_queue_ns,
@@ -224,12 +225,6 @@ pub fn within(
     Ok(closed_ns.min(to_ns).saturating_sub(opened_ns.max(from_ns)))
 }
 
-/// The live children of a process; none where the kernel does not tell (CONFIG_PROC_CHILDREN).
-#[must_use]
-pub fn live_children(process: u32) -> Option<Vec<u32>> {
-    live::children(process)
-}
-
 /// How long [`ProcessTreeMeter::look`] is taken to last for so many children, in ns.
 #[must_use]
 pub fn look_takes_ns(children: u64) -> u64 {
@@ -271,7 +266,7 @@ type OfUsage = fn(&ThreadUsage) -> u64;
 type OfProcess = fn(&Usage) -> u64;
 type OfLive = fn(&Used) -> u64;
 
-/// What is told of processes that have ended and of those that live, beside CPU time.
+/// The counters of ended and of live processes, without CPU time.
 const USED: [(Counter, OfProcess, OfLive); 4] = [
     (
         Counter::ContextSwitchesVoluntary,

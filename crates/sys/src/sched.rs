@@ -93,13 +93,8 @@ impl Promptness {
             Ok(Policy::Other(nice)) => nice,
             _ => return Promptness { nice: None },
         };
-        let mut attr = attributes(Policy::Fifo(1));
-        attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
-        if !realtime || set(&attr).is_err() {
-            let of_slice = attributes(Policy::Other(nice));
-            (attr.sched_policy, attr.sched_priority) = (of_slice.sched_policy, 0);
-            (attr.sched_nice, attr.sched_runtime) = (nice, SLICE_NS);
-            let _ = set(&attr);
+        if !realtime || set_for_itself(Policy::Fifo(1), 0).is_err() {
+            let _ = set_for_itself(Policy::Other(nice), SLICE_NS);
         }
         Promptness { nice: Some(nice) }
     }
@@ -113,12 +108,19 @@ impl Promptness {
 impl Drop for Promptness {
     fn drop(&mut self) {
         if let Some(nice) = self.nice {
-            let mut attr = attributes(Policy::Other(nice));
-            // Nobody without CAP_SYS_NICE may take that flag back.
-            attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
-            let _ = set(&attr);
+            // Not as before: nobody without CAP_SYS_NICE may have it inherited again.
+            let _ = set_for_itself(Policy::Other(nice), 0);
         }
     }
+}
+
+/// Gives the calling thread this class and slice (0 is the kernel's own); what it starts inherits
+/// neither.
+fn set_for_itself(policy: Policy, slice_ns: u64) -> io::Result<()> {
+    let mut attr = attributes(policy);
+    attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
+    attr.sched_runtime = slice_ns;
+    set(&attr)
 }
 
 fn set(attr: &libc::sched_attr) -> io::Result<()> {

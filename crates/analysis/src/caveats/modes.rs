@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::median;
 
-use super::{UnnamedCaveat, in_cells, is_latency, is_of_time, of_cpu_time};
+use super::{UnnamedCaveat, in_cells, is_latency, is_of_time, is_rate, of_cpu_time};
 use crate::cells::exp;
 use crate::grid;
 use crate::phrases::{self, percent};
@@ -117,8 +117,7 @@ pub(super) fn far_in_cpu_time(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 /// The same of rates.
 pub(super) fn far_in_time(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let rates = |m| is_of_time(m) && !is_latency(m);
-    told(view, &between(view, rates, FAR_APART, f64::INFINITY))
+    told(view, &between(view, is_rate, FAR_APART, f64::INFINITY))
 }
 
 /// The same of latencies: a tail in two groups says nothing of the rate.

@@ -99,8 +99,8 @@ pub fn check_in(world: &World, analysis: &Analysis, tests: &str, ruling: Ruling,
     }
 }
 
-/// Rows of `what | expected | ruling | part of what is said`, one a line, each held against the claim
-/// that the first two make.
+/// Checks claims. Each line is `what | expected | ruling | part of the words`; the first two make the
+/// claim.
 #[track_caller]
 pub fn check_rows(table: &str, of: impl Fn(&str, &str) -> String) {
     let (world, analysis) = common();

@@ -2,10 +2,13 @@
 #![allow(dead_code)]
 
 use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use bytecost_lab::hand::greeting::{self, Answered, VERSION, opening};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -13,6 +16,16 @@ use crate::common::{Ended, PATIENCE, Place, Started, count};
 
 /// Far more than the second within which an end by Ctrl-C is to come, for a busy machine.
 pub const ENDING: Duration = Duration::from_secs(60);
+
+/// A server that hears another version says what to do.
+#[track_caller]
+pub fn refuses_another_version(stream: &mut TcpStream) {
+    stream.write_all(&opening(VERSION + 1, false)).unwrap();
+    match greeting::read::<Answered>(stream).unwrap() {
+        Answered::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
 
 /// A command that goes on, with its output so far.
 pub struct Running {

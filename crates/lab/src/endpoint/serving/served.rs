@@ -6,12 +6,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
-use bytecost_meter::{
-    MOST_THREADS, ProcessTreeMeter, live_children, look_takes_ns, memory_of, within,
-};
+use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of, within};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::sched::Promptness;
 use bytecost_sys::{children, clock, process, tcp, usage};
@@ -177,11 +176,12 @@ impl Child {
             clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
         }
         let memory = memory_of(self.pid);
-        let at_first = live_children(self.pid);
+        let live_children = || children::of(Path::new("/"), self.pid);
+        let at_first = live_children();
         let read = |at_ns: u64| {
             clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
             let children = match come_and_go {
-                true => live_children(self.pid),
+                true => live_children(),
                 false => at_first.clone(),
             };
             let look = tree.look(self.pid, children, if looks { at_ns } else { 0 });
