@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// before: a socket or a pipe of the mover before may still hold its pages.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long one such attempt goes on.
+const HELD_AT_MOST: Duration = Duration::from_millis(50);
 /// How often that is tried before it is concluded that no file here becomes cold.
 const TRIES_AT_ALL: u32 = 3;
 
@@ -198,7 +200,7 @@ fn attempt(
         cell.ring = bytecost_spec::Ring::Message;
     }
     let work = files::open(&cell, mover, &task, 0)?;
-    files::settle(&cell, &work)?;
+    files::settle(&cell, &work, HELD_AT_MOST)?;
     if mover.route == Route::FileToSocket {
         let content = task.own.then(file::content);
         return survey::one_of_file(mover, work, cell.size_bytes as usize, content, java);

@@ -13,9 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::page_cache;
 
-/// How long packets of an earlier trial may hold pages of a file that is to be cold.
-const SETTLED_WITHIN: Duration = Duration::from_millis(50);
-
 /// The file of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -292,18 +289,19 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
 }
 
 /// Brings the walk's part of the file to where the cell wants its pages, and blanks that of the
-/// file that is written to, where there are two.
+/// file that is written to, where there are two. What an earlier trial left in sockets may hold
+/// pages of a file that is to be cold: they are waited for, at most for `patience`.
 ///
 /// # Errors
 /// That it cannot be brought there, and why.
-pub fn settle(cell: &Cell, work: &FileWork) -> io::Result<()> {
+pub fn settle(cell: &Cell, work: &FileWork, patience: Duration) -> io::Result<()> {
     let (offset, len) = work.walk.part();
     if let Some(target) = &work.target {
         file::blank(target, offset, len)?;
     }
     match cell.cache {
         Cache::Warm => file::warm(&work.file, offset, len),
-        Cache::Cold => page_cache::cool(&work.file, offset, len, SETTLED_WITHIN),
+        Cache::Cold => page_cache::cool(&work.file, offset, len, patience),
         Cache::Memory | Cache::Direct => Ok(()),
     }
 }

@@ -29,7 +29,8 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
         .as_ref()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file was named"))?;
     let work = files::open(cell, mover, at, flow)?;
-    files::settle(cell, &work)?;
+    let patience = Duration::from_millis(task.patience_ms);
+    files::settle(cell, &work, patience)?;
     let kept = work.file.try_clone()?;
     let gone = Gone {
         walk: work.walk,
@@ -40,7 +41,7 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
     let mut engine = mover.open_file(Setup {
         file: Some(work),
         flow,
-        ..Setup::new(gone.size, Duration::from_millis(task.patience_ms))
+        ..Setup::new(gone.size, patience)
     })?;
     let mut seen = None;
     if flow == 0 && !task.probed.is_empty() {

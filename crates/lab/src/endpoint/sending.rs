@@ -227,6 +227,7 @@ fn file_of(task: &Task, mover: &Mover, flow: u32) -> io::Result<Option<FileWork>
         return Ok(None);
     };
     let work = files::open(&task.cell, mover, at, flow)?;
-    files::settle(&task.cell, &work)?;
+    let patience = Duration::from_millis(task.patience_ms);
+    files::settle(&task.cell, &work, patience)?;
     Ok(Some(work))
 }
