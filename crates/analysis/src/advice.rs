@@ -10,6 +10,7 @@ use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
 use crate::grid;
 use crate::grouping::grouped;
+use crate::pairing::Pairing;
 use crate::phrases;
 use crate::result::{
     Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, NothingDecided,
@@ -158,7 +159,6 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
         *own.next().unwrap_or(&first)
     };
     let study = &view.input.manifest.study;
-    let cell = |id: &String| view.trials.cells.iter().find(|c| c.id == *id);
     let of_compare = |f: &&Finding| {
         let is_of = f.axis == compare.axis && f.baseline_value == compare.baseline;
         is_of && compare.compares(&f.value) && f.verdict != Verdict::NotJudged
@@ -168,7 +168,11 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
         .iter()
         .filter(of_compare)
         .filter_map(|finding| {
-            let (cell, baseline) = (cell(&finding.cell)?, cell(&finding.baseline)?);
+            let Pairing {
+                baseline,
+                other: cell,
+                ..
+            } = view.trials.pair(finding)?;
             let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
             let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
             let along = range(&study.tiers, tier, compare.axis, cell);

@@ -11,6 +11,7 @@ use bytecost_spec::{cell::Placement, cell::Ring};
 use bytecost_stats::{Location, student_mean, trimmed_mean};
 
 use crate::confidence::{FEWEST, LEVEL};
+use crate::pairing::Pairing;
 use crate::result::{Cause, CauseOf, Finding, FindingCauses, Input, Uncertain, Verdict};
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
@@ -101,8 +102,9 @@ pub(crate) fn greatest<'f>(
 }
 
 fn of(view: &View<'_>, finding: &Finding) -> Option<FindingCauses> {
-    let cell = |id: &str| view.trials.cells.iter().find(|c| c.id == id);
-    let (baseline, other) = (cell(&finding.baseline)?, cell(&finding.cell)?);
+    let Pairing {
+        baseline, other, ..
+    } = view.trials.pair(finding)?;
     let compared = Compared {
         view,
         baseline,

@@ -1,7 +1,8 @@
 //! What weakens the findings: one row each, with its evidence and its remedy.
 
-use bytecost_spec::{Axis, Measure};
+use bytecost_spec::{Axis, Measure, Metric};
 
+use crate::pairing::Pairing;
 use crate::phrases;
 use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::trials::CellTrials;
@@ -58,6 +59,8 @@ enum Effect {
     /// Findings of such measures, along such axes, with a cell that it affects have no verdict, and
     /// say why.
     Withholds(fn(Measure, Axis) -> bool, &'static str),
+    /// As `Withholds`, of those findings whose cells do not share what it is about.
+    WithholdsUnshared(fn(Measure) -> bool, Shared, &'static str),
     /// As `Withholds`; its cells could do more requests than they were given, so that the other cell
     /// of a finding is slower all the same where it does fewer.
     Caps(fn(Measure, Axis) -> bool, &'static str),
@@ -69,9 +72,26 @@ impl Effect {
     fn of_result(self) -> CaveatEffect {
         match self {
             Effect::Annotates => CaveatEffect::Annotates,
-            Effect::Withholds(..) | Effect::Caps(..) => CaveatEffect::WithholdsMetric,
+            Effect::Withholds(..) | Effect::WithholdsUnshared(..) | Effect::Caps(..) => {
+                CaveatEffect::WithholdsMetric
+            }
             Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
         }
+    }
+
+    /// Whether each finding that it could be about has cells that share it, and there is one.
+    fn spares_all(self, view: &View<'_>, caveat: &Caveat) -> bool {
+        let Effect::WithholdsUnshared(of, shared, _) = self else {
+            return false;
+        };
+        let is_affected = |pair: &Pairing<'_, '_>| {
+            let mut cells = [pair.baseline, pair.other].into_iter();
+            cells.any(|c| caveat.cells.contains(&c.id))
+        };
+        let findings = view.findings.iter().filter(|f| of(f.metric.measure));
+        let affected = findings.filter_map(|f| Some((f.metric, view.trials.pair(f)?)));
+        let mut affected = affected.filter(|(_, pair)| is_affected(pair)).peekable();
+        affected.peek().is_some() && affected.all(|(metric, pair)| shared(&pair, metric))
     }
 
     /// Whether what it affects is at least what was measured.
@@ -79,17 +99,23 @@ impl Effect {
         matches!(self, Effect::Caps(..)) && measure == Measure::MessagesPerS
     }
 
-    /// Why a verdict of a measure along an axis is withheld, where it is.
-    fn because(self, measure: Measure, axis: Axis) -> Option<&'static str> {
+    /// Why the verdict of a metric on two cells is withheld, where it is.
+    fn because(self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<&'static str> {
         match self {
             Effect::Withholds(of, because) | Effect::Caps(of, because) => {
-                of(measure, axis).then_some(because)
+                of(metric.measure, pair.axis).then_some(because)
+            }
+            Effect::WithholdsUnshared(of, shared, because) => {
+                (of(metric.measure) && !shared(pair, metric)).then_some(because)
             }
             Effect::WithholdsAll(because) => Some(because),
             Effect::Annotates => None,
         }
     }
 }
+
+/// Whether two cells have something in common in each block, so that their ratio is free of it.
+type Shared = fn(&Pairing<'_, '_>, Metric) -> bool;
 
 /// The effect of most.
 const TOLD: Effect = Effect::Annotates;
@@ -109,7 +135,14 @@ const TIMER: Effect = Effect::Withholds(
     "one side waits for the timer of delayed acknowledgements, which is not the cost of copying",
 );
 
-const TWO_MODES: &str = "the trials of a cell fall into two groups that lie far apart";
+/// The effect of trials in two groups on such measures.
+const fn two_modes(of: fn(Measure) -> bool) -> Effect {
+    Effect::WithholdsUnshared(
+        of,
+        modes::shared,
+        "the trials of a cell fall into two groups that lie far apart",
+    )
+}
 
 /// Whether a measure is made of CPU time.
 fn of_cpu_time(measure: Measure) -> bool {
@@ -163,17 +196,13 @@ const CAVEATS: &[Row] = &[
     ("failed-trials", TOLD, course::failed_trials),
     (
         "two-modes-cpu-time",
-        Effect::Withholds(|m, _| of_cpu_time(m), TWO_MODES),
+        two_modes(of_cpu_time),
         modes::far_in_cpu_time,
     ),
-    (
-        "two-modes-time",
-        Effect::Withholds(|m, _| is_rate(m), TWO_MODES),
-        modes::far_in_time,
-    ),
+    ("two-modes-time", two_modes(is_rate), modes::far_in_time),
     (
         "two-modes-latency",
-        Effect::Withholds(|m, _| is_latency(m), TWO_MODES),
+        two_modes(is_latency),
         modes::far_in_latency,
     ),
     ("few-blocks", TOLD, course::few_blocks),
@@ -280,10 +309,15 @@ pub(crate) fn withholding(view: &View<'_>) -> Vec<Caveat> {
 fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     for (kind, effect, detect) in CAVEATS {
-        let effect = effect.of_result();
-        if wanted(effect) {
+        if wanted(effect.of_result()) {
             let found = detect(view).into_iter();
-            caveats.extend(found.map(|told| told.caveat(kind, effect)));
+            caveats.extend(found.map(|told| {
+                let mut caveat = told.caveat(kind, effect.of_result());
+                if effect.spares_all(view, &caveat) {
+                    caveat.effect = CaveatEffect::Annotates;
+                }
+                caveat
+            }));
         } else {
             let known = view.caveats.iter().filter(|c| c.kind == *kind);
             caveats.extend(known.cloned());
@@ -292,45 +326,44 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
     caveats
 }
 
-/// Why the verdict on two cells in a measure is withheld, where it is: what the first of the
-/// caveats says that does so. The axis is what they differ in.
-pub(crate) fn because(
-    caveats: &[Caveat],
-    what: (Measure, Axis),
-    cells: [&str; 2],
+/// Why the verdict of a metric on two cells is withheld, where it is: what the first of the
+/// caveats says that does so.
+pub(crate) fn because<'c>(
+    caveats: impl IntoIterator<Item = &'c Caveat>,
+    metric: Metric,
+    pair: &Pairing<'_, '_>,
 ) -> Option<&'static str> {
-    because_beside(caveats, what, cells, None)
+    because_beside(caveats, metric, pair, None)
 }
 
 /// The same where one of the two was found to be slower: a caveat that keeps the other one from being
 /// faster still takes nothing from that.
-fn because_beside(
-    caveats: &[Caveat],
-    (measure, axis): (Measure, Axis),
-    cells: [&str; 2],
+fn because_beside<'c>(
+    caveats: impl IntoIterator<Item = &'c Caveat>,
+    metric: Metric,
+    pair: &Pairing<'_, '_>,
     slower: Option<&String>,
 ) -> Option<&'static str> {
-    let affects =
-        |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id.as_str()));
-    caveats.iter().filter(affects).find_map(|caveat| {
+    let cells = [&pair.baseline.id, &pair.other.id];
+    let affects = |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id));
+    caveats.into_iter().filter(affects).find_map(|caveat| {
         let (_, effect, _) = CAVEATS.iter().find(|(kind, ..)| *kind == caveat.kind)?;
-        let leaves = effect.caps(measure) && slower.is_some_and(|id| !caveat.cells.contains(id));
-        effect.because(measure, axis).filter(|_| !leaves)
+        let leaves =
+            effect.caps(metric.measure) && slower.is_some_and(|id| !caveat.cells.contains(id));
+        effect.because(metric, pair).filter(|_| !leaves)
     })
 }
 
 /// The findings, without a verdict where a caveat withholds it.
 pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
     let withheld = |finding: &Finding| {
-        let cells = [finding.baseline.as_str(), finding.cell.as_str()];
         let slower = match finding.verdict {
             Verdict::Better => Some(&finding.baseline),
             Verdict::Worse => Some(&finding.cell),
             _ => None,
         };
-        let what = (finding.metric.measure, finding.axis);
-        let because = because_beside(view.caveats, what, cells, slower)?;
-        let cell = view.trials.cells.iter().find(|c| c.id == finding.cell)?;
+        let pair = view.trials.pair(finding)?;
+        let because = because_beside(view.caveats, finding.metric, &pair, slower)?;
         let mut finding = Finding {
             verdict: match finding.verdict {
                 Verdict::NotJudged => Verdict::NotJudged,
@@ -341,7 +374,8 @@ pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
             ..finding.clone()
         };
         let study = &view.input.manifest.study;
-        finding.sentence = phrases::finding(&finding, (cell.cell, view.trials.unit), study, varied);
+        finding.sentence =
+            phrases::finding(&finding, (pair.other.cell, view.trials.unit), study, varied);
         Some(finding)
     };
     let findings = view.findings.iter();

@@ -190,10 +190,10 @@ impl<'v> RawEffect<'v> {
     ) -> Option<MainEffect> {
         let compare = self.compare;
         let first = &self.pairings[0];
-        let withheld = self.pairings.iter().find_map(|p| {
-            let cells = [p.baseline.id.as_str(), p.other.id.as_str()];
-            caveats::because(view.caveats, (self.metric.measure, compare.axis), cells)
-        });
+        let pairings = self.pairings.iter();
+        let withheld = pairings
+            .filter_map(|p| caveats::because(view.caveats, self.metric, p))
+            .next();
         let location = self.mean;
         let (ratio, interval) = (Ratio::at(&location, LEVEL)?, location.interval(LEVEL)?);
         let (places, locations): (Vec<_>, Vec<_>) = self.places()?.into_iter().unzip();

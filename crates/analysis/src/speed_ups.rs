@@ -96,8 +96,7 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pa
 
 /// The ratio, turned over where less is faster.
 fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
-    let cells = [p.baseline.id.as_str(), p.other.id.as_str()];
-    if let Some(why) = caveats::because(view.caveats, (pair.metric.measure, pair.axis), cells) {
+    if let Some(why) = caveats::because(view.caveats, pair.metric, p) {
         return Point::Gap(format!("withheld: {why}"));
     }
     let (axis, metric) = (p.axis, pair.metric);

@@ -9,7 +9,8 @@ use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey, Trans
 use bytecost_stats::{BlockTrials, mean, median};
 
 use crate::moderations::Moderations;
-use crate::result::Input;
+use crate::pairing::Pairing;
+use crate::result::{Finding, Input};
 use crate::value::Trial;
 
 /// The name of the mover that moves nothing, for surveys that do not list it.
@@ -144,6 +145,20 @@ impl<'a> Trials<'a> {
         }
         trials.moderations = Moderations::of(&manifest.study, &trials);
         trials
+    }
+
+    /// The cell of this id.
+    pub(crate) fn by_id(&self, id: &str) -> Option<&CellTrials<'a>> {
+        self.cells.iter().find(|c| c.id == id)
+    }
+
+    /// The two cells of a finding.
+    pub(crate) fn pair(&self, of: &Finding) -> Option<Pairing<'_, 'a>> {
+        Some(Pairing {
+            axis: of.axis,
+            baseline: self.by_id(&of.baseline)?,
+            other: self.by_id(&of.cell)?,
+        })
     }
 
     /// The cells that move something.

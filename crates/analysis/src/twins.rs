@@ -62,7 +62,7 @@ pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Optio
         .clone();
     let different = twins.iter().filter(|t| t.different).count();
     let axis = study.compare.first()?.axis;
-    let cell = trials.moving().find(|c| c.id == widest.cell)?.cell;
+    let cell = trials.by_id(&widest.cell)?.cell;
     let floor = NoiseFloor {
         twins: twins.len(),
         different,

@@ -269,6 +269,33 @@ fn trials_in_two_groups() {
     );
 }
 
+// What all cells of a size share in a block is in no ratio of theirs.
+#[test]
+fn groups_that_both_cells_of_a_ratio_are_in_withhold_nothing() {
+    let movers = "mover = [\"send\", \"send-zerocopy\", \"sendfile\"]";
+    let sizes = "size = [\"4KiB\", \"16KiB\", \"64KiB\"]";
+    let world = |is_dear: fn(&Cell) -> bool| {
+        let mut world = run(&format!("{movers}\n{sizes}"), |_| True::costs(0.2));
+        world.change(is_dear, dear(3.0));
+        world
+    };
+    let of_cpu_time = |f: &&Finding| f.metric.to_string().starts_with("cpu_s_per_gb");
+    let shared = world(|c| c.size_bytes == 4096);
+    let told = fires(&shared, "two-modes-cpu-time", 3, "at 4 KiB");
+    assert_eq!(told.effect, CaveatEffect::Annotates);
+    let found = shared.analyse().findings;
+    assert!(found.iter().filter(of_cpu_time).count() >= 6);
+    assert!(found.iter().all(|f| f.withheld.is_none()), "{found:#?}");
+    // One of three is not dear with them: its ratio is withheld, that of the two others stands.
+    let parted = world(|c| c.size_bytes == 4096 && !is_sendfile(c));
+    let told = fires(&parted, "two-modes-cpu-time", 2, "at 4 KiB");
+    assert_eq!(told.effect, CaveatEffect::WithholdsMetric);
+    for f in parted.analyse().findings.iter().filter(of_cpu_time) {
+        let is_apart = f.cell.contains("/sendfile/") && f.cell.contains("/4KiB/");
+        assert_eq!(f.withheld.is_some(), is_apart, "{f:#?}");
+    }
+}
+
 #[test]
 fn what_sets_the_rates_withholds_them() {
     let times = Withholds::Times;

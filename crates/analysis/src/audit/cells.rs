@@ -82,7 +82,7 @@ fn item(
         (Some(low), Some(high)) => with_interval(of(e.value), &of(low), &of(high)),
         _ => of(e.value),
     });
-    let withheld = context.withheld_all(&cell.id, metric.measure);
+    let withheld = context.withheld_all(cell, metric);
     let state = match &location {
         None => CaseResult::Absent(context.absent(&[cell], metric)),
         Some(_) if withheld.is_some() => CaseResult::Open(withheld.unwrap_or_default()),

@@ -2,7 +2,7 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Measure, Metric, Published, Route, units};
+use bytecost_spec::{Axis, Cell, Metric, Published, Route, units};
 
 use super::Grounds;
 use super::claim_test::ClaimFamily;
@@ -11,7 +11,7 @@ use crate::confidence::FEWEST;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{Analysis, Caveat, CaveatEffect, CellResult, Input};
+use crate::result::{Analysis, CaveatEffect, CellResult, Input};
 use crate::trials::{CellTrials, Trials};
 
 /// All that a test of one claim may look at.
@@ -78,25 +78,24 @@ impl<'d> ClaimContext<'d> {
 
     /// Why nothing is decided of a pair in a measure, where a caveat of the run withholds it. A
     /// stall of one side is weighed by the claim's test itself.
-    pub(super) fn withheld(&self, measure: Measure, pair: &Pairing<'_, '_>) -> Option<String> {
+    pub(super) fn withheld(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<String> {
         let is_weighed = TIMERS.contains(&pair.axis) || self.stalls_apart(pair);
         let caveats = self.analysis.caveats.iter();
         let caveats = caveats.filter(|c| !(is_weighed && c.kind == NAGLE_STALL));
-        let caveats: Vec<Caveat> = caveats.cloned().collect();
-        let why = caveats::because(
-            &caveats,
-            (measure, pair.axis),
-            [&pair.other.id, &pair.baseline.id],
-        )?;
+        let why = caveats::because(caveats, metric, pair)?;
         Some(format!("there is no verdict: {why}"))
     }
 
     /// Why nothing is said of a cell by itself: what withholds one measure is about comparisons.
-    pub(super) fn withheld_all(&self, cell: &str, measure: Measure) -> Option<String> {
+    pub(super) fn withheld_all(&self, cell: &CellTrials<'_>, metric: Metric) -> Option<String> {
         let caveats = self.analysis.caveats.iter();
         let caveats = caveats.filter(|c| c.effect == CaveatEffect::WithholdsAll);
-        let caveats: Vec<Caveat> = caveats.cloned().collect();
-        let why = caveats::because(&caveats, (measure, Axis::Mover), [cell, cell])?;
+        let alone = Pairing {
+            axis: Axis::Mover,
+            baseline: cell,
+            other: cell,
+        };
+        let why = caveats::because(caveats, metric, &alone)?;
         Some(format!("there is no verdict: {why}"))
     }
 

@@ -105,7 +105,7 @@ fn times(ratio: f64) -> String {
 
 /// What becomes of a pair. The run's own verdict stays as its report gives it.
 fn state(context: &ClaimContext<'_>, contrast: &PairContrast<'_>, expect: Expected) -> CaseResult {
-    if let Some(why) = context.withheld(contrast.metric.measure, &contrast.pairing) {
+    if let Some(why) = context.withheld(contrast.metric, &contrast.pairing) {
         return CaseResult::Open(why);
     }
     let bound = context.smallest_effect();
@@ -306,7 +306,7 @@ fn fall(
         let Some(contrast) = PairContrast::of(*pair, metric, &context.trials.moderations) else {
             return Item::of(CaseResult::Absent(context.absent(&cells, metric)));
         };
-        if let Some(why) = context.withheld(metric.measure, pair) {
+        if let Some(why) = context.withheld(metric, pair) {
             return Item::of(CaseResult::Open(why));
         }
         let text = times(contrast.ratio().value);

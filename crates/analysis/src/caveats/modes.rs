@@ -8,6 +8,7 @@ use bytecost_stats::median;
 use super::{UnnamedCaveat, in_cells, is_latency, is_of_time, is_rate, of_cpu_time};
 use crate::cells::exp;
 use crate::grid;
+use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
 use crate::trials::{CellTrials, of_block};
 use crate::view::View;
@@ -102,6 +103,23 @@ fn between<'v>(view: &View<'v>, of: fn(Measure) -> bool, least: f64, most: f64) 
     let mut found: Vec<Modes<'v>> = metrics.iter().flat_map(|m| of_metric(view, *m)).collect();
     found.retain(|m| (least..most).contains(&(m.values[1] / m.values[0])));
     found
+}
+
+/// Whether the trials of two cells go from one group to the other in the same blocks, as where
+/// the machine wakes threads late for a while: then their ratios are in one group, and it is they
+/// that a finding is made of.
+pub(super) fn shared(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
+    let mut logs = pair.log_ratios(metric);
+    logs.sort_unstable_by(f64::total_cmp);
+    // Of fewer blocks that is not known.
+    logs.len() >= FEWEST && parted(&logs).is_none_or(|at| distance(&logs, at) < FAR_APART.ln())
+}
+
+/// How far the means of two groups of sorted values lie apart.
+fn distance(sorted: &[f64], at: usize) -> f64 {
+    let (low, high) = sorted.split_at(at);
+    let [low, high] = [low, high].map(|of| of.iter().sum::<f64>() / of.len() as f64);
+    high - low
 }
 
 /// Groups that a reader should know of.

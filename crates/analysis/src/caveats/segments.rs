@@ -26,7 +26,7 @@ fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let of = |id: &str| {
-        let cell = view.trials.cells.iter().find(|c| c.id == id)?;
+        let cell = view.trials.by_id(id)?;
         Some((cell, packet_bytes(cell)?))
     };
     let mut cells: Vec<String> = Vec::new();
