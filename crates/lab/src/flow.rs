@@ -1,7 +1,4 @@
 //! The loops that move bytes: one flow of one side, from warm-up to the last completion.
-//!
-//! Between the two edges of the window nothing here allocates, locks, formats or logs; a test
-//! with a counting allocator holds it to that.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,42 +8,11 @@ use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::marks::{Clocked, Marks};
-use crate::phase::{Gate, Phase};
+use crate::edges::{Course, Finish, Stretches, Work, by_gate};
+use crate::phase::Gate;
 
 /// The longest round-trip time that is told apart: a minute.
 const MOST_LATENCY_NS: u64 = 60_000_000_000;
-
-/// What one side's flow had done at an edge of the window.
-#[derive(Clone, Copy, Debug)]
-pub struct Edge<S> {
-    /// The meter's snapshot.
-    pub snapshot: S,
-    /// The mover's tally; of a receiver its bytes and calls.
-    pub tally: Tally,
-}
-
-/// Told by a flow when its window is over, and how much it must move in any case.
-pub struct Finish<F> {
-    /// Told when the window is over; bytes then still move until the gate says stop, so that the
-    /// other side's window ends under load as well.
-    pub closed: F,
-    /// Messages that are sent at least, so that a check sees all of the ring on any machine.
-    pub messages_least: u64,
-}
-
-/// Both edges of the window, and the whole trial.
-#[derive(Clone, Copy, Debug)]
-pub struct Window<S> {
-    /// Where it opened.
-    pub from: Edge<S>,
-    /// Where it closed.
-    pub to: Edge<S>,
-    /// The tally at the very end, the last completion included.
-    pub total: Tally,
-    /// The edges of its eighths; none where nobody asked for them.
-    pub marks: Option<Marks>,
-}
 
 /// Sends without pause.
 ///
@@ -57,55 +23,28 @@ pub fn stream<M: Meter>(
     gate: &impl Gate,
     meter: &mut M,
     finish: Finish<impl FnOnce()>,
-) -> io::Result<Window<M::Snapshot>> {
-    push_until(mover, gate, Phase::Window)?;
-    let from = Edge {
-        tally: mover.tally(),
-        snapshot: meter.read_start(),
-    };
-    let marks = push_through(mover, gate)?;
-    let to = Edge {
-        snapshot: meter.read_end(),
-        tally: mover.tally(),
-    };
-    (finish.closed)();
-    push_until(mover, gate, Phase::Stop)?;
-    while mover.tally().messages < finish.messages_least {
-        push(mover)?;
-    }
-    drain(mover)?;
-    Ok(Window {
-        from,
-        to,
-        total: mover.tally(),
-        marks: Some(marks),
-    })
+) -> io::Result<Stretches<M::Snapshot>> {
+    by_gate(&mut Stream(mover), gate, meter, finish)
 }
 
-/// Through the window. An edge of an eighth costs the others nothing: what is compared with the
-/// phase is only another number.
-fn push_through(mover: &mut dyn Move, gate: &impl Gate) -> io::Result<Marks> {
-    let mut marks = Marks::open(&mover.tally());
-    let mut until = marks.until();
-    loop {
-        let phase = gate.phase();
-        if phase >= until {
-            if phase >= Phase::Cooldown {
-                break;
-            }
-            until = marks.step(phase, &mover.tally());
-        }
-        push(mover)?;
-    }
-    marks.close(&mover.tally());
-    Ok(marks)
-}
+struct Stream<'m>(&'m mut dyn Move);
 
-fn push_until(mover: &mut dyn Move, gate: &impl Gate, until: Phase) -> io::Result<()> {
-    while gate.phase() < until {
-        push(mover)?;
+impl Work for Stream<'_> {
+    const COURSE: Course = Course::ByGate;
+
+    #[inline]
+    fn step(&mut self) -> io::Result<bool> {
+        push(self.0)?;
+        Ok(true)
     }
-    Ok(())
+
+    fn tally(&self) -> Tally {
+        self.0.tally()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        drain(self.0)
+    }
 }
 
 #[inline]
@@ -139,6 +78,9 @@ pub struct Ask<'a> {
     pub answer: Vec<u8>,
     /// Round-trip times within the window, in ns.
     pub latency_ns: Histogram<u64>,
+    timed: bool,
+    /// When the last exchange ended, where it is timed.
+    ended_ns: u64,
 }
 
 impl<'a> Ask<'a> {
@@ -150,6 +92,8 @@ impl<'a> Ask<'a> {
             socket,
             answer,
             latency_ns: histogram(),
+            timed: false,
+            ended_ns: 0,
         }
     }
 
@@ -162,46 +106,8 @@ impl<'a> Ask<'a> {
         gate: &impl Gate,
         meter: &mut M,
         finish: Finish<impl FnOnce()>,
-    ) -> io::Result<Window<M::Snapshot>> {
-        while gate.phase() < Phase::Window {
-            self.exchange()?;
-        }
-        let from = Edge {
-            tally: self.mover.tally(),
-            snapshot: meter.read_start(),
-        };
-        let mut began = clock::monotonic_ns();
-        let mut clocked = Clocked::open(began, gate.eighth_ns(), &from.tally);
-        // At least one, since an exchange may take longer than the window is open.
-        loop {
-            self.exchange()?;
-            let ended = clock::monotonic_ns();
-            self.latency_ns.saturating_record(ended - began);
-            began = ended;
-            if gate.phase() >= Phase::Cooldown {
-                break;
-            }
-            clocked.pass(ended, || self.mover.tally());
-        }
-        clocked.marks.close(&self.mover.tally());
-        let to = Edge {
-            snapshot: meter.read_end(),
-            tally: self.mover.tally(),
-        };
-        (finish.closed)();
-        while gate.phase() < Phase::Stop {
-            self.exchange()?;
-        }
-        while self.mover.tally().messages < finish.messages_least {
-            self.exchange()?;
-        }
-        drain(self.mover)?;
-        Ok(Window {
-            from,
-            to,
-            total: self.mover.tally(),
-            marks: Some(clocked.marks),
-        })
+    ) -> io::Result<Stretches<M::Snapshot>> {
+        by_gate(self, gate, meter, finish)
     }
 
     /// One message and its answer.
@@ -211,6 +117,42 @@ impl<'a> Ask<'a> {
         }
         self.mover.flush()?;
         read_exactly(self.socket, &mut self.answer)
+    }
+}
+
+impl Work for Ask<'_> {
+    const COURSE: Course = Course::ByClock;
+
+    fn step(&mut self) -> io::Result<bool> {
+        self.exchange()?;
+        if self.timed {
+            let now_ns = clock::monotonic_ns();
+            self.latency_ns.saturating_record(now_ns - self.ended_ns);
+            self.ended_ns = now_ns;
+        }
+        Ok(true)
+    }
+
+    fn tally(&self) -> Tally {
+        self.mover.tally()
+    }
+
+    fn time(&mut self, timed: bool) {
+        self.timed = timed;
+        self.ended_ns = clock::monotonic_ns();
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.ended_ns
+    }
+
+    /// At least one, since an exchange may take longer than the window is open.
+    fn may_close(&self, opened: &Tally) -> bool {
+        self.mover.tally().messages > opened.messages
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        drain(self.mover)
     }
 }
 
@@ -268,73 +210,21 @@ impl Intake<'_> {
         gate: &impl Gate,
         meter: &mut M,
         closed: impl FnOnce(),
-    ) -> io::Result<Window<M::Snapshot>> {
-        let open = self.pull_until(gate, Phase::Window, 0)?;
-        let from = Edge {
-            tally: self.tally(),
-            snapshot: meter.read_start(),
+    ) -> io::Result<Stretches<M::Snapshot>> {
+        // What was sent comes to its end.
+        let finish = Finish {
+            closed,
+            messages_least: u64::MAX,
         };
-        let least = from.tally.bytes + self.size_bytes;
-        let marks = match open {
-            true => self.pull_through(gate, least)?,
-            false => None,
-        };
-        let to = Edge {
-            snapshot: meter.read_end(),
-            tally: self.tally(),
-        };
-        let Some(marks) = marks else {
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the sender went away before the window was over",
-            ));
-        };
-        closed();
-        while self.pull()? {}
-        Ok(Window {
-            from,
-            to,
-            total: self.tally(),
-            marks: Some(marks),
-        })
+        by_gate(self, gate, meter, finish)
     }
 
-    /// False when the sender has closed. Where answers are waited for, it goes on to the end of an
-    /// exchange, and to byte `least` of the stream: one may take longer than the window is open,
-    /// and half of one says nothing of how long it takes.
-    fn pull_until(&mut self, gate: &impl Gate, until: Phase, least: u64) -> io::Result<bool> {
-        while gate.phase() < until || self.answers.is_some() && self.is_amid(least) {
-            if !self.pull()? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Through the window, as `pull_until`; none when the sender has closed.
-    fn pull_through(&mut self, gate: &impl Gate, least: u64) -> io::Result<Option<Marks>> {
-        let mut marks = Marks::open(&self.tally());
-        let mut until = marks.until();
-        loop {
-            let phase = gate.phase();
-            if phase >= until {
-                if phase < Phase::Cooldown {
-                    until = marks.step(phase, &self.tally());
-                } else if self.answers.is_none() || !self.is_amid(least) {
-                    break;
-                }
-            }
-            if !self.pull()? {
-                return Ok(None);
-            }
-        }
-        marks.close(&self.tally());
-        Ok(Some(marks))
-    }
-
-    fn is_amid(&self, least: u64) -> bool {
+    /// Whether an answer is waited for, here and up to byte `least` of the stream: an exchange may
+    /// take longer than the window is open, and half of one says nothing of how long it takes.
+    fn is_awaited(&self, least: u64) -> bool {
         let offset = self.checker.offset();
-        offset < least || !offset.is_multiple_of(self.size_bytes)
+        let is_amid = offset < least || !offset.is_multiple_of(self.size_bytes);
+        self.answers.is_some() && is_amid
     }
 
     /// Takes what is there; false when the sender has closed.
@@ -362,6 +252,27 @@ impl Intake<'_> {
             calls: self.receiver.calls(),
             ..Tally::default()
         }
+    }
+}
+
+impl Work for Intake<'_> {
+    const COURSE: Course = Course::ByGate;
+
+    #[inline]
+    fn step(&mut self) -> io::Result<bool> {
+        self.pull()
+    }
+
+    fn tally(&self) -> Tally {
+        Intake::tally(self)
+    }
+
+    fn may_open(&self) -> bool {
+        !self.is_awaited(0)
+    }
+
+    fn may_close(&self, opened: &Tally) -> bool {
+        !self.is_awaited(opened.bytes + self.size_bytes)
     }
 }
 

@@ -9,6 +9,7 @@ mod counters_cost;
 pub mod cpu_clock;
 mod delivery_check;
 pub mod descriptors;
+pub mod edges;
 pub mod endpoint;
 mod endpoint_process;
 pub mod event;

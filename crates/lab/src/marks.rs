@@ -174,7 +174,8 @@ mod tests {
     use bytecost_spec::{Cell, Pattern as Exchange};
 
     use super::*;
-    use crate::flow::{Ask, Finish, Intake, Window, stream};
+    use crate::edges::{Finish, Stretches};
+    use crate::flow::{Ask, Intake, stream};
     use crate::flow_setup::{answer, content, receiving_end, sending_end};
     use crate::phase::SharedGate;
     use crate::transports;
@@ -253,8 +254,8 @@ mod tests {
     /// where it saw an edge.
     type Stepped = (u64, Option<SubWindows>);
 
-    fn told<S>(window: Window<S>) -> Stepped {
-        let grown = window.to.tally.since(&window.from.tally).bytes;
+    fn told<S>(window: Stretches<S>) -> Stepped {
+        let grown = window.grown().bytes;
         (grown, window.marks.unwrap().sub_windows())
     }
 

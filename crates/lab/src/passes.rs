@@ -20,9 +20,10 @@ use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::flow::{Edge, Finish, Intake, drain, histogram, read_exactly};
+use crate::edges::{Edge, Finish, Stretches};
+use crate::flow::{Intake, drain, histogram, read_exactly};
 use crate::phase::{Gate, Phase};
-use crate::requests::{Cool, STRETCHES_MOST, Stretches};
+use crate::requests::{Cool, STRETCHES_MOST};
 
 /// From this size on a message is long, in bytes: a few of them fill a window.
 pub const LONG_BYTES: u64 = 4 << 20;
@@ -121,7 +122,7 @@ impl<'a> Outgo<'a> {
         opening: impl FnOnce(),
         finish: Finish<impl FnOnce()>,
     ) -> io::Result<Stretches<M::Snapshot>> {
-        let mut stretches = Stretches::none(self.mover.tally());
+        let mut stretches = Stretches::room(STRETCHES_MOST);
         for _ in 0..self.passes.warmup {
             self.pass(false)?;
             self.renew()?;
@@ -131,19 +132,13 @@ impl<'a> Outgo<'a> {
         let mut since_ns = None;
         opening();
         loop {
-            let from = Edge {
-                tally: self.mover.tally(),
-                snapshot: meter.read_start(),
-            };
+            let from = Edge::opens(meter, || self.mover.tally());
             if let Some(since_ns) = since_ns {
                 stretches.aside_ns += clock::thread_cpu_ns() - since_ns;
             }
             self.pass(true)?;
             since_ns = is_helped.then(clock::thread_cpu_ns);
-            let to = Edge {
-                snapshot: meter.read_end(),
-                tally: self.mover.tally(),
-            };
+            let to = Edge::closes(meter, || self.mover.tally());
             stretches.of.push((from, to));
             let enough = self.mover.tally().messages >= finish.messages_least;
             if gate.phase() >= Phase::Cooldown && enough || stretches.of.len() == STRETCHES_MOST {
@@ -208,7 +203,7 @@ impl Intake<'_> {
         meter: &mut M,
         closed: impl FnOnce(),
     ) -> io::Result<Stretches<M::Snapshot>> {
-        let mut stretches = Stretches::none(self.tally());
+        let mut stretches = Stretches::room(STRETCHES_MOST);
         let warm_bytes = passes.warmup.saturating_mul(passes.bytes);
         while self.checker.offset() < warm_bytes {
             if !self.pull()? {
@@ -217,10 +212,7 @@ impl Intake<'_> {
         }
         loop {
             wait_for_bytes(socket, patience)?;
-            let from = Edge {
-                tally: self.tally(),
-                snapshot: meter.read_start(),
-            };
+            let from = Edge::opens(meter, || self.tally());
             if !self.pull()? {
                 break;
             }
@@ -231,10 +223,7 @@ impl Intake<'_> {
                     return Err(gone(self.checker.offset()));
                 }
             }
-            let to = Edge {
-                snapshot: meter.read_end(),
-                tally: self.tally(),
-            };
+            let to = Edge::closes(meter, || self.tally());
             if stretches.of.len() == STRETCHES_MOST {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,

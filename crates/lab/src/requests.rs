@@ -1,35 +1,18 @@
 //! The loop of requests to a file: one flow, from warm-up to the last request.
-//!
-//! As in [`crate::flow`] nothing allocates, locks, formats or logs between the edges of a
-//! stretch. A window is one stretch, but for a cold file that is through within it: there each
-//! pass is a stretch, and what is done between two of them is not measured.
 
 use std::io;
 
-use bytecost_engine::{MoveFile, Offer, PayloadPattern};
+use bytecost_engine::{MoveFile, Offer, PayloadPattern, Tally};
 use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::flow::{Edge, Finish, histogram};
-use crate::marks::{Clocked, Marks};
-use crate::phase::{Gate, Phase};
+use crate::edges::{Course, Finish, Stretches, Work, by_gate};
+use crate::flow::histogram;
+use crate::phase::Gate;
 
 /// The most passes of a cold file in one window.
 pub const STRETCHES_MOST: usize = 1000;
-
-/// What was measured.
-#[derive(Clone, Debug)]
-pub struct Stretches<S> {
-    /// Both edges of each stretch, at least one.
-    pub of: Vec<(Edge<S>, Edge<S>)>,
-    /// The tally at the very end.
-    pub total: bytecost_engine::Tally,
-    /// CPU time between the stretches, in ns.
-    pub aside_ns: u64,
-    /// The edges of the window's eighths; none where it is a number of passes.
-    pub marks: Option<Marks>,
-}
 
 /// What bytes of the file must be.
 #[derive(Clone, Copy, Debug)]
@@ -38,18 +21,6 @@ pub struct Content {
     pub pattern: PayloadPattern,
     /// Of each request, so many of its first bytes are compared.
     pub most: usize,
-}
-
-impl<S> Stretches<S> {
-    /// Nothing yet, with room for all that there may be.
-    pub(crate) fn none(total: bytecost_engine::Tally) -> Stretches<S> {
-        Stretches {
-            of: Vec::with_capacity(STRETCHES_MOST),
-            total,
-            aside_ns: 0,
-            marks: None,
-        }
-    }
 }
 
 /// Makes the file cold again.
@@ -107,88 +78,14 @@ impl<'a> Requests<'a> {
         meter: &mut M,
         finish: Finish<impl FnOnce()>,
     ) -> io::Result<Stretches<M::Snapshot>> {
-        let mut stretches = Stretches::none(self.mover.tally());
-        self.last_ns = clock::monotonic_ns();
-        while gate.phase() < Phase::Window {
-            self.go_on()?;
-        }
-        self.timed = true;
-        let mut from = self.opened(meter);
-        let mut clocked = Clocked::open(self.last_ns, gate.eighth_ns(), &from.tally);
-        // A request may take longer than the window, so that the window ends with its first.
-        let before = from.tally.messages;
-        while gate.phase() < Phase::Cooldown || self.mover.tally().messages == before {
-            if !self.is_through() {
-                self.step()?;
-                clocked.pass(self.last_ns, || self.mover.tally());
-                continue;
-            }
-            self.settle()?;
-            stretches.of.push((from, self.closed(meter)));
-            if stretches.of.len() == STRETCHES_MOST {
-                return Err(too_many());
-            }
-            let cpu_ns = clock::thread_cpu_ns();
-            self.renew()?;
-            stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
-            from = self.opened(meter);
-        }
-        clocked.marks.close(&self.mover.tally());
-        stretches.of.push((from, self.closed(meter)));
+        let mut stretches = by_gate(self, gate, meter, finish)?;
         // What lies between two passes of a cold file would be in them.
-        stretches.marks = self.cold.is_none().then_some(clocked.marks);
-        self.timed = false;
-        (finish.closed)();
-        while gate.phase() < Phase::Stop || self.mover.tally().messages < finish.messages_least {
-            self.go_on()?;
-        }
-        self.settle()?;
-        stretches.total = self.mover.tally();
+        stretches.marks = stretches.marks.filter(|_| self.cold.is_none());
         Ok(stretches)
     }
 
-    fn opened<M: Meter>(&self, meter: &mut M) -> Edge<M::Snapshot> {
-        Edge {
-            tally: self.mover.tally(),
-            snapshot: meter.read_start(),
-        }
-    }
-
-    fn closed<M: Meter>(&self, meter: &mut M) -> Edge<M::Snapshot> {
-        Edge {
-            snapshot: meter.read_end(),
-            tally: self.mover.tally(),
-        }
-    }
-
-    fn go_on(&mut self) -> io::Result<()> {
-        if self.is_through() {
-            self.settle()?;
-            self.renew()?;
-        }
-        self.step()
-    }
-
-    /// Whether a cold file was gone through and is not cold any more.
-    fn is_through(&self) -> bool {
-        self.cold
-            .as_ref()
-            .is_some_and(|(pass, _)| self.offered >= *pass)
-    }
-
-    /// Makes the file cold again. Nothing is in flight.
-    fn renew(&mut self) -> io::Result<()> {
-        self.mover.let_go()?;
-        self.offered = 0;
-        if let Some((_, cool)) = &mut self.cold {
-            cool()?;
-        }
-        self.last_ns = clock::monotonic_ns();
-        Ok(())
-    }
-
     #[inline]
-    fn step(&mut self) -> io::Result<()> {
+    fn request(&mut self) -> io::Result<()> {
         match self.mover.offer()? {
             Offer::Moved => {
                 self.offered += 1;
@@ -221,15 +118,6 @@ impl<'a> Requests<'a> {
         Ok(())
     }
 
-    /// The end of a stretch is its last request's.
-    fn settle(&mut self) -> io::Result<()> {
-        self.mover.flush()?;
-        while self.in_flight > 0 {
-            self.take(self.in_flight)?;
-        }
-        Ok(())
-    }
-
     #[inline]
     fn note(&mut self, took_ns: u64) {
         if self.timed {
@@ -259,20 +147,71 @@ impl<'a> Requests<'a> {
     }
 }
 
+impl Work for Requests<'_> {
+    const COURSE: Course = Course::ByClock;
+    const STRETCHES: usize = STRETCHES_MOST;
+
+    #[inline]
+    fn step(&mut self) -> io::Result<bool> {
+        if self.is_through()? {
+            self.renew()?;
+        }
+        self.request()?;
+        Ok(true)
+    }
+
+    fn tally(&self) -> Tally {
+        self.mover.tally()
+    }
+
+    fn time(&mut self, timed: bool) {
+        self.timed = timed;
+        self.last_ns = clock::monotonic_ns();
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// A request may take longer than the window, so that the window ends with its first.
+    fn may_close(&self, opened: &Tally) -> bool {
+        self.mover.tally().messages > opened.messages
+    }
+
+    /// Whether a cold file was gone through and is not cold any more.
+    #[inline]
+    fn is_through(&mut self) -> io::Result<bool> {
+        match self.cold {
+            Some((pass, _)) if self.offered >= pass => self.end().map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Makes the file cold again. Nothing is in flight.
+    fn renew(&mut self) -> io::Result<()> {
+        self.mover.let_go()?;
+        self.offered = 0;
+        if let Some((_, cool)) = &mut self.cold {
+            cool()?;
+        }
+        self.last_ns = clock::monotonic_ns();
+        Ok(())
+    }
+
+    /// The end of a stretch is its last request's.
+    fn end(&mut self) -> io::Result<()> {
+        self.mover.flush()?;
+        while self.in_flight > 0 {
+            self.take(self.in_flight)?;
+        }
+        Ok(())
+    }
+}
+
 #[cold]
 fn not_what_it_holds(at: u64) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
         format!("what was read is not what the file holds: byte {at} of it is wrong"),
-    )
-}
-
-#[cold]
-fn too_many() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!(
-            "the file was through {STRETCHES_MOST} times within the window: choose a larger --ring for cold files"
-        ),
     )
 }

@@ -32,7 +32,7 @@ use crate::quotas::Quotas;
 pub(crate) use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{WholeMachine, owners};
-use crate::window::{self, WindowTimes};
+use crate::window::{self, Talk, WindowTimes};
 
 mod block;
 mod of_peer;
@@ -322,11 +322,11 @@ impl Lab {
             has_load: background.is_some(),
             group: group.as_ref(),
         };
-        let watching = watch.as_deref_mut();
-        let machine = carry(&mut machine, &mut ends, &network, span, watching, stop)?;
+        let mut talk = Talk::new(&mut ends, watch.as_deref_mut(), stop);
+        let machine = carry(&mut machine, &mut talk, &network, span)?;
         // While both sides put together what they bring back.
         self.ahead.start(program);
-        let done = window::brought_back(&mut ends, stop)?;
+        let done = talk.brought_back()?;
         if let Some(watch) = watch {
             watch.trial_ended();
         }

@@ -8,13 +8,14 @@
 
 use std::io;
 
-use bytecost_engine::Move;
+use bytecost_engine::{Move, Tally};
 use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::flow::{Edge, Finish, Window, histogram};
-use crate::phase::{Gate, Phase};
+use crate::edges::{Course, Finish, Stretches, Work, by_gate};
+use crate::flow::histogram;
+use crate::phase::Gate;
 
 /// Wake-ups at the beats of a mover.
 pub struct Wakes<'a> {
@@ -99,40 +100,10 @@ impl<'a> Wakes<'a> {
         gate: &impl Gate,
         meter: &mut M,
         finish: Finish<impl FnOnce()>,
-    ) -> io::Result<Window<M::Snapshot>> {
+    ) -> io::Result<Stretches<M::Snapshot>> {
         // What went by while the trial was made ready is nobody's lateness.
         self.beats.begin(clock::monotonic_ns());
-        while gate.phase() < Phase::Window {
-            self.wake()?;
-        }
-        self.beats.time(true);
-        let from = Edge {
-            tally: self.mover.tally(),
-            snapshot: meter.read_start(),
-        };
-        // At least one, since a thread may be kept away for longer than the window is open.
-        loop {
-            self.wake()?;
-            if gate.phase() >= Phase::Cooldown {
-                break;
-            }
-        }
-        let to = Edge {
-            snapshot: meter.read_end(),
-            tally: self.mover.tally(),
-        };
-        self.beats.time(false);
-        (finish.closed)();
-        while gate.phase() < Phase::Stop || self.mover.tally().messages < finish.messages_least {
-            self.wake()?;
-        }
-        Ok(Window {
-            from,
-            to,
-            total: self.mover.tally(),
-            // Its rate is given, and a step would be a wake-up beside those that are measured.
-            marks: None,
-        })
+        by_gate(self, gate, meter, finish)
     }
 
     /// How late it was, and how many beats it missed.
@@ -140,11 +111,29 @@ impl<'a> Wakes<'a> {
     pub fn told(self) -> Beats {
         self.beats
     }
+}
 
-    fn wake(&mut self) -> io::Result<()> {
+impl Work for Wakes<'_> {
+    // Its rate is given, and a step would be a wake-up beside those that are measured.
+    const COURSE: Course = Course::None;
+
+    fn step(&mut self) -> io::Result<bool> {
         clock::sleep_until_ns(self.beats.due_ns());
         self.beats.woke(clock::monotonic_ns());
-        self.mover.offer().map(|_| ())
+        self.mover.offer().map(|_| true)
+    }
+
+    fn tally(&self) -> Tally {
+        self.mover.tally()
+    }
+
+    fn time(&mut self, timed: bool) {
+        self.beats.time(timed);
+    }
+
+    /// At least one, since a thread may be kept away for longer than the window is open.
+    fn may_close(&self, opened: &Tally) -> bool {
+        self.mover.tally().messages > opened.messages
     }
 }
 

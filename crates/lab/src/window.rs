@@ -1,5 +1,5 @@
-//! The window of a trial, as the coordinator keeps it: it says when, and reads the machine and
-//! the network at the edges.
+//! The window of a trial, as the coordinator keeps it: it says when, hears the sides, and reads the
+//! machine and the network at the edges.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use bytecost_meter::NetworkMeter;
 use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, TrialError, wait, wait_until};
+use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait, wait_until};
 use crate::passes::Passes;
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
 use crate::watch::Watch;
@@ -68,182 +68,230 @@ impl WindowTimes {
     }
 }
 
-/// Waits until the connections of all sides have stopped growing, where the schedule says so, and
-/// gives them another one with the window: that, and whether they have.
-fn warmed_up(
-    ends: &mut [Endpoint],
-    schedule: Schedule,
-    stop: &AtomicBool,
-) -> Result<(Schedule, Option<bool>), TrialError> {
-    let Some(by_ns) = schedule.steady_by_ns else {
-        return Ok((schedule, None));
-    };
-    let mut all_steady = true;
-    for _ in 0..ends.len() {
-        match wait(ends, by_ns + GRACE_NS, stop)? {
-            (_, FromEndpoint::Warm { steady }) => all_steady &= steady,
-            (_, other) => return Err(out_of_turn(&other)),
-        }
-    }
-    let window_ns = schedule.window_to_ns - schedule.window_from_ns;
-    let window_from_ns = clock::monotonic_ns() + LEAD_NS;
-    let schedule = Schedule {
-        window_from_ns,
-        window_to_ns: window_from_ns + window_ns,
-        steady_by_ns: None,
-        ..schedule
-    };
-    for end in ends {
-        end.order(&ToEndpoint::Go(schedule))?;
-    }
-    Ok((schedule, Some(all_steady)))
+/// What is said in a trial whose sides are ready: to them, and by them.
+pub(crate) struct Talk<'t> {
+    pub(crate) ends: &'t mut [Endpoint],
+    pub(crate) watch: Option<&'t mut Watch>,
+    stop: &'t AtomicBool,
+    closed: Vec<bool>,
+    done: Vec<Option<Done>>,
+    /// Whether the samplers have to be looked after.
+    is_watched: bool,
 }
 
-/// Gives both sides the schedule, reads the machine and the network at its edges, and has them end.
-pub(crate) fn by_clock(
-    meter: &mut WholeMachine<'_>,
-    ends: &mut [Endpoint],
-    network: &NetworkMeter,
-    span: WindowTimes,
-    mut watch: Option<&mut Watch>,
-    stop: &AtomicBool,
-) -> Result<Readings, TrialError> {
-    let schedule = span.schedule();
-    for end in ends.iter_mut() {
-        end.order(&ToEndpoint::Go(schedule))?;
+impl<'t> Talk<'t> {
+    pub(crate) fn new(
+        ends: &'t mut [Endpoint],
+        watch: Option<&'t mut Watch>,
+        stop: &'t AtomicBool,
+    ) -> Talk<'t> {
+        Talk {
+            closed: vec![false; ends.len()],
+            done: ends.iter().map(|_| None).collect(),
+            ends,
+            watch,
+            stop,
+            is_watched: false,
+        }
     }
-    let (schedule, steady) = warmed_up(ends, schedule, stop)?;
-    if let Some(watch) = &mut watch {
-        watch.schedule(&schedule);
+
+    /// Gives all sides an order.
+    fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
+        self.ends.iter_mut().try_for_each(|end| end.order(order))
     }
-    let mut edges = Vec::with_capacity(2);
-    let mut opened = None;
-    let mut open = ends.len();
-    for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
-        if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
-            while let Some((_, early)) = watch.wait_until(ends, at_ns, stop)? {
-                closed(&early, &mut open)?;
+
+    /// Gives the sender an order, who is the last; a receiver goes by the connection.
+    fn order_sender(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
+        let mut sender = self.ends.last_mut().into_iter();
+        sender.try_for_each(|end| end.order(order))
+    }
+
+    /// What is said next.
+    pub(crate) fn next(&mut self, deadline_ns: u64) -> Result<(usize, FromEndpoint), TrialError> {
+        wait(self.ends, deadline_ns, self.stop)
+    }
+
+    /// Takes in what the sides say of their windows until that moment.
+    pub(crate) fn until(&mut self, at_ns: u64) -> Result<(), TrialError> {
+        loop {
+            let heard = match &mut self.watch {
+                Some(watch) if self.is_watched => watch.wait_until(self.ends, at_ns, self.stop)?,
+                _ => wait_until(self.ends, at_ns, self.stop)?,
+            };
+            match heard {
+                Some((end, answer)) => self.take(end, answer)?,
+                None => return Ok(()),
             }
         }
-        // A side may be quicker to close its window than this process is to wake up.
-        while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
-            closed(&early, &mut open)?;
+    }
+
+    /// Takes in what they say until it is so. Each word has its deadline.
+    fn until_so(
+        &mut self,
+        is_so: impl Fn(&Talk<'_>) -> bool,
+        deadline_ns: impl Fn() -> u64,
+    ) -> Result<(), TrialError> {
+        while !is_so(self) {
+            let deadline_ns = deadline_ns();
+            let heard = match &mut self.watch {
+                Some(watch) if self.is_watched => {
+                    watch.wait_until(self.ends, deadline_ns, self.stop)?
+                }
+                _ => None,
+            };
+            let (end, answer) = match heard {
+                Some(heard) => heard,
+                None => self.next(deadline_ns)?,
+            };
+            self.take(end, answer)?;
         }
-        let machine = if edges.is_empty() {
-            meter.read_start()
-        } else {
-            meter.read_end()
+        Ok(())
+    }
+
+    /// A side closes its window once, and is done after that; nothing else may be said.
+    fn take(&mut self, end: usize, answer: FromEndpoint) -> Result<(), TrialError> {
+        match answer {
+            FromEndpoint::Closed if !self.closed[end] => self.closed[end] = true,
+            FromEndpoint::Done(done) if self.closed[end] => self.done[end] = Some(*done),
+            other => return Err(out_of_turn(&other)),
+        }
+        Ok(())
+    }
+
+    /// Waits until a side is done.
+    pub(crate) fn done(&mut self, end: usize, deadline_ns: u64) -> Result<(), TrialError> {
+        self.until_so(|talk| talk.done[end].is_some(), || deadline_ns)
+    }
+
+    /// What the sides bring back, once they were told to stop: the receiver's first, where there is
+    /// one.
+    pub(crate) fn brought_back(mut self) -> Result<Vec<Done>, TrialError> {
+        let deadline_ns = clock::monotonic_ns() + GRACE_NS;
+        self.until_so(|talk| talk.done.iter().all(Option::is_some), || deadline_ns)?;
+        Ok(self.done.into_iter().flatten().collect())
+    }
+
+    /// Waits until the connections of all sides have stopped growing, where the schedule says so,
+    /// and gives them another one with the window: that, and whether they have.
+    fn warmed_up(&mut self, schedule: Schedule) -> Result<(Schedule, Option<bool>), TrialError> {
+        let Some(by_ns) = schedule.steady_by_ns else {
+            return Ok((schedule, None));
         };
-        edges.push(machine);
-        opened.get_or_insert_with(|| network.read());
-        match &mut watch {
-            Some(watch) if edges.len() == 1 => watch.begin()?,
-            Some(watch) => watch.end()?,
-            None => {}
+        let mut all_steady = true;
+        for _ in 0..self.ends.len() {
+            match self.next(by_ns + GRACE_NS)? {
+                (_, FromEndpoint::Warm { steady }) => all_steady &= steady,
+                (_, other) => return Err(out_of_turn(&other)),
+            }
+        }
+        let window_ns = schedule.window_to_ns - schedule.window_from_ns;
+        let window_from_ns = clock::monotonic_ns() + LEAD_NS;
+        let schedule = Schedule {
+            window_from_ns,
+            window_to_ns: window_from_ns + window_ns,
+            steady_by_ns: None,
+            ..schedule
+        };
+        self.order(&ToEndpoint::Go(schedule))?;
+        Ok((schedule, Some(all_steady)))
+    }
+}
+
+/// When a window opens and closes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Edges {
+    /// At these times.
+    By(Schedule),
+    /// As soon as the sender is told, until all sides have closed it: each word of theirs may take
+    /// so long.
+    Passes { each_ns: u64 },
+}
+
+/// Carries out the window of a trial: reads the machine and the network at its edges, and waits
+/// until all sides have closed it. An exchange under way is finished first, and its packets belong
+/// to the flows' windows; not so where connections are closed then (`ends_there`).
+pub(crate) fn carried(
+    around: &mut WholeMachine<'_>,
+    network: &NetworkMeter,
+    talk: &mut Talk<'_>,
+    edges: Edges,
+    ends_there: bool,
+) -> Result<Readings, TrialError> {
+    if let Edges::By(schedule) = edges {
+        talk.until(schedule.window_from_ns)?;
+    }
+    let (opened, packets) = (around.read_start(), network.read());
+    if let Some(watch) = &mut talk.watch {
+        watch.begin()?;
+        talk.is_watched = true;
+    }
+    let all_closed = |talk: &Talk<'_>| talk.closed.iter().all(|closed| *closed);
+    match edges {
+        Edges::By(schedule) => talk.until(schedule.window_to_ns)?,
+        Edges::Passes { each_ns } => {
+            talk.order_sender(&ToEndpoint::Open)?;
+            talk.until_so(all_closed, || clock::monotonic_ns() + each_ns)?;
         }
     }
-    let mut machine = meter.difference(&edges[0], &edges[1]);
+    let closed = around.read_end();
+    let there = ends_there.then(|| network.read());
+    if let Some(watch) = &mut talk.watch {
+        watch.end()?;
+        talk.is_watched = false;
+    }
+    let mut machine = around.difference(&opened, &closed);
+    let deadline_ns = clock::monotonic_ns() + PATIENCE.as_nanos() as u64 + GRACE_NS;
+    talk.until_so(all_closed, || deadline_ns)?;
+    let after = there.unwrap_or_else(|| network.read());
+    machine.extend(network.difference(&packets, &after));
+    Ok(machine)
+}
+
+/// Gives both sides the schedule, carries out the window, and has them end.
+pub(crate) fn by_clock(
+    around: &mut WholeMachine<'_>,
+    talk: &mut Talk<'_>,
+    network: &NetworkMeter,
+    span: WindowTimes,
+) -> Result<Readings, TrialError> {
+    let schedule = span.schedule();
+    talk.order(&ToEndpoint::Go(schedule))?;
+    let (schedule, steady) = talk.warmed_up(schedule)?;
+    if let Some(watch) = &mut talk.watch {
+        watch.schedule(&schedule);
+    }
+    let mut machine = carried(around, network, talk, Edges::By(schedule), false)?;
     let warmup_ns = schedule.window_from_ns - schedule.begin_ns;
     let bounded = steady.map(|s| (Counter::WarmupBounded, Reading::Measured(u64::from(!s))));
     machine.insert(Counter::WarmupNs, Reading::Measured(warmup_ns));
     machine.extend(bounded);
-    let deadline_ns = schedule.window_to_ns + GRACE_NS;
-    while open > 0 {
-        let (_, answer) = wait(ends, deadline_ns, stop)?;
-        closed(&answer, &mut open)?;
-    }
-    // An exchange under way is finished first, and its packets belong to the flows' windows.
-    if let Some(opened) = opened {
-        machine.extend(network.difference(&opened, &network.read()));
-    }
-    // The sender's is the last; receivers end with their connections.
-    if let Some(sender) = ends.last_mut() {
-        sender.order(&ToEndpoint::Stop)?;
-    }
+    // Receivers end with their connections.
+    talk.order_sender(&ToEndpoint::Stop)?;
     Ok(machine)
 }
 
 /// As [`by_clock`], where a window is a number of passes: the sender says when its warm-up is
 /// over, and the window lasts until both sides have closed it.
 pub(crate) fn by_passes(
-    meter: &mut WholeMachine<'_>,
-    ends: &mut [Endpoint],
+    around: &mut WholeMachine<'_>,
+    talk: &mut Talk<'_>,
     network: &NetworkMeter,
     span: WindowTimes,
-    mut watch: Option<&mut Watch>,
-    stop: &AtomicBool,
 ) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
-    for end in ends.iter_mut() {
-        end.order(&ToEndpoint::Go(schedule))?;
-    }
+    talk.order(&ToEndpoint::Go(schedule))?;
     let patience_ns = GRACE_NS + 2 * span.slowest_ns;
-    match wait(ends, schedule.begin_ns + patience_ns, stop)? {
+    match talk.next(schedule.begin_ns + patience_ns)? {
         (_, FromEndpoint::Opening) => {}
         (_, other) => return Err(out_of_turn(&other)),
     }
-    if let Some(watch) = &mut watch {
-        watch.begin()?;
-    }
-    ends.iter().for_each(Endpoint::window_opens);
-    let (opened, before) = (meter.read_start(), network.read());
-    if let Some(sender) = ends.last_mut() {
-        sender.order(&ToEndpoint::Open)?;
-    }
-    let window_ns = span.window.as_nanos() as u64;
-    let mut open = ends.len();
-    while open > 0 {
-        // Each pass has its time: the last one begins within the window.
-        let deadline_ns = clock::monotonic_ns() + window_ns + patience_ns;
-        let answer = match &mut watch {
-            Some(watch) => watch.wait_until(ends, deadline_ns, stop)?,
-            None => None,
-        };
-        let (_, answer) = match answer {
-            Some(answer) => answer,
-            None => wait(ends, deadline_ns, stop)?,
-        };
-        closed(&answer, &mut open)?;
-    }
-    let over = meter.read_end();
-    if let Some(watch) = watch {
-        watch.end()?;
-    }
-    let mut machine = meter.difference(&opened, &over);
-    machine.extend(network.difference(&before, &network.read()));
+    talk.ends.iter().for_each(Endpoint::window_opens);
+    // Each pass has its time: the last one begins within the window.
+    let each_ns = span.window.as_nanos() as u64 + patience_ns;
+    let machine = carried(around, network, talk, Edges::Passes { each_ns }, false)?;
     // The connections are over, so receivers wait for it as well.
-    for end in ends.iter_mut() {
-        end.order(&ToEndpoint::Stop)?;
-    }
+    talk.order(&ToEndpoint::Stop)?;
     Ok(machine)
-}
-
-/// What both sides bring back, once they were told to stop: the receiver's first, where there is
-/// one.
-pub(crate) fn brought_back(
-    ends: &mut [Endpoint],
-    stop: &AtomicBool,
-) -> Result<Vec<Done>, TrialError> {
-    let deadline_ns = clock::monotonic_ns() + GRACE_NS;
-    let mut done: Vec<Option<Done>> = ends.iter().map(|_| None).collect();
-    for _ in 0..ends.len() {
-        match wait(ends, deadline_ns, stop)? {
-            (i, FromEndpoint::Done(d)) => done[i] = Some(*d),
-            (_, other) => return Err(out_of_turn(&other)),
-        }
-    }
-    Ok(done.into_iter().flatten().collect())
-}
-
-/// Counts a side that has closed its window; nothing else may be said before all have.
-fn closed(answer: &FromEndpoint, open: &mut usize) -> Result<(), TrialError> {
-    match answer {
-        FromEndpoint::Closed if *open > 0 => {
-            *open -= 1;
-            Ok(())
-        }
-        other => Err(out_of_turn(other)),
-    }
 }
 
 pub(crate) fn out_of_turn(answer: &FromEndpoint) -> TrialError {

@@ -6,10 +6,10 @@ use std::thread;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{Checker, FileWork, MOVERS, RECEIVERS, Route, Setup, Walk};
+use bytecost_lab::edges::Stretches;
 use bytecost_lab::flow::Intake;
 use bytecost_lab::passes::{Outgo, Passes, WARMUP_PASSES};
 use bytecost_lab::phase::CountingGate;
-use bytecost_lab::requests::Stretches;
 use bytecost_meter::NoMeter;
 use bytecost_spec::{Access, Cache, Cell, Ring, Transport};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
-use bytecost_lab::flow::Edge;
+use bytecost_lab::edges::Edge;
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::{Content, Requests};
 use bytecost_meter::NoMeter;

@@ -10,8 +10,8 @@ use bytecost_spec::Cache;
 use super::probed::Probed;
 use super::side::{Completions, FlowDone, Measured, flow_done};
 use super::turn::Turn;
+use crate::edges::Finish;
 use crate::files::{self, FileTask};
-use crate::flow::Finish;
 use crate::protocol::{ContentCheck, Task};
 use crate::requests::{Content, Requests};
 

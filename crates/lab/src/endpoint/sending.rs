@@ -14,8 +14,9 @@ use super::probed::{Probed, SharedFootprint};
 use super::side::{Completions, FlowDone, Measured, flow_done, is_fresh};
 use super::turn::Turn;
 use crate::connection::ConnectionMeter;
+use crate::edges::Finish;
 use crate::files;
-use crate::flow::{Ask, Finish, stream};
+use crate::flow::{Ask, stream};
 use crate::flow_setup::{answer, mover_of, sending_end};
 use crate::page_cache;
 use crate::passes::{Outgo, Passes};
@@ -156,7 +157,8 @@ impl<'a> Flow<'a> {
         turn.ready();
         let window = wakes.run(turn.gate, &mut meter, finish)?;
         let beats = wakes.told();
-        let measured = Measured::window(&window, &meter).with(Counter::BeatsMissed, beats.missed);
+        let measured =
+            Measured::stretches(&window, &meter).with(Counter::BeatsMissed, beats.missed);
         Ok((measured, Some(beats.latency_ns)))
     }
 
@@ -216,7 +218,7 @@ impl<'a> Flow<'a> {
             }
         };
         shut(&self.socket)?;
-        Ok((Measured::window(&window, &meter), latency_ns))
+        Ok((Measured::stretches(&window, &meter), latency_ns))
     }
 }
 

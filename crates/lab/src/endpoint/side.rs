@@ -19,13 +19,13 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 use super::sending;
 use super::turn::Turn;
 use crate::connection::ConnectionMeter;
+use crate::edges::Stretches;
 use crate::files;
-use crate::flow::{Intake, Window};
+use crate::flow::Intake;
 use crate::flow_setup::{answer, content, mover_of, receiving_end};
 use crate::marks::{self, Marks};
 use crate::passes::Passes;
 use crate::protocol::{ContentCheck, Done, Role, Task};
-use crate::requests::Stretches;
 use crate::thread_binding::ThreadBinding;
 
 /// What one flow brings back.
@@ -108,8 +108,8 @@ fn receive(
             Measured::passes(&all, &meter)
         }
         None => {
-            let window = intake.run(turn.gate, &mut meter, || turn.closed())?;
-            Measured::window(&window, &meter)
+            let all = intake.run(turn.gate, &mut meter, || turn.closed())?;
+            Measured::stretches(&all, &meter)
         }
     };
     let compared = intake.checker.compared();
@@ -173,15 +173,6 @@ impl Measured {
         self
     }
 
-    pub(super) fn window<M: Meter>(window: &Window<M::Snapshot>, meter: &M) -> Measured {
-        Measured {
-            readings: meter.difference(&window.from.snapshot, &window.to.snapshot),
-            grown: window.to.tally.since(&window.from.tally),
-            total: window.total,
-            marks: window.marks,
-        }
-    }
-
     /// Stretches taken together: all that a meter of threads or processes reads adds up.
     pub(super) fn stretches<M: Meter>(all: &Stretches<M::Snapshot>, meter: &M) -> Measured {
         Measured::together(all, |from, to| meter.difference(from, to))
@@ -203,7 +194,6 @@ impl Measured {
 
     fn together<S>(all: &Stretches<S>, difference: impl Fn(&S, &S) -> Readings) -> Measured {
         let mut readings = Readings::new();
-        let mut grown = Tally::default();
         for (from, to) in &all.of {
             for (counter, reading) in difference(&from.snapshot, &to.snapshot) {
                 let sum = match readings.get(&counter) {
@@ -212,14 +202,13 @@ impl Measured {
                 };
                 readings.insert(counter, sum);
             }
-            grown = grown.plus(&to.tally.since(&from.tally));
         }
         if all.aside_ns > 0 {
             readings.insert(Counter::AsideNs, Reading::Measured(all.aside_ns));
         }
         Measured {
             readings,
-            grown,
+            grown: all.grown(),
             total: all.total,
             marks: all.marks,
         }

@@ -13,6 +13,7 @@ use bytecost_sys::clock;
 
 use super::follow;
 use super::turn::Signal;
+use crate::edges::Edge;
 use crate::greeters::KEY_BYTES;
 use crate::phase::{Gate, Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Task};
@@ -58,12 +59,21 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     })
 }
 
-/// What was read at an edge of the window.
-struct Edge<S> {
-    snapshot: S,
+/// What the responder had seen at an edge of the window.
+struct Seen {
     tally: ResponderTally,
     flows: Vec<FlowReceived>,
     at_ns: u64,
+}
+
+impl Seen {
+    fn of(far: &WireResponder) -> Seen {
+        Seen {
+            tally: far.tally(),
+            flows: far.seen().collect(),
+            at_ns: clock::monotonic_ns(),
+        }
+    }
 }
 
 fn respond(
@@ -81,19 +91,9 @@ fn respond(
     let _ = tell.send(Signal::Ready);
     let mut meter = ThreadMeter::open_without_perf();
     look_through(&mut far, gate, Phase::Window)?;
-    let from = Edge {
-        flows: far.seen().collect(),
-        tally: far.tally(),
-        at_ns: clock::monotonic_ns(),
-        snapshot: meter.read_start(),
-    };
+    let from = Edge::opens(&mut meter, || Seen::of(&far));
     look_through(&mut far, gate, Phase::Cooldown)?;
-    let to = Edge {
-        snapshot: meter.read_end(),
-        at_ns: clock::monotonic_ns(),
-        tally: far.tally(),
-        flows: far.seen().collect(),
-    };
+    let to = Edge::closes(&mut meter, || Seen::of(&far));
     let _ = tell.send(Signal::Closed);
     look_until(&mut far, patience_ns, "closed", |far| far.ended() == flows)?;
     if far.seen().any(|s| s.reset) {
@@ -103,6 +103,7 @@ fn respond(
         ));
     }
     let mut readings = meter.difference(&from.snapshot, &to.snapshot);
+    let (from, to) = (from.tally, to.tally);
     readings.extend(counted(&from.tally, &to.tally));
     if let Some(cpu) = readings.get(&Counter::CpuNs).cloned() {
         readings.insert(Counter::ResponderCpuNs, cpu);
@@ -172,7 +173,7 @@ fn counted(from: &ResponderTally, to: &ResponderTally) -> Readings {
     grown.into_iter().map(reading).collect()
 }
 
-fn moved<S>(cell: &Cell, from: &Edge<S>, to: &Edge<S>) -> Vec<FlowReading> {
+fn moved(cell: &Cell, from: &Seen, to: &Seen) -> Vec<FlowReading> {
     let elapsed_ns = to.at_ns.saturating_sub(from.at_ns);
     let flows = from.flows.iter().zip(&to.flows);
     flows

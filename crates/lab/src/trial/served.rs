@@ -21,7 +21,7 @@ use crate::protocol::{Done, FromEndpoint, Role, Schedule, Task, ToEndpoint};
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{WholeMachine, owners};
-use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
+use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, carried, out_of_turn};
 
 /// How long everyone may take to connect and to be answered, in ns, and how much longer for each
 /// connection.
@@ -93,7 +93,7 @@ impl Lab {
         ends: &mut [Endpoint],
         network: &NetworkMeter,
         notice: Duration,
-        mut watch: Option<&mut Watch>,
+        watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), TrialError> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
@@ -108,18 +108,15 @@ impl Lab {
         }))?;
         let schedule = connected(cell, ends, begin_ns, stop)?;
         ends[SERVER].order(&ToEndpoint::Go(schedule))?;
-        if let Some(watch) = &mut watch {
+        let mut talk = Talk::new(ends, watch, stop);
+        if let Some(watch) = &mut talk.watch {
             watch.schedule(&schedule);
         }
-        let mut heard = Heard::default();
         let _prompt = Promptness::take(true);
         // By then a server has started a process for each connection, if it does.
-        let by_ns =
-            (schedule.window_from_ns).saturating_sub(LIST_NS + look(cell).as_nanos() as u64);
-        while let Some((end, answer)) = wait_until(ends, by_ns, stop)? {
-            heard.take(end, answer)?;
-        }
-        self.clocks.list(&owners(ends, None, cell));
+        let look_ns = LIST_NS + look(cell).as_nanos() as u64;
+        talk.until(schedule.window_from_ns.saturating_sub(look_ns))?;
+        self.clocks.list(&owners(talk.ends, None, cell));
         let mut around = WholeMachine {
             meter: &mut self.machine,
             clocks: &mut self.clocks,
@@ -127,50 +124,16 @@ impl Lab {
             has_load: false,
             group: None,
         };
-        let mut edges = Vec::with_capacity(2);
-        let mut opened = None;
-        for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
-            if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
-                while let Some((end, answer)) = watch.wait_until(ends, at_ns, stop)? {
-                    heard.take(end, answer)?;
-                }
-            }
-            while let Some((end, answer)) = wait_until(ends, at_ns, stop)? {
-                heard.take(end, answer)?;
-            }
-            edges.push(match edges.is_empty() {
-                true => around.read_start(),
-                false => around.read_end(),
-            });
-            opened.get_or_insert_with(|| network.read());
-            match &mut watch {
-                Some(watch) if edges.len() == 1 => watch.begin()?,
-                Some(watch) => watch.end()?,
-                None => {}
-            }
-        }
-        let mut machine = around.difference(&edges[0], &edges[1]);
-        if let Some(opened) = opened {
-            machine.extend(network.difference(&opened, &network.read()));
-        }
+        let machine = carried(&mut around, network, &mut talk, Edges::By(schedule), true)?;
         // In an open loop the last answers may take as long as the clients wait for them.
         let patience_ns = PATIENCE.as_nanos() as u64;
-        let deadline_ns = schedule.window_to_ns + patience_ns + GRACE_NS;
-        while !(heard.server_closed && heard.client.is_some()) {
-            let (end, answer) = wait(ends, deadline_ns, stop)?;
-            heard.take(end, answer)?;
-        }
-        ends[SERVER].order(&ToEndpoint::Stop)?;
+        talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
+        talk.ends[SERVER].order(&ToEndpoint::Stop)?;
         self.ahead.start(&self.settings.program);
-        match (
-            wait(ends, clock::monotonic_ns() + GRACE_NS, stop)?,
-            heard.client,
-        ) {
-            ((SERVER, FromEndpoint::Done(server)), Some(client)) => {
-                Ok((machine, [*server, client]))
-            }
-            ((_, other), _) => Err(out_of_turn(&other)),
-        }
+        let done = talk.brought_back()?;
+        let both = <[Done; 2]>::try_from(done);
+        both.map(|both| (machine, both))
+            .map_err(|_| TrialError::Failed("protocol error: a side brought back nothing".into()))
     }
 }
 
@@ -201,26 +164,6 @@ fn connected(
             "{all} connections were not all open and served within {} s: choose fewer --connections, or stop other programs",
             patience_ns / 1_000_000_000
         ))),
-    }
-}
-
-/// What both sides have said since the window is known.
-#[derive(Default)]
-struct Heard {
-    server_closed: bool,
-    client_closed: bool,
-    client: Option<Done>,
-}
-
-impl Heard {
-    fn take(&mut self, end: usize, answer: FromEndpoint) -> Result<(), TrialError> {
-        match (end, answer) {
-            (SERVER, FromEndpoint::Closed) if !self.server_closed => self.server_closed = true,
-            (CLIENT, FromEndpoint::Closed) if !self.client_closed => self.client_closed = true,
-            (CLIENT, FromEndpoint::Done(done)) if self.client_closed => self.client = Some(*done),
-            (_, other) => return Err(out_of_turn(&other)),
-        }
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::file::TestFile;
-use bytecost_lab::flow::Finish;
+use bytecost_lab::edges::Finish;
 use bytecost_lab::transports;
 use bytecost_spec::{Cell, Transport};
 

@@ -1,0 +1,249 @@
+//! The window of a loop that moves bytes, whatever it moves: here its edges are taken.
+//!
+//! Between the edges of a stretch nothing allocates, locks, formats or logs; a test with a counting
+//! allocator holds it to that. A window is one stretch, but for a cold file that is through within
+//! it: there each pass is a stretch, and what is done between two of them is not measured.
+
+use std::io;
+
+use bytecost_engine::Tally;
+use bytecost_meter::Meter;
+use bytecost_sys::clock;
+
+use crate::marks::{Clocked, Marks};
+use crate::phase::{Gate, Phase};
+
+/// What one side's flow had done at an edge of a stretch.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge<S, T = Tally> {
+    /// The meter's snapshot.
+    pub snapshot: S,
+    /// The mover's tally; of a receiver its bytes and calls.
+    pub tally: T,
+}
+
+impl<S, T> Edge<S, T> {
+    /// Where a stretch begins: the meter is read last.
+    pub(crate) fn opens(
+        meter: &mut impl Meter<Snapshot = S>,
+        tally: impl FnOnce() -> T,
+    ) -> Edge<S, T> {
+        let tally = tally();
+        Edge {
+            snapshot: meter.read_start(),
+            tally,
+        }
+    }
+
+    /// Where it ends: the meter is read first.
+    pub(crate) fn closes(
+        meter: &mut impl Meter<Snapshot = S>,
+        tally: impl FnOnce() -> T,
+    ) -> Edge<S, T> {
+        let snapshot = meter.read_end();
+        Edge {
+            snapshot,
+            tally: tally(),
+        }
+    }
+}
+
+/// Told by a flow when its window is over, and how much it must move in any case.
+pub struct Finish<F> {
+    /// Told when the window is over; bytes then still move until the gate says stop, so that the
+    /// other side's window ends under load as well.
+    pub closed: F,
+    /// Messages that are moved at least, so that a check sees all of the ring on any machine.
+    pub messages_least: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Stretches<S> {
+    /// Both edges of each stretch, at least one.
+    pub of: Vec<(Edge<S>, Edge<S>)>,
+    /// The tally at the very end, the last completion included.
+    pub total: Tally,
+    /// CPU time between the stretches, in ns.
+    pub aside_ns: u64,
+    /// The edges of the window's eighths; none where nobody asked for them, or where it is a number
+    /// of passes.
+    pub marks: Option<Marks>,
+}
+
+impl<S> Stretches<S> {
+    /// Nothing yet, with room for so many.
+    pub(crate) fn room(most: usize) -> Stretches<S> {
+        Stretches {
+            of: Vec::with_capacity(most),
+            total: Tally::default(),
+            aside_ns: 0,
+            marks: None,
+        }
+    }
+
+    /// What was done within the stretches.
+    #[must_use]
+    pub fn grown(&self) -> Tally {
+        let each = self.of.iter().map(|(from, to)| to.tally.since(&from.tally));
+        each.fold(Tally::default(), |sum, one| sum.plus(&one))
+    }
+}
+
+/// Who notes the edges of the window's eighths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// The gate steps through them. An edge costs the loop nothing: what is compared with the
+    /// phase is only another number.
+    ByGate,
+    /// The loop reads the clock for each message anyway.
+    ByClock,
+    /// Nobody.
+    None,
+}
+
+/// A loop that moves bytes, as who takes its edges sees it.
+pub(crate) trait Work {
+    /// Who notes its course.
+    const COURSE: Course;
+    /// The most stretches of a window.
+    const STRETCHES: usize = 1;
+
+    /// Goes a step on. False when the other side has ended.
+    fn step(&mut self) -> io::Result<bool>;
+
+    /// What was done so far.
+    fn tally(&self) -> Tally;
+
+    /// Notes latencies from now on, or no longer.
+    fn time(&mut self, _timed: bool) {}
+
+    /// When the last step ended, of a loop that reads the clock.
+    fn now_ns(&self) -> u64 {
+        0
+    }
+
+    /// Whether the window may open between these two steps.
+    fn may_open(&self) -> bool {
+        true
+    }
+
+    /// Whether it may close here, having opened there.
+    fn may_close(&self, _opened: &Tally) -> bool {
+        true
+    }
+
+    /// Whether a stretch is over before the window is; what is under way is finished then.
+    fn is_through(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Makes all ready for the next stretch.
+    fn renew(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Waits for what is under way: the end of a trial is its last completion, not its last call.
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Steps from the first to the last, with a window by the gate's phases.
+///
+/// # Errors
+/// What a step answers; `UnexpectedEof` where the other side ends before the window does,
+/// `InvalidInput` where there are more stretches than it has room for.
+pub(crate) fn by_gate<M: Meter, W: Work>(
+    work: &mut W,
+    gate: &impl Gate,
+    meter: &mut M,
+    finish: Finish<impl FnOnce()>,
+) -> io::Result<Stretches<M::Snapshot>> {
+    let mut stretches = Stretches::room(W::STRETCHES);
+    while gate.phase() < Phase::Window || !work.may_open() {
+        go(work)?;
+    }
+    let mut from = Edge::opens(meter, || work.tally());
+    let opened = from.tally;
+    work.time(true);
+    let eighth_ns = match W::COURSE {
+        Course::ByClock => gate.eighth_ns(),
+        Course::ByGate | Course::None => 0,
+    };
+    let mut course = Clocked::open(work.now_ns(), eighth_ns, &opened);
+    let mut until = match W::COURSE {
+        Course::ByGate => course.marks.until(),
+        Course::ByClock | Course::None => Phase::Cooldown,
+    };
+    loop {
+        let phase = gate.phase();
+        if phase >= until {
+            if phase < Phase::Cooldown {
+                until = course.marks.step(phase, &work.tally());
+            } else if work.may_close(&opened) {
+                break;
+            }
+        }
+        if work.is_through()? {
+            stretches
+                .of
+                .push((from, Edge::closes(meter, || work.tally())));
+            if stretches.of.len() == W::STRETCHES {
+                return Err(too_many(W::STRETCHES));
+            }
+            let cpu_ns = clock::thread_cpu_ns();
+            work.renew()?;
+            stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+            from = Edge::opens(meter, || work.tally());
+            work.time(true);
+            continue;
+        }
+        go(work)?;
+        if W::COURSE == Course::ByClock {
+            course.pass(work.now_ns(), || work.tally());
+        }
+    }
+    course.marks.close(&work.tally());
+    stretches
+        .of
+        .push((from, Edge::closes(meter, || work.tally())));
+    stretches.marks = (W::COURSE != Course::None).then_some(course.marks);
+    work.time(false);
+    (finish.closed)();
+    while gate.phase() < Phase::Stop || work.tally().messages < finish.messages_least {
+        if !work.step()? {
+            break;
+        }
+    }
+    work.end()?;
+    stretches.total = work.tally();
+    Ok(stretches)
+}
+
+/// A step that must not be the last.
+#[inline]
+fn go(work: &mut impl Work) -> io::Result<()> {
+    match work.step()? {
+        true => Ok(()),
+        false => Err(gone()),
+    }
+}
+
+#[cold]
+fn gone() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the sender went away before the window was over",
+    )
+}
+
+#[cold]
+fn too_many(most: usize) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!(
+            "the file was through {most} times within the window: choose a larger --ring for cold files"
+        ),
+    )
+}
