@@ -113,16 +113,8 @@ impl<'t> Talk<'t> {
 
     /// Takes in what the sides say of their windows until that moment.
     pub(crate) fn until(&mut self, at_ns: u64) -> Result<(), TrialError> {
-        loop {
-            let heard = match &mut self.watch {
-                Some(watch) if self.is_watched => watch.wait_until(self.ends, at_ns, self.stop)?,
-                _ => wait_until(self.ends, at_ns, self.stop)?,
-            };
-            match heard {
-                Some((end, answer)) => self.take(end, answer)?,
-                None => return Ok(()),
-            }
-        }
+        while self.hear(at_ns)? {}
+        Ok(())
     }
 
     /// Takes in what they say until it is so. Each word has its deadline.
@@ -132,20 +124,25 @@ impl<'t> Talk<'t> {
         deadline_ns: impl Fn() -> u64,
     ) -> Result<(), TrialError> {
         while !is_so(self) {
-            let deadline_ns = deadline_ns();
-            let heard = match &mut self.watch {
-                Some(watch) if self.is_watched => {
-                    watch.wait_until(self.ends, deadline_ns, self.stop)?
-                }
-                _ => None,
-            };
-            let (end, answer) = match heard {
-                Some(heard) => heard,
-                None => self.next(deadline_ns)?,
-            };
-            self.take(end, answer)?;
+            let by_ns = deadline_ns();
+            if !self.hear(by_ns)? {
+                let (end, answer) = self.next(by_ns)?;
+                self.take(end, answer)?;
+            }
         }
         Ok(())
+    }
+
+    /// Takes in the next word; false where there is none until then.
+    fn hear(&mut self, until_ns: u64) -> Result<bool, TrialError> {
+        let heard = match &mut self.watch {
+            Some(watch) if self.is_watched => watch.wait_until(self.ends, until_ns, self.stop)?,
+            _ => wait_until(self.ends, until_ns, self.stop)?,
+        };
+        let is_heard = heard.is_some();
+        heard
+            .map_or(Ok(()), |(end, answer)| self.take(end, answer))
+            .map(|()| is_heard)
     }
 
     /// A side closes its window once, and is done after that; nothing else may be said.

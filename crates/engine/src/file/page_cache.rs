@@ -67,9 +67,12 @@ pub fn cool(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     let from = offset / FOLIO_MOST * FOLIO_MOST;
     let to = (offset + len).next_multiple_of(FOLIO_MOST);
     let mut share = 1.0;
-    for _ in 0..TRIES {
-        // Dirty pages are not dropped. A file that is only read has none of ours.
-        let _ = rustix::fs::fdatasync(file);
+    for attempt in 0..TRIES {
+        // Dirty pages are not dropped. A file that is only read has none of ours, and to write none
+        // may take seconds: fdatasync(2) waits for the disk's cache, and for other files' writes.
+        if attempt > 0 {
+            let _ = rustix::fs::fdatasync(file);
+        }
         fadvise(file, from, NonZeroU64::new(to - from), Advice::DontNeed)?;
         let (resident, pages) = resident_pages(file, whole(offset), len)?;
         share = resident as f64 / pages.max(1) as f64;
