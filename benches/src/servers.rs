@@ -6,7 +6,7 @@
 //! begins with one, whoever it goes to (`message.rs`).
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -185,7 +185,7 @@ impl Place {
     /// What is asked of whoever listens there.
     fn load(&self, connections: u32, port: u16) -> Load {
         let mut load = Load::once(
-            SocketAddrV4::new(Ipv4Addr::LOCALHOST, port),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             message::service(),
             setup(),
         );

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -107,7 +107,7 @@ pub fn play(model: Option<&String>, port: Option<&String>) -> Result<()> {
     let port = port
         .and_then(|p| p.parse().ok())
         .context("serve needs a port")?;
-    let (listener, _) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    let (listener, _) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     (model.serve)(servers::ServerSetup {
         listener,
         stop: io::stdin().as_fd().try_clone_to_owned()?,

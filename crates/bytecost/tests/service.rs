@@ -5,11 +5,11 @@ mod live_common;
 mod service_common;
 
 use bytecost_engine::{SERVERS, Server};
-use common::says;
+use common::{Place, says};
 use live_common::{Running, last, objects};
 use rustix::process::Signal;
 use serde_json::Value;
-use service_common::{Served, line, places};
+use service_common::{Served, line, patient, places};
 
 /// What a load needs so that a model that serves in turn serves all of it.
 fn in_turn(model: &Server) -> &'static str {
@@ -187,6 +187,27 @@ fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
     assert_eq!(told["interrupted"], true);
     assert_eq!(number(&told["errors"], "closed"), 0);
     served.end(Signal::INT);
+}
+
+// Load by epoll and by io_uring, connections that are kept and new ones.
+#[test]
+fn servers_listen_at_ipv6_as_well() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        println!("skipped: this kernel has no IPv6 on its loopback device");
+        return;
+    }
+    for model in ["epoll", "thread", "uring"] {
+        let served = Served::start(&format!("echo --model {model} --listen ::1"));
+        for how in ["", "--new-connections", "--idle 2"] {
+            let load = format!(
+                "live load [::1]:{} echo --connections 2 --requests 20 {how} --json",
+                served.port
+            );
+            let told = last(&Place::new().call(patient(&load)).succeeded());
+            assert_eq!(number(&told, "answers"), 40, "{model} {how}: {told}");
+        }
+        assert_eq!(served.end(Signal::INT)["model"], model);
+    }
 }
 
 // Invariant 10.

@@ -17,7 +17,7 @@
 //! microseconds for each connection in it), and never early.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ const GREETED_AT_ONCE: u32 = 8;
 #[derive(Clone, Debug)]
 pub struct Load {
     /// Where the server listens.
-    pub address: SocketAddrV4,
+    pub address: SocketAddr,
     /// What it answers.
     pub service: &'static Service,
     /// What the service is made from: the size is to be the server's.
@@ -187,7 +187,7 @@ impl Load {
     /// One connection that asks once: the least there is to change.
     #[must_use]
     pub fn once(
-        address: SocketAddrV4,
+        address: SocketAddr,
         service: &'static Service,
         asking: services::ServiceSetup,
     ) -> Load {
@@ -367,7 +367,7 @@ impl Load {
 
 /// Why a load has no ring here; none where it has one.
 pub(crate) fn no_ring_here() -> Option<String> {
-    let nobody = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let ring = UringClient::new(nobody, 1, 1, [1, 1], true);
     ring.err().map(|e| e.to_string())
 }
@@ -391,7 +391,7 @@ mod tests {
             roots: Roots::real(),
         };
         let echo = Service::named("echo").unwrap();
-        Load::once(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1), echo, asking)
+        Load::once(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), echo, asking)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn attempt(server: &Server) -> io::Result<()> {
         size: SIZE,
         roots: Roots::real(),
     };
-    let (listener, address) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+    let (listener, address) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let setup = ServerSetup {
         listener,

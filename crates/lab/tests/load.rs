@@ -1,7 +1,7 @@
 //! The load generator against servers that misbehave in known ways: what it says is true.
 
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -324,8 +324,8 @@ fn a_generator_that_was_the_bottleneck_says_so() {
 }
 
 /// A server of a crowd, which ends with the test.
-fn crowded() -> SocketAddrV4 {
-    let (listener, address) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+fn crowded() -> SocketAddr {
+    let (listener, address) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let (stop, held) = rustix::pipe::pipe().unwrap();
     let setup = servers::ServerSetup {
         listener,

@@ -401,8 +401,14 @@ fn is_served(side: PeerSide, values: &[(Axis, &str)]) -> Result<(), Failed> {
         ..Way::default()
     };
     let mut lab = way.lab(settings())?;
+    is_answered(&mut lab, values)?;
+    drop(lab);
+    way.program.are_gone()
+}
+
+fn is_answered(lab: &mut Lab, values: &[(Axis, &str)]) -> Result<(), Failed> {
     let cell = cell(&[values, &[(Axis::Size, "100")]].concat());
-    let sample = sample(&mut lab, &cell)?;
+    let sample = sample(lab, &cell)?;
     both_are_read(&sample, 1)?;
     // How many there were in so short a window is a matter of the machine.
     for (counter, most) in [
@@ -416,8 +422,7 @@ fn is_served(side: PeerSide, values: &[(Axis, &str)]) -> Result<(), Failed> {
             format!("{counter:?}: {read:?}")
         })?;
     }
-    drop(lab);
-    way.program.are_gone()
+    Ok(())
 }
 
 /// Signals something to a process.

@@ -4,8 +4,10 @@
 //! between C libraries; older kernels fill less of it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::syscall::checked;
 
@@ -140,32 +142,63 @@ pub fn set_most_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
     checked(set).map(drop)
 }
 
-/// Place of the source in a packet's head of IPv4, for a program of a classic filter
-/// (SKF_NET_OFF of include/uapi/linux/filter.h).
-const SOURCE: u32 = (-0x0010_0000_i32 + 12) as u32;
+/// A TCP socket for addresses of that kind, closed on exec, with these flags beside.
+///
+/// # Errors
+/// What socket(2) answers.
+pub fn socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = flags | SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(
+        family,
+        SocketType::STREAM,
+        flags,
+        None,
+    )?)
+}
 
-/// Has a listening socket of IPv4 hear one address alone: packets of all others are dropped as if
-/// nobody listened, and so they are for the connections that come of it.
+/// Where a packet's head begins, for a program of a classic filter (SKF_NET_OFF of
+/// include/uapi/linux/filter.h), and the places of the source in it.
+const HEAD: u32 = (-0x0010_0000_i32) as u32;
+const SOURCE_V4: u32 = HEAD + 12;
+const SOURCE_V6: u32 = HEAD + 8;
+
+/// Has a listening socket hear one address alone: packets of all others are dropped as if nobody
+/// listened, and so they are for the connections that come of it.
 ///
 /// # Errors
 /// What setsockopt(2) answers.
-pub fn hear_only(socket: impl AsFd, from: Ipv4Addr) -> io::Result<()> {
+pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
+    let (at, words) = match from {
+        IpAddr::V4(from) => (SOURCE_V4, vec![from.to_bits()]),
+        IpAddr::V6(from) => {
+            let bits = from.to_bits();
+            let words = [96, 64, 32, 0].map(|shift| (bits >> shift) as u32);
+            (SOURCE_V6, words.to_vec())
+        }
+    };
     let step = |code: u32, jf: u8, k: u32| libc::sock_filter {
         code: code as u16,
         jt: 0,
         jf,
         k,
     };
-    let mut steps = [
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, SOURCE),
-        step(
+    let mut steps = Vec::with_capacity(2 * words.len() + 2);
+    for (at, (left, word)) in (at..).step_by(4).zip((1..=words.len()).rev().zip(&words)) {
+        steps.push(step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, at));
+        // Past what is left of these pairs, and past the one that lets a packet through.
+        let to_the_last = 2 * (left as u8 - 1) + 1;
+        steps.push(step(
             libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            1,
-            from.to_bits(),
-        ),
-        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0),
-    ];
+            to_the_last,
+            *word,
+        ));
+    }
+    steps.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
+    steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
     let program = libc::sock_fprog {
         len: steps.len() as u16,
         filter: steps.as_mut_ptr(),
@@ -236,9 +269,20 @@ mod tests {
 
     #[test]
     fn a_listener_hears_one_address_alone() {
-        for (from, heard) in [([127, 0, 0, 1], true), ([127, 0, 0, 9], false)] {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            hear_only(&listener, from.into()).unwrap();
+        let addresses = [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.0.0.1", "127.0.0.9", false),
+            ("::1", "::1", true),
+            ("::1", "::2", false),
+            ("::1", "1::1", false),
+        ];
+        for (at, from, heard) in addresses {
+            let at: IpAddr = at.parse().unwrap();
+            let Ok(listener) = TcpListener::bind((at, 0)) else {
+                assert!(at.is_ipv6(), "a kernel without IPv6");
+                continue;
+            };
+            hear_only(&listener, from.parse().unwrap()).unwrap();
             let at = listener.local_addr().unwrap();
             let patience = std::time::Duration::from_millis(if heard { 60_000 } else { 50 });
             let mut sender = match TcpStream::connect_timeout(&at, patience) {

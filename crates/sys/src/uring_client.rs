@@ -8,19 +8,21 @@
 //! io_uring_prep_recv_multishot(3).
 
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{EnterFlags, cqueue, opcode, squeue};
 
+use rustix::net::SocketAddrAny;
+
 use crate::buffer_ring::{BufferRing, Piece, passing};
 
 mod line;
 
 pub use line::ClientEvent;
-use line::{CANCEL, CONNECT, KINDS, Line, RECEIVE, SEND, socket_address};
+use line::{CANCEL, CONNECT, KINDS, Line, RECEIVE, SEND};
 
 /// Requests that are handed over at once, at most; more of them take another system call.
 const ENTRIES: u32 = 256;
@@ -34,7 +36,8 @@ const POLL_FIRST: u16 = 1;
 pub struct UringClient {
     // Dropped first, so that no request outlives the memory that it uses.
     ring: BufferRing,
-    address: Box<libc::sockaddr_in>,
+    /// As the kernel takes it, at a place that stays.
+    address: Box<SocketAddrAny>,
     lines: Vec<Line>,
     /// What is being sent; whose it is by line and generation; which of them are free.
     slots: Vec<Vec<u8>>,
@@ -56,7 +59,7 @@ impl UringClient {
     /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
     /// forbidden or missing, EINVAL where the kernel is too old.
     pub fn new(
-        address: SocketAddrV4,
+        address: SocketAddr,
         lines: u32,
         asking: u32,
         [request_bytes, answer_bytes]: [usize; 2],
@@ -72,7 +75,7 @@ impl UringClient {
         let has_table = kept && ring.ring.submitter().register_files_sparse(lines).is_ok();
         Ok(UringClient {
             ring,
-            address: Box::new(socket_address(address)),
+            address: Box::new(address.into()),
             lines: (0..lines).map(|_| Line::default()).collect(),
             slots: (0..asking)
                 .map(|_| Vec::with_capacity(request_bytes))
@@ -102,8 +105,7 @@ impl UringClient {
         place.socket = Some(socket);
         place.connects = true;
         let tag = place.tag(CONNECT, line);
-        let to = std::ptr::from_ref(&*self.address).cast();
-        let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        let (to, length) = (self.address.as_ptr().cast(), self.address.addr_len());
         let entry = match self.has_table {
             true => opcode::Connect::new(Fixed(line), to, length).build(),
             false => opcode::Connect::new(Fd(fd), to, length).build(),

@@ -1,6 +1,6 @@
 //! The command lines of `live server` and `live load`.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use bytecost_engine::{SERVERS, SERVICES, Service};
@@ -32,8 +32,8 @@ pub struct ServiceArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, allow_hyphen_values = true)]
     pub size: Option<u64>,
     /// Address to listen at; one that is not loopback needs --insecure
-    #[arg(long, value_name = "IP", default_value_t = Ipv4Addr::LOCALHOST)]
-    pub listen: Ipv4Addr,
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub listen: IpAddr,
     /// Let anyone connect who can reach an address that is not loopback
     #[arg(long)]
     pub insecure: bool,

@@ -50,8 +50,10 @@ impl Running {
     pub fn listening(mut self) -> (Running, u16) {
         self.until("a port", |_, err| err.contains("end with Ctrl-C"));
         let said = self.err();
-        let (_, rest) = said.split_once("listening at 127.0.0.1:").unwrap();
-        let port = rest.split(';').next().unwrap().parse().unwrap();
+        let (_, rest) = said.split_once("listening at ").unwrap();
+        let address = rest.split(';').next().unwrap();
+        let (_, port) = address.rsplit_once(':').unwrap();
+        let port = port.parse().unwrap();
         (self, port)
     }
 

@@ -4,10 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use bytecost_sys::tcp;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-
-use std::net::SocketAddrV4;
+use rustix::net::{SocketFlags, sockopt};
 
 /// Connections that wait until they are taken. The kernel caps it at net.core.somaxconn (4096).
 const BACKLOG: i32 = 4096;
@@ -20,24 +19,17 @@ const BACKLOG: i32 = 4096;
 /// # Errors
 /// What the system calls answer; a port in use and an address that is not there are told with
 /// what to do.
-pub fn listen(address: SocketAddrV4) -> io::Result<(OwnedFd, SocketAddrV4)> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+pub fn listen(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
+    let socket = tcp::socket(address, SocketFlags::empty())?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     rustix::net::bind(&socket, &address).map_err(|e| refused(e, address))?;
     rustix::net::listen(&socket, BACKLOG).map_err(|e| refused(e, address))?;
-    match SocketAddr::try_from(rustix::net::getsockname(&socket)?) {
-        Ok(SocketAddr::V4(address)) => Ok((socket, address)),
-        _ => Err(io::ErrorKind::AddrNotAvailable.into()),
-    }
+    let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+    Ok((socket, address))
 }
 
-fn refused(error: Errno, address: SocketAddrV4) -> io::Error {
+fn refused(error: Errno, address: SocketAddr) -> io::Error {
     let kind = io::Error::from(error).kind();
     let text = match error {
         Errno::ADDRINUSE => format!(
@@ -60,11 +52,11 @@ fn refused(error: Errno, address: SocketAddrV4) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     #[test]
     fn what_cannot_be_listened_on_is_said_with_what_to_do() {
-        let (_held, address) = listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let (_held, address) = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let check = |address, kind, words: &str| {
             let error = listen(address).unwrap_err();
             assert_eq!(error.kind(), kind);
@@ -72,11 +64,17 @@ mod tests {
         };
         let in_use = format!("port {} is in use: choose another", address.port());
         check(address, io::ErrorKind::AddrInUse, &in_use);
-        let elsewhere = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0);
-        check(
-            elsewhere,
-            io::ErrorKind::AddrNotAvailable,
-            "192.0.2.1 is no address",
-        );
+        for (elsewhere, words) in [
+            (
+                SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0)),
+                "192.0.2.1 is no address",
+            ),
+            (
+                SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 0)),
+                "2001:db8::1 is no address",
+            ),
+        ] {
+            check(elsewhere, io::ErrorKind::AddrNotAvailable, words);
+        }
     }
 }

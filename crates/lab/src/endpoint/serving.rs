@@ -1,7 +1,7 @@
 //! The two sides of a cell with a server: one process that serves, one that asks.
 
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytecost_engine::services::ServiceSetup;
@@ -71,7 +71,7 @@ fn hold(task: &Task) -> io::Result<()> {
 }
 
 /// The load of a cell on a server.
-fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Load> {
+fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load> {
     let cell = &task.cell;
     let (server, service, asking) = rows(cell)?;
     let asked = &cell.serving;

@@ -59,7 +59,7 @@ impl ArrivalTimes {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::net::{Ipv4Addr, SocketAddr};
 
     use bytecost_engine::{Service, services};
     use bytecost_host::Roots;
@@ -75,7 +75,7 @@ mod tests {
             size: 64,
             roots: Roots::real(),
         };
-        let nobody = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+        let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let mut load = Load::once(nobody, Service::named("echo").unwrap(), asking);
         (load.arrivals, load.seed, load.threads) = (arrivals, seed, 2);
         let mut times = ArrivalTimes::of(&load, PER_S, nth);

@@ -1,7 +1,7 @@
 //! One question, asked by a blocking client: for a person who wants the answer.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, SocketAddrV4, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytecost_engine::Service;
@@ -13,12 +13,12 @@ use bytecost_engine::services::{self, Framing, MOST_ANSWER_BYTES};
 /// What the system calls answer; `TimedOut` when no answer came within `patience` a read;
 /// `InvalidData` for an answer that is wrong, with the error that the server told if it did.
 pub fn ask(
-    address: SocketAddrV4,
+    address: SocketAddr,
     service: &Service,
     asking: &services::ServiceSetup,
     patience: Duration,
 ) -> io::Result<Vec<u8>> {
-    let mut socket = TcpStream::connect_timeout(&SocketAddr::V4(address), patience)?;
+    let mut socket = TcpStream::connect_timeout(&address, patience)?;
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(patience))?;
     socket.set_write_timeout(Some(patience))?;

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use bytecost_sys::tcp;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{SocketFlags, sockopt};
 
 use super::Load;
 use super::outcome::Errors;
@@ -141,16 +141,15 @@ impl Source {
     fn of(load: &Load) -> Source {
         Source {
             last: 0,
-            has_more: load.address.ip().is_loopback(),
+            // IPv6 has one address there, and no other of this machine is meant.
+            has_more: load.address.is_ipv4() && load.address.ip().is_loopback(),
         }
     }
 
     /// A socket for a connection of that load.
     fn socket(&self, load: &Load, flags: SocketFlags) -> Result<OwnedFd, ConnectionError> {
         let local = |_| ConnectionError::Local;
-        let flags = flags | SocketFlags::CLOEXEC;
-        let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
-            .map_err(local)?;
+        let socket = tcp::socket(load.address, flags).map_err(|_| ConnectionError::Local)?;
         sockopt::set_tcp_nodelay(&socket, true).map_err(local)?;
         match &load.congestion {
             Some(name) => sockopt::set_tcp_congestion(&socket, name).map_err(local)?,

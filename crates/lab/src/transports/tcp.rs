@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use bytecost_spec::Cell;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{SocketFlags, sockopt};
 
 use super::{Listen, set_buffers};
 
@@ -60,11 +60,7 @@ pub(super) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
 /// A socket with the cell's options; they must be set before the handshake to take effect in
 /// full (the window scale depends on the buffer).
 pub(super) fn socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let socket = bytecost_sys::tcp::socket(address, SocketFlags::empty())?;
     set_buffers(&socket, cell)?;
     if cell.congestion != "default" {
         sockopt::set_tcp_congestion(&socket, &cell.congestion).map_err(|e| {

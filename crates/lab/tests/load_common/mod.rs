@@ -1,7 +1,7 @@
 //! Servers that do as they are told, and loads on them.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub fn setup() -> services::ServiceSetup {
 /// It ends with the test.
 pub fn server(
     does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
-) -> SocketAddrV4 {
+) -> SocketAddr {
     server_of(SIZE, does)
 }
 
@@ -34,11 +34,9 @@ pub fn server(
 pub fn server_of(
     size: usize,
     does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
-) -> SocketAddrV4 {
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let SocketAddr::V4(address) = listener.local_addr().unwrap() else {
-        panic!("asked for an address of version 4");
-    };
+    let address = listener.local_addr().unwrap();
     let shared = std::sync::Arc::new((does, AtomicU64::new(0)));
     std::thread::spawn(move || {
         for socket in listener.incoming() {
@@ -59,20 +57,20 @@ pub fn server_of(
 }
 
 /// A port that is taken, and at which nobody listens.
-pub fn nobody() -> (OwnedFd, SocketAddrV4) {
+pub fn nobody() -> (OwnedFd, SocketAddr) {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
     let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
     let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
-    bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let address = getsockname(&held).unwrap().try_into().unwrap();
     (held, address)
 }
 
-pub fn honest() -> SocketAddrV4 {
+pub fn honest() -> SocketAddr {
     server(|_, socket, message| socket.write_all(message).is_ok())
 }
 
-pub fn load(address: SocketAddrV4, way: LoadInterface) -> Load {
+pub fn load(address: SocketAddr, way: LoadInterface) -> Load {
     let mut load = Load::once(address, Service::named("echo").unwrap(), setup());
     load.way = way;
     load.patience = PATIENCE;

@@ -1,7 +1,7 @@
 //! A server in a process of its own.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ pub struct Running {
     /// Closing it is the stop signal.
     stdin: Option<ChildStdin>,
     stdout: BufReader<std::process::ChildStdout>,
-    pub address: SocketAddrV4,
+    pub address: SocketAddr,
 }
 
 impl Running {
@@ -87,7 +87,7 @@ impl Running {
                 child,
                 stdin,
                 stdout,
-                address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port),
+                address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             }),
             Err(_) => {
                 let status = child.wait().unwrap();
@@ -208,7 +208,7 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
         setrlimit(Resource::Nofile, limit)?;
     }
     let port = number(7).unwrap() as u16;
-    let (listener, address) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    let (listener, address) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     println!("{}", address.port());
     std::io::stdout().flush()?;
     let setup = servers::ServerSetup {

@@ -12,7 +12,8 @@ use bytecost_spec::{Axis, Counter, PeerSide, Reading};
 use libtest_mimic::{Failed, Trial};
 
 use super::{
-    CELLS, SERVED, Way, arrives, both_are_read, cell, ensure, meanwhile, sample, settings, trial,
+    CELLS, SERVED, Way, arrives, both_are_read, cell, ensure, is_answered, meanwhile, sample,
+    settings, trial,
 };
 
 pub fn trials() -> Vec<Trial> {
@@ -157,15 +158,20 @@ fn over_ipv6() -> Result<(), Failed> {
         Role::Receiver,
         "address add fd00:0:0:9::2/64 dev bytecost1 nodad",
     )?;
-    let way = Way {
-        address: Some("fd00:0:0:9::2"),
-        ..two.way(PeerSide::Receiver, false)
-    };
-    two.here(|| {
-        let mut lab = way.lab(settings())?;
-        arrives(&mut lab, &cell(&[])).map(drop)
-    })?;
-    way.program.are_gone()
+    for side in [PeerSide::Receiver, PeerSide::Sender] {
+        let way = Way {
+            address: Some("fd00:0:0:9::2"),
+            ..two.way(side, false)
+        };
+        two.here(|| {
+            let mut lab = way.lab(settings())?;
+            arrives(&mut lab, &cell(&[]))?;
+            let mut served = SERVED.iter();
+            served.try_for_each(|(_, values)| is_answered(&mut lab, values))
+        })?;
+        way.program.are_gone()?;
+    }
+    Ok(())
 }
 
 /// The channel does not go by the link; the trial in flight is lost at most.

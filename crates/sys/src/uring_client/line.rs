@@ -1,7 +1,6 @@
 //! A line of the ring, how its requests are told apart, and what it shares with others.
 
 use std::io;
-use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
 use crate::uring_server::Piece;
@@ -85,16 +84,4 @@ pub(super) fn pool(lines: u32, answer_bytes: usize) -> (u16, usize) {
     let most = (POOL_BYTES / bytes_each).clamp(LEAST_BUFFERS, MOST_BUFFERS);
     let wanted = (lines as usize).next_power_of_two().max(LEAST_BUFFERS);
     (most.min(wanted) as u16, bytes_each)
-}
-
-/// The address as the kernel takes it.
-pub(super) fn socket_address(address: SocketAddrV4) -> libc::sockaddr_in {
-    libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: u32::from_ne_bytes(address.ip().octets()),
-        },
-        sin_zero: [0; 8],
-    }
 }

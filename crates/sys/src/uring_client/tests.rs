@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-fn listener() -> (TcpListener, SocketAddrV4) {
+fn listener() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    (listener, SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
+    (listener, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
-fn board(address: SocketAddrV4, lines: u32, kept: bool) -> UringClient {
+fn board(address: SocketAddr, lines: u32, kept: bool) -> UringClient {
     UringClient::new(address, lines, lines, [64, 64], kept).unwrap()
 }
 
@@ -20,11 +20,11 @@ fn socket() -> OwnedFd {
 }
 
 /// A port that is taken, and at which nobody listens.
-fn nobody() -> (OwnedFd, SocketAddrV4) {
+fn nobody() -> (OwnedFd, SocketAddr) {
     let held = socket();
-    rustix::net::bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    rustix::net::bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let address = rustix::net::getsockname(&held).unwrap();
-    let address = SocketAddrV4::try_from(address).unwrap();
+    let address = SocketAddr::try_from(address).unwrap();
     (held, address)
 }
 

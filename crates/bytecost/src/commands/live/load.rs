@@ -3,7 +3,6 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -62,7 +61,7 @@ pub fn run(args: &LoadArgs) -> Result<Exit> {
 fn wished(args: &LoadArgs) -> Result<Load> {
     let service = named(&args.service)?;
     let asking = serving(service, args.size)?;
-    let mut load = Load::once(v4(&args.address, args.port)?, service, asking);
+    let mut load = Load::once(address(&args.address, args.port)?, service, asking);
     check_patience("patience", args.patience)?;
     for (option, time) in [
         ("duration", args.duration),
@@ -109,16 +108,6 @@ fn wished(args: &LoadArgs) -> Result<Load> {
     };
     load.check().map_err(bad_input)?;
     Ok(load)
-}
-
-fn v4(text: &str, port: Option<u16>) -> Result<SocketAddrV4> {
-    match address(text, port)? {
-        SocketAddr::V4(address) => Ok(address),
-        SocketAddr::V6(address) => Err(bad_input(format!(
-            "`{address}` is an IPv6 address, and servers listen at IPv4 addresses: write one such as 127.0.0.1:{}",
-            address.port()
-        ))),
-    }
 }
 
 /// What a first request that failed means to the user.

@@ -1,7 +1,7 @@
 //! `bytecost live server`: a live server, with the concurrency model of choice.
 
 use std::io::{self, Write};
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from
 pub fn run(served: ServedService) -> Result<Exit> {
     let (service, args) = (served.service, &served.args);
     check_listen(
-        args.listen.into(),
+        args.listen,
         args.insecure,
         "its clients prove nothing, so give --insecure where you trust the network",
     )?;
@@ -41,11 +41,13 @@ pub fn run(served: ServedService) -> Result<Exit> {
     }
     let connections = room(model, args)?;
     let (listener, address) =
-        servers::listen(SocketAddrV4::new(args.listen, args.port)).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse
-            | io::ErrorKind::AddrNotAvailable
-            | io::ErrorKind::PermissionDenied => bad_input(e),
-            _ => bad_input(format!("cannot listen at {}: {e}", args.listen)),
+        servers::listen(SocketAddr::from((args.listen, args.port))).map_err(|e| {
+            match e.kind() {
+                io::ErrorKind::AddrInUse
+                | io::ErrorKind::AddrNotAvailable
+                | io::ErrorKind::PermissionDenied => bad_input(e),
+                _ => bad_input(format!("cannot listen at {}: {e}", args.listen)),
+            }
         })?;
     let stop = signals::stop_pipe()?;
     tell(model, service, &serving, address);
@@ -177,12 +179,7 @@ fn cpus() -> usize {
 }
 
 /// Says where it listens, and what a newcomer should know.
-fn tell(
-    model: &Server,
-    service: &Service,
-    serving: &services::ServiceSetup,
-    address: SocketAddrV4,
-) {
+fn tell(model: &Server, service: &Service, serving: &services::ServiceSetup, address: SocketAddr) {
     let note = |text: &str| {
         let _ = writeln!(io::stderr(), "note: {text}");
     };

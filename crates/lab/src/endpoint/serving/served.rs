@@ -3,7 +3,7 @@
 //! forks has a process with one thread, and no thread of ours shares a CPU with the others.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -87,28 +87,15 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
 
 /// Listens where the other side is to connect. Beyond the loopback device only the other side's
 /// packets come through, since what a service answers asks for no key.
-fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddrV4)> {
+fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
     let Meets::Listens { at, port, from } = &task.meets else {
         return Err(out_of_turn());
     };
-    let at = match at {
-        None => Ipv4Addr::LOCALHOST,
-        Some(IpAddr::V4(at)) => *at,
-        Some(IpAddr::V6(at)) => {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                format!(
-                    "servers and their clients speak IPv4, and {at} is IPv6: name another --address"
-                ),
-            ));
-        }
-    };
-    let listening = servers::listen(SocketAddrV4::new(at, port.unwrap_or(0)))?;
+    let at = at.unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let listening = servers::listen(SocketAddr::new(at, port.unwrap_or(0)))?;
     if !at.is_loopback() {
-        let Some(IpAddr::V4(from)) = from else {
-            return Err(out_of_turn());
-        };
-        tcp::hear_only(&listening.0, *from)?;
+        let from = from.ok_or_else(out_of_turn)?;
+        tcp::hear_only(&listening.0, from)?;
     }
     Ok(listening)
 }
