@@ -11,7 +11,7 @@ use bytecost_sys::clock;
 
 use super::flow_threads::FlowThreads;
 use super::greeting::{self, Answered, Said};
-use super::wire::{Control, after, connect, is_readable};
+use super::wire::{Cipher, Control, DeadlineReader, after, connect, is_readable};
 use super::{Drive, GRACE, LAST_WORD, PATIENCE, PREPARATION, SessionError, SessionEvent};
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
@@ -111,16 +111,23 @@ fn greeted(
 fn opened(what: &Drive, socket: OwnedFd, stop: &AtomicBool) -> Result<Control, SessionError> {
     let opening = greeting::opening(greeting::VERSION, what.key.is_some());
     Socket(&socket).write_all(&opening).map_err(closed)?;
-    let Some(key) = &what.key else {
-        return Ok(Control::in_clear(socket));
+    let from = DeadlineReader {
+        socket: &socket,
+        until_ns: after(PATIENCE),
+        stop,
     };
-    Control::with_key(socket, key, false, stop).map_err(|_| match stop.load(Ordering::Relaxed) {
+    let cipher = match &what.key {
+        None => Ok(Cipher::default()),
+        Some(key) => Cipher::greet(key, from, Socket(&socket)),
+    };
+    let cipher = cipher.map_err(|_| match stop.load(Ordering::Relaxed) {
         true => SessionError::Interrupted,
         false => SessionError::Refused(format!(
             "the program at {} did not prove that it has the key of --key-file: does it have the same one, and is it `bytecost live send`?",
             what.address
         )),
-    })
+    })?;
+    Ok(Control { socket, cipher })
 }
 
 /// Whether what the server wants of this side is within reason.

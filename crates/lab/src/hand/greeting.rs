@@ -86,26 +86,9 @@ pub fn opening(version: u32, has_key: bool) -> [u8; KEY_BYTES] {
 /// What such bytes say: the version, and whether there is to be a key; none for those of a flow.
 #[must_use]
 pub fn opened(bytes: &[u8; KEY_BYTES]) -> Option<(u32, bool)> {
-    let [
-        b'b',
-        b'y',
-        b't',
-        b'e',
-        b'c',
-        b'o',
-        b's',
-        b't',
-        a,
-        b,
-        c,
-        d,
-        key,
-        ..,
-    ] = *bytes
-    else {
-        return None;
-    };
-    Some((u32::from_le_bytes([a, b, c, d]), key != 0))
+    let (name, rest) = bytes.split_first_chunk()?;
+    let (version, rest) = rest.split_first_chunk()?;
+    (*name == NAME).then(|| (u32::from_le_bytes(*version), rest[0] != 0))
 }
 
 /// Writes one frame.

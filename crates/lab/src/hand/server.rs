@@ -1,9 +1,7 @@
 //! The sending side: serves one session after the other until it is told to stop.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_spec::hand::{Begun, Second, Served, SessionEnd, SessionPart, Summary};
@@ -11,7 +9,7 @@ use bytecost_spec::{Axis, Cell, Side, units};
 use bytecost_sys::{clock, tcp};
 use rustix::net::sockopt;
 
-use super::accept_queue::{AcceptQueue, Acceptor, Greeted, WaitingClient};
+use super::accept_queue::{AcceptQueue, WaitingClient};
 use super::flow_threads::FlowThreads;
 use super::greeting::{self, Answered, Said};
 use super::wire::{after, is_readable};
@@ -38,43 +36,25 @@ pub fn serve(
     events(SessionEvent::Listening {
         address: address.map_err(io::Error::other)?,
     });
-    let (closing, greeted, excess) = (
-        AtomicBool::new(false),
-        Greeted::default(),
-        AtomicU64::new(0),
-    );
-    let acceptor = Acceptor {
-        listener: &*listener,
-        closing: &closing,
-        greeted: &greeted,
-        access: &what.access,
-        excess: &excess,
+    let mut server = Server {
+        what,
+        stop,
+        queue: AcceptQueue::new(listener, &what.access),
+        events,
+        served: Served::default(),
     };
-    // Greeters wait when this is full, and they are bounded too.
-    let (tell, incoming) = mpsc::sync_channel(64);
-    thread::scope(|scope| {
-        scope.spawn(move || acceptor.keep(scope, &tell));
-        let mut server = Server {
-            what,
-            stop,
-            queue: AcceptQueue::new(incoming, &excess, &greeted),
-            events,
-            served: Served::default(),
-        };
-        server.run();
-        closing.store(true, Ordering::Relaxed);
-        server.queue.close();
-        Ok(Served {
-            turned_away: server.queue.turned_away,
-            ..server.served
-        })
+    server.run();
+    server.queue.close();
+    Ok(Served {
+        turned_away: server.queue.turned_away(),
+        ..server.served
     })
 }
 
 struct Server<'a> {
     what: &'a Serve,
     stop: &'a AtomicBool,
-    queue: AcceptQueue<'a>,
+    queue: AcceptQueue,
     events: &'a mut dyn FnMut(SessionEvent),
     served: Served,
 }
@@ -134,7 +114,7 @@ impl Server<'_> {
         &mut self,
         client: &WaitingClient,
         patience: Duration,
-        mut so: impl FnMut(&mut AcceptQueue<'_>) -> Option<T>,
+        mut so: impl FnMut(&mut AcceptQueue) -> Option<T>,
     ) -> Result<T, String> {
         let until_ns = after(patience);
         loop {

@@ -23,7 +23,7 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// What Noise adds to each word.
 pub(super) const TAG_BYTES: usize = 16;
 /// The longest word of the greeting: a public key and its tag.
-const GREETING_BYTES: usize = 32 + TAG_BYTES;
+pub(super) const GREETING_BYTES: usize = 32 + TAG_BYTES;
 /// Digits of a key in its file.
 const DIGITS: usize = 2 * KEY_BYTES;
 

@@ -1,7 +1,7 @@
 //! Sockets of a session: every wait has an end, and ends sooner when the command is to stop.
 
 use std::cell::RefCell;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,15 +19,13 @@ use snow::TransportState;
 use super::session_key::{SessionKey, TAG_BYTES, denied};
 use super::{LOOK, PATIENCE, SessionError, greeting};
 use crate::endpoint::explain;
+use crate::greeters::address;
 use crate::protocol;
 use crate::transports::{self, Socket};
 
 /// How long a word may take to be taken by the kernel: there is always room, unless the other
 /// side has stopped to read.
 const WRITING: Duration = Duration::from_millis(300);
-
-/// The longest frame by a key.
-const MOST_SEALED_BYTES: usize = greeting::MAX_FRAME_BYTES + TAG_BYTES;
 
 /// Now, and so much later, in ns of CLOCK_MONOTONIC.
 pub(super) fn after(duration: Duration) -> u64 {
@@ -132,87 +130,85 @@ pub(super) fn connect(
     Ok(socket)
 }
 
-/// The connection over which both ends of a session speak: in clear, or by their key.
+/// How words of a session are said: in clear, or by the key of both ends.
+#[derive(Default)]
+pub(super) struct Cipher(Option<RefCell<TransportState>>);
+
+impl Cipher {
+    /// By a key, as the end that connects: its opening is said.
+    pub(super) fn greet(key: &SessionKey, from: impl Read, to: impl Write) -> io::Result<Cipher> {
+        let state = key.greet(&greeting::opening(greeting::VERSION, true), from, to)?;
+        Ok(Cipher(Some(RefCell::new(state))))
+    }
+
+    /// By a key, as the end that listens: the opening is heard.
+    pub(super) fn answer(key: &SessionKey, from: impl Read, to: impl Write) -> io::Result<Cipher> {
+        let state = key.answer(&greeting::opening(greeting::VERSION, true), from, to)?;
+        Ok(Cipher(Some(RefCell::new(state))))
+    }
+
+    /// The longest frame.
+    pub(super) fn most(&self) -> usize {
+        greeting::MAX_FRAME_BYTES + self.0.as_ref().map_or(0, |_| TAG_BYTES)
+    }
+
+    fn write<T: Serialize>(&self, to: &mut impl Write, word: &T) -> io::Result<()> {
+        let plain = serde_json::to_vec(word)?;
+        let Some(state) = &self.0 else {
+            return protocol::write_bytes(to, &plain, self.most());
+        };
+        let mut sealed = vec![0; plain.len() + TAG_BYTES];
+        let sealing = state.borrow_mut().write_message(&plain, &mut sealed);
+        let length = sealing.map_err(|_| io::Error::other("the message is too long"))?;
+        protocol::write_bytes(to, &sealed[..length], self.most())
+    }
+
+    /// Reads a word: `PermissionDenied` where it is none of the key's.
+    pub(super) fn read<T: DeserializeOwned>(&self, from: &mut impl Read) -> io::Result<T> {
+        let body = protocol::read_bytes(from, self.most())?;
+        let Some(state) = &self.0 else {
+            return protocol::parsed(&body);
+        };
+        let mut plain = vec![0; body.len()];
+        let opened = state.borrow_mut().read_message(&body, &mut plain);
+        protocol::parsed(&plain[..opened.map_err(denied)?])
+    }
+}
+
+/// The connection over which both ends of a session speak.
 pub(super) struct Control {
     pub(super) socket: OwnedFd,
-    cipher: Option<RefCell<TransportState>>,
+    pub(super) cipher: Cipher,
 }
 
 impl Control {
     /// One without a key.
     pub(super) fn in_clear(socket: OwnedFd) -> Control {
-        Control {
-            socket,
-            cipher: None,
-        }
-    }
-
-    /// One whose ends greet each other by a key, within [`PATIENCE`].
-    pub(super) fn with_key(
-        socket: OwnedFd,
-        key: &SessionKey,
-        listens: bool,
-        stop: &AtomicBool,
-    ) -> io::Result<Control> {
-        let opening = greeting::opening(greeting::VERSION, true);
-        let from = DeadlineReader {
-            socket: &socket,
-            until_ns: after(PATIENCE),
-            stop,
-        };
-        let to = Socket(&socket);
-        let state = match listens {
-            true => key.answer(&opening, from, to),
-            false => key.greet(&opening, from, to),
-        }?;
-        Ok(Control {
-            cipher: Some(RefCell::new(state)),
-            socket,
-        })
+        let cipher = Cipher::default();
+        Control { socket, cipher }
     }
 
     /// Says a word. It is small: a peer that has not taken the ones before it is not waited for long.
     pub(super) fn say<T: Serialize>(&self, word: &T) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Send, Some(WRITING))?;
-        let mut to = Socket(&self.socket);
-        let Some(cipher) = &self.cipher else {
-            return greeting::write(&mut to, word);
-        };
-        let plain = serde_json::to_vec(word)?;
-        let mut sealed = vec![0; plain.len() + TAG_BYTES];
-        let sealing = cipher.borrow_mut().write_message(&plain, &mut sealed);
-        let length = sealing.map_err(|_| io::Error::other("the message is too long"))?;
-        protocol::write_bytes(&mut to, &sealed[..length], MOST_SEALED_BYTES)
+        self.cipher.write(&mut Socket(&self.socket), word)
     }
 
-    /// Reads a word by a deadline: `PermissionDenied` where it is none of the key's.
+    /// Reads a word by a deadline.
     pub(super) fn hear<T: DeserializeOwned>(
         &self,
         until_ns: u64,
         stop: &AtomicBool,
     ) -> io::Result<T> {
-        let mut from = DeadlineReader {
+        self.cipher.read(&mut DeadlineReader {
             socket: &self.socket,
             until_ns,
             stop,
-        };
-        let Some(cipher) = &self.cipher else {
-            return greeting::read(&mut from);
-        };
-        let sealed = protocol::read_bytes(&mut from, MOST_SEALED_BYTES)?;
-        let mut plain = vec![0; sealed.len()];
-        let opened = cipher.borrow_mut().read_message(&sealed, &mut plain);
-        protocol::parsed(&plain[..opened.map_err(denied)?])
+        })
     }
-}
-
-/// The address of the other end.
-pub(super) fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
-    let address = rustix::net::getpeername(socket).ok()?;
-    SocketAddr::try_from(address?).ok()
 }
 
 /// The address of the other end, for words.
 pub(super) fn peer(socket: &OwnedFd) -> String {
-    peer_address(socket).map_or_else(|| "an unknown address".to_owned(), |a| a.to_string())
+    address(socket).map_or_else(|| "an unknown address".to_owned(), |a| a.to_string())
 }
