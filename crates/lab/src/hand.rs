@@ -25,7 +25,6 @@ mod flow_counters;
 mod flow_threads;
 mod flows;
 pub mod greeting;
-mod latency_histogram;
 mod server;
 mod session_key;
 mod wire;
