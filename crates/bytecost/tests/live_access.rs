@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::thread;
 
-use bytecost_lab::hand::greeting::{self, Answered, VERSION, opening};
+use bytecost_lab::hand::greeting::{self, SessionWord, VERSION, opening};
 use common::{PATIENCE, Place, says, until};
 use live_common::{ENDING, Running, Server, bytes_of, last, refuses_another_version, summaries};
 use rustix::net::{AddressFamily, SocketType};
@@ -216,7 +216,7 @@ fn the_fifth_who_says_nothing_is_turned_away_and_other_addresses_are_heard() {
         let soon = Some(std::time::Duration::from_millis(100));
         stream.set_read_timeout(soon).unwrap();
         match greeting::read(&mut stream) {
-            Ok(Answered::Refused { reason }) => reason.contains("from your address"),
+            Ok(SessionWord::Refused { reason }) => reason.contains("from your address"),
             _ => false,
         }
     });

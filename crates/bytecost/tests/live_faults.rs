@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_lab::greeters::FlowKey;
-use bytecost_lab::hand::greeting::{self, Answered, MAX_FRAME_BYTES, Said, VERSION, opening};
+use bytecost_lab::hand::greeting::{self, MAX_FRAME_BYTES, SessionWord, VERSION, opening};
 use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
 use common::{Ended, PATIENCE, Place, nobody, says, until};
@@ -132,7 +132,7 @@ fn a_crowd_is_bounded() {
         let soon = Some(Duration::from_millis(1));
         stream.set_read_timeout(soon).unwrap();
         match greeting::read(&mut stream) {
-            Ok(Answered::Refused { reason }) => {
+            Ok(SessionWord::Refused { reason }) => {
                 assert!(
                     reason.contains("too many connections at once from your address"),
                     "{reason}"
@@ -158,13 +158,13 @@ fn a_client_without_flows_is_given_up() {
     let server = Server::start("--json --threads 2");
     let mut stream = connected(&server);
     stream.write_all(&opening(VERSION, false)).unwrap();
-    let hello = Said::Hello {
+    let hello = SessionWord::Hello {
         version: VERSION,
         wishes: Vec::new(),
     };
     greeting::write(&mut stream, &hello).unwrap();
-    let word = greeting::read::<Answered>(&mut stream).unwrap();
-    let Answered::Welcome { keys, .. } = word else {
+    let word = greeting::read::<SessionWord>(&mut stream).unwrap();
+    let SessionWord::Welcome { keys, .. } = word else {
         panic!("{word:?}");
     };
     // One flow of two, and one that is there already.
@@ -174,8 +174,8 @@ fn a_client_without_flows_is_given_up() {
     let mut twice = connected(&server);
     twice.write_all(&digits(&said)).unwrap();
     assert_eq!(rest(&mut twice), b"", "its key is used up");
-    match greeting::read::<Answered>(&mut stream).unwrap() {
-        Answered::Refused { reason } => assert!(reason.contains("not all flows"), "{reason}"),
+    match greeting::read::<SessionWord>(&mut stream).unwrap() {
+        SessionWord::Refused { reason } => assert!(reason.contains("not all flows"), "{reason}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(rest(&mut flow), b"");
@@ -281,8 +281,8 @@ fn against(act: impl FnOnce(TcpStream, &TcpListener) + Send + 'static) -> Ended 
 /// Takes the greeting and answers it with this cell.
 fn welcome(control: &mut TcpStream, cell: &str) {
     control.read_exact(&mut [0; 16]).unwrap();
-    greeting::read::<Said>(control).unwrap();
-    let word = Answered::Welcome {
+    greeting::read::<SessionWord>(control).unwrap();
+    let word = SessionWord::Welcome {
         version: VERSION,
         session: 1,
         keys: vec![FlowKey::default()],
@@ -328,7 +328,7 @@ fn what_is_no_server_is_told_in_one_line() {
     });
     check(2, "no\\u{1b}[2J", |mut s| {
         let reason = "no\u{1b}[2J".to_owned();
-        greeting::write(&mut s, &Answered::Refused { reason }).unwrap();
+        greeting::write(&mut s, &SessionWord::Refused { reason }).unwrap();
         rest(&mut s);
     });
 }
@@ -347,7 +347,7 @@ fn check_content(content: &'static [u8], sent_bytes: u64, expected: &str) {
         welcome(&mut control, &cell(&[(Axis::Size, "4KiB")]));
         let (mut flow, _) = listener.accept().unwrap();
         flow.read_exact(&mut [0; 16]).unwrap();
-        greeting::write(&mut control, &Answered::Go).unwrap();
+        greeting::write(&mut control, &SessionWord::Go).unwrap();
         let _ = flow.write_all(content);
         drop(flow);
         let mut part = SessionPart::default();
@@ -356,7 +356,7 @@ fn check_content(content: &'static [u8], sent_bytes: u64, expected: &str) {
             messages: sent_bytes / 4096,
             elapsed_ns: 1,
         }];
-        let _ = greeting::write(&mut control, &Answered::Done(Box::new(part)));
+        let _ = greeting::write(&mut control, &SessionWord::Done(Box::new(part)));
         rest(&mut control);
     });
     assert_eq!(end.status, Some(1), "{}", end.stdout);

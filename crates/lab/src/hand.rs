@@ -26,6 +26,7 @@ mod flow_threads;
 mod flows;
 pub mod greeting;
 mod server;
+mod session;
 mod session_key;
 mod wire;
 

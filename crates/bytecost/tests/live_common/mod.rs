@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use bytecost_lab::hand::greeting::{self, Answered, VERSION, opening};
+use bytecost_lab::hand::greeting::{self, SessionWord, VERSION, opening};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -21,8 +21,8 @@ pub const ENDING: Duration = Duration::from_secs(60);
 #[track_caller]
 pub fn refuses_another_version(stream: &mut TcpStream) {
     stream.write_all(&opening(VERSION + 1, false)).unwrap();
-    match greeting::read::<Answered>(stream).unwrap() {
-        Answered::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
+    match greeting::read::<SessionWord>(stream).unwrap() {
+        SessionWord::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
         other => panic!("{other:?}"),
     }
 }

@@ -10,7 +10,7 @@ use bytecost_spec::{Axis, units};
 use bytecost_sys::clock;
 use rustix::net::Shutdown;
 
-use super::greeting::{self, Answered, Said};
+use super::greeting::{self, SessionWord};
 use super::session_key::{GREETING_BYTES, SessionKey};
 use super::wire::{Cipher, Control, after, peer};
 use super::{Admission, PATIENCE, SessionEvent, TURN};
@@ -269,9 +269,13 @@ impl AcceptQueue {
 }
 
 /// The client that this word makes of a connection; else why it is none.
-fn client(control: Control, from: String, word: io::Result<Said>) -> Result<WaitingClient, String> {
+fn client(
+    control: Control,
+    from: String,
+    word: io::Result<SessionWord>,
+) -> Result<WaitingClient, String> {
     match word {
-        Ok(Said::Hello { version, wishes })
+        Ok(SessionWord::Hello { version, wishes })
             if version == greeting::VERSION && wishes.len() <= greeting::MAX_WISHES =>
         {
             Ok(WaitingClient {
@@ -308,7 +312,7 @@ fn unheard(from: &str, error: &io::Error) -> String {
 /// Says no, which is the last word.
 fn refuse(control: &Control, reason: &str) {
     let reason = reason.to_owned();
-    if control.say(&Answered::Refused { reason }).is_ok() {
+    if control.say(&SessionWord::Refused { reason }).is_ok() {
         let _ = rustix::net::shutdown(&control.socket, Shutdown::Write);
     }
 }

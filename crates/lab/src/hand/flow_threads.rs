@@ -91,7 +91,7 @@ impl FlowThreads {
     }
 
     /// Waits until all flows have ended by themselves, and cuts them off at `until_ns`.
-    pub(super) fn end_by(mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
+    pub(super) fn end_by(&mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
         while !self.have_all_ended() && clock::monotonic_ns() < until_ns {
             clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
         }
@@ -112,7 +112,7 @@ impl FlowThreads {
 
     /// Waits for all flows, which were told to end, and joins what they bring back. Beside it what
     /// went wrong first, unless it was that the flows were cut off.
-    fn end(mut self) -> (SessionPart, Option<io::Error>) {
+    fn end(&mut self) -> (SessionPart, Option<io::Error>) {
         let mut part = SessionPart {
             congestion: std::mem::take(&mut self.congestion),
             cut: self.cut,

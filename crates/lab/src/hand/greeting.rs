@@ -22,28 +22,18 @@ pub const MAX_FRAME_BYTES: usize = u16::MAX as usize - TAG_BYTES;
 /// The most that a client may wish for.
 pub const MAX_WISHES: usize = 16;
 
-/// Client to server.
+/// A word of either side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Said {
-    /// The first word.
+pub enum SessionWord {
+    /// The client's first.
     Hello {
         /// [`VERSION`].
         version: u32,
         /// Values of axes that are the client's to choose, as on the command line.
         wishes: Vec<(Axis, String)>,
     },
-    /// End the session: finish what is under way.
-    Stop,
-    /// The last word: what the client's flows did.
-    Done(Box<SessionPart>),
-}
-
-/// Server to client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Answered {
-    /// The first word: connect the flows.
+    /// The server's first: connect the flows.
     Welcome {
         /// [`VERSION`].
         version: u32,
@@ -54,12 +44,12 @@ pub enum Answered {
         /// [`bytecost_spec::Cell::id`] of what is sent.
         cell: String,
     },
-    /// There will be no session.
+    /// The server's last: there will be no session.
     Refused {
         /// Why, and what to do.
         reason: String,
     },
-    /// All flows stand, and begin.
+    /// The server's: all flows stand, and begin.
     Go,
     /// What the server's flows did in a second.
     Second {
@@ -68,7 +58,9 @@ pub enum Answered {
         /// What they did.
         stretch: Box<Stretch>,
     },
-    /// The last word: what the server's flows did.
+    /// The client's: end the session, finish what is under way.
+    Stop,
+    /// The last word: what the flows of its side did.
     Done(Box<SessionPart>),
 }
 
@@ -134,8 +126,8 @@ mod tests {
             let long = Reading::absent("x".repeat(300));
             part.whole.side.readings.insert(row.counter, long);
         }
-        let word = Answered::Done(Box::new(part));
-        assert_eq!(read::<Answered>(&mut &*frame(&word)).unwrap(), word);
+        let word = SessionWord::Done(Box::new(part));
+        assert_eq!(read::<SessionWord>(&mut &*frame(&word)).unwrap(), word);
     }
 
     #[test]
@@ -150,7 +142,7 @@ mod tests {
             (MAX_FRAME_BYTES as u32 + 1).to_le_bytes().to_vec(),
             u32::MAX.to_le_bytes().to_vec(),
         ] {
-            let error = read::<Said>(&mut &*bad).unwrap_err();
+            let error = read::<SessionWord>(&mut &*bad).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{bad:?}");
         }
     }

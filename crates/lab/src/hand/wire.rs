@@ -49,13 +49,21 @@ impl Read for DeadlineReader<'_> {
 
 /// Whether something can be read, or the other end is gone; waits no longer than until then.
 pub(super) fn is_readable(socket: &OwnedFd, until_ns: u64) -> bool {
+    has_event(socket, PollFlags::IN, until_ns).unwrap_or(false)
+}
+
+/// Whether something can be done with a socket; waits no longer than until then, and not longer
+/// than [`LOOK`].
+fn has_event(socket: &OwnedFd, event: PollFlags, until_ns: u64) -> io::Result<bool> {
     let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
     let slice = Timespec {
         tv_sec: 0,
         tv_nsec: left_ns.min(LOOK.as_nanos() as u64) as _,
     };
-    let mut polled = [PollFd::new(socket, PollFlags::IN)];
-    rustix::event::poll(&mut polled, Some(&slice)).is_ok_and(|n| n > 0)
+    match rustix::event::poll(&mut [PollFd::new(socket, event)], Some(&slice)) {
+        Err(Errno::INTR) => Ok(false),
+        ready => Ok(ready? > 0),
+    }
 }
 
 /// Waits until something can be done with a socket.
@@ -69,19 +77,11 @@ fn await_event(
         if stop.load(Ordering::Relaxed) {
             return Err(io::Error::other("stopped"));
         }
-        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-        if left_ns == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
+        if has_event(socket, event, until_ns)? {
+            return Ok(());
         }
-        let slice = Timespec {
-            tv_sec: 0,
-            tv_nsec: left_ns.min(LOOK.as_nanos() as u64) as _,
-        };
-        let mut polled = [PollFd::new(socket, event)];
-        match rustix::event::poll(&mut polled, Some(&slice)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(()),
-            Err(e) => return Err(e.into()),
+        if clock::monotonic_ns() >= until_ns {
+            return Err(io::ErrorKind::TimedOut.into());
         }
     }
 }
