@@ -11,8 +11,8 @@ use bytecost_sys::clock;
 use rustix::net::Shutdown;
 
 use super::greeting::{self, SessionWord};
-use super::session_key::{GREETING_BYTES, SessionKey};
-use super::wire::{Cipher, Control, after, peer};
+use super::session_key::{Cipher, GREETING_BYTES, SessionKey};
+use super::wire::{Control, after, peer};
 use super::{Admission, PATIENCE, SessionEvent, TURN};
 use crate::greeters::{Came, FlowKey, Greeters, Hearing, Newcomer, Unheard, address};
 use crate::transports::{Listen, Socket};
@@ -125,7 +125,7 @@ impl AcceptQueue {
                 }
             },
             Stage::Proof(key) => {
-                let cipher = Cipher::answer(&key, &said[..], Socket(&newcomer.socket));
+                let cipher = key.greet(true, &said[..], Socket(&newcomer.socket));
                 Stage::Hello(cipher.map_err(|e| unheard(&from, &e))?)
             }
             Stage::Hello(cipher) => {

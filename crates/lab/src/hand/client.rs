@@ -12,7 +12,8 @@ use bytecost_sys::clock;
 use super::flow_threads::FlowThreads;
 use super::greeting::{self, SessionWord};
 use super::session::Session;
-use super::wire::{Cipher, Control, DeadlineReader, after, connect};
+use super::session_key::Cipher;
+use super::wire::{Control, DeadlineReader, after, connect};
 use super::{Drive, GRACE, PATIENCE, PREPARATION, SessionError, SessionEvent};
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
@@ -105,7 +106,7 @@ fn opened(what: &Drive, socket: OwnedFd, stop: &AtomicBool) -> Result<Control, S
     };
     let cipher = match &what.key {
         None => Ok(Cipher::default()),
-        Some(key) => Cipher::greet(key, from, Socket(&socket)),
+        Some(key) => key.greet(false, from, Socket(&socket)),
     };
     let cipher = cipher.map_err(|_| match stop.load(Ordering::Relaxed) {
         true => SessionError::Interrupted,

@@ -1,16 +1,12 @@
 //! What the two ends of a session by hand say to each other, beside the payload: frames as in
 //! [`crate::protocol`], but short ones, since anybody may have sent them.
 
-use std::io::{self, Read, Write};
-
 use bytecost_spec::Axis;
 use bytecost_spec::hand::{SessionPart, Stretch};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::session_key::TAG_BYTES;
 use crate::greeters::{FlowKey, KEY_BYTES};
-use crate::protocol;
 
 /// What a connection that opens a session says first; all others say the key of their flow.
 const NAME: [u8; 8] = *b"bytecost";
@@ -83,35 +79,16 @@ pub fn opened(bytes: &[u8; KEY_BYTES]) -> Option<(u32, bool)> {
     (*name == NAME).then(|| (u32::from_le_bytes(*version), rest[0] != 0))
 }
 
-/// Writes one frame.
-///
-/// # Errors
-/// As [`protocol::write`], with [`MAX_FRAME_BYTES`] as the bound.
-pub fn write<T: Serialize>(to: &mut impl Write, word: &T) -> io::Result<()> {
-    protocol::write_within(to, word, MAX_FRAME_BYTES)
-}
-
-/// Reads one frame. The length is held against [`MAX_FRAME_BYTES`] before anything is allocated.
-///
-/// # Errors
-/// As [`protocol::read`].
-pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
-    protocol::read_within(from, MAX_FRAME_BYTES)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+    use crate::hand::session_key::Cipher;
     use bytecost_spec::Reading;
     use bytecost_spec::cell::MAX_THREADS;
     use bytecost_spec::reading::COUNTERS;
     use bytecost_spec::sample::FlowReading;
-
-    fn frame(word: &impl Serialize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        write(&mut bytes, word).unwrap();
-        bytes
-    }
 
     #[test]
     fn the_longest_word_fits_and_comes_back() {
@@ -127,7 +104,10 @@ mod tests {
             part.whole.side.readings.insert(row.counter, long);
         }
         let word = SessionWord::Done(Box::new(part));
-        assert_eq!(read::<SessionWord>(&mut &*frame(&word)).unwrap(), word);
+        let mut frame = Vec::new();
+        Cipher::default().write(&mut frame, &word).unwrap();
+        let back: SessionWord = Cipher::default().read(&mut &*frame).unwrap();
+        assert_eq!(back, word);
     }
 
     #[test]
@@ -142,7 +122,8 @@ mod tests {
             (MAX_FRAME_BYTES as u32 + 1).to_le_bytes().to_vec(),
             u32::MAX.to_le_bytes().to_vec(),
         ] {
-            let error = read::<SessionWord>(&mut &*bad).unwrap_err();
+            let word = Cipher::default().read::<SessionWord>(&mut &*bad);
+            let error = word.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{bad:?}");
         }
     }

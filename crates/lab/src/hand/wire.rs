@@ -1,7 +1,6 @@
 //! Sockets of a session: every wait has an end, and ends sooner when the command is to stop.
 
-use std::cell::RefCell;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +13,11 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use snow::TransportState;
 
-use super::session_key::{SessionKey, TAG_BYTES, denied};
-use super::{LOOK, PATIENCE, SessionError, greeting};
+use super::session_key::Cipher;
+use super::{LOOK, PATIENCE, SessionError};
 use crate::endpoint::explain;
 use crate::greeters::address;
-use crate::protocol;
 use crate::transports::{self, Socket};
 
 /// How long a word may take to be taken by the kernel: there is always room, unless the other
@@ -128,51 +125,6 @@ pub(super) fn connect(
     rustix::io::ioctl_fionbio(&socket, false).map_err(io::Error::from)?;
     transports::set_patience(&socket, PATIENCE)?;
     Ok(socket)
-}
-
-/// How words of a session are said: in clear, or by the key of both ends.
-#[derive(Default)]
-pub(super) struct Cipher(Option<RefCell<TransportState>>);
-
-impl Cipher {
-    /// By a key, as the end that connects: its opening is said.
-    pub(super) fn greet(key: &SessionKey, from: impl Read, to: impl Write) -> io::Result<Cipher> {
-        let state = key.greet(&greeting::opening(greeting::VERSION, true), from, to)?;
-        Ok(Cipher(Some(RefCell::new(state))))
-    }
-
-    /// By a key, as the end that listens: the opening is heard.
-    pub(super) fn answer(key: &SessionKey, from: impl Read, to: impl Write) -> io::Result<Cipher> {
-        let state = key.answer(&greeting::opening(greeting::VERSION, true), from, to)?;
-        Ok(Cipher(Some(RefCell::new(state))))
-    }
-
-    /// The longest frame.
-    pub(super) fn most(&self) -> usize {
-        greeting::MAX_FRAME_BYTES + self.0.as_ref().map_or(0, |_| TAG_BYTES)
-    }
-
-    fn write<T: Serialize>(&self, to: &mut impl Write, word: &T) -> io::Result<()> {
-        let plain = serde_json::to_vec(word)?;
-        let Some(state) = &self.0 else {
-            return protocol::write_bytes(to, &plain, self.most());
-        };
-        let mut sealed = vec![0; plain.len() + TAG_BYTES];
-        let sealing = state.borrow_mut().write_message(&plain, &mut sealed);
-        let length = sealing.map_err(|_| io::Error::other("the message is too long"))?;
-        protocol::write_bytes(to, &sealed[..length], self.most())
-    }
-
-    /// Reads a word: `PermissionDenied` where it is none of the key's.
-    pub(super) fn read<T: DeserializeOwned>(&self, from: &mut impl Read) -> io::Result<T> {
-        let body = protocol::read_bytes(from, self.most())?;
-        let Some(state) = &self.0 else {
-            return protocol::parsed(&body);
-        };
-        let mut plain = vec![0; body.len()];
-        let opened = state.borrow_mut().read_message(&body, &mut plain);
-        protocol::parsed(&plain[..opened.map_err(denied)?])
-    }
 }
 
 /// The connection over which both ends of a session speak.
