@@ -238,7 +238,7 @@ pub struct Greeters<S = ()> {
     hearing: Hearing,
     greeted: Vec<Newcomer<S>>,
     came: VecDeque<Came<S>>,
-    /// Connections that were dropped by [`Greeters::next`], and those that could not be taken.
+    /// Connections that were dropped by [`Greeters::next`].
     strangers: u64,
 }
 
@@ -375,7 +375,6 @@ impl<S: Default> Greeters<S> {
     /// is none.
     fn welcome(&mut self, accepted: io::Result<OwnedFd>) {
         let Ok(socket) = accepted else {
-            self.strangers += 1;
             // What is scarce is so for longer than this; else it would be asked for without pause.
             clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
             return;
@@ -524,5 +523,72 @@ mod tests {
         );
         assert!(greeters.greeted.len() <= MOST_GREETED);
         drop((silent, dripping, raving));
+    }
+
+    fn hearing<S: Default>(most_an_address: usize, allow: &[&str]) -> Greeters<S> {
+        Greeters::hearing(Hearing {
+            patience: LONG,
+            most_an_address,
+            allow: allow.iter().map(|a| a.parse().unwrap()).collect(),
+        })
+    }
+
+    #[test]
+    fn who_says_more_than_a_key_is_heard_to_the_end_of_a_frame_and_no_further() {
+        let (cell, listeners) = listening("loopback");
+        let mut greeters = hearing::<&str>(1, &[]);
+        let socket = connect(&cell, &listeners[0].address()).unwrap();
+        let said = [&[7; KEY_BYTES][..], &[5, 0, 0, 0], b"hello", &[9, 0, 0, 0]].concat();
+        Socket(&socket).write_all(&said).unwrap();
+        let mut heard = |most: Option<(Newcomer<&'static str>, usize)>| {
+            if let Some((newcomer, most)) = most {
+                greeters.hear_frame(newcomer, most, "a frame");
+            }
+            greeters.come(&listeners, u64::MAX / 2).unwrap()
+        };
+        let Came::Said(newcomer) = heard(None) else {
+            panic!("its first bytes are no key");
+        };
+        assert_eq!(
+            (&newcomer.said[..], newcomer.stage),
+            (&said[..KEY_BYTES], "")
+        );
+        let Came::Said(newcomer) = heard(Some((newcomer, 5))) else {
+            panic!("a frame fits");
+        };
+        let frame = &said[KEY_BYTES..KEY_BYTES + 9];
+        assert_eq!((&newcomer.said[..], newcomer.stage), (frame, "a frame"));
+        let Came::Unheard(_, Unheard::Failed(e)) = heard(Some((newcomer, 8))) else {
+            panic!("a frame of 9 bytes is too long");
+        };
+        assert_eq!(e.kind(), io::ErrorKind::InvalidData);
+    }
+
+    // Invariant 8.
+    #[test]
+    fn who_may_connect_is_bounded_by_address() {
+        let (cell, listeners) = listening("loopback");
+        let at = listeners[0].address();
+        let came = |greeters: &mut Greeters| greeters.come(&listeners, u64::MAX / 2);
+        let strangers: [_; 4] = std::array::from_fn(|_| connect(&cell, &at).unwrap());
+        let mut greeters = hearing(2, &["127.0.0.0/8"]);
+        for _ in 2..strangers.len() {
+            let too_many = came(&mut greeters).unwrap();
+            assert!(matches!(too_many, Came::Unheard(_, Unheard::TooMany(_))));
+        }
+        let keys = FlowKey::several(1).unwrap();
+        greeters.expect(&keys, Some(std::net::Ipv4Addr::LOCALHOST.into()));
+        let expected = connect(&cell, &at).unwrap();
+        keys[0].say(&expected).unwrap();
+        let flow = came(&mut greeters).unwrap();
+        assert!(
+            matches!(flow, Came::Flow(0, _)),
+            "a third, since it is expected"
+        );
+        let elsewhere = connect(&cell, &at).unwrap();
+        let mut greeters = hearing(2, &["192.0.2.0/24", "127.0.0.2"]);
+        let refused = came(&mut greeters).unwrap();
+        assert!(matches!(refused, Came::Unheard(_, Unheard::NotAllowed)));
+        drop((strangers, expected, elsewhere));
     }
 }
