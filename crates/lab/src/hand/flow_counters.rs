@@ -20,8 +20,6 @@ use bytecost_sys::clock;
 use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 
-use crate::flow::histogram;
-
 /// Flows wait.
 pub(super) const WAIT: u32 = 0;
 /// Flows finish what is under way.
@@ -72,6 +70,16 @@ impl Row {
     fn told(&self) -> MutexGuard<'_, (FlowTotals, Option<Histogram<u64>>)> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The longest round-trip time that is told apart, in ns: a minute.
+const MOST_LATENCY_NS: u64 = 60_000_000_000;
+
+/// An empty histogram of round-trip times, to a hundredth of each: of as many flows as there may
+/// be, all can be read within a second, by a thread that all flows keep from its CPU.
+pub(super) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, MOST_LATENCY_NS, 2)
+        .unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
 /// The counters of one side's flows.
@@ -312,8 +320,8 @@ mod tests {
         tell(1, 1..=100);
         let told = reader.read(&counters).latency.unwrap();
         assert_eq!(told.count, 100);
-        assert!((told.us_p50 - 50.0).abs() < 0.1, "{told:?}");
-        assert!((told.us_p99 - 99.0).abs() < 0.1, "{told:?}");
+        assert!((told.us_p50 - 50.0).abs() < 0.5, "{told:?}");
+        assert!((told.us_p99 - 99.0).abs() < 1.0, "{told:?}");
         // A flow that told too late for its second, and told again.
         tell(7, 5..=5);
         tell(2, 6..=7);

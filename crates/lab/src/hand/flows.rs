@@ -13,7 +13,7 @@ use bytecost_spec::{Cell, Pattern as Exchange, Placement, Readings, Side};
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use super::flow_counters::{Edge, FlowCounters, FlowTotals, STOP, WAIT, moved, tallied};
+use super::flow_counters::{Edge, FlowCounters, FlowTotals, STOP, WAIT, histogram, moved, tallied};
 use super::{PATIENCE, completes};
 use crate::connection::ConnectionMeter;
 use crate::flow::{self, Ask, Intake};
@@ -64,7 +64,7 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
     let mut latency_ns = None;
     let (from, ended) = match cell.pattern {
         Exchange::Ask => {
-            let mut ask = Ask::new(&mut *engine, reporter.socket, answer(cell)?);
+            let mut ask = asker(&mut *engine, reporter.socket, cell)?;
             let from = reporter.begin();
             let ended = asking(&mut ask, &mut reporter);
             latency_ns = Some(ask.latency_ns);
@@ -79,6 +79,14 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
         latency_ns,
         failed: ended.and(shut).err(),
         ..end
+    })
+}
+
+/// Asks as in a trial, and notes times as they are told.
+fn asker<'a>(mover: &'a mut dyn Move, socket: &'a OwnedFd, cell: &Cell) -> io::Result<Ask<'a>> {
+    Ok(Ask {
+        latency_ns: histogram(),
+        ..Ask::new(mover, socket, answer(cell)?)
     })
 }
 
@@ -231,7 +239,7 @@ mod tests {
         let mut reporter = FlowReporter::new(counters, 0, &kept);
         let count = match cell.pattern {
             Exchange::Ask => {
-                let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
+                let mut ask = asker(&mut *mover, &kept, cell).unwrap();
                 counted(|| asking(&mut ask, &mut reporter))
             }
             Exchange::Stream => counted(|| streaming(&mut *mover, &mut reporter)),
