@@ -40,7 +40,7 @@ pub(super) struct WaitingClient {
 
 /// What a connection is to say next.
 #[derive(Default)]
-pub(super) enum Stage {
+pub(super) enum AwaitedWord {
     /// That it opens a session, or the key of a flow.
     #[default]
     Opening,
@@ -54,7 +54,7 @@ pub(super) enum Stage {
 pub(super) struct AcceptQueue {
     listener: [Box<dyn Listen>; 1],
     key: Option<SessionKey>,
-    greeters: Greeters<Stage>,
+    greeters: Greeters<AwaitedWord>,
     turned_away: u64,
     waiting: VecDeque<WaitingClient>,
     /// Those who were refused before they had spoken, and until when they may.
@@ -111,11 +111,14 @@ impl AcceptQueue {
     }
 
     /// Takes what a connection has said: a client, where that was all; else why it is none.
-    fn heard(&mut self, mut newcomer: Newcomer<Stage>) -> Result<Option<WaitingClient>, String> {
+    fn heard(
+        &mut self,
+        mut newcomer: Newcomer<AwaitedWord>,
+    ) -> Result<Option<WaitingClient>, String> {
         let from = peer(&newcomer.socket);
         let said = std::mem::take(&mut newcomer.said);
         let stage = match std::mem::take(&mut newcomer.stage) {
-            Stage::Opening => match self.opened(&said, &from) {
+            AwaitedWord::Opening => match self.opened(&said, &from) {
                 Ok(stage) => stage,
                 Err((refusal, why)) => {
                     if let Some(refusal) = refusal {
@@ -124,11 +127,11 @@ impl AcceptQueue {
                     return Err(why);
                 }
             },
-            Stage::Proof(key) => {
+            AwaitedWord::Proof(key) => {
                 let cipher = key.greet(true, &said[..], Socket(&newcomer.socket));
-                Stage::Hello(cipher.map_err(|e| unheard(&from, &e))?)
+                AwaitedWord::Hello(cipher.map_err(|e| unheard(&from, &e))?)
             }
-            Stage::Hello(cipher) => {
+            AwaitedWord::Hello(cipher) => {
                 let word = cipher.read(&mut &said[..]);
                 let control = Control {
                     socket: newcomer.socket,
@@ -138,8 +141,8 @@ impl AcceptQueue {
             }
         };
         let most = match &stage {
-            Stage::Opening | Stage::Proof(_) => GREETING_BYTES,
-            Stage::Hello(cipher) => cipher.most(),
+            AwaitedWord::Opening | AwaitedWord::Proof(_) => GREETING_BYTES,
+            AwaitedWord::Hello(cipher) => cipher.most(),
         };
         self.greeters.hear_frame(newcomer, most, stage);
         Ok(None)
@@ -147,7 +150,7 @@ impl AcceptQueue {
 
     /// What a connection is to say after its first bytes; else what it is told, and what the
     /// server's user is.
-    fn opened(&self, said: &[u8], from: &str) -> Result<Stage, (Option<String>, String)> {
+    fn opened(&self, said: &[u8], from: &str) -> Result<AwaitedWord, (Option<String>, String)> {
         let opened = said.first_chunk().and_then(greeting::opened);
         let Some((version, has_key)) = opened else {
             return Err((None, format!("{from} is of no session that is served")));
@@ -160,8 +163,8 @@ impl AcceptQueue {
             return Err((Some(why.clone()), format!("{from}: {why}")));
         }
         match (&self.key, has_key) {
-            (None, false) => Ok(Stage::Hello(Cipher::default())),
-            (Some(key), true) => Ok(Stage::Proof(key.clone())),
+            (None, false) => Ok(AwaitedWord::Hello(Cipher::default())),
+            (Some(key), true) => Ok(AwaitedWord::Proof(key.clone())),
             (Some(_), false) => Err((
                 Some("sessions here need the sender's key: give it with --key-file".to_owned()),
                 format!("{from} has no key"),
@@ -178,7 +181,7 @@ impl AcceptQueue {
     /// Sends away who is not listened to.
     fn unheard(
         &mut self,
-        newcomer: Newcomer<Stage>,
+        newcomer: Newcomer<AwaitedWord>,
         why: Unheard,
         events: &mut dyn FnMut(SessionEvent),
     ) {

@@ -28,7 +28,7 @@ pub(super) const STOP: u32 = u32::MAX;
 const LATE: Duration = Duration::from_millis(150);
 
 /// What the thread and the connection of a flow had counted at a moment.
-pub(super) type Edge = (Snapshot, Option<TcpInfo>);
+pub(super) type FlowEdge = (Snapshot, Option<TcpInfo>);
 
 /// What a flow tells: totals since it began.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) struct FlowTotals {
     /// What was moved.
     pub(super) tally: Tally,
     /// What that took.
-    pub(super) edge: Edge,
+    pub(super) edge: FlowEdge,
 }
 
 impl FlowTotals {

@@ -13,7 +13,9 @@ use bytecost_spec::{Cell, Pattern as Exchange, Placement, Readings, Side};
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use super::flow_counters::{Edge, FlowCounters, FlowTotals, STOP, WAIT, histogram, moved, tallied};
+use super::flow_counters::{
+    FlowCounters, FlowEdge, FlowTotals, STOP, WAIT, histogram, moved, tallied,
+};
 use super::{PATIENCE, completes};
 use crate::connection::ConnectionMeter;
 use crate::flow::{self, Ask, Intake};
@@ -129,7 +131,7 @@ impl<'a> FlowReporter<'a> {
     }
 
     /// Waits until it is to begin, and reads where it does.
-    fn begin(&mut self) -> Edge {
+    fn begin(&mut self) -> FlowEdge {
         self.counters.wait();
         self.meter.read_start()
     }
@@ -155,7 +157,7 @@ impl<'a> FlowReporter<'a> {
     }
 
     /// What the flow comes to.
-    fn end(&mut self, from: Edge, tally: Tally, completes: bool) -> FlowEnd {
+    fn end(&mut self, from: FlowEdge, tally: Tally, completes: bool) -> FlowEnd {
         let to = self.meter.read_end();
         let mut readings = self.meter.difference(&from, &to);
         readings.extend(tallied(&tally, completes));
