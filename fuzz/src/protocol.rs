@@ -1,7 +1,7 @@
 //! What coordinator and endpoint say to each other: any bytes.
 
 use bytecost_lab::greeters::FlowKey;
-use bytecost_lab::hand::greeting::{Answered, Said, VERSION};
+use bytecost_lab::hand::greeting::{SessionWord, VERSION};
 use bytecost_lab::peer::reread;
 use bytecost_lab::protocol::{
     self, ContentCheck, Disturb, Done, FromEndpoint, MAX_FRAME_BYTES, Meets, Role, Schedule, Task,
@@ -147,36 +147,30 @@ fn answers() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// What a client by hand says.
+/// What both ends of a live session say.
 fn said() -> Vec<Vec<u8>> {
-    let hello = Said::Hello {
+    let hello = SessionWord::Hello {
         version: VERSION,
         wishes: vec![(Axis::Threads, "4".into()), (Axis::Pattern, "ask".into())],
     };
-    [Said::Stop, hello, Said::Done(Box::new(part()))]
-        .iter()
-        .map(frame)
-        .collect()
-}
-
-/// What a server by hand says.
-fn answered() -> Vec<Vec<u8>> {
     let reason = "busy\n\u{1b}[2J".to_owned();
-    let welcome = Answered::Welcome {
+    let welcome = SessionWord::Welcome {
         version: VERSION,
         session: 1,
         keys: vec![FlowKey::said([255; 16])],
         cell: Cell::default().id(),
     };
-    let second = Answered::Second {
+    let second = SessionWord::Second {
         number: 1,
         stretch: Box::new(part().whole),
     };
-    let done = Answered::Done(Box::new(part()));
+    let done = SessionWord::Done(Box::new(part()));
     [
+        hello,
         welcome,
-        Answered::Refused { reason },
-        Answered::Go,
+        SessionWord::Refused { reason },
+        SessionWord::Go,
+        SessionWord::Stop,
         second,
         done,
     ]
@@ -276,8 +270,7 @@ fn any_bytes(input: &[u8]) {
 fn check_all(bytes: &[u8]) {
     check::<ToEndpoint>(bytes);
     check::<FromEndpoint>(bytes);
-    check::<Said>(bytes);
-    check::<Answered>(bytes);
+    check::<SessionWord>(bytes);
     for by_agent in [true, false] {
         check_channel(bytes, by_agent);
     }
@@ -286,8 +279,7 @@ fn check_all(bytes: &[u8]) {
 fn spoilt(input: &[u8]) {
     spoil::<ToEndpoint>(&orders(), input);
     spoil::<FromEndpoint>(&answers(), input);
-    spoil::<Said>(&said(), input);
-    spoil::<Answered>(&answered(), input);
+    spoil::<SessionWord>(&said(), input);
     for (words, by_agent) in channel().iter().zip([true, false]) {
         for valid in words {
             check_channel(&edited(valid, WORDS, 3, input), by_agent);
@@ -345,10 +337,7 @@ fn messages_are_valid_before_they_are_spoilt() {
         }
     }
     for frame in said() {
-        protocol::read::<Said>(&mut &*frame).unwrap();
-    }
-    for frame in answered() {
-        protocol::read::<Answered>(&mut &*frame).unwrap();
+        protocol::read::<SessionWord>(&mut &*frame).unwrap();
     }
 }
 

@@ -4,15 +4,18 @@ mod common;
 mod live_common;
 
 use std::fs::{self, Permissions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::thread;
 
-use bytecost_lab::hand::greeting::{self, Answered, VERSION, opening};
+use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
+use bytecost_lab::protocol;
 use common::{PATIENCE, Place, says, until};
-use live_common::{ENDING, Running, Server, bytes_of, last, refuses_another_version, summaries};
+use live_common::{
+    ENDING, Running, Server, bytes_of, last, refuses_another_version, rest, summaries,
+};
 use rustix::net::{AddressFamily, SocketType};
 use tempfile::TempDir;
 
@@ -41,23 +44,6 @@ impl Keys {
     }
 }
 
-fn connected(server: &Server) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
-/// Whatever still comes, until the other end closes.
-fn rest(stream: &mut TcpStream) -> Vec<u8> {
-    let mut all = Vec::new();
-    match stream.read_to_end(&mut all) {
-        Ok(_) => {}
-        Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
-        Err(e) => panic!("the connection stays open: {e}"),
-    }
-    all
-}
-
 #[test]
 fn who_has_the_key_is_served_and_nobody_else() {
     let keys = Keys::new();
@@ -66,7 +52,7 @@ fn who_has_the_key_is_served_and_nobody_else() {
     server.drive("--duration 1s").refused(&["--key-file"]);
     let other = format!("--duration 1s {wrong}");
     server.drive(&other).refused(&["did not prove"]);
-    let mut stranger = connected(&server);
+    let mut stranger = server.connected();
     stranger.write_all(&opening(VERSION, true)).unwrap();
     stranger.write_all(&[48, 0, 0, 0]).unwrap();
     stranger.write_all(&[7; 48]).unwrap();
@@ -92,7 +78,7 @@ fn overheard(server: &Server, key: &str) -> Vec<u8> {
     let words = format!("live receive 127.0.0.1:{port} --duration 1s {key}");
     let client = thread::spawn(move || Place::new().call(words));
     let (mut near, _) = relay.accept().unwrap();
-    let mut far = connected(server);
+    let mut far = server.connected();
     let mut said = vec![0; 16 + WORD];
     near.read_exact(&mut said).unwrap();
     far.write_all(&said).unwrap();
@@ -120,7 +106,7 @@ fn a_greeting_that_is_said_again_opens_nothing() {
     let said = overheard(&server, &key);
     let hello = br#""hello""#;
     assert!(!said.windows(hello.len()).any(|w| w == hello));
-    let mut again = connected(&server);
+    let mut again = server.connected();
     again.write_all(&said).unwrap();
     assert_eq!(rest(&mut again).len(), WORD, "the greeting's word alone");
     let end = server.end();
@@ -211,12 +197,12 @@ fn the_fifth_who_says_nothing_is_turned_away_and_other_addresses_are_heard() {
     let server = Server::start("--json --size 4KiB");
     let mut silent = Vec::new();
     until("one of an address is too many", PATIENCE, || {
-        silent.extend((0..5).map(|_| connected(&server)));
+        silent.extend((0..5).map(|_| server.connected()));
         let mut stream = silent.last().unwrap();
         let soon = Some(std::time::Duration::from_millis(100));
         stream.set_read_timeout(soon).unwrap();
-        match greeting::read(&mut stream) {
-            Ok(Answered::Refused { reason }) => reason.contains("from your address"),
+        match protocol::read(&mut stream) {
+            Ok(SessionWord::Refused { reason }) => reason.contains("from your address"),
             _ => false,
         }
     });

@@ -3,27 +3,22 @@
 mod common;
 mod live_common;
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
 use bytecost_lab::greeters::FlowKey;
-use bytecost_lab::hand::greeting::{self, Answered, MAX_FRAME_BYTES, Said, VERSION, opening};
+use bytecost_lab::hand::greeting::{MAX_FRAME_BYTES, SessionWord, VERSION, opening};
+use bytecost_lab::protocol;
 use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
 use common::{Ended, PATIENCE, Place, nobody, says, until};
 use live_common::{
-    ENDING, Running, Server, last, objects, refuses_another_version, summaries, until_let_go,
+    ENDING, Running, Server, last, objects, refuses_another_version, rest, summaries, until_let_go,
 };
 use rustix::process::Signal;
 use serde_json::Value;
-
-fn connected(server: &Server) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
 
 /// The bytes that hexadecimal digits stand for.
 fn digits(text: &str) -> [u8; 16] {
@@ -32,17 +27,6 @@ fn digits(text: &str) -> [u8; 16] {
 
 fn framed(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes(), body].concat()
-}
-
-/// Whatever still comes, until the other end closes.
-fn rest(stream: &mut TcpStream) -> Vec<u8> {
-    let mut all = Vec::new();
-    match stream.read_to_end(&mut all) {
-        Ok(_) => {}
-        Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
-        Err(e) => panic!("the connection stays open: {e}"),
-    }
-    all
 }
 
 fn turned_away(end: &Ended) -> u64 {
@@ -79,13 +63,13 @@ fn garbage_is_turned_away_and_the_server_goes_on() {
     server.serves();
     let before = server.running.held();
     for case in &cases {
-        let mut stream = connected(&server);
+        let mut stream = server.connected();
         // The server may have closed before all of it was written.
         let _ = stream.write_all(case);
         let answer = rest(&mut stream);
         assert!(answer.len() < MAX_FRAME_BYTES, "{case:?}");
     }
-    drop(connected(&server));
+    drop(server.connected());
     server.serves();
     until_let_go(&server.running, before);
     let end = server.end();
@@ -99,7 +83,7 @@ fn garbage_is_turned_away_and_the_server_goes_on() {
 #[test]
 fn another_version_is_told_so() {
     let server = Server::start("");
-    refuses_another_version(&mut connected(&server));
+    refuses_another_version(&mut server.connected());
 }
 
 // Invariant 8.
@@ -108,8 +92,8 @@ fn silence_keeps_nobody_from_being_served_and_ends() {
     let server = Server::start("--json --size 4KiB");
     server.serves();
     let before = server.running.held();
-    let mut silent = connected(&server);
-    let mut half = connected(&server);
+    let mut silent = server.connected();
+    let mut half = server.connected();
     half.write_all(&opening(VERSION, false)).unwrap();
     half.write_all(&[9, 0]).unwrap();
     server.serves();
@@ -127,12 +111,12 @@ fn a_crowd_is_bounded() {
     let server = Server::start("--json --size 4KiB");
     server.serves();
     let before = server.running.held();
-    let crowd: Vec<TcpStream> = (0..200).map(|_| connected(&server)).collect();
+    let crowd: Vec<TcpStream> = (0..200).map(|_| server.connected()).collect();
     let is_told = |mut stream: &TcpStream| {
         let soon = Some(Duration::from_millis(1));
         stream.set_read_timeout(soon).unwrap();
-        match greeting::read(&mut stream) {
-            Ok(Answered::Refused { reason }) => {
+        match protocol::read(&mut stream) {
+            Ok(SessionWord::Refused { reason }) => {
                 assert!(
                     reason.contains("too many connections at once from your address"),
                     "{reason}"
@@ -156,26 +140,26 @@ fn a_crowd_is_bounded() {
 #[test]
 fn a_client_without_flows_is_given_up() {
     let server = Server::start("--json --threads 2");
-    let mut stream = connected(&server);
+    let mut stream = server.connected();
     stream.write_all(&opening(VERSION, false)).unwrap();
-    let hello = Said::Hello {
+    let hello = SessionWord::Hello {
         version: VERSION,
         wishes: Vec::new(),
     };
-    greeting::write(&mut stream, &hello).unwrap();
-    let word = greeting::read::<Answered>(&mut stream).unwrap();
-    let Answered::Welcome { keys, .. } = word else {
+    protocol::write(&mut stream, &hello).unwrap();
+    let word = protocol::read::<SessionWord>(&mut stream).unwrap();
+    let SessionWord::Welcome { keys, .. } = word else {
         panic!("{word:?}");
     };
     // One flow of two, and one that is there already.
-    let mut flow = connected(&server);
+    let mut flow = server.connected();
     let said = keys[0].to_string();
     flow.write_all(&digits(&said)).unwrap();
-    let mut twice = connected(&server);
+    let mut twice = server.connected();
     twice.write_all(&digits(&said)).unwrap();
     assert_eq!(rest(&mut twice), b"", "its key is used up");
-    match greeting::read::<Answered>(&mut stream).unwrap() {
-        Answered::Refused { reason } => assert!(reason.contains("not all flows"), "{reason}"),
+    match protocol::read::<SessionWord>(&mut stream).unwrap() {
+        SessionWord::Refused { reason } => assert!(reason.contains("not all flows"), "{reason}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(rest(&mut flow), b"");
@@ -281,14 +265,14 @@ fn against(act: impl FnOnce(TcpStream, &TcpListener) + Send + 'static) -> Ended 
 /// Takes the greeting and answers it with this cell.
 fn welcome(control: &mut TcpStream, cell: &str) {
     control.read_exact(&mut [0; 16]).unwrap();
-    greeting::read::<Said>(control).unwrap();
-    let word = Answered::Welcome {
+    protocol::read::<SessionWord>(control).unwrap();
+    let word = SessionWord::Welcome {
         version: VERSION,
         session: 1,
         keys: vec![FlowKey::default()],
         cell: cell.to_owned(),
     };
-    greeting::write(control, &word).unwrap();
+    protocol::write(control, &word).unwrap();
 }
 
 fn cell(values: &[(Axis, &str)]) -> String {
@@ -328,7 +312,7 @@ fn what_is_no_server_is_told_in_one_line() {
     });
     check(2, "no\\u{1b}[2J", |mut s| {
         let reason = "no\u{1b}[2J".to_owned();
-        greeting::write(&mut s, &Answered::Refused { reason }).unwrap();
+        protocol::write(&mut s, &SessionWord::Refused { reason }).unwrap();
         rest(&mut s);
     });
 }
@@ -347,7 +331,7 @@ fn check_content(content: &'static [u8], sent_bytes: u64, expected: &str) {
         welcome(&mut control, &cell(&[(Axis::Size, "4KiB")]));
         let (mut flow, _) = listener.accept().unwrap();
         flow.read_exact(&mut [0; 16]).unwrap();
-        greeting::write(&mut control, &Answered::Go).unwrap();
+        protocol::write(&mut control, &SessionWord::Go).unwrap();
         let _ = flow.write_all(content);
         drop(flow);
         let mut part = SessionPart::default();
@@ -356,7 +340,7 @@ fn check_content(content: &'static [u8], sent_bytes: u64, expected: &str) {
             messages: sent_bytes / 4096,
             elapsed_ns: 1,
         }];
-        let _ = greeting::write(&mut control, &Answered::Done(Box::new(part)));
+        let _ = protocol::write(&mut control, &SessionWord::Done(Box::new(part)));
         rest(&mut control);
     });
     assert_eq!(end.status, Some(1), "{}", end.stdout);

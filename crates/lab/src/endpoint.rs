@@ -340,7 +340,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
                 transports::set_patience(&socket, patience)?;
                 sockets[flow] = Some(socket);
             }
-            Ok((sockets, greeters.strangers))
+            Ok((sockets, greeters.strangers()))
         }
     }
 }

@@ -1,13 +1,19 @@
-//! Who may connect: each flow of a trial has a key of its own, which its connection says first and
-//! which is used up at first sight. Whoever says something else, or nothing, is dropped and
-//! counted, and keeps nobody waiting.
+//! Who may connect: each flow has a key of its own, which its connection says first and which is
+//! used up at first sight. Whoever says something else, or nothing, is dropped and counted, and
+//! keeps nobody waiting. A live session listens to those who say something else: its port is also
+//! where sessions are opened.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::str::FromStr;
 use std::time::Duration;
 
+use bytecost_spec::units;
 use bytecost_sys::clock;
+use ipnet::IpNet;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -15,13 +21,13 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
+use crate::protocol::{self, LENGTH_BYTES};
 use crate::transports::{Listen, Socket};
 
 /// Bytes of a key, which come before any payload.
 pub const KEY_BYTES: usize = 16;
-/// How long a connection may take to say its key, in ns.
-const GREETING_NS: u64 = 250_000_000;
-/// Connections that may be about to say it; of more, the one that has waited longest is dropped.
+/// Connections that may be about to say who they are; of more, the one that has waited longest is
+/// dropped.
 const MOST_GREETED: usize = 64;
 
 /// What a connection says first: 128 bits that nobody guesses, for one flow of one trial.
@@ -110,67 +116,146 @@ impl UnusedKeys {
     }
 }
 
-/// A connection that has not said its key yet.
-struct Greeted {
-    socket: OwnedFd,
-    said: FlowKey,
-    length: usize,
+/// One address, or all that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses(IpNet);
+
+impl FromStr for Addresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Addresses, String> {
+        let one = text.parse::<IpAddr>().map(IpNet::from).ok();
+        let all = one.or_else(|| text.parse().ok());
+        all.map(Addresses).ok_or_else(|| {
+            format!(
+                "`{}` is no IP address: write one such as 192.0.2.7, or 192.0.2.0/24 for all that begin with these 24 bits",
+                units::one_line(text)
+            )
+        })
+    }
+}
+
+/// Who is heard, and for how long.
+#[derive(Clone, Debug)]
+pub struct Hearing {
+    /// How long a connection may take to say who it is.
+    pub patience: Duration,
+    /// Connections from one address that may be about to say it.
+    pub most_an_address: usize,
+    /// Addresses that may connect; none at all lets all connect.
+    pub allow: Vec<Addresses>,
+}
+
+/// As for the flows of a trial, which say no more than their keys.
+impl Default for Hearing {
+    fn default() -> Hearing {
+        Hearing {
+            patience: Duration::from_millis(250),
+            most_an_address: usize::MAX,
+            allow: Vec::new(),
+        }
+    }
+}
+
+impl Hearing {
+    fn allows(&self, from: Option<IpAddr>) -> bool {
+        let is_in = |from: IpAddr| self.allow.iter().any(|a| a.0.contains(&from));
+        self.allow.is_empty() || from.is_some_and(is_in)
+    }
+}
+
+/// A connection that is about to say who it is: a key, or more where somebody listens to more.
+pub struct Newcomer<S = ()> {
+    /// The connection.
+    pub socket: OwnedFd,
+    /// What it has said since it was last listened to.
+    pub said: Vec<u8>,
+    /// What it said before that, to those who listen to more than keys.
+    pub stage: S,
+    from: Option<IpAddr>,
     until_ns: u64,
+    /// The longest frame that it may say; none is a key.
+    frame: Option<usize>,
 }
 
-/// What became of one.
-enum Heard {
-    /// It may still say the rest.
-    Part,
-    /// It has said so much that it can be known.
-    Whole,
-    /// It is gone.
-    Gone,
-}
+impl<S> Newcomer<S> {
+    /// How many bytes it is to say, as far as that is known.
+    fn wanted(&self) -> io::Result<usize> {
+        match (self.frame, self.said.first_chunk()) {
+            (None, _) => Ok(KEY_BYTES),
+            (Some(_), None) => Ok(LENGTH_BYTES),
+            (Some(most), Some(length)) => Ok(LENGTH_BYTES + protocol::length(*length, most)?),
+        }
+    }
 
-impl Greeted {
-    /// Takes what it has said so far, and waits for nothing.
-    fn hear(&mut self) -> Heard {
+    /// Takes what it has said so far, and no more than it is to say; whether that is all of it.
+    /// Waits for nothing.
+    fn hear(&mut self) -> io::Result<bool> {
+        let mut piece = [0; 512];
         loop {
-            let room = &mut self.said.0[self.length..];
-            match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Heard::Gone,
-                Ok((bytes, _)) => self.length += bytes,
-                Err(Errno::AGAIN) => return Heard::Part,
-                Err(Errno::INTR) => {}
-                Err(_) => return Heard::Gone,
+            let missing = self.wanted()? - self.said.len();
+            if missing == 0 {
+                return Ok(true);
             }
-            if self.length == KEY_BYTES {
-                return Heard::Whole;
+            let room = &mut piece[..missing.min(512)];
+            match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((bytes, _)) => self.said.extend_from_slice(&piece[..bytes]),
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
             }
         }
     }
 }
 
+/// Who has come.
+pub enum Came<S> {
+    /// The flow whose key it said.
+    Flow(usize, OwnedFd),
+    /// One that has said all it was to say, which is no key of a flow.
+    Said(Newcomer<S>),
+    /// One that is listened to no longer, and why.
+    Unheard(Newcomer<S>, Unheard),
+}
+
+/// Why a connection is not listened to.
+#[derive(Debug)]
+pub enum Unheard {
+    /// Its address is none that may connect.
+    NotAllowed,
+    /// There are too many: what it is told.
+    TooMany(&'static str),
+    /// It was silent (`TimedOut`), went away, or said what is too long (`InvalidData`).
+    Failed(io::Error),
+}
+
 /// Those who have connected, heard side by side.
-pub struct Greeters {
+pub struct Greeters<S = ()> {
     keys: UnusedKeys,
-    greeted: Vec<Greeted>,
-    /// Connections that were dropped.
-    pub strangers: u64,
+    /// Whose connections are not counted, since flows are expected from there.
+    expected_from: Option<IpAddr>,
+    hearing: Hearing,
+    greeted: Vec<Newcomer<S>>,
+    came: VecDeque<Came<S>>,
+    /// Connections that were dropped by [`Greeters::next`].
+    strangers: u64,
 }
 
 impl Greeters {
     /// Expects a connection for each of these keys.
     #[must_use]
     pub fn new(keys: &[FlowKey]) -> Greeters {
-        Greeters {
-            keys: UnusedKeys::new(keys),
-            greeted: Vec::new(),
-            strangers: 0,
-        }
+        let mut greeters = Greeters::hearing(Hearing::default());
+        greeters.expect(keys, None);
+        greeters
     }
 
     /// The next connection to any of these listeners that says a key: whose it is, and the
     /// connection.
     ///
     /// # Errors
-    /// `TimedOut` when none has come within `patience`, else what poll(2) and accept(2) answer.
+    /// As [`Greeters::come`].
     pub fn next(
         &mut self,
         listeners: &[Box<dyn Listen>],
@@ -178,31 +263,92 @@ impl Greeters {
     ) -> io::Result<(usize, OwnedFd)> {
         let until_ns = clock::monotonic_ns().saturating_add(patience.as_nanos() as u64);
         loop {
+            match self.come(listeners, until_ns)? {
+                Came::Flow(flow, socket) => return Ok((flow, socket)),
+                Came::Said(_) | Came::Unheard(..) => self.strangers += 1,
+            }
+        }
+    }
+}
+
+impl<S: Default> Greeters<S> {
+    /// Expects no key so far.
+    #[must_use]
+    pub fn hearing(hearing: Hearing) -> Greeters<S> {
+        Greeters {
+            keys: UnusedKeys::default(),
+            expected_from: None,
+            hearing,
+            greeted: Vec::new(),
+            came: VecDeque::new(),
+            strangers: 0,
+        }
+    }
+
+    /// Expects a connection for each of these keys, and for no other. Those from that address
+    /// may be as many as they are.
+    pub fn expect(&mut self, keys: &[FlowKey], from: Option<IpAddr>) {
+        self.came.retain(|came| !matches!(came, Came::Flow(..)));
+        self.keys = UnusedKeys::new(keys);
+        self.expected_from = from;
+    }
+
+    /// Connections that were none of those that were expected, but for those that
+    /// [`Greeters::come`] has given out.
+    #[must_use]
+    pub fn strangers(&self) -> u64 {
+        let others = self.came.iter().filter(|c| !matches!(c, Came::Flow(..)));
+        self.strangers + others.count() as u64
+    }
+
+    /// Listens on to one that has come, within the time that it had: for a frame of at most so
+    /// many bytes.
+    pub fn hear_frame(&mut self, newcomer: Newcomer<S>, most: usize, stage: S) {
+        self.greeted.push(Newcomer {
+            said: Vec::new(),
+            stage,
+            frame: Some(most),
+            ..newcomer
+        });
+    }
+
+    /// Who comes next to any of these listeners, by then.
+    ///
+    /// # Errors
+    /// `TimedOut` when nobody has come by `until_ns`, else what poll(2) answers.
+    pub fn come(&mut self, listeners: &[Box<dyn Listen>], until_ns: u64) -> io::Result<Came<S>> {
+        loop {
+            if let Some(came) = self.came.pop_front() {
+                return Ok(came);
+            }
+            let ends = self.greeted.iter().map(|g| g.until_ns);
+            let wake_ns = ends.fold(until_ns, u64::min);
+            let wait_ns = wake_ns.saturating_sub(clock::monotonic_ns());
+            let mut ready = self.ready(listeners, wait_ns)?;
+            let spoken = ready.split_off(listeners.len());
             let now_ns = clock::monotonic_ns();
-            let before = self.greeted.len();
-            self.greeted.retain(|g| g.until_ns > now_ns);
-            self.strangers += (before - self.greeted.len()) as u64;
-            if now_ns >= until_ns {
+            // From behind, so that those before keep their places.
+            for at in (0..spoken.len()).rev() {
+                match spoken[at].then(|| self.greeted[at].hear()) {
+                    Some(Ok(true)) => self.known(at),
+                    Some(Err(why)) => self.drop(at, Unheard::Failed(why)),
+                    _ if self.greeted[at].until_ns <= now_ns => {
+                        self.drop(at, Unheard::Failed(io::ErrorKind::TimedOut.into()));
+                    }
+                    _ => {}
+                }
+            }
+            for (listener, _) in listeners.iter().zip(&ready).filter(|(_, ready)| **ready) {
+                self.welcome(listener.accept(Duration::ZERO));
+            }
+            if self.came.is_empty() && now_ns >= until_ns {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
                     format!(
                         "no connection came: did the other side start? ({} others were turned away)",
-                        self.strangers
+                        self.strangers()
                     ),
                 ));
-            }
-            let ends = self.greeted.iter().map(|g| g.until_ns);
-            let wake_ns = ends.fold(until_ns, u64::min);
-            let mut ready = self.ready(listeners, wake_ns - now_ns)?;
-            let spoken = ready.split_off(listeners.len());
-            // From behind, so that those before keep their places.
-            for at in (0..spoken.len()).rev().filter(|at| spoken[*at]) {
-                if let Some(known) = self.hear(at) {
-                    return Ok(known);
-                }
-            }
-            for (listener, _) in listeners.iter().zip(ready).filter(|(_, ready)| *ready) {
-                self.welcome(listener.accept(Duration::ZERO));
             }
         }
     }
@@ -229,39 +375,62 @@ impl Greeters {
     /// is none.
     fn welcome(&mut self, accepted: io::Result<OwnedFd>) {
         let Ok(socket) = accepted else {
-            self.strangers += 1;
+            // What is scarce is so for longer than this; else it would be asked for without pause.
+            clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
             return;
         };
-        if self.greeted.len() == MOST_GREETED {
-            self.greeted.remove(0);
-            self.strangers += 1;
-        }
-        self.greeted.push(Greeted {
+        let from = address(&socket).map(|a| a.ip().to_canonical());
+        let patience_ns = self.hearing.patience.as_nanos() as u64;
+        let newcomer = Newcomer {
             socket,
-            said: FlowKey::default(),
-            length: 0,
-            until_ns: clock::monotonic_ns() + GREETING_NS,
-        });
+            said: Vec::new(),
+            stage: S::default(),
+            from,
+            until_ns: clock::monotonic_ns().saturating_add(patience_ns),
+            frame: None,
+        };
+        let same = self.greeted.iter().filter(|g| g.from == from).count();
+        let is_expected = from.is_some() && from == self.expected_from;
+        if !self.hearing.allows(from) {
+            self.came
+                .push_back(Came::Unheard(newcomer, Unheard::NotAllowed));
+        } else if same >= self.hearing.most_an_address && !is_expected {
+            let why = "too many connections at once from your address: try again";
+            self.came
+                .push_back(Came::Unheard(newcomer, Unheard::TooMany(why)));
+        } else {
+            self.greeted.push(newcomer);
+        }
+        if self.greeted.len() > MOST_GREETED {
+            let why = "too many connections at once: try again";
+            self.drop(0, Unheard::TooMany(why));
+        }
     }
 
-    /// Hears the one at a place: known by its key, or dropped, or left to say more.
-    fn hear(&mut self, at: usize) -> Option<(usize, OwnedFd)> {
-        let whole = match self.greeted.get_mut(at)?.hear() {
-            Heard::Part => return None,
-            Heard::Whole => true,
-            Heard::Gone => false,
-        };
-        let greeted = self.greeted.remove(at);
-        let whose = match whole {
-            true => self.keys.use_up(&greeted.said),
-            false => None,
-        };
-        let Some(whose) = whose else {
-            self.strangers += 1;
-            return None;
-        };
-        Some((whose, greeted.socket))
+    fn drop(&mut self, at: usize, why: Unheard) {
+        let newcomer = self.greeted.remove(at);
+        self.came.push_back(Came::Unheard(newcomer, why));
     }
+
+    /// The one at a place has said all that it was to say.
+    fn known(&mut self, at: usize) {
+        let newcomer = self.greeted.remove(at);
+        let key = newcomer
+            .said
+            .first_chunk()
+            .filter(|_| newcomer.frame.is_none());
+        let flow = key.and_then(|key| self.keys.use_up(&FlowKey::said(*key)));
+        self.came.push_back(match flow {
+            Some(flow) => Came::Flow(flow, newcomer.socket),
+            None => Came::Said(newcomer),
+        });
+    }
+}
+
+/// The address of the other end.
+pub(crate) fn address(socket: &OwnedFd) -> Option<SocketAddr> {
+    let address = rustix::net::getpeername(socket).ok()?;
+    SocketAddr::try_from(address?).ok()
 }
 
 #[cfg(test)]
@@ -297,7 +466,7 @@ mod tests {
                 .map(|_| greeters.next(&listeners, LONG).unwrap().0)
                 .collect();
             found.sort_unstable();
-            assert_eq!((found, greeters.strangers), (vec![0, 1, 2], 0));
+            assert_eq!((found, greeters.strangers()), (vec![0, 1, 2], 0));
             drop(flows);
         }
     }
@@ -324,7 +493,7 @@ mod tests {
                 found.push(greeters.next(&listeners, LONG).unwrap().0);
             }
         }
-        assert_eq!((found, greeters.strangers), (vec![0, 1], 3));
+        assert_eq!((found, greeters.strangers()), (vec![0, 1], 3));
         let none = greeters.next(&listeners, Duration::from_millis(5));
         assert_eq!(none.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
@@ -349,10 +518,77 @@ mod tests {
         let mut greeters = Greeters::new(&keys);
         assert_eq!(greeters.next(&listeners, LONG).unwrap().0, 0);
         assert_eq!(
-            greeters.strangers + greeters.greeted.len() as u64,
+            greeters.strangers() + greeters.greeted.len() as u64,
             many as u64 + 2
         );
         assert!(greeters.greeted.len() <= MOST_GREETED);
         drop((silent, dripping, raving));
+    }
+
+    fn hearing<S: Default>(most_an_address: usize, allow: &[&str]) -> Greeters<S> {
+        Greeters::hearing(Hearing {
+            patience: LONG,
+            most_an_address,
+            allow: allow.iter().map(|a| a.parse().unwrap()).collect(),
+        })
+    }
+
+    #[test]
+    fn who_says_more_than_a_key_is_heard_to_the_end_of_a_frame_and_no_further() {
+        let (cell, listeners) = listening("loopback");
+        let mut greeters = hearing::<&str>(1, &[]);
+        let socket = connect(&cell, &listeners[0].address()).unwrap();
+        let said = [&[7; KEY_BYTES][..], &[5, 0, 0, 0], b"hello", &[9, 0, 0, 0]].concat();
+        Socket(&socket).write_all(&said).unwrap();
+        let mut heard = |most: Option<(Newcomer<&'static str>, usize)>| {
+            if let Some((newcomer, most)) = most {
+                greeters.hear_frame(newcomer, most, "a frame");
+            }
+            greeters.come(&listeners, u64::MAX / 2).unwrap()
+        };
+        let Came::Said(newcomer) = heard(None) else {
+            panic!("its first bytes are no key");
+        };
+        assert_eq!(
+            (&newcomer.said[..], newcomer.stage),
+            (&said[..KEY_BYTES], "")
+        );
+        let Came::Said(newcomer) = heard(Some((newcomer, 5))) else {
+            panic!("a frame fits");
+        };
+        let frame = &said[KEY_BYTES..KEY_BYTES + 9];
+        assert_eq!((&newcomer.said[..], newcomer.stage), (frame, "a frame"));
+        let Came::Unheard(_, Unheard::Failed(e)) = heard(Some((newcomer, 8))) else {
+            panic!("a frame of 9 bytes is too long");
+        };
+        assert_eq!(e.kind(), io::ErrorKind::InvalidData);
+    }
+
+    // Invariant 8.
+    #[test]
+    fn who_may_connect_is_bounded_by_address() {
+        let (cell, listeners) = listening("loopback");
+        let at = listeners[0].address();
+        let came = |greeters: &mut Greeters| greeters.come(&listeners, u64::MAX / 2);
+        let strangers: [_; 4] = std::array::from_fn(|_| connect(&cell, &at).unwrap());
+        let mut greeters = hearing(2, &["127.0.0.0/8"]);
+        for _ in 2..strangers.len() {
+            let too_many = came(&mut greeters).unwrap();
+            assert!(matches!(too_many, Came::Unheard(_, Unheard::TooMany(_))));
+        }
+        let keys = FlowKey::several(1).unwrap();
+        greeters.expect(&keys, Some(std::net::Ipv4Addr::LOCALHOST.into()));
+        let expected = connect(&cell, &at).unwrap();
+        keys[0].say(&expected).unwrap();
+        let flow = came(&mut greeters).unwrap();
+        assert!(
+            matches!(flow, Came::Flow(0, _)),
+            "a third, since it is expected"
+        );
+        let elsewhere = connect(&cell, &at).unwrap();
+        let mut greeters = hearing(2, &["192.0.2.0/24", "127.0.0.2"]);
+        let refused = came(&mut greeters).unwrap();
+        assert!(matches!(refused, Came::Unheard(_, Unheard::NotAllowed)));
+        drop((strangers, expected, elsewhere));
     }
 }

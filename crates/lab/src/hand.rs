@@ -9,15 +9,15 @@
 //! Nothing here is printed: what happens goes out as [`SessionEvent`]s.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_spec::hand::{Begun, Second, Summary};
 use bytecost_spec::survey::Release;
-use bytecost_spec::{Axis, Cell, units};
-use ipnet::IpNet;
+use bytecost_spec::{Axis, Cell};
+
+use crate::greeters::Addresses;
 
 mod accept_queue;
 mod client;
@@ -25,8 +25,8 @@ mod flow_counters;
 mod flow_threads;
 mod flows;
 pub mod greeting;
-mod latency_histogram;
 mod server;
+mod session;
 mod session_key;
 mod wire;
 
@@ -82,32 +82,6 @@ pub struct Admission {
     pub max_duration: Option<Duration>,
     /// The most bytes in a second, all flows of a session together.
     pub max_bytes_per_s: Option<u64>,
-}
-
-impl Admission {
-    /// Whether this address may connect.
-    fn allows(&self, address: IpAddr) -> bool {
-        self.allow.is_empty() || self.allow.iter().any(|a| a.0.contains(&address))
-    }
-}
-
-/// One address, or all that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses(IpNet);
-
-impl FromStr for Addresses {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Addresses, String> {
-        let one = text.parse::<IpAddr>().map(IpNet::from).ok();
-        let all = one.or_else(|| text.parse().ok());
-        all.map(Addresses).ok_or_else(|| {
-            format!(
-                "`{}` is no IP address: write one such as 192.0.2.7, or 192.0.2.0/24 for all that begin with these 24 bits",
-                units::one_line(text)
-            )
-        })
-    }
 }
 
 /// What a client does.

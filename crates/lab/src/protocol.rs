@@ -25,6 +25,8 @@ use crate::meters::Meters;
 
 /// The longest frame that is read or written.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
+/// Bytes that say how long a frame's body is.
+pub const LENGTH_BYTES: usize = 4;
 /// Descriptors that are handed over at once: see [`hand_over`].
 pub const HANDED_OVER: usize = 2;
 
@@ -323,18 +325,26 @@ pub fn parsed<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
 /// # Errors
 /// As [`read`], but for the message.
 pub fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
-    let mut len = [0; 4];
+    let mut len = [0; LENGTH_BYTES];
     from.read_exact(&mut len)?;
-    let len = u32::from_le_bytes(len) as usize;
-    if len > most {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("a frame of {len} bytes is longer than allowed"),
-        ));
-    }
-    let mut body = vec![0; len];
+    let mut body = vec![0; length(len, most)?];
     from.read_exact(&mut body)?;
     Ok(body)
+}
+
+/// The length of a frame's body, which begins with these bytes and may have `most`.
+///
+/// # Errors
+/// `InvalidData` where it is longer.
+pub fn length(said: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize> {
+    let length = u32::from_le_bytes(said) as usize;
+    match length > most {
+        true => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a frame of {length} bytes is longer than allowed"),
+        )),
+        false => Ok(length),
+    }
 }
 
 /// Hands descriptors over a socket, unix(7), with one byte of their own.

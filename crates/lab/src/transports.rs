@@ -69,7 +69,7 @@ pub(crate) fn listen_for_peer(
 ///
 /// # Errors
 /// What the system calls answer; a port in use is `AddrInUse`.
-pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Box<dyn Listen + Send + Sync>> {
+pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Box<dyn Listen>> {
     tcp::listen_at(cell, address)
 }
 

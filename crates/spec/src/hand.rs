@@ -104,7 +104,8 @@ pub struct Summary {
 }
 
 /// All sessions of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename = "served")]
 pub struct Served {
     /// Sessions that began.
     pub sessions: u64,

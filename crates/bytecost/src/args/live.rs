@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover};
-use bytecost_lab::hand::{Addresses, CLIENT_AXES, PORT};
+use bytecost_lab::greeters::Addresses;
+use bytecost_lab::hand::{CLIENT_AXES, PORT};
 use bytecost_spec::axis::{AxisRow, CellFacts};
 use bytecost_spec::{Axis, Cell, Pattern, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};

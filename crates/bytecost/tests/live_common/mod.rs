@@ -2,13 +2,14 @@
 #![allow(dead_code)]
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use bytecost_lab::hand::greeting::{self, Answered, VERSION, opening};
+use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
+use bytecost_lab::protocol;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -21,10 +22,21 @@ pub const ENDING: Duration = Duration::from_secs(60);
 #[track_caller]
 pub fn refuses_another_version(stream: &mut TcpStream) {
     stream.write_all(&opening(VERSION + 1, false)).unwrap();
-    match greeting::read::<Answered>(stream).unwrap() {
-        Answered::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
+    match protocol::read::<SessionWord>(stream).unwrap() {
+        SessionWord::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
         other => panic!("{other:?}"),
     }
+}
+
+/// Whatever still comes, until the other end closes.
+pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    match stream.read_to_end(&mut all) {
+        Ok(_) => {}
+        Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
+        Err(e) => panic!("the connection stays open: {e}"),
+    }
+    all
 }
 
 /// A command that goes on, with its output so far.
@@ -124,6 +136,13 @@ impl Server {
             "live receive 127.0.0.1 --port {} {words}",
             self.port
         ))
+    }
+
+    /// A connection to it.
+    pub fn connected(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
     }
 
     /// Served as ever: a short session, the bytes of which are all there.

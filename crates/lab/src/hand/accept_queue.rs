@@ -1,37 +1,34 @@
-//! Where connections come in and say who they are, while the server does something else.
-//!
-//! However many there are, whatever they say or do not say: a bounded number of threads listens
-//! to them, each for a bounded time.
+//! Who comes to a sender: clients that want a session, flows of the session that is gathered, and
+//! strangers. They are heard side by side while the server does something else.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
-use std::net::IpAddr;
+use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Mutex, PoisonError};
-use std::thread::{self, Scope};
 use std::time::Duration;
 
 use bytecost_spec::{Axis, units};
 use bytecost_sys::clock;
-use rustix::net::{RecvFlags, Shutdown};
+use rustix::net::Shutdown;
 
-use super::greeting::{self, Answered, Said};
-use super::wire::{Control, DeadlineReader, after, peer, peer_address};
-use super::{Admission, LOOK, PATIENCE, SessionEvent, TURN};
-use crate::greeters::{FlowKey, KEY_BYTES, UnusedKeys};
-use crate::transports::Listen;
+use super::greeting::{self, SessionWord};
+use super::session_key::{Cipher, GREETING_BYTES, SessionKey};
+use super::wire::{Control, after, peer};
+use super::{Admission, PATIENCE, SessionEvent, TURN};
+use crate::greeters::{Came, FlowKey, Greeters, Hearing, Newcomer, Unheard, address};
+use crate::transports::{Listen, Socket};
 
-/// Connections that may be about to say who they are.
-const MOST_GREETED: usize = 32;
-/// Of these, connections from one address; the flows of the session that is being gathered are not
-/// counted.
+/// Connections from one address that may be about to say who they are; the flows of the session
+/// that is being gathered are not counted.
 const MOST_GREETED_AN_ADDRESS: usize = 4;
 /// Clients that may wait for their turn.
 const MOST_WAITING: usize = 8;
+/// Refused connections that are kept until they have heard it; of more, the oldest is closed.
+const MOST_PARTING: usize = 32;
 /// Connections turned away that are told one by one; more are only counted.
 const MOST_TOLD: u64 = 20;
+/// Connections that are seen to at a time, so that a crowd does not keep the server from its
+/// session.
+const MOST_AT_ONCE: usize = 256;
 
 /// A client that wants a session.
 pub(super) struct WaitingClient {
@@ -41,254 +38,71 @@ pub(super) struct WaitingClient {
     until_ns: u64,
 }
 
-/// Who has come in.
-pub(super) enum Incoming {
-    Client(WaitingClient),
-    Flow { socket: OwnedFd, key: FlowKey },
-    Stranger(String),
-}
-
-/// Addresses of the connections that may be about to say who they are.
-#[derive(Debug, Default)]
-pub(super) struct Greeted {
-    addresses: Mutex<Vec<IpAddr>>,
-    /// Whose flows are being gathered.
-    gathered: Mutex<Option<IpAddr>>,
-}
-
-impl Greeted {
-    /// Takes one more, unless there are too many; why not.
-    fn enter(&self, address: IpAddr) -> Result<(), &'static str> {
-        let gathered = *self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut addresses = self
-            .addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if addresses.len() >= MOST_GREETED {
-            return Err("too many connections at once: try again");
-        }
-        let same = addresses.iter().filter(|a| **a == address).count();
-        if same >= MOST_GREETED_AN_ADDRESS && gathered != Some(address) {
-            return Err("too many connections at once from your address: try again");
-        }
-        addresses.push(address);
-        Ok(())
-    }
-
-    fn leave(&self, address: IpAddr) {
-        let mut addresses = self
-            .addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = addresses.iter().position(|a| *a == address) {
-            addresses.swap_remove(at);
-        }
-    }
-
-    fn gather(&self, address: Option<IpAddr>) {
-        *self.gathered.lock().unwrap_or_else(PoisonError::into_inner) = address;
-    }
-}
-
-/// Takes connections until `closing`; one thread for itself and one for each that is greeted.
-pub(super) struct Acceptor<'a> {
-    pub(super) listener: &'a (dyn Listen + Sync),
-    pub(super) closing: &'a AtomicBool,
-    pub(super) greeted: &'a Greeted,
-    pub(super) access: &'a Admission,
-    /// Connections sent away since there were too many at once.
-    pub(super) excess: &'a AtomicU64,
-}
-
-impl<'a> Acceptor<'a> {
-    /// The life of its thread.
-    pub(super) fn keep<'s>(&self, scope: &'s Scope<'s, 'a>, tell: &SyncSender<Incoming>)
-    where
-        'a: 's,
-    {
-        let (closing, greeted, access) = (self.closing, self.greeted, self.access);
-        while !closing.load(Ordering::Relaxed) {
-            let socket = match self.listener.accept(LOOK) {
-                Ok(socket) => socket,
-                Err(e) if e.kind() == io::ErrorKind::TimedOut => continue,
-                Err(_) => {
-                    // Out of descriptors, or the peer was gone again: neither lasts.
-                    thread::sleep(LOOK);
-                    continue;
-                }
-            };
-            let Some(from) = peer_address(&socket).map(|a| a.ip().to_canonical()) else {
-                continue;
-            };
-            if !access.allows(from) {
-                refuse(
-                    &Control::in_clear(socket),
-                    "your address is not among those that --allow names",
-                );
-                let why = format!("{from}: --allow does not name its address");
-                if tell.try_send(Incoming::Stranger(why)).is_err() {
-                    self.excess.fetch_add(1, Ordering::Relaxed);
-                }
-                continue;
-            }
-            if let Err(why) = greeted.enter(from) {
-                refuse(&Control::in_clear(socket), why);
-                self.excess.fetch_add(1, Ordering::Relaxed);
-                continue;
-            }
-            let tell = tell.clone();
-            let greeter = thread::Builder::new().spawn_scoped(scope, move || {
-                let _ = tell.send(greet(socket, access, closing));
-                greeted.leave(from);
-            });
-            if greeter.is_err() {
-                greeted.leave(from);
-                self.excess.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-/// Listens to what a connection says first.
-fn greet(socket: OwnedFd, access: &Admission, closing: &AtomicBool) -> Incoming {
-    let from = peer(&socket);
-    let mut first = [0; KEY_BYTES];
-    let mut reader = DeadlineReader {
-        socket: &socket,
-        until_ns: after(PATIENCE),
-        stop: closing,
-    };
-    if let Err(e) = reader.read_exact(&mut first) {
-        return Incoming::Stranger(format!("{from} {}", unheard(&e)));
-    }
-    let Some((version, has_key)) = greeting::opened(&first) else {
-        let key = FlowKey::said(first);
-        return Incoming::Flow { socket, key };
-    };
-    if version != greeting::VERSION {
-        let why = format!(
-            "the client speaks version {version} and the server version {}: use the same bytecost on both ends",
-            greeting::VERSION
-        );
-        refuse(&Control::in_clear(socket), &why);
-        return Incoming::Stranger(format!("{from}: {why}"));
-    }
-    let control = match (&access.key, has_key) {
-        (None, false) => Ok(Control::in_clear(socket)),
-        (Some(key), true) => Control::with_key(socket, key, true, closing),
-        (Some(_), false) => {
-            refuse(
-                &Control::in_clear(socket),
-                "sessions here need the sender's key: give it with --key-file",
-            );
-            return Incoming::Stranger(format!("{from} has no key"));
-        }
-        (None, true) => {
-            return Incoming::Stranger(format!(
-                "{from} wants a session with a key, and this sender has none: give it one with --key-file"
-            ));
-        }
-    };
-    match control {
-        Ok(control) => client(control, from, closing),
-        Err(e) => Incoming::Stranger(format!("{from} {}", unheard(&e))),
-    }
-}
-
-fn client(control: Control, from: String, closing: &AtomicBool) -> Incoming {
-    match control.hear(after(PATIENCE), closing) {
-        Ok(Said::Hello { version, wishes })
-            if version == greeting::VERSION && wishes.len() <= greeting::MAX_WISHES =>
-        {
-            Incoming::Client(WaitingClient {
-                control,
-                from,
-                wishes,
-                until_ns: after(TURN),
-            })
-        }
-        Ok(_) => {
-            refuse(&control, "the first word is a greeting");
-            Incoming::Stranger(format!("protocol error: unexpected message from {from}"))
-        }
-        Err(e) => Incoming::Stranger(format!("{from} {}", unheard(&e))),
-    }
-}
-
-/// What became of a connection that said nothing sensible.
-fn unheard(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::TimedOut => {
-            format!("did not say who it is within {}", units::duration(PATIENCE))
-        }
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-            "went away before it said who it is".to_owned()
-        }
-        io::ErrorKind::PermissionDenied => "did not prove that it has the key".to_owned(),
-        io::ErrorKind::InvalidData => "said what bytecost does not understand".to_owned(),
-        _ => units::one_line(&error.to_string()),
-    }
-}
-
-/// Says no, and takes what has come, so that closing does not destroy the word on its way.
-pub(super) fn refuse(control: &Control, reason: &str) {
-    let reason = reason.to_owned();
-    let socket = &control.socket;
-    if control.say(&Answered::Refused { reason }).is_err() {
-        return;
-    }
-    let _ = rustix::net::shutdown(socket, Shutdown::Write);
-    let mut taken = [0; 4096];
-    let _ = rustix::net::recv(socket, &mut taken[..], RecvFlags::DONTWAIT);
+/// What a connection is to say next.
+#[derive(Default)]
+pub(super) enum AwaitedWord {
+    /// That it opens a session, or the key of a flow.
+    #[default]
+    Opening,
+    /// The greeting by this key.
+    Proof(SessionKey),
+    /// What session it wants.
+    Hello(Cipher),
 }
 
 /// Who has come in and was not yet seen to.
-pub(super) struct AcceptQueue<'a> {
-    pub(super) incoming: Receiver<Incoming>,
-    pub(super) excess: &'a AtomicU64,
-    pub(super) turned_away: u64,
+pub(super) struct AcceptQueue {
+    listener: [Box<dyn Listen>; 1],
+    key: Option<SessionKey>,
+    greeters: Greeters<AwaitedWord>,
+    turned_away: u64,
     waiting: VecDeque<WaitingClient>,
-    greeted: &'a Greeted,
-    /// The session that is being gathered: the keys of its flows, and a place for each.
-    expected: Option<(UnusedKeys, Vec<Option<OwnedFd>>)>,
+    /// Those who were refused before they had spoken, and until when they may.
+    parting: VecDeque<(Control, u64)>,
+    /// A place for each flow of the session that is gathered.
+    expected: Vec<Option<OwnedFd>>,
 }
 
-impl<'a> AcceptQueue<'a> {
-    pub(super) fn new(
-        incoming: Receiver<Incoming>,
-        excess: &'a AtomicU64,
-        greeted: &'a Greeted,
-    ) -> AcceptQueue<'a> {
+impl AcceptQueue {
+    pub(super) fn new(listener: Box<dyn Listen>, access: &Admission) -> AcceptQueue {
         AcceptQueue {
-            incoming,
-            excess,
+            listener: [listener],
+            key: access.key.clone(),
+            greeters: Greeters::hearing(Hearing {
+                patience: PATIENCE,
+                most_an_address: MOST_GREETED_AN_ADDRESS,
+                allow: access.allow.clone(),
+            }),
             turned_away: 0,
             waiting: VecDeque::new(),
-            greeted,
-            expected: None,
+            parting: VecDeque::new(),
+            expected: Vec::new(),
         }
     }
 
     /// Sees to whoever comes in within `patience`; with no patience to those who are there.
     pub(super) fn look(&mut self, patience: Duration, events: &mut dyn FnMut(SessionEvent)) {
-        let mut patience = patience;
-        while let Ok(next) = self.incoming.recv_timeout(patience) {
-            patience = Duration::ZERO;
-            match next {
-                Incoming::Client(client) if self.waiting.len() < MOST_WAITING => {
-                    self.waiting.push_back(client);
-                }
-                Incoming::Client(client) => self.turn_away(&client, BUSY, events),
-                Incoming::Flow { socket, key } => {
-                    if let Some(why) = self.place(socket, &key) {
-                        self.tell(why, events);
+        let mut until_ns = after(patience);
+        for _ in 0..MOST_AT_ONCE {
+            let Ok(came) = self.greeters.come(&self.listener, until_ns) else {
+                break;
+            };
+            until_ns = 0;
+            match came {
+                Came::Flow(flow, socket) => self.expected[flow] = Some(socket),
+                Came::Said(newcomer) => match self.heard(newcomer) {
+                    Ok(Some(client)) if self.waiting.len() < MOST_WAITING => {
+                        self.waiting.push_back(client);
                     }
-                }
-                Incoming::Stranger(why) => self.tell(why, events),
+                    Ok(Some(client)) => self.turn_away(&client, BUSY, events),
+                    Ok(None) => {}
+                    Err(why) => self.tell(why, events),
+                },
+                Came::Unheard(newcomer, why) => self.unheard(newcomer, why, events),
             }
         }
-        self.turned_away += self.excess.swap(0, Ordering::Relaxed);
         let now_ns = clock::monotonic_ns();
+        self.parting.retain(|(_, until_ns)| *until_ns > now_ns);
         while self.waiting.front().is_some_and(|c| c.until_ns <= now_ns) {
             if let Some(client) = self.waiting.pop_front() {
                 self.turn_away(&client, BUSY, events);
@@ -296,16 +110,106 @@ impl<'a> AcceptQueue<'a> {
         }
     }
 
-    /// Puts a flow's connection in its place; why not, where it has none.
-    fn place(&mut self, socket: OwnedFd, key: &FlowKey) -> Option<String> {
-        if let Some((keys, places)) = &mut self.expected
-            && let Some(flow) = keys.use_up(key)
-            && let Some(place) = places.get_mut(flow)
-        {
-            *place = Some(socket);
-            return None;
+    /// Takes what a connection has said: a client, where that was all; else why it is none.
+    fn heard(
+        &mut self,
+        mut newcomer: Newcomer<AwaitedWord>,
+    ) -> Result<Option<WaitingClient>, String> {
+        let from = peer(&newcomer.socket);
+        let said = std::mem::take(&mut newcomer.said);
+        let stage = match std::mem::take(&mut newcomer.stage) {
+            AwaitedWord::Opening => match self.opened(&said, &from) {
+                Ok(stage) => stage,
+                Err((refusal, why)) => {
+                    if let Some(refusal) = refusal {
+                        self.part(newcomer.socket, &refusal);
+                    }
+                    return Err(why);
+                }
+            },
+            AwaitedWord::Proof(key) => {
+                let cipher = key.greet(true, &said[..], Socket(&newcomer.socket));
+                AwaitedWord::Hello(cipher.map_err(|e| unheard(&from, &e))?)
+            }
+            AwaitedWord::Hello(cipher) => {
+                let word = cipher.read(&mut &said[..]);
+                let control = Control {
+                    socket: newcomer.socket,
+                    cipher,
+                };
+                return client(control, from, word).map(Some);
+            }
+        };
+        let most = match &stage {
+            AwaitedWord::Opening | AwaitedWord::Proof(_) => GREETING_BYTES,
+            AwaitedWord::Hello(cipher) => cipher.most(),
+        };
+        self.greeters.hear_frame(newcomer, most, stage);
+        Ok(None)
+    }
+
+    /// What a connection is to say after its first bytes; else what it is told, and what the
+    /// server's user is.
+    fn opened(&self, said: &[u8], from: &str) -> Result<AwaitedWord, (Option<String>, String)> {
+        let opened = said.first_chunk().and_then(greeting::opened);
+        let Some((version, has_key)) = opened else {
+            return Err((None, format!("{from} is of no session that is served")));
+        };
+        if version != greeting::VERSION {
+            let why = format!(
+                "the client speaks version {version} and the server version {}: use the same bytecost on both ends",
+                greeting::VERSION
+            );
+            return Err((Some(why.clone()), format!("{from}: {why}")));
         }
-        Some(format!("{} is of no session that is served", peer(&socket)))
+        match (&self.key, has_key) {
+            (None, false) => Ok(AwaitedWord::Hello(Cipher::default())),
+            (Some(key), true) => Ok(AwaitedWord::Proof(key.clone())),
+            (Some(_), false) => Err((
+                Some("sessions here need the sender's key: give it with --key-file".to_owned()),
+                format!("{from} has no key"),
+            )),
+            (None, true) => Err((
+                None,
+                format!(
+                    "{from} wants a session with a key, and this sender has none: give it one with --key-file"
+                ),
+            )),
+        }
+    }
+
+    /// Sends away who is not listened to.
+    fn unheard(
+        &mut self,
+        newcomer: Newcomer<AwaitedWord>,
+        why: Unheard,
+        events: &mut dyn FnMut(SessionEvent),
+    ) {
+        match why {
+            Unheard::NotAllowed => {
+                let ip = address(&newcomer.socket).map(|a| a.ip().to_canonical());
+                let from = ip.map_or_else(|| peer(&newcomer.socket), |ip| ip.to_string());
+                let refusal = "your address is not among those that --allow names";
+                self.part(newcomer.socket, refusal);
+                self.tell(format!("{from}: --allow does not name its address"), events);
+            }
+            Unheard::TooMany(why) => {
+                self.part(newcomer.socket, why);
+                self.turned_away += 1;
+            }
+            Unheard::Failed(e) => self.tell(unheard(&peer(&newcomer.socket), &e), events),
+        }
+    }
+
+    /// Refuses a connection that may still be speaking: closed at once, it might not hear the
+    /// refusal.
+    fn part(&mut self, socket: OwnedFd, why: &str) {
+        let control = Control::in_clear(socket);
+        refuse(&control, why);
+        if self.parting.len() == MOST_PARTING {
+            self.parting.pop_front();
+        }
+        self.parting.push_back((control, after(TURN)));
     }
 
     /// The client whose turn it is.
@@ -313,29 +217,32 @@ impl<'a> AcceptQueue<'a> {
         self.waiting.pop_front()
     }
 
+    /// Connections that did not become part of a session.
+    pub(super) fn turned_away(&self) -> u64 {
+        self.turned_away + self.greeters.strangers()
+    }
+
     /// Expects the flows of a session.
     pub(super) fn expect(&mut self, client: &WaitingClient, keys: &[FlowKey]) {
-        let from = peer_address(&client.control.socket);
-        self.greeted.gather(from.map(|a| a.ip().to_canonical()));
-        let places = keys.iter().map(|_| None).collect();
-        self.expected = Some((UnusedKeys::new(keys), places));
+        let from = address(&client.control.socket).map(|a| a.ip().to_canonical());
+        self.greeters.expect(keys, from);
+        self.expected = keys.iter().map(|_| None).collect();
     }
 
     /// The flows that were expected, once all have come in.
     pub(super) fn gathered(&mut self) -> Option<Vec<OwnedFd>> {
-        let (_, places) = self.expected.as_ref()?;
-        if !places.iter().all(Option::is_some) {
+        if !self.expected.iter().all(Option::is_some) {
             return None;
         }
-        let (_, places) = self.expected.take()?;
-        self.greeted.gather(None);
-        Some(places.into_iter().flatten().collect())
+        let flows = std::mem::take(&mut self.expected);
+        self.give_up();
+        Some(flows.into_iter().flatten().collect())
     }
 
     /// Expects nobody any more: flows that have come in are closed.
     pub(super) fn give_up(&mut self) {
-        self.expected = None;
-        self.greeted.gather(None);
+        self.greeters.expect(&[], None);
+        self.expected.clear();
     }
 
     /// Refuses a client, and tells it.
@@ -361,6 +268,55 @@ impl<'a> AcceptQueue<'a> {
         for client in self.waiting.drain(..) {
             refuse(&client.control, "the server is ending");
         }
+    }
+}
+
+/// The client that this word makes of a connection; else why it is none.
+fn client(
+    control: Control,
+    from: String,
+    word: io::Result<SessionWord>,
+) -> Result<WaitingClient, String> {
+    match word {
+        Ok(SessionWord::Hello { version, wishes })
+            if version == greeting::VERSION && wishes.len() <= greeting::MAX_WISHES =>
+        {
+            Ok(WaitingClient {
+                control,
+                from,
+                wishes,
+                until_ns: after(TURN),
+            })
+        }
+        Ok(_) => {
+            refuse(&control, "the first word is a greeting");
+            Err(format!("protocol error: unexpected message from {from}"))
+        }
+        Err(e) => Err(unheard(&from, &e)),
+    }
+}
+
+/// What became of a connection that said nothing sensible.
+fn unheard(from: &str, error: &io::Error) -> String {
+    let what = match error.kind() {
+        io::ErrorKind::TimedOut => {
+            format!("did not say who it is within {}", units::duration(PATIENCE))
+        }
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+            "went away before it said who it is".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => "did not prove that it has the key".to_owned(),
+        io::ErrorKind::InvalidData => "said what bytecost does not understand".to_owned(),
+        _ => units::one_line(&error.to_string()),
+    };
+    format!("{from} {what}")
+}
+
+/// Says no, which is the last word.
+fn refuse(control: &Control, reason: &str) {
+    let reason = reason.to_owned();
+    if control.say(&SessionWord::Refused { reason }).is_ok() {
+        let _ = rustix::net::shutdown(&control.socket, Shutdown::Write);
     }
 }
 

@@ -5,24 +5,22 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_engine::Receiver;
-use bytecost_spec::hand::{Begun, Second, SessionEnd, SessionPart, Stretch, Summary};
+use bytecost_spec::hand::{Begun, SessionEnd, SessionPart, Summary};
 use bytecost_spec::{Axis, Cell, Nodelay, Pattern, Side, units};
 use bytecost_sys::clock;
 
 use super::flow_threads::FlowThreads;
-use super::greeting::{self, Answered, Said};
-use super::wire::{Control, after, connect, is_readable};
-use super::{Drive, GRACE, LAST_WORD, PATIENCE, PREPARATION, SessionError, SessionEvent};
+use super::greeting::{self, SessionWord};
+use super::session::Session;
+use super::session_key::Cipher;
+use super::wire::{Control, DeadlineReader, after, connect};
+use super::{Drive, GRACE, PATIENCE, PREPARATION, SessionError, SessionEvent};
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
 use crate::transports::Socket;
 
 /// The most memory of all flows' buffers, in bytes: a server may name their sizes.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
-/// How long a second's line waits for the server's figures of it.
-const PEER_LATE_NS: u64 = 300_000_000;
-/// Who went away, in mid-session.
-const SERVER_GONE: &str = "the server went away in mid-session";
 
 /// Receives in one session, until `stop`, the end of its time, or the server's end.
 ///
@@ -43,19 +41,9 @@ pub fn drive(
     }
     let told = |e: io::Error| io::Error::new(e.kind(), explain(&e));
     let flow_threads = FlowThreads::start(Side::Receiver, cell, sockets).map_err(told)?;
-    let client = Client {
-        what,
-        stop,
-        flow_threads,
-        server: Server {
-            control,
-            part: None,
-            is_gone: false,
-            heard: None,
-        },
-        pending: None,
-    };
-    client.session(begun, events)
+    let mut session = Session::new(begun, control, flow_threads, stop);
+    session.most = what.duration.map(|most| (most, SessionEnd::Here));
+    carried(session, events)
 }
 
 /// The server's answer to a greeting.
@@ -71,13 +59,13 @@ fn greeted(
     let control = opened(what, connect(&plain, what.address, stop)?, stop)?;
     let here = |(axis, _): &&(Axis, String)| *axis == Axis::Placement;
     let wishes = what.wishes.iter().filter(|w| !here(w)).cloned().collect();
-    let hello = Said::Hello {
+    let hello = SessionWord::Hello {
         version: greeting::VERSION,
         wishes,
     };
     control.say(&hello).map_err(closed)?;
     match answer(&control, after(PATIENCE), stop)? {
-        Answered::Welcome {
+        SessionWord::Welcome {
             version,
             session,
             keys,
@@ -111,16 +99,23 @@ fn greeted(
 fn opened(what: &Drive, socket: OwnedFd, stop: &AtomicBool) -> Result<Control, SessionError> {
     let opening = greeting::opening(greeting::VERSION, what.key.is_some());
     Socket(&socket).write_all(&opening).map_err(closed)?;
-    let Some(key) = &what.key else {
-        return Ok(Control::in_clear(socket));
+    let from = DeadlineReader {
+        socket: &socket,
+        until_ns: after(PATIENCE),
+        stop,
     };
-    Control::with_key(socket, key, false, stop).map_err(|_| match stop.load(Ordering::Relaxed) {
+    let cipher = match &what.key {
+        None => Ok(Cipher::default()),
+        Some(key) => key.greet(false, from, Socket(&socket)),
+    };
+    let cipher = cipher.map_err(|_| match stop.load(Ordering::Relaxed) {
         true => SessionError::Interrupted,
         false => SessionError::Refused(format!(
             "the program at {} did not prove that it has the key of --key-file: does it have the same one, and is it `bytecost live send`?",
             what.address
         )),
-    })
+    })?;
+    Ok(Control { socket, cipher })
 }
 
 /// Whether what the server wants of this side is within reason.
@@ -148,9 +143,13 @@ fn fits(cell: &Cell) -> Result<(), SessionError> {
 }
 
 /// The server's next word, a refusal aside.
-fn answer(control: &Control, until_ns: u64, stop: &AtomicBool) -> Result<Answered, SessionError> {
+fn answer(
+    control: &Control,
+    until_ns: u64,
+    stop: &AtomicBool,
+) -> Result<SessionWord, SessionError> {
     match control.hear(until_ns, stop) {
-        Ok(Answered::Refused { reason }) => Err(SessionError::Refused(format!(
+        Ok(SessionWord::Refused { reason }) => Err(SessionError::Refused(format!(
             "the server says: {}",
             units::one_line(&reason)
         ))),
@@ -183,183 +182,73 @@ fn nonsense() -> SessionError {
     ))
 }
 
-/// The server, as it is heard.
-struct Server {
-    control: Control,
-    /// Its last word.
-    part: Option<SessionPart>,
-    is_gone: bool,
-    /// Its figures of the newest second that it told.
-    heard: Option<(u64, Stretch)>,
-}
-
-impl Server {
-    /// Takes its next word.
-    fn hear(&mut self, until_ns: u64) {
-        // The caller's flag is of no use here: it may be set, and the wait is short.
-        let heed = AtomicBool::new(false);
-        match self.control.hear(until_ns, &heed) {
-            Ok(Answered::Second { number, stretch }) => self.heard = Some((number, *stretch)),
-            Ok(Answered::Done(part)) => self.part = Some(*part),
-            _ => self.is_gone = true,
+/// Carries out a session whose flows stand.
+fn carried(
+    mut session: Session<'_>,
+    events: &mut dyn FnMut(SessionEvent),
+) -> Result<Summary, SessionError> {
+    let until_ns = after(PREPARATION);
+    let flow_threads = &mut session.flow_threads;
+    while !flow_threads.is_ready() && !flow_threads.has_ended() && clock::monotonic_ns() < until_ns
+    {
+        if session.stop.load(Ordering::Relaxed) {
+            return Err(SessionError::Interrupted);
         }
+        clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
     }
-
-    /// Takes what it still has to say: seconds that were under way, of which there are few, and
-    /// its last word.
-    fn hear_out(&mut self) {
-        let until_ns = after(LAST_WORD);
-        for _ in 0..8 {
-            if self.is_gone || self.part.is_some() {
-                return;
-            }
-            self.hear(until_ns);
-        }
+    if flow_threads.has_ended() {
+        let (_, failed) = flow_threads.end_by(clock::monotonic_ns());
+        return Err(failed
+            .unwrap_or_else(|| io::Error::other("a flow ended before it began"))
+            .into());
     }
-
-    /// A second with the server's figures of it, where they have come.
-    fn with_figures(&mut self, mut second: Second) -> Box<Second> {
-        if let Some((number, stretch)) = self.heard.take()
-            && number == second.number
-        {
-            second.peer = Some(stretch);
-        }
-        Box::new(second)
+    match answer(&session.control, until_ns, session.stop)? {
+        SessionWord::Go => {}
+        _ => return Err(nonsense()),
     }
-}
-
-struct Client<'a> {
-    what: &'a Drive,
-    stop: &'a AtomicBool,
-    flow_threads: FlowThreads,
-    server: Server,
-    /// A second that waits for the server's figures, and until when.
-    pending: Option<(Second, u64)>,
-}
-
-impl Client<'_> {
-    fn session(
-        mut self,
-        begun: Begun,
-        events: &mut dyn FnMut(SessionEvent),
-    ) -> Result<Summary, SessionError> {
-        let until_ns = after(PREPARATION);
-        while !self.flow_threads.is_ready()
-            && !self.flow_threads.has_ended()
-            && clock::monotonic_ns() < until_ns
-        {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(SessionError::Interrupted);
-            }
-            clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
-        }
-        if self.flow_threads.has_ended() {
-            let (_, failed) = self.flow_threads.end_by(clock::monotonic_ns());
-            return Err(failed
-                .unwrap_or_else(|| io::Error::other("a flow ended before it began"))
-                .into());
-        }
-        match answer(&self.server.control, until_ns, self.stop)? {
-            Answered::Go => {}
-            _ => return Err(nonsense()),
-        }
-        self.flow_threads.go();
-        events(SessionEvent::Began(Box::new(begun.clone())));
-        let mut end = self.watch(events);
-        if end == SessionEnd::Here {
-            let _ = self.server.control.say(&Said::Stop);
-        }
-        let sees = Receiver::named(&begun.cell.receiver).is_some_and(|r| r.sees_content);
-        let (mut own, failed) = self.flow_threads.end_by(after(GRACE));
-        own.failed = failed.map(|e| match e.kind() {
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => SERVER_GONE.to_owned(),
-            _ => e.to_string(),
-        });
-        let _ = self.server.control.say(&Said::Done(Box::new(own.clone())));
-        self.server.hear_out();
-        if let Some((second, _)) = self.pending.take() {
-            events(SessionEvent::Second(self.server.with_figures(second)));
-        }
-        let peer = self.server.part;
-        if let Some(why) = own
-            .failed
-            .clone()
-            .or_else(|| wrong(&own, peer.as_ref(), &end, sees))
-        {
-            end = SessionEnd::Failed(why);
-        } else if end == SessionEnd::There
-            && let Some(why) = peer.as_ref().and_then(|p| p.limit.as_ref())
-        {
-            end = SessionEnd::Limit(units::one_line(why));
-        }
-        Ok(Summary {
-            begun,
-            end,
-            own,
-            peer,
-        })
+    events(SessionEvent::Began(Box::new(session.begun.clone())));
+    let mut end = session.watch(events, |_| {});
+    if end == SessionEnd::Here {
+        let _ = session.control.say(&SessionWord::Stop);
     }
-
-    /// Tells second by second, until something ends the session.
-    fn watch(&mut self, events: &mut dyn FnMut(SessionEvent)) -> SessionEnd {
-        let began_ns = clock::monotonic_ns();
-        let over_ns = self.what.duration.map_or(u64::MAX, after);
-        let mut number = 1;
-        loop {
-            if self.stop.load(Ordering::Relaxed) || clock::monotonic_ns() >= over_ns {
-                return SessionEnd::Here;
-            }
-            if self.flow_threads.has_ended() || self.server.is_gone || self.server.part.is_some() {
-                return SessionEnd::There;
-            }
-            let next_ns = began_ns + number * 1_000_000_000;
-            let late_ns = self.pending.as_ref().map_or(u64::MAX, |(_, late)| *late);
-            if is_readable(
-                &self.server.control.socket,
-                next_ns.min(over_ns).min(late_ns),
-            ) {
-                self.server.hear(after(LAST_WORD));
-            }
-            self.tell_pending(events);
-            if clock::monotonic_ns() >= next_ns && next_ns <= over_ns {
-                let second = Second {
-                    number,
-                    own: self.flow_threads.second(),
-                    peer: None,
-                };
-                self.pending = Some((second, clock::monotonic_ns() + PEER_LATE_NS));
-                self.tell_pending(events);
-                number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
-            }
-        }
+    let (mut own, failed) = session.flow_threads.end_by(after(GRACE));
+    own.failed = failed.map(|e| match e.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => session.gone().to_owned(),
+        _ => e.to_string(),
+    });
+    let peer = session.last_words(&own, events);
+    let wrong = || wrong(&session, &own, peer.as_ref(), &end);
+    if let Some(why) = own.failed.clone().or_else(wrong) {
+        end = SessionEnd::Failed(why);
+    } else if end == SessionEnd::There
+        && let Some(why) = peer.as_ref().and_then(|p| p.limit.as_ref())
+    {
+        end = SessionEnd::Limit(units::one_line(why));
     }
-
-    /// Tells the second that waits, with the server's figures or without them when they are late.
-    fn tell_pending(&mut self, events: &mut dyn FnMut(SessionEvent)) {
-        let is_due = self.pending.as_ref().is_some_and(|(second, late_ns)| {
-            let heard = self.server.heard.as_ref();
-            heard.is_some_and(|(n, _)| *n >= second.number) || clock::monotonic_ns() >= *late_ns
-        });
-        if is_due && let Some((second, _)) = self.pending.take() {
-            events(SessionEvent::Second(self.server.with_figures(second)));
-        }
-    }
+    Ok(Summary {
+        begun: session.begun,
+        end,
+        own,
+        peer,
+    })
 }
 
 /// What is wrong with what has arrived, if anything is: it must be what was sent.
 fn wrong(
+    session: &Session<'_>,
     own: &SessionPart,
     peer: Option<&SessionPart>,
     end: &SessionEnd,
-    sees_content: bool,
 ) -> Option<String> {
+    let receiver = Receiver::named(&session.begun.cell.receiver);
+    let sees_content = receiver.is_some_and(|r| r.sees_content);
     let flows = &own.whole.side.flows;
     let received: u64 = flows.iter().map(|f| f.bytes).sum();
     if sees_content && received > 0 && own.compared_bytes == 0 {
         return Some("the content was not compared".to_owned());
     }
     let Some(peer) = peer else {
-        return (*end == SessionEnd::There).then(|| SERVER_GONE.to_owned());
+        return (*end == SessionEnd::There).then(|| session.gone().to_owned());
     };
     if let Some(why) = &peer.failed {
         return Some(format!("the server says: {}", units::one_line(why)));

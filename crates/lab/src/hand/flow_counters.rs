@@ -1,21 +1,24 @@
-//! The counters that flows publish once a second, for the thread that reports them.
+//! What flows tell once a second, for the thread that reports it.
 //!
-//! That thread asks for a reading by its number. A flow that sees a new number writes its
-//! counters, then the number; counters are read only with the number that was asked for, and the
-//! flow writes none again before the next request. So nothing is read half-written, and the
-//! loop of a flow pays one relaxed load a message.
+//! That thread asks for a reading by its number. A flow that sees a new number writes what it has
+//! done, then the number. Its row is read only once it has the number that was asked for, and the
+//! flow writes it no more before the next request: so neither waits for the other, and the loop of
+//! a flow pays one relaxed load a message.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::mem;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::Tally;
-use bytecost_spec::hand::Stretch;
+use bytecost_meter::Snapshot;
+use bytecost_spec::hand::{Latency, Stretch};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Counter, Reading, Readings, SideReadings};
 use bytecost_sys::clock;
 use bytecost_sys::tcp::TcpInfo;
-
-use super::latency_histogram::{HistogramCounts, LatencyHistogram};
+use hdrhistogram::Histogram;
 
 /// Flows wait.
 pub(super) const WAIT: u32 = 0;
@@ -24,92 +27,34 @@ pub(super) const STOP: u32 = u32::MAX;
 /// How long a reading waits for flows that are in a call, or wait for a CPU.
 const LATE: Duration = Duration::from_millis(150);
 
+/// What the thread and the connection of a flow had counted at a moment.
+pub(super) type FlowEdge = (Snapshot, Option<TcpInfo>);
+
 /// What a flow tells: totals since it began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowTotals {
     /// What was moved.
     pub(super) tally: Tally,
-    /// CLOCK_MONOTONIC.
-    pub(super) clock_ns: u64,
-    /// CPU time of the thread.
-    pub(super) cpu_ns: u64,
-    /// The connection, where the kernel tells.
-    pub(super) tcp: Option<TcpInfo>,
+    /// What that took.
+    pub(super) edge: FlowEdge,
 }
 
-/// Numbers of an entry, in the order in which they are written.
-const NUMBERS: usize = 13;
-
 impl FlowTotals {
-    fn numbers(&self) -> [u64; NUMBERS] {
-        let (t, tcp) = (self.tally, self.tcp.unwrap_or_default());
-        [
-            t.messages,
-            t.bytes,
-            t.calls,
-            t.held,
-            t.released,
-            t.copied,
-            t.enobufs,
-            self.clock_ns,
-            self.cpu_ns,
-            u64::from(self.tcp.is_some()),
-            tcp.rtt_us.into(),
-            tcp.min_rtt_us.into(),
-            tcp.pacing_rate,
-        ]
-    }
-
-    fn of(n: [u64; NUMBERS]) -> FlowTotals {
-        FlowTotals {
-            tally: Tally {
-                messages: n[0],
-                bytes: n[1],
-                calls: n[2],
-                held: n[3],
-                released: n[4],
-                copied: n[5],
-                enobufs: n[6],
-                misses: 0, // of movers of files, which have no other end to be shown
-            },
-            clock_ns: n[7],
-            cpu_ns: n[8],
-            tcp: (n[9] != 0).then(|| TcpInfo {
-                rtt_us: n[10] as u32,
-                min_rtt_us: n[11] as u32,
-                pacing_rate: n[12],
-                ..TcpInfo::default()
-            }),
-        }
-    }
-
     /// What a flow did since an earlier entry. The connection's numbers are values, not counters.
-    fn since(&self, then: &FlowTotals) -> FlowTotals {
-        let mut numbers = self.numbers();
-        for (n, before) in numbers.iter_mut().zip(then.numbers()).take(9) {
-            *n = n.saturating_sub(before);
-        }
-        FlowTotals::of(numbers)
-    }
-
-    fn flow(&self) -> FlowReading {
-        FlowReading {
-            bytes: self.tally.bytes,
-            messages: self.tally.messages,
-            elapsed_ns: self.clock_ns,
-        }
-    }
-
-    fn readings(&self, completes: bool) -> Readings {
-        let mut readings = tallied(&self.tally, completes);
+    fn since(&self, then: &FlowTotals, completes: bool) -> (FlowReading, Readings) {
+        let tally = self.tally.since(&then.tally);
+        let ((now, tcp), (then, _)) = (&self.edge, &then.edge);
+        let elapsed_ns = now.clock_ns.saturating_sub(then.clock_ns);
+        let cpu_ns = now.cpu_ns.saturating_sub(then.cpu_ns);
+        let mut readings = tallied(&tally, completes);
         let mut put = |counter, n| readings.insert(counter, Reading::Measured(n));
-        put(Counter::ElapsedNs, self.clock_ns);
-        put(Counter::CpuNs, self.cpu_ns);
-        if let Some(tcp) = self.tcp {
+        put(Counter::ElapsedNs, elapsed_ns);
+        put(Counter::CpuNs, cpu_ns);
+        if let Some(tcp) = tcp {
             put(Counter::TcpRttUs, tcp.rtt_us.into());
             put(Counter::TcpMinRttUs, tcp.min_rtt_us.into());
         }
-        readings
+        (moved(&tally, elapsed_ns), readings)
     }
 }
 
@@ -118,26 +63,45 @@ impl FlowTotals {
 #[repr(align(128))]
 struct Row {
     number: AtomicU32,
-    numbers: [AtomicU64; NUMBERS],
+    told: Mutex<(FlowTotals, Option<Histogram<u64>>)>,
+}
+
+impl Row {
+    fn told(&self) -> MutexGuard<'_, (FlowTotals, Option<Histogram<u64>>)> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The longest round-trip time that is told apart, in ns: a minute.
+const MOST_LATENCY_NS: u64 = 60_000_000_000;
+
+/// An empty histogram of round-trip times, to a hundredth of each: of as many flows as there may
+/// be, all can be read within a second, by a thread that all flows keep from its CPU.
+pub(super) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, MOST_LATENCY_NS, 2)
+        .unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
 /// The counters of one side's flows.
 #[derive(Debug)]
 pub(super) struct FlowCounters {
     number: AtomicU32,
+    /// Flows that wait to begin.
+    pub(super) ready: AtomicU32,
     rows: Vec<Row>,
-    latencies: Vec<LatencyHistogram>,
 }
 
 impl FlowCounters {
     /// Counters for so many flows; `asks` where they note round-trip times.
-    pub(super) fn new(flows: u32, asks: bool) -> FlowCounters {
+    pub(super) fn new(flows: usize, asks: bool) -> FlowCounters {
+        let row = || Row {
+            told: Mutex::new((FlowTotals::default(), asks.then(histogram))),
+            ..Row::default()
+        };
         FlowCounters {
             number: AtomicU32::new(WAIT),
-            rows: (0..flows).map(|_| Row::default()).collect(),
-            latencies: (0..if asks { flows } else { 0 })
-                .map(|_| LatencyHistogram::default())
-                .collect(),
+            ready: AtomicU32::new(0),
+            rows: (0..flows).map(|_| row()).collect(),
         }
     }
 
@@ -152,31 +116,56 @@ impl FlowCounters {
         self.number.store(number, Ordering::Release);
     }
 
-    /// Writes a flow's row. Neither allocates nor waits.
-    pub(super) fn write(&self, flow: u32, number: u32, entry: &FlowTotals) {
-        let row = &self.rows[flow as usize];
-        for (place, n) in row.numbers.iter().zip(entry.numbers()) {
-            place.store(n, Ordering::Relaxed);
+    /// Says that a flow is ready, and waits until the first reading is asked for.
+    pub(super) fn wait(&self) {
+        self.ready.fetch_add(1, Ordering::AcqRel);
+        while self.number() == WAIT {
+            thread::park_timeout(Duration::from_millis(1));
         }
+    }
+
+    /// Writes a flow's row, and exchanges its round-trip times for those of the row, which are
+    /// none where they have been read. Does not allocate.
+    pub(super) fn write(
+        &self,
+        flow: u32,
+        number: u32,
+        totals: FlowTotals,
+        latency_ns: Option<&mut Histogram<u64>>,
+    ) {
+        let row = &self.rows[flow as usize];
+        let mut told = row.told();
+        told.0 = totals;
+        if let (Some(own), Some(there)) = (latency_ns, &mut told.1) {
+            mem::swap(own, there);
+        }
+        drop(told);
         row.number.store(number, Ordering::Release);
     }
 
-    /// The flow's round-trip times.
-    pub(super) fn latencies(&self, flow: u32) -> Option<&LatencyHistogram> {
-        self.latencies.get(flow as usize)
-    }
-
-    /// A flow's row, where it has been written for this number.
-    pub(super) fn read(&self, flow: usize, number: u32) -> Option<FlowTotals> {
+    /// A flow's row, where it has been written for this number; its round-trip times go to `sum`.
+    pub(super) fn read(
+        &self,
+        flow: usize,
+        number: u32,
+        sum: &mut Option<Histogram<u64>>,
+    ) -> Option<FlowTotals> {
         let row = &self.rows[flow];
         if row.number.load(Ordering::Acquire) != number {
             return None;
         }
-        let mut numbers = [0; NUMBERS];
-        for (n, place) in numbers.iter_mut().zip(&row.numbers) {
-            *n = place.load(Ordering::Relaxed);
+        let mut told = row.told();
+        if let (Some(sum), Some(times)) = (sum, &mut told.1) {
+            // They have the same bounds.
+            let _ = sum.add(&*times);
+            times.reset();
         }
-        Some(FlowTotals::of(numbers))
+        Some(told.0)
+    }
+
+    /// The round-trip times that nobody has read.
+    pub(super) fn unread(&self) -> impl Iterator<Item = Histogram<u64>> {
+        self.rows.iter().filter_map(|row| row.told().1.take())
     }
 }
 
@@ -187,21 +176,19 @@ pub(super) struct CountersReader {
     /// Whether buffers come back later, so that completions are told.
     completes: bool,
     last: Vec<Option<FlowTotals>>,
-    counts: Vec<HistogramCounts>,
+    /// All round-trip times that were read.
+    pub(super) latency_ns: Option<Histogram<u64>>,
 }
 
 impl CountersReader {
     /// A reader of counters that nobody has asked for.
     pub(super) fn new(counters: &FlowCounters, completes: bool) -> CountersReader {
+        let asks = counters.rows.iter().any(|row| row.told().1.is_some());
         CountersReader {
             number: WAIT,
             completes,
             last: vec![None; counters.rows.len()],
-            counts: counters
-                .latencies
-                .iter()
-                .map(|_| HistogramCounts::default())
-                .collect(),
+            latency_ns: asks.then(histogram),
         }
     }
 
@@ -212,37 +199,43 @@ impl CountersReader {
         self.number = (self.number + 1).min(STOP - 1);
         counters.request(self.number);
         let until_ns = clock::monotonic_ns() + LATE.as_nanos() as u64;
-        let written =
-            |flow: usize| counters.rows[flow].number.load(Ordering::Acquire) == self.number;
-        while !(0..counters.rows.len()).all(written) && clock::monotonic_ns() < until_ns {
+        let written = |row: &Row| row.number.load(Ordering::Acquire) == self.number;
+        while !counters.rows.iter().all(written) && clock::monotonic_ns() < until_ns {
             clock::sleep_until_ns(clock::monotonic_ns() + 500_000);
         }
         let mut readings = Vec::with_capacity(counters.rows.len());
         let mut stretch = Stretch::default();
-        for flow in 0..counters.rows.len() {
-            let now = counters.read(flow, self.number);
-            let change = now.zip(self.last[flow]);
-            if change.is_none() && self.number > 1 {
-                stretch.flows_silent += 1;
-            }
-            if now.is_some() {
-                self.last[flow] = now;
-            }
-            let grown = change.map(|(now, then)| now.since(&then));
-            stretch.side.flows.push(grown.unwrap_or_default().flow());
-            readings.extend(grown.map(|g| g.readings(self.completes)));
+        let mut latency_ns = self.latency_ns.as_ref().map(|_| histogram());
+        for (flow, last) in self.last.iter_mut().enumerate() {
+            let now = counters.read(flow, self.number, &mut latency_ns);
+            let grown = now.zip(*last);
+            let grown = grown.map(|(now, then)| now.since(&then, self.completes));
+            stretch.flows_silent += u32::from(grown.is_none() && self.number > 1);
+            *last = now.or(*last);
+            let nothing = || (moved(&Tally::default(), 0), Readings::new());
+            let (flow, read) = grown.unwrap_or_else(nothing);
+            stretch.side.flows.push(flow);
+            readings.push(read);
         }
+        readings.retain(|read| !read.is_empty());
         stretch.side = SideReadings {
             readings: bytecost_meter::sum(&readings),
             ..stretch.side
         };
-        let mut sum = HistogramCounts::default();
-        let mut most_ns = 0;
-        for (latencies, before) in counters.latencies.iter().zip(&mut self.counts) {
-            most_ns = latencies.since(before, &mut sum).max(most_ns);
+        stretch.latency = latency_ns.as_ref().and_then(latency);
+        if let (Some(all), Some(second)) = (&mut self.latency_ns, &latency_ns) {
+            let _ = all.add(second);
         }
-        stretch.latency = sum.latency(most_ns);
         stretch
+    }
+}
+
+/// What a flow moved in a time.
+pub(super) fn moved(tally: &Tally, elapsed_ns: u64) -> FlowReading {
+    FlowReading {
+        bytes: tally.bytes,
+        messages: tally.messages,
+        elapsed_ns,
     }
 }
 
@@ -264,37 +257,43 @@ pub(super) fn tallied(tally: &Tally, completes: bool) -> Readings {
         .collect()
 }
 
+/// The percentiles of round-trip times; none where nothing was noted.
+pub(super) fn latency(histogram: &Histogram<u64>) -> Option<Latency> {
+    let us = |ns: u64| ns as f64 / 1e3;
+    (!histogram.is_empty()).then(|| Latency {
+        count: histogram.len(),
+        us_p50: us(histogram.value_at_quantile(0.5)),
+        us_p99: us(histogram.value_at_quantile(0.99)),
+        us_max: us(histogram.max()),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn entry(bytes: u64, clock_ns: u64) -> FlowTotals {
-        FlowTotals {
-            tally: Tally {
-                bytes,
-                messages: bytes / 10,
-                ..Tally::default()
-            },
-            clock_ns,
-            ..FlowTotals::default()
-        }
+        let mut totals = FlowTotals::default();
+        totals.tally.bytes = bytes;
+        totals.edge.0.clock_ns = clock_ns;
+        totals
     }
 
     #[test]
     fn a_second_is_what_grew_and_a_flow_in_a_long_call_is_told_as_silent() {
         let counters = FlowCounters::new(2, false);
         let mut reader = CountersReader::new(&counters, false);
-        counters.write(0, 1, &entry(0, 1000));
-        counters.write(1, 1, &entry(0, 1000));
+        counters.write(0, 1, entry(0, 1000), None);
+        counters.write(1, 1, entry(0, 1000), None);
         reader.read(&counters);
-        counters.write(0, 2, &entry(70, 2000));
+        counters.write(0, 2, entry(70, 2000), None);
         let second = reader.read(&counters);
         assert_eq!(second.flows_silent, 1);
         assert_eq!(second.side.flows[0].bytes, 70);
         assert_eq!(second.side.flows[0].elapsed_ns, 1000);
         assert_eq!(second.side.readings[&Counter::Bytes], Reading::Measured(70));
-        counters.write(0, 3, &entry(80, 3000));
-        counters.write(1, 3, &entry(50, 3000));
+        counters.write(0, 3, entry(80, 3000), None);
+        counters.write(1, 3, entry(50, 3000), None);
         let third = reader.read(&counters);
         assert_eq!(third.flows_silent, 0);
         assert_eq!(third.side.readings[&Counter::Bytes], Reading::Measured(60));
@@ -304,8 +303,33 @@ mod tests {
     #[test]
     fn what_was_written_for_another_number_is_not_read() {
         let counters = FlowCounters::new(1, false);
-        counters.write(0, 5, &entry(10, 1));
-        assert!(counters.read(0, 4).is_none());
-        assert_eq!(counters.read(0, 5).unwrap().tally.bytes, 10);
+        counters.write(0, 5, entry(10, 1), None);
+        assert!(counters.read(0, 4, &mut None).is_none());
+        assert_eq!(counters.read(0, 5, &mut None).unwrap().tally.bytes, 10);
+    }
+
+    #[test]
+    fn times_are_of_the_second_in_which_they_are_read_and_none_is_lost() {
+        let counters = FlowCounters::new(1, true);
+        let mut reader = CountersReader::new(&counters, false);
+        let mut own = histogram();
+        let mut tell = |number, times_us: std::ops::RangeInclusive<u64>| {
+            times_us.for_each(|us| own.record(us * 1000).unwrap());
+            counters.write(0, number, entry(0, 1), Some(&mut own));
+        };
+        tell(1, 1..=100);
+        let told = reader.read(&counters).latency.unwrap();
+        assert_eq!(told.count, 100);
+        assert!((told.us_p50 - 50.0).abs() < 0.5, "{told:?}");
+        assert!((told.us_p99 - 99.0).abs() < 1.0, "{told:?}");
+        // A flow that told too late for its second, and told again.
+        tell(7, 5..=5);
+        tell(2, 6..=7);
+        let late = reader.read(&counters).latency.unwrap();
+        assert_eq!(late.count, 2);
+        tell(3, 8..=8);
+        assert_eq!(reader.read(&counters).latency.unwrap().count, 2);
+        assert_eq!(reader.read(&counters).latency, None);
+        assert_eq!(reader.latency_ns.unwrap().len(), 104);
     }
 }

@@ -3,24 +3,16 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
-use bytecost_spec::hand::{Latency, SessionPart, Stretch};
+use bytecost_spec::hand::{SessionPart, Stretch};
 use bytecost_spec::{Cell, Pattern, Side, SideReadings};
 use bytecost_sys::clock;
-use hdrhistogram::Histogram;
 use rustix::net::{Shutdown, sockopt};
 
-use super::flow_counters::{CountersReader, FlowCounters, STOP};
-use super::flows::{Flow, FlowEnd};
-
-/// How many flows have come how far.
-#[derive(Debug, Default)]
-struct Progress {
-    ready: AtomicUsize,
-    ended: AtomicUsize,
-}
+use super::flow_counters::{CountersReader, FlowCounters, STOP, latency};
+use super::flows::{self, FlowEnd};
 
 /// Flow threads at work. Dropping it cuts them off and waits for them.
 pub(super) struct FlowThreads {
@@ -29,7 +21,6 @@ pub(super) struct FlowThreads {
     /// The flows' sockets, to cut them off with.
     sockets: Vec<OwnedFd>,
     threads: Vec<JoinHandle<io::Result<FlowEnd>>>,
-    progress: Arc<Progress>,
     congestion: String,
     cut: bool,
 }
@@ -42,7 +33,7 @@ impl FlowThreads {
     pub(super) fn start(side: Side, cell: &Cell, sockets: Vec<OwnedFd>) -> io::Result<FlowThreads> {
         let asks = cell.pattern == Pattern::Ask && side == Side::Sender;
         let completes = side == Side::Sender && super::completes(cell);
-        let counters = Arc::new(FlowCounters::new(sockets.len() as u32, asks));
+        let counters = Arc::new(FlowCounters::new(sockets.len(), asks));
         let mut flow_threads = FlowThreads {
             reader: CountersReader::new(&counters, completes),
             congestion: sockets.first().map_or(String::new(), |socket| {
@@ -53,26 +44,14 @@ impl FlowThreads {
                 .map(OwnedFd::try_clone)
                 .collect::<io::Result<_>>()?,
             counters,
-            progress: Arc::default(),
             threads: Vec::with_capacity(sockets.len()),
             cut: false,
         };
         for (number, socket) in sockets.into_iter().enumerate() {
             let (cell, counters) = (cell.clone(), Arc::clone(&flow_threads.counters));
-            let progress = Arc::clone(&flow_threads.progress);
             let thread = thread::Builder::new().spawn(move || {
-                let flow = Flow {
-                    side,
-                    cell: &cell,
-                    number: number as u32,
-                    counters: &counters,
-                    ready: || {
-                        progress.ready.fetch_add(1, Ordering::AcqRel);
-                    },
-                };
-                let end = flow.run(socket);
-                progress.ended.fetch_add(1, Ordering::AcqRel);
-                end
+                let number = number as u32;
+                flows::run(side, &cell, number, &counters, socket)
             })?;
             flow_threads.threads.push(thread);
         }
@@ -81,17 +60,17 @@ impl FlowThreads {
 
     /// Whether all flows wait to be set going.
     pub(super) fn is_ready(&self) -> bool {
-        self.progress.ready.load(Ordering::Acquire) == self.threads.len()
+        self.counters.ready.load(Ordering::Acquire) as usize == self.threads.len()
     }
 
     /// Whether a flow has ended.
     pub(super) fn has_ended(&self) -> bool {
-        self.progress.ended.load(Ordering::Acquire) > 0
+        self.threads.iter().any(JoinHandle::is_finished)
     }
 
     /// Whether all have.
     pub(super) fn have_all_ended(&self) -> bool {
-        self.progress.ended.load(Ordering::Acquire) == self.threads.len()
+        self.threads.iter().all(JoinHandle::is_finished)
     }
 
     /// Sets the flows going.
@@ -112,7 +91,7 @@ impl FlowThreads {
     }
 
     /// Waits until all flows have ended by themselves, and cuts them off at `until_ns`.
-    pub(super) fn end_by(mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
+    pub(super) fn end_by(&mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
         while !self.have_all_ended() && clock::monotonic_ns() < until_ns {
             clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
         }
@@ -133,14 +112,14 @@ impl FlowThreads {
 
     /// Waits for all flows, which were told to end, and joins what they bring back. Beside it what
     /// went wrong first, unless it was that the flows were cut off.
-    fn end(mut self) -> (SessionPart, Option<io::Error>) {
+    fn end(&mut self) -> (SessionPart, Option<io::Error>) {
         let mut part = SessionPart {
             congestion: std::mem::take(&mut self.congestion),
             cut: self.cut,
             ..SessionPart::default()
         };
         let mut readings = Vec::with_capacity(self.threads.len());
-        let mut merged: Option<Histogram<u64>> = None;
+        let mut times = Vec::with_capacity(self.threads.len());
         let mut failed = None;
         for thread in self.threads.drain(..) {
             let end = thread
@@ -157,19 +136,18 @@ impl FlowThreads {
             part.whole.side.flows.push(end.flow);
             part.compared_bytes += end.compared_bytes;
             failed = failed.or(end.failed.filter(|e| !(self.cut && is_cut(e))));
-            match (&mut merged, end.latency_ns) {
-                (Some(all), Some(one)) => {
-                    failed = failed.or(all.add(&one).err().map(io::Error::other))
-                }
-                (None, Some(one)) => merged = Some(one),
-                _ => {}
-            }
+            times.extend(end.latency_ns);
+        }
+        let mut all = self.reader.latency_ns.take();
+        for one in times.into_iter().chain(self.counters.unread()) {
+            let added = all.as_mut().map_or(Ok(()), |all| all.add(&one));
+            failed = failed.or(added.err().map(io::Error::other));
         }
         part.whole.side = SideReadings {
             readings: bytecost_meter::sum(&readings),
             ..part.whole.side
         };
-        part.whole.latency = merged.as_ref().and_then(latency);
+        part.whole.latency = all.as_ref().and_then(latency);
         (part, failed)
     }
 }
@@ -193,15 +171,4 @@ fn is_cut(error: &io::Error) -> bool {
         error.kind(),
         BrokenPipe | ConnectionReset | NotConnected | UnexpectedEof
     )
-}
-
-/// The percentiles of a whole session; none where nothing was noted.
-fn latency(histogram: &Histogram<u64>) -> Option<Latency> {
-    let us = |ns: u64| ns as f64 / 1e3;
-    (!histogram.is_empty()).then(|| Latency {
-        count: histogram.len(),
-        us_p50: us(histogram.value_at_quantile(0.5)),
-        us_p99: us(histogram.value_at_quantile(0.99)),
-        us_max: us(histogram.max()),
-    })
 }

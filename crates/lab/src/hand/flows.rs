@@ -5,132 +5,116 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::thread;
-use std::time::Duration;
 
 use bytecost_engine::{Checker, Move, Tally};
-use bytecost_meter::{Meter, Snapshot, ThreadMeter};
+use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::survey::Release;
 use bytecost_spec::{Cell, Pattern as Exchange, Placement, Readings, Side};
-use bytecost_sys::tcp::TcpInfo;
-use bytecost_sys::{clock, process};
+use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use super::PATIENCE;
-use super::flow_counters::{FlowCounters, FlowTotals, STOP, WAIT, tallied};
-use super::latency_histogram::LatencyHistogram;
+use super::flow_counters::{
+    FlowCounters, FlowEdge, FlowTotals, STOP, WAIT, histogram, moved, tallied,
+};
+use super::{PATIENCE, completes};
 use crate::connection::ConnectionMeter;
 use crate::flow::{self, Ask, Intake};
-use crate::flow_setup::{answer, content, mover_of, receiving_end, sending_end};
+use crate::flow_setup::{answer, content, receiving_end, sending_end};
+use crate::thread_binding::ThreadBinding;
+use crate::transports;
 
 /// What one flow brings back, well or not.
 pub(super) struct FlowEnd {
     pub(super) readings: Readings,
     pub(super) flow: FlowReading,
     pub(super) compared_bytes: u64,
+    /// Round-trip times that it has not told yet.
     pub(super) latency_ns: Option<Histogram<u64>>,
     pub(super) failed: Option<io::Error>,
 }
 
-/// A flow about to begin.
-pub(super) struct Flow<'a, R> {
-    pub(super) side: Side,
-    pub(super) cell: &'a Cell,
-    pub(super) number: u32,
-    pub(super) counters: &'a FlowCounters,
-    /// Called when it waits for the first reading.
-    pub(super) ready: R,
+/// Carries a flow through the session.
+///
+/// # Errors
+/// When it could not even begin.
+pub(super) fn run(
+    side: Side,
+    cell: &Cell,
+    number: u32,
+    counters: &FlowCounters,
+    socket: OwnedFd,
+) -> io::Result<FlowEnd> {
+    ThreadBinding::take(&pins(cell, side), number, None)?;
+    let kept = socket.try_clone()?;
+    let reporter = FlowReporter::new(counters, number, &kept);
+    match side {
+        Side::Receiver => receive(cell, socket, reporter),
+        _ => send(cell, socket, reporter),
+    }
 }
 
-type Edge = (Snapshot, Option<TcpInfo>);
-
-impl<R: FnOnce()> Flow<'_, R> {
-    /// Carries the flow through the session.
-    ///
-    /// # Errors
-    /// When it could not even begin.
-    pub(super) fn run(self, socket: OwnedFd) -> io::Result<FlowEnd> {
-        pin(self.cell, self.side, self.number)?;
-        match self.side {
-            Side::Receiver => self.receive(socket),
-            _ => self.send(socket),
+fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
+    let mut engine = sending_end(
+        cell,
+        Some(socket),
+        None,
+        reporter.flow,
+        false,
+        PATIENCE,
+        None,
+    )?;
+    let mut latency_ns = None;
+    let (from, ended) = match cell.pattern {
+        Exchange::Ask => {
+            let mut ask = asker(&mut *engine, reporter.socket, cell)?;
+            let from = reporter.begin();
+            let ended = asking(&mut ask, &mut reporter);
+            latency_ns = Some(ask.latency_ns);
+            (from, ended)
         }
-    }
+        Exchange::Stream => (reporter.begin(), streaming(&mut *engine, &mut reporter)),
+    };
+    let ended = ended.and_then(|()| flow::drain(&mut *engine));
+    let end = reporter.end(from, engine.tally(), completes(cell));
+    let shut = transports::close(cell, reporter.socket);
+    Ok(FlowEnd {
+        latency_ns,
+        failed: ended.and(shut).err(),
+        ..end
+    })
+}
 
-    fn send(self, socket: OwnedFd) -> io::Result<FlowEnd> {
-        let (cell, counters, number) = (self.cell, self.counters, self.number);
-        let mover = mover_of(cell)?;
-        let kept = socket.try_clone()?;
-        let mut engine = sending_end(cell, Some(socket), None, number, false, PATIENCE, None)?;
-        let mut reporter = FlowReporter::new(counters, number, &kept);
-        let from;
-        let mut latency_ns = None;
-        let ended = match (cell.pattern, counters.latencies(number)) {
-            (Exchange::Ask, Some(latencies)) => {
-                let mut ask = Ask::new(&mut *engine, &kept, answer(cell)?);
-                self.wait();
-                from = reporter.meter.read_start();
-                let ended = asking(&mut ask, &mut reporter, latencies);
-                latency_ns = Some(ask.latency_ns);
-                ended
-            }
-            _ => {
-                self.wait();
-                from = reporter.meter.read_start();
-                streaming(&mut *engine, &mut reporter)
-            }
-        };
-        let ended = ended.and_then(|()| flow::drain(&mut *engine));
-        let to = reporter.meter.read_end();
-        let tally = engine.tally();
-        reporter.tell(STOP, tally, to);
-        let shut = rustix::net::shutdown(&kept, rustix::net::Shutdown::Write);
-        let completes = mover.release == Release::AtCompletion;
-        Ok(FlowEnd {
-            latency_ns,
-            failed: ended.and_then(|()| Ok(shut?)).err(),
-            ..flow_end(&reporter.meter, (from, to), tally, completes)
-        })
-    }
+/// Asks as in a trial, and notes times as they are told.
+fn asker<'a>(mover: &'a mut dyn Move, socket: &'a OwnedFd, cell: &Cell) -> io::Result<Ask<'a>> {
+    Ok(Ask {
+        latency_ns: histogram(),
+        ..Ask::new(mover, socket, answer(cell)?)
+    })
+}
 
-    fn receive(self, socket: OwnedFd) -> io::Result<FlowEnd> {
-        let (cell, counters, number) = (self.cell, self.counters, self.number);
-        let kept = socket.try_clone()?;
-        let mut receiver = receiving_end(cell, socket)?;
-        let mut reporter = FlowReporter::new(counters, number, &kept);
-        let mut intake = Intake {
-            receiver: &mut *receiver,
-            checker: Checker::new(content(cell, number, false), false),
-            size_bytes: cell.size_bytes,
-            answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
-        };
-        self.wait();
-        let from = reporter.meter.read_start();
-        let ended = taking(&mut intake, &mut reporter);
-        let to = reporter.meter.read_end();
-        let tally = intake.tally();
-        reporter.tell(STOP, tally, to);
-        Ok(FlowEnd {
-            compared_bytes: intake.checker.compared(),
-            failed: ended.err(),
-            ..flow_end(&reporter.meter, (from, to), tally, false)
-        })
-    }
-
-    /// Says that it is ready, and waits until the first reading is asked for.
-    fn wait(self) {
-        (self.ready)();
-        while self.counters.number() == WAIT {
-            thread::park_timeout(Duration::from_millis(1));
-        }
-    }
+fn receive(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
+    let mut receiver = receiving_end(cell, socket)?;
+    let asked = cell.pattern == Exchange::Ask;
+    let mut intake = Intake {
+        receiver: &mut *receiver,
+        checker: Checker::new(content(cell, reporter.flow, false), false),
+        size_bytes: cell.size_bytes,
+        answers: asked.then_some((reporter.socket, answer(cell)?)),
+    };
+    let from = reporter.begin();
+    let ended = taking(&mut intake, &mut reporter);
+    Ok(FlowEnd {
+        compared_bytes: intake.checker.compared(),
+        failed: ended.err(),
+        ..reporter.end(from, intake.tally(), false)
+    })
 }
 
 /// Publishes a flow's counters when a reading is asked for, once a second.
 struct FlowReporter<'a> {
     counters: &'a FlowCounters,
     flow: u32,
+    socket: &'a OwnedFd,
     seen: u32,
     meter: ConnectionMeter<'a, ThreadMeter>,
 }
@@ -140,9 +124,16 @@ impl<'a> FlowReporter<'a> {
         FlowReporter {
             counters,
             flow,
+            socket,
             seen: WAIT,
             meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(socket), true),
         }
+    }
+
+    /// Waits until it is to begin, and reads where it does.
+    fn begin(&mut self) -> FlowEdge {
+        self.counters.wait();
+        self.meter.read_start()
     }
 
     /// Whether a reading was asked for since the last one.
@@ -153,45 +144,47 @@ impl<'a> FlowReporter<'a> {
 
     /// Tells; false when it is to stop.
     #[cold]
-    fn look(&mut self, tally: Tally) -> bool {
+    fn look(&mut self, tally: Tally, latency_ns: Option<&mut Histogram<u64>>) -> bool {
         self.seen = self.counters.number();
         if self.seen == STOP {
             return false;
         }
         let edge = self.meter.read_end();
-        self.tell(self.seen, tally, edge);
+        let totals = FlowTotals { tally, edge };
+        self.counters
+            .write(self.flow, self.seen, totals, latency_ns);
         true
     }
 
-    fn tell(&self, number: u32, tally: Tally, (thread, tcp): Edge) {
-        let entry = FlowTotals {
-            tally,
-            clock_ns: thread.clock_ns,
-            cpu_ns: thread.cpu_ns,
-            tcp,
-        };
-        self.counters.write(self.flow, number, &entry);
+    /// What the flow comes to.
+    fn end(&mut self, from: FlowEdge, tally: Tally, completes: bool) -> FlowEnd {
+        let to = self.meter.read_end();
+        let mut readings = self.meter.difference(&from, &to);
+        readings.extend(tallied(&tally, completes));
+        FlowEnd {
+            readings,
+            flow: moved(&tally, to.0.clock_ns.saturating_sub(from.0.clock_ns)),
+            compared_bytes: 0,
+            latency_ns: None,
+            failed: None,
+        }
     }
 }
 
 fn streaming(mover: &mut dyn Move, reporter: &mut FlowReporter<'_>) -> io::Result<()> {
     loop {
-        if reporter.is_asked() && !reporter.look(mover.tally()) {
+        if reporter.is_asked() && !reporter.look(mover.tally(), None) {
             return Ok(());
         }
         flow::push(mover)?;
     }
 }
 
-fn asking(
-    ask: &mut Ask<'_>,
-    reporter: &mut FlowReporter<'_>,
-    latencies: &LatencyHistogram,
-) -> io::Result<()> {
+fn asking(ask: &mut Ask<'_>, reporter: &mut FlowReporter<'_>) -> io::Result<()> {
     let mut began_ns = clock::monotonic_ns();
     loop {
         if reporter.is_asked() {
-            if !reporter.look(ask.mover.tally()) {
+            if !reporter.look(ask.mover.tally(), Some(&mut ask.latency_ns)) {
                 return Ok(());
             }
             began_ns = clock::monotonic_ns();
@@ -199,7 +192,6 @@ fn asking(
         ask.exchange()?;
         let ended_ns = clock::monotonic_ns();
         ask.latency_ns.saturating_record(ended_ns - began_ns);
-        latencies.note(ended_ns - began_ns);
         began_ns = ended_ns;
     }
 }
@@ -208,7 +200,7 @@ fn asking(
 fn taking(intake: &mut Intake<'_>, reporter: &mut FlowReporter<'_>) -> io::Result<()> {
     loop {
         if reporter.is_asked() {
-            reporter.look(intake.tally());
+            reporter.look(intake.tally(), None);
         }
         if !intake.pull()? {
             return Ok(());
@@ -216,45 +208,24 @@ fn taking(intake: &mut Intake<'_>, reporter: &mut FlowReporter<'_>) -> io::Resul
     }
 }
 
-fn pin(cell: &Cell, side: Side, flow: u32) -> io::Result<()> {
+/// CPUs of a side's flows, each a set. Names were made exact before: only a host tells which CPUs
+/// those are.
+fn pins(cell: &Cell, side: Side) -> Vec<Vec<u32>> {
     let cpus = match (&cell.placement, side) {
-        (Placement::Within { cpus }, _) => return process::set_affinity(cpus),
+        (Placement::Within { cpus }, _) => return vec![cpus.clone()],
         (Placement::Cpus { receiver, .. }, Side::Receiver) => receiver,
         (Placement::Cpus { sender, .. }, _) => sender,
-        // Names were made exact before: only a host tells which CPUs those are.
-        (Placement::Free | Placement::Near(_) | Placement::Pairs, _) => return Ok(()),
+        (Placement::Free | Placement::Near(_) | Placement::Pairs, _) => return Vec::new(),
     };
-    match cpus.get(flow as usize % cpus.len().max(1)) {
-        Some(cpu) => process::set_affinity(&[*cpu]),
-        None => Ok(()),
-    }
-}
-
-fn flow_end(
-    meter: &ConnectionMeter<'_, ThreadMeter>,
-    (from, to): (Edge, Edge),
-    tally: Tally,
-    completes: bool,
-) -> FlowEnd {
-    let mut readings = meter.difference(&from, &to);
-    readings.extend(tallied(&tally, completes));
-    FlowEnd {
-        readings,
-        flow: FlowReading {
-            bytes: tally.bytes,
-            messages: tally.messages,
-            elapsed_ns: to.0.clock_ns.saturating_sub(from.0.clock_ns),
-        },
-        compared_bytes: 0,
-        latency_ns: None,
-        failed: None,
-    }
+    cpus.iter().map(|cpu| vec![*cpu]).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
-    use crate::transports;
 
     /// Runs one loop until it ends; the times that it allocated.
     fn counted(run: impl FnOnce() -> io::Result<()>) -> u64 {
@@ -270,8 +241,8 @@ mod tests {
         let mut reporter = FlowReporter::new(counters, 0, &kept);
         let count = match cell.pattern {
             Exchange::Ask => {
-                let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
-                counted(|| asking(&mut ask, &mut reporter, counters.latencies(0).unwrap()))
+                let mut ask = asker(&mut *mover, &kept, cell).unwrap();
+                counted(|| asking(&mut ask, &mut reporter))
             }
             Exchange::Stream => counted(|| streaming(&mut *mover, &mut reporter)),
         };
@@ -301,7 +272,8 @@ mod tests {
         for number in 1.. {
             here.request(number);
             there.request(number);
-            let told = || Some([here.read(0, number)?, there.read(0, number)?]);
+            let read = |counters: &FlowCounters| counters.read(0, number, &mut None);
+            let told = || Some([read(here)?, read(there)?]);
             while told().is_none() {
                 if clock::monotonic_ns() > until_ns {
                     return false;

@@ -1,16 +1,12 @@
 //! What the two ends of a session by hand say to each other, beside the payload: frames as in
 //! [`crate::protocol`], but short ones, since anybody may have sent them.
 
-use std::io::{self, Read, Write};
-
 use bytecost_spec::Axis;
 use bytecost_spec::hand::{SessionPart, Stretch};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::session_key::TAG_BYTES;
 use crate::greeters::{FlowKey, KEY_BYTES};
-use crate::protocol;
 
 /// What a connection that opens a session says first; all others say the key of their flow.
 const NAME: [u8; 8] = *b"bytecost";
@@ -22,28 +18,18 @@ pub const MAX_FRAME_BYTES: usize = u16::MAX as usize - TAG_BYTES;
 /// The most that a client may wish for.
 pub const MAX_WISHES: usize = 16;
 
-/// Client to server.
+/// A word of either side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Said {
-    /// The first word.
+pub enum SessionWord {
+    /// The client's first.
     Hello {
         /// [`VERSION`].
         version: u32,
         /// Values of axes that are the client's to choose, as on the command line.
         wishes: Vec<(Axis, String)>,
     },
-    /// End the session: finish what is under way.
-    Stop,
-    /// The last word: what the client's flows did.
-    Done(Box<SessionPart>),
-}
-
-/// Server to client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Answered {
-    /// The first word: connect the flows.
+    /// The server's first: connect the flows.
     Welcome {
         /// [`VERSION`].
         version: u32,
@@ -54,12 +40,12 @@ pub enum Answered {
         /// [`bytecost_spec::Cell::id`] of what is sent.
         cell: String,
     },
-    /// There will be no session.
+    /// The server's last: there will be no session.
     Refused {
         /// Why, and what to do.
         reason: String,
     },
-    /// All flows stand, and begin.
+    /// The server's: all flows stand, and begin.
     Go,
     /// What the server's flows did in a second.
     Second {
@@ -68,7 +54,9 @@ pub enum Answered {
         /// What they did.
         stretch: Box<Stretch>,
     },
-    /// The last word: what the server's flows did.
+    /// The client's: end the session, finish what is under way.
+    Stop,
+    /// The last word: what the flows of its side did.
     Done(Box<SessionPart>),
 }
 
@@ -86,57 +74,21 @@ pub fn opening(version: u32, has_key: bool) -> [u8; KEY_BYTES] {
 /// What such bytes say: the version, and whether there is to be a key; none for those of a flow.
 #[must_use]
 pub fn opened(bytes: &[u8; KEY_BYTES]) -> Option<(u32, bool)> {
-    let [
-        b'b',
-        b'y',
-        b't',
-        b'e',
-        b'c',
-        b'o',
-        b's',
-        b't',
-        a,
-        b,
-        c,
-        d,
-        key,
-        ..,
-    ] = *bytes
-    else {
-        return None;
-    };
-    Some((u32::from_le_bytes([a, b, c, d]), key != 0))
-}
-
-/// Writes one frame.
-///
-/// # Errors
-/// As [`protocol::write`], with [`MAX_FRAME_BYTES`] as the bound.
-pub fn write<T: Serialize>(to: &mut impl Write, word: &T) -> io::Result<()> {
-    protocol::write_within(to, word, MAX_FRAME_BYTES)
-}
-
-/// Reads one frame. The length is held against [`MAX_FRAME_BYTES`] before anything is allocated.
-///
-/// # Errors
-/// As [`protocol::read`].
-pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
-    protocol::read_within(from, MAX_FRAME_BYTES)
+    let (name, rest) = bytes.split_first_chunk()?;
+    let (version, rest) = rest.split_first_chunk()?;
+    (*name == NAME).then(|| (u32::from_le_bytes(*version), rest[0] != 0))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+    use crate::hand::session_key::Cipher;
     use bytecost_spec::Reading;
     use bytecost_spec::cell::MAX_THREADS;
     use bytecost_spec::reading::COUNTERS;
     use bytecost_spec::sample::FlowReading;
-
-    fn frame(word: &impl Serialize) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        write(&mut bytes, word).unwrap();
-        bytes
-    }
 
     #[test]
     fn the_longest_word_fits_and_comes_back() {
@@ -151,8 +103,11 @@ mod tests {
             let long = Reading::absent("x".repeat(300));
             part.whole.side.readings.insert(row.counter, long);
         }
-        let word = Answered::Done(Box::new(part));
-        assert_eq!(read::<Answered>(&mut &*frame(&word)).unwrap(), word);
+        let word = SessionWord::Done(Box::new(part));
+        let mut frame = Vec::new();
+        Cipher::default().write(&mut frame, &word).unwrap();
+        let back: SessionWord = Cipher::default().read(&mut &*frame).unwrap();
+        assert_eq!(back, word);
     }
 
     #[test]
@@ -167,7 +122,8 @@ mod tests {
             (MAX_FRAME_BYTES as u32 + 1).to_le_bytes().to_vec(),
             u32::MAX.to_le_bytes().to_vec(),
         ] {
-            let error = read::<Said>(&mut &*bad).unwrap_err();
+            let word = Cipher::default().read::<SessionWord>(&mut &*bad);
+            let error = word.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{bad:?}");
         }
     }

@@ -1,27 +1,23 @@
 //! The sending side: serves one session after the other until it is told to stop.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytecost_spec::hand::{Begun, Second, Served, SessionEnd, SessionPart, Summary};
+use bytecost_spec::hand::{Begun, Served, SessionEnd, Summary};
 use bytecost_spec::{Axis, Cell, Side, units};
 use bytecost_sys::{clock, tcp};
 use rustix::net::sockopt;
 
-use super::accept_queue::{AcceptQueue, Acceptor, Greeted, WaitingClient};
+use super::accept_queue::{AcceptQueue, WaitingClient};
 use super::flow_threads::FlowThreads;
-use super::greeting::{self, Answered, Said};
+use super::greeting::{self, SessionWord};
+use super::session::Session;
 use super::wire::{after, is_readable};
-use super::{CLIENT_AXES, GRACE, LAST_WORD, LOOK, PATIENCE, PREPARATION, Serve, SessionEvent};
+use super::{CLIENT_AXES, GRACE, LOOK, PATIENCE, PREPARATION, Serve, SessionEvent};
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
 use crate::transports;
-
-/// Who went away, in mid-session.
-const CLIENT_GONE: &str = "the client went away in mid-session";
 
 /// Serves until `stop`.
 ///
@@ -38,43 +34,25 @@ pub fn serve(
     events(SessionEvent::Listening {
         address: address.map_err(io::Error::other)?,
     });
-    let (closing, greeted, excess) = (
-        AtomicBool::new(false),
-        Greeted::default(),
-        AtomicU64::new(0),
-    );
-    let acceptor = Acceptor {
-        listener: &*listener,
-        closing: &closing,
-        greeted: &greeted,
-        access: &what.access,
-        excess: &excess,
+    let mut server = Server {
+        what,
+        stop,
+        queue: AcceptQueue::new(listener, &what.access),
+        events,
+        served: Served::default(),
     };
-    // Greeters wait when this is full, and they are bounded too.
-    let (tell, incoming) = mpsc::sync_channel(64);
-    thread::scope(|scope| {
-        scope.spawn(move || acceptor.keep(scope, &tell));
-        let mut server = Server {
-            what,
-            stop,
-            queue: AcceptQueue::new(incoming, &excess, &greeted),
-            events,
-            served: Served::default(),
-        };
-        server.run();
-        closing.store(true, Ordering::Relaxed);
-        server.queue.close();
-        Ok(Served {
-            turned_away: server.queue.turned_away,
-            ..server.served
-        })
+    server.run();
+    server.queue.close();
+    Ok(Served {
+        turned_away: server.queue.turned_away(),
+        ..server.served
     })
 }
 
 struct Server<'a> {
     what: &'a Serve,
     stop: &'a AtomicBool,
-    queue: AcceptQueue<'a>,
+    queue: AcceptQueue,
     events: &'a mut dyn FnMut(SessionEvent),
     served: Served,
 }
@@ -85,7 +63,7 @@ impl Server<'_> {
             self.queue.look(LOOK, self.events);
             if let Some(client) = self.queue.next() {
                 match self.prepared(&client) {
-                    Ok((cell, flow_threads)) => self.session(&client, cell, flow_threads),
+                    Ok((cell, flow_threads)) => self.session(client, cell, flow_threads),
                     Err(why) => self.queue.turn_away(&client, &why, self.events),
                 }
                 self.queue.give_up();
@@ -102,7 +80,7 @@ impl Server<'_> {
         let cell = wished(&self.what.cell, &client.wishes)?;
         let keys = FlowKey::several(cell.threads).map_err(told)?;
         self.queue.expect(client, &keys);
-        let welcome = Answered::Welcome {
+        let welcome = SessionWord::Welcome {
             version: greeting::VERSION,
             session: self.served.sessions + 1,
             keys,
@@ -118,7 +96,7 @@ impl Server<'_> {
                     .map_err(told)?;
             }
         }
-        let flow_threads = FlowThreads::start(Side::Sender, &cell, sockets).map_err(told)?;
+        let mut flow_threads = FlowThreads::start(Side::Sender, &cell, sockets).map_err(told)?;
         self.until(client, PREPARATION, |_| {
             (flow_threads.is_ready() || flow_threads.has_ended()).then_some(())
         })?;
@@ -134,7 +112,7 @@ impl Server<'_> {
         &mut self,
         client: &WaitingClient,
         patience: Duration,
-        mut so: impl FnMut(&mut AcceptQueue<'_>) -> Option<T>,
+        mut so: impl FnMut(&mut AcceptQueue) -> Option<T>,
     ) -> Result<T, String> {
         let until_ns = after(patience);
         loop {
@@ -158,37 +136,46 @@ impl Server<'_> {
         }
     }
 
-    fn session(&mut self, client: &WaitingClient, cell: Cell, mut flow_threads: FlowThreads) {
+    fn session(&mut self, client: WaitingClient, cell: Cell, flow_threads: FlowThreads) {
         self.served.sessions += 1;
         let begun = Begun {
             session: self.served.sessions,
             own: Side::Sender,
-            peer: client.from.clone(),
+            peer: client.from,
             completes: super::completes(&cell),
             cell,
         };
         (self.events)(SessionEvent::Began(Box::new(begun.clone())));
-        let mut end = match client.control.say(&Answered::Go) {
-            Ok(()) => {
-                flow_threads.go();
-                self.watch(client, &mut flow_threads)
-            }
-            Err(_) => SessionEnd::Failed(CLIENT_GONE.to_owned()),
+        let mut session = Session::new(begun, client.control, flow_threads, self.stop);
+        session.most = self.what.access.max_duration.map(|most| {
+            let limit = units::duration(most);
+            let why = format!("the sender's --max-duration {limit} is over");
+            (most, SessionEnd::Limit(why))
+        });
+        let gone = SessionEnd::Failed(session.gone().to_owned());
+        let mut end = match session.control.say(&SessionWord::Go) {
+            Ok(()) => session.watch(self.events, |events| {
+                self.queue.look(Duration::ZERO, events);
+            }),
+            Err(_) => gone.clone(),
         };
-        flow_threads.stop();
-        let (mut own, failed) = flow_threads.end_by(after(GRACE));
-        if let Some(failed) = failed {
-            // What a flow met explains more than that it ended, unless its peer was gone.
-            if end != SessionEnd::Failed(CLIENT_GONE.to_owned()) {
-                end = SessionEnd::Failed(told(failed));
-            }
+        session.flow_threads.stop();
+        let (mut own, failed) = session.flow_threads.end_by(after(GRACE));
+        // What a flow met explains more than that it ended, unless its peer was gone.
+        if let Some(failed) = failed.filter(|_| end != gone) {
+            end = SessionEnd::Failed(match failed.kind() {
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                    session.gone().to_owned()
+                }
+                _ => explain(&failed),
+            });
         }
         match &end {
             SessionEnd::Failed(why) => own.failed = Some(why.clone()),
             SessionEnd::Limit(why) => own.limit = Some(why.clone()),
             SessionEnd::Here | SessionEnd::There => {}
         }
-        let peer = self.last_word(client, &own);
+        let peer = session.last_words(&own, self.events);
         if let (SessionEnd::Here | SessionEnd::There | SessionEnd::Limit(_), Some(why)) =
             (&end, peer.as_ref().and_then(|p| p.failed.as_ref()))
         {
@@ -197,87 +184,11 @@ impl Server<'_> {
         self.served.failed += u64::from(matches!(end, SessionEnd::Failed(_)));
         self.served.bytes += own.whole.side.flows.iter().map(|f| f.bytes).sum::<u64>();
         (self.events)(SessionEvent::Ended(Box::new(Summary {
-            begun,
+            begun: session.begun.clone(),
             end,
             own,
             peer,
         })));
-    }
-
-    /// Tells second by second, until something ends the session.
-    fn watch(&mut self, client: &WaitingClient, flow_threads: &mut FlowThreads) -> SessionEnd {
-        let began_ns = clock::monotonic_ns();
-        let most = self.what.access.max_duration;
-        let over_ns = most.map_or(u64::MAX, after);
-        let mut number = 1;
-        loop {
-            if self.is_over() {
-                return SessionEnd::Here;
-            }
-            if let Some(most) = most.filter(|_| clock::monotonic_ns() >= over_ns) {
-                return SessionEnd::Limit(format!(
-                    "the sender's --max-duration {} is over",
-                    units::duration(most)
-                ));
-            }
-            let next_ns = began_ns + number * 1_000_000_000;
-            if is_readable(&client.control.socket, next_ns.min(over_ns)) {
-                let heed = AtomicBool::new(false);
-                return match client.control.hear(after(LAST_WORD), &heed) {
-                    Ok(Said::Stop) => SessionEnd::There,
-                    Err(e) if e.kind() != io::ErrorKind::InvalidData => {
-                        SessionEnd::Failed(CLIENT_GONE.to_owned())
-                    }
-                    _ => SessionEnd::Failed(
-                        "protocol error: unexpected message from the receiver".to_owned(),
-                    ),
-                };
-            }
-            if flow_threads.has_ended() {
-                // The control connection may tell a moment later that its process is gone.
-                return match is_readable(&client.control.socket, after(LOOK)) {
-                    true => SessionEnd::Failed(CLIENT_GONE.to_owned()),
-                    false => SessionEnd::Failed("a flow ended before its time".to_owned()),
-                };
-            }
-            self.queue.look(Duration::ZERO, self.events);
-            if clock::monotonic_ns() >= next_ns {
-                let second = Second {
-                    number,
-                    own: flow_threads.second(),
-                    peer: None,
-                };
-                let word = Answered::Second {
-                    number,
-                    stretch: Box::new(second.own.clone()),
-                };
-                (self.events)(SessionEvent::Second(Box::new(second)));
-                if client.control.say(&word).is_err() {
-                    return SessionEnd::Failed(CLIENT_GONE.to_owned());
-                }
-                // Seconds that were slept through are not made up for.
-                number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
-            }
-        }
-    }
-
-    /// Tells the client what was done, and hears what it did.
-    fn last_word(&self, client: &WaitingClient, own: &SessionPart) -> Option<SessionPart> {
-        client
-            .control
-            .say(&Answered::Done(Box::new(own.clone())))
-            .ok()?;
-        let until_ns = after(LAST_WORD);
-        // Its wish to stop may have crossed ours. The flag is of no use here: it may be set.
-        let heed = AtomicBool::new(false);
-        for _ in 0..2 {
-            match client.control.hear(until_ns, &heed).ok()? {
-                Said::Done(part) => return Some(*part),
-                Said::Stop => {}
-                Said::Hello { .. } => return None,
-            }
-        }
-        None
     }
 }
 
@@ -304,7 +215,9 @@ fn wished(cell: &Cell, wishes: &[(Axis, String)]) -> Result<Cell, String> {
 
 fn told(error: io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => CLIENT_GONE.to_owned(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            "the client went away before its flows stood".to_owned()
+        }
         _ => explain(&error),
     }
 }

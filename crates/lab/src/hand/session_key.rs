@@ -6,6 +6,7 @@
 //! so that neither version nor the wish for a key can be changed on the way. The payload of the
 //! flows goes in clear, since it is what is measured.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,17 +14,20 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use bytecost_spec::units;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use snow::{Builder, HandshakeState, TransportState};
 
+use super::greeting;
 use crate::greeters::{FlowKey, KEY_BYTES};
-use crate::protocol::{read_bytes, write_bytes};
+use crate::protocol;
 
 /// What both ends speak.
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// What Noise adds to each word.
 pub(super) const TAG_BYTES: usize = 16;
 /// The longest word of the greeting: a public key and its tag.
-const GREETING_BYTES: usize = 32 + TAG_BYTES;
+pub(super) const GREETING_BYTES: usize = 32 + TAG_BYTES;
 /// Digits of a key in its file.
 const DIGITS: usize = 2 * KEY_BYTES;
 
@@ -91,46 +95,83 @@ impl SessionKey {
         Ok(SessionKey(secret))
     }
 
-    fn builder<'a>(&'a self, opening: &'a [u8]) -> Result<Builder<'a>, snow::Error> {
-        let builder = Builder::new(PATTERN.parse()?);
-        builder.psk(0, &self.0)?.prologue(opening)
-    }
-
-    /// Greets as the end that connects. What comes back has proved nothing until its first word
-    /// is read, and neither has this end.
+    /// Greets as the end that connects, or answers as the one that `listens`; the opening of the
+    /// connection is said and heard before. What comes back has proved nothing until its first
+    /// word is read, and neither has this end: one that says again what another one said comes as
+    /// far as this, and no further.
     ///
     /// # Errors
     /// `PermissionDenied` where the other end has another key, else what reading and writing
     /// answer.
     pub(super) fn greet(
         &self,
-        opening: &[u8],
+        listens: bool,
         mut from: impl Read,
         mut to: impl Write,
-    ) -> io::Result<TransportState> {
-        let state = self.builder(opening).and_then(Builder::build_initiator);
-        let mut state = state.map_err(denied)?;
-        said(&mut state, &mut to)?;
-        heard(&mut state, &mut from)?;
-        state.into_transport_mode().map_err(denied)
+    ) -> io::Result<Cipher> {
+        let mut state = self.handshake(listens).map_err(denied)?;
+        for hears in [listens, !listens] {
+            let mut word = [0; GREETING_BYTES];
+            if hears {
+                let word = protocol::read_bytes(&mut from, GREETING_BYTES)?;
+                state.read_message(&word, &mut []).map_err(denied)?;
+            } else {
+                let length = state.write_message(&[], &mut word).map_err(denied)?;
+                protocol::write_bytes(&mut to, &word[..length], GREETING_BYTES)?;
+            }
+        }
+        let state = state.into_transport_mode().map_err(denied)?;
+        Ok(Cipher(Some(RefCell::new(state))))
     }
 
-    /// Answers as the end that listens. An end that says again what another one said comes as far
-    /// as this, and no further: it cannot say a word that can be read.
+    fn handshake(&self, listens: bool) -> Result<HandshakeState, snow::Error> {
+        let opening = greeting::opening(greeting::VERSION, true);
+        let builder = Builder::new(PATTERN.parse()?).psk(0, &self.0)?;
+        let builder = builder.prologue(&opening)?;
+        match listens {
+            true => builder.build_responder(),
+            false => builder.build_initiator(),
+        }
+    }
+}
+
+/// How words of a session are said: in clear, or by the key of both ends.
+#[derive(Default)]
+pub(super) struct Cipher(Option<RefCell<TransportState>>);
+
+impl Cipher {
+    /// The longest frame.
+    pub(super) fn most(&self) -> usize {
+        greeting::MAX_FRAME_BYTES + self.0.as_ref().map_or(0, |_| TAG_BYTES)
+    }
+
+    /// Writes a word.
     ///
     /// # Errors
-    /// As [`SessionKey::greet`].
-    pub(super) fn answer(
-        &self,
-        opening: &[u8],
-        mut from: impl Read,
-        mut to: impl Write,
-    ) -> io::Result<TransportState> {
-        let state = self.builder(opening).and_then(Builder::build_responder);
-        let mut state = state.map_err(denied)?;
-        heard(&mut state, &mut from)?;
-        said(&mut state, &mut to)?;
-        state.into_transport_mode().map_err(denied)
+    /// `InvalidInput` where it is too long, else what writing answers.
+    pub(super) fn write(&self, to: &mut impl Write, word: &impl Serialize) -> io::Result<()> {
+        let Some(state) = &self.0 else {
+            return protocol::write_within(to, word, self.most());
+        };
+        let plain = serde_json::to_vec(word)?;
+        let mut sealed = vec![0; plain.len() + TAG_BYTES];
+        let sealing = state.borrow_mut().write_message(&plain, &mut sealed);
+        let length = sealing.map_err(|_| io::Error::other("the message is too long"))?;
+        protocol::write_bytes(to, &sealed[..length], self.most())
+    }
+
+    /// Reads a word.
+    ///
+    /// # Errors
+    /// `PermissionDenied` where it is none of the key's, else as [`protocol::read_within`].
+    pub(super) fn read<T: DeserializeOwned>(&self, from: &mut impl Read) -> io::Result<T> {
+        let Some(state) = &self.0 else {
+            return protocol::read_within(from, self.most());
+        };
+        let sealed = protocol::read_bytes(from, self.most())?;
+        let mut plain = vec![0; sealed.len()];
+        let opened = state.borrow_mut().read_message(&sealed, &mut plain);
+        protocol::parsed(&plain[..opened.map_err(denied)?])
     }
 }
 
@@ -159,21 +200,9 @@ fn check(file: &File, name: &str) -> Result<(), String> {
 }
 
 /// What a word that does not fit the key is.
-pub(super) fn denied(_: snow::Error) -> io::Error {
+fn denied(_: snow::Error) -> io::Error {
     io::Error::new(
         io::ErrorKind::PermissionDenied,
         "the other end did not prove that it has the same key",
     )
-}
-
-fn said(state: &mut HandshakeState, to: &mut impl Write) -> io::Result<()> {
-    let mut word = [0; GREETING_BYTES];
-    let length = state.write_message(&[], &mut word).map_err(denied)?;
-    write_bytes(to, &word[..length], GREETING_BYTES)
-}
-
-fn heard(state: &mut HandshakeState, from: &mut impl Read) -> io::Result<()> {
-    let word = read_bytes(from, GREETING_BYTES)?;
-    state.read_message(&word, &mut []).map_err(denied)?;
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! Sockets of a session: every wait has an end, and ends sooner when the command is to stop.
 
-use std::cell::RefCell;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -14,20 +13,16 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use snow::TransportState;
 
-use super::session_key::{SessionKey, TAG_BYTES, denied};
-use super::{LOOK, PATIENCE, SessionError, greeting};
+use super::session_key::Cipher;
+use super::{LOOK, PATIENCE, SessionError};
 use crate::endpoint::explain;
-use crate::protocol;
+use crate::greeters::address;
 use crate::transports::{self, Socket};
 
 /// How long a word may take to be taken by the kernel: there is always room, unless the other
 /// side has stopped to read.
 const WRITING: Duration = Duration::from_millis(300);
-
-/// The longest frame by a key.
-const MOST_SEALED_BYTES: usize = greeting::MAX_FRAME_BYTES + TAG_BYTES;
 
 /// Now, and so much later, in ns of CLOCK_MONOTONIC.
 pub(super) fn after(duration: Duration) -> u64 {
@@ -51,13 +46,21 @@ impl Read for DeadlineReader<'_> {
 
 /// Whether something can be read, or the other end is gone; waits no longer than until then.
 pub(super) fn is_readable(socket: &OwnedFd, until_ns: u64) -> bool {
+    has_event(socket, PollFlags::IN, until_ns).unwrap_or(false)
+}
+
+/// Whether something can be done with a socket; waits no longer than until then, and not longer
+/// than [`LOOK`].
+fn has_event(socket: &OwnedFd, event: PollFlags, until_ns: u64) -> io::Result<bool> {
     let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
     let slice = Timespec {
         tv_sec: 0,
         tv_nsec: left_ns.min(LOOK.as_nanos() as u64) as _,
     };
-    let mut polled = [PollFd::new(socket, PollFlags::IN)];
-    rustix::event::poll(&mut polled, Some(&slice)).is_ok_and(|n| n > 0)
+    match rustix::event::poll(&mut [PollFd::new(socket, event)], Some(&slice)) {
+        Err(Errno::INTR) => Ok(false),
+        ready => Ok(ready? > 0),
+    }
 }
 
 /// Waits until something can be done with a socket.
@@ -71,19 +74,11 @@ fn await_event(
         if stop.load(Ordering::Relaxed) {
             return Err(io::Error::other("stopped"));
         }
-        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-        if left_ns == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
+        if has_event(socket, event, until_ns)? {
+            return Ok(());
         }
-        let slice = Timespec {
-            tv_sec: 0,
-            tv_nsec: left_ns.min(LOOK.as_nanos() as u64) as _,
-        };
-        let mut polled = [PollFd::new(socket, event)];
-        match rustix::event::poll(&mut polled, Some(&slice)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(()),
-            Err(e) => return Err(e.into()),
+        if clock::monotonic_ns() >= until_ns {
+            return Err(io::ErrorKind::TimedOut.into());
         }
     }
 }
@@ -132,87 +127,40 @@ pub(super) fn connect(
     Ok(socket)
 }
 
-/// The connection over which both ends of a session speak: in clear, or by their key.
+/// The connection over which both ends of a session speak.
 pub(super) struct Control {
     pub(super) socket: OwnedFd,
-    cipher: Option<RefCell<TransportState>>,
+    pub(super) cipher: Cipher,
 }
 
 impl Control {
     /// One without a key.
     pub(super) fn in_clear(socket: OwnedFd) -> Control {
-        Control {
-            socket,
-            cipher: None,
-        }
-    }
-
-    /// One whose ends greet each other by a key, within [`PATIENCE`].
-    pub(super) fn with_key(
-        socket: OwnedFd,
-        key: &SessionKey,
-        listens: bool,
-        stop: &AtomicBool,
-    ) -> io::Result<Control> {
-        let opening = greeting::opening(greeting::VERSION, true);
-        let from = DeadlineReader {
-            socket: &socket,
-            until_ns: after(PATIENCE),
-            stop,
-        };
-        let to = Socket(&socket);
-        let state = match listens {
-            true => key.answer(&opening, from, to),
-            false => key.greet(&opening, from, to),
-        }?;
-        Ok(Control {
-            cipher: Some(RefCell::new(state)),
-            socket,
-        })
+        let cipher = Cipher::default();
+        Control { socket, cipher }
     }
 
     /// Says a word. It is small: a peer that has not taken the ones before it is not waited for long.
     pub(super) fn say<T: Serialize>(&self, word: &T) -> io::Result<()> {
         sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Send, Some(WRITING))?;
-        let mut to = Socket(&self.socket);
-        let Some(cipher) = &self.cipher else {
-            return greeting::write(&mut to, word);
-        };
-        let plain = serde_json::to_vec(word)?;
-        let mut sealed = vec![0; plain.len() + TAG_BYTES];
-        let sealing = cipher.borrow_mut().write_message(&plain, &mut sealed);
-        let length = sealing.map_err(|_| io::Error::other("the message is too long"))?;
-        protocol::write_bytes(&mut to, &sealed[..length], MOST_SEALED_BYTES)
+        self.cipher.write(&mut Socket(&self.socket), word)
     }
 
-    /// Reads a word by a deadline: `PermissionDenied` where it is none of the key's.
+    /// Reads a word by a deadline.
     pub(super) fn hear<T: DeserializeOwned>(
         &self,
         until_ns: u64,
         stop: &AtomicBool,
     ) -> io::Result<T> {
-        let mut from = DeadlineReader {
+        self.cipher.read(&mut DeadlineReader {
             socket: &self.socket,
             until_ns,
             stop,
-        };
-        let Some(cipher) = &self.cipher else {
-            return greeting::read(&mut from);
-        };
-        let sealed = protocol::read_bytes(&mut from, MOST_SEALED_BYTES)?;
-        let mut plain = vec![0; sealed.len()];
-        let opened = cipher.borrow_mut().read_message(&sealed, &mut plain);
-        protocol::parsed(&plain[..opened.map_err(denied)?])
+        })
     }
-}
-
-/// The address of the other end.
-pub(super) fn peer_address(socket: &OwnedFd) -> Option<SocketAddr> {
-    let address = rustix::net::getpeername(socket).ok()?;
-    SocketAddr::try_from(address?).ok()
 }
 
 /// The address of the other end, for words.
 pub(super) fn peer(socket: &OwnedFd) -> String {
-    peer_address(socket).map_or_else(|| "an unknown address".to_owned(), |a| a.to_string())
+    address(socket).map_or_else(|| "an unknown address".to_owned(), |a| a.to_string())
 }

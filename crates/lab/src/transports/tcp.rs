@@ -22,21 +22,17 @@ pub(super) fn listen(
     port: Option<u16>,
 ) -> io::Result<Box<dyn Listen>> {
     let address = SocketAddr::from((address, port.unwrap_or(0)));
-    let listening = listen_at(cell, address).map_err(|e| match port {
+    listen_at(cell, address).map_err(|e| match port {
         Some(port) if e.kind() == io::ErrorKind::AddrInUse => io::Error::new(
             io::ErrorKind::AddrInUse,
             format!("port {port} is in use: choose another with --port, or leave it out to take a free one"),
         ),
         _ => e,
-    })?;
-    Ok(listening)
+    })
 }
 
 /// Listens at any address of this machine; port 0 takes a free one.
-pub(super) fn listen_at(
-    cell: &Cell,
-    address: SocketAddr,
-) -> io::Result<Box<dyn Listen + Send + Sync>> {
+pub(super) fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Box<dyn Listen>> {
     let socket = socket(cell, address)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     rustix::net::bind(&socket, &address)?;

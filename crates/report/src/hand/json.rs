@@ -111,15 +111,6 @@ struct SummaryLine<'a> {
     notes: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct ServedLine {
-    kind: &'static str,
-    sessions: u64,
-    failed: u64,
-    bytes: u64,
-    turned_away: u64,
-}
-
 /// One second as one line of JSON, with its line feed.
 #[must_use]
 pub fn second_json(begun: &Begun, second: &Second) -> String {
@@ -160,13 +151,7 @@ pub fn summary_json(summary: &Summary) -> String {
 /// All sessions of a server as one line of JSON.
 #[must_use]
 pub fn served_json(served: &Served) -> String {
-    line(&ServedLine {
-        kind: "served",
-        sessions: served.sessions,
-        failed: served.failed,
-        bytes: served.bytes,
-        turned_away: served.turned_away,
-    })
+    line(served)
 }
 
 fn line(value: &impl Serialize) -> String {

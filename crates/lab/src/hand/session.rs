@@ -1,0 +1,210 @@
+//! A session that runs: what both of its sides do alike.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytecost_spec::Side;
+use bytecost_spec::hand::{Begun, Second, SessionEnd, SessionPart, Stretch};
+use bytecost_sys::clock;
+
+use super::flow_threads::FlowThreads;
+use super::greeting::SessionWord;
+use super::wire::{Control, after, is_readable};
+use super::{LAST_WORD, LOOK, SessionEvent};
+
+/// How long a second's line of the receiving side waits for the sender's figures of it.
+const PEER_LATE: Duration = Duration::from_millis(300);
+/// Words of the other side that may be under way before its last one.
+const MOST_UNDER_WAY: usize = 8;
+
+/// One side of a session, and the other as it is heard.
+pub(super) struct Session<'a> {
+    pub(super) begun: Begun,
+    pub(super) control: Control,
+    pub(super) flow_threads: FlowThreads,
+    /// Whether this side is told to stop.
+    pub(super) stop: &'a AtomicBool,
+    /// How long it lasts at most, and how it has ended then.
+    pub(super) most: Option<(Duration, SessionEnd)>,
+    /// What became of the other side, where it can no longer be heard.
+    broken: Option<&'static str>,
+    asks_to_stop: bool,
+    /// Its last word.
+    part: Option<SessionPart>,
+    /// Its figures of the newest second that it told.
+    heard: Option<(u64, Stretch)>,
+    /// A second that waits for these, and until when.
+    pending: Option<(Second, u64)>,
+}
+
+impl<'a> Session<'a> {
+    /// One whose flows wait to begin.
+    pub(super) fn new(
+        begun: Begun,
+        control: Control,
+        flow_threads: FlowThreads,
+        stop: &'a AtomicBool,
+    ) -> Session<'a> {
+        Session {
+            begun,
+            control,
+            flow_threads,
+            stop,
+            most: None,
+            broken: None,
+            asks_to_stop: false,
+            part: None,
+            heard: None,
+            pending: None,
+        }
+    }
+
+    fn sends(&self) -> bool {
+        self.begun.own != Side::Receiver
+    }
+
+    /// What the other side is that went away.
+    pub(super) fn gone(&self) -> &'static str {
+        match self.sends() {
+            true => "the client went away in mid-session",
+            false => "the server went away in mid-session",
+        }
+    }
+
+    /// Has the flows begin, and tells second by second, until something ends the session.
+    pub(super) fn watch(
+        &mut self,
+        events: &mut dyn FnMut(SessionEvent),
+        mut aside: impl FnMut(&mut dyn FnMut(SessionEvent)),
+    ) -> SessionEnd {
+        self.flow_threads.go();
+        let began_ns = clock::monotonic_ns();
+        let over_ns = self
+            .most
+            .as_ref()
+            .map_or(u64::MAX, |(most, _)| after(*most));
+        let mut number = 1;
+        loop {
+            if let Some(end) = self.ended(over_ns) {
+                return end;
+            }
+            let next_ns = began_ns + number * 1_000_000_000;
+            let late_ns = self.pending.as_ref().map_or(u64::MAX, |(_, late)| *late);
+            if is_readable(&self.control.socket, next_ns.min(over_ns).min(late_ns)) {
+                self.hear(after(LAST_WORD));
+            }
+            self.tell_pending(events);
+            aside(events);
+            if clock::monotonic_ns() >= next_ns && next_ns <= over_ns {
+                self.second(number);
+                self.tell_pending(events);
+                // Seconds that were slept through are not made up for.
+                number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
+            }
+        }
+    }
+
+    /// How the session has ended, if it has.
+    fn ended(&self, over_ns: u64) -> Option<SessionEnd> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(SessionEnd::Here);
+        }
+        if clock::monotonic_ns() >= over_ns {
+            return self.most.as_ref().map(|(_, end)| end.clone());
+        }
+        let has_ended = self.flow_threads.has_ended();
+        if !self.sends() {
+            let is_over = has_ended || self.broken.is_some() || self.part.is_some();
+            return is_over.then_some(SessionEnd::There);
+        }
+        let failed = |why: &str| Some(SessionEnd::Failed(why.to_owned()));
+        match self.broken {
+            Some(why) => failed(why),
+            None if self.asks_to_stop || self.part.is_some() => Some(SessionEnd::There),
+            // The control connection may tell a moment later that its process is gone.
+            None if has_ended && is_readable(&self.control.socket, after(LOOK)) => {
+                failed(self.gone())
+            }
+            None if has_ended => failed("a flow ended before its time"),
+            None => None,
+        }
+    }
+
+    /// Reads what the flows did in a second. The sender's figures go to the other side at once.
+    fn second(&mut self, number: u64) {
+        let own = self.flow_threads.second();
+        let mut late_ns = clock::monotonic_ns();
+        if self.sends() {
+            let stretch = Box::new(own.clone());
+            let word = SessionWord::Second { number, stretch };
+            if self.control.say(&word).is_err() {
+                self.broken = Some(self.gone());
+            }
+        } else {
+            late_ns += PEER_LATE.as_nanos() as u64;
+        }
+        let second = Second {
+            number,
+            own,
+            peer: None,
+        };
+        self.pending = Some((second, late_ns));
+    }
+
+    /// Takes the other side's next word.
+    fn hear(&mut self, until_ns: u64) {
+        // The caller's flag is of no use here: it may be set, and the wait is short.
+        let heed = AtomicBool::new(false);
+        match (self.control.hear(until_ns, &heed), self.sends()) {
+            (Ok(SessionWord::Second { number, stretch }), false) => {
+                self.heard = Some((number, *stretch));
+            }
+            (Ok(SessionWord::Stop), true) => self.asks_to_stop = true,
+            (Ok(SessionWord::Done(part)), _) => self.part = Some(*part),
+            (Err(e), _) if e.kind() != io::ErrorKind::InvalidData => {
+                self.broken = Some(self.gone());
+            }
+            _ => self.broken = Some("protocol error: unexpected message from the receiver"),
+        }
+    }
+
+    /// Tells the second that waits, with the other side's figures or without them when they are
+    /// late.
+    fn tell_pending(&mut self, events: &mut dyn FnMut(SessionEvent)) {
+        let is_due = self.pending.as_ref().is_some_and(|(second, late_ns)| {
+            let heard = self.heard.as_ref();
+            heard.is_some_and(|(n, _)| *n >= second.number) || clock::monotonic_ns() >= *late_ns
+        });
+        if is_due {
+            self.tell(events);
+        }
+    }
+
+    fn tell(&mut self, events: &mut dyn FnMut(SessionEvent)) {
+        if let Some((mut second, _)) = self.pending.take() {
+            let heard = self.heard.take();
+            let heard = heard.filter(|(number, _)| *number == second.number);
+            second.peer = heard.map(|(_, stretch)| stretch);
+            events(SessionEvent::Second(Box::new(second)));
+        }
+    }
+
+    /// Tells the other side what was done, and hears what it did.
+    pub(super) fn last_words(
+        &mut self,
+        own: &SessionPart,
+        events: &mut dyn FnMut(SessionEvent),
+    ) -> Option<SessionPart> {
+        let done = SessionWord::Done(Box::new(own.clone()));
+        let _ = self.control.say(&done);
+        let until_ns = after(LAST_WORD);
+        for _ in 0..MOST_UNDER_WAY {
+            if self.broken.is_none() && self.part.is_none() {
+                self.hear(until_ns);
+            }
+        }
+        self.tell(events);
+        self.part.take()
+    }
+}
