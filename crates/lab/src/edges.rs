@@ -9,6 +9,7 @@ use std::io;
 use bytecost_engine::Tally;
 use bytecost_meter::Meter;
 use bytecost_sys::clock;
+use hdrhistogram::Histogram;
 
 use crate::marks::{Clocked, Marks};
 use crate::phase::{Gate, Phase};
@@ -117,6 +118,11 @@ pub(crate) trait Work {
 
     /// Notes latencies from now on, or no longer.
     fn time(&mut self, _timed: bool) {}
+
+    /// The latencies that it has noted, where it notes any.
+    fn latency_ns(&mut self) -> Option<&mut Histogram<u64>> {
+        None
+    }
 
     /// When the last step ended, of a loop that reads the clock.
     fn now_ns(&self) -> u64 {

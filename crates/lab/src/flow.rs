@@ -27,7 +27,8 @@ pub fn stream<M: Meter>(
     by_gate(&mut Stream(mover), gate, meter, finish)
 }
 
-struct Stream<'m>(&'m mut dyn Move);
+/// Sends without pause.
+pub(crate) struct Stream<'m>(pub(crate) &'m mut dyn Move);
 
 impl Work for Stream<'_> {
     const COURSE: Course = Course::ByGate;
@@ -48,7 +49,7 @@ impl Work for Stream<'_> {
 }
 
 #[inline]
-pub(crate) fn push(mover: &mut dyn Move) -> io::Result<()> {
+fn push(mover: &mut dyn Move) -> io::Result<()> {
     if mover.offer()? == Offer::Full {
         mover.reap(1)?;
     }
@@ -111,7 +112,7 @@ impl<'a> Ask<'a> {
     }
 
     /// One message and its answer.
-    pub(crate) fn exchange(&mut self) -> io::Result<()> {
+    fn exchange(&mut self) -> io::Result<()> {
         while self.mover.offer()? == Offer::Full {
             self.mover.reap(1)?;
         }
@@ -140,6 +141,10 @@ impl Work for Ask<'_> {
     fn time(&mut self, timed: bool) {
         self.timed = timed;
         self.ended_ns = clock::monotonic_ns();
+    }
+
+    fn latency_ns(&mut self) -> Option<&mut Histogram<u64>> {
+        Some(&mut self.latency_ns)
     }
 
     fn now_ns(&self) -> u64 {

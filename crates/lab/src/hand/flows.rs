@@ -10,7 +10,6 @@ use bytecost_engine::{Checker, Move, Tally};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Pattern as Exchange, Placement, Readings, Side};
-use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
 use super::flow_counters::{
@@ -18,7 +17,8 @@ use super::flow_counters::{
 };
 use super::{PATIENCE, completes};
 use crate::connection::ConnectionMeter;
-use crate::flow::{self, Ask, Intake};
+use crate::edges::Work;
+use crate::flow::{Ask, Intake, Stream};
 use crate::flow_setup::{answer, content, receiving_end, sending_end};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
@@ -68,13 +68,15 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
         Exchange::Ask => {
             let mut ask = asker(&mut *engine, reporter.socket, cell)?;
             let from = reporter.begin();
-            let ended = asking(&mut ask, &mut reporter);
+            let ended = going_on(&mut ask, &mut reporter, true);
             latency_ns = Some(ask.latency_ns);
             (from, ended)
         }
-        Exchange::Stream => (reporter.begin(), streaming(&mut *engine, &mut reporter)),
+        Exchange::Stream => {
+            let mut stream = Stream(&mut *engine);
+            (reporter.begin(), going_on(&mut stream, &mut reporter, true))
+        }
     };
-    let ended = ended.and_then(|()| flow::drain(&mut *engine));
     let end = reporter.end(from, engine.tally(), completes(cell));
     let shut = transports::close(cell, reporter.socket);
     Ok(FlowEnd {
@@ -86,10 +88,9 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
 
 /// Asks as in a trial, and notes times as they are told.
 fn asker<'a>(mover: &'a mut dyn Move, socket: &'a OwnedFd, cell: &Cell) -> io::Result<Ask<'a>> {
-    Ok(Ask {
-        latency_ns: histogram(),
-        ..Ask::new(mover, socket, answer(cell)?)
-    })
+    let mut ask = Ask::new(mover, socket, answer(cell)?);
+    ask.latency_ns = histogram();
+    Ok(ask)
 }
 
 fn receive(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
@@ -102,7 +103,8 @@ fn receive(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::
         answers: asked.then_some((reporter.socket, answer(cell)?)),
     };
     let from = reporter.begin();
-    let ended = taking(&mut intake, &mut reporter);
+    // Also after it was told to stop, so that nothing is left behind.
+    let ended = going_on(&mut intake, &mut reporter, false);
     Ok(FlowEnd {
         compared_bytes: intake.checker.compared(),
         failed: ended.err(),
@@ -171,38 +173,23 @@ impl<'a> FlowReporter<'a> {
     }
 }
 
-fn streaming(mover: &mut dyn Move, reporter: &mut FlowReporter<'_>) -> io::Result<()> {
-    loop {
-        if reporter.is_asked() && !reporter.look(mover.tally(), None) {
-            return Ok(());
-        }
-        flow::push(mover)?;
-    }
-}
-
-fn asking(ask: &mut Ask<'_>, reporter: &mut FlowReporter<'_>) -> io::Result<()> {
-    let mut began_ns = clock::monotonic_ns();
+/// Goes on until it is told to stop, where it is to heed that, or until the other side has ended;
+/// tells meanwhile what it is asked for.
+fn going_on(
+    work: &mut impl Work,
+    reporter: &mut FlowReporter<'_>,
+    heeds_stop: bool,
+) -> io::Result<()> {
+    work.time(true);
     loop {
         if reporter.is_asked() {
-            if !reporter.look(ask.mover.tally(), Some(&mut ask.latency_ns)) {
-                return Ok(());
+            let goes_on = reporter.look(work.tally(), work.latency_ns());
+            if !goes_on && heeds_stop {
+                return work.end();
             }
-            began_ns = clock::monotonic_ns();
+            work.time(true);
         }
-        ask.exchange()?;
-        let ended_ns = clock::monotonic_ns();
-        ask.latency_ns.saturating_record(ended_ns - began_ns);
-        began_ns = ended_ns;
-    }
-}
-
-/// Until the sender has closed: also after it was told to stop, so that nothing is left behind.
-fn taking(intake: &mut Intake<'_>, reporter: &mut FlowReporter<'_>) -> io::Result<()> {
-    loop {
-        if reporter.is_asked() {
-            reporter.look(intake.tally(), None);
-        }
-        if !intake.pull()? {
+        if !work.step()? {
             return Ok(());
         }
     }
@@ -225,6 +212,8 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use bytecost_sys::clock;
+
     use super::*;
 
     /// Runs one loop until it ends; the times that it allocated.
@@ -242,9 +231,9 @@ mod tests {
         let count = match cell.pattern {
             Exchange::Ask => {
                 let mut ask = asker(&mut *mover, &kept, cell).unwrap();
-                counted(|| asking(&mut ask, &mut reporter))
+                counted(|| going_on(&mut ask, &mut reporter, true))
             }
-            Exchange::Stream => counted(|| streaming(&mut *mover, &mut reporter)),
+            Exchange::Stream => counted(|| going_on(&mut Stream(&mut *mover), &mut reporter, true)),
         };
         rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
         (count, mover.tally().bytes)
@@ -261,7 +250,7 @@ mod tests {
             answers: asked.then(|| (&kept, answer(cell).unwrap())),
         };
         let mut reporter = FlowReporter::new(counters, 0, &kept);
-        let count = counted(|| taking(&mut intake, &mut reporter));
+        let count = counted(|| going_on(&mut intake, &mut reporter, false));
         (count, intake.tally().bytes)
     }
 
