@@ -5,6 +5,8 @@ use std::os::fd::OwnedFd;
 
 use bytecost_engine::{Checker, Move, Offer, Take, Tally};
 use bytecost_meter::Meter;
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
@@ -159,6 +161,32 @@ impl Work for Ask<'_> {
     fn end(&mut self) -> io::Result<()> {
         drain(self.mover)
     }
+}
+
+/// What a flow moved in a time.
+pub(crate) fn moved(tally: &Tally, elapsed_ns: u64) -> FlowReading {
+    FlowReading {
+        bytes: tally.bytes,
+        messages: tally.messages,
+        elapsed_ns,
+    }
+}
+
+/// The counters of what was moved; and where buffers come back later, of those that came back in
+/// `completed`.
+pub(crate) fn tallied(moved: &Tally, completed: Option<&Tally>) -> Readings {
+    let all = [
+        (Counter::Bytes, Some(moved.bytes)),
+        (Counter::Messages, Some(moved.messages)),
+        (Counter::Calls, Some(moved.calls)),
+        (Counter::Completions, completed.map(|t| t.released)),
+        (Counter::CompletionsCopied, completed.map(|t| t.copied)),
+        (Counter::Enobufs, completed.map(|_| moved.enobufs)),
+    ];
+    let known = all
+        .into_iter()
+        .filter_map(|(c, n)| Some((c, Reading::Measured(n?))));
+    known.collect()
 }
 
 /// An empty histogram of round-trip times: three significant digits, up to a minute.

@@ -21,7 +21,7 @@ use super::turn::Turn;
 use crate::connection::ConnectionMeter;
 use crate::edges::Stretches;
 use crate::files;
-use crate::flow::Intake;
+use crate::flow::{Intake, moved, tallied};
 use crate::flow_setup::{answer, content, mover_of, receiving_end};
 use crate::marks::{self, Marks};
 use crate::passes::Passes;
@@ -228,23 +228,14 @@ pub(super) fn flow_done(
         total,
         marks,
     } = measured;
-    let mut put = |counter, n| {
-        readings.insert(counter, Reading::Measured(n));
+    let completed = match completions {
+        Completions::None => None,
+        Completions::Taken => Some(&grown),
+        Completions::LeftLying => Some(&total),
     };
-    put(Counter::Bytes, grown.bytes);
-    put(Counter::Messages, grown.messages);
-    put(Counter::Calls, grown.calls);
-    let told = match completions {
-        Completions::LeftLying => total,
-        _ => grown,
-    };
-    if !matches!(completions, Completions::None) {
-        put(Counter::Completions, told.released);
-        put(Counter::CompletionsCopied, told.copied);
-        put(Counter::Enobufs, grown.enobufs);
-    }
+    readings.extend(tallied(&grown, completed));
     if grown.misses > 0 {
-        put(Counter::NowaitMisses, grown.misses);
+        readings.insert(Counter::NowaitMisses, Reading::Measured(grown.misses));
     }
     let elapsed_ns = readings
         .get(&Counter::ElapsedNs)
@@ -252,11 +243,7 @@ pub(super) fn flow_done(
         .unwrap_or(0);
     FlowDone {
         readings,
-        flow: FlowReading {
-            bytes: grown.bytes,
-            messages: grown.messages,
-            elapsed_ns,
-        },
+        flow: moved(&grown, elapsed_ns),
         sub_windows: marks.and_then(|marks| marks.sub_windows()),
         of_process: false,
         total_bytes: total.bytes,

@@ -20,6 +20,8 @@ use bytecost_sys::clock;
 use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 
+use crate::flow::{moved, tallied};
+
 /// Flows wait.
 pub(super) const WAIT: u32 = 0;
 /// Flows finish what is under way.
@@ -46,7 +48,7 @@ impl FlowTotals {
         let ((now, tcp), (then, _)) = (&self.edge, &then.edge);
         let elapsed_ns = now.clock_ns.saturating_sub(then.clock_ns);
         let cpu_ns = now.cpu_ns.saturating_sub(then.cpu_ns);
-        let mut readings = tallied(&tally, completes);
+        let mut readings = tallied(&tally, completes.then_some(&tally));
         let mut put = |counter, n| readings.insert(counter, Reading::Measured(n));
         put(Counter::ElapsedNs, elapsed_ns);
         put(Counter::CpuNs, cpu_ns);
@@ -228,33 +230,6 @@ impl CountersReader {
         }
         stretch
     }
-}
-
-/// What a flow moved in a time.
-pub(super) fn moved(tally: &Tally, elapsed_ns: u64) -> FlowReading {
-    FlowReading {
-        bytes: tally.bytes,
-        messages: tally.messages,
-        elapsed_ns,
-    }
-}
-
-/// The counters of what was moved; of completions where buffers come back later.
-pub(super) fn tallied(tally: &Tally, completes: bool) -> Readings {
-    let moved = [
-        (Counter::Bytes, tally.bytes),
-        (Counter::Messages, tally.messages),
-        (Counter::Calls, tally.calls),
-    ];
-    let back = [
-        (Counter::Completions, tally.released),
-        (Counter::CompletionsCopied, tally.copied),
-        (Counter::Enobufs, tally.enobufs),
-    ];
-    let back = back.iter().filter(|_| completes);
-    let all = moved.iter().chain(back);
-    all.map(|(counter, n)| (*counter, Reading::Measured(*n)))
-        .collect()
 }
 
 /// The percentiles of round-trip times; none where nothing was noted.

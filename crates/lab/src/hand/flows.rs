@@ -12,13 +12,11 @@ use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Pattern as Exchange, Placement, Readings, Side};
 use hdrhistogram::Histogram;
 
-use super::flow_counters::{
-    FlowCounters, FlowEdge, FlowTotals, STOP, WAIT, histogram, moved, tallied,
-};
+use super::flow_counters::{FlowCounters, FlowEdge, FlowTotals, STOP, WAIT, histogram};
 use super::{PATIENCE, completes};
 use crate::connection::ConnectionMeter;
 use crate::edges::Work;
-use crate::flow::{Ask, Intake, Stream};
+use crate::flow::{Ask, Intake, Stream, moved, tallied};
 use crate::flow_setup::{answer, content, receiving_end, sending_end};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
@@ -162,7 +160,7 @@ impl<'a> FlowReporter<'a> {
     fn end(&mut self, from: FlowEdge, tally: Tally, completes: bool) -> FlowEnd {
         let to = self.meter.read_end();
         let mut readings = self.meter.difference(&from, &to);
-        readings.extend(tallied(&tally, completes));
+        readings.extend(tallied(&tally, completes.then_some(&tally)));
         FlowEnd {
             readings,
             flow: moved(&tally, to.0.clock_ns.saturating_sub(from.0.clock_ns)),
