@@ -19,7 +19,7 @@ help: # What the words mean
 	@grep -E '^[a-z-]+:.* # ' Makefile | sed -E 's/^([a-z-]+):.* # (.*)/make \1\t\2/' | expand -t 20
 
 test: chromium mounts sshd # Install what the tests need, and run all of them
-	@cargo test --workspace $(FULL) --locked --no-fail-fast
+	@tests/all.sh "$(TARGET)/tests"
 	$(MAKE) --no-print-directory page
 
 # Linked statically, so that the guest needs no files but these. The dependencies are those of
