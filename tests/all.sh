@@ -12,7 +12,7 @@ mkdir -p "$1"
 logs=$(realpath "$1")
 what=(--workspace --features bytecost/full --locked)
 
-# One a line: the folder of its crate, and the program. The largest is built last as a rule, and starts first.
+# One a line: the folder of its crate, and the program.
 programs=$(cargo test "${what[@]}" --no-run --message-format=json-render-diagnostics |
 	sed -nE 's/.*"manifest_path":"([^"]*)\/Cargo\.toml".*"profile":\{[^}]*"test":true\}.*"executable":"([^"]*)".*/\1\t\2/p')
 
@@ -21,21 +21,26 @@ each() {
 	local folder program name
 	while IFS=$'\t' read -r folder program; do
 		name=$(basename "$folder")/$(basename "${program%-*}")
-		logged "$name" env --chdir="$folder" CARGO_MANIFEST_DIR="$folder" "$program"
+		# What a shell has in the background ignores an interruption, which tests are about.
+		logged "$name" env --default-signal=INT,QUIT --chdir="$folder" CARGO_MANIFEST_DIR="$folder" "$program"
 	done
 }
 logged() {
 	local log=$logs/${1//\//-} began=$SECONDS
 	"${@:2}" >"$log" 2>&1 </dev/null || echo "$log" >>"$logs/failed"
-	printf '%s, %s s: %s\n' "$1" $((SECONDS - began)) "$(grep '^test result:' "$log" || echo 'no result')"
+	printf '%s, %s s: %s\n' "$1" $((SECONDS - began)) "$(grep '^test result: ' "$log" | tail -n 1 || true)"
 }
 command=$PWD/crates/bytecost$'\t'
 grep -F "$command" <<<"$programs" | each &
+ours=$!
 {
 	grep -vF "$command" <<<"$programs" | each
 	logged documentation cargo test "${what[@]}" --doc
 } &
-wait
+others=$!
+trap 'kill $ours $others 2>/dev/null; exit 130' INT TERM
+wait $ours
+wait $others
 [ ! -e "$logs/failed" ] || {
 	xargs -d '\n' tail -n +1 <"$logs/failed"
 	exit 1
