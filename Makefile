@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu mounts sshd test-fleet fleet-tools
+.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu tools test-fleet fleet-tools
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
@@ -18,8 +18,8 @@ compile = (cd "$$(dirname "$(1)")" && clang-14 -O2 -g -Wall -Wextra -Werror -tar
 help: # What the words mean
 	@grep -E '^[a-z-]+:.* # ' Makefile | sed -E 's/^([a-z-]+):.* # (.*)/make \1\t\2/' | expand -t 20
 
-test: chromium mounts sshd # Install what the tests need, and run all of them
-	@cargo test --workspace $(FULL) --locked --no-fail-fast
+test: chromium tools # Install what the tests need, and run all of them
+	@tests/all.sh "$(TARGET)/tests"
 	$(MAKE) --no-print-directory page
 
 # Linked statically, so that the guest needs no files but these. The dependencies are those of
@@ -35,7 +35,7 @@ test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu
 	GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
 		"$$guest" "$$truths" "$$copies=over_wire" "$$copied=functions"
 
-test-fleet: fleet-tools sshd # The files of deploy by their schemas, and its role for real on three namespaces with SSH servers; as root
+test-fleet: fleet-tools tools # The files of deploy by their schemas, and its role for real on three namespaces with SSH servers; as root
 	@if [ "$$(id -u)" != 0 ] || ! [ -x "$(FLEET)/venv/bin/kubernetes-validate" ] || ! [ -x /usr/sbin/sshd ]; then
 		echo "skipped: it needs root, OpenSSH's server, and ansible-core and kubernetes-validate in $(FLEET)/venv"
 		exit 0
@@ -162,15 +162,20 @@ qemu:
 	$$sudo apt-get update -q
 	$$sudo apt-get install -q -y --no-install-recommends qemu-system-x86 cpio
 
-# Installs the server of OpenSSH, if it is not there and that is allowed; a test without it says that it
-# was skipped.
-sshd:
-	@if test -x /usr/sbin/sshd; then exit 0; fi
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+# Programs that tests start, each with the package of Debian that has it. What is not there is
+# installed, if that is allowed; a test without its program says that it was skipped.
+TOOLS := bindfs=bindfs javac=default-jdk-headless mkfs.btrfs=btrfs-progs mkfs.xfs=xfsprogs \
+	perl=perl script=bsdutils sshd=openssh-server tc=iproute2
+tools:
+	@export PATH="$$PATH:/usr/sbin:/sbin"
+	packages=$$(for tool in $(TOOLS); do
+		command -v "$${tool%=*}" >/dev/null || echo "$${tool#*=}"
+	done)
+	if [ -n "$$packages" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		export DEBIAN_FRONTEND=noninteractive
-		# Without a network the test over ssh says that it was skipped.
+		# Without a network those tests say that they were skipped.
 		apt-get update -q || true
-		apt-get install -q -y --no-install-recommends openssh-server || true
+		apt-get install -q -y --no-install-recommends $$packages || true
 	fi
 
 # Installs what the files of deploy are tried with, below the target directory but for Debian's own
@@ -186,16 +191,6 @@ fleet-tools:
 	fi
 	python3 -m venv "$(FLEET)/venv" &&
 		"$(FLEET)/venv/bin/pip" install -q 'ansible-core==2.18.*' 'kubernetes-validate==1.37.*' || true
-
-# Installs what makes the file systems that copies are counted on, if it is not there and that is
-# allowed; tests without it say that they were skipped.
-mounts:
-	@if command -v mkfs.btrfs >/dev/null && command -v mkfs.xfs >/dev/null && command -v bindfs >/dev/null; then exit 0; fi
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-		export DEBIAN_FRONTEND=noninteractive
-		apt-get update -q
-		apt-get install -q -y --no-install-recommends btrfs-progs xfsprogs bindfs || true
-	fi
 
 # Installs a browser, if there is none.
 chromium:

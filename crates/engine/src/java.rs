@@ -52,6 +52,9 @@ const OPTIONS: &[&str] = &[
     "-XX:+UseSerialGC",
     "-XX:-UseDynamicNumberOfCompilerThreads",
 ];
+/// Of one that compiles the program and sends next to nothing: the compiler of Java itself runs once,
+/// and making it fast takes longer than it runs. What trials measure is started without.
+const ONCE: &str = "-XX:TieredStopAtLevel=1";
 /// The property of the machine that says which process has started it.
 pub const ENDPOINT_PROPERTY: &str = "-Dbytecost.endpoint=";
 /// The oldest Java that starts source files, and so the language of the program.
@@ -180,6 +183,7 @@ impl Jvm {
             )
             .args(OPTIONS)
             .arg(format!("{ENDPOINT_PROPERTY}{}", std::process::id()))
+            .args(start.compiled.is_none().then_some(ONCE))
             .args(match start.compiled {
                 Some(archive) => ["-cp".into(), archive.into(), "FileSender".into()],
                 None => {

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Builds all tests and runs them: those of the command one program after another, and beside them,
+# one after another too, those of all other crates, as the former wait most of the time. Each program
+# says its result as it ends; what failed is shown whole at the end.
+#
+# Usage: all.sh DIRECTORY: where what the programs say is kept.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ $# = 1 ] || { echo "usage: all.sh DIRECTORY" >&2; exit 2; }
+rm -rf "$1"
+mkdir -p "$1"
+logs=$(realpath "$1")
+what=(--workspace --features bytecost/full --locked)
+
+# One a line: the folder of its crate, and the program.
+programs=$(cargo test "${what[@]}" --no-run --message-format=json-render-diagnostics |
+	sed -nE 's/.*"manifest_path":"([^"]*)\/Cargo\.toml".*"profile":\{[^}]*"test":true\}.*"executable":"([^"]*)".*/\1\t\2/p')
+
+# Where and as cargo would run it.
+each() {
+	local folder program name
+	while IFS=$'\t' read -r folder program; do
+		name=$(basename "$folder")/$(basename "${program%-*}")
+		# What a shell has in the background ignores an interruption, which tests are about.
+		logged "$name" env --default-signal=INT,QUIT --chdir="$folder" CARGO_MANIFEST_DIR="$folder" "$program"
+	done
+}
+logged() {
+	local log=$logs/${1//\//-} began=$SECONDS
+	"${@:2}" >"$log" 2>&1 </dev/null || echo "$log" >>"$logs/failed"
+	printf '%s, %s s: %s\n' "$1" $((SECONDS - began)) "$(grep '^test result: ' "$log" | tail -n 1 || true)"
+}
+command=$PWD/crates/bytecost$'\t'
+grep -F "$command" <<<"$programs" | each &
+ours=$!
+{
+	grep -vF "$command" <<<"$programs" | each
+	logged documentation cargo test "${what[@]}" --doc
+} &
+others=$!
+trap 'kill $ours $others 2>/dev/null; exit 130' INT TERM
+wait $ours
+wait $others
+[ ! -e "$logs/failed" ] || {
+	xargs -d '\n' tail -n +1 <"$logs/failed"
+	exit 1
+}
