@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use bytecost_analysis::Interim;
 use bytecost_analysis::ceiling::{self, is_same_machine};
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
@@ -227,10 +228,11 @@ const MOST_EARLIER: usize = 20;
 
 /// How noisy ratios are, as the newest run of the study on this machine has them; else an assumption.
 fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> RatioNoise {
-    let runs = root.runs().unwrap_or_default().into_iter().rev();
-    let of_study = runs.filter(|r| r.facts.as_ref().is_ok_and(|f| f.study == study.name));
-    let measured = of_study.take(MOST_EARLIER).find_map(|summary| {
-        let run = root.open(&summary.id).ok()?;
+    // Manifests alone, newest first: the log is read of a run that fits.
+    let runs = root.names().unwrap_or_default().into_iter().rev();
+    let runs = runs.filter_map(|id| root.open(&id).ok());
+    let of_study = runs.filter(|run| run.manifest().study.name == study.name);
+    let measured = of_study.take(MOST_EARLIER).find_map(|run| {
         let manifest = run.manifest();
         let before = &manifest.study;
         let trial = |s: &Study| (s.warmup_ms, s.window_ms, s.design.clone());
@@ -243,7 +245,7 @@ fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> Ra
             return None;
         }
         let recorded = RecordedRun::of(&run).ok()?;
-        bytecost_analysis::noise(manifest, &recorded.cells, &recorded.samples)
+        Interim::of(manifest, &recorded.cells, &recorded.samples).noise()
     });
     measured.unwrap_or(RatioNoise::ASSUMED)
 }
