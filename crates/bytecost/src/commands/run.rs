@@ -27,17 +27,15 @@ use bytecost_spec::{
     Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport, units,
 };
 use bytecost_store::{Ending as RunEnding, Root, Run};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::peer;
-use super::resume::{only_limits, resumed};
+use super::resume::{only_limits, resumed, set_limits};
 use crate::args::{self, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
 use crate::failure::{Exit, bad_input};
 use crate::recorded_run::RecordedRun;
 use crate::studies::STUDIES;
-use crate::{known, progress, signals, tried};
+use crate::{known, machine, progress, signals, tried};
 
 /// Names the evidence where the option does not.
 const EVIDENCE_VARIABLE: &str = "BYTECOST_EVIDENCE";
@@ -59,7 +57,7 @@ const MOST_STUDY_BYTES: u64 = 1 << 20;
 pub fn run(args: RunArgs) -> Result<Exit> {
     let is_ceiling = args.study.as_deref() == Some(ceiling::STUDY) && args.axes.0.is_empty();
     match is_ceiling {
-        true => carried_out(args, super::ceiling::tell),
+        true => carried_out(args, super::report::tell_ceiling),
         false => carried_out(args, super::report::tell),
     }
 }
@@ -120,7 +118,7 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     };
     let how = campaign.carry_out(&mut run, files, program)?;
     run.end(&RunEnding {
-        ended: now()?,
+        ended: machine::now()?,
         early: how.early(),
         records: None,
     })?;
@@ -191,7 +189,7 @@ fn begun(
     let manifest = Manifest {
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
         build_id: Some(program.build.clone()),
-        started: now()?,
+        started: machine::now()?,
         seed,
         command: command_line(),
         evidence: asked(&args.evidence, &host, only_serves)?,
@@ -462,26 +460,6 @@ fn about_quick(study: &Study) -> String {
     )
 }
 
-pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {
-    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-    if let Some(budget) = args.budget {
-        study.budget_ms = millis(budget);
-    }
-    if let Some(window) = args.window {
-        study.window_ms = millis(window);
-    }
-    if let Some(warmup) = args.warmup {
-        study.warmup_ms = millis(warmup);
-    }
-    if let Some(precision) = args.precision {
-        study.precision = precision;
-    }
-    if let Some(blocks) = args.blocks {
-        study.blocks_most = blocks;
-        study.blocks_least = study.blocks_least.min(blocks);
-    }
-}
-
 fn from_file(name: &str) -> Result<Study> {
     let path = Path::new(name);
     let is_file = path.extension().is_some_and(|e| e == "toml") || name.contains('/');
@@ -534,12 +512,6 @@ fn port_is_free(port: u16) -> Result<()> {
             "port {port} is not available ({e}): choose another with --port, or leave it out to take a free one"
         ))),
     }
-}
-
-/// The time as manifests have it.
-pub fn now() -> Result<String> {
-    let second = OffsetDateTime::now_utc().replace_nanosecond(0)?;
-    Ok(second.format(&Rfc3339)?)
 }
 
 /// The command line as it was given, but for where the program lies.
