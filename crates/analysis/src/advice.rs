@@ -447,7 +447,7 @@ impl<'v> Group<'v> {
             .collect();
         let (primary, other) = self.rates;
         let rate = if is_primary(at) { primary } else { other };
-        let moderations = &self.view.trials.moderations;
+        let moderations = self.view.trials.moderations();
         let best = best_set(&cells, self.compare.axis, self.metric, rate, moderations);
         let may_be_best =
             |c: &&Compared<'_>| best.iter().any(|b| b.in_best_set && b.cell.id == c.cell.id);

@@ -4,15 +4,17 @@
 //! finding of it where there is one. A verdict is that finding's, which is corrected within its
 //! family: a pair that the study does not compare, or does not judge, has a ratio and no verdict.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bytecost_spec::{Axis, Better, Measure, Metric};
 use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
 
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::moderations::Moderations;
-use crate::pairing::Pairing;
+use crate::pairing::{Pairing, compared};
 use crate::result::{Finding, Verdict};
-use crate::trials::CellTrials;
+use crate::trials::{CellTrials, Trials};
 use crate::value::{is_extreme, tail_share};
 use crate::view::View;
 
@@ -185,6 +187,34 @@ impl<'v> PairContrast<'v> {
     }
 }
 
+impl Trials<'_> {
+    /// From every comparison of the study that at least three blocks can speak to.
+    pub(crate) fn moderations(&self) -> &Moderations {
+        self.moderations.get_or_init(|| {
+            let mut locations: BTreeMap<Metric, Vec<_>> = BTreeMap::new();
+            let mut seen = BTreeSet::new();
+            for compare in &self.study.compare {
+                for pairing in compared(self.study, self, compare) {
+                    let own = compare.metrics.iter().copied();
+                    for metric in own.filter(|m| is_trimmed(m.measure)) {
+                        if seen.insert((&pairing.baseline.id, &pairing.other.id, metric)) {
+                            let own = PairContrast::of(pairing, metric, &Moderations::default());
+                            let all = locations.entry(metric).or_default();
+                            all.extend(own.map(|c| c.location));
+                        }
+                    }
+                }
+            }
+            let fitted = locations.into_iter();
+            Moderations(
+                fitted
+                    .filter_map(|(metric, all)| Some((metric, Moderation::of(&all)?)))
+                    .collect(),
+            )
+        })
+    }
+}
+
 impl<'v> View<'v> {
     /// The query: two cells in a metric, with the run's finding of them; none where fewer than three
     /// blocks have both. [`crate::pairing`] says which cells are pairs.
@@ -193,7 +223,7 @@ impl<'v> View<'v> {
         pairing: Pairing<'v, 'v>,
         metric: Metric,
     ) -> Option<PairContrast<'v>> {
-        let moderations = &self.trials.moderations;
+        let moderations = self.trials.moderations();
         Some(PairContrast::of(pairing, metric, moderations)?.found(self.findings))
     }
 }

@@ -4,7 +4,7 @@ use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::{Axis, Cell, Measure, Metric};
 
 use crate::phrases;
-use crate::result::{CellResult, Explanation};
+use crate::result::{CellResult, Explanation, Finding};
 use crate::view::View;
 
 mod asked;
@@ -163,6 +163,20 @@ impl<'v> Why<'v> {
             }
         }
         metrics
+    }
+
+    /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
+    fn place(&self, finding: &Finding) -> String {
+        let cell = self.view.cells.iter().find(|c| c.id == finding.cell);
+        let place = cell.map_or_else(String::new, |c| {
+            let others = self.varied.iter().filter(|a| **a != finding.axis);
+            let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
+            phrases::circumstances(&values)
+        });
+        match place.is_empty() {
+            true => place,
+            false => format!(" {place}"),
+        }
     }
 
     /// A metric in words.

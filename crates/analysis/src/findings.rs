@@ -35,7 +35,7 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
         let pairings = compared(study, trials, compare);
         for (place, &metric) in compare.metrics.iter().enumerate() {
             for pairing in &pairings {
-                let moderations = &trials.moderations;
+                let moderations = trials.moderations();
                 let Some(contrast) = PairContrast::of(*pairing, metric, moderations) else {
                     continue;
                 };

@@ -50,9 +50,9 @@ pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
 pub use phrases::command_line;
-pub use progress::{Progress, log_ratios, noise, too_wide, widest_interval};
+pub use progress::{Interim, Progress, log_ratios};
 pub use result::*;
-pub use watched::{LiveEstimate, LiveEstimates, live_estimates};
+pub use watched::{LiveEstimate, LiveEstimates};
 
 use bytecost_spec::Axis;
 use trials::Trials;

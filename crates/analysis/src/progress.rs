@@ -1,6 +1,7 @@
 //! How precise a running study is so far: for the bar, for the cells that later blocks measure, and
 //! for the rule that ends it.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use bytecost_spec::manifest::RatioNoise;
@@ -12,6 +13,7 @@ use crate::confidence::FEWEST;
 use crate::contrast::{PairContrast, is_trimmed};
 use crate::pairing::compared;
 use crate::trials::Trials;
+use crate::watched::{self, LiveEstimates};
 
 /// The share of comparisons that have no more noise than what is taken for that of a run.
 const NOISE_SHARE: f64 = 0.75;
@@ -36,62 +38,83 @@ pub struct Progress {
     pub comparisons: usize,
 }
 
-/// The widest 95 % interval over the primary comparisons of the study.
-///
-/// Takes the samples so far in their order, and looks at comparisons with at least three blocks;
-/// `None` while there is none. It never looks at what a comparison says, only at how precisely:
-/// whoever stops by it stops when precise, not when significant.
-#[must_use]
-pub fn widest_interval(
-    manifest: &Manifest,
-    cells: &[Cell],
-    samples: &[Sample],
-) -> Option<Progress> {
-    let trials = Trials::of(manifest, cells, samples, &[], &[]);
-    let all = primaries(manifest, &trials);
-    let widest = (all.iter()).max_by(|a, b| half_width(a).total_cmp(&half_width(b)))?;
-    Some(Progress {
-        half_width: half_width(widest),
-        metric: widest.metric,
-        cell: widest.pairing.other.id.clone(),
-        baseline: widest.pairing.baseline.id.clone(),
-        blocks: widest.location.count,
-        comparisons: all.len(),
-    })
+/// A run while it goes on: its samples are sorted when something is first asked of it, and once.
+#[derive(Debug)]
+pub struct Interim<'a> {
+    manifest: &'a Manifest,
+    cells: &'a [Cell],
+    samples: &'a [Sample],
+    trials: OnceCell<Trials<'a>>,
 }
 
-/// The places of the cells that need more blocks: those of primary comparisons whose intervals are
-/// wider than `precision`, with their baselines and the twins of these. In order; none where all are
-/// narrow enough.
-///
-/// It looks at widths alone, decided or not. Choosing by what a comparison says would be stopping by
-/// significance.
-#[must_use]
-pub fn too_wide(
-    manifest: &Manifest,
-    cells: &[Cell],
-    samples: &[Sample],
-    precision: f64,
-) -> Vec<usize> {
-    let trials = Trials::of(manifest, cells, samples, &[], &[]);
-    let mut all = primaries(manifest, &trials);
-    all.retain(|contrast| half_width(contrast) > precision);
-    let is_needed = |cell: &Cell| {
-        let mut pairs = all.iter().map(|contrast| contrast.pairing);
-        match cell.twin {
-            true => pairs.any(|p| *p.baseline.cell == cell.other_twin()),
-            false => pairs.any(|p| [p.baseline.cell, p.other.cell].contains(&cell)),
+impl<'a> Interim<'a> {
+    /// Of the samples so far in their order.
+    #[must_use]
+    pub fn of(manifest: &'a Manifest, cells: &'a [Cell], samples: &'a [Sample]) -> Interim<'a> {
+        Interim {
+            manifest,
+            cells,
+            samples,
+            trials: OnceCell::new(),
         }
-    };
-    (0..cells.len()).filter(|&i| is_needed(&cells[i])).collect()
-}
+    }
 
-/// How much the ratios of a run's primary comparisons vary from block to block: three of four vary
-/// no more. None where too few have enough blocks.
-#[must_use]
-pub fn noise(manifest: &Manifest, cells: &[Cell], samples: &[Sample]) -> Option<RatioNoise> {
-    let trials = Trials::of(manifest, cells, samples, &[], &[]);
-    noise_of(manifest, &trials)
+    /// The widest 95 % interval over the primary comparisons of the study that have at least three
+    /// blocks; `None` while there is none. It never looks at what a comparison says, only at how
+    /// precisely: whoever stops by it stops when precise, not when significant.
+    #[must_use]
+    pub fn widest_interval(&self) -> Option<Progress> {
+        let all = primaries(self.manifest, self.trials());
+        let widest = (all.iter()).max_by(|a, b| half_width(a).total_cmp(&half_width(b)))?;
+        Some(Progress {
+            half_width: half_width(widest),
+            metric: widest.metric,
+            cell: widest.pairing.other.id.clone(),
+            baseline: widest.pairing.baseline.id.clone(),
+            blocks: widest.location.count,
+            comparisons: all.len(),
+        })
+    }
+
+    /// The places of the cells that need more blocks: those of primary comparisons whose intervals
+    /// are wider than `precision`, with their baselines and the twins of these. In order; none where
+    /// all are narrow enough.
+    ///
+    /// It looks at widths alone, decided or not. Choosing by what a comparison says would be
+    /// stopping by significance.
+    #[must_use]
+    pub fn too_wide(&self, precision: f64) -> Vec<usize> {
+        let mut all = primaries(self.manifest, self.trials());
+        all.retain(|contrast| half_width(contrast) > precision);
+        let is_needed = |cell: &Cell| {
+            let mut pairs = all.iter().map(|contrast| contrast.pairing);
+            match cell.twin {
+                true => pairs.any(|p| *p.baseline.cell == cell.other_twin()),
+                false => pairs.any(|p| [p.baseline.cell, p.other.cell].contains(&cell)),
+            }
+        };
+        let places = 0..self.cells.len();
+        places.filter(|&i| is_needed(&self.cells[i])).collect()
+    }
+
+    /// How much the ratios of a run's primary comparisons vary from block to block: three of four
+    /// vary no more. None where too few have enough blocks.
+    #[must_use]
+    pub fn noise(&self) -> Option<RatioNoise> {
+        noise_of(self.manifest, self.trials())
+    }
+
+    /// What there is to watch: of the baselines that most ways are compared with, the one in the
+    /// middle. None while no way has three blocks.
+    #[must_use]
+    pub fn estimates(&self) -> Option<LiveEstimates> {
+        watched::estimates(self.trials())
+    }
+
+    fn trials(&self) -> &Trials<'a> {
+        self.trials
+            .get_or_init(|| Trials::of(self.manifest, self.cells, self.samples, &[], &[]))
+    }
 }
 
 pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<RatioNoise> {
@@ -118,7 +141,7 @@ fn primaries<'t>(manifest: &Manifest, trials: &'t Trials<'t>) -> Vec<PairContras
         for &metric in &compare.metrics {
             let is_primary = |facts| compare.family_of(facts, metric) == Family::Primary;
             let primary = pairings.iter().filter(|p| is_primary(&p.other.facts));
-            all.extend(primary.filter_map(|p| PairContrast::of(*p, metric, &trials.moderations)));
+            all.extend(primary.filter_map(|p| PairContrast::of(*p, metric, trials.moderations())));
         }
     }
     all

@@ -109,7 +109,7 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
         baseline,
         other,
     };
-    match PairContrast::of(turned, metric, &view.trials.moderations) {
+    match PairContrast::of(turned, metric, view.trials.moderations()) {
         Some(contrast) => {
             let ratio = contrast.ratio();
             Point::Measured(Estimate {

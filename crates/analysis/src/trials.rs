@@ -1,11 +1,14 @@
 //! The trials that count, by cell and block.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::survey::{MoverFacts, Route};
-use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey, Transport, Unit};
+use bytecost_spec::{
+    Axis, Cell, Failure, Manifest, Metric, Sample, Study, Survey, Transport, Unit,
+};
 use bytecost_stats::{BlockTrials, mean, median};
 
 use crate::moderations::Moderations;
@@ -23,8 +26,9 @@ pub(crate) struct Trials<'a> {
     pub(crate) cells: Vec<CellTrials<'a>>,
     /// What one message is called in words.
     pub(crate) unit: Unit,
-    /// What the study's comparisons of them say of each other's variance.
-    pub(crate) moderations: Moderations,
+    pub(crate) study: &'a Study,
+    /// What the study's comparisons of them say of each other's variance, once it was asked for.
+    pub(crate) moderations: OnceCell<Moderations>,
 }
 
 /// A cell with its trials.
@@ -108,7 +112,8 @@ impl<'a> Trials<'a> {
                 .map(|cell| CellTrials::empty(cell, survey))
                 .collect(),
             unit: Unit::default(),
-            moderations: Moderations::default(),
+            study: &manifest.study,
+            moderations: OnceCell::new(),
         };
         trials.unit = Unit::of_all(trials.moving().map(|c| c.facts.unit()));
         // Each name with its place, and whether it is that of the twin.
@@ -143,7 +148,6 @@ impl<'a> Trials<'a> {
                 trials.cells[place].failures.push(failure);
             }
         }
-        trials.moderations = Moderations::of(&manifest.study, &trials);
         trials
     }
 

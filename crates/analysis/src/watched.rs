@@ -3,7 +3,7 @@
 //! Who looks at verdicts while blocks are added, and stops at one, is wrong more often than the
 //! error rate says. A ratio that becomes more precise misleads nobody who has to wait for the end.
 
-use bytecost_spec::{Axis, Cell, Manifest, Metric, Sample, Unit};
+use bytecost_spec::{Axis, Cell, Metric, Unit};
 
 use crate::contrast::PairContrast;
 use crate::pairing::compared;
@@ -38,18 +38,11 @@ pub struct LiveEstimate {
     pub half_width: f64,
 }
 
-/// What there is to watch: of the baselines that most ways are compared with, the one in the
-/// middle. None while no way has three blocks.
-#[must_use]
-pub fn live_estimates(
-    manifest: &Manifest,
-    cells: &[Cell],
-    samples: &[Sample],
-) -> Option<LiveEstimates> {
-    let trials = Trials::of(manifest, cells, samples, &[], &[]);
-    let compare = manifest.study.compare.first()?;
+/// Those of the baseline in the middle, of the baselines that most ways are compared with.
+pub(crate) fn estimates(trials: &Trials<'_>) -> Option<LiveEstimates> {
+    let compare = trials.study.compare.first()?;
     let metric = *compare.metrics.first()?;
-    let pairings = compared(&manifest.study, &trials, compare).into_iter();
+    let pairings = compared(trials.study, trials, compare).into_iter();
     let groups = crate::grouped(pairings.map(|p| (&p.baseline.id, p)));
     let most = groups.iter().map(|(_, ways)| ways.len()).max()?;
     let fullest: Vec<_> = groups
@@ -58,7 +51,7 @@ pub fn live_estimates(
         .collect();
     let (_, chosen) = fullest[fullest.len() / 2];
     let contrasts =
-        (chosen.iter()).filter_map(|p| PairContrast::of(*p, metric, &trials.moderations));
+        (chosen.iter()).filter_map(|p| PairContrast::of(*p, metric, trials.moderations()));
     let ways = contrasts.take(MOST_WAYS).map(|contrast| {
         let ratio = contrast.ratio();
         LiveEstimate {

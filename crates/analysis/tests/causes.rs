@@ -2,7 +2,7 @@
 
 use crate::world;
 
-use bytecost_analysis::{Analysis, CauseOf, FindingCauses, live_estimates, pairs_to_count};
+use bytecost_analysis::{Analysis, CauseOf, FindingCauses, Interim, pairs_to_count};
 use bytecost_spec::evidence::{CountedEvent, EventCount, TrialEvidence};
 use bytecost_spec::survey::{CostTrial, Priced, Route, UnitCost};
 use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side, TrialKey};
@@ -269,7 +269,8 @@ fn what_is_shown_on_the_way_is_a_ratio_with_its_precision_at_one_place() {
             _ => True::costs(0.3),
         })
     };
-    let shown = |world: &World| live_estimates(&world.manifest, &world.cells, &world.samples);
+    let shown =
+        |world: &World| Interim::of(&world.manifest, &world.cells, &world.samples).estimates();
     assert_eq!(shown(&planted(5, 2)), None, "two blocks say nothing");
     let [few, many] = [4, 40].map(|blocks| shown(&planted(5, blocks)).unwrap());
     assert_eq!((&few.baseline, few.axis), (&many.baseline, Axis::Mover));

@@ -2,7 +2,7 @@
 
 use crate::world;
 
-use bytecost_analysis::{FigureData, LeftOut, Point, too_wide, widest_interval};
+use bytecost_analysis::{FigureData, Interim, LeftOut, Point};
 use bytecost_spec::manifest::Bisection;
 use bytecost_spec::{Axis, Cell, Counter, Reading, Refusal};
 use world::{STUDY, True, World, one, scale};
@@ -150,7 +150,9 @@ fn progress_names_the_least_precise_comparison() {
     let world = quiet(STUDY);
     let noisy = noisy();
     let of = |world: &World| {
-        widest_interval(&world.manifest, &world.cells, &world.samples).expect("progress")
+        Interim::of(&world.manifest, &world.cells, &world.samples)
+            .widest_interval()
+            .expect("progress")
     };
     let (calm, wild) = (of(&world), of(&noisy));
     assert!(calm.half_width < 0.05 && calm.comparisons == 12, "{calm:?}");
@@ -167,14 +169,17 @@ fn progress_names_the_least_precise_comparison() {
         .filter(|s| s.trial.block < 2)
         .cloned()
         .collect();
-    assert_eq!(widest_interval(&world.manifest, &world.cells, &early), None);
+    assert_eq!(
+        Interim::of(&world.manifest, &world.cells, &early).widest_interval(),
+        None
+    );
 }
 
 #[test]
 fn later_blocks_need_the_cells_of_wide_intervals_and_their_baselines_alone() {
     let world = noisy();
     let needed = |precision| -> Vec<String> {
-        let places = too_wide(&world.manifest, &world.cells, &world.samples, precision);
+        let places = Interim::of(&world.manifest, &world.cells, &world.samples).too_wide(precision);
         places.into_iter().map(|i| world.cells[i].id()).collect()
     };
     let mut pair = vec![world.id("send", 4096), world.id("writev", 4096)];

@@ -2,7 +2,7 @@
 
 use crate::world;
 
-use bytecost_analysis::{Estimate, widest_interval};
+use bytecost_analysis::{Estimate, Interim};
 use bytecost_spec::{Counter, Pattern, Reading, Sample};
 use bytecost_stats::Generator;
 use proptest::prelude::*;
@@ -76,7 +76,7 @@ proptest! {
         let text = serde_json::to_string(&analysis).expect("JSON");
         prop_assert_eq!(&text, &serde_json::to_string(&world.analyse()).expect("JSON"));
         prop_assert!(serde_json::from_str::<bytecost_analysis::Analysis>(&text).is_ok());
-        let progress = widest_interval(&world.manifest, &world.cells, &world.samples);
+        let progress = Interim::of(&world.manifest, &world.cells, &world.samples).widest_interval();
         prop_assert!(progress.is_none_or(|p| p.half_width >= 0.0));
     }
 }

@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bytecost_analysis::{
-    Input, Progress, live_estimates, pairs_to_count, too_wide, widest_interval,
-};
+use bytecost_analysis::{Input, Interim, Progress, pairs_to_count};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::files::Files;
 use bytecost_lab::loopback_exchange;
@@ -352,14 +350,15 @@ impl Campaign<'_> {
             if all && looked {
                 return Ok(How::AllBlocks);
             }
-            let selection = self.selection(&manifest, block, so_far);
+            let interim = Interim::of(&manifest, &self.plan.cells, &so_far.samples);
+            let selection = self.selection(&manifest, block, so_far, &interim);
             let order = self.order(block, so_far, selection.as_ref());
             let none_wide = selection.as_ref().is_some_and(|s| s.cells.is_empty());
             if order.is_empty() && !all && !none_wide {
                 block += 1;
                 continue;
             }
-            let widest = widest_interval(&manifest, &self.plan.cells, &so_far.samples);
+            let widest = interim.widest_interval();
             let precise = none_wide.then_some(How::Precise);
             let enough = precise.or_else(|| self.enough(widest.as_ref()));
             let trial = display.trial_cost(self.plan.trial_ms);
@@ -384,14 +383,12 @@ impl Campaign<'_> {
                     return Ok(How::BudgetSpent);
                 }
             }
+            display.block(block, order.len(), widest.as_ref(), spent(began));
+            display.estimates(block, || interim.estimates());
             if let Some(selection) = selection.map(Record::Selection) {
                 run.append(&selection)?;
                 so_far.take(selection);
             }
-            display.block(block, order.len(), widest.as_ref(), spent(began));
-            display.estimates(block, || {
-                live_estimates(&manifest, &self.plan.cells, &so_far.samples)
-            });
             let mut log = KeptLog::of(run, self.stop);
             let cells: Vec<_> = order
                 .into_iter()
@@ -625,7 +622,13 @@ impl Campaign<'_> {
     /// bisection, and blocks of plans of old. By widths alone, never by verdicts; every few blocks,
     /// and what is left out stays out: looks at every block would end what looks quiet by chance
     /// (`cargo run -p bytecost-stats --example moderation`).
-    fn selection(&self, manifest: &Manifest, block: u32, so_far: &SoFar) -> Option<Selection> {
+    fn selection(
+        &self,
+        manifest: &Manifest,
+        block: u32,
+        so_far: &SoFar,
+        interim: &Interim<'_>,
+    ) -> Option<Selection> {
         let has_begun =
             so_far.selections.contains_key(&block) || so_far.attempts.contains_key(&block);
         let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
@@ -636,10 +639,9 @@ impl Campaign<'_> {
         let before = so_far.selections.range(first..block).next_back();
         let before = before.map(|(_, cells)| cells);
         let cells: Vec<u32> = if later.is_none() && block == first + LOOKS_EVERY {
-            self.planned_again(manifest, so_far)?
+            self.planned_again(manifest, interim)?
         } else if later.is_some_and(|later| later.is_multiple_of(LOOKS_EVERY)) {
-            let (cells, precision) = (&self.plan.cells, self.study.precision);
-            let wide = too_wide(manifest, cells, &so_far.samples, precision);
+            let wide = interim.too_wide(self.study.precision);
             let wide = wide.into_iter().map(|i| i as u32);
             wide.filter(|i| before.is_none_or(|before| before.contains(i)))
                 .collect()
@@ -654,11 +656,10 @@ impl Campaign<'_> {
 
     /// The cells that the plan would have by the noise of the first blocks, where it was made with an
     /// assumed one: what cannot be decided at that noise is not measured on.
-    fn planned_again(&self, manifest: &Manifest, so_far: &SoFar) -> Option<Vec<u32>> {
+    fn planned_again(&self, manifest: &Manifest, interim: &Interim<'_>) -> Option<Vec<u32>> {
         let assumed = |e: &&Expectation| e.noise.run.is_none();
         manifest.expectation.as_ref().filter(assumed)?;
-        let noise = bytecost_analysis::noise(manifest, &self.plan.cells, &so_far.samples)?;
-        self.plan.kept_at(manifest, &noise).ok()
+        self.plan.kept_at(manifest, &interim.noise()?).ok()
     }
 
     /// Measuring stops when it is precise, never when it is significant.

@@ -1,11 +1,20 @@
 //! This machine: the host's readers with the probes that need system calls.
 
+use anyhow::Result;
 use bytecost_host::{Probes, Roots};
 use bytecost_lab::{cpu_clock, obstacles};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Counter, Host};
 use bytecost_sys::{clock, ring};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The time as manifests have it.
+pub fn now() -> Result<String> {
+    let second = OffsetDateTime::now_utc().replace_nanosecond(0)?;
+    Ok(second.format(&Rfc3339)?)
+}
 
 /// Reads this machine, and tests its CPU clock.
 pub fn host() -> (Host, CpuClock) {

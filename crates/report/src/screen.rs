@@ -1,9 +1,7 @@
 //! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'.
 
-use bytecost_analysis::{
-    AdviceLine, Analysis, Caveat, CaveatEffect, Situation, UNDECIDED, grouped,
-};
+use bytecost_analysis::{AdviceLine, Analysis, Situation, UNDECIDED, Verdict, grouped};
 use bytecost_spec::{Axis, Cell, Host, units};
 use itertools::Itertools as _;
 
@@ -26,14 +24,12 @@ pub const LINES: usize = 30;
 /// The most rows of its table, the baseline's included, and the most columns.
 const ROWS: usize = 7;
 const COLUMNS: usize = 5;
-/// The most caveats.
-const CAVEATS: usize = 5;
+/// The most reasons for which comparisons have no verdict.
+const WITHHELD: usize = 5;
 /// What stands in the table where a comparison has no verdict.
 const NO_VERDICT: &str = "–";
 /// The most reasons for which something is not available.
 const REASONS: usize = 2;
-/// The most characters of the cells that a caveat names; more are counted.
-const CELLS: usize = 60;
 /// The kind of the caveat that says that a run has lost trials.
 const MISSING_TRIALS: &str = "missing-trials";
 
@@ -41,7 +37,7 @@ const MISSING_TRIALS: &str = "missing-trials";
 #[derive(Clone, Copy)]
 struct Room {
     rows: usize,
-    caveats: usize,
+    reasons: usize,
     noise_floor: bool,
     lines: usize,
 }
@@ -59,7 +55,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     let print = |room| print(&document(a, room, run, &links), style);
     let mut room = Room {
         rows: ROWS,
-        caveats: CAVEATS,
+        reasons: WITHHELD,
         noise_floor: true,
         lines: a.advice.lines.len(),
     };
@@ -73,18 +69,18 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
 }
 
 impl Room {
-    /// What gives way first: long tables, all caveats but one, the noise floor, all rows but the
-    /// baseline's and two, the words of the last caveat; then the last lines of advice. The table and
+    /// What gives way first: long tables, all reasons but one, the noise floor, all rows but the
+    /// baseline's and two, the words of the last reason; then the last lines of advice. The table and
     /// the first line stay.
     fn less(mut self) -> Option<Room> {
         match self {
             Room { rows: 5.., .. } => self.rows -= 1,
-            Room { caveats: 2.., .. } => self.caveats -= 1,
+            Room { reasons: 2.., .. } => self.reasons -= 1,
             Room {
                 noise_floor: true, ..
             } => self.noise_floor = false,
             Room { rows: 4.., .. } => self.rows -= 1,
-            Room { caveats: 1.., .. } => self.caveats = 0,
+            Room { reasons: 1.., .. } => self.reasons = 0,
             Room { lines: 2.., .. } => self.lines -= 1,
             _ => return None,
         }
@@ -96,7 +92,7 @@ impl Room {
 pub(crate) fn answer(a: &Analysis) -> Document {
     let room = Room {
         rows: usize::MAX,
-        caveats: CAVEATS,
+        reasons: WITHHELD,
         noise_floor: true,
         lines: usize::MAX,
     };
@@ -137,9 +133,10 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
         .blocks
         .extend(table.into_iter().map(DocBlock::Table));
     let mut terms = Vec::new();
-    let caveats = caveats(a, room.caveats);
-    if !caveats.is_empty() {
-        terms.push(DocTerm::new("No verdict", caveats));
+    let names = format!("bytecost report {run} --all");
+    let withheld = withheld(a, room.reasons, (!links.is_empty()).then_some(&names));
+    if !withheld.is_empty() {
+        terms.push(DocTerm::new("No verdict", withheld));
     }
     let refused = refused(a);
     if !refused.is_empty() {
@@ -250,58 +247,39 @@ fn refused(a: &Analysis) -> Vec<DocLine> {
     told.chain(more).collect()
 }
 
-/// What withholds verdicts, the most far-reaching first, and what failed.
-fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
-    let rank = |c: &&Caveat| std::cmp::Reverse(c.effect);
-    let withholds = |c: &&Caveat| c.effect != CaveatEffect::Annotates;
-    let all: Vec<&Caveat> = a
-        .caveats
-        .iter()
-        .filter(withholds)
-        .sorted_by_key(rank)
-        .collect();
-    let told = all.iter().take(most).map(|caveat| {
-        let ends = [". ", ": "].map(|end| caveat.text.find(end).unwrap_or(caveat.text.len()));
-        let first = &caveat.text[..ends[0].min(ends[1])];
-        let first = first.trim_end_matches('.');
-        let ids: Vec<&str> = caveat.cells.iter().map(String::as_str).collect();
-        let named = descriptions::cells(&ids, &a.study.varied);
-        match ids.len() {
-            n if n > 0 && (named.is_empty() || named.chars().count() > CELLS) => {
-                let counted = !first.contains("cell");
-                let cells = counted.then(|| format!(" ({})", count(n, "cell", "cells")));
-                format!("{first}{}", cells.unwrap_or_default())
-            }
-            0 => first.to_owned(),
-            _ => format!("{first} ({named})"),
-        }
+/// How many comparisons have no verdict, by reason, most first; and how many trials failed. `names`
+/// is where each of them is named.
+fn withheld(a: &Analysis, most: usize, names: Option<&str>) -> Vec<DocLine> {
+    let judged = (a.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
+    let of = judged.clone().count();
+    let reasons = judged.filter_map(|f| f.withheld.as_deref()).counts();
+    let all: usize = reasons.values().sum();
+    let left = reasons.len().saturating_sub(most);
+    let reasons = (reasons.into_iter()).sorted_by_key(|(why, n)| (std::cmp::Reverse(*n), *why));
+    let told = reasons.take(most).map(|(why, n)| match n == all {
+        true => why.to_owned(),
+        false => format!("{why} ({n})"),
     });
-    let mut told: Vec<String> = told.collect();
-    let left = all.len() - told.len();
-    match told.last_mut().filter(|_| left > 0) {
-        Some(last) => {
-            let more = count(left, "more caveat", "more caveats");
-            last.push_str(&format!("; {more}: see the full report"));
-        }
-        None if left > 0 => {
-            let all = count(left, "caveat withholds", "caveats withhold");
-            told.push(format!("{all} verdicts: see the full report"));
-        }
-        None => {}
-    }
-    let mut lines: Vec<DocLine> = told.into_iter().map(DocLine::from).collect();
-    if a.run.failed > 0 {
-        let trials = a.run.trials + a.run.failed;
-        lines.push(
-            format!(
-                "{} of {} failed",
-                a.run.failed,
-                count(trials, "trial", "trials")
-            )
-            .into(),
-        );
-    }
-    lines
+    let more = (left > 0).then(|| match most {
+        0 => count(left, "reason", "reasons"),
+        _ => count(left, "more reason", "more reasons"),
+    });
+    let why = told.chain(more).join("; ");
+    let names = names.map(|names| format!("; {names} names them"));
+    let counted = (all > 0).then(|| {
+        let names = names.unwrap_or_default();
+        let of = count(of, "comparison", "comparisons");
+        format!("{all} of {of}: {why}{names}")
+    });
+    let failed = (a.run.failed > 0).then(|| {
+        let trials = count(a.run.trials + a.run.failed, "trial", "trials");
+        format!("{} of {trials} failed", a.run.failed)
+    });
+    counted
+        .into_iter()
+        .chain(failed)
+        .map(DocLine::from)
+        .collect()
 }
 
 /// The table of the first situation: the ways that the advice names first.

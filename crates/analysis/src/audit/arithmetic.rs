@@ -6,11 +6,8 @@ use bytecost_spec::claim::{Arithmetic, Expected, Term, Test};
 use bytecost_spec::table::{self, Table};
 use bytecost_spec::units;
 
-use super::claim_test::{CaseResult, ClaimTest, Item};
+use super::claim_test::{CaseResult, ClaimTest, Item, TABLE_ROW};
 use super::context::ClaimContext;
-
-/// What an item of a table is called.
-pub(super) const NOUN: &str = "row";
 
 /// The numbers of a term by the values of the columns that make groups, in their order.
 type Groups = Vec<(Vec<String>, Vec<f64>)>;
@@ -27,7 +24,7 @@ pub(super) fn draft(
     Ok(ClaimTest {
         subject: subject(sum),
         expected: sum.expect.to_string(),
-        noun: NOUN,
+        noun: TABLE_ROW,
         cells: test.cells,
         items,
         note: None,

@@ -52,6 +52,9 @@ pub(super) enum CaseResult {
     Absent(String),
 }
 
+/// What an item of a published table is called.
+pub(super) const TABLE_ROW: &str = "row";
+
 /// What is said of a comparison that more blocks may decide.
 pub(super) const MORE_BLOCKS: &str = "more blocks would tell (--blocks, --budget)";
 
@@ -99,7 +102,7 @@ pub(super) struct ClaimTest {
     pub(super) subject: String,
     /// `above 1`.
     pub(super) expected: String,
-    /// `cell`, `place`; `row` of a published table.
+    /// `cell`, `place`; [`TABLE_ROW`].
     pub(super) noun: &'static str,
     pub(super) cells: Quantity,
     /// One at least.
@@ -240,7 +243,7 @@ impl ClaimTest {
         JudgedTest {
             outcome,
             tally,
-            of_table: self.noun == super::arithmetic::NOUN,
+            of_table: self.noun == TABLE_ROW,
             is_missing: false,
             sentence: sentences.join(" "),
             figures: items

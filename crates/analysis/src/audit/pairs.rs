@@ -78,7 +78,7 @@ pub(super) fn compared(
     expect: Expected,
 ) -> Item {
     let cells = [pair.other, pair.baseline];
-    let Some(contrast) = PairContrast::of(*pair, metric, &context.trials.moderations) else {
+    let Some(contrast) = PairContrast::of(*pair, metric, context.trials.moderations()) else {
         let absent = context.absent(&cells, metric);
         let published = context.published_pair(cells.map(|c| c.cell), metric);
         return Item {
@@ -303,7 +303,7 @@ fn fall(
     let mut told = Vec::new();
     let mut apart = Vec::new();
     for metric in std::iter::once(first).chain(others.iter().copied()) {
-        let Some(contrast) = PairContrast::of(*pair, metric, &context.trials.moderations) else {
+        let Some(contrast) = PairContrast::of(*pair, metric, context.trials.moderations()) else {
             return Item::of(CaseResult::Absent(context.absent(&cells, metric)));
         };
         if let Some(why) = context.withheld(metric, pair) {
@@ -352,7 +352,7 @@ fn by_timing(
         Metric::both(Measure::L1dLoadMissesPerKib),
         Metric::both(Measure::LlcLoadMissesPerKib),
     ];
-    let moderations = &context.trials.moderations;
+    let moderations = context.trials.moderations();
     let is_counted = |m: &Metric| PairContrast::of(*pair, *m, moderations).is_some();
     let counted = CACHES.iter().all(is_counted);
     let of = |id: &str| context.analysis.footprints.iter().find(|f| f.cell == id);

@@ -53,20 +53,6 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
     })
 }
 
-/// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
-pub(super) fn place(why: &Why<'_>, finding: &Finding) -> String {
-    let cell = why.view.cells.iter().find(|c| c.id == finding.cell);
-    let place = cell.map_or_else(String::new, |c| {
-        let others = why.varied.iter().filter(|a| **a != finding.axis);
-        let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
-        phrases::circumstances(&values)
-    });
-    match place.is_empty() {
-        true => place,
-        false => format!(" {place}"),
-    }
-}
-
 /// `` `send-fields` has 12.3× (12.1 to 12.5) the CPU time per byte of `send` at 256 B: 8.08 system
 /// calls a message instead of 1.04 explain 51 % of the difference (45 to 57)``
 fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
@@ -99,7 +85,7 @@ fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
         phrases::ratio(finding.ratio, finding.low, finding.high),
         phrases::metric(finding.metric, unit),
         finding.axis.subject(&finding.baseline_value),
-        place(why, finding),
+        why.place(finding),
     )
 }
 

@@ -4,7 +4,6 @@ use bytecost_spec::evidence::{KINDS, Means};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
-use super::causes::place;
 use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, Why};
 use crate::causes::{greatest, is_worth_a_reason};
 use crate::phrases;
@@ -125,7 +124,7 @@ fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
         finding.axis.subject(&finding.value),
         units::number(pair.other.total()),
         pair.other.per.words(),
-        place(why, finding),
+        why.place(finding),
         finding.axis.subject(&finding.baseline_value),
         units::number(pair.baseline.total()),
         pair.kinds(|_| true)

@@ -2,13 +2,11 @@
 
 use anyhow::Result;
 use bytecost_analysis::ceiling::STUDY;
-use bytecost_store::{Root, Run};
+use bytecost_store::Root;
 
-use super::run;
+use super::{report, run};
 use crate::args::{AxisArgs, CeilingArgs, PeerArgs, RunArgs};
 use crate::failure::{Exit, bad_input};
-use crate::recorded_run::{RecordedRun, measured_ceiling};
-use crate::terminal;
 
 /// Measures the study of that name, and shows its rates in a table.
 pub fn run(args: CeilingArgs) -> Result<Exit> {
@@ -43,19 +41,6 @@ pub fn run(args: CeilingArgs) -> Result<Exit> {
             quiet: args.quiet,
             root: args.root,
         },
-        tell,
+        report::tell_ceiling,
     )
-}
-
-/// Writes the run's files and prints the table; true when trials failed.
-pub(super) fn tell(run: &Run) -> Result<bool> {
-    let evidence = RecordedRun::of(run)?;
-    let analysis = evidence.analysis(None)?;
-    super::report::write(run, &analysis, &evidence.cells, &evidence.samples)?;
-    let text = match measured_ceiling(run) {
-        Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
-        None => bytecost_report::terminal(&analysis, terminal::style()),
-    };
-    super::print(&text)?;
-    Ok(!evidence.is_whole())
 }

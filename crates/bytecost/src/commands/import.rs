@@ -7,6 +7,7 @@ use bytecost_store::{Ending as RunEnding, Root};
 
 use crate::args::ImportArgs;
 use crate::failure::{Exit, bad_input};
+use crate::machine;
 
 /// Makes a run directory of the table.
 pub fn run(args: &ImportArgs) -> Result<Exit> {
@@ -18,7 +19,7 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
     let unknown = "as published".to_owned();
     let manifest = Manifest {
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: super::run::now()?,
+        started: machine::now()?,
         command: super::run::command_line(),
         host: Host {
             kernel: unknown.clone(),
@@ -31,7 +32,7 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
     let mut run = Root::at(&args.root.runs_dir).create_fresh(manifest)?;
     run.write_published(&imported)?;
     run.end(&RunEnding {
-        ended: super::run::now()?,
+        ended: machine::now()?,
         early: None,
         records: None,
     })?;

@@ -12,7 +12,7 @@ use bytecost_store::{Folder, Root, Run};
 use crate::args::{FigureFormat, ReportArgs, RootArgs};
 use crate::failure::{Exit, bad_input};
 use crate::published::Library;
-use crate::recorded_run::RecordedRun;
+use crate::recorded_run::{RecordedRun, measured_ceiling};
 use crate::terminal;
 
 /// Analyses a run, writes its files anew and prints the answer; or writes its figures. Several runs
@@ -77,6 +77,19 @@ fn imported(root: &Root, name: &str) -> Result<Published> {
 pub fn tell(run: &Run) -> Result<bool> {
     let evidence = RecordedRun::of(run)?;
     show(&evidence, &evidence.analysis(None)?, false)?;
+    Ok(!evidence.is_whole())
+}
+
+/// The same of a run of the ceiling, by the table of its rates.
+pub(super) fn tell_ceiling(run: &Run) -> Result<bool> {
+    let evidence = RecordedRun::of(run)?;
+    let analysis = evidence.analysis(None)?;
+    write(run, &analysis, &evidence.cells, &evidence.samples)?;
+    let text = match measured_ceiling(run) {
+        Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
+        None => bytecost_report::terminal(&analysis, terminal::style()),
+    };
+    super::print(&text)?;
     Ok(!evidence.is_whole())
 }
 

@@ -1,6 +1,7 @@
 //! A run that is resumed: as it was, or, where machine, boot or build changed, as a new leg.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use anyhow::Result;
 use bytecost_lab::peer::PeerLink;
@@ -9,7 +10,6 @@ use bytecost_spec::manifest::{Difference, Leg, Measurer};
 use bytecost_spec::{Host, Record, Study};
 use bytecost_store::{Root, Run};
 
-use super::run::{now, set_limits};
 use crate::args::RunArgs;
 use crate::failure::bad_input;
 use crate::{known, machine};
@@ -34,6 +34,27 @@ pub(super) fn only_limits(args: &RunArgs) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Sets what the command line gives of time and precision.
+pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {
+    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    if let Some(budget) = args.budget {
+        study.budget_ms = millis(budget);
+    }
+    if let Some(window) = args.window {
+        study.window_ms = millis(window);
+    }
+    if let Some(warmup) = args.warmup {
+        study.warmup_ms = millis(warmup);
+    }
+    if let Some(precision) = args.precision {
+        study.precision = precision;
+    }
+    if let Some(blocks) = args.blocks {
+        study.blocks_most = blocks;
+        study.blocks_least = study.blocks_least.min(blocks);
+    }
 }
 
 /// A run that is there already: its own plan, with the time and precision of the command line.
@@ -103,7 +124,7 @@ fn leg(
     }
     Ok(Leg {
         first_block,
-        started: now()?,
+        started: machine::now()?,
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
         build_id: Some(build.to_owned()),
         host,

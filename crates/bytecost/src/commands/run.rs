@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use bytecost_analysis::Interim;
 use bytecost_analysis::ceiling::{self, is_same_machine};
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
@@ -26,17 +27,15 @@ use bytecost_spec::{
     Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport, units,
 };
 use bytecost_store::{Ending as RunEnding, Root, Run};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::peer;
-use super::resume::{only_limits, resumed};
+use super::resume::{only_limits, resumed, set_limits};
 use crate::args::{self, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
 use crate::failure::{Exit, bad_input};
 use crate::recorded_run::RecordedRun;
 use crate::studies::STUDIES;
-use crate::{known, progress, signals, tried};
+use crate::{known, machine, progress, signals, tried};
 
 /// Names the evidence where the option does not.
 const EVIDENCE_VARIABLE: &str = "BYTECOST_EVIDENCE";
@@ -58,7 +57,7 @@ const MOST_STUDY_BYTES: u64 = 1 << 20;
 pub fn run(args: RunArgs) -> Result<Exit> {
     let is_ceiling = args.study.as_deref() == Some(ceiling::STUDY) && args.axes.0.is_empty();
     match is_ceiling {
-        true => carried_out(args, super::ceiling::tell),
+        true => carried_out(args, super::report::tell_ceiling),
         false => carried_out(args, super::report::tell),
     }
 }
@@ -119,7 +118,7 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     };
     let how = campaign.carry_out(&mut run, files, program)?;
     run.end(&RunEnding {
-        ended: now()?,
+        ended: machine::now()?,
         early: how.early(),
         records: None,
     })?;
@@ -190,7 +189,7 @@ fn begun(
     let manifest = Manifest {
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
         build_id: Some(program.build.clone()),
-        started: now()?,
+        started: machine::now()?,
         seed,
         command: command_line(),
         evidence: asked(&args.evidence, &host, only_serves)?,
@@ -227,10 +226,11 @@ const MOST_EARLIER: usize = 20;
 
 /// How noisy ratios are, as the newest run of the study on this machine has them; else an assumption.
 fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> RatioNoise {
-    let runs = root.runs().unwrap_or_default().into_iter().rev();
-    let of_study = runs.filter(|r| r.facts.as_ref().is_ok_and(|f| f.study == study.name));
-    let measured = of_study.take(MOST_EARLIER).find_map(|summary| {
-        let run = root.open(&summary.id).ok()?;
+    // Manifests alone, newest first: the log is read of a run that fits.
+    let runs = root.names().unwrap_or_default().into_iter().rev();
+    let runs = runs.filter_map(|id| root.open(&id).ok());
+    let of_study = runs.filter(|run| run.manifest().study.name == study.name);
+    let measured = of_study.take(MOST_EARLIER).find_map(|run| {
         let manifest = run.manifest();
         let before = &manifest.study;
         let trial = |s: &Study| (s.warmup_ms, s.window_ms, s.design.clone());
@@ -243,7 +243,7 @@ fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> Ra
             return None;
         }
         let recorded = RecordedRun::of(&run).ok()?;
-        bytecost_analysis::noise(manifest, &recorded.cells, &recorded.samples)
+        Interim::of(manifest, &recorded.cells, &recorded.samples).noise()
     });
     measured.unwrap_or(RatioNoise::ASSUMED)
 }
@@ -460,26 +460,6 @@ fn about_quick(study: &Study) -> String {
     )
 }
 
-pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {
-    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-    if let Some(budget) = args.budget {
-        study.budget_ms = millis(budget);
-    }
-    if let Some(window) = args.window {
-        study.window_ms = millis(window);
-    }
-    if let Some(warmup) = args.warmup {
-        study.warmup_ms = millis(warmup);
-    }
-    if let Some(precision) = args.precision {
-        study.precision = precision;
-    }
-    if let Some(blocks) = args.blocks {
-        study.blocks_most = blocks;
-        study.blocks_least = study.blocks_least.min(blocks);
-    }
-}
-
 fn from_file(name: &str) -> Result<Study> {
     let path = Path::new(name);
     let is_file = path.extension().is_some_and(|e| e == "toml") || name.contains('/');
@@ -532,12 +512,6 @@ fn port_is_free(port: u16) -> Result<()> {
             "port {port} is not available ({e}): choose another with --port, or leave it out to take a free one"
         ))),
     }
-}
-
-/// The time as manifests have it.
-pub fn now() -> Result<String> {
-    let second = OffsetDateTime::now_utc().replace_nanosecond(0)?;
-    Ok(second.format(&Rfc3339)?)
 }
 
 /// The command line as it was given, but for where the program lies.
