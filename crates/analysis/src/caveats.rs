@@ -120,11 +120,10 @@ type Shared = fn(&Pairing<'_, '_>, Metric) -> bool;
 /// The effect of most.
 const TOLD: Effect = Effect::Annotates;
 
-/// The effect of those that say that something else than what is compared sets the rates.
-const NO_RATES: Effect = Effect::Withholds(
-    |measure, _| is_of_time(measure),
-    "something other than what is compared sets it",
-);
+/// The effect of those that say what sets the rates in place of what is compared.
+const fn no_rates(because: &'static str) -> Effect {
+    Effect::Withholds(|measure, _| is_of_time(measure), because)
+}
 
 /// The effect of waits for a timer, which take no CPU time; not on what such a wait is remedied by.
 const TIMER: Effect = Effect::Withholds(
@@ -241,12 +240,32 @@ const CAVEATS: &[Row] = &[
     ("server-caution", TOLD, serving::caution),
     ("mover-caution", TOLD, kernel::mover_caution),
     ("cpu-clock", TOLD, cpu_clock::detect),
-    ("path-limit", NO_RATES, obstacles::limits),
+    (
+        "path-limit",
+        no_rates("a queueing discipline of the path sets the rate"),
+        obstacles::limits,
+    ),
     ("path-cost", TOLD, obstacles::costs),
-    ("quota-around", NO_RATES, obstacles::quota),
-    ("link-limited", NO_RATES, network::link_limited),
-    ("path-losses", NO_RATES, network::losses),
-    ("path-marks", NO_RATES, network::marks),
+    (
+        "quota-around",
+        no_rates("a CPU quota around the run stopped its threads"),
+        obstacles::quota,
+    ),
+    (
+        "link-limited",
+        no_rates("the link is the limit"),
+        network::link_limited,
+    ),
+    (
+        "path-losses",
+        no_rates("the path lost packets"),
+        network::losses,
+    ),
+    (
+        "path-marks",
+        no_rates("the path marked packets as congested"),
+        network::marks,
+    ),
     ("virtual-way", TOLD, network::virtual_way),
     ("path-mtu", TOLD, network::path_mtu),
     ("path-mtu-changed", TOLD, network::path_mtu_changed),
@@ -264,14 +283,28 @@ const CAVEATS: &[Row] = &[
     ("drift", TOLD, course::drift),
     ("short-window", TOLD, short_window::detect),
     ("not-steady", TOLD, not_steady::detect),
-    ("pacing", NO_RATES, kernel::pacing),
-    ("receive-window", NO_RATES, receive_window::detect),
+    ("pacing", no_rates("TCP paces the rate"), kernel::pacing),
+    (
+        "receive-window",
+        no_rates("the receive window limits the rate"),
+        receive_window::detect,
+    ),
     ("send-buffer", TOLD, kernel::send_buffer),
     ("registered-huge-pages", TOLD, huge_pages::detect),
     ("retransmits", TOLD, retransmits::detect),
     ("segments-differ", TOLD, segments::detect),
-    ("same-rate", NO_RATES, same_rate::detect),
-    ("receiver-bound", NO_RATES, receiver_bound::detect),
+    (
+        "same-rate",
+        no_rates(
+            "the rates of all are alike though their costs are not, so that something else is the bottleneck",
+        ),
+        same_rate::detect,
+    ),
+    (
+        "receiver-bound",
+        no_rates("the receiver is the bottleneck"),
+        receiver_bound::detect,
+    ),
     ("untouched", TOLD, untouched::detect),
     ("zero-copy-no-room", TOLD, kernel::no_room),
     ("one-side", TOLD, wire::one_side),

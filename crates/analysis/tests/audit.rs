@@ -343,7 +343,7 @@ fn a_caveat_that_withholds_a_verdict_withholds_the_ruling() {
         check_in(world, quiet, test, Ruling::Confirmed, &[]);
     }
     let bound = with("receiver-bound", CaveatEffect::WithholdsMetric);
-    let why = &["there is no verdict: something other than what is compared sets it"];
+    let why = &["there is no verdict: the receiver is the bottleneck"];
     check_in(world, &bound, &rate, Ruling::Undecided, why);
     check_in(world, &bound, &cost, Ruling::Confirmed, &[]);
     check_in(world, &bound, &level, Ruling::Confirmed, &[]);
