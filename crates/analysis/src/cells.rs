@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Counter, Measure, Metric, Survey};
 use bytecost_stats::{Location, student_mean, tail_quantile, trimmed_mean, trimmed_mean_value};
-use hdrhistogram::Histogram;
 use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
@@ -167,20 +166,13 @@ pub(crate) fn exp(log: f64) -> f64 {
 
 /// The quantiles over all latencies of a cell's trials together.
 fn merged_latency(cell: &CellTrials<'_>) -> Option<LatencyQuantiles> {
-    let mut merged: Option<Histogram<u64>> = None;
-    for trial in cell.trials().chain(cell.twin.values()) {
-        let Some(mut histogram) = trial.histogram() else {
-            continue;
-        };
-        match &mut merged {
-            None => {
-                histogram.auto(true);
-                merged = Some(histogram);
-            }
-            Some(all) => all.add(histogram).ok()?,
-        }
+    let trials = cell.trials().chain(cell.twin.values());
+    let mut histograms = trials.filter_map(|trial| trial.histogram());
+    let mut merged = histograms.next()?;
+    for one in histograms {
+        merged.add(&one)?;
     }
-    merged.as_ref().map(latencies)
+    Some(latencies(&merged))
 }
 
 /// Puts the percentile of all messages in place of the mean of the trials' percentiles. The

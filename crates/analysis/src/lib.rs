@@ -23,7 +23,6 @@ mod findings;
 mod footprint;
 mod grid;
 mod grouping;
-mod histogram;
 mod main_effects;
 mod matrix;
 mod moderations;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use std::ops::RangeInclusive;
+
 use bytecost_spec::{Counter, Measure, Metric, Pattern};
 use bytecost_stats::median;
 
@@ -201,24 +203,15 @@ fn per_message(trial: &Trial<'_>, count: f64) -> Option<f64> {
 
 /// The share of a trial's round trips that took as long as the timer.
 fn clustered(trial: &Trial<'_>) -> Option<f64> {
-    let histogram = trial.histogram()?;
-    let (least, most) = TIMER_MS;
-    let within = histogram.count_between(least * 1_000_000, most * 1_000_000);
-    Some(within as f64 / histogram.len() as f64)
+    Some(trial.histogram()?.shares_within_ns(timer_ns()).0)
 }
 
 /// The share of a trial's time that went into such round trips.
 fn waited(trial: &Trial<'_>) -> Option<f64> {
-    let histogram = trial.histogram()?;
+    trial.histogram()?.shares_within_ns(timer_ns()).1
+}
+
+fn timer_ns() -> RangeInclusive<u64> {
     let (least, most) = TIMER_MS;
-    let at_timer = (least * 1_000_000)..=(most * 1_000_000);
-    let (mut within, mut all) = (0.0, 0.0);
-    for step in histogram.iter_recorded() {
-        let ns = step.value_iterated_to() as f64 * step.count_at_value() as f64;
-        all += ns;
-        if at_timer.contains(&step.value_iterated_to()) {
-            within += ns;
-        }
-    }
-    (all > 0.0).then(|| within / all)
+    least * 1_000_000..=most * 1_000_000
 }

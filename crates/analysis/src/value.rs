@@ -5,10 +5,7 @@ use std::cell::OnceCell;
 use bytecost_spec::cell::Pattern;
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings};
-use bytecost_stats::Distribution;
-use hdrhistogram::Histogram;
-
-use crate::histogram;
+use bytecost_stats::{Distribution, LatencyHistogram};
 
 pub(crate) mod served;
 
@@ -114,8 +111,8 @@ impl<'a> Trial<'a> {
     }
 
     /// The round-trip times in ns; `None` without a histogram and for one that cannot be read.
-    pub(crate) fn histogram(&self) -> Option<Histogram<u64>> {
-        histogram::decode(self.sample.latency_ns_histogram.as_deref()?)
+    pub(crate) fn histogram(&self) -> Option<LatencyHistogram> {
+        LatencyHistogram::decode(self.sample.latency_ns_histogram.as_deref()?)
     }
 
     fn latencies(&self) -> Option<LatencyQuantiles> {
@@ -126,13 +123,7 @@ impl<'a> Trial<'a> {
 
     /// The round-trip times in µs, as they are spread.
     pub(crate) fn distribution(&self) -> Option<&Distribution> {
-        let read = || {
-            let histogram = self.histogram()?;
-            let steps = histogram.iter_recorded();
-            Distribution::of(
-                steps.map(|s| (s.value_iterated_to() as f64 / 1e3, s.count_at_value())),
-            )
-        };
+        let read = || self.histogram()?.distribution_us();
         self.distribution.get_or_init(read).as_ref()
     }
 
@@ -440,8 +431,8 @@ impl<'a> Trial<'a> {
 }
 
 /// The quantiles of a histogram of ns, in µs.
-pub(crate) fn latencies(histogram: &Histogram<u64>) -> LatencyQuantiles {
-    QUANTILES.map(|(_, quantile)| histogram.value_at_quantile(quantile) as f64 / 1e3)
+pub(crate) fn latencies(histogram: &LatencyHistogram) -> LatencyQuantiles {
+    histogram.quantiles_us(QUANTILES.map(|(_, share)| share))
 }
 
 fn over(above: f64, below: f64, why_not: &str) -> Found {

@@ -8,6 +8,7 @@ mod distribution;
 mod false_discovery;
 mod generator;
 mod holm;
+mod latency_histogram;
 mod location;
 mod moderation;
 mod power;
@@ -20,6 +21,7 @@ pub use distribution::{t_quantile, t_two_sided_p};
 pub use false_discovery::false_discovery;
 pub use generator::Generator;
 pub use holm::holm;
+pub use latency_histogram::LatencyHistogram;
 pub use location::{
     Interval, Location, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
     trimmed_mean_value,

@@ -1,9 +1,13 @@
 //! Latency histograms: from the text of a sample back to counts, whatever the text holds.
 
+use std::ops::RangeInclusive;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+
+use crate::tail::Distribution;
 
 /// The longest text that is read: far beyond a full histogram of three digits.
 const MOST_TEXT: usize = 1 << 20;
@@ -15,11 +19,57 @@ const MOST_DIGITS: u32 = 4;
 /// Messages beyond which a count is garbage: a thousand years at one each nanosecond.
 const MOST_COUNT: u64 = 1 << 54;
 
-/// Reads a histogram of times in ns from base64 of its V2 form.
-///
-/// `None` for text that is too long or no such histogram. The bytes are looked through before
-/// the library gets them: it does unchecked arithmetic on what they claim.
-pub(crate) fn decode(text: &str) -> Option<Histogram<u64>> {
+/// Latencies in ns, as [HdrHistogram](https://hdrhistogram.org) counts them: at least one.
+#[derive(Clone, Debug)]
+pub struct LatencyHistogram(Histogram<u64>);
+
+impl LatencyHistogram {
+    /// Reads one from base64 of its V2 form. `None` for text that is too long or no such histogram.
+    #[must_use]
+    pub fn decode(text: &str) -> Option<LatencyHistogram> {
+        decode(text).map(LatencyHistogram)
+    }
+
+    /// Adds the latencies of another one. `None` where they cannot be counted together.
+    pub fn add(&mut self, other: &LatencyHistogram) -> Option<()> {
+        self.0.auto(true);
+        self.0.add(&other.0).ok()
+    }
+
+    /// The latencies in µs that these shares of all do not exceed, each from 0 to 1.
+    #[must_use]
+    pub fn quantiles_us<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
+        shares.map(|share| self.0.value_at_quantile(share) as f64 / 1e3)
+    }
+
+    /// How the latencies in µs are spread.
+    #[must_use]
+    pub fn distribution_us(&self) -> Option<Distribution> {
+        let steps = self.0.iter_recorded();
+        Distribution::of(steps.map(|s| (s.value_iterated_to() as f64 / 1e3, s.count_at_value())))
+    }
+
+    /// The share of all latencies that lie in a range of ns, and the share of all time that went
+    /// into these; the latter is none where no time went by.
+    #[must_use]
+    pub fn shares_within_ns(&self, range: RangeInclusive<u64>) -> (f64, Option<f64>) {
+        let (mut within, mut all) = (0.0, 0.0);
+        for step in self.0.iter_recorded() {
+            let ns = step.value_iterated_to() as f64 * step.count_at_value() as f64;
+            all += ns;
+            if range.contains(&step.value_iterated_to()) {
+                within += ns;
+            }
+        }
+        let count = self.0.count_between(*range.start(), *range.end());
+        let time = (all > 0.0).then(|| within / all);
+        (count as f64 / self.0.len() as f64, time)
+    }
+}
+
+/// The bytes are looked through before the library gets them: it does unchecked arithmetic on what
+/// they claim.
+fn decode(text: &str) -> Option<Histogram<u64>> {
     if text.len() > MOST_TEXT {
         return None;
     }
