@@ -104,7 +104,7 @@ pub(crate) enum Course {
 }
 
 /// A loop that moves bytes, as who takes its edges sees it.
-pub(crate) trait Work {
+pub(crate) trait Steps {
     /// Who notes its course.
     const COURSE: Course;
     /// The most stretches of a window.
@@ -160,25 +160,25 @@ pub(crate) trait Work {
 /// # Errors
 /// What a step answers; `UnexpectedEof` where the other side ends before the window does,
 /// `InvalidInput` where there are more stretches than it has room for.
-pub(crate) fn by_gate<M: Meter, W: Work>(
-    work: &mut W,
+pub(crate) fn by_gate<M: Meter, S: Steps>(
+    steps: &mut S,
     gate: &impl Gate,
     meter: &mut M,
     finish: Finish<impl FnOnce()>,
 ) -> io::Result<Stretches<M::Snapshot>> {
-    let mut stretches = Stretches::room(W::STRETCHES);
-    while gate.phase() < Phase::Window || !work.may_open() {
-        go(work)?;
+    let mut stretches = Stretches::room(S::STRETCHES);
+    while gate.phase() < Phase::Window || !steps.may_open() {
+        go(steps)?;
     }
-    let mut from = Edge::opens(meter, || work.tally());
+    let mut from = Edge::opens(meter, || steps.tally());
     let opened = from.tally;
-    work.time(true);
-    let eighth_ns = match W::COURSE {
+    steps.time(true);
+    let eighth_ns = match S::COURSE {
         Course::ByClock => gate.eighth_ns(),
         Course::ByGate | Course::None => 0,
     };
-    let mut course = Clocked::open(work.now_ns(), eighth_ns, &opened);
-    let mut until = match W::COURSE {
+    let mut course = Clocked::open(steps.now_ns(), eighth_ns, &opened);
+    let mut until = match S::COURSE {
         Course::ByGate => course.marks.until(),
         Course::ByClock | Course::None => Phase::Cooldown,
     };
@@ -186,51 +186,51 @@ pub(crate) fn by_gate<M: Meter, W: Work>(
         let phase = gate.phase();
         if phase >= until {
             if phase < Phase::Cooldown {
-                until = course.marks.step(phase, &work.tally());
-            } else if work.may_close(&opened) {
+                until = course.marks.step(phase, &steps.tally());
+            } else if steps.may_close(&opened) {
                 break;
             }
         }
-        if work.is_through()? {
+        if steps.is_through()? {
             stretches
                 .of
-                .push((from, Edge::closes(meter, || work.tally())));
-            if stretches.of.len() == W::STRETCHES {
-                return Err(too_many(W::STRETCHES));
+                .push((from, Edge::closes(meter, || steps.tally())));
+            if stretches.of.len() == S::STRETCHES {
+                return Err(too_many(S::STRETCHES));
             }
             let cpu_ns = clock::thread_cpu_ns();
-            work.renew()?;
+            steps.renew()?;
             stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
-            from = Edge::opens(meter, || work.tally());
-            work.time(true);
+            from = Edge::opens(meter, || steps.tally());
+            steps.time(true);
             continue;
         }
-        go(work)?;
-        if W::COURSE == Course::ByClock {
-            course.pass(work.now_ns(), || work.tally());
+        go(steps)?;
+        if S::COURSE == Course::ByClock {
+            course.pass(steps.now_ns(), || steps.tally());
         }
     }
-    course.marks.close(&work.tally());
+    course.marks.close(&steps.tally());
     stretches
         .of
-        .push((from, Edge::closes(meter, || work.tally())));
-    stretches.marks = (W::COURSE != Course::None).then_some(course.marks);
-    work.time(false);
+        .push((from, Edge::closes(meter, || steps.tally())));
+    stretches.marks = (S::COURSE != Course::None).then_some(course.marks);
+    steps.time(false);
     (finish.closed)();
-    while gate.phase() < Phase::Stop || work.tally().messages < finish.messages_least {
-        if !work.step()? {
+    while gate.phase() < Phase::Stop || steps.tally().messages < finish.messages_least {
+        if !steps.step()? {
             break;
         }
     }
-    work.end()?;
-    stretches.total = work.tally();
+    steps.end()?;
+    stretches.total = steps.tally();
     Ok(stretches)
 }
 
 /// A step that must not be the last.
 #[inline]
-fn go(work: &mut impl Work) -> io::Result<()> {
-    match work.step()? {
+fn go(steps: &mut impl Steps) -> io::Result<()> {
+    match steps.step()? {
         true => Ok(()),
         false => Err(gone()),
     }

@@ -10,7 +10,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::edges::{Course, Finish, Stretches, Work, by_gate};
+use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
 use crate::phase::Gate;
 
 /// The longest round-trip time that is told apart: a minute.
@@ -32,7 +32,7 @@ pub fn stream<M: Meter>(
 /// Sends without pause.
 pub(crate) struct Stream<'m>(pub(crate) &'m mut dyn Move);
 
-impl Work for Stream<'_> {
+impl Steps for Stream<'_> {
     const COURSE: Course = Course::ByGate;
 
     #[inline]
@@ -123,7 +123,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-impl Work for Ask<'_> {
+impl Steps for Ask<'_> {
     const COURSE: Course = Course::ByClock;
 
     fn step(&mut self) -> io::Result<bool> {
@@ -288,7 +288,7 @@ impl Intake<'_> {
     }
 }
 
-impl Work for Intake<'_> {
+impl Steps for Intake<'_> {
     const COURSE: Course = Course::ByGate;
 
     #[inline]

@@ -7,7 +7,7 @@ use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::edges::{Course, Finish, Stretches, Work, by_gate};
+use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
 use crate::flow::histogram;
 use crate::phase::Gate;
 
@@ -147,7 +147,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-impl Work for Requests<'_> {
+impl Steps for Requests<'_> {
     const COURSE: Course = Course::ByClock;
     const STRETCHES: usize = STRETCHES_MOST;
 

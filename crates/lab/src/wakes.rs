@@ -13,7 +13,7 @@ use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::edges::{Course, Finish, Stretches, Work, by_gate};
+use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
 use crate::flow::histogram;
 use crate::phase::Gate;
 
@@ -113,7 +113,7 @@ impl<'a> Wakes<'a> {
     }
 }
 
-impl Work for Wakes<'_> {
+impl Steps for Wakes<'_> {
     // Its rate is given, and a step would be a wake-up beside those that are measured.
     const COURSE: Course = Course::None;
 

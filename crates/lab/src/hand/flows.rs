@@ -15,7 +15,7 @@ use hdrhistogram::Histogram;
 use super::flow_counters::{FlowCounters, FlowEdge, FlowTotals, STOP, WAIT, histogram};
 use super::{PATIENCE, completes};
 use crate::connection::ConnectionMeter;
-use crate::edges::Work;
+use crate::edges::Steps;
 use crate::flow::{Ask, Intake, Stream, moved, tallied};
 use crate::flow_setup::{answer, content, receiving_end, sending_end};
 use crate::thread_binding::ThreadBinding;
@@ -174,20 +174,20 @@ impl<'a> FlowReporter<'a> {
 /// Goes on until it is told to stop, where it is to heed that, or until the other side has ended;
 /// tells meanwhile what it is asked for.
 fn going_on(
-    work: &mut impl Work,
+    steps: &mut impl Steps,
     reporter: &mut FlowReporter<'_>,
     heeds_stop: bool,
 ) -> io::Result<()> {
-    work.time(true);
+    steps.time(true);
     loop {
         if reporter.is_asked() {
-            let goes_on = reporter.look(work.tally(), work.latency_ns());
+            let goes_on = reporter.look(steps.tally(), steps.latency_ns());
             if !goes_on && heeds_stop {
-                return work.end();
+                return steps.end();
             }
-            work.time(true);
+            steps.time(true);
         }
-        if !work.step()? {
+        if !steps.step()? {
             return Ok(());
         }
     }
