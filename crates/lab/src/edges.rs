@@ -125,6 +125,7 @@ pub(crate) trait Steps {
     }
 
     /// When the last step ended, of a loop that reads the clock.
+    #[inline]
     fn now_ns(&self) -> u64 {
         0
     }
@@ -140,6 +141,7 @@ pub(crate) trait Steps {
     }
 
     /// Whether a stretch is over before the window is; what is under way is finished then.
+    #[inline]
     fn is_through(&mut self) -> io::Result<bool> {
         Ok(false)
     }
@@ -182,33 +184,17 @@ pub(crate) fn by_gate<M: Meter, S: Steps>(
         Course::ByGate => course.marks.until(),
         Course::ByClock | Course::None => Phase::Cooldown,
     };
-    loop {
-        let phase = gate.phase();
-        if phase >= until {
-            if phase < Phase::Cooldown {
-                until = course.marks.step(phase, &steps.tally());
-            } else if steps.may_close(&opened) {
-                break;
-            }
+    while through(steps, gate, (&mut course, &mut until), &opened)? == Pause::Stretch {
+        let closed = Edge::closes(meter, || steps.tally());
+        stretches.of.push((from, closed));
+        if stretches.of.len() == S::STRETCHES {
+            return Err(too_many(S::STRETCHES));
         }
-        if steps.is_through()? {
-            stretches
-                .of
-                .push((from, Edge::closes(meter, || steps.tally())));
-            if stretches.of.len() == S::STRETCHES {
-                return Err(too_many(S::STRETCHES));
-            }
-            let cpu_ns = clock::thread_cpu_ns();
-            steps.renew()?;
-            stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
-            from = Edge::opens(meter, || steps.tally());
-            steps.time(true);
-            continue;
-        }
-        go(steps)?;
-        if S::COURSE == Course::ByClock {
-            course.pass(steps.now_ns(), || steps.tally());
-        }
+        let cpu_ns = clock::thread_cpu_ns();
+        steps.renew()?;
+        stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+        from = Edge::opens(meter, || steps.tally());
+        steps.time(true);
     }
     course.marks.close(&steps.tally());
     stretches
@@ -225,6 +211,66 @@ pub(crate) fn by_gate<M: Meter, S: Steps>(
     steps.end()?;
     stretches.total = steps.tally();
     Ok(stretches)
+}
+
+/// What a stretch ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    Stretch,
+    Window,
+}
+
+/// Steps through a stretch.
+fn through<S: Steps>(
+    steps: &mut S,
+    gate: &impl Gate,
+    (course, until): (&mut Clocked, &mut Phase),
+    opened: &Tally,
+) -> io::Result<Pause> {
+    while let Some(phase) = while_before(*until, steps, gate, course)? {
+        if phase < Phase::Cooldown {
+            *until = course.marks.step(phase, &steps.tally());
+        } else if steps.may_close(opened) {
+            return Ok(Pause::Window);
+        }
+        if is_over_with_one(steps, course)? {
+            break;
+        }
+    }
+    Ok(Pause::Stretch)
+}
+
+/// Steps until the gate has come to that phase: which it has; none where the stretch is over before.
+/// By itself, so that the loop keeps nothing else in registers.
+#[inline(never)]
+fn while_before<S: Steps>(
+    until: Phase,
+    steps: &mut S,
+    gate: &impl Gate,
+    course: &mut Clocked,
+) -> io::Result<Option<Phase>> {
+    loop {
+        let phase = gate.phase();
+        if phase >= until {
+            return Ok(Some(phase));
+        }
+        if is_over_with_one(steps, course)? {
+            return Ok(None);
+        }
+    }
+}
+
+/// One step, where the stretch is not over; whether it is.
+#[inline(always)]
+fn is_over_with_one<S: Steps>(steps: &mut S, course: &mut Clocked) -> io::Result<bool> {
+    if steps.is_through()? {
+        return Ok(true);
+    }
+    go(steps)?;
+    if S::COURSE == Course::ByClock {
+        course.pass(steps.now_ns(), || steps.tally());
+    }
+    Ok(false)
 }
 
 /// A step that must not be the last.
