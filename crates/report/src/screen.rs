@@ -133,8 +133,7 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
         .blocks
         .extend(table.into_iter().map(DocBlock::Table));
     let mut terms = Vec::new();
-    let names = format!("bytecost report {run} --all");
-    let withheld = withheld(a, room.reasons, (!links.is_empty()).then_some(&names));
+    let withheld = withheld(a, room.reasons, !links.is_empty());
     if !withheld.is_empty() {
         terms.push(DocTerm::new("No verdict", withheld));
     }
@@ -247,9 +246,9 @@ fn refused(a: &Analysis) -> Vec<DocLine> {
     told.chain(more).collect()
 }
 
-/// How many comparisons have no verdict, by reason, most first; and how many trials failed. `names`
-/// is where each of them is named.
-fn withheld(a: &Analysis, most: usize, names: Option<&str>) -> Vec<DocLine> {
+/// How many comparisons have no verdict, by reason, most first; and how many trials failed. A
+/// `short` document says where each of them is named.
+fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
     let judged = (a.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
     let of = judged.clone().count();
     let reasons = judged.filter_map(|f| f.withheld.as_deref()).counts();
@@ -265,21 +264,24 @@ fn withheld(a: &Analysis, most: usize, names: Option<&str>) -> Vec<DocLine> {
         _ => count(left, "more reason", "more reasons"),
     });
     let why = told.chain(more).join("; ");
-    let names = names.map(|names| format!("; {names} names them"));
-    let counted = (all > 0).then(|| {
-        let names = names.unwrap_or_default();
-        let of = count(of, "comparison", "comparisons");
-        format!("{all} of {of}: {why}{names}")
+    let see = if short { "see the full report" } else { "" };
+    let of = count(of, "comparison", "comparisons");
+    let counted = (all > 0).then(|| match most {
+        0 => format!("{all} of {of}, for {why}"),
+        _ => [&format!("{all} of {of}: {why}"), see]
+            .iter()
+            .filter(|s| !s.is_empty())
+            .join("; "),
     });
     let failed = (a.run.failed > 0).then(|| {
         let trials = count(a.run.trials + a.run.failed, "trial", "trials");
         format!("{} of {trials} failed", a.run.failed)
     });
-    counted
-        .into_iter()
-        .chain(failed)
-        .map(DocLine::from)
-        .collect()
+    let mut lines: Vec<String> = counted.into_iter().chain(failed).collect();
+    if most == 0 && all > 0 {
+        lines = vec![format!("{}: {see}", lines.join("; "))];
+    }
+    lines.into_iter().map(DocLine::from).collect()
 }
 
 /// The table of the first situation: the ways that the advice names first.

@@ -357,15 +357,12 @@ fn condition(condition: Condition) -> String {
 }
 
 fn open(u: &Undecided) -> String {
-    let withheld = match u.withheld {
-        0 => String::new(),
-        n if u.by_family.iter().all(|own| own.undecided == 0) => {
-            let all = u.by_family.iter().map(|own| own.comparisons).sum();
-            let of = phrases::count(all, "comparison");
-            return format!("none; {n} of {of} have no verdict");
-        }
-        n => format!(", and {n} that a caveat leaves without a verdict"),
-    };
+    // Those without a verdict are counted by themselves, with their reasons.
+    if u.withheld > 0 && u.by_family.iter().all(|own| own.undecided == 0) {
+        let all = u.by_family.iter().map(|own| own.comparisons).sum();
+        let of = phrases::count(all, "comparison");
+        return format!("none; {} of {of} have no verdict", u.withheld);
+    }
     let family = |(place, own): (usize, &UndecidedOf)| {
         let all = own.comparisons;
         let noun = match place {
@@ -376,7 +373,7 @@ fn open(u: &Undecided) -> String {
     };
     let all: Vec<String> = u.by_family.iter().enumerate().map(family).collect();
     let remedy = remedy(u, all.len() > 1);
-    format!("{}{withheld}; {remedy}", phrases::list(&all))
+    format!("{}; {remedy}", phrases::list(&all))
 }
 
 /// What would decide what is undecided, of one of several families.
