@@ -175,6 +175,7 @@ pub(crate) fn lines(
         let line = AdviceLine {
             label: "Speed-ups".to_owned(),
             text: format!("{}: {}{}", s.title, found(s, &own), published(s)),
+            brief: None,
             findings: apart.map(|f| f.id.clone()).collect(),
         };
         (line, s.rows.iter().any(is_measured))

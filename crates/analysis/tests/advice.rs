@@ -238,6 +238,16 @@ fn what_to_avoid_has_its_reason_and_its_path() {
     ] {
         assert!(line.text.contains(part), "no `{part}` in {line:?}");
     }
+    // What leaves no room for amounts names all ways, and the card all the same.
+    let brief = line.brief.as_ref().unwrap();
+    assert!(
+        brief.len() < line.text.len() && !brief.contains('×'),
+        "{brief}"
+    );
+    let ways = avoid.iter().map(|avoid| avoid.cost.value.as_str());
+    for part in ways.chain(["over loopback TCP", "a network card was not measured"]) {
+        assert!(brief.contains(part), "no `{part}` in {brief}");
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@ struct Room {
     rows: usize,
     reasons: usize,
     noise_floor: bool,
+    /// Whether lines of the advice that have a brief form have that.
+    brief: bool,
     lines: usize,
 }
 
@@ -57,6 +59,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         rows: ROWS,
         reasons: WITHHELD,
         noise_floor: true,
+        brief: false,
         lines: a.advice.lines.len(),
     };
     let mut text = print(room);
@@ -70,8 +73,8 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
 
 impl Room {
     /// What gives way first: long tables, all reasons but one, the noise floor, all rows but the
-    /// baseline's and two, the words of the last reason; then the last lines of advice. The table and
-    /// the first line stay.
+    /// baseline's and two, the words of the last reason; then amounts of what to avoid, and the last
+    /// lines of advice. The table and the first line stay.
     fn less(mut self) -> Option<Room> {
         match self {
             Room { rows: 5.., .. } => self.rows -= 1,
@@ -81,6 +84,7 @@ impl Room {
             } => self.noise_floor = false,
             Room { rows: 4.., .. } => self.rows -= 1,
             Room { reasons: 1.., .. } => self.reasons = 0,
+            Room { brief: false, .. } => self.brief = true,
             Room { lines: 2.., .. } => self.lines -= 1,
             _ => return None,
         }
@@ -94,6 +98,7 @@ pub(crate) fn answer(a: &Analysis) -> Document {
         rows: usize::MAX,
         reasons: WITHHELD,
         noise_floor: true,
+        brief: false,
         lines: usize::MAX,
     };
     document(a, room, &a.run.id, &[])
@@ -112,7 +117,7 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
         (a.advice.lines.iter()).partition(|line| line.label != UNDECIDED);
     let more = advice.len().saturating_sub(room.lines);
     let told = advice.iter().take(room.lines);
-    let by_label = grouped(told.map(|line| (line.label.as_str(), said(a, line))));
+    let by_label = grouped(told.map(|line| (line.label.as_str(), said(a, line, room.brief))));
     let mut terms: Vec<DocTerm> = (by_label.into_iter())
         .map(|(label, lines)| DocTerm::new(label, lines))
         .collect();
@@ -151,7 +156,7 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
         DocTerm::new("Noise floor", [text])
     }));
     let last = last.iter();
-    terms.extend(last.map(|line| DocTerm::new(line.label.as_str(), [said(a, line)])));
+    terms.extend(last.map(|line| DocTerm::new(line.label.as_str(), [said(a, line, false)])));
     let links = links.iter();
     terms.extend(links.map(|(label, link)| DocTerm::new(*label, [*link])));
     document.push(DocBlock::Terms(terms));
@@ -159,10 +164,11 @@ fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docu
 }
 
 /// A line of the advice with the findings that it rests on.
-fn said(a: &Analysis, line: &AdviceLine) -> DocLine {
+fn said(a: &Analysis, line: &AdviceLine, brief: bool) -> DocLine {
+    let short = line.brief.as_ref().filter(|_| brief);
     DocLine {
         rests_on: findings(a, &line.findings),
-        ..DocLine::from(line.text.as_str())
+        ..DocLine::from(short.unwrap_or(&line.text).as_str())
     }
 }
 

@@ -8,7 +8,7 @@ use super::undecided::measured;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{
-    Advice, AdviceLine, AvoidWith, Conditional, DecidedPoint, DecidedRange, NothingDecided,
+    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, NothingDecided,
     Situation, Subject, Undecided, UndecidedOf, Use, Verdict,
 };
 use crate::view::View;
@@ -32,6 +32,7 @@ struct Said {
     label: String,
     place: String,
     text: String,
+    brief: Option<String>,
     findings: Vec<String>,
 }
 
@@ -40,6 +41,7 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
     let line = |label: &str, text: &str| AdviceLine {
         label: label.to_owned(),
         text: text.trim_end_matches('.').to_owned(),
+        brief: None,
         findings: Vec::new(),
     };
     let mut lines = Vec::new();
@@ -69,6 +71,8 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
         let there = format!("{OVER_NETWORK} to {}", peer.name());
         for line in &mut lines {
             line.text = line.text.replace(OVER_NETWORK, &there);
+            let brief = line.brief.take();
+            line.brief = brief.map(|brief| brief.replace(OVER_NETWORK, &there));
         }
     }
     lines
@@ -85,32 +89,38 @@ fn gains_first(situations: &[Situation]) -> impl Iterator<Item = &Situation> {
 
 /// Sentences that differ in nothing but the place, said once.
 fn merged(said: impl Iterator<Item = Said>) -> Vec<AdviceLine> {
-    let keyed = said.map(|s| ((s.label, s.text), (s.place, s.findings)));
-    let lines = grouped(keyed).into_iter().map(|((label, text), places)| {
-        let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
-        let names: Vec<String> = names
-            .into_iter()
-            .filter(|n| !n.is_empty())
-            .unique()
-            .collect();
-        let more = names.len().saturating_sub(PLACES);
-        let mut place = names.into_iter().take(PLACES).join("; ");
-        if more > 0 {
-            place = format!("{place}; {more} more");
-        }
-        let text = match place.is_empty() {
-            true => text,
-            false if text.starts_with("use ") && !place.contains("; ") => {
-                format!("{place}, {text}")
+    let keyed = said.map(|s| ((s.label, s.text, s.brief), (s.place, s.findings)));
+    let lines = grouped(keyed)
+        .into_iter()
+        .map(|((label, text, brief), places)| {
+            let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
+            let names: Vec<String> = names
+                .into_iter()
+                .filter(|n| !n.is_empty())
+                .unique()
+                .collect();
+            let more = names.len().saturating_sub(PLACES);
+            let mut place = names.into_iter().take(PLACES).join("; ");
+            if more > 0 {
+                place = format!("{place}; {more} more");
             }
-            false => format!("{place}: {text}"),
-        };
-        AdviceLine {
-            label,
-            text,
-            findings: findings.concat(),
-        }
-    });
+            let text = match place.is_empty() {
+                true => text,
+                false if text.starts_with("use ") && !place.contains("; ") => {
+                    format!("{place}, {text}")
+                }
+                false => format!("{place}: {text}"),
+            };
+            AdviceLine {
+                label,
+                text,
+                brief: brief.map(|brief| match place.is_empty() {
+                    true => brief,
+                    false => format!("{place}: {brief}"),
+                }),
+                findings: findings.concat(),
+            }
+        });
     lines.collect()
 }
 
@@ -313,17 +323,40 @@ fn avoided(s: &Situation) -> Option<Said> {
         let why = why.iter().map(|why| format!(": {why}"));
         each.collect::<Vec<_>>().join(", ") + &why.collect::<String>()
     });
-    let text = format!(
-        "compared with {} in {}: {}",
+    let (baseline, metric) = (
         s.axis.subject(&s.baseline),
         phrases::metric(s.metric, s.unit),
-        each.collect::<Vec<_>>().join("; ")
     );
+    let each = each.collect::<Vec<_>>().join("; ");
+    let text = format!("compared with {baseline} in {metric}: {each}");
+    let ways = s
+        .avoid
+        .iter()
+        .map(|avoid| s.axis.subject(&avoid.cost.value));
+    let ways: Vec<String> = ways.map(|way| way.to_string()).unique().collect();
+    let copied = |avoid: &Avoid| matches!(avoid.with, Some(AvoidWith::Copied(_)));
+    let no_card = match s.avoid.iter().any(copied) {
+        true => no_card(s),
+        false => "",
+    };
     let said = said(s, text, s.avoid.iter().map(|avoid| &avoid.cost));
     Some(Said {
         label: AVOID.to_owned(),
+        brief: Some(format!(
+            "worse than {baseline} in {metric} in at least one comparison: {}{no_card}",
+            phrases::list(&ways)
+        )),
         ..said
     })
+}
+
+/// What a copy says nothing of, where that is so.
+fn no_card(s: &Situation) -> &'static str {
+    let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);
+    match path {
+        Some((_, path)) if path == Transport::Peer.name() => "",
+        _ => "; a network card was not measured",
+    }
 }
 
 fn reason(s: &Situation, with: AvoidWith) -> String {
@@ -331,10 +364,7 @@ fn reason(s: &Situation, with: AvoidWith) -> String {
         AvoidWith::Copied(share) => {
             let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);
             let told = path.map_or_else(String::new, |(_, path)| format!(" {}", transport(path)));
-            let no_card = match path {
-                Some((_, path)) if path == Transport::Peer.name() => "",
-                _ => "; a network card was not measured",
-            };
+            let no_card = no_card(s);
             let share = phrases::percent(share);
             format!("the kernel copied {share} of the buffers{told}{no_card}")
         }
@@ -558,6 +588,7 @@ fn said<'r>(s: &Situation, text: String, of: impl IntoIterator<Item = &'r Decide
         label: label(s.subject, s.axis),
         place: place(s),
         text,
+        brief: None,
         findings: points.map(|p| p.finding.clone()).collect(),
     }
 }

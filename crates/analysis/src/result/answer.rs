@@ -31,6 +31,9 @@ pub struct AdviceLine {
     pub label: String,
     /// What it says, without the full stop.
     pub text: String,
+    /// The same without amounts and reasons, for where there is no room, if it can be said so.
+    #[serde(skip)]
+    pub brief: Option<String>,
     /// [`super::Finding::id`]s behind it.
     pub findings: Vec<String>,
 }
