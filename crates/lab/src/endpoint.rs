@@ -202,7 +202,12 @@ fn follow<T>(
             gate.set(Phase::Cooldown);
         }
         // It goes by what comes.
-        (Some(_), _) => {}
+        (Some(_), _) => {
+            if !all(Signal::Opening) {
+                return Ok(());
+            }
+            protocol::write(control, &FromEndpoint::Opening)?;
+        }
     }
     match closed {
         Some(early) if some(threads.len() - early, Signal::Closed) => {}

@@ -189,8 +189,9 @@ impl<'a> Outgo<'a> {
 }
 
 impl Intake<'_> {
-    /// Takes passes until the sender has closed the connection; `closed` is told then. `socket`
-    /// is the receiver's, which is watched for the first byte of a pass, at most for `patience`.
+    /// Takes passes until the sender has closed the connection; `closed` is told then, `warm` when
+    /// the warm-up has come. `socket` is the receiver's, which is watched for the first byte of a
+    /// pass, at most for `patience`.
     ///
     /// # Errors
     /// What the receiver answers; `InvalidData` when something else arrives than was sent,
@@ -201,6 +202,7 @@ impl Intake<'_> {
         socket: &OwnedFd,
         patience: Duration,
         meter: &mut M,
+        warm: impl FnOnce(),
         closed: impl FnOnce(),
     ) -> io::Result<Stretches<M::Snapshot>> {
         let mut stretches = Stretches::room(STRETCHES_MOST);
@@ -210,6 +212,8 @@ impl Intake<'_> {
                 return Err(gone(self.checker.offset()));
             }
         }
+        // Else it might be behind, and take the first passes of the window for the last of these.
+        warm();
         loop {
             wait_for_bytes(socket, patience)?;
             let from = Edge::opens(meter, || self.tally());

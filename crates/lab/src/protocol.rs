@@ -224,7 +224,7 @@ pub enum FromEndpoint {
         /// The window closes.
         closes_ns: u64,
     },
-    /// Sender of passes: the warm-up is over, and all threads wait for [`ToEndpoint::Open`].
+    /// Of passes: the warm-up is over for all threads. Those of a sender wait for [`ToEndpoint::Open`].
     Opening,
     /// The warm-up is over.
     Warm {

@@ -267,8 +267,8 @@ pub(crate) fn by_clock(
     Ok(machine)
 }
 
-/// As [`by_clock`], where a window is a number of passes: the sender says when its warm-up is
-/// over, and the window lasts until both sides have closed it.
+/// As [`by_clock`], where a window is a number of passes: both sides say when the warm-up is over for
+/// them, and the window lasts until both have closed it.
 pub(crate) fn by_passes(
     around: &mut WholeMachine<'_>,
     talk: &mut Talk<'_>,
@@ -278,9 +278,11 @@ pub(crate) fn by_passes(
     let schedule = span.schedule();
     talk.order(&ToEndpoint::Go(schedule))?;
     let patience_ns = GRACE_NS + 2 * span.slowest_ns;
-    match talk.next(schedule.begin_ns + patience_ns)? {
-        (_, FromEndpoint::Opening) => {}
-        (_, other) => return Err(out_of_turn(&other)),
+    for _ in 0..talk.ends.len() {
+        match talk.next(schedule.begin_ns + patience_ns)? {
+            (_, FromEndpoint::Opening) => {}
+            (_, other) => return Err(out_of_turn(&other)),
+        }
     }
     talk.ends.iter().for_each(Endpoint::window_opens);
     // Each pass has its time: the last one begins within the window.

@@ -57,7 +57,7 @@ fn taker(socket: OwnedFd, answers: bool) -> thread::JoinHandle<(u64, Vec<u64>)> 
         };
         let mut meter = NoMeter;
         let (count, all) =
-            counted(|| intake.run_passes(passes(), &kept, PATIENCE, &mut meter, || ()));
+            counted(|| intake.run_passes(passes(), &kept, PATIENCE, &mut meter, || (), || ()));
         let all = all.unwrap();
         assert_eq!(intake.checker.compared(), all.total.bytes);
         (count, bytes_of(&all))
@@ -146,7 +146,14 @@ fn a_sender_that_goes_away_within_a_pass_is_told() {
         let mut closed = false;
         let mut meter = NoMeter;
         let why = intake
-            .run_passes(passes(), &kept, PATIENCE, &mut meter, || closed = true)
+            .run_passes(
+                passes(),
+                &kept,
+                PATIENCE,
+                &mut meter,
+                || (),
+                || closed = true,
+            )
             .unwrap_err();
         sender.join().unwrap();
         let says = format!("went away before it had sent all: {bytes} bytes came");

@@ -102,8 +102,8 @@ fn receive(
     let measured = match Passes::of(cell) {
         Some(passes) => {
             let patience = Duration::from_millis(task.patience_ms);
-            let closed = || turn.closed();
-            let all = intake.run_passes(passes, &kept, patience, &mut meter, closed)?;
+            let (warm, closed) = (|| turn.warm(), || turn.closed());
+            let all = intake.run_passes(passes, &kept, patience, &mut meter, warm, closed)?;
             turn.stop();
             Measured::passes(&all, &meter)
         }

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(1);
 pub(super) enum Signal {
     /// It waits for the gate.
     Ready,
-    /// Of passes: the warm-up is over, and it waits for the window.
+    /// Of passes: the warm-up is over. A sender waits for the window.
     Opening,
     /// Its window is over.
     Closed,
@@ -50,8 +50,13 @@ impl<'a> Turn<'a> {
 
     /// Says that the warm-up is over, and waits until the window opens.
     pub(super) fn opening(self) {
-        self.say(Signal::Opening);
+        self.warm();
         self.wait(Phase::Window);
+    }
+
+    /// Says that the warm-up is over.
+    pub(super) fn warm(self) {
+        self.say(Signal::Opening);
     }
 
     /// Says that its window is over.
