@@ -14,8 +14,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::{PATIENCE, Place, Started, endpoints_of, until};
 
 /// What follows the command line of a run that goes on until it is ended.
-const LONG: &str =
-    "--mover null,send --size 4KiB --budget 60s --precision 0.1% --window 1s --warmup 5ms --quiet";
+const LONG: &str = "--mover null,send --size 4KiB --budget 60s --precision 0.1% --window 300ms --warmup 5ms --quiet";
 
 /// The network that a process is in, as the kernel names it: `net:[4026531840]`.
 pub fn network(process: &Path) -> Option<PathBuf> {
