@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# Builds all tests and runs them, one program after another. Each program says its result as it ends;
-# what failed is shown whole at the end.
+# Builds all tests and runs them: those of the command beside those of all other crates, one program
+# after another. Each program says its result as it ends; what failed is shown whole at the end.
 #
-# Usage: all.sh DIRECTORY: where what the programs say is kept. With SIDE_BY_SIDE=1 the tests of the
-# command run beside those of all other crates, as the former wait most of the time: quicker, and a
-# search for tests that count on a quiet machine.
+# Usage: all.sh DIRECTORY: where what the programs say is kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# = 1 ] || { echo "usage: all.sh DIRECTORY" >&2; exit 2; }
@@ -38,7 +36,6 @@ others() {
 }
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 others &
-[ -n "${SIDE_BY_SIDE:-}" ] || wait
 grep -F "$command" <<<"$programs" | each &
 wait
 [ "$(find "$logs" -type f ! -name failed | wc -l)" -gt "$(wc -l <<<"$programs")" ] || {
