@@ -22,18 +22,16 @@ test: chromium tools # Install what the tests need, and run all of them
 	@tests/all.sh "$(TARGET)/tests"
 	$(MAKE) --no-print-directory page
 
-# Linked statically, so that the guest needs no files but these. The dependencies are those of
-# every other build: only what is linked last has to know.
-static = cargo rustc -q --locked $(1) --message-format=json-render-diagnostics -- -C target-feature=+crt-static \
-	-C strip=debuginfo | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+# One program of the tests' own build, by its name.
+built = sed -n 's/.*"executable":"\([^"]*\/$(1)-[0-9a-f]*\)".*/\1/p' <<<"$$built"
 
 test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu, as this one may refuse what they need
-	@guest=$$($(call static,-p bytecost-kernels --bin bytecost-guest))
-	truths=$$($(call static,-p bytecost-evidence --test truths --profile test))
-	copies=$$($(call static,-p bytecost-lab --test copies --profile test))
-	copied=$$($(call static,-p bytecost-lab --test copied --profile test))
-	GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
-		"$$guest" "$$truths" "$$copies=over_wire" "$$copied=functions"
+	@built=$$(cargo test -q --workspace $(FULL) --locked --no-run --message-format=json-render-diagnostics \
+		--test truths --test copies --test copied)
+	cargo build -q --workspace --bins --examples $(FULL) --locked
+	PEER="$(TARGET)/debug/bytecost" GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
+		"$(TARGET)/debug/bytecost-guest" "$$($(call built,truths))" \
+		"$$($(call built,copies))=over_wire" "$$($(call built,copied))=functions"
 
 test-fleet: fleet-tools tools # The files of deploy by their schemas, and its role for real on three namespaces with SSH servers; as root
 	@if [ "$$(id -u)" != 0 ] || ! [ -x "$(FLEET)/venv/bin/kubernetes-validate" ] || ! [ -x /usr/sbin/sshd ]; then
@@ -47,7 +45,8 @@ test-fleet: fleet-tools tools # The files of deploy by their schemas, and its ro
 check: same-bpf # Formatting, clippy and documentation without a warning; BPF objects; dependencies, if cargo-deny is there
 	@cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(FULL) --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace $(FULL) --locked
+	# With the examples, dependencies have the features that clippy has checked them with.
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --lib --bins --examples $(FULL) --locked
 	if command -v cargo-deny >/dev/null; then
 		cargo deny check bans licenses sources
 	else

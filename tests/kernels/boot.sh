@@ -2,10 +2,13 @@
 # Boots a stock Debian kernel under qemu and has it run test programs as root, since what this
 # machine's kernel refuses must be tested somewhere. The guest's verdict is the exit status.
 #
-# Usage: [GUEST_ENV='NAME=VALUE …'] boot.sh CACHE GUEST TEST…
+# Usage: [GUEST_ENV='NAME=VALUE …'] [PEER=BYTECOST] boot.sh CACHE GUEST TEST…
 #   CACHE  folder in which the unpacked kernel is kept
-#   GUEST  bytecost-guest, the guest's first process; like the tests statically linked
+#   GUEST  bytecost-guest, the guest's first process; what it and the tests are linked with comes along
 #   TEST   a program that `cargo test` would run, or PROGRAM=FILTER
+#   PEER   bytecost: as root, a short study goes between this machine and the guest over a virtual
+#          card, and must know its driver, queues and offloads. All of it is in namespaces of its own
+#          for processes and the network, which end with it
 #
 # The kernel comes from Debian's packages by apt-get, is unpacked and not installed. Another one
 # than the newest of this Debian is chosen by its package: KERNEL=linux-image-….
@@ -16,6 +19,13 @@ set -euo pipefail
 MOST_S=480
 # For tcp and unix sockets everything is built in; these are for the transport `wire`.
 MODULES="tun veth cls_bpf sch_ingress"
+# And these for the study between this machine and the guest.
+CARD="virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_console \
+	failover net_failover virtio_net"
+HERE=198.18.9.1 THERE=198.18.9.2 BITS=30 # there: tests/kernels/src/guest.rs
+CHANNEL=7421
+STUDY="run --mover null,send,sendfile --size 64KiB --blocks 6 --budget 30s --window 200ms \
+	--warmup 50ms --seed 7 --quiet --evidence none"
 
 fail() {
 	echo "test-kernels: $*" >&2
@@ -23,7 +33,7 @@ fail() {
 }
 
 [ $# -ge 3 ] || fail "usage: boot.sh CACHE GUEST TEST…"
-cache=$1 guest=$2
+words=("$@") cache=$1 guest=$2
 shift 2
 
 for tool in qemu-system-x86_64 cpio xz; do
@@ -77,16 +87,65 @@ fetch() {
 
 mkdir -p "$cache"
 kernel=$(kernel)
+peer=${PEER:-}
+if [ -n "$peer" ] && [ "$(id -u)" != 0 ]; then
+	echo "test-kernels: no study between two kernels: a network of its own needs root"
+	peer=
+elif [ -n "$peer" ] && [ -z "${BOOT_INSIDE:-}" ]; then
+	BOOT_INSIDE=yes exec unshare --net --pid --fork --kill-child --mount-proc "$0" "${words[@]}"
+fi
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 
+# The study with the guest as the other host, once that waits.
+study() {
+	until grep -qs "^guest: the agent waits$" "$made/output"; do sleep 0.2; done
+	# Once bytecost has said its last word nobody reads any more.
+	printf 'exec 3<>/dev/tcp/127.0.0.1/%s\ncat <&3 &\ncat >&3\nkill $!\n' "$CHANNEL" >"$made/join"
+	(cd "$made" && "$peer" $STUDY --runs-dir "$made/runs" --address "$THERE" \
+		--peer "bash $made/join" </dev/null) >"$made/study" 2>&1
+}
+
+# What became of it, and what it knows of the guest's card.
+studied() {
+	local status=0
+	wait "$1" || status=$?
+	# A trial may fail where the guest is slow, which is status 1.
+	[ "$status" -le 1 ] || fail "the study between this machine and the guest ended with status $status: $(<"$made/study")"
+	local part
+	for part in '(virtio_net, virtual)' '[1-9] to receive, [1-9] to send' 'Offloads on'; do
+		grep -q "$part" "$made"/runs/*/report.html || fail "the page does not tell the guest's card: no $part"
+	done
+	cat "$made/study"
+}
+
 mkdir -p "$made/root/tests" "$made/root/modules"
-cp "$guest" "$made/root/init"
+# A program and the libraries that it is linked with, none where it is static.
+put() {
+	strip --strip-debug -o "$2" "$1"
+	local libraries
+	libraries=$(ldd "$1" 2>/dev/null | grep -o '/[^ ]*') || true
+	[ -z "$libraries" ] || xargs cp -n -L --parents -t "$made/root" <<<"$libraries"
+}
+put "$guest" "$made/root/init"
 for test in "$@"; do
 	name=$(basename "${test%%=*}")
 	filter=${test#"${test%%=*}"}
-	cp "${test%%=*}" "$made/root/tests/$name$filter"
+	put "${test%%=*}" "$made/root/tests/$name$filter"
 done
+card=()
+if [ -n "$peer" ]; then
+	put "$peer" "$made/root/bytecost"
+	MODULES="$MODULES $CARD"
+	ip link set lo up
+	ip tuntap add card0 mode tap
+	ip address add "$HERE/$BITS" dev card0
+	ip link set card0 up
+	card=(-netdev tap,id=card,ifname=card0,script=no,downscript=no
+		-device virtio-net-pci,netdev=card,romfile=
+		-chardev "socket,id=agent,host=127.0.0.1,port=$CHANNEL,server=on,wait=off"
+		-device virtio-serial-pci -device virtserialport,chardev=agent,name=agent)
+fi
 for module in $MODULES; do
 	found=$(find "$kernel/lib/modules" -name "$module.ko*" | head -n 1)
 	[ -n "$found" ] || continue # built in, or the tests say that it is missing
@@ -98,11 +157,22 @@ find "$made/root/modules" -name '*.xz' -exec xz -d {} +
 # Boots with an accelerator, and leaves what the guest said in `output`.
 boot() {
 	echo "test-kernels: $(basename "$kernel"), $1"
+	local studying=
+	if [ -n "$peer" ]; then
+		rm -rf "$made/output" "$made/runs"
+		study &
+		studying=$!
+	fi
 	timeout --kill-after 5 "$MOST_S" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
-		-display none -serial stdio -machine q35 -accel "$1" -cpu max -smp 2 -m 1024 \
+		-display none -serial stdio -machine q35 -accel "$1" -cpu max -smp 2 -m 1536 "${card[@]}" \
 		-kernel "$kernel"/boot/vmlinuz-* -initrd "$made/initramfs" \
 		-append "console=ttyS0 quiet panic=-1 mitigations=off ${GUEST_ENV:-}" </dev/null |
-		tr -d '\r' | tee "$made/output" || fail "the guest did not end within $MOST_S s, or qemu failed"
+		sed -u 's|\r||g' | tee "$made/output" || fail "the guest did not end within $MOST_S s, or qemu failed"
+	if ! grep -q "^guest: the agent waits$" "$made/output"; then
+		[ -z "$studying" ] || kill "$studying"
+	elif [ -n "$studying" ]; then
+		studied "$studying"
+	fi
 }
 
 # Where the device is there and the CPU has nothing for it, guests hang.

@@ -29,8 +29,10 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
     table
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(u16::try_from(width + 2).unwrap_or(u16::MAX))
-        .set_header(heads.iter().map(|head| clean(&head.heading)));
+        .set_width(u16::try_from(width + 2).unwrap_or(u16::MAX));
+    if heads.iter().any(|head| !head.heading.is_empty()) {
+        table.set_header(heads.iter().map(|head| clean(&head.heading)));
+    }
     let widths: Vec<usize> = (0..heads.len()).map(content).collect();
     for row in &rows {
         table.add_row(row.iter().map(|text| unbroken(text)));
