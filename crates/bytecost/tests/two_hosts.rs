@@ -358,6 +358,40 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
 }
 
 // Invariant 9.
+/// The user whose rights a process has.
+fn user_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|l| l.strip_prefix("Uid:"))?;
+    users.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[test]
+fn root_plays_the_other_host_as_nobody() {
+    let Some(hosts) = Hosts::new() else { return };
+    let told = hosts.place.path().join("pid");
+    let peer = format!(
+        r#"sh -c 'echo $$ > {}; exec {} "$@"' sh"#,
+        told.display(),
+        hosts.there.entered()
+    );
+    let mut command = hosts.command(
+        "run --mover null,send --size 4KiB --budget 60s --precision 0.1% --window 300ms --quiet",
+    );
+    command.args(["--peer", &peer, "--peer-program", PROGRAM]);
+    let mut run = hosts.place.start(&mut command);
+    let agent = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
+    // The agent itself, and who plays a side for it.
+    run.until("endpoints that are nobody's", || {
+        let Some(agent) = agent() else { return false };
+        let ends = common::endpoints_of(agent);
+        let all = ends.iter().chain([&agent]);
+        !ends.is_empty() && all.copied().all(|pid| user_of(pid) == Some(65534))
+    });
+    run.send(Signal::INT);
+    let end = run.end(common::PATIENCE);
+    assert_eq!(end.status, Some(130), "{}", end.stderr);
+}
+
 #[test]
 fn who_interrupts_while_the_other_host_is_sought_leaves_nothing() {
     let place = Place::new();

@@ -5,16 +5,18 @@ use std::os::fd::AsFd;
 
 use anyhow::Result;
 use bytecost_lab::files::Files;
+use bytecost_lab::peer::agent;
 use bytecost_lab::{file_survey, server_survey};
 use bytecost_spec::{Host, Survey, Transport};
 
-use crate::failure::Exit;
+use crate::failure::{Exit, bad_input};
 
 /// Plays what it is told over standard input and output, until that ends or falls silent.
 pub fn run() -> Result<Exit> {
+    agent::give_up_root().map_err(bad_input)?;
     let from = io::stdin().as_fd().try_clone_to_owned()?;
     let to = io::stdout().as_fd().try_clone_to_owned()?;
-    bytecost_lab::peer::agent::run(from, to, &machine)?;
+    agent::run(from, to, &machine)?;
     Ok(Exit::Done)
 }
 

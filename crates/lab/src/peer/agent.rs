@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,8 @@ use std::time::Duration;
 use bytecost_meter::{MachineMeter, NetworkMeter, NetworkSnapshot};
 use bytecost_spec::{Cell, Host, Readings, Survey};
 use bytecost_sys::clock;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 
 use super::channel::{
     FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
@@ -34,6 +37,8 @@ use crate::whole_machine::{MachineEdge, owners};
 
 /// How often it is looked whether the channel is silent, in ns.
 const LOOK_NS: u64 = 500_000_000;
+/// The user and the group of those who are nobody, where the system says nothing else.
+const NOBODY: u32 = 65534;
 /// The most endpoints that play at one time.
 const MOST_ENDS: usize = 4;
 
@@ -70,6 +75,43 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         told: Some(Box::new(ToldHost { host, survey })),
     };
     agent.live(from)
+}
+
+/// Starts this process's program anew as a user without rights, where it is root's: as the one who
+/// called sudo(8), else as nobody. Comes back for any other user, and where this one may not be left,
+/// as in a container that has no other: there root has few rights as it is.
+///
+/// # Errors
+/// That that user may not run the program.
+pub fn give_up_root() -> io::Result<()> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let program = Program::own()?;
+    remove_own();
+    // Root's memory may be locked without a bound, which trials need.
+    let unbound = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    let _ = setrlimit(Resource::Memlock, unbound);
+    let of_sudo = |name| std::env::var(name).ok()?.parse().ok().filter(|id| *id > 0);
+    let user = of_sudo("SUDO_UID").zip(of_sudo("SUDO_GID"));
+    let (user, group) = user.unwrap_or((NOBODY, NOBODY));
+    let mut command = program.command();
+    command.args(std::env::args_os().skip(1));
+    // Other groups than this one are left too.
+    let failed = command.uid(user).gid(group).exec();
+    match failed.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PERM | Errno::INVAL) if geteuid().is_root() => Ok(()),
+        _ => Err(io::Error::new(
+            failed.kind(),
+            format!(
+                "{} as user {user}: {failed}: let all read and run it (`chmod 755`), or have the peer's command name another user than root",
+                program.path().display()
+            ),
+        )),
+    }
 }
 
 /// Whether the coordinator is of the same build; one that is not says so, and leaves.
