@@ -114,7 +114,11 @@ fn by_nothing() {
             let cpu = &side[&Counter::CpuNs];
             let told = matches!(cpu, Reading::Absent { absent } if absent.contains("leaves interrupts out"));
             assert!(told, "{cpu:?}");
-            read(side, Counter::ThreadCpuNs);
+            // On a busy machine a server may be read too late, which is told.
+            let own = &side[&Counter::ThreadCpuNs];
+            let late =
+                matches!(own, Reading::Absent { absent } if absent.contains("late in a window"));
+            assert!(late || own.measured().is_some(), "{own:?}");
         }
     }
 }
