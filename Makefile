@@ -85,6 +85,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	sample imported.html imported
 	sample paired.html paired
 	sample findings.json findings
+	sample hosts.json hosts
 	"$(TARGET)/debug/bytecost" run --quiet --mover null,send,sendfile --size 4KiB,64KiB \
 		--budget 6s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run" >/dev/null || [ $$? = 1 ]
 	real=$$(echo "$$run"/*/report.html)
@@ -92,7 +93,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	npm ci --no-audit --no-fund --silent
 	export CHROMIUM=$${CHROMIUM:-$$(command -v chromium chromium-browser google-chrome | head -n 1)}
 	export BYTECOST_REPORT="$(PAGES)/report.html:$(PAGES)/hostile.html:$(PAGES)/imported.html:$(PAGES)/paired.html:$$real"
-	export BYTECOST_REASONS="$(PAGES)/report.html" BYTECOST_DISTANCES="$(PAGES)/paired.html"
+	export BYTECOST_REASONS="$(PAGES)/report.html" BYTECOST_DISTANCES="$(PAGES)/paired.html" BYTECOST_HOSTS="$(PAGES)/hosts.json"
 	BYTECOST_FINDINGS="$(PAGES)/findings.json" npm test
 	BYTECOST_FINDINGS="$$(dirname "$$real")/findings.json" \
 		node --test --test-name-pattern 'fits its schema' findings.test.mjs

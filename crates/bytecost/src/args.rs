@@ -7,7 +7,9 @@ use std::time::Duration;
 use bytecost_spec::axis::{AXES, AxisRow, ValueKind};
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, units};
-use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
 
 mod live;
 mod peer;
@@ -127,8 +129,22 @@ pub enum Sub {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Print the JSON Schema of findings.json
-    Schema,
+    /// Print the JSON Schema of findings.json, or of the hosts.json of a table over hosts
+    Schema {
+        /// The file that it describes
+        #[arg(value_enum, default_value_t)]
+        file: SchemaFile,
+    },
+}
+
+/// A file for programs.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum SchemaFile {
+    /// The results of a run
+    #[default]
+    Findings,
+    /// A table over hosts
+    Hosts,
 }
 
 /// What runs until Ctrl-C, and stores nothing.

@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         Some(Sub::Agent) => commands::agent::run(),
         Some(Sub::Completions { shell }) => commands::manual::completions(shell),
         Some(Sub::Man { out }) => commands::manual::page(out.as_deref()),
-        Some(Sub::Schema) => commands::manual::schema(),
+        Some(Sub::Schema { file }) => commands::manual::schema(file),
     };
     match ended {
         Ok(ending) => ending.code(),

@@ -176,8 +176,10 @@ fn completions_and_manual_have_every_axis() {
 #[test]
 fn what_describes_the_command_comes_from_its_tables() {
     let place = Place::new();
-    let schema: Value = serde_json::from_str(&place.call("schema").stdout).unwrap();
-    assert!(schema["properties"]["findings"].is_object());
+    for (words, field) in [("schema", "caveats"), ("schema hosts", "differences")] {
+        let schema: Value = serde_json::from_str(&place.call(words).stdout).unwrap();
+        assert!(schema["properties"][field].is_object(), "{words}");
+    }
     says(
         &place.call("list").stdout,
         &bytecost_engine::MOVERS

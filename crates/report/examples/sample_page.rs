@@ -1,14 +1,16 @@
 //! Writes what the report makes of the tests' results, to look at and for the page tests:
 //! `cargo run -p bytecost-report --example sample_page -- report.html [planted|plain|hostile|empty|imported|paired]`,
 //! with `figures` the figures as SVG and PNG files into that directory,
-//! or with `findings` or `schema` the JSON of it.
+//! or with `findings` or `hosts` the JSON of it; `schemas` writes what describes that into that directory.
 
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 
+use std::io;
 use std::process::ExitCode;
 
-use bytecost_report::{findings_json, html, pictures, png, schema_json};
+use bytecost_report::hosts::{self, HostRun};
+use bytecost_report::{JsonSchemaRow, SCHEMAS, findings_json, html, pictures, png};
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -25,21 +27,46 @@ fn main() -> ExitCode {
         Some("paired") => html(&fixture::distances::paired()),
         Some("figures") => return figures(&path),
         Some("findings") => findings_json(&fixture::planted()),
-        Some("schema") => schema_json(),
+        Some("hosts") => two_hosts(),
+        Some("schemas") => return schemas(&path),
         Some(other) => {
             eprintln!(
-                "`{other}` is not known: choose from planted, plain, hostile, empty, imported, paired, figures, findings, schema"
+                "`{other}` is not known: choose from planted, plain, hostile, empty, imported, paired, figures, findings, hosts, schemas"
             );
             return ExitCode::FAILURE;
         }
     };
-    match std::fs::write(&path, text) {
+    written(&path, std::fs::write(&path, text))
+}
+
+fn written(path: &str, written: io::Result<()>) -> ExitCode {
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("{path}: {e}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs of two hosts in one table.
+fn two_hosts() -> String {
+    let analyses = [fixture::planted(), fixture::analysis()];
+    let run = |(host, analysis)| HostRun {
+        host,
+        build: None,
+        analysis,
+    };
+    let runs: Vec<HostRun<'_>> = ["db7", "db8"].into_iter().zip(&analyses).map(run).collect();
+    hosts::json(&hosts::table(&runs))
+}
+
+fn schemas(dir: &str) -> ExitCode {
+    let write = |row: &JsonSchemaRow| {
+        let path = format!("{dir}/{}.schema.json", row.file);
+        std::fs::write(path, row.json())
+    };
+    written(dir, SCHEMAS.iter().try_for_each(write))
 }
 
 fn figures(dir: &str) -> ExitCode {

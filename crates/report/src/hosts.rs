@@ -53,6 +53,7 @@ pub struct HostRun<'a> {
 
 /// Runs of one study side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostTable {
     /// The version of this form: 1.
     pub format: u32,
@@ -74,6 +75,7 @@ pub struct HostTable {
 
 /// The run that stands for a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostLine {
     /// What the host is called.
     pub host: String,
@@ -91,6 +93,7 @@ pub struct HostLine {
 
 /// A comparison at a place, on every host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFinding {
     /// [`Finding::id`], which names it within each of the runs.
     pub id: String,
@@ -112,6 +115,7 @@ pub struct HostFinding {
 
 /// The finding of a host's own run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostEstimate {
     /// What the host is called.
     pub host: String,
@@ -122,6 +126,7 @@ pub struct HostEstimate {
 
 /// A host whose run does not have a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostGap {
     /// What the host is called.
     pub host: String,
@@ -131,6 +136,7 @@ pub struct HostGap {
 
 /// A fact that is not the same on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostDifference {
     /// Its name.
     pub fact: String,
@@ -140,6 +146,7 @@ pub struct HostDifference {
 
 /// A value of a fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFact {
     /// It in words; none where it is not known.
     pub value: Option<String>,

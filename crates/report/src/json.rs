@@ -27,16 +27,36 @@ pub fn explain_json(a: &Analysis) -> String {
     }))
 }
 
-/// The JSON Schema (draft 2020-12) of what [`findings_json`] writes.
+/// What has a JSON Schema.
 #[cfg(feature = "schema")]
-#[must_use]
-pub fn schema_json() -> String {
-    let mut schema = schemars::schema_for!(Analysis);
-    schema.insert(
-        "title".to_owned(),
-        "bytecost findings.json".to_owned().into(),
-    );
-    pretty(&schema)
+pub const SCHEMAS: &[JsonSchemaRow] = &[
+    JsonSchemaRow::of("findings", || schemars::schema_for!(Analysis)),
+    JsonSchemaRow::of("hosts", || schemars::schema_for!(crate::hosts::HostTable)),
+];
+
+/// A file for programs, and the schema (JSON Schema, draft 2020-12) that the types of it give.
+#[cfg(feature = "schema")]
+#[derive(Debug)]
+pub struct JsonSchemaRow {
+    /// The file's name without its ending.
+    pub file: &'static str,
+    of_types: fn() -> schemars::Schema,
+}
+
+#[cfg(feature = "schema")]
+impl JsonSchemaRow {
+    const fn of(file: &'static str, of_types: fn() -> schemars::Schema) -> JsonSchemaRow {
+        JsonSchemaRow { file, of_types }
+    }
+
+    /// The schema as JSON.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let mut schema = (self.of_types)();
+        let title = format!("bytecost {}.json", self.file);
+        schema.insert("title".to_owned(), title.into());
+        pretty(&schema)
+    }
 }
 
 pub(crate) fn pretty(value: &impl serde::Serialize) -> String {

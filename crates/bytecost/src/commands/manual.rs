@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::args::SchemaFile;
 use crate::failure::Exit;
 
 #[cfg(feature = "manual")]
@@ -66,14 +67,15 @@ mod left_out {
     }
 }
 
-/// The schema of `findings.json`, which a test compares with the types.
-const SCHEMA: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../schemas/findings.schema.json"
-));
+/// The schemas, which a test compares with the types.
+const FINDINGS: &str = include_str!("../../../../schemas/findings.schema.json");
+const HOSTS: &str = include_str!("../../../../schemas/hosts.schema.json");
 
-/// Prints the JSON Schema of `findings.json`.
-pub fn schema() -> Result<Exit> {
-    super::print(SCHEMA)?;
+/// Prints the JSON Schema of a file.
+pub fn schema(file: SchemaFile) -> Result<Exit> {
+    super::print(match file {
+        SchemaFile::Findings => FINDINGS,
+        SchemaFile::Hosts => HOSTS,
+    })?;
     Ok(Exit::Done)
 }
