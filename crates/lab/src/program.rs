@@ -1,13 +1,15 @@
 //! The program that plays the endpoints, held open, so that it stays the same for a whole run
 //! whatever becomes of the file at its path.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 /// The program of this process.
 const OWN: &str = "/proc/self/exe";
@@ -17,6 +19,8 @@ const MOST_BYTES: u64 = 64 << 10;
 /// Program header and note that hold a build id, elf(5): PT_NOTE and NT_GNU_BUILD_ID.
 const PT_NOTE: u64 = 4;
 const NT_GNU_BUILD_ID: u64 = 3;
+/// The bits of a file's mode with which others than its owner and group may read and run it.
+const READ_AND_RUN: u32 = 0o005;
 
 /// A program that is held open. It is started from the descriptor, so that a rebuild in mid-run
 /// changes nothing.
@@ -53,6 +57,22 @@ impl Program {
             held,
             path,
         })
+    }
+
+    /// The same program as every user may run it: where none but its owner may, a copy in memory.
+    ///
+    /// # Errors
+    /// What memfd_create(2) answers, or that there is no room for the copy.
+    pub fn for_all(self) -> io::Result<Program> {
+        if self.held.metadata()?.mode() & READ_AND_RUN == READ_AND_RUN {
+            return Ok(self);
+        }
+        let copy = File::from(memfd_create("bytecost", MemfdFlags::CLOEXEC)?);
+        io::copy(&mut &self.held, &mut &copy)?;
+        copy.set_permissions(Permissions::from_mode(0o500 | READ_AND_RUN))?;
+        // What somebody may write is not run.
+        let held = File::open(format!("/proc/self/fd/{}", copy.as_raw_fd()))?;
+        Ok(Program { held, ..self })
     }
 
     /// Where it lay when it was opened.

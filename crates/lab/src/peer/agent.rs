@@ -82,12 +82,12 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
 /// as in a container that has no other: there root has few rights as it is.
 ///
 /// # Errors
-/// That that user may not run the program.
+/// That the program cannot be run by that user.
 pub fn give_up_root() -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
     }
-    let program = Program::own()?;
+    let program = Program::own()?.for_all()?;
     remove_own();
     // Root's memory may be locked without a bound, which trials need.
     let unbound = Rlimit {
@@ -107,7 +107,7 @@ pub fn give_up_root() -> io::Result<()> {
         _ => Err(io::Error::new(
             failed.kind(),
             format!(
-                "{} as user {user}: {failed}: let all read and run it (`chmod 755`), or have the peer's command name another user than root",
+                "{} as user {user}: {failed}: have the peer's command name another user than root",
                 program.path().display()
             ),
         )),

@@ -22,7 +22,7 @@ const NAME: &str = "bytecost";
 /// it. What comes in part, or is interrupted, is taken away.
 const TAKE: &str = r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/bytecost-copy.XXXXXX") || exit
 trap 'rm -rf "$d"' EXIT; trap 'exit 1' HUP INT TERM PIPE
-cat > "$d/bytecost" && [ $(wc -c < "$d/bytecost") = $1 ] && chmod 755 "$d/bytecost" && echo "$d" && trap - EXIT"#;
+cat > "$d/bytecost" && [ $(wc -c < "$d/bytecost") = $1 ] && chmod 700 "$d/bytecost" && echo "$d" && trap - EXIT"#;
 /// How long the copy may take.
 const COPIED_WITHIN: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(20);
