@@ -320,8 +320,9 @@ impl Folder {
     }
 }
 
-/// Who called sudo, where root does what they ask for.
-fn caller() -> Option<(Uid, Gid)> {
+/// Who called sudo(8), where root does what they ask for.
+#[must_use]
+pub fn caller() -> Option<(Uid, Gid)> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     let ids = (number("SUDO_UID")?, number("SUDO_GID")?);
     rustix::process::geteuid()

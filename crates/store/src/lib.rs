@@ -21,7 +21,7 @@ mod root;
 mod run;
 
 pub use error::StoreError;
-pub use folder::Folder;
+pub use folder::{Folder, caller};
 pub use id::id;
 pub use kept::known_or;
 pub use log::{Loaded, MOST_LINE_BYTES, Truncated};

@@ -8,12 +8,13 @@ use bytecost_lab::files::Files;
 use bytecost_lab::peer::agent;
 use bytecost_lab::{file_survey, server_survey};
 use bytecost_spec::{Host, Survey, Transport};
+use bytecost_store::caller;
 
 use crate::failure::{Exit, bad_input};
 
 /// Plays what it is told over standard input and output, until that ends or falls silent.
 pub fn run() -> Result<Exit> {
-    agent::give_up_root().map_err(bad_input)?;
+    agent::give_up_root(caller()).map_err(bad_input)?;
     let from = io::stdin().as_fd().try_clone_to_owned()?;
     let to = io::stdout().as_fd().try_clone_to_owned()?;
     agent::run(from, to, &machine)?;

@@ -18,7 +18,7 @@ use bytecost_meter::{MachineMeter, NetworkMeter, NetworkSnapshot};
 use bytecost_spec::{Cell, Host, Readings, Survey};
 use bytecost_sys::clock;
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
+use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 
 use super::channel::{
     FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
@@ -77,13 +77,13 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
     agent.live(from)
 }
 
-/// Starts this process's program anew as a user without rights, where it is root's: as the one who
-/// called sudo(8), else as nobody. Comes back for any other user, and where this one may not be left,
+/// Starts this process's program anew as a user without rights, where it is root's: as `caller`, who
+/// is not root, else as nobody. Comes back for any other user, and where this one may not be left,
 /// as in a container that has no other: there root has few rights as it is.
 ///
 /// # Errors
 /// That the program cannot be run by that user.
-pub fn give_up_root() -> io::Result<()> {
+pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
     }
@@ -95,9 +95,9 @@ pub fn give_up_root() -> io::Result<()> {
         maximum: None,
     };
     let _ = setrlimit(Resource::Memlock, unbound);
-    let of_sudo = |name| std::env::var(name).ok()?.parse().ok().filter(|id| *id > 0);
-    let user = of_sudo("SUDO_UID").zip(of_sudo("SUDO_GID"));
-    let (user, group) = user.unwrap_or((NOBODY, NOBODY));
+    let caller = caller.map(|(user, group)| (user.as_raw(), group.as_raw()));
+    let plain = caller.filter(|(user, group)| *user > 0 && *group > 0);
+    let (user, group) = plain.unwrap_or((NOBODY, NOBODY));
     let mut command = program.command();
     command.args(std::env::args_os().skip(1));
     // Other groups than this one are left too.
