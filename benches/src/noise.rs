@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bytecost_spec::{Counter, Record, Sample, SideReadings};
+use bytecost_spec::{Counter, Reading, Record, Sample, SideReadings};
 use bytecost_store::Root;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -48,7 +48,9 @@ struct Trial {
     at_ms: f64,
     /// CPU time of both ends per byte that arrived, s/GB.
     cost: f64,
-    /// The same of each eighth of the window, where both sides have all of them.
+    /// Core-to-core latency between its ends, before and after; 0 where that was not read.
+    core_to_core_ns: [u64; 2],
+    /// The cost in each eighth of the window, where both sides have all of them.
     eighths: Vec<f64>,
 }
 
@@ -141,6 +143,10 @@ fn trial(sample: &Sample) -> Option<Trial> {
         attempt: sample.trial.attempt,
         at_ms: sample.started_ms as f64,
         cost: (cost.is_finite() && cost > 0.0).then_some(cost)?,
+        core_to_core_ns: [Counter::CoreToCoreBeforeNs, Counter::CoreToCoreAfterNs].map(|counter| {
+            let read = sample.machine.get(&counter);
+            read.and_then(Reading::measured).unwrap_or(0)
+        }),
         eighths: eighths(&sample.sender, receiver).unwrap_or_default(),
     })
 }
@@ -172,6 +178,7 @@ fn found(runs: &[Run], log: &Kept) -> Found {
     )];
     notes.extend(told::components(runs, &WINDOWS));
     notes.extend(told::cells(runs));
+    notes.extend(told::latencies(runs, &WINDOWS));
     notes.extend(told::distances(runs, &WINDOWS));
     let costs = told::headlines(runs).into_iter();
     let economy = told::economy(runs, &WINDOWS).into_iter();

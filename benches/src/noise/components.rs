@@ -309,6 +309,7 @@ mod tests {
                         .map(|_| (level + planted.1 * 8_f64.sqrt() * g.normal()).exp())
                         .collect();
                     trials.push(Trial {
+                        core_to_core_ns: [0; 2],
                         cell: (cell / 2).to_string(),
                         is_free: cell % 2 == 0,
                         block,

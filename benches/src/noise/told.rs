@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::units;
-use bytecost_stats::{Location, mean, trimmed_mean, trimmed_mean_value};
+use bytecost_stats::{Location, mean, quantile, trimmed_mean, trimmed_mean_value, variance};
 
-use super::Run;
 use super::components::{Apart, Components, by_cell, components as fitted, residuals, spread};
+use super::{Run, Trial};
 
 /// The window of most studies, which others are compared with, in ms.
 const USUAL_MS: u64 = 40;
@@ -114,6 +114,83 @@ pub(super) fn cells(runs: &[Run]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Trials by the core-to-core latency between their ends, which the host of virtual CPUs changes: the
+/// noise of each kind within its cells, and the cost where it was high over that where it was low.
+pub(super) fn latencies(runs: &[Run], windows: &[u64]) -> Vec<String> {
+    let read = runs
+        .iter()
+        .flat_map(|r| &r.trials)
+        .flat_map(|t| t.core_to_core_ns);
+    let read: Vec<f64> = read.filter(|ns| *ns > 0).map(|ns| ns as f64).collect();
+    let (Some(low), Some(high)) = (quantile(&read, 0.1), quantile(&read, 0.9)) else {
+        return vec![
+            String::new(),
+            "No trial had two CPUs for its two ends.".to_owned(),
+        ];
+    };
+    let between = (low * high).sqrt();
+    let mut lines = vec![
+        String::new(),
+        format!(
+            "By core-to-core latency before and after a trial ({low:.0} and {high:.0} ns are its 10 % and 90 % quantiles, low is up"
+        ),
+        format!(
+            "to {between:.0} ns): standard deviation of the logarithm of a trial's cost within its cell, and the share of such trials:"
+        ),
+        format!(
+            "{:<7} {:<7} {:>14} {:>14} {:>14} {:>13}",
+            "window", "placed", "low", "high", "changed", "high / low"
+        ),
+    ];
+    for window in windows {
+        for is_free in [true, false] {
+            let of = with_window(runs, *window);
+            let read = |t: &&Trial| t.is_free == is_free && !t.core_to_core_ns.contains(&0);
+            let all: Vec<&Trial> = of.iter().flat_map(|r| &r.trials).filter(read).collect();
+            let highs = |t: &Trial| t.core_to_core_ns.map(|ns| ns as f64 > between);
+            let low = logs(all.iter().filter(|t| highs(t) == [false, false]));
+            let high = logs(all.iter().filter(|t| highs(t) == [true, true]));
+            let changed = logs(all.iter().filter(|t| highs(t)[0] != highs(t)[1]));
+            let both = low
+                .iter()
+                .filter_map(|(cell, low)| Some((mean(high.get(cell)?)?, mean(low)?)));
+            let ratios: Vec<f64> = both.map(|(high, low)| high - low).collect();
+            let ratio = mean(&ratios).map_or("-".to_owned(), |log| format!("{:.2}", log.exp()));
+            let mut line = format!("{:<7} {:<7}", format!("{window} ms"), placement(is_free));
+            for cells in [&low, &high, &changed] {
+                line += &format!(" {:>14}", deviation(cells, all.len()));
+            }
+            lines.push(format!("{line} {ratio:>13}"));
+        }
+    }
+    lines
+}
+
+/// The logarithms of the costs of trials, by cell.
+fn logs<'t>(trials: impl Iterator<Item = &'t &'t Trial>) -> BTreeMap<&'t str, Vec<f64>> {
+    let mut cells: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for trial in trials {
+        let of_cell = cells.entry(&trial.cell).or_default();
+        of_cell.push(trial.cost.ln());
+    }
+    cells
+}
+
+/// Their standard deviation within cells, pooled, and what share they are of so many trials.
+fn deviation(cells: &BTreeMap<&str, Vec<f64>>, all: usize) -> String {
+    let (mut squares, mut degrees, mut count) = (0.0, 0, 0);
+    for logs in cells.values() {
+        squares += variance(logs).unwrap_or(0.0) * (logs.len() - 1) as f64;
+        degrees += logs.len() - 1;
+        count += logs.len();
+    }
+    let share = units::percent(count as f64 / all.max(1) as f64);
+    match degrees {
+        0 => format!("- ({share})"),
+        _ => format!("{} ({share})", number((squares / degrees as f64).sqrt())),
+    }
 }
 
 /// Ratios of two cells by their distance in time.

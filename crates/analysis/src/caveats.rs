@@ -9,6 +9,7 @@ use crate::trials::CellTrials;
 use crate::view::View;
 
 mod books;
+mod core_to_core;
 mod course;
 mod cpu_clock;
 mod every_completion;
@@ -280,6 +281,7 @@ const CAVEATS: &[Row] = &[
     ("off-cpu", TOLD, off_cpu::detect),
     ("frequency", TOLD, frequency::changes),
     ("throttled", TOLD, frequency::throttled),
+    ("core-to-core", TOLD, core_to_core::changes),
     ("drift", TOLD, course::drift),
     ("short-window", TOLD, short_window::detect),
     ("not-steady", TOLD, not_steady::detect),

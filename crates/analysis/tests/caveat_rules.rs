@@ -212,6 +212,37 @@ fn a_frequency_that_changes_and_heat_are_told() {
 }
 
 #[test]
+fn a_core_to_core_latency_that_changes_is_told_with_what_it_costs() {
+    let latencies = |world: &mut World, of: fn(u32) -> [u64; 2]| {
+        world.each(|s| {
+            let [before, after] = of(s.trial.cell + s.trial.block);
+            put(&mut s.machine, Counter::CoreToCoreBeforeNs, before);
+            put(&mut s.machine, Counter::CoreToCoreAfterNs, after);
+        });
+    };
+    let mut world = quiet();
+    latencies(&mut world, |at| [24 + u64::from(at % 4), 30]);
+    silent(&world, "core-to-core");
+    latencies(&mut world, |at| match at % 4 {
+        0 | 1 => [25, 25],
+        2 => [150, 150],
+        _ => [25, 150],
+    });
+    let told = "25 ns (10 % quantile) to 150 ns (90 %); it was low both times in 50 % of the trials, high both times in 25 %, and changed in 25 %";
+    let caveat = fires(&world, "core-to-core", 6, told);
+    let costs = "as much where it was high";
+    assert!(!caveat.evidence.contains(costs), "{caveat:#?}");
+    world.each(|s| {
+        if (s.trial.cell + s.trial.block) % 4 == 2 {
+            scale(&mut s.sender.readings, Counter::CpuNs, 2.0);
+            let receiver = &mut s.receiver.as_mut().expect("a receiver").readings;
+            scale(receiver, Counter::CpuNs, 2.0);
+        }
+    });
+    fires(&world, "core-to-core", 6, &format!("was 2.00× {costs}"));
+}
+
+#[test]
 fn windows_with_next_to_nothing_in_them_are_told() {
     let rate = |gbit_per_s: f64| {
         run(MOVERS, move |_| True {

@@ -9,7 +9,9 @@ use std::time::Duration;
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
-use bytecost_meter::{FrequencyMeter, MachineMeter, ProcessClocks, huge_memory, of_process};
+use bytecost_meter::{
+    CoreToCoreMeter, FrequencyMeter, MachineMeter, ProcessClocks, huge_memory, of_process,
+};
 use bytecost_plan::Pins;
 use bytecost_spec::{
     Cell, Counter, Failure, Host, Reading, Record, Sample, Survey, Transport, TrialKey,
@@ -31,7 +33,7 @@ use crate::protocol::{ContentCheck, Meets, Role, Task};
 use crate::quotas::Quotas;
 pub(crate) use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
-use crate::whole_machine::{WholeMachine, owners};
+use crate::whole_machine::{CoreToCore, WholeMachine, owners};
 use crate::window::{self, Talk, WindowTimes};
 
 mod block;
@@ -75,6 +77,8 @@ pub struct Lab {
     machine: MachineMeter,
     clocks: ProcessClocks,
     frequency: FrequencyMeter,
+    /// Of the two CPUs of the cell before, where its ends had two.
+    core_to_core: Option<CoreToCoreMeter>,
     networks: Networks,
     quotas: Quotas,
     started_ns: u64,
@@ -113,6 +117,7 @@ impl Lab {
             machine,
             clocks: ProcessClocks::new(Path::new("/")),
             frequency: FrequencyMeter::default(),
+            core_to_core: None,
             networks: Networks::default(),
             quotas: Quotas::open(&Roots::real()),
             started_ns: clock::monotonic_ns(),
@@ -258,6 +263,17 @@ impl Lab {
         })
     }
 
+    /// Has a meter between the CPUs of a cell's ends, where these are two and on this host.
+    fn meet_cpus(&mut self, cell: &Cell, pins: Option<&Pins>) {
+        let cpus = pins
+            .filter(|_| cell.transport != Transport::Peer)
+            .map(|pins| pins.of_both_ends(&self.host));
+        let pair = cpus.and_then(|cpus| <[u32; 2]>::try_from(cpus).ok());
+        if pair != self.core_to_core.as_ref().map(|meter| meter.cpus) {
+            self.core_to_core = pair.and_then(CoreToCoreMeter::between);
+        }
+    }
+
     /// One trial's two processes and window, watched where there is somebody who watches.
     pub(crate) fn attempt(
         &mut self,
@@ -272,6 +288,7 @@ impl Lab {
         let has_peer = mover.is_some_and(|m| m.has_peer());
         self.reach_peer(cell, stop)?;
         let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
+        self.meet_cpus(cell, has_peer.then_some(&pins));
         let mut task = self.task(cell, mover, &pins)?;
         if let Some(watch) = &watch {
             task.probed = watch.caches(&self.host, &task.pins);
@@ -323,7 +340,9 @@ impl Lab {
             group: group.as_ref(),
         };
         let mut talk = Talk::new(&mut ends, watch.as_deref_mut(), stop);
-        let machine = carry(&mut machine, &mut talk, &network, span)?;
+        let core_to_core = CoreToCore::before(self.core_to_core.as_ref());
+        let mut machine = carry(&mut machine, &mut talk, &network, span)?;
+        machine.extend(core_to_core.after());
         // While both sides put together what they bring back.
         self.ahead.start(program);
         let done = talk.brought_back()?;

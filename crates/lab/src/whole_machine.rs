@@ -1,8 +1,8 @@
 //! What is read of the whole machine at both edges of a window: CPU time by owner, frequency, quota.
 
 use bytecost_meter::{
-    ClocksRead, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot, Meter,
-    ProcessClocks, ProcessOwner,
+    ClocksRead, CoreToCoreMeter, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot,
+    Meter, ProcessClocks, ProcessOwner,
 };
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 
@@ -86,6 +86,39 @@ impl WholeMachine<'_> {
 
     fn throttled(&self) -> Option<Result<Throttled, String>> {
         self.group.and_then(ControlGroups::throttled)
+    }
+}
+
+/// The latency between the CPUs of a trial's ends, before its sides are told to go and after their
+/// window: they sleep then, so that the reading takes nothing from them.
+pub(crate) struct CoreToCore<'m> {
+    meter: Option<&'m CoreToCoreMeter>,
+    before_ns: Option<u64>,
+}
+
+impl<'m> CoreToCore<'m> {
+    pub(crate) fn before(meter: Option<&'m CoreToCoreMeter>) -> CoreToCore<'m> {
+        CoreToCore {
+            meter,
+            before_ns: meter.and_then(CoreToCoreMeter::read_ns),
+        }
+    }
+
+    /// Both readings; nothing where there is no meter.
+    pub(crate) fn after(&self) -> impl Iterator<Item = (Counter, Reading)> {
+        let reading = |ns: Option<u64>| {
+            ns.map_or_else(
+                || Reading::absent("a CPU was too busy to answer"),
+                Reading::Measured,
+            )
+        };
+        let both = self.meter.map(|meter| {
+            [
+                (Counter::CoreToCoreBeforeNs, reading(self.before_ns)),
+                (Counter::CoreToCoreAfterNs, reading(meter.read_ns())),
+            ]
+        });
+        both.into_iter().flatten()
     }
 }
 

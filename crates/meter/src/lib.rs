@@ -15,6 +15,7 @@
 
 use bytecost_spec::{Counter, Reading, Readings, Refusal};
 
+mod core_to_core;
 mod events;
 mod frequency;
 mod helped;
@@ -30,6 +31,7 @@ mod thread;
 mod total;
 mod workers;
 
+pub use core_to_core::CoreToCoreMeter;
 pub use frequency::{FREQUENCY_COUNTERS, FrequencyMeter, FrequencySnapshot};
 pub use helped::{HelpedMeter, HelpedSnapshot};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};

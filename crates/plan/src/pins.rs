@@ -1,5 +1,7 @@
 //! Where a cell's threads are held on a host: its placement, memory and neighbour made exact.
 
+use std::collections::BTreeSet;
+
 use bytecost_host::placement;
 use bytecost_spec::{Cell, Host, Neighbour, Placement, Spot};
 
@@ -59,6 +61,20 @@ impl Pins {
             receiver,
             neighbour,
         })
+    }
+
+    /// All CPUs that the two ends may use on this host, in order.
+    #[must_use]
+    pub fn of_both_ends(&self, host: &Host) -> Vec<u32> {
+        let of = |side: &[Vec<u32>]| match side {
+            [] => host.cpus_allowed.clone(),
+            sets => sets.concat(),
+        };
+        let cpus: BTreeSet<u32> = [&self.sender, &self.receiver]
+            .into_iter()
+            .flat_map(|side| of(side))
+            .collect();
+        cpus.into_iter().collect()
     }
 }
 

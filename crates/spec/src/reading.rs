@@ -168,6 +168,8 @@ counters! {
     MachineSoftirqNs "machine_softirq_ns" Machine "CPU time in softirq, /proc/stat, 10 ms steps";
     MachineStealNs "machine_steal_ns" Machine "time that the hypervisor took, /proc/stat, 10 ms steps";
     FrequencyKhz "frequency_khz" Machine "highest frequency of a CPU at the end of the window, scaling_cur_freq";
+    CoreToCoreBeforeNs "core_to_core_before_ns" Machine "where the ends of a trial have two CPUs between them: how long a cache line took from one of these to the other before the warm-up, half a round trip, least of four means of 50";
+    CoreToCoreAfterNs "core_to_core_after_ns" Machine "as core_to_core_before_ns, after the window";
     ThermalThrottles "thermal_throttles" Machine "times within the window that a core or package was slowed down for its heat, thermal_throttle";
     CgroupPeriods "cgroup_periods" Machine "periods of its quota in which the cell's group ran, cpu.stat nr_periods";
     CgroupThrottledPeriods "cgroup_throttled_periods" Machine "of these, periods in which the quota was used up, cpu.stat nr_throttled";

@@ -20,7 +20,7 @@ use crate::obstacles;
 use crate::protocol::{Done, FromEndpoint, Role, Schedule, Task, ToEndpoint};
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
-use crate::whole_machine::{WholeMachine, owners};
+use crate::whole_machine::{CoreToCore, WholeMachine, owners};
 use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, carried, out_of_turn};
 
 /// How long everyone may take to connect and to be answered, in ns, and how much longer for each
@@ -46,6 +46,7 @@ impl Lab {
     ) -> Result<TrialOutput, TrialError> {
         self.reach_peer(cell, stop)?;
         let pins = Pins::of(cell, true, &self.host).map_err(TrialError::Failed)?;
+        self.meet_cpus(cell, Some(&pins));
         let task = self.task(cell, None, &pins)?;
         let window = self.window(cell, watch.as_deref());
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
@@ -96,6 +97,7 @@ impl Lab {
         watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), TrialError> {
+        let core_to_core = CoreToCore::before(self.core_to_core.as_ref());
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let warmup = self.settings.warmup.max(notice) + look(cell);
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
@@ -124,7 +126,8 @@ impl Lab {
             has_load: false,
             group: None,
         };
-        let machine = carried(&mut around, network, &mut talk, Edges::By(schedule), true)?;
+        let mut machine = carried(&mut around, network, &mut talk, Edges::By(schedule), true)?;
+        machine.extend(core_to_core.after());
         // In an open loop the last answers may take as long as the clients wait for them.
         let patience_ns = PATIENCE.as_nanos() as u64;
         talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;

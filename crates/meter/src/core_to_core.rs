@@ -1,0 +1,222 @@
+//! The meter of core-to-core latency: how long a cache line takes from one CPU to another.
+//!
+//! Between virtual CPUs it changes while a trial runs: a host moves them to other cores, and two
+//! that shared a cache a moment ago share none. What one thread hands to another then costs more,
+//! and the guest's clocks and counters show nothing of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use bytecost_sys::{clock, process};
+
+/// Round trips of a mean, and means of which the least counts: others that ran meanwhile are
+/// in the others.
+const ROUND_TRIPS: u64 = 50;
+const MEANS: u32 = 4;
+/// How long a reading may take. Two idle CPUs take 0.1 ms, most of it to wake up.
+const PATIENCE_NS: u64 = 5_000_000;
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 256;
+
+/// Reads it, by two threads of its own, each held to its CPU, that sleep between two readings. For
+/// the thread that watches a trial, outside of its window.
+#[derive(Debug)]
+pub struct CoreToCoreMeter {
+    /// The CPUs.
+    pub cpus: [u32; 2],
+    shared: Arc<Shared>,
+    threads: [JoinHandle<()>; 2],
+}
+
+/// What the two threads share, each on a line of its own.
+#[derive(Debug, Default)]
+struct Shared {
+    line: OwnLine<AtomicU64>,
+    /// The reading that each has woken for.
+    awake: [OwnLine<AtomicU64>; 2],
+    /// The reading that is asked for, and the one that was answered.
+    asked: OwnLine<AtomicU64>,
+    answered: OwnLine<AtomicU64>,
+    /// Half a round trip; 0 where a CPU was too busy.
+    latency_ns: AtomicU64,
+    over: AtomicBool,
+}
+
+/// Two lines, since processors fetch them in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OwnLine<T>(T);
+
+impl CoreToCoreMeter {
+    /// Starts the threads; none where they cannot be started or held to these CPUs.
+    #[must_use]
+    pub fn between(cpus: [u32; 2]) -> Option<CoreToCoreMeter> {
+        let shared = Arc::new(Shared::default());
+        let thread = |side: usize| {
+            let (shared, cpu) = (Arc::clone(&shared), cpus[side]);
+            let (tell, told) = std::sync::mpsc::channel();
+            let thread = thread::Builder::new()
+                .name("core-to-core".to_owned())
+                .spawn(move || {
+                    let held = process::set_affinity(&[cpu]).is_ok();
+                    if tell.send(held).is_ok() && held {
+                        shared.play(side);
+                    }
+                })
+                .ok()?;
+            told.recv().ok()?.then_some(thread)
+        };
+        let threads = match (thread(0), thread(1)) {
+            (Some(asks), Some(answers)) => [asks, answers],
+            (one, other) => {
+                shared.end(one.iter().chain(&other));
+                return None;
+            }
+        };
+        Some(CoreToCoreMeter {
+            cpus,
+            shared,
+            threads,
+        })
+    }
+
+    /// How long a line takes now from one CPU to the other in ns: half a round trip, the least of
+    /// four means of 50. None where one of them was too busy for 5 ms.
+    #[must_use]
+    pub fn read_ns(&self) -> Option<u64> {
+        let reading = self.shared.asked.0.load(Ordering::Relaxed) + 1;
+        self.shared.asked.0.store(reading, Ordering::Release);
+        for thread in &self.threads {
+            thread.thread().unpark();
+        }
+        let until_ns = clock::monotonic_ns() + 2 * PATIENCE_NS;
+        while self.shared.answered.0.load(Ordering::Acquire) != reading {
+            if clock::monotonic_ns() > until_ns {
+                return None;
+            }
+            // It leaves its CPU to them.
+            thread::sleep(std::time::Duration::from_micros(50));
+        }
+        let latency_ns = self.shared.latency_ns.load(Ordering::Relaxed);
+        (latency_ns > 0).then_some(latency_ns)
+    }
+}
+
+impl Drop for CoreToCoreMeter {
+    fn drop(&mut self) {
+        self.shared.end(&self.threads);
+    }
+}
+
+impl Shared {
+    fn end<'t>(&self, threads: impl IntoIterator<Item = &'t JoinHandle<()>>) {
+        self.over.store(true, Ordering::Release);
+        threads.into_iter().for_each(|t| t.thread().unpark());
+    }
+
+    /// Takes part in each reading that is asked for, until it is over.
+    fn play(&self, side: usize) {
+        let mut done = 0;
+        loop {
+            let reading = self.asked.0.load(Ordering::Acquire);
+            if self.over.load(Ordering::Acquire) {
+                return;
+            }
+            if reading == done {
+                thread::park();
+                continue;
+            }
+            done = reading;
+            let until_ns = clock::monotonic_ns() + PATIENCE_NS;
+            self.awake[side].0.store(reading, Ordering::Release);
+            let other = &self.awake[1 - side].0;
+            let met = seen(other, reading, until_ns);
+            if side == 1 {
+                met.then(|| self.answer(reading, until_ns));
+                continue;
+            }
+            let latency_ns = met.then(|| self.ask(reading, until_ns)).flatten();
+            self.latency_ns
+                .store(latency_ns.unwrap_or(0), Ordering::Relaxed);
+            self.answered.0.store(reading, Ordering::Release);
+        }
+    }
+
+    /// The numbers of a reading on the line, which are odd where one asks and even where the other
+    /// answers.
+    fn numbers(reading: u64) -> impl Iterator<Item = u64> {
+        let first = (reading << 32) + 1;
+        (0..ROUND_TRIPS * u64::from(MEANS)).map(move |i| first + 2 * i)
+    }
+
+    fn ask(&self, reading: u64, until_ns: u64) -> Option<u64> {
+        let mut numbers = Shared::numbers(reading);
+        let mut least_ns = u64::MAX;
+        for _ in 0..MEANS {
+            let from_ns = clock::monotonic_ns();
+            for number in numbers.by_ref().take(ROUND_TRIPS as usize) {
+                self.line.0.store(number, Ordering::Release);
+                if !seen(&self.line.0, number + 1, until_ns) {
+                    return None;
+                }
+            }
+            least_ns = least_ns.min(clock::monotonic_ns() - from_ns);
+        }
+        Some((least_ns / (2 * ROUND_TRIPS)).max(1))
+    }
+
+    fn answer(&self, reading: u64, until_ns: u64) {
+        for number in Shared::numbers(reading) {
+            if !seen(&self.line.0, number, until_ns) {
+                return;
+            }
+            self.line.0.store(number + 1, Ordering::Release);
+        }
+    }
+}
+
+/// Looks until the number is there; whether it came in time.
+fn seen(place: &AtomicU64, number: u64, until_ns: u64) -> bool {
+    loop {
+        for _ in 0..LOOKS {
+            if place.load(Ordering::Acquire) == number {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if clock::monotonic_ns() > until_ns {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_takes_some_time_between_two_cpus_and_threads_end_with_the_meter() {
+        let cpus = process::affinity().unwrap();
+        let [first, second, ..] = cpus[..] else {
+            panic!("this test needs two CPUs");
+        };
+        let meter = CoreToCoreMeter::between([first, second]).unwrap();
+        // A machine that is busy may have no time for one reading.
+        let read: Vec<u64> = (0..200).filter_map(|_| meter.read_ns()).take(3).collect();
+        assert_eq!(read.len(), 3);
+        // No two CPUs are 100 µs apart: that is a thread that was off its CPU.
+        assert!(read.iter().all(|ns| (1..100_000).contains(ns)), "{read:?}");
+        let shared = Arc::clone(&meter.shared);
+        drop(meter);
+        // Both let go of it: what is left is ours.
+        while Arc::strong_count(&shared) > 1 {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_held_to_a_cpu_reads_nothing() {
+        assert!(CoreToCoreMeter::between([0, 70_000]).is_none());
+    }
+}
