@@ -337,8 +337,11 @@ impl Study {
     }
 
     /// Has go to another host what goes over TCP between two ends of one machine; what the study
-    /// says of the one is then said of the other.
+    /// says of the one is then said of the other, but its prediction, which says what it is of.
     pub fn go_to_peer(&mut self) {
+        if !self.prediction.is_empty() {
+            self.prediction.insert_str(0, "Of one machine: ");
+        }
         let [there, loopback, veth] =
             [Transport::Peer, Transport::Loopback, Transport::Veth].map(Transport::name);
         self.change_values(|axis, value| {

@@ -552,6 +552,7 @@ fn what_a_study_says_of_tcp_within_a_machine_it_says_of_the_way_to_another() {
         .map(|t| t.values(Axis::Transport))
         .collect();
     assert_eq!(over[0], ["peer"]);
+    assert!(study.prediction.starts_with("Of one machine: "));
     assert!(over.iter().any(|values| **values == ["unix"]));
     assert!(over.iter().all(|values| !values.is_empty()));
     let text = serde_json::to_string(&study).unwrap();
