@@ -23,11 +23,11 @@ pub use generator::Generator;
 pub use holm::holm;
 pub use latency_histogram::LatencyHistogram;
 pub use location::{
-    Interval, Location, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
+    Interval, Location, Replicates, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
     trimmed_mean_value,
 };
 pub use moderation::Moderation;
-pub use power::{POWER, Replicates, blocks_needed, power, smallest_detectable};
+pub use power::{POWER, blocks_needed, power, smallest_detectable};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
 pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio};
 pub use trend::{Trend, mann_kendall};

@@ -1,7 +1,6 @@
 //! Where values lie: the trimmed mean and the mean, each with its standard error.
 
 use crate::distribution::{t_quantile, t_two_sided_p};
-use crate::power::Replicates;
 use crate::spread::{mean, sorted, usable, variance};
 
 /// Share of the values that the trimmed mean leaves out at each end.
@@ -35,6 +34,29 @@ impl Interval {
     #[must_use]
     pub fn holds(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
+    }
+}
+
+/// Blocks, and what other comparisons add to their knowledge of the variance.
+///
+/// A number of blocks by itself is such, with nothing added.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Replicates {
+    /// How many blocks.
+    pub count: usize,
+    /// Degrees of freedom that other comparisons lend: see [`crate::Moderation`].
+    pub lent: f64,
+}
+
+impl From<usize> for Replicates {
+    fn from(count: usize) -> Replicates {
+        Replicates { count, lent: 0.0 }
+    }
+}
+
+impl Replicates {
+    pub(crate) fn degrees(self) -> f64 {
+        trimmed_degrees(self.count) + self.lent
     }
 }
 
@@ -99,12 +121,12 @@ impl Location {
 }
 
 /// How many values a trimmed mean leaves out at each end.
-pub(crate) fn trimmed_cut(count: usize) -> usize {
+fn trimmed_cut(count: usize) -> usize {
     (TRIM * count as f64).floor() as usize
 }
 
 /// Degrees of freedom of the t statistic of [`trimmed_mean`] over `count` values.
-pub(crate) fn trimmed_degrees(count: usize) -> f64 {
+fn trimmed_degrees(count: usize) -> f64 {
     let kept = count - 2 * trimmed_cut(count);
     let classical = kept.saturating_sub(1) as f64;
     if kept == count {

@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::distribution::t_quantile;
-use crate::location::trimmed_degrees;
+use crate::location::Replicates;
 
 /// The power that is planned for.
 pub const POWER: f64 = 0.8;
@@ -14,29 +14,6 @@ fn steps(degrees: f64) -> usize {
         few if few < 10.0 => 48,
         some if some < 40.0 => 24,
         _ => 12,
-    }
-}
-
-/// Blocks, and what other comparisons add to their knowledge of the variance.
-///
-/// A number of blocks by itself is such, with nothing added.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Replicates {
-    /// How many blocks.
-    pub count: usize,
-    /// Degrees of freedom that other comparisons lend: see [`crate::Moderation`].
-    pub lent: f64,
-}
-
-impl From<usize> for Replicates {
-    fn from(count: usize) -> Replicates {
-        Replicates { count, lent: 0.0 }
-    }
-}
-
-impl Replicates {
-    fn degrees(self) -> f64 {
-        trimmed_degrees(self.count) + self.lent
     }
 }
 
