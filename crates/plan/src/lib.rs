@@ -15,6 +15,7 @@ mod pins;
 mod plan;
 mod power;
 mod refusal;
+mod seat;
 mod served;
 #[cfg(test)]
 mod tests;

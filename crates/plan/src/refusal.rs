@@ -10,36 +10,13 @@ use bytecost_spec::{
 
 use crate::Pins;
 use crate::candidates::{congestion_controls, has_peer, is_of_cpus, is_of_files};
+use crate::seat::{DESCRIPTORS_BESIDES, Seat};
 use crate::{link, served};
 
-/// Descriptors that an endpoint has open besides its flows: the standard three, its control
-/// socket, counters, the listener, and room for what libraries open.
-pub(crate) const DESCRIPTORS_BESIDES: u64 = 64;
 /// Datagrams that one call of UDP may be cut into: UDP_MAX_SEGMENTS of kernels before Linux 6.9.
 const MOST_DATAGRAMS: u64 = 64;
 /// Pieces of pages that a packet refers to: the kernel's MAX_SKB_FRAGS, unless it was built with more.
 const MOST_PIECES: u64 = 17;
-
-/// What of a trial plays on a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seat {
-    /// All of it.
-    Both,
-    /// What sends, or asks a server.
-    Sender,
-    /// What receives, or serves.
-    Receiver,
-}
-
-impl Seat {
-    pub(crate) fn sends(self) -> bool {
-        self != Seat::Receiver
-    }
-
-    pub(crate) fn receives(self) -> bool {
-        self != Seat::Sender
-    }
-}
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Cell, Survey, Transport};
 
-use crate::refusal::{DESCRIPTORS_BESIDES, Seat};
+use crate::seat::{DESCRIPTORS_BESIDES, Seat};
 
 /// Processes and threads of the machine and of the trial beside those of a connection each.
 const TASKS_BESIDES: u64 = 256;
