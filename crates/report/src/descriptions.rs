@@ -3,7 +3,7 @@
 use bytecost_analysis::{Analysis, Estimate, Explanation, Published};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Better, Host, NetworkCard, PeerSide, units};
+use bytecost_spec::{Axis, Better, Host, Metric, NetworkCard, PeerSide, Unit, units};
 use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
@@ -324,6 +324,14 @@ pub(crate) fn metric_heading(a: &Analysis, q: &QuestionTable<'_>) -> String {
         unit => format!("{unit}, "),
     };
     format!("{} ({unit}{direction})", q.metric.title(a.study.unit))
+}
+
+/// A metric with its unit: `Throughput (Gbit/s)`.
+pub(crate) fn metric_with_unit(metric: Metric, unit: Unit) -> String {
+    match metric.measure.row().unit {
+        "" => metric.title(unit),
+        of => format!("{} ({of})", metric.title(unit)),
+    }
 }
 
 /// `against send, by size; threads 1, transport loopback`.

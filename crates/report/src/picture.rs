@@ -8,7 +8,6 @@ use crate::descriptions;
 use crate::figure::{DrawnFigure, Palette, STALL_MARKER, STALL_WORDS, figure};
 use crate::overview::{Overview, overview};
 use crate::published_series;
-use crate::published_tables::heading;
 use crate::stack::{Stack, stacks};
 use crate::text::{clean, wrap};
 
@@ -194,7 +193,7 @@ fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> Drawing {
             data.y.title(a.study.unit),
             clean(baseline)
         ),
-        None => heading(data.y, a.study.unit),
+        None => descriptions::metric_with_unit(data.y, a.study.unit),
     };
     let mut y = 10.0;
     let headings = lines(&f.title, COLUMNS.0, LINE_HEIGHT.0, &mut y);

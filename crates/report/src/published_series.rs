@@ -117,7 +117,7 @@ pub(crate) fn told(a: &Analysis, f: &FigureData) -> Vec<DocBlock> {
         name.chain(series.points.iter().map(number)).collect()
     });
     vec![
-        DocBlock::heading(crate::published_tables::heading(f.y, a.study.unit)),
+        DocBlock::heading(descriptions::metric_with_unit(f.y, a.study.unit)),
         DocBlock::paragraph(Tone::Faint, descriptions::panel(&f.panel)),
         DocBlock::Table(DocTable::of::<String>(columns.collect(), rows)),
     ]

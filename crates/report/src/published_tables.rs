@@ -84,7 +84,7 @@ pub(crate) fn beside(a: &Analysis) -> Option<PublishedTables> {
         tables: tables
             .into_iter()
             .map(|(metric, rows)| PublishedTable {
-                heading: heading(metric, a.study.unit),
+                heading: descriptions::metric_with_unit(metric, a.study.unit),
                 rows,
             })
             .collect(),
@@ -218,16 +218,8 @@ fn row(
     ]
 }
 
-/// A metric with its unit: `Throughput (Gbit/s)`.
-pub(crate) fn heading(metric: Metric, unit: Unit) -> String {
-    match metric.measure.row().unit {
-        "" => metric.title(unit),
-        of => format!("{} ({of})", metric.title(unit)),
-    }
-}
-
 /// `send-fields, 256 B, 2 threads`; the pattern only where it varies.
-pub(crate) fn name(published: &Published, c: &PublishedCell) -> String {
+fn name(published: &Published, c: &PublishedCell) -> String {
     let patterns = published
         .cells
         .iter()
