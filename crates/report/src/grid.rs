@@ -3,9 +3,10 @@
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use crate::document::{Align, DocColumn};
-use crate::terminal::ROW_COLUMNS;
 use crate::text::{clean, columns, wrap};
 
+/// The widest label of a table's row before it is broken over lines.
+pub(crate) const ROW_COLUMNS: usize = 32;
 /// The least room for a column of texts; with less, entries stand below each other.
 const LEAST_COLUMNS: usize = 8;
 

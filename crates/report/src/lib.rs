@@ -60,6 +60,5 @@ pub use page::html;
 pub use picture::{Picture, pictures};
 pub use raster::{RasterError, png};
 pub use samples::{SamplesError, samples_csv};
-pub use screen::screen;
+pub use screen::{screen, terminal};
 pub use style::Style;
-pub use terminal::terminal;

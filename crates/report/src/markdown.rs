@@ -4,13 +4,13 @@ use bytecost_analysis::Analysis;
 
 use crate::document::{Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Document, Tone};
 use crate::numbers::superscript;
-use crate::sections;
+use crate::screen;
 use crate::text::{clean, spans};
 
 /// Renders a result as Markdown with the same content as [`crate::terminal`].
 #[must_use]
 pub fn markdown(a: &Analysis) -> String {
-    print(&a.study.title, &sections::document(a))
+    print(&a.study.title, &screen::document(a))
 }
 
 /// Prints a document below a heading of its own.

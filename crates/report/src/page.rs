@@ -11,6 +11,7 @@ use crate::figure::{DrawnFigure, EntryText, Palette, figure};
 use crate::heat::{self, Heat, heats};
 use crate::overview::{Overview, overview};
 use crate::published_series;
+use crate::screen;
 use crate::sections;
 use crate::stack::{Stack, stacks};
 use crate::text::{clean, count, spans};
@@ -25,7 +26,7 @@ pub fn html(a: &Analysis) -> String {
     let drawings = Drawings::of(a);
     let leading = sections::leading(a);
     let printer = || Printer::of(&drawings, leading);
-    let mut answer = sections::answer(a).blocks;
+    let mut answer = screen::answer(a).blocks;
     // What stands beside the figure; a table, and what is below it, has the whole width.
     let table = answer.iter().position(|b| matches!(b, DocBlock::Table(_)));
     let below = answer.split_off(table.unwrap_or(answer.len()));

@@ -1,7 +1,9 @@
 //! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
-//! sentence beyond findings: what it says is the advice's, what it shows is the findings'.
+//! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
-use bytecost_analysis::{AdviceLine, Analysis, Situation, UNDECIDED, Verdict, grouped};
+use bytecost_analysis::{
+    AdviceLine, Analysis, AnswerSentence, Situation, UNDECIDED, Verdict, grouped,
+};
 use bytecost_spec::{Axis, Cell, Host, units};
 use itertools::Itertools as _;
 
@@ -14,9 +16,9 @@ use crate::numbers::{self, bare_ratio};
 use crate::question::{
     QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, value_in_words,
 };
-use crate::sections::findings;
+use crate::sections::{self, findings};
 use crate::style::Style;
-use crate::terminal::{print, terminal};
+use crate::terminal::print;
 use crate::text::count;
 
 /// The most lines that it has.
@@ -54,7 +56,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         ("Full report", page),
         ("Why", &format!("bytecost explain {run}")),
     ];
-    let print = |room| print(&document(a, room, run, &links), style);
+    let print = |room| print(&within(a, room, run, &links), style);
     let mut room = Room {
         rows: ROWS,
         reasons: WITHHELD,
@@ -92,8 +94,8 @@ impl Room {
     }
 }
 
-/// The same where there is room for all of it, as a report begins.
-pub(crate) fn answer(a: &Analysis) -> Document {
+/// The same where there is room for all of it.
+fn roomy(a: &Analysis) -> Document {
     let room = Room {
         rows: usize::MAX,
         reasons: WITHHELD,
@@ -101,10 +103,49 @@ pub(crate) fn answer(a: &Analysis) -> Document {
         brief: false,
         lines: usize::MAX,
     };
-    document(a, room, &a.run.id, &[])
+    within(a, room, &a.run.id, &[])
 }
 
-fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Document {
+/// What a reader sees first.
+pub(crate) fn answer(a: &Analysis) -> Document {
+    let mut d = Document::default();
+    if let Some(published) = descriptions::imported(a) {
+        d.paragraph(Tone::Strong, descriptions::imported_sentence(published));
+        d.paragraph(Tone::Plain, descriptions::IMPORTED);
+        return d;
+    }
+    if a.answers.is_empty() && a.advice.lines.is_empty() {
+        d.paragraph(Tone::Strong, "This run gives no answer.");
+    }
+    d.blocks.extend(roomy(a).blocks);
+    let is_advice = |answer: &&AnswerSentence| {
+        let mut advice = a.advice.lines.iter();
+        advice.any(|line| answer.sentence.contains(&line.text))
+    };
+    let others = a.answers.iter().filter(|answer| !is_advice(answer));
+    let lines = others.map(|answer| DocLine {
+        rests_on: findings(a, &answer.findings),
+        ..DocLine::from(answer.sentence.as_str())
+    });
+    sections::lists(lines.collect(), 0, "more sentences", &mut d);
+    d
+}
+
+/// All of it: the answer, then what it rests on.
+pub(crate) fn document(a: &Analysis) -> Document {
+    let mut document = answer(a);
+    document.blocks.extend(sections::body(a).blocks);
+    document
+}
+
+/// Renders all of a result for a terminal. No line is wider than `style.width`; every line ends
+/// in a newline.
+#[must_use]
+pub fn terminal(a: &Analysis, style: Style) -> String {
+    print(&document(a), style)
+}
+
+fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Document {
     let mut document = Document::default();
     document.paragraph(Tone::Strong, header(a));
     if let Some(early) = &a.run.ended_early {

@@ -2,8 +2,7 @@
 //! printers give them the look of a terminal, of Markdown and of a page.
 
 use bytecost_analysis::{
-    Analysis, AnswerSentence, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData,
-    PeerFacts, Point,
+    Analysis, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData, PeerFacts, Point,
 };
 use bytecost_spec::Host;
 use bytecost_spec::Unit;
@@ -27,47 +26,14 @@ use crate::main_effects;
 use crate::overview;
 use crate::published_series;
 use crate::published_tables::beside;
-use crate::screen;
 use crate::stack::stacks;
 use crate::text::count;
 
 /// Sentences about crossovers that a page shows above their table.
 const CROSSOVERS_MOST: usize = 4;
 
-/// All of it: the answer, then what it rests on.
-pub(crate) fn document(a: &Analysis) -> Document {
-    let mut document = answer(a);
-    document.blocks.extend(body(a).blocks);
-    document
-}
-
-/// What a reader sees first.
-pub(crate) fn answer(a: &Analysis) -> Document {
-    let mut d = Document::default();
-    if let Some(published) = descriptions::imported(a) {
-        d.paragraph(Tone::Strong, descriptions::imported_sentence(published));
-        d.paragraph(Tone::Plain, descriptions::IMPORTED);
-        return d;
-    }
-    if a.answers.is_empty() && a.advice.lines.is_empty() {
-        d.paragraph(Tone::Strong, "This run gives no answer.");
-    }
-    d.blocks.extend(screen::answer(a).blocks);
-    let is_advice = |answer: &&AnswerSentence| {
-        let mut advice = a.advice.lines.iter();
-        advice.any(|line| answer.sentence.contains(&line.text))
-    };
-    let others = a.answers.iter().filter(|answer| !is_advice(answer));
-    let lines = others.map(|answer| DocLine {
-        rests_on: findings(a, &answer.findings),
-        ..DocLine::from(answer.sentence.as_str())
-    });
-    lists(lines.collect(), 0, "more sentences", &mut d);
-    d
-}
-
 /// A list of which the end is folded away.
-fn lists(mut lines: Vec<DocLine>, most: usize, more: &str, d: &mut Document) {
+pub(crate) fn lists(mut lines: Vec<DocLine>, most: usize, more: &str, d: &mut Document) {
     let rest = lines.split_off(lines.len().min(most));
     if !lines.is_empty() {
         d.push(DocBlock::List(lines));

@@ -1,31 +1,19 @@
-//! A result, and any document, for a terminal.
-
-use bytecost_analysis::Analysis;
+//! A document for a terminal.
 
 use crate::document::{
     Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Document, MarkKind, Tone,
 };
-use crate::grid;
+use crate::grid::{self, ROW_COLUMNS};
 use crate::numbers::superscript;
-use crate::sections;
 use crate::style::{Ink, Style};
 use crate::text::{clean, columns, wrap};
 
 /// The widest label beside its lines.
 const LABEL_COLUMNS: usize = 24;
-/// The widest label of a table's row before it is broken over lines.
-pub(crate) const ROW_COLUMNS: usize = 32;
 /// The widest heading of a column before it is broken over lines.
 const HEADING_COLUMNS: usize = 20;
 /// The least room beside labels; with less, lines stand below their label.
 const LEAST_BESIDE: usize = 30;
-
-/// Renders all of a result for a terminal. No line is wider than `style.width`; every line ends
-/// in a newline.
-#[must_use]
-pub fn terminal(a: &Analysis, style: Style) -> String {
-    print(&sections::document(a), style)
-}
 
 /// Prints a document. No line is wider than `style.width`; every line ends in a newline.
 pub(crate) fn print(document: &Document, style: Style) -> String {
