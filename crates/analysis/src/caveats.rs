@@ -15,7 +15,6 @@ mod cpu_clock;
 mod every_completion;
 pub(crate) mod flags;
 mod frequency;
-mod huge_pages;
 mod kernel;
 mod legs;
 mod machine;
@@ -30,6 +29,7 @@ mod receiver_bound;
 mod retransmits;
 mod same_rate;
 mod segments;
+mod send_buffer;
 pub(crate) mod serving;
 mod short_window;
 pub(crate) mod stall;
@@ -291,8 +291,8 @@ const CAVEATS: &[Row] = &[
         no_rates("the receive window limits the rate"),
         receive_window::detect,
     ),
-    ("send-buffer", TOLD, kernel::send_buffer),
-    ("registered-huge-pages", TOLD, huge_pages::detect),
+    ("send-buffer", TOLD, send_buffer::full),
+    ("registered-huge-pages", TOLD, send_buffer::huge_pages),
     ("retransmits", TOLD, retransmits::detect),
     ("segments-differ", TOLD, segments::detect),
     (

@@ -1,18 +1,16 @@
 //! Caveats about what the kernel did with the bytes.
 
-use bytecost_spec::{Cache, Cell, Counter, Pattern, Transport, units};
+use bytecost_spec::{Cache, Cell, Counter, Pattern, Transport};
 
 use super::flags::after_all;
 use super::wire::whole;
-use super::{UnnamedCaveat, clause, huge_pages, ids, of_cells, packet_socket, span};
+use super::{UnnamedCaveat, ids, of_cells, packet_socket, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::view::View;
 
 /// Share of copied buffers from which a zero-copy mover is said to copy.
 const COPIED: f64 = 0.01;
-/// Share of the busy time that the send buffer may hold a flow back.
-const SEND_BUFFER: f64 = 0.5;
 
 /// A zero-copy mover whose buffers the kernel copied.
 pub(crate) struct CopiedMover {
@@ -208,34 +206,6 @@ pub(super) fn pacing(view: &View<'_>) -> Vec<UnnamedCaveat> {
         remedy: "--congestion cubic".to_owned(),
         cells,
     }]
-}
-
-pub(super) fn send_buffer(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    // Where huge pages fill it, a larger one does not help, and another caveat says so.
-    let cells = view.measured().filter(|c| !huge_pages::fill(view, c));
-    let shows = |cell: &CellTrials<'_>| Some([Some(buffer_holds(cell)?), buffer_bytes(cell)]);
-    of_cells(cells, shows, |_, [shares, buffers]| {
-        let bytes = |b| format!("{} B", units::number(b));
-        (
-            "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.".to_owned(),
-            format!(
-                "TCP_INFO: limited by the send buffer for {} of the busy time{}",
-                span(&shares, percent),
-                clause(", SO_SNDBUF {}", &buffers, bytes)
-            ),
-            "a larger --socket-buffer, or auto",
-        )
-    })
-}
-
-/// The share of the busy time for which the send buffer held a cell back, where that is most.
-pub(super) fn buffer_holds(cell: &CellTrials<'_>) -> Option<f64> {
-    let share = cell.typical(|t| t.sent_over(Counter::TcpSndbufLimitedUs, Counter::TcpBusyUs));
-    share.filter(|s| *s > SEND_BUFFER)
-}
-
-fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
-    cell.trials().last()?.sent(Counter::SendBufferBytes)
 }
 
 pub(super) fn no_room(view: &View<'_>) -> Vec<UnnamedCaveat> {
