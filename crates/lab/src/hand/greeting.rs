@@ -5,13 +5,14 @@ use bytecost_spec::Axis;
 use bytecost_spec::hand::{SessionPart, Stretch};
 use serde::{Deserialize, Serialize};
 
-use super::session_key::TAG_BYTES;
 use crate::greeters::{FlowKey, KEY_BYTES};
 
 /// What a connection that opens a session says first; all others say the key of their flow.
 const NAME: [u8; 8] = *b"bytecost";
 /// The version of what is said; both ends must have the same.
 pub const VERSION: u32 = 2;
+/// What Noise adds to each word.
+pub(super) const TAG_BYTES: usize = 16;
 /// The longest frame: the counters of the most flows that there can be fit in, and with its tag it
 /// is no longer than Noise allows.
 pub const MAX_FRAME_BYTES: usize = u16::MAX as usize - TAG_BYTES;

@@ -18,14 +18,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snow::{Builder, HandshakeState, TransportState};
 
-use super::greeting;
+use super::greeting::{self, TAG_BYTES};
 use crate::greeters::{FlowKey, KEY_BYTES};
 use crate::protocol;
 
 /// What both ends speak.
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
-/// What Noise adds to each word.
-pub(super) const TAG_BYTES: usize = 16;
 /// The longest word of the greeting: a public key and its tag.
 pub(super) const GREETING_BYTES: usize = 32 + TAG_BYTES;
 /// Digits of a key in its file.
