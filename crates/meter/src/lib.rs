@@ -6,9 +6,9 @@
 //!
 //! At the start of a window the clocks are read last, at its end first, so that the reads of the
 //! other counters stay outside of the elapsed time and, but for some hundred ns, of the CPU time.
-//! What is left inside is [`own_cost_ns`]: 41 ns of elapsed time on a virtual machine of 2026
-//! (release build, Linux 6.18), the price of reading the clock. It is not subtracted. A whole
-//! read took 2 µs there without `/proc/thread-self/sched` and 9 µs with it, outside the window.
+//! What is left inside took 41 ns of elapsed time on a virtual machine of 2026 (release build,
+//! Linux 6.18), the price of reading the clock. It is not subtracted. A whole read took 2 µs there
+//! without `/proc/thread-self/sched` and 9 µs with it, outside the window.
 //!
 //! Perf events have a price within the window too, at each context switch; see
 //! [`ThreadMeter::open_without_perf`].
@@ -84,23 +84,6 @@ impl Meter for NoMeter {
     fn refused(&self) -> Vec<Refusal> {
         Vec::new()
     }
-}
-
-/// The elapsed time of an empty window in ns: what the meter itself adds to every window. The
-/// median of `windows` windows; 0 where the meter has no [`Counter::ElapsedNs`] or `windows` is 0.
-pub fn own_cost_ns<M: Meter>(meter: &mut M, windows: usize) -> u64 {
-    let mut costs: Vec<u64> = (0..windows)
-        .filter_map(|_| {
-            let start = meter.read_start();
-            let end = meter.read_end();
-            meter
-                .difference(&start, &end)
-                .get(&Counter::ElapsedNs)?
-                .measured()
-        })
-        .collect();
-    costs.sort_unstable();
-    costs.get(costs.len() / 2).copied().unwrap_or(0)
 }
 
 /// The increase of a counter that only grows.

@@ -262,14 +262,6 @@ impl Plan {
         let alone = self.alone.as_ref();
         alone.is_some_and(|a| a.blocks.contains(&block))
     }
-
-    /// What so many blocks are taken to last, in ms.
-    #[must_use]
-    pub fn blocks_ms(&self, blocks: u32) -> u64 {
-        (self.cells.len() as u64)
-            .saturating_mul(self.trial_ms)
-            .saturating_mul(u64::from(blocks))
-    }
 }
 
 /// The cells that this machine can measure, and why it refuses the others.

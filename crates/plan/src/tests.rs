@@ -22,6 +22,13 @@ mod sent;
 mod served;
 mod twins;
 
+impl Plan {
+    /// What so many blocks are taken to last, in ms.
+    fn blocks_ms(&self, blocks: u32) -> u64 {
+        self.cells.len() as u64 * self.trial_ms * u64::from(blocks)
+    }
+}
+
 pub(crate) const STUDY: &str = r#"
 name = "copies"
 title = "Copies"

@@ -476,12 +476,6 @@ impl PeerLink {
         &self.host
     }
 
-    /// The address of this host that the way goes by.
-    #[must_use]
-    pub fn own_address(&self) -> IpAddr {
-        self.way.here
-    }
-
     /// The network cards of this host that the way goes by.
     #[must_use]
     pub fn own_cards(&self) -> Vec<bytecost_spec::NetworkCard> {

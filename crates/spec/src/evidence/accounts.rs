@@ -133,15 +133,6 @@ impl CpuAccounts {
         let picked = self.lines.iter().filter(|l| picks(l));
         self.refused.is_none().then(|| picked.map(|l| l.ns).sum())
     }
-
-    /// CPU time of a side with all that works for it, in ns; none where there are no accounts.
-    #[must_use]
-    pub fn ns_of_side(&self, side: Side) -> Option<u64> {
-        self.ns_of(|line| match line.user.row().side {
-            Some(of) => side == of || side == Side::Both,
-            None => false,
-        })
-    }
 }
 
 #[cfg(test)]
@@ -167,10 +158,11 @@ mod tests {
             ],
             ..CpuAccounts::default()
         };
-        assert_eq!(accounts.ns_of_side(Side::Sender), Some(3));
-        assert_eq!(accounts.ns_of_side(Side::Receiver), Some(4));
-        assert_eq!(accounts.ns_of_side(Side::Both), Some(7));
-        assert_eq!(CpuAccounts::absent("no").ns_of_side(Side::Both), None);
+        for (side, ns) in [(Side::Sender, 3), (Side::Receiver, 4)] {
+            let found = accounts.ns_of(|line| line.user.row().side == Some(side));
+            assert_eq!(found, Some(ns));
+        }
+        assert_eq!(CpuAccounts::absent("no").ns_of(|_| true), None);
     }
 
     #[test]
