@@ -13,7 +13,7 @@
 //! Perf events have a price within the window too, at each context switch; see
 //! [`ThreadMeter::open_without_perf`].
 
-use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_spec::{Reading, Readings, Refusal};
 
 mod core_to_core;
 mod events;
@@ -58,7 +58,7 @@ pub trait Meter {
     /// Reads at the end of a window: the clocks first. Does not allocate, lock, format or log.
     fn read_end(&mut self) -> Self::Snapshot;
 
-    /// What happened between two reads of this meter, in the units of [`Counter`]'s names. Every
+    /// What happened between two reads of this meter, in the units of the counters' names. Every
     /// counter of the meter has an entry; one that could not be had carries its reason.
     fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytecost_lab::Lab;
 use bytecost_lab::protocol::Role;
 use bytecost_lab::transports::link::LinkChoice;
-use bytecost_lab::transports::veth::{RECEIVER, SENDER, VethPair};
+use bytecost_lab::transports::veth::{RECEIVER, VethPair};
 use bytecost_lab::trial::Settings;
 use bytecost_spec::{Axis, Counter, PeerSide, Reading};
 use libtest_mimic::{Failed, Trial};
