@@ -1,8 +1,8 @@
 //! A cell: one point of a study's grid.
 
 use crate::axis::{AXES, Axis, Told};
-use crate::units;
 
+mod bounds;
 #[macro_use]
 mod choice;
 mod choices;
@@ -12,6 +12,7 @@ mod places;
 mod serving;
 
 pub use crate::axis::{Cell, Serving};
+pub use bounds::*;
 pub use choices::{
     Access, Answer, Cache, HugePages, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
 };
@@ -22,32 +23,6 @@ pub use isolation::{
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, Placement, Spot};
 pub use serving::{Arrivals, Connect, MAX_CONNECTIONS, MAX_RATE_PER_S, MAX_THINK_NS};
-
-/// The largest message, in bytes: a file that is sent whole is one.
-pub const MAX_SIZE_BYTES: u64 = 4 << 30;
-/// The largest buffer that is read into or sent from in one call, in bytes.
-pub const MAX_CALL_BYTES: u64 = 64 << 20;
-/// The most requests in flight.
-pub const MAX_DEPTH: u32 = 4096;
-/// The largest MTU, in bytes, and the least: what IPv4 allows.
-pub const MTU_BYTES: std::ops::RangeInclusive<u32> = 576..=65_535;
-/// One more than the largest number of a node (the kernel's MAX_NUMNODES at most).
-pub const MOST_NODES: u32 = 1024;
-/// The MTU of veth and wire where a cell names none, in bytes: Ethernet's, and the kernel's default.
-pub const LINK_MTU_BYTES: u32 = 1500;
-/// The most fields of a message: what one `sendmsg` takes (UIO_MAXIOV).
-pub const MAX_FIELDS: u32 = 1024;
-/// The most flows.
-pub const MAX_THREADS: u32 = 256;
-/// The most payload memory of one flow, in bytes.
-pub const MAX_RING_BYTES: u64 = 4 << 30;
-/// The largest socket buffer that can be asked for, in bytes.
-pub const MAX_SOCKET_BUFFER_BYTES: u64 = 1 << 30;
-
-/// A value that an axis cannot take: what is wrong, and what to write instead.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", units::one_line(.0))]
-pub struct Invalid(pub String);
 
 /// What ends the name of a twin.
 const TWIN: &str = "/twin";
@@ -128,6 +103,12 @@ impl Cell {
         Some(cell)
     }
 
+    /// Whether a server is asked by many clients, instead of bytes moved by a mover.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.serving.server.is_some()
+    }
+
     /// Bytes of one field.
     #[must_use]
     pub fn field_bytes(&self) -> u64 {
@@ -190,6 +171,14 @@ impl Cell {
             Ring::Bytes(bytes) => bytes,
         };
         bytes / self.size_bytes.max(1) / u64::from(self.threads.max(1))
+    }
+}
+
+impl Serving {
+    /// Connections of both kinds.
+    #[must_use]
+    pub fn all_connections(&self) -> u64 {
+        u64::from(self.connections) + u64::from(self.idle)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cache, Cgroup, Class, Transport};
+use crate::Counter;
+use crate::cell::{Cache, Cell, Cgroup, Class, Transport};
 
 mod cpu_clock;
 mod facts;
@@ -16,6 +17,16 @@ pub use facts::{
 };
 pub use links::LinkSupport;
 pub use unit_costs::{CostTrial, PRICED, Priced, PricedRow, UnitCost};
+
+/// The counters that a thread reads from the CPU.
+const HARDWARE: [Counter; 6] = [
+    Counter::Cycles,
+    Counter::Instructions,
+    Counter::L1dLoadMisses,
+    Counter::LlcLoadMisses,
+    Counter::Branches,
+    Counter::BranchMisses,
+];
 
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -228,6 +239,28 @@ impl Survey {
         }
     }
 
+    /// The link that a cell lies on, where it was tried.
+    #[must_use]
+    pub fn link(&self, cell: &Cell) -> Option<&LinkSupport> {
+        let same = |l: &&LinkSupport| l.transport == cell.transport && l.device == cell.device;
+        self.links.iter().find(same)
+    }
+
+    /// Why a counter cannot be read here; none where it can.
+    #[must_use]
+    pub fn counter_refused(&self, counter: Counter) -> Option<&str> {
+        let mut refused = self.counters_refused.iter();
+        let found = refused.find(|r| r.what == counter.name())?;
+        Some(&found.why)
+    }
+
+    /// Why no hardware counter at all can be read here; none where one can.
+    #[must_use]
+    pub fn no_hardware(&self) -> Option<&str> {
+        let any = HARDWARE.iter().any(|c| self.counter_refused(*c).is_none());
+        self.counter_refused(HARDWARE[0]).filter(|_| !any)
+    }
+
     /// The facts of a mover.
     #[must_use]
     pub fn mover(&self, name: &str) -> Option<&MoverFacts> {
@@ -253,5 +286,27 @@ fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String>
     {
         Some(row) => row.refused.clone(),
         None => Some(format!("`{name}` was not tried over {}", transport.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_hardware_counter_is_some() {
+        let refused = |counters: &[Counter]| Survey {
+            counters_refused: counters
+                .iter()
+                .map(|c| Refusal {
+                    what: c.name().to_owned(),
+                    why: format!("no {}", c.name()),
+                })
+                .collect(),
+            ..Survey::default()
+        };
+        assert_eq!(refused(&HARDWARE).no_hardware(), Some("no cycles"));
+        assert_eq!(refused(&HARDWARE[..5]).no_hardware(), None);
+        assert_eq!(refused(&HARDWARE[1..]).no_hardware(), None);
     }
 }

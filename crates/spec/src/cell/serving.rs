@@ -1,7 +1,5 @@
 //! What a cell asks of a server, where it has one: who serves what to how many.
 
-use super::{Cell, Serving};
-
 /// The most connections, and the most idle ones beside them.
 pub const MAX_CONNECTIONS: u32 = 100_000;
 /// The most requests per second of an open loop.
@@ -28,21 +26,5 @@ choice! {
         Fixed,
         /// As those of many independent clients are: gaps are exponential.
         Poisson,
-    }
-}
-
-impl Serving {
-    /// Connections of both kinds.
-    #[must_use]
-    pub fn all_connections(&self) -> u64 {
-        u64::from(self.connections) + u64::from(self.idle)
-    }
-}
-
-impl Cell {
-    /// Whether a server is asked by many clients, instead of bytes moved by a mover.
-    #[must_use]
-    pub fn is_served(&self) -> bool {
-        self.serving.server.is_some()
     }
 }

@@ -2,22 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Survey;
-use crate::Counter;
-
 /// CPU time over elapsed time, of a thread that was never off its CPU, below which its clock
 /// leaves something out.
 const KEPT: f64 = 0.97;
-
-/// The counters that a thread reads from the CPU.
-const HARDWARE: [Counter; 6] = [
-    Counter::Cycles,
-    Counter::Instructions,
-    Counter::L1dLoadMisses,
-    Counter::LlcLoadMisses,
-    Counter::Branches,
-    Counter::BranchMisses,
-];
 
 /// The clock of a pinned thread that sent to itself over loopback, against elapsed time. Where the
 /// kernel accounts for interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING), the receiving half of that
@@ -84,27 +71,9 @@ pub struct CounterTrial {
     pub messages: u64,
 }
 
-impl Survey {
-    /// Why a counter cannot be read here; none where it can.
-    #[must_use]
-    pub fn counter_refused(&self, counter: Counter) -> Option<&str> {
-        let mut refused = self.counters_refused.iter();
-        let found = refused.find(|r| r.what == counter.name())?;
-        Some(&found.why)
-    }
-
-    /// Why no hardware counter at all can be read here; none where one can.
-    #[must_use]
-    pub fn no_hardware(&self) -> Option<&str> {
-        let any = HARDWARE.iter().any(|c| self.counter_refused(*c).is_none());
-        self.counter_refused(HARDWARE[0]).filter(|_| !any)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Refusal;
 
     #[test]
     fn a_clock_is_judged_by_its_quickest_try_or_else_by_the_configuration() {
@@ -125,22 +94,5 @@ mod tests {
         check(0, 0, Some(true), ClockVerdict::Loses);
         check(0, 0, Some(false), ClockVerdict::Keeps);
         check(0, 0, None, ClockVerdict::NotTold);
-    }
-
-    #[test]
-    fn one_hardware_counter_is_some() {
-        let refused = |counters: &[Counter]| Survey {
-            counters_refused: counters
-                .iter()
-                .map(|c| Refusal {
-                    what: c.name().to_owned(),
-                    why: format!("no {}", c.name()),
-                })
-                .collect(),
-            ..Survey::default()
-        };
-        assert_eq!(refused(&HARDWARE).no_hardware(), Some("no cycles"));
-        assert_eq!(refused(&HARDWARE[..5]).no_hardware(), None);
-        assert_eq!(refused(&HARDWARE[1..]).no_hardware(), None);
     }
 }

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Survey;
-use crate::cell::{Cell, Device, Transport};
+use crate::cell::{Device, Transport};
 
 /// A transport on a device, as the kernel of this host answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,13 +17,4 @@ pub struct LinkSupport {
     pub segment_bytes_most: Option<u32>,
     /// None where it can be made; else the reason.
     pub refused: Option<String>,
-}
-
-impl Survey {
-    /// The link that a cell lies on, where it was tried.
-    #[must_use]
-    pub fn link(&self, cell: &Cell) -> Option<&LinkSupport> {
-        let same = |l: &&LinkSupport| l.transport == cell.transport && l.device == cell.device;
-        self.links.iter().find(same)
-    }
 }

@@ -1,0 +1,29 @@
+//! What values can be, and what one is that cannot.
+
+use crate::units;
+
+/// The largest message, in bytes: a file that is sent whole is one.
+pub const MAX_SIZE_BYTES: u64 = 4 << 30;
+/// The largest buffer that is read into or sent from in one call, in bytes.
+pub const MAX_CALL_BYTES: u64 = 64 << 20;
+/// The most requests in flight.
+pub const MAX_DEPTH: u32 = 4096;
+/// The largest MTU, in bytes, and the least: what IPv4 allows.
+pub const MTU_BYTES: std::ops::RangeInclusive<u32> = 576..=65_535;
+/// One more than the largest number of a node (the kernel's MAX_NUMNODES at most).
+pub const MOST_NODES: u32 = 1024;
+/// The MTU of veth and wire where a cell names none, in bytes: Ethernet's, and the kernel's default.
+pub const LINK_MTU_BYTES: u32 = 1500;
+/// The most fields of a message: what one `sendmsg` takes (UIO_MAXIOV).
+pub const MAX_FIELDS: u32 = 1024;
+/// The most flows.
+pub const MAX_THREADS: u32 = 256;
+/// The most payload memory of one flow, in bytes.
+pub const MAX_RING_BYTES: u64 = 4 << 30;
+/// The largest socket buffer that can be asked for, in bytes.
+pub const MAX_SOCKET_BUFFER_BYTES: u64 = 1 << 30;
+
+/// A value that an axis cannot take: what is wrong, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", units::one_line(.0))]
+pub struct Invalid(pub String);
