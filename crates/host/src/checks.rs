@@ -1,9 +1,9 @@
 //! What `bytecost doctor` tells: for each fact what it means for results and what to do.
 
-use bytecost_spec::host::{Check, Level};
+use bytecost_spec::host::{Check, Level, Obstacle};
+use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Host, Nearness};
 
-use crate::Probes;
 use crate::capabilities::Capabilities;
 use crate::roots::Roots;
 
@@ -16,6 +16,25 @@ mod way;
 
 /// The longest text of a check, in characters.
 const MOST_CHARS: usize = 400;
+
+/// What only system calls can tell; the caller tries and measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probes {
+    /// Whether a hardware event could be opened, kernel included; else why not.
+    pub hardware_counters: Result<(), String>,
+    /// Whether a ring could be set up; else why not.
+    pub io_uring: Result<(), String>,
+    /// Resolution of CLOCK_MONOTONIC (clock_getres(2)), in ns.
+    pub clock_resolution_ns: u64,
+    /// How much later than asked a short sleep ends, typically, in ns.
+    pub timer_overshoot_ns: u64,
+    /// What is in the way of packets over loopback.
+    pub obstacles: Vec<Obstacle>,
+    /// What of that could not be looked at, each with the reason.
+    pub unseen: Vec<String>,
+    /// What the CPU clock of a thread counts.
+    pub cpu_clock: CpuClock,
+}
 
 /// What checks look at.
 pub(crate) struct CheckInput<'a> {

@@ -23,30 +23,10 @@ mod topology;
 mod virtualization;
 
 use bytecost_spec::Host;
-use bytecost_spec::host::Obstacle;
-use bytecost_spec::survey::CpuClock;
 
+pub use checks::Probes;
 pub use processes::{ProcessStat, ProcessTable};
 pub use roots::Roots;
-
-/// What only system calls can tell; the caller tries and measures.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Probes {
-    /// Whether a hardware event could be opened, kernel included; else why not.
-    pub hardware_counters: Result<(), String>,
-    /// Whether a ring could be set up; else why not.
-    pub io_uring: Result<(), String>,
-    /// Resolution of CLOCK_MONOTONIC (clock_getres(2)), in ns.
-    pub clock_resolution_ns: u64,
-    /// How much later than asked a short sleep ends, typically, in ns.
-    pub timer_overshoot_ns: u64,
-    /// What is in the way of packets over loopback.
-    pub obstacles: Vec<Obstacle>,
-    /// What of that could not be looked at, each with the reason.
-    pub unseen: Vec<String>,
-    /// What the CPU clock of a thread counts.
-    pub cpu_clock: CpuClock,
-}
 
 /// Whether the kernel was built to account for interrupts apart from threads
 /// (CONFIG_IRQ_TIME_ACCOUNTING); none where its configuration cannot be read. A boot option may
