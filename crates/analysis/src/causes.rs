@@ -12,9 +12,9 @@ use bytecost_stats::{Location, student_mean, trimmed_mean};
 
 use crate::confidence::{FEWEST, LEVEL};
 use crate::pairing::Pairing;
-use crate::result::{Cause, CauseOf, Finding, FindingCauses, Input, Uncertain, Verdict};
+use crate::result::{Cause, CauseOf, Finding, FindingCauses, Uncertain, Verdict};
 use crate::stalls::Stalls;
-use crate::trials::{CellTrials, Trials};
+use crate::trials::CellTrials;
 use crate::view::View;
 
 /// Shares of the difference below which an event is no cause.
@@ -58,13 +58,9 @@ pub(crate) fn all(view: &View<'_>) -> Vec<FindingCauses> {
     findings.filter_map(|f| of(view, f)).collect()
 }
 
-/// The cells of decided comparisons, baseline first, those that differ most before others: what is
-/// to be counted where not all can be. A pair whose verdict a caveat withholds is not decided.
-#[must_use]
-pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
-    let stalls = Stalls::of(&Trials::of_run(&input));
-    let found = crate::analyse(input).findings;
-    let is_told = |f: &&Finding| is_worth_a_reason(f, &stalls);
+/// The cells of decided comparisons, baseline first, those that differ most before others.
+pub(crate) fn pairs_to_count(found: &[Finding], stalls: &Stalls) -> Vec<[String; 2]> {
+    let is_told = |f: &&Finding| is_worth_a_reason(f, stalls);
     let decided = greatest(found.iter().filter(is_told), |_| true);
     let pair = |f: &Finding| [f.baseline.clone(), f.cell.clone()];
     decided.into_iter().map(pair).collect()

@@ -44,7 +44,6 @@ mod watched;
 pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use bisection::bisected;
-pub use causes::pairs_to_count;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
@@ -150,6 +149,14 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         published: input.published.cloned(),
         speed_ups,
     }
+}
+
+/// The cells of decided comparisons, baseline first, those that differ most before others: what is
+/// to be counted where not all can be. A pair whose verdict a caveat withholds is not decided.
+#[must_use]
+pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
+    let stalls = stalls::Stalls::of(&Trials::of_run(&input));
+    causes::pairs_to_count(&analyse(input).findings, &stalls)
 }
 
 /// Every cell with its estimates, what was published of it and its share of what is reached at most.
