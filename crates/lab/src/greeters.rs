@@ -4,8 +4,7 @@
 //! where sessions are opened.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::str::FromStr;
@@ -17,104 +16,15 @@ use ipnet::IpNet;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use rustix::rand::{GetRandomFlags, getrandom};
-use serde::{Deserialize, Serialize};
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
+use crate::flow_key::UnusedKeys;
+pub use crate::flow_key::{FlowKey, KEY_BYTES};
 use crate::protocol::{self, LENGTH_BYTES};
-use crate::transports::{Listen, Socket};
+use crate::transports::Listen;
 
-/// Bytes of a key, which come before any payload.
-pub const KEY_BYTES: usize = 16;
 /// Connections that may be about to say who they are; of more, the one that has waited longest is
 /// dropped.
 const MOST_GREETED: usize = 64;
-
-/// What a connection says first: 128 bits that nobody guesses, for one flow of one trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowKey([u8; KEY_BYTES]);
-
-impl FlowKey {
-    /// A new one.
-    ///
-    /// # Errors
-    /// What getrandom(2) answers.
-    pub fn new() -> io::Result<FlowKey> {
-        let mut key = FlowKey::default();
-        // So few bytes come whole or not at all.
-        getrandom(&mut key.0, GetRandomFlags::empty())?;
-        Ok(key)
-    }
-
-    /// So many.
-    ///
-    /// # Errors
-    /// As [`FlowKey::new`].
-    pub fn several(flows: u32) -> io::Result<Vec<FlowKey>> {
-        (0..flows).map(|_| FlowKey::new()).collect()
-    }
-
-    /// Says it: the first thing on a connection.
-    ///
-    /// # Errors
-    /// What writing answers.
-    pub fn say(&self, socket: &OwnedFd) -> io::Result<()> {
-        Socket(socket).write_all(&self.0)
-    }
-
-    /// Whether these bytes are it, compared in a time that does not depend on them.
-    #[must_use]
-    pub fn is(&self, said: &[u8; KEY_BYTES]) -> bool {
-        self.0[..].ct_eq(&said[..]).into()
-    }
-
-    /// The key that was said.
-    #[must_use]
-    pub fn said(bytes: [u8; KEY_BYTES]) -> FlowKey {
-        FlowKey(bytes)
-    }
-
-    /// A number that is drawn from it, for what is to differ from trial to trial.
-    #[must_use]
-    pub fn seed(&self) -> u64 {
-        let [a, b, c, d, e, f, g, h, ..] = self.0;
-        u64::from_le_bytes([a, b, c, d, e, f, g, h])
-    }
-}
-
-/// In hexadecimal digits.
-impl fmt::Display for FlowKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (self.0.iter()).try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// The keys that nobody has said yet.
-#[derive(Debug, Default)]
-pub struct UnusedKeys(Vec<Option<FlowKey>>);
-
-impl UnusedKeys {
-    /// All of these, each for one connection.
-    #[must_use]
-    pub fn new(keys: &[FlowKey]) -> UnusedKeys {
-        UnusedKeys(keys.iter().copied().map(Some).collect())
-    }
-
-    /// Whose key it is, compared with all of them in a time that does not depend on what was said.
-    /// It is none from then on.
-    pub fn use_up(&mut self, said: &FlowKey) -> Option<usize> {
-        let (mut found, mut place) = (Choice::from(0), 0_u64);
-        for (number, key) in self.0.iter().enumerate() {
-            let unused = Choice::from(u8::from(key.is_some()));
-            let same = key.unwrap_or_default().0[..].ct_eq(&said.0[..]) & unused;
-            place.conditional_assign(&(number as u64), same);
-            found |= same;
-        }
-        let whose = bool::from(found).then_some(place as usize)?;
-        self.0[whose] = None;
-        Some(whose)
-    }
-}
 
 /// One address, or all that begin with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -435,8 +345,10 @@ pub(crate) fn address(socket: &OwnedFd) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
-    use crate::transports::{connect, listen};
+    use crate::transports::{Socket, connect, listen};
     use bytecost_spec::{Axis, Cell};
 
     const LONG: Duration = Duration::from_secs(60);

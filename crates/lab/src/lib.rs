@@ -17,6 +17,7 @@ mod evidence_trials;
 pub mod file_survey;
 pub mod files;
 pub mod flow;
+mod flow_key;
 mod flow_setup;
 pub mod greeters;
 mod groups;

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::files::FileTask;
-use crate::greeters::FlowKey;
+use crate::flow_key::FlowKey;
 use crate::meters::Meters;
 
 /// The longest frame that is read or written.

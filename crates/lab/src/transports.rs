@@ -1,6 +1,6 @@
 //! What lies between the two ends: connections, made and dressed as the cell asks.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytecost_spec::{Cell, Transport};
 use rustix::net::sockopt;
 
+pub use crate::flow_key::Socket;
 pub use crate::patience::set_patience;
 
 pub mod link;
@@ -100,29 +101,6 @@ pub fn close(cell: &Cell, socket: &OwnedFd) -> io::Result<()> {
     match cell.transport {
         Transport::WireUdp => wire::udp::close(socket),
         _ => Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?),
-    }
-}
-
-/// A socket that can be read and written like a stream.
-pub struct Socket<'a>(pub &'a OwnedFd);
-
-impl Read for Socket<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(self.0, buf)?)
-    }
-}
-
-impl Write for Socket<'_> {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(
-            self.0,
-            buf,
-            rustix::net::SendFlags::NOSIGNAL,
-        )?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

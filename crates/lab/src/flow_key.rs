@@ -1,0 +1,121 @@
+//! What a connection says first, so that it is known whose it is.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+/// Bytes of a key, which come before any payload.
+pub const KEY_BYTES: usize = 16;
+
+/// What a connection says first: 128 bits that nobody guesses, for one flow of one trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowKey([u8; KEY_BYTES]);
+
+impl FlowKey {
+    /// A new one.
+    ///
+    /// # Errors
+    /// What getrandom(2) answers.
+    pub fn new() -> io::Result<FlowKey> {
+        let mut key = FlowKey::default();
+        // So few bytes come whole or not at all.
+        getrandom(&mut key.0, GetRandomFlags::empty())?;
+        Ok(key)
+    }
+
+    /// So many.
+    ///
+    /// # Errors
+    /// As [`FlowKey::new`].
+    pub fn several(flows: u32) -> io::Result<Vec<FlowKey>> {
+        (0..flows).map(|_| FlowKey::new()).collect()
+    }
+
+    /// Says it: the first thing on a connection.
+    ///
+    /// # Errors
+    /// What writing answers.
+    pub fn say(&self, socket: &OwnedFd) -> io::Result<()> {
+        Socket(socket).write_all(&self.0)
+    }
+
+    /// Whether these bytes are it, compared in a time that does not depend on them.
+    #[must_use]
+    pub fn is(&self, said: &[u8; KEY_BYTES]) -> bool {
+        self.0[..].ct_eq(&said[..]).into()
+    }
+
+    /// The key that was said.
+    #[must_use]
+    pub fn said(bytes: [u8; KEY_BYTES]) -> FlowKey {
+        FlowKey(bytes)
+    }
+
+    /// A number that is drawn from it, for what is to differ from trial to trial.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+/// In hexadecimal digits.
+impl fmt::Display for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.0.iter()).try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The keys that nobody has said yet.
+#[derive(Debug, Default)]
+pub(crate) struct UnusedKeys(Vec<Option<FlowKey>>);
+
+impl UnusedKeys {
+    /// All of these, each for one connection.
+    #[must_use]
+    pub(crate) fn new(keys: &[FlowKey]) -> UnusedKeys {
+        UnusedKeys(keys.iter().copied().map(Some).collect())
+    }
+
+    /// Whose key it is, compared with all of them in a time that does not depend on what was said.
+    /// It is none from then on.
+    pub(crate) fn use_up(&mut self, said: &FlowKey) -> Option<usize> {
+        let (mut found, mut place) = (Choice::from(0), 0_u64);
+        for (number, key) in self.0.iter().enumerate() {
+            let unused = Choice::from(u8::from(key.is_some()));
+            let same = key.unwrap_or_default().0[..].ct_eq(&said.0[..]) & unused;
+            place.conditional_assign(&(number as u64), same);
+            found |= same;
+        }
+        let whose = bool::from(found).then_some(place as usize)?;
+        self.0[whose] = None;
+        Some(whose)
+    }
+}
+
+/// A socket that can be read and written like a stream.
+pub struct Socket<'a>(pub &'a OwnedFd);
+
+impl Read for Socket<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(self.0, buf)?)
+    }
+}
+
+impl Write for Socket<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(
+            self.0,
+            buf,
+            rustix::net::SendFlags::NOSIGNAL,
+        )?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
