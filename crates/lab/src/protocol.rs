@@ -385,6 +385,14 @@ pub fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> {
     })
 }
 
+/// That the coordinator said what does not come now.
+pub(crate) fn out_of_turn() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "protocol error: unexpected message from the coordinator",
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,8 +11,7 @@ use bytecost_spec::Held;
 use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::out_of_turn;
-use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint};
+use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, out_of_turn};
 use crate::thread_binding::ThreadBinding;
 
 /// How often it looks whether its time is over.

@@ -16,7 +16,6 @@ use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
-use super::sending;
 use super::turn::Turn;
 use crate::connection::ConnectionMeter;
 use crate::edges::Stretches;
@@ -25,8 +24,7 @@ use crate::flow::{Intake, moved, tallied};
 use crate::flow_setup::{answer, content, mover_of, receiving_end};
 use crate::marks::{self, Marks};
 use crate::passes::Passes;
-use crate::protocol::{ContentCheck, Done, Role, Task};
-use crate::thread_binding::ThreadBinding;
+use crate::protocol::{ContentCheck, Done, Task};
 
 /// What one flow brings back.
 pub(super) struct FlowDone {
@@ -43,30 +41,6 @@ pub(super) struct FlowDone {
     pub(super) footprint: Option<Footprint>,
 }
 
-/// Carries one flow of a side through the trial.
-pub(super) fn one_flow(
-    task: &Task,
-    socket: Option<OwnedFd>,
-    flow: u32,
-    turn: Turn<'_>,
-) -> io::Result<FlowDone> {
-    if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
-        return sending::take_turns(task, flow, turn);
-    }
-    let hold = ThreadBinding::take(&task.pins, flow, task.cell.mem_node)?;
-    // Deadline threads cannot be pinned, so this comes after.
-    let hold = hold.with_class(task.cell.class)?;
-    let mut done = match task.role {
-        Role::Sender => sending::run(task, socket, flow, turn),
-        Role::Receiver => receive(task, socket, flow, turn),
-        Role::Neighbour | Role::Server | Role::Client => {
-            Err(io::Error::from(io::ErrorKind::InvalidInput))
-        }
-    }?;
-    done.held = hold.held()?.into_iter().collect();
-    Ok(done)
-}
-
 /// The content of a full check is new in every message, where the mover allows that and waits
 /// for its buffers.
 pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
@@ -77,7 +51,8 @@ pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
         && cell.reaping == Reaping::Full
 }
 
-fn receive(
+/// Receives what the other side sends.
+pub(super) fn receive(
     task: &Task,
     socket: Option<OwnedFd>,
     flow: u32,

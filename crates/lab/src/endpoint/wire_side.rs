@@ -11,7 +11,7 @@ use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Counter, Reading, Readings, SideReadings};
 use bytecost_sys::clock;
 
-use super::follow;
+use super::course::follow;
 use super::turn::Signal;
 use crate::edges::Edge;
 use crate::greeters::KEY_BYTES;

@@ -11,10 +11,9 @@ use bytecost_spec::{Counter, Reading, Readings};
 
 use super::{hold, load, rows};
 use crate::descriptors;
-use crate::endpoint::out_of_turn;
 use crate::endpoint::side::encode;
 use crate::load::{Limit, LoadOutcome, Stage};
-use crate::protocol::{self, Done, FromEndpoint, Task, ToEndpoint};
+use crate::protocol::{self, Done, FromEndpoint, Task, ToEndpoint, out_of_turn};
 
 /// Asks as the cell says, and tells what came of it.
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {

@@ -21,8 +21,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpi
 
 use super::{congestion, hold, rows};
 use crate::descriptors;
-use crate::endpoint::out_of_turn;
-use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint};
+use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, out_of_turn};
 
 /// Connections beside those of the load for which there is room: new ones may come before the
 /// server has seen the end of the old ones.

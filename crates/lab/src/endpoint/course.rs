@@ -1,0 +1,171 @@
+//! The course of a trial: the gate is moved on as the coordinator and the clock say.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_sys::clock;
+
+use super::growth::Growth;
+use super::turn::Signal;
+use crate::passes::Passes;
+use crate::phase::{EIGHTHS, Phase, SharedGate};
+use crate::protocol::{self, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint, out_of_turn};
+
+/// How long before its end nobody looks into a window.
+const UNDISTURBED_NS: u64 = 300_000_000;
+
+/// Moves the gate on as the coordinator says. Returns early when a thread ended before its time;
+/// why it did is told when it is joined. What watching the window took goes into
+/// `edges_ns`.
+pub(super) fn follow<T>(
+    control: &mut UnixStream,
+    gate: &SharedGate,
+    threads: &[thread::ScopedJoinHandle<'_, T>],
+    told: &mpsc::Receiver<Signal>,
+    task: &Task,
+    growth: Option<Growth>,
+    edges_ns: &mut u64,
+) -> io::Result<()> {
+    let some = |count, signal| (0..count).all(|_| told.recv() == Ok(signal));
+    let all = |signal| some(threads.len(), signal);
+    let go_on = |phase| {
+        gate.set(phase);
+        threads.iter().for_each(|t| t.thread().unpark());
+    };
+    if !all(Signal::Ready) {
+        return Ok(());
+    }
+    protocol::write(control, &FromEndpoint::Ready)?;
+    let ToEndpoint::Go(schedule) = protocol::read(control)? else {
+        return Err(out_of_turn());
+    };
+    clock::sleep_until_ns(schedule.begin_ns);
+    go_on(Phase::Warmup);
+    let passes = Passes::of(&task.cell);
+    let mut closed = Some(0);
+    match (passes, task.role) {
+        (None, _) => {
+            let Some(schedule) = warmed_up(control, told, schedule, growth)? else {
+                return Ok(());
+            };
+            clock::sleep_until_ns(schedule.window_from_ns);
+            let from_ns = clock::thread_cpu_ns();
+            closed = window(gate, told, schedule);
+            *edges_ns = clock::thread_cpu_ns().saturating_sub(from_ns);
+        }
+        (Some(_), Role::Sender) => {
+            if !all(Signal::Opening) {
+                return Ok(());
+            }
+            protocol::write(control, &FromEndpoint::Opening)?;
+            let ToEndpoint::Open = protocol::read(control)? else {
+                return Err(out_of_turn());
+            };
+            let window_ns = schedule.window_to_ns - schedule.window_from_ns;
+            let until_ns = clock::monotonic_ns() + window_ns;
+            go_on(Phase::Window);
+            closed = slept(told, until_ns);
+            gate.set(Phase::Cooldown);
+        }
+        // It goes by what comes.
+        (Some(_), _) => {
+            if !all(Signal::Opening) {
+                return Ok(());
+            }
+            protocol::write(control, &FromEndpoint::Opening)?;
+        }
+    }
+    match closed {
+        Some(early) if some(threads.len() - early, Signal::Closed) => {}
+        _ => return Ok(()),
+    }
+    if task.role == Role::Sender && task.meets == Meets::Nobody && task.cell.class.needs_watchdog()
+    {
+        // Nobody's window depends on theirs, and all others wait for their CPUs.
+        gate.set(Phase::Stop);
+    }
+    protocol::write(control, &FromEndpoint::Closed)?;
+    if task.role == Role::Receiver && passes.is_none() {
+        // It ends with its connections.
+        return Ok(());
+    }
+    match protocol::read(control)? {
+        ToEndpoint::Stop => Ok(()),
+        _ => Err(out_of_turn()),
+    }
+}
+
+/// The schedule of the window: the one that was given, or where that says so, another one once
+/// connections have stopped growing. None where a thread ended before its time.
+fn warmed_up(
+    control: &mut UnixStream,
+    told: &mpsc::Receiver<Signal>,
+    schedule: Schedule,
+    mut growth: Option<Growth>,
+) -> io::Result<Option<Schedule>> {
+    let Some(by_ns) = schedule.steady_by_ns else {
+        return Ok(Some(schedule));
+    };
+    // Two slices have no growth in them before it ends, so that it is as long as was asked for.
+    let slice_ns = ((schedule.window_from_ns - schedule.begin_ns) / 2).max(1);
+    let mut steady = growth.is_none();
+    if steady {
+        clock::sleep_until_ns(schedule.window_from_ns);
+    }
+    while let (Some(growth), false) = (&mut growth, steady) {
+        steady = growth.has_stopped();
+        let now_ns = clock::monotonic_ns();
+        if steady || now_ns >= by_ns {
+            break;
+        }
+        clock::sleep_until_ns((now_ns + slice_ns).min(by_ns));
+        if told.try_recv().is_ok() {
+            return Ok(None);
+        }
+    }
+    drop(growth);
+    protocol::write(control, &FromEndpoint::Warm { steady })?;
+    match protocol::read(control)? {
+        ToEndpoint::Go(schedule) => Ok(Some(schedule)),
+        _ => Err(out_of_turn()),
+    }
+}
+
+/// The window, an eighth after the other where a flow asks for that: how many threads closed
+/// theirs meanwhile, or none where one ended before its time.
+fn window(gate: &SharedGate, told: &mpsc::Receiver<Signal>, schedule: Schedule) -> Option<usize> {
+    let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
+    let eighth_ns = (to_ns - from_ns) / EIGHTHS.len() as u64;
+    gate.set_eighth_ns(eighth_ns);
+    gate.set(EIGHTHS[0]);
+    let mut closed = 0;
+    let steps = EIGHTHS.iter().zip(0..).skip(1);
+    for (eighth, n) in steps.filter(|_| gate.is_stepped()) {
+        closed += slept(told, from_ns + n * eighth_ns)?;
+        gate.set(*eighth);
+    }
+    closed += slept(told, to_ns)?;
+    gate.set(Phase::Cooldown);
+    Some(closed)
+}
+
+/// Sleeps until then: how many threads closed their windows meanwhile, or none where one ended
+/// before its time. A short sleep is not interrupted, since that would disturb the window.
+fn slept(told: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
+    let mut closed = 0;
+    loop {
+        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+        if left_ns <= UNDISTURBED_NS {
+            clock::sleep_until_ns(until_ns);
+            return Some(closed);
+        }
+        match told.recv_timeout(Duration::from_nanos(left_ns - UNDISTURBED_NS)) {
+            Ok(Signal::Closed) => closed += 1,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Ok(_) | Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
