@@ -9,20 +9,16 @@ mod choices;
 mod device;
 mod isolation;
 mod places;
-mod serving;
 
 pub use crate::axis::{Cell, Serving};
 pub use bounds::*;
-pub use choices::{
-    Access, Answer, Cache, HugePages, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
-};
+pub use choices::*;
 pub use device::{Device, SEGMENT_BYTES};
 pub use isolation::{
     Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
     QUOTA_PERIOD_US, WEIGHTS,
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, Placement, Spot};
-pub use serving::{Arrivals, Connect, MAX_CONNECTIONS, MAX_RATE_PER_S, MAX_THINK_NS};
 
 /// What ends the name of a twin.
 const TWIN: &str = "/twin";

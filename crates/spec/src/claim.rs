@@ -6,12 +6,12 @@
 use crate::axis::Axis;
 use crate::cell::Cell;
 use crate::metric::Metric;
-use crate::study::StudyError;
 
 mod expected;
 mod raw;
 
 pub use expected::Expected;
+pub use raw::parse;
 
 /// The largest claims file, in bytes.
 pub const MAX_CLAIMS_BYTES: usize = 1 << 20;
@@ -217,14 +217,6 @@ impl Claim {
     pub fn is_of_study(&self, study: &str) -> bool {
         self.studies.iter().any(|s| s == study)
     }
-}
-
-/// Reads claims from TOML.
-///
-/// # Errors
-/// The first thing that is wrong, with its line and column.
-pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
-    raw::parse(text)
 }
 
 /// Whether a cell fulfils the conditions. TCP_NODELAY is taken as it is in effect: `auto` is on

@@ -98,6 +98,30 @@ impl Manifest {
         }
     }
 
+    /// The leg of a block: 0 is the one that the run began with.
+    #[must_use]
+    pub fn leg_of(&self, block: u32) -> usize {
+        let begun = |leg: &&Leg| leg.first_block <= block;
+        self.legs.iter().filter(begun).count()
+    }
+
+    /// What measures the last leg.
+    #[must_use]
+    pub fn measurer(&self) -> Measurer<'_> {
+        match self.legs.last() {
+            Some(leg) => Measurer {
+                version: &leg.bytecost_version,
+                build: leg.build_id.as_deref(),
+                host: &leg.host,
+            },
+            None => Measurer {
+                version: &self.bytecost_version,
+                build: self.build_id.as_deref(),
+                host: &self.host,
+            },
+        }
+    }
+
     /// The part of an error rate that verdicts of now have: each earlier look halves it, so that all
     /// looks together spend less than twice the rate, however many there are (the union bound).
     #[must_use]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::axis::Axis;
+use crate::axis::{Axis, CellFacts};
 use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Transport};
 use crate::metric::Metric;
 use crate::units;
@@ -183,17 +183,6 @@ pub struct StudyError {
 }
 
 impl Study {
-    /// Reads a study from TOML.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, with its line and column: a syntax error, an unknown key,
-    /// a wrong type, an axis without values, a value out of bounds, a missing question.
-    pub fn parse(text: &str) -> Result<Study, StudyError> {
-        let mut study = raw::parse(text)?;
-        study.name_arrivals();
-        Ok(study)
-    }
-
     /// Takes the published design in the place of the study's own.
     ///
     /// # Errors
@@ -486,6 +475,27 @@ impl Compare {
             metrics,
             family: Family::default(),
             primary: Vec::new(),
+        }
+    }
+
+    /// The family of the comparison of a cell with its baseline in a metric.
+    ///
+    /// Of a primary comparison the first metric is primary, or its primary parts where it names
+    /// some; what is left of it is secondary.
+    #[must_use]
+    pub fn family_of(&self, cell: &CellFacts<'_>, metric: Metric) -> Family {
+        let first = self.metrics.first();
+        let is_primary = match self.primary.as_slice() {
+            [] => self.family == Family::Primary && first == Some(&metric),
+            parts => parts.iter().any(|part| {
+                let of_metric = part.metric.as_ref().or(first) == Some(&metric);
+                of_metric && part.holds_at(self.axis, cell)
+            }),
+        };
+        match (is_primary, self.family) {
+            (true, _) => Family::Primary,
+            (false, Family::Exploratory) => Family::Exploratory,
+            (false, _) => Family::Secondary,
         }
     }
 

@@ -22,6 +22,12 @@ pub const MAX_THREADS: u32 = 256;
 pub const MAX_RING_BYTES: u64 = 4 << 30;
 /// The largest socket buffer that can be asked for, in bytes.
 pub const MAX_SOCKET_BUFFER_BYTES: u64 = 1 << 30;
+/// The most connections, and the most idle ones beside them.
+pub const MAX_CONNECTIONS: u32 = 100_000;
+/// The most requests per second of an open loop.
+pub const MAX_RATE_PER_S: u64 = 100_000_000;
+/// The longest time that a client thinks, in ns.
+pub const MAX_THINK_NS: u64 = 1_000_000_000;
 
 /// A value that an axis cannot take: what is wrong, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -175,6 +175,28 @@ choice! {
     }
 }
 
+choice! {
+    /// How a client comes to its connection.
+    pub enum Connect {
+        /// It has one and keeps it.
+        #[default]
+        Kept,
+        /// It opens a new one for each request.
+        New,
+    }
+}
+
+choice! {
+    /// When requests of an open loop are due.
+    pub enum Arrivals {
+        /// At even distances, as a metronome beats: all there was in manifests of old.
+        #[default]
+        Fixed,
+        /// As those of many independent clients are: gaps are exponential.
+        Poisson,
+    }
+}
+
 /// What a receiver asks for in one call.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,

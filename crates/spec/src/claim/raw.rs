@@ -9,13 +9,10 @@ use toml::Spanned;
 use super::{
     Beside, Claim, MAX_CLAIMS, MAX_CLAIMS_BYTES, MAX_TESTS, MAX_TEXT_BYTES, Reason, Test, TestKind,
 };
-use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
 use crate::study::raw::{RawAxes, RawText, Reader, at, one_line};
 
 mod kinds;
-
-use kinds::Expects;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,7 +105,11 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     ("not-in-this-run", "study why"),
 ];
 
-pub(super) fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
+/// Reads claims from TOML.
+///
+/// # Errors
+/// The first thing that is wrong, with its line and column.
+pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
     if text.len() > MAX_CLAIMS_BYTES {
         let message = format!("a claims file has at most {MAX_CLAIMS_BYTES} bytes");
         return Err(at(text, 0, message));
@@ -240,32 +241,6 @@ impl Reader<'_> {
             return self.fail(raw.kind.span(), message);
         }
         Ok(test)
-    }
-
-    fn kind(&self, kind: &str, raw: &RawTest) -> Result<TestKind, StudyError> {
-        let level = |metric: Metric| {
-            let expect = self.expected(raw, Expects::Number)?;
-            Ok(TestKind::Level { metric, expect })
-        };
-        match kind {
-            "ratio" => Ok(TestKind::Ratio {
-                contrast: self.contrast(raw)?,
-                metric: self.metric(raw)?,
-                expect: self.expected(raw, Expects::Ratio)?,
-            }),
-            "crossover" => self.crossover(raw),
-            "level" => level(self.metric(raw)?),
-            "copied-share" => level(Metric::both(Measure::CopiedShare)),
-            "copies-per-byte" => level(self.copies(raw)?),
-            "counter" => self.counter(raw),
-            "stall" => self.stall(raw),
-            "scaling" => self.scaling(raw),
-            "arithmetic" => self.arithmetic(raw),
-            _ => Ok(TestKind::NotInThisRun {
-                study: self.take(self.needed(raw, &raw.study, "study")?, |t| name(t))?,
-                why: self.prose(self.needed(raw, &raw.why, "why")?)?,
-            }),
-        }
     }
 
     fn needed<'r, T>(

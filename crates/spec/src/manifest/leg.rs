@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Manifest;
 use crate::host::Host;
 
 /// A run that was resumed on another machine, kernel, boot or build, from its first block on.
@@ -44,32 +43,6 @@ pub struct Measurer<'m> {
     pub build: Option<&'m str>,
     /// The machine.
     pub host: &'m Host,
-}
-
-impl Manifest {
-    /// The leg of a block: 0 is the one that the run began with.
-    #[must_use]
-    pub fn leg_of(&self, block: u32) -> usize {
-        let begun = |leg: &&Leg| leg.first_block <= block;
-        self.legs.iter().filter(begun).count()
-    }
-
-    /// What measures the last leg.
-    #[must_use]
-    pub fn measurer(&self) -> Measurer<'_> {
-        match self.legs.last() {
-            Some(leg) => Measurer {
-                version: &leg.bytecost_version,
-                build: leg.build_id.as_deref(),
-                host: &leg.host,
-            },
-            None => Measurer {
-                version: &self.bytecost_version,
-                build: self.build_id.as_deref(),
-                host: &self.host,
-            },
-        }
-    }
 }
 
 impl Measurer<'_> {

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Compare;
 use crate::axis::{Axis, CellFacts};
 use crate::metric::Metric;
 
@@ -81,32 +80,9 @@ impl Family {
     }
 }
 
-impl Compare {
-    /// The family of the comparison of a cell with its baseline in a metric.
-    ///
-    /// Of a primary comparison the first metric is primary, or its primary parts where it names
-    /// some; what is left of it is secondary.
-    #[must_use]
-    pub fn family_of(&self, cell: &CellFacts<'_>, metric: Metric) -> Family {
-        let first = self.metrics.first();
-        let is_primary = match self.primary.as_slice() {
-            [] => self.family == Family::Primary && first == Some(&metric),
-            parts => parts.iter().any(|part| {
-                let of_metric = part.metric.as_ref().or(first) == Some(&metric);
-                of_metric && part.holds_at(self.axis, cell)
-            }),
-        };
-        match (is_primary, self.family) {
-            (true, _) => Family::Primary,
-            (false, Family::Exploratory) => Family::Exploratory,
-            (false, _) => Family::Secondary,
-        }
-    }
-}
-
 impl PrimaryPart {
     /// Whether a cell that differs from its baseline in an axis is in it.
-    fn holds_at(&self, axis: Axis, cell: &CellFacts<'_>) -> bool {
+    pub(super) fn holds_at(&self, axis: Axis, cell: &CellFacts<'_>) -> bool {
         let value = cell.cell().value(axis);
         (self.values.is_empty() || self.values.contains(&value)) && cell.lies_at(&self.at)
     }

@@ -5,24 +5,22 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Compare, Figure, Study, StudyError, Tier};
+use super::{Compare, Expect, Family, Figure, Outcome, Pair, PrimaryPart, Study, StudyError, Tier};
 use crate::axis::Axis;
 use crate::metric::Metric;
 use crate::units;
 
-mod expect;
-mod family;
-mod pair;
-mod value;
+mod reader;
 
-pub(crate) use value::{RawText, RawValues};
-
-/// The axes of a tier or of a place, as they stand in the file.
-pub(crate) type RawAxes = BTreeMap<Axis, Spanned<RawValues>>;
+use reader::named;
+pub(crate) use reader::{RawAxes, RawText, RawValues, Reader, at, one_line};
 
 /// CPUs that others may use, where a study does not say: less than a CPU's tenth moves ratios by
 /// less than what matters, as it acts on all cells of a block.
 const FOREIGN_CPUS: f64 = 0.1;
+
+/// The greatest published speed-up that is believed to be none of a slip.
+const MOST_TIMES: f64 = 1e6;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -55,9 +53,9 @@ struct RawStudy {
     #[serde(default, rename = "figure")]
     figures: Vec<RawFigure>,
     #[serde(default, rename = "expect")]
-    expects: Vec<expect::RawExpect>,
+    expects: Vec<RawExpect>,
     #[serde(default, rename = "pair")]
-    pairs: Vec<pair::RawPair>,
+    pairs: Vec<RawPair>,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +79,7 @@ struct RawCompare {
     #[serde(default)]
     family: Option<Spanned<String>>,
     #[serde(default)]
-    primary: Vec<family::RawPrimary>,
+    primary: Vec<RawPrimary>,
 }
 
 #[derive(Deserialize)]
@@ -97,54 +95,61 @@ struct RawFigure {
     or: Option<Spanned<String>>,
 }
 
-pub(super) fn parse(text: &str) -> Result<Study, StudyError> {
-    let raw: RawStudy = toml::from_str(text)
-        .map_err(|e| at(text, e.span().map_or(0, |s| s.start), one_line(e.message())))?;
-    let reader = Reader { text };
-    reader.study(raw)
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPair {
+    title: String,
+    metric: Spanned<String>,
+    axis: Spanned<String>,
+    values: Spanned<RawValues>,
+    against: Spanned<RawText>,
+    #[serde(default, rename = "where")]
+    at: RawAxes,
+    #[serde(default)]
+    published: Option<Spanned<f64>>,
+    #[serde(default)]
+    note: Option<String>,
 }
 
-pub(crate) fn one_line(message: &str) -> String {
-    message
-        .split('\n')
-        .map(str::trim)
-        .filter(|l| !l.is_empty())
-        .collect::<Vec<_>>()
-        .join("; ")
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPrimary {
+    #[serde(default)]
+    metric: Option<Spanned<String>>,
+    #[serde(default)]
+    values: Option<Spanned<RawValues>>,
+    #[serde(default, rename = "where")]
+    at: RawAxes,
 }
 
-pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
-    let before = text.get(..offset).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
-    StudyError {
-        line,
-        column,
-        message: units::one_line(&message),
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawExpect {
+    metric: Spanned<String>,
+    axis: Spanned<String>,
+    baseline: Spanned<RawText>,
+    value: Spanned<RawText>,
+    #[serde(default, rename = "where")]
+    at: RawAxes,
+    outcome: Spanned<String>,
+}
+
+impl Study {
+    /// Reads a study from TOML.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and column: a syntax error, an unknown key,
+    /// a wrong type, an axis without values, a value out of bounds, a missing question.
+    pub fn parse(text: &str) -> Result<Study, StudyError> {
+        let raw: RawStudy = toml::from_str(text)
+            .map_err(|e| at(text, e.span().map_or(0, |s| s.start), one_line(e.message())))?;
+        let mut study = Reader { text }.study(raw)?;
+        study.name_arrivals();
+        Ok(study)
     }
-}
-
-pub(crate) struct Reader<'t> {
-    pub(crate) text: &'t str,
 }
 
 impl Reader<'_> {
-    pub(crate) fn fail<T>(
-        &self,
-        place: std::ops::Range<usize>,
-        message: impl Into<String>,
-    ) -> Result<T, StudyError> {
-        Err(at(self.text, place.start, message.into()))
-    }
-
-    pub(crate) fn take<T, U, E: ToString>(
-        &self,
-        value: &Spanned<T>,
-        read: impl Fn(&T) -> Result<U, E>,
-    ) -> Result<U, StudyError> {
-        read(value.get_ref()).or_else(|e| self.fail(value.span(), e.to_string()))
-    }
-
     fn study(&self, raw: RawStudy) -> Result<Study, StudyError> {
         let share = |v: &RawText| units::parse_share(&v.0);
         let millis = |v: &RawText| -> Result<u64, String> {
@@ -295,47 +300,6 @@ impl Reader<'_> {
         Ok(tiers)
     }
 
-    /// The values of each axis that is named, in the order of the table.
-    pub(crate) fn axes(&self, raw: &RawAxes) -> Result<Vec<(Axis, Vec<String>)>, StudyError> {
-        let named = raw.iter();
-        named
-            .map(|(axis, values)| Ok((*axis, self.values(*axis, values)?)))
-            .collect()
-    }
-
-    pub(crate) fn values(
-        &self,
-        axis: Axis,
-        values: &Spanned<RawValues>,
-    ) -> Result<Vec<String>, StudyError> {
-        let list = &values.get_ref().0;
-        if list.is_empty() {
-            return self.fail(
-                values.span(),
-                format!(
-                    "axis `{}` has no values: name at least one, or leave the axis out",
-                    axis.name()
-                ),
-            );
-        }
-        let mut written: Vec<String> = Vec::new();
-        for value in list {
-            let value = self.value(axis, value)?;
-            if !written.contains(&value) {
-                written.push(value);
-            }
-        }
-        Ok(written)
-    }
-
-    pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<String, StudyError> {
-        self.take(value, |text| axis.read(&text.0))
-    }
-
-    pub(crate) fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
-        self.take(name, |name| Axis::known(name))
-    }
-
     fn compare(&self, raw: &RawCompare, tiers: &[Tier]) -> Result<Compare, StudyError> {
         let axis = self.axis(&raw.axis)?;
         let baseline = self.value(axis, &raw.baseline)?;
@@ -405,14 +369,107 @@ impl Reader<'_> {
                 .transpose()?,
         })
     }
-}
 
-/// The one of these names; else what to choose from.
-fn named<T: Copy + Into<&'static str>>(what: &str, name: &str, all: &[T]) -> Result<T, String> {
-    let known = all.iter().copied();
-    known.clone().find(|k| (*k).into() == name).ok_or_else(|| {
-        let names: Vec<&str> = known.map(Into::into).collect();
-        let names = names.join(", ");
-        format!("{what} `{name}` is not known: choose from {names}")
-    })
+    fn pairs(&self, raw: &[RawPair]) -> Result<Vec<Pair>, StudyError> {
+        raw.iter().map(|p| self.pair(p)).collect()
+    }
+
+    fn pair(&self, raw: &RawPair) -> Result<Pair, StudyError> {
+        let axis = self.axis(&raw.axis)?;
+        let values = self.values(axis, &raw.values)?;
+        let against = self.value(axis, &raw.against)?;
+        if values.contains(&against) {
+            return self.fail(
+                raw.against.span(),
+                format!("`{against}` cannot be compared with itself: remove it from `values`"),
+            );
+        }
+        let at = self.axes(&raw.at)?;
+        if at.iter().any(|(a, _)| *a == axis) {
+            let message = format!("`where` cannot name `{}`, which is compared", axis.name());
+            return self.fail(raw.axis.span(), message);
+        }
+        let published = raw.published.as_ref().map(|times| {
+            self.take(times, |t| {
+                if t.is_finite() && *t > 0.0 && *t <= MOST_TIMES {
+                    Ok(*t)
+                } else {
+                    Err(format!(
+                        "published {t} is out of bounds: a speed-up is more than 0 and at most {MOST_TIMES}"
+                    ))
+                }
+            })
+        });
+        Ok(Pair {
+            title: raw.title.clone(),
+            metric: self.take(&raw.metric, |m| m.parse())?,
+            axis,
+            values,
+            against,
+            at,
+            published: published.transpose()?,
+            note: raw.note.clone(),
+        })
+    }
+
+    /// The family of a comparison: where parts of it are primary, what is left is not.
+    fn family(
+        &self,
+        raw: Option<&Spanned<String>>,
+        parts: &[RawPrimary],
+    ) -> Result<Family, StudyError> {
+        let Some(raw) = raw else {
+            return Ok(match parts {
+                [] => Family::default(),
+                _ => Family::Secondary,
+            });
+        };
+        let family = self.take(raw, |name| named("family", name, Family::ALL))?;
+        match (family, parts) {
+            (Family::Primary, [_, ..]) => self.fail(
+                raw.span(),
+                "a comparison with primary parts is `secondary` or `exploratory` elsewhere: leave family or primary out",
+            ),
+            _ => Ok(family),
+        }
+    }
+
+    fn primary(
+        &self,
+        axis: Axis,
+        metrics: &[Metric],
+        raw: &RawPrimary,
+    ) -> Result<PrimaryPart, StudyError> {
+        let metric = |name: &String| match name.parse::<Metric>() {
+            Ok(metric) if metrics.contains(&metric) => Ok(metric),
+            Ok(_) => Err(format!("`{name}` is no metric of this comparison")),
+            Err(e) => Err(e.to_string()),
+        };
+        let values = raw.values.as_ref().map(|values| self.values(axis, values));
+        Ok(PrimaryPart {
+            metric: raw
+                .metric
+                .as_ref()
+                .map(|m| self.take(m, metric))
+                .transpose()?,
+            values: values.transpose()?.unwrap_or_default(),
+            at: self.axes(&raw.at)?,
+        })
+    }
+
+    fn expects(&self, raw: &[RawExpect]) -> Result<Vec<Expect>, StudyError> {
+        raw.iter().map(|e| self.expect(e)).collect()
+    }
+
+    fn expect(&self, raw: &RawExpect) -> Result<Expect, StudyError> {
+        let axis = self.axis(&raw.axis)?;
+        Ok(Expect {
+            metric: self.take(&raw.metric, |m| m.parse())?,
+            axis,
+            baseline: self.value(axis, &raw.baseline)?,
+            value: self.value(axis, &raw.value)?,
+            at: self.axes(&raw.at)?,
+            outcome: self.take(&raw.outcome, |name| named("outcome", name, Outcome::ALL))?,
+        })
+    }
 }

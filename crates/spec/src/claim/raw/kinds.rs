@@ -32,6 +32,32 @@ pub(super) enum Expects {
 }
 
 impl Reader<'_> {
+    pub(super) fn kind(&self, kind: &str, raw: &RawTest) -> Result<TestKind, StudyError> {
+        let level = |metric: Metric| {
+            let expect = self.expected(raw, Expects::Number)?;
+            Ok(TestKind::Level { metric, expect })
+        };
+        match kind {
+            "ratio" => Ok(TestKind::Ratio {
+                contrast: self.contrast(raw)?,
+                metric: self.metric(raw)?,
+                expect: self.expected(raw, Expects::Ratio)?,
+            }),
+            "crossover" => self.crossover(raw),
+            "level" => level(self.metric(raw)?),
+            "copied-share" => level(Metric::both(Measure::CopiedShare)),
+            "copies-per-byte" => level(self.copies(raw)?),
+            "counter" => self.counter(raw),
+            "stall" => self.stall(raw),
+            "scaling" => self.scaling(raw),
+            "arithmetic" => self.arithmetic(raw),
+            _ => Ok(TestKind::NotInThisRun {
+                study: self.take(self.needed(raw, &raw.study, "study")?, |t| name(t))?,
+                why: self.prose(self.needed(raw, &raw.why, "why")?)?,
+            }),
+        }
+    }
+
     pub(super) fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
         self.take(self.needed(raw, &raw.metric, "metric")?, |m| m.parse())
     }

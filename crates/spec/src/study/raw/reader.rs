@@ -1,0 +1,162 @@
+//! Reads values as they stand in the file: text, numbers, booleans, and lists of them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use toml::Spanned;
+
+use crate::axis::Axis;
+use crate::study::StudyError;
+use crate::units;
+
+/// The axes of a tier or of a place, as they stand in the file.
+pub(crate) type RawAxes = BTreeMap<Axis, Spanned<RawValues>>;
+
+/// A value as text, whether it was written as a string, a whole number or a boolean.
+pub(crate) struct RawText(pub(crate) String);
+
+/// One value or a list of them.
+pub(crate) struct RawValues(pub(super) Vec<Spanned<RawText>>);
+
+impl<'de> Deserialize<'de> for RawText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Scalar;
+        impl Visitor<'_> for Scalar {
+            type Value = RawText;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string, a whole number or a boolean")
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<RawText, E> {
+                Ok(RawText(v.to_owned()))
+            }
+            fn visit_i64<E: de::Error>(self, v: i64) -> Result<RawText, E> {
+                Ok(RawText(v.to_string()))
+            }
+            fn visit_u64<E: de::Error>(self, v: u64) -> Result<RawText, E> {
+                Ok(RawText(v.to_string()))
+            }
+            fn visit_bool<E: de::Error>(self, v: bool) -> Result<RawText, E> {
+                Ok(RawText(if v { "on" } else { "off" }.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Scalar)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = RawValues;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of strings or whole numbers")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<RawValues, A::Error> {
+                let mut list = Vec::new();
+                while let Some(value) = seq.next_element()? {
+                    list.push(value);
+                }
+                Ok(RawValues(list))
+            }
+        }
+        deserializer.deserialize_seq(List)
+    }
+}
+
+pub(crate) struct Reader<'t> {
+    pub(crate) text: &'t str,
+}
+
+impl Reader<'_> {
+    pub(crate) fn fail<T>(
+        &self,
+        place: std::ops::Range<usize>,
+        message: impl Into<String>,
+    ) -> Result<T, StudyError> {
+        Err(at(self.text, place.start, message.into()))
+    }
+
+    pub(crate) fn take<T, U, E: ToString>(
+        &self,
+        value: &Spanned<T>,
+        read: impl Fn(&T) -> Result<U, E>,
+    ) -> Result<U, StudyError> {
+        read(value.get_ref()).or_else(|e| self.fail(value.span(), e.to_string()))
+    }
+
+    /// The values of each axis that is named, in the order of the table.
+    pub(crate) fn axes(&self, raw: &RawAxes) -> Result<Vec<(Axis, Vec<String>)>, StudyError> {
+        let named = raw.iter();
+        named
+            .map(|(axis, values)| Ok((*axis, self.values(*axis, values)?)))
+            .collect()
+    }
+
+    pub(crate) fn values(
+        &self,
+        axis: Axis,
+        values: &Spanned<RawValues>,
+    ) -> Result<Vec<String>, StudyError> {
+        let list = &values.get_ref().0;
+        if list.is_empty() {
+            return self.fail(
+                values.span(),
+                format!(
+                    "axis `{}` has no values: name at least one, or leave the axis out",
+                    axis.name()
+                ),
+            );
+        }
+        let mut written: Vec<String> = Vec::new();
+        for value in list {
+            let value = self.value(axis, value)?;
+            if !written.contains(&value) {
+                written.push(value);
+            }
+        }
+        Ok(written)
+    }
+
+    pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<String, StudyError> {
+        self.take(value, |text| axis.read(&text.0))
+    }
+
+    pub(crate) fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
+        self.take(name, |name| Axis::known(name))
+    }
+}
+
+pub(crate) fn one_line(message: &str) -> String {
+    message
+        .split('\n')
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+    StudyError {
+        line,
+        column,
+        message: units::one_line(&message),
+    }
+}
+
+/// The one of these names; else what to choose from.
+pub(super) fn named<T: Copy + Into<&'static str>>(
+    what: &str,
+    name: &str,
+    all: &[T],
+) -> Result<T, String> {
+    let known = all.iter().copied();
+    known.clone().find(|k| (*k).into() == name).ok_or_else(|| {
+        let names: Vec<&str> = known.map(Into::into).collect();
+        let names = names.join(", ");
+        format!("{what} `{name}` is not known: choose from {names}")
+    })
+}
