@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use crate::caveats::serving::clients_limit;
 use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
-use crate::grid;
+use crate::grid::{self, RANGES, place};
 use crate::grouping::grouped;
 use crate::pairing::Pairing;
 use crate::phrases;
@@ -24,18 +24,6 @@ mod words;
 
 pub use words::UNDECIDED;
 
-/// Axes along which results are told in ranges, the likeliest first.
-pub(crate) const RANGES: [Axis; 9] = [
-    Axis::Connections,
-    Axis::Size,
-    Axis::Threads,
-    Axis::Depth,
-    Axis::Block,
-    Axis::Ring,
-    Axis::SocketBuffer,
-    Axis::Rate,
-    Axis::Idle,
-];
 /// What is no choice of whoever moves bytes, but a circumstance.
 const CIRCUMSTANCES: [Axis; 13] = [
     Axis::Transport,
@@ -636,34 +624,6 @@ impl<'v> Group<'v> {
         };
         Avoid { cost, with }
     }
-}
-
-/// What is constant at a cell, of the axes that vary and apply to it: the path where something is
-/// sent, where a file's pages are, and what is not as usual.
-fn place(
-    cell: &CellTrials<'_>,
-    axis: Axis,
-    along: Option<Axis>,
-    varied: &[Axis],
-) -> Vec<(Axis, String)> {
-    let is_free = |a: &Axis| *a == axis || Some(*a) == along;
-    let is_path = |a: Axis| a == Axis::Transport && cell.facts.is_sent();
-    let differs = |a: Axis| {
-        let usual = cell.cell.value(a) == a.row().default && !matches!(a, Axis::Size | Axis::Mover);
-        varied.contains(&a) && cell.facts.applies(a) && !usual
-    };
-    let of_file = |a: Axis| {
-        a == Axis::Cache && cell.facts.applies(a) && cell.cell.value(a) != a.row().default
-    };
-    let axes = bytecost_spec::axis::AXES.iter().map(|row| row.axis);
-    let size = |a: Axis| match a {
-        Axis::Size => cell.facts.is_sent() || cell.facts.is_of_files(),
-        Axis::Connections => cell.facts.is_served(),
-        _ => false,
-    };
-    let told =
-        axes.filter(|a| !is_free(a) && (is_path(*a) || of_file(*a) || differs(*a) || size(*a)));
-    told.map(|a| (a, cell.cell.value(a))).collect()
 }
 
 /// The bound of a finding that speaks against its way, as a cost.

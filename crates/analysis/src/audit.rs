@@ -1,7 +1,6 @@
 //! Published claims compared with a run: each ruled on from its tests, with the figures.
 
-use bytecost_spec::claim::{Claim, Test, TestKind};
-use bytecost_spec::{Published, Table};
+use bytecost_spec::claim::{Test, TestKind};
 use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
@@ -18,23 +17,10 @@ mod pairs;
 
 use claim_test::{ClaimFamily, JudgedTest, TestOutcome};
 use context::ClaimContext;
-pub use context::beside;
+pub use context::{Grounds, beside};
 
 /// What the figures are called that a claim gives in its own words.
 pub const AS_PUBLISHED: &str = "as published";
-
-/// What claims are judged by besides the run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Grounds<'a> {
-    /// The claims.
-    pub claims: &'a [Claim],
-    /// Published tables, for calculations on them.
-    pub tables: &'a [Table],
-    /// Published cells by their source, to stand next to measured ones.
-    pub published: &'a [Published],
-    /// Names of studies that can be run.
-    pub studies: &'a [&'a str],
-}
 
 /// Judges claims by a run and its analysis, in the order of the claims.
 ///

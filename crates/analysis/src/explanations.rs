@@ -1,10 +1,9 @@
 //! Questions about why, each answered from the run or said what is missing.
 
-use bytecost_spec::evidence::{EvidenceAsked, Means};
-use bytecost_spec::{Axis, Cell, Measure, Metric};
+use bytecost_spec::{Axis, Metric};
 
 use crate::phrases;
-use crate::result::{CellResult, Explanation, Finding};
+use crate::result::Explanation;
 use crate::view::View;
 
 mod asked;
@@ -19,37 +18,14 @@ mod servers;
 mod sockets;
 mod threads;
 mod unexpected;
+mod why;
 mod work;
 
 use asked::{Evidence, PairQuery};
-
-/// Rows of numbers that are shown of one kind; the rest is in the tables.
-const MOST_ROWS: usize = 8;
+use why::{Explained, MOST_ROWS, Missing, Why};
 
 /// What is missing where evidence was asked for, and no cell has it.
 const CUT_SHORT: &str = "no cell was looked at to the end: continue with --resume";
-
-/// All that a question may look at.
-pub(crate) struct Why<'v> {
-    view: &'v View<'v>,
-    varied: &'v [Axis],
-}
-
-/// What there is to say to a question.
-struct Explained {
-    /// The answer, or what is missing for one in a short clause.
-    answer: Result<String, Missing>,
-    numbers: Vec<String>,
-    evidence: Vec<String>,
-    findings: Vec<String>,
-}
-
-/// Why a question has no answer.
-struct Missing {
-    why: String,
-    /// Whether no run on this machine can answer it.
-    ever: bool,
-}
 
 /// A question, which runs are asked it, and how it is answered.
 struct Question {
@@ -130,75 +106,6 @@ impl Question {
             missing,
             findings: found.findings,
         }
-    }
-}
-
-impl<T: Into<String>> From<T> for Missing {
-    fn from(why: T) -> Missing {
-        Missing {
-            why: why.into(),
-            ever: false,
-        }
-    }
-}
-
-impl Explained {
-    fn of(answer: Result<String, Missing>) -> Explained {
-        Explained {
-            answer,
-            numbers: Vec::new(),
-            evidence: Vec::new(),
-            findings: Vec::new(),
-        }
-    }
-}
-
-impl<'v> Why<'v> {
-    /// The first metric of the study, then CPU time per byte, then throughput.
-    fn metrics(&self) -> Vec<Metric> {
-        let mut metrics = vec![self.view.main_metric()];
-        for measure in [Measure::CpuSPerGb, Measure::ThroughputGbitPerS] {
-            if metrics.iter().all(|m| m.measure != measure) {
-                metrics.push(Metric::both(measure));
-            }
-        }
-        metrics
-    }
-
-    /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
-    fn place(&self, finding: &Finding) -> String {
-        let cell = self.view.cells.iter().find(|c| c.id == finding.cell);
-        let place = cell.map_or_else(String::new, |c| {
-            let others = self.varied.iter().filter(|a| **a != finding.axis);
-            let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
-            phrases::circumstances(&values)
-        });
-        match place.is_empty() {
-            true => place,
-            false => format!(" {place}"),
-        }
-    }
-
-    /// A metric in words.
-    fn words(&self, metric: Metric) -> String {
-        phrases::metric(metric, self.view.trials.unit)
-    }
-
-    fn result(&self, id: &str) -> Option<&'v CellResult> {
-        self.view.cells.iter().find(|c| c.id == id)
-    }
-
-    /// What became of a means of evidence; none where it was not looked for.
-    fn asked(&self, means: Means) -> Option<&'v EvidenceAsked> {
-        let mut all = self.view.input.manifest.evidence.iter();
-        all.find(|a| a.means == means)
-    }
-
-    /// Why the first cell that fits was refused.
-    fn refused(&self, fits: impl Fn(&Cell) -> bool) -> Option<String> {
-        let mut all = self.view.input.refusals.iter();
-        let own = all.find(|r| Cell::from_id(&r.what).is_some_and(|c| fits(&c)))?;
-        Some(own.why.trim_end_matches('.').to_owned())
     }
 }
 

@@ -4,6 +4,21 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Study};
 use itertools::Itertools as _;
 
+use crate::trials::CellTrials;
+
+/// Axes along which results are told in ranges, the likeliest first.
+pub(crate) const RANGES: [Axis; 9] = [
+    Axis::Connections,
+    Axis::Size,
+    Axis::Threads,
+    Axis::Depth,
+    Axis::Block,
+    Axis::Ring,
+    Axis::SocketBuffer,
+    Axis::Rate,
+    Axis::Idle,
+];
+
 /// The values of an axis in the order of the study: that of the tier that names most, then what
 /// other tiers and the cells add. Numbers go by size.
 pub(crate) fn values<'c>(
@@ -48,4 +63,32 @@ pub(crate) fn varied<'c>(cells: impl Iterator<Item = &'c Cell> + Clone) -> Vec<A
 /// The values of some axes of a cell.
 pub(crate) fn coordinates(cell: &Cell, axes: &[Axis]) -> Vec<(Axis, String)> {
     axes.iter().map(|&axis| (axis, cell.value(axis))).collect()
+}
+
+/// What is constant at a cell, of the axes that vary and apply to it: the path where something is
+/// sent, where a file's pages are, and what is not as usual.
+pub(crate) fn place(
+    cell: &CellTrials<'_>,
+    axis: Axis,
+    along: Option<Axis>,
+    varied: &[Axis],
+) -> Vec<(Axis, String)> {
+    let is_free = |a: &Axis| *a == axis || Some(*a) == along;
+    let is_path = |a: Axis| a == Axis::Transport && cell.facts.is_sent();
+    let differs = |a: Axis| {
+        let usual = cell.cell.value(a) == a.row().default && !matches!(a, Axis::Size | Axis::Mover);
+        varied.contains(&a) && cell.facts.applies(a) && !usual
+    };
+    let of_file = |a: Axis| {
+        a == Axis::Cache && cell.facts.applies(a) && cell.cell.value(a) != a.row().default
+    };
+    let axes = AXES.iter().map(|row| row.axis);
+    let size = |a: Axis| match a {
+        Axis::Size => cell.facts.is_sent() || cell.facts.is_of_files(),
+        Axis::Connections => cell.facts.is_served(),
+        _ => false,
+    };
+    let told =
+        axes.filter(|a| !is_free(a) && (is_path(*a) || of_file(*a) || differs(*a) || size(*a)));
+    told.map(|a| (a, cell.cell.value(a))).collect()
 }

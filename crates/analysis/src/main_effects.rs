@@ -10,12 +10,11 @@ use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
 use bytecost_stats::{Location, Moderation, holm, trimmed_mean};
 
-use crate::advice::RANGES;
 use crate::caveats;
 use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
 use crate::contrast::{Ratio, is_trimmed};
 use crate::findings::verdict;
-use crate::grid;
+use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
 use crate::pairing::{Pairing, compared};
 use crate::phrases;

@@ -19,6 +19,7 @@ mod causes;
 mod ceiling;
 mod counted;
 mod cpu_time;
+mod estimate;
 mod figure;
 mod footprint;
 mod main_effect;
@@ -36,6 +37,7 @@ pub use books::{BookLine, CellBooks, Closed};
 pub use causes::{Cause, CauseOf, FindingCauses, Uncertain};
 pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
+pub use estimate::{Estimate, Verdict};
 pub use figure::{FigureData, Point, Series};
 pub use footprint::{CellFootprint, LevelFootprint};
 pub use main_effect::{MainEffect, PlaceDeviation, PlaceEffect};
@@ -326,19 +328,14 @@ pub struct AnswerSentence {
     pub findings: Vec<String>,
 }
 
-/// A number with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Estimate {
-    /// The estimate: the 20 % trimmed mean over trials on a log scale, taken back; of p99 and p99.9
-    /// latency the quantile of all trials together, of the maximum the mean on a log scale.
-    pub value: f64,
-    /// Lower end of the 95 % interval; absent with fewer trials than an interval needs.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// Trials that it rests on.
-    pub trials: usize,
+impl AdviceLine {
+    /// It as a sentence that stands by itself.
+    pub(crate) fn sentence(&self) -> AnswerSentence {
+        AnswerSentence {
+            sentence: format!("{}: {}.", self.label, self.text),
+            findings: self.findings.clone(),
+        }
+    }
 }
 
 /// A cell and what was found in it.
@@ -362,23 +359,6 @@ pub struct CellResult {
     /// Its throughput as a share of what this machine reaches at most, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingShare>,
-}
-
-/// What a comparison comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Better than the baseline, at the error rate of the comparison's family.
-    Better,
-    /// Worse than the baseline.
-    Worse,
-    /// The whole interval lies within the smallest difference that matters.
-    NoDifferenceThatMatters,
-    /// Neither; the finding says what it would take.
-    NotDecided,
-    /// It is exploratory: its interval stands for itself, and nothing corrects it.
-    NotJudged,
 }
 
 /// What is promised of the comparisons of a family.

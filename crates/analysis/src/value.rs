@@ -4,10 +4,14 @@ use std::cell::OnceCell;
 
 use bytecost_spec::cell::Pattern;
 use bytecost_spec::survey::{MoverFacts, Release};
-use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings};
+use bytecost_spec::{Cell, Counter, Measure, Metric, Sample, Side, SideReadings};
 use bytecost_stats::{Distribution, LatencyHistogram};
 
+mod found;
 pub(crate) mod served;
+
+use found::over;
+pub(crate) use found::{Found, machine, read};
 
 /// What a trial says of a metric.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,8 +80,6 @@ enum Per {
     Nanosecond,
     Second,
 }
-
-pub(crate) type Found = Result<f64, String>;
 
 /// Why a transport of one side has no readings of the other.
 const NOBODY: &str = "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure";
@@ -433,30 +435,4 @@ impl<'a> Trial<'a> {
 /// The quantiles of a histogram of ns, in µs.
 pub(crate) fn latencies(histogram: &LatencyHistogram) -> LatencyQuantiles {
     histogram.quantiles_us(QUANTILES.map(|(_, share)| share))
-}
-
-fn over(above: f64, below: f64, why_not: &str) -> Found {
-    if below > 0.0 {
-        Ok(above / below)
-    } else {
-        Err(why_not.to_owned())
-    }
-}
-
-/// A side's counter as a number, or why it is absent.
-pub(crate) fn read(side: &SideReadings, counter: Counter) -> Found {
-    found(side.readings.get(&counter), counter)
-}
-
-/// A counter of the machine as a number, or why it is absent.
-pub(crate) fn machine(sample: &Sample, counter: Counter) -> Found {
-    found(sample.machine.get(&counter), counter)
-}
-
-fn found(reading: Option<&Reading>, counter: Counter) -> Found {
-    match reading {
-        Some(Reading::Measured(n)) => Ok(*n as f64),
-        Some(Reading::Absent { absent }) => Err(absent.clone()),
-        None => Err(format!("{} was not read", counter.name())),
-    }
 }

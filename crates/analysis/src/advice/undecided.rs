@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Metric, units};
 
-use super::{RANGES, place};
 use crate::confidence::FEWEST;
+use crate::grid::{RANGES, place};
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{Estimate, Finding, Undecided, UndecidedOf, Verdict};

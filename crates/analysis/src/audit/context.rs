@@ -2,9 +2,8 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Metric, Published, Route, units};
+use bytecost_spec::{Axis, Cell, Metric, Published, Route, Table, units};
 
-use super::Grounds;
 use super::claim_test::ClaimFamily;
 use crate::caveats;
 use crate::confidence::FEWEST;
@@ -13,6 +12,19 @@ use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
 use crate::result::{Analysis, CaveatEffect, CellResult, Input};
 use crate::trials::{CellTrials, Trials};
+
+/// What claims are judged by besides the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Grounds<'a> {
+    /// The claims.
+    pub claims: &'a [Claim],
+    /// Published tables, for calculations on them.
+    pub tables: &'a [Table],
+    /// Published cells by their source, to stand next to measured ones.
+    pub published: &'a [Published],
+    /// Names of studies that can be run.
+    pub studies: &'a [&'a str],
+}
 
 /// All that a test of one claim may look at.
 pub(super) struct ClaimContext<'d> {

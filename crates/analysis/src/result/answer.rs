@@ -5,7 +5,7 @@ use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Metric, Unit};
 use serde::{Deserialize, Serialize};
 
-use super::{AnswerSentence, Verdict};
+use super::Verdict;
 
 /// What to use and what to avoid, and what is missing for more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,16 +36,6 @@ pub struct AdviceLine {
     pub brief: Option<String>,
     /// [`super::Finding::id`]s behind it.
     pub findings: Vec<String>,
-}
-
-impl AdviceLine {
-    /// It as a sentence that stands by itself.
-    pub(crate) fn sentence(&self) -> AnswerSentence {
-        AnswerSentence {
-            sentence: format!("{}: {}.", self.label, self.text),
-            findings: self.findings.clone(),
-        }
-    }
 }
 
 /// What a reader has, and what is compared for it.
