@@ -1,9 +1,7 @@
 //! What a live session shows: a line a second, a summary of a session, and the same as JSON.
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::hand::{
-    Begun, Latency, Second, Served, SessionEnd, SessionPart, Stretch, Summary,
-};
+use bytecost_spec::hand::{Begun, Latency, Second, Served, SessionEnd, Stretch, Summary};
 use bytecost_spec::{Axis, Counter, Pattern, Placement, Side, units};
 
 use crate::numbers::{percent, whole};
@@ -14,7 +12,7 @@ mod figures;
 mod hints;
 mod json;
 
-use figures::Figures;
+use figures::{Figures, part};
 pub use json::{second_json, served_json, summary_json};
 
 /// A column of the lines that come each second.
@@ -245,14 +243,6 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     );
     out.push_str(&format!("                {}\n", with_intervals(begun)));
     out
-}
-
-fn part(summary: &Summary, side: Side) -> Option<&SessionPart> {
-    if summary.begun.own == side {
-        Some(&summary.own)
-    } else {
-        summary.peer.as_ref()
-    }
 }
 
 fn moved(summary: &Summary) -> String {

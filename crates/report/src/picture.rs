@@ -6,12 +6,11 @@ use bytecost_analysis::{Analysis, FigureData};
 use crate::chart;
 use crate::descriptions;
 use crate::figure::{DrawnFigure, Palette, STALL_MARKER, STALL_WORDS, figure};
+use crate::heat::{Heat, heats};
 use crate::overview::{Overview, overview};
 use crate::published_series;
 use crate::stack::{Stack, stacks};
 use crate::text::{clean, wrap};
-
-mod heat;
 
 /// A picture of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +76,7 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
     });
     let bars = stacks(a).into_iter().map(|s| stacked(a, s));
     drawn
-        .chain(heat::pictures(a))
+        .chain(heats(a).into_iter().map(|h| heat(a, h)))
         .chain(bars)
         .chain(speed_ups(a))
         .collect()
@@ -112,6 +111,42 @@ fn feet(texts: impl IntoIterator<Item = String>, y: &mut f64) -> Vec<(f64, Strin
 }
 
 /// A figure of bars, as a picture.
+/// A heat map of what the distance between two CPUs costs.
+fn heat(a: &Analysis, h: Heat) -> Picture {
+    let mut y = 34.0;
+    let plain = |spans: &[crate::text::TextSpan]| -> String {
+        spans.iter().map(|span| span.text.as_str()).collect()
+    };
+    let subtitles = lines(&h.sub, COLUMNS.1, LINE_HEIGHT.1, &mut y);
+    let plot = y + 16.0;
+    y = plot + h.height + 6.0;
+    let words = h.words.iter().map(|words| plain(words));
+    let gaps = h
+        .gaps
+        .iter()
+        .map(|gap| format!("No number for {}", plain(gap)));
+    let feet = feet(words.chain(gaps).chain([foot(a)]), &mut y);
+    let name = slug(&h.id);
+    let drawing = HeatDrawing {
+        h,
+        subtitles,
+        plot,
+        feet,
+        height: y + MARGIN,
+    };
+    Picture::of(name, &drawing)
+}
+
+#[derive(Template)]
+#[template(path = "heat_picture.svg", escape = "html", whitespace = "minimize")]
+struct HeatDrawing {
+    h: Heat,
+    subtitles: Vec<(f64, String)>,
+    plot: f64,
+    feet: Vec<(f64, String)>,
+    height: f64,
+}
+
 #[derive(Template)]
 #[template(path = "stack_picture.svg", escape = "html", whitespace = "minimize")]
 struct StackDrawing {

@@ -1,8 +1,8 @@
 //! What a stretch of time comes to, in the units of the table of measures.
 
-use bytecost_spec::hand::Stretch;
+use bytecost_spec::hand::{SessionPart, Stretch, Summary};
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Counter, Reading};
+use bytecost_spec::{Counter, Reading, Side};
 
 /// A stretch as numbers; what cannot be had is none.
 pub(super) struct Figures<'a> {
@@ -102,6 +102,14 @@ impl<'a> Figures<'a> {
     fn over(&self, counter: Counter, of: Counter) -> Option<f64> {
         let (n, of) = (self.counter(counter)?, self.counter(of)?);
         (of > 0).then(|| n as f64 / of as f64)
+    }
+}
+
+pub(super) fn part(summary: &Summary, side: Side) -> Option<&SessionPart> {
+    if summary.begun.own == side {
+        Some(&summary.own)
+    } else {
+        summary.peer.as_ref()
     }
 }
 

@@ -3,8 +3,7 @@
 use bytecost_spec::hand::Summary;
 use bytecost_spec::{Counter, Pattern, Side, units};
 
-use super::figures::Figures;
-use super::part;
+use super::figures::{Figures, part};
 
 /// A smoothed round trip that is so long, in µs, and so many times the least, was waited for: the
 /// timer of delayed acknowledgements is 40 ms, and memory is far quicker than either.
