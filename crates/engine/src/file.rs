@@ -374,7 +374,7 @@ pub fn check_written(
     let mut compared = 0;
     for _ in 0..blocks.min(walk.blocks()) {
         let offset = walk.step();
-        copies::read_whole(&file, &mut bytes, offset)?;
+        read_whole(&file, &mut bytes, offset)?;
         if let Some(at) = written(offset / size as u64, size, places, &bytes) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -387,6 +387,19 @@ pub fn check_written(
         compared += bytes.len() as u64;
     }
     Ok(compared)
+}
+
+fn read_whole(file: impl AsFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let mut got = 0;
+    while got < bytes.len() {
+        match rustix::io::pread(&file, &mut bytes[got..], offset + got as u64) {
+            Ok(0) => return Err(too_short()),
+            Ok(n) => got += n,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
 }
 
 fn write_all(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<()> {

@@ -7,7 +7,7 @@ use bytecost_sys::io_buffers::IoBuffers;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::{CHUNK_BYTES, TestFile, has_room, too_short, write_all};
+use super::{CHUNK_BYTES, TestFile, has_room, read_whole, write_all};
 use crate::walk::Walk;
 
 impl TestFile {
@@ -88,17 +88,4 @@ pub fn check_copied(
         }
     }
     Ok(compared)
-}
-
-pub(super) fn read_whole(file: impl AsFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-    let mut got = 0;
-    while got < bytes.len() {
-        match rustix::io::pread(&file, &mut bytes[got..], offset + got as u64) {
-            Ok(0) => return Err(too_short()),
-            Ok(n) => got += n,
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(())
 }
