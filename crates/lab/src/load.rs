@@ -16,9 +16,7 @@
 //! returned that sent the whole round: both are late by at most the rest of their round (some
 //! microseconds for each connection in it), and never early.
 
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Service;
@@ -33,11 +31,7 @@ mod client_loop;
 mod driver;
 mod outcome;
 mod start_gate;
-
-use client_loop::ClientLoop;
-use client_loop::epoll::EpollLoop;
-use client_loop::uring::UringLoop;
-use start_gate::StartGate;
+mod threads;
 
 pub(crate) use client_loop::SOURCES;
 
@@ -285,73 +279,6 @@ impl Load {
         self.service.check_size(self.asking.size)
     }
 
-    /// Carries it out, and tells how far it has come. When `stop` is set, it ends early, as if
-    /// its time were over.
-    ///
-    /// # Errors
-    /// Bounds as of [`Load::check`], and what the kernel refuses to the generator itself. What
-    /// the server does wrong is counted in the outcome.
-    pub fn run(&self, stop: &AtomicBool, told: &(dyn Fn(Stage) + Sync)) -> io::Result<LoadOutcome> {
-        self.check()
-            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
-        let (silent, start) = (|_| (), StartGate::of(self.threads));
-        std::thread::scope(|scope| {
-            let mut others = Vec::new();
-            for nth in 1..self.threads {
-                let (share, start) = (self.share(nth), &start);
-                let work = move || share.drive(nth, start, stop, &silent);
-                others.push(std::thread::Builder::new().spawn_scoped(scope, work)?);
-            }
-            let mut outcome = self.share(0).drive(0, &start, stop, told);
-            for other in others {
-                let other = other.join().map_err(|_| io::ErrorKind::Other)?;
-                outcome = outcome.and_then(|mut all| {
-                    all.add(&other?)?;
-                    Ok(all)
-                });
-            }
-            outcome
-        })
-    }
-
-    fn drive(
-        &self,
-        nth: u32,
-        start: &StartGate,
-        stop: &AtomicBool,
-        told: &dyn Fn(Stage),
-    ) -> io::Result<LoadOutcome> {
-        let outcome = self.drive_by_way(nth, start, stop, told);
-        if outcome.is_err() {
-            start.give_up();
-        }
-        outcome
-    }
-
-    fn drive_by_way(
-        &self,
-        nth: u32,
-        start: &StartGate,
-        stop: &AtomicBool,
-        told: &dyn Fn(Stage),
-    ) -> io::Result<LoadOutcome> {
-        let refused = match self.way {
-            LoadInterface::Epoll => None,
-            way => match (UringLoop::new(self), way) {
-                (Ok(ring), _) => {
-                    return driver::Driver::new(self, ring, nth, start)?.run(stop, told);
-                }
-                (Err(e), LoadInterface::Best) => Some(e),
-                (Err(e), _) => return Err(no_ring(&e)),
-            },
-        };
-        let mut outcome =
-            driver::Driver::new(self, EpollLoop::new(self)?, nth, start)?.run(stop, told)?;
-        outcome.generator.way = LoadInterface::Epoll;
-        outcome.generator.no_ring = refused.map(|e| e.to_string());
-        Ok(outcome)
-    }
-
     /// What one of the threads does.
     fn share(&self, nth: u32) -> Load {
         let of = |all: u32| all / self.threads + u32::from(nth < all % self.threads);
@@ -370,14 +297,6 @@ pub(crate) fn no_ring_here() -> Option<String> {
     let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let ring = UringClient::new(nobody, 1, 1, [1, 1], true);
     ring.err().map(|e| e.to_string())
-}
-
-fn no_ring(error: &io::Error) -> io::Error {
-    let text = format!(
-        "no ring for the load ({error}): it needs Linux 6.1, and leave to use io_uring \
-         (kernel.io_uring_disabled, seccomp)"
-    );
-    io::Error::new(error.kind(), text)
 }
 
 #[cfg(test)]

@@ -1,0 +1,87 @@
+//! The threads of a load, each with a share of it.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+
+use super::client_loop::ClientLoop;
+use super::client_loop::epoll::EpollLoop;
+use super::client_loop::uring::UringLoop;
+use super::driver::Driver;
+use super::start_gate::StartGate;
+use super::{Load, LoadInterface, LoadOutcome, Stage};
+
+impl Load {
+    /// Carries it out, and tells how far it has come. When `stop` is set, it ends early, as if
+    /// its time were over.
+    ///
+    /// # Errors
+    /// Bounds as of [`Load::check`], and what the kernel refuses to the generator itself. What
+    /// the server does wrong is counted in the outcome.
+    pub fn run(&self, stop: &AtomicBool, told: &(dyn Fn(Stage) + Sync)) -> io::Result<LoadOutcome> {
+        self.check()
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        let (silent, start) = (|_| (), StartGate::of(self.threads));
+        std::thread::scope(|scope| {
+            let mut others = Vec::new();
+            for nth in 1..self.threads {
+                let (share, start) = (self.share(nth), &start);
+                let work = move || share.drive(nth, start, stop, &silent);
+                others.push(std::thread::Builder::new().spawn_scoped(scope, work)?);
+            }
+            let mut outcome = self.share(0).drive(0, &start, stop, told);
+            for other in others {
+                let other = other.join().map_err(|_| io::ErrorKind::Other)?;
+                outcome = outcome.and_then(|mut all| {
+                    all.add(&other?)?;
+                    Ok(all)
+                });
+            }
+            outcome
+        })
+    }
+
+    fn drive(
+        &self,
+        nth: u32,
+        start: &StartGate,
+        stop: &AtomicBool,
+        told: &dyn Fn(Stage),
+    ) -> io::Result<LoadOutcome> {
+        let outcome = self.drive_by_way(nth, start, stop, told);
+        if outcome.is_err() {
+            start.give_up();
+        }
+        outcome
+    }
+
+    fn drive_by_way(
+        &self,
+        nth: u32,
+        start: &StartGate,
+        stop: &AtomicBool,
+        told: &dyn Fn(Stage),
+    ) -> io::Result<LoadOutcome> {
+        let refused = match self.way {
+            LoadInterface::Epoll => None,
+            way => match (UringLoop::new(self), way) {
+                (Ok(ring), _) => {
+                    return Driver::new(self, ring, nth, start)?.run(stop, told);
+                }
+                (Err(e), LoadInterface::Best) => Some(e),
+                (Err(e), _) => return Err(no_ring(&e)),
+            },
+        };
+        let mut outcome = Driver::new(self, EpollLoop::new(self)?, nth, start)?.run(stop, told)?;
+        outcome.generator.way = LoadInterface::Epoll;
+        outcome.generator.no_ring = refused.map(|e| e.to_string());
+        Ok(outcome)
+    }
+}
+
+fn no_ring(error: &io::Error) -> io::Error {
+    let text = format!(
+        "no ring for the load ({error}): it needs Linux 6.1, and leave to use io_uring \
+         (kernel.io_uring_disabled, seccomp)"
+    );
+    io::Error::new(error.kind(), text)
+}
