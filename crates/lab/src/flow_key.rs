@@ -1,12 +1,14 @@
 //! What a connection says first, so that it is known whose it is.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+use crate::socket::Socket;
 
 /// Bytes of a key, which come before any payload.
 pub const KEY_BYTES: usize = 16;
@@ -94,28 +96,5 @@ impl UnusedKeys {
         let whose = bool::from(found).then_some(place as usize)?;
         self.0[whose] = None;
         Some(whose)
-    }
-}
-
-/// A socket that can be read and written like a stream.
-pub struct Socket<'a>(pub &'a OwnedFd);
-
-impl Read for Socket<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(self.0, buf)?)
-    }
-}
-
-impl Write for Socket<'_> {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(
-            self.0,
-            buf,
-            rustix::net::SendFlags::NOSIGNAL,
-        )?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

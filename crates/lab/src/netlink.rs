@@ -20,7 +20,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{SendFlags, SocketFlags, SocketType, sendto};
 
-use crate::patience::set_patience;
+use crate::socket::set_patience;
 
 /// How long the kernel may take for an answer, which it gives before the call returns.
 const PATIENCE: Duration = Duration::from_secs(2);

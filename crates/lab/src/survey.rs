@@ -24,12 +24,10 @@ use crate::transports::wire::Wire;
 mod away;
 mod links;
 
+pub(crate) use away::SIZE;
+use away::{PATIENCE, SLOTS, cell};
 pub use links::links;
 
-/// Bytes of the one message.
-pub(crate) const SIZE: usize = 4096;
-const SLOTS: usize = 4;
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How often what lacks memory is tried again, and how long after.
 const MOST_TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -230,15 +228,6 @@ impl Place {
             Place::Nowhere(why) => return Err(io::Error::other(why.clone())),
         };
         Ok((sender, listener.accept(PATIENCE)?))
-    }
-}
-
-fn cell(transport: Transport) -> Cell {
-    Cell {
-        transport,
-        // The system's own: which ones can be set is asked elsewhere.
-        congestion: "default".to_owned(),
-        ..Cell::default()
     }
 }
 

@@ -2,35 +2,19 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::os::fd::OwnedFd;
 
 use bytecost_spec::{Cell, Transport};
-use rustix::net::sockopt;
 
-pub use crate::flow_key::Socket;
-pub use crate::patience::set_patience;
+pub use crate::socket::{Socket, set_patience};
+pub use listener::Listen;
 
 pub mod link;
+mod listener;
 mod tcp;
 mod unix;
 pub mod veth;
 pub mod wire;
-
-/// A place where the receiver takes connections.
-pub trait Listen: Send {
-    /// Where it listens, for [`connect`].
-    fn address(&self) -> String;
-
-    /// The socket that listens.
-    fn socket(&self) -> BorrowedFd<'_>;
-
-    /// The next connection.
-    ///
-    /// # Errors
-    /// What accept(2) answers; `TimedOut` when none came within `patience`.
-    fn accept(&self, patience: Duration) -> io::Result<OwnedFd>;
-}
 
 /// Opens the receiving end of a cell's transport. That of [`Transport::Veth`] is within the
 /// receiver's namespace only: see [`veth::VethPair`]. That of [`Transport::Peer`] is at an address
@@ -104,49 +88,13 @@ pub fn close(cell: &Cell, socket: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Accepts one connection within `patience`.
-fn accept(socket: &OwnedFd, patience: Duration) -> io::Result<OwnedFd> {
-    use rustix::event::{PollFd, PollFlags, Timespec};
-    let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut polled = [PollFd::new(socket, PollFlags::IN)];
-    if rustix::event::poll(&mut polled, Some(&timeout))? == 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "no connection came: did the sender start?",
-        ));
-    }
-    Ok(rustix::net::accept_with(
-        socket,
-        rustix::net::SocketFlags::CLOEXEC,
-    )?)
-}
-
-/// Sets both socket buffers where the cell asks for a size.
-fn set_buffers(socket: &OwnedFd, cell: &Cell) -> io::Result<()> {
-    let Some(bytes) = cell.socket_buffer_bytes else {
-        return Ok(());
-    };
-    let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    sockopt::set_socket_send_buffer_size(socket, bytes)?;
-    sockopt::set_socket_recv_buffer_size(socket, bytes)?;
-    // The kernel doubles what is asked for, for its own bookkeeping, and caps it silently.
-    let have =
-        sockopt::socket_send_buffer_size(socket)?.min(sockopt::socket_recv_buffer_size(socket)?);
-    if have < bytes {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!(
-                "the kernel gave a socket buffer of {have} bytes instead of {bytes}: raise net.core.wmem_max and net.core.rmem_max"
-            ),
-        ));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use bytecost_spec::Axis;
+    use rustix::net::sockopt;
 
     fn cell(values: &[(Axis, &str)]) -> Cell {
         let mut cell = Cell::default();

@@ -10,7 +10,7 @@ use rustix::net::{
     AddressFamily, Protocol, SendFlags, SocketFlags, SocketType, sendto, socket_with,
 };
 
-use crate::patience::set_patience;
+use crate::socket::set_patience;
 
 /// How long the kernel may take for a part of its answer.
 const PATIENCE: Duration = Duration::from_secs(2);

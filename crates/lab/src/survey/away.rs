@@ -3,15 +3,19 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use bytecost_engine::{Mover, Offer, Receiver, Setup};
 use bytecost_spec::{Cell, Transport};
 
-use super::{PATIENCE, SIZE, SLOTS, cell};
 use crate::transports;
 use crate::transports::wire::responder::{Rules, WireResponder};
 use crate::transports::wire::{FAR_END, Wire};
 
+/// Bytes of the one message.
+pub(crate) const SIZE: usize = 4096;
+pub(super) const SLOTS: usize = 4;
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// Why movers that start another program are refused there.
 pub(super) const NO_HELPERS: &str =
     "movers that start another program are not supported over this transport";
@@ -83,4 +87,13 @@ fn send(mover: &Mover, transport: Transport, size: usize) -> io::Result<()> {
         mover.reap(1)?;
     }
     Ok(())
+}
+
+pub(super) fn cell(transport: Transport) -> Cell {
+    Cell {
+        transport,
+        // The system's own: which ones can be set is asked elsewhere.
+        congestion: "default".to_owned(),
+        ..Cell::default()
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytecost_spec::Cell;
 use rustix::net::{SocketFlags, sockopt};
 
-use super::{Listen, set_buffers};
+use super::listener::{Listen, accept, set_buffers};
 
 struct Tcp {
     socket: OwnedFd,
@@ -82,7 +82,7 @@ impl Listen for Tcp {
     }
 
     fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {
-        let accepted = super::accept(&self.socket, patience)?;
+        let accepted = accept(&self.socket, patience)?;
         sockopt::set_tcp_nodelay(&accepted, self.nodelay)?;
         Ok(accepted)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytecost_spec::Cell;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::{Listen, set_buffers};
+use super::listener::{Listen, accept, set_buffers};
 
 struct Unix {
     socket: OwnedFd,
@@ -61,6 +61,6 @@ impl Listen for Unix {
     }
 
     fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {
-        super::accept(&self.socket, patience)
+        accept(&self.socket, patience)
     }
 }

@@ -16,10 +16,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use bytecost_sys::network::Network;
-use rustix::io::Errno;
 
 use super::link::LinkChoice;
-use super::veth::NAMES;
 use crate::netlink::Netlink;
 
 pub mod device;
@@ -29,15 +27,12 @@ pub mod responder;
 pub mod shared_counters;
 pub mod udp;
 
-/// The sender's address; as that of veth, of a range that is set aside for such things (RFC 2544).
-pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+pub use device::SENDER;
+use device::told;
+pub(crate) use device::{FAR_NAME, NAME};
+
 /// Where senders connect to. Nobody listens: the responder answers.
 pub const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
-const PREFIX_BITS: u8 = 30;
-/// Name of the device, the sender's end where it is a pair.
-pub(crate) const NAME: &str = NAMES[0];
-/// Name of the other end of a pair.
-pub(crate) const FAR_NAME: &str = NAMES[1];
 
 /// The device with its program, in a network of its own. Dropping it drops all of it.
 #[derive(Debug)]
@@ -94,30 +89,6 @@ impl Wire {
         let device = self.network.within(|| Netlink::open()?.known(NAME))??;
         Ok(device.segment_bytes_most)
     }
-}
-
-/// What to do about an error of making `what`.
-fn told(what: &str, error: &io::Error) -> io::Error {
-    let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
-    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-    let text = match errno {
-        _ if is_refused && what == "a packet socket" => format!(
-            "{what}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_NET_RAW"
-        ),
-        _ if is_refused => format!(
-            "{what}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF and /dev/net/tun"
-        ),
-        Some(Errno::NOENT | Errno::NXIO | Errno::NODEV) if what == "a tun device" => format!(
-            "{what}: not available ({error}): load it as root with `modprobe tun`, if the kernel has it; a container needs /dev/net/tun"
-        ),
-        Some(Errno::INVAL) if what == "network namespaces" => {
-            format!("this kernel has no {what} ({error}): it needs CONFIG_NET_NS")
-        }
-        _ => format!(
-            "{what}: not available: {error}: the kernel needs tun or veth with packet sockets, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
-        ),
-    };
-    io::Error::new(error.kind(), text)
 }
 
 #[cfg(test)]

@@ -7,18 +7,27 @@
 //! nothing else does but what opens a flow, so it has nothing copied.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::cell::Device;
 use bytecost_sys::network::Network;
 use bytecost_sys::{packet, tun};
+use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::{FAR_NAME, NAME, PREFIX_BITS, SENDER, program, told};
+use super::program;
 use crate::netlink::Netlink;
 use crate::transports::link::LinkChoice;
-use crate::transports::veth;
+use crate::transports::veth::{self, NAMES};
 
+/// The sender's address; as that of veth, of a range that is set aside for such things (RFC 2544).
+pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+const PREFIX_BITS: u8 = 30;
+/// Name of the device, the sender's end where it is a pair.
+pub(crate) const NAME: &str = NAMES[0];
+/// Name of the other end of a pair.
+pub(crate) const FAR_NAME: &str = NAMES[1];
 /// Hardware addresses of the two ends of the pair, of the range that everybody may choose from.
 pub(super) const SENDER_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 1];
 /// See above.
@@ -102,4 +111,28 @@ pub(super) fn bring_up(netlink: &mut Netlink, link: LinkChoice) -> io::Result<()
     link.bound(netlink, NAME)?;
     netlink.add_address(device, SENDER, PREFIX_BITS)?;
     netlink.set_up(device)
+}
+
+/// What to do about an error of making `what`.
+pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
+    let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    let text = match errno {
+        _ if is_refused && what == "a packet socket" => format!(
+            "{what}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_NET_RAW"
+        ),
+        _ if is_refused => format!(
+            "{what}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF and /dev/net/tun"
+        ),
+        Some(Errno::NOENT | Errno::NXIO | Errno::NODEV) if what == "a tun device" => format!(
+            "{what}: not available ({error}): load it as root with `modprobe tun`, if the kernel has it; a container needs /dev/net/tun"
+        ),
+        Some(Errno::INVAL) if what == "network namespaces" => {
+            format!("this kernel has no {what} ({error}): it needs CONFIG_NET_NS")
+        }
+        _ => format!(
+            "{what}: not available: {error}: the kernel needs tun or veth with packet sockets, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
+        ),
+    };
+    io::Error::new(error.kind(), text)
 }

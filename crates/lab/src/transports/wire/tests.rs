@@ -4,6 +4,7 @@ use bytecost_spec::Cell;
 use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
 use bytecost_sys::tun;
 use responder::{Rules, WireResponder};
+use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::fs;
 use std::io::Write;

@@ -13,7 +13,7 @@ use bytecost_sys::udp;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
 use super::FAR_END;
-use crate::transports::set_buffers;
+use crate::transports::listener::set_buffers;
 
 /// Where a flow says that it begins; `crates/lab/bpf/wire.bpf.c` has the same.
 const OPENING_PORT: u16 = FAR_END.port() + 1;
