@@ -12,10 +12,11 @@ mod command;
 mod copy;
 mod fits;
 pub mod link;
+mod link_state;
 mod probe;
 mod remote_end;
 
 pub use channel::reread;
-pub use command::{PeerCommand, PeerOptions};
-pub use link::{PeerError, PeerLink};
+pub use command::{PeerCommand, PeerError, PeerOptions};
+pub use link::PeerLink;
 pub(crate) use remote_end::RemoteEnd;

@@ -3,8 +3,12 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::process::Command;
+use std::time::Duration;
 
-use bytecost_spec::PeerSide;
+use bytecost_spec::{PeerSide, units};
+
+/// How long the command may take to end once it has nobody to talk to.
+pub(super) const ENDED_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a peer given as a host begins with.
 const SSH: &str = "ssh:";
@@ -128,6 +132,46 @@ pub struct PeerOptions {
     /// Which side plays there.
     pub side: PeerSide,
 }
+
+/// Why the other host cannot be reached.
+#[derive(Debug)]
+pub struct PeerError {
+    pub(super) why: String,
+    /// Whether another program there would do.
+    pub(super) wants_program: bool,
+    pub(super) interrupted: bool,
+}
+
+impl PeerError {
+    pub(super) fn new(why: impl Into<String>) -> PeerError {
+        PeerError {
+            why: why.into(),
+            wants_program: false,
+            interrupted: false,
+        }
+    }
+
+    pub(super) fn interrupted() -> PeerError {
+        PeerError {
+            interrupted: true,
+            ..PeerError::new("interrupted")
+        }
+    }
+
+    /// Whether it was only told to stop.
+    #[must_use]
+    pub fn is_interruption(&self) -> bool {
+        self.interrupted
+    }
+}
+
+impl fmt::Display for PeerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&units::one_line(&self.why))
+    }
+}
+
+impl std::error::Error for PeerError {}
 
 #[cfg(test)]
 mod tests {

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use bytecost_spec::units;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::command::PeerCommand;
-use super::link::{ENDED_WITHIN, PeerError};
+use super::command::{ENDED_WITHIN, PeerCommand, PeerError};
 
 /// What the private directory's name begins with.
 const DIRECTORY: &str = "bytecost-copy.";

@@ -1,6 +1,5 @@
 //! This end of the channel to the other host.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,15 +16,16 @@ use bytecost_spec::{PeerHost, PeerSide, Readings, units};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::channel::{
-    FoundWay, FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
+    FoundWay, FromAgent, IncomingWords, ToAgent, ToldHost, VERSION, ready, write_out,
 };
-use super::command::{PeerCommand, PeerOptions};
+use super::command::{ENDED_WITHIN, PeerCommand, PeerError, PeerOptions};
 use super::copy::ProgramCopy;
+use super::link_state::{AnswersOf, LinkState, held};
 use super::probe::{self, ListeningDoors, TRIED_WITHIN};
 use super::remote_end::RemoteEnd;
 use crate::endpoint_process::{Endpoint, TrialError};
 use crate::program;
-use crate::protocol::{self, FromEndpoint, Meets, Role};
+use crate::protocol::{Meets, Role};
 
 /// How long the command may take until bytecost answers there.
 const JOINED_WITHIN: Duration = Duration::from_secs(10);
@@ -33,8 +33,6 @@ const JOINED_WITHIN: Duration = Duration::from_secs(10);
 const TOLD_WITHIN: Duration = Duration::from_secs(180);
 /// How long it may take for anything smaller.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
-/// How long the command may take to end once it has nobody to talk to.
-pub(super) const ENDED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a link that was lost is sought.
 const REOPENED_WITHIN: Duration = Duration::from_secs(10);
 /// How often it is looked whether somebody wants to stop.
@@ -45,129 +43,6 @@ const MOST_SAID_BYTES: u64 = 4096;
 const NO_PROGRAM: [i32; 2] = [126, 127];
 /// How a bytecost ends that does not know a word of its command line.
 const NO_SUCH_WORD: i32 = 2;
-
-/// Why the other host cannot be reached.
-#[derive(Debug)]
-pub struct PeerError {
-    why: String,
-    /// Whether another program there would do.
-    wants_program: bool,
-    interrupted: bool,
-}
-
-impl PeerError {
-    pub(super) fn new(why: impl Into<String>) -> PeerError {
-        PeerError {
-            why: why.into(),
-            wants_program: false,
-            interrupted: false,
-        }
-    }
-
-    pub(super) fn interrupted() -> PeerError {
-        PeerError {
-            interrupted: true,
-            ..PeerError::new("interrupted")
-        }
-    }
-
-    /// Whether it was only told to stop.
-    #[must_use]
-    pub fn is_interruption(&self) -> bool {
-        self.interrupted
-    }
-}
-
-impl fmt::Display for PeerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&units::one_line(&self.why))
-    }
-}
-
-impl std::error::Error for PeerError {}
-
-/// What the threads of a link share.
-pub(crate) struct LinkState {
-    /// What the other host is called in words: the command's own.
-    pub(super) name: String,
-    say: mpsc::Sender<ToAgent>,
-    ends: Mutex<BTreeMap<u64, AnswersOf>>,
-    down: Mutex<Option<String>>,
-}
-
-/// Where what an endpoint says is written to, and what its machine did.
-struct AnswersOf {
-    to: UnixStream,
-    machine: Readings,
-}
-
-fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl LinkState {
-    /// Says a word. False when nobody hears it any more.
-    pub(super) fn say(&self, word: ToAgent) -> bool {
-        held(&self.down).is_none() && self.say.send(word).is_ok()
-    }
-
-    pub(super) fn why_down(&self) -> Option<String> {
-        held(&self.down).clone()
-    }
-
-    pub(super) fn machine(&self, id: u64) -> Readings {
-        let mut ends = held(&self.ends);
-        let end = ends.get_mut(&id);
-        end.map(|end| std::mem::take(&mut end.machine))
-            .unwrap_or_default()
-    }
-
-    pub(super) fn forget(&self, id: u64) {
-        held(&self.ends).remove(&id);
-    }
-
-    /// Nothing more will come: all who wait are told by the end of their sockets.
-    fn goes_down(&self, why: String) {
-        held(&self.down).get_or_insert(why);
-        held(&self.ends).clear();
-    }
-
-    /// Passes on what an endpoint says, and gives back what is nobody's.
-    fn pass(&self, word: FromAgent) -> Option<FromAgent> {
-        match word {
-            FromAgent::Beat => None,
-            FromAgent::From {
-                id,
-                now_ns,
-                answer,
-                machine,
-            } => {
-                let answer = Shift::heard_now(now_ns).answer(plain(*answer));
-                if let Some(end) = held(&self.ends).get_mut(&id) {
-                    end.machine.extend(machine);
-                    // Who is gone is not waited for.
-                    let _ = protocol::write(&mut end.to, &answer);
-                }
-                None
-            }
-            other => Some(other),
-        }
-    }
-}
-
-/// An answer without what is of its host alone, and with no line that ends where it should not.
-fn plain(answer: FromEndpoint) -> FromEndpoint {
-    match answer {
-        FromEndpoint::Failed { reason } => FromEndpoint::Failed {
-            reason: units::one_line(&reason),
-        },
-        FromEndpoint::Listening { address, .. } => FromEndpoint::Listening {
-            address: units::one_line(&address),
-            process: None,
-        },
-        other => other,
-    }
-}
 
 /// A command that runs, and bytecost at its other end.
 struct JoinedCommand {

@@ -7,7 +7,7 @@ use bytecost_spec::Readings;
 use bytecost_sys::clock;
 
 use super::channel::ToAgent;
-use super::link::LinkState;
+use super::link_state::LinkState;
 use crate::files::FileTask;
 use crate::meters::Meters;
 use crate::protocol::{Task, ToEndpoint};
