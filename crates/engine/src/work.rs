@@ -3,16 +3,18 @@
 
 use std::io;
 
-use bytecost_spec::{HugePages, Noise};
+use bytecost_spec::HugePages;
 use bytecost_sys::cache_lines::{CacheLines, Pages};
 
 mod arithmetic;
 mod chase;
+mod noise;
 mod reads;
 mod triad;
 
 pub use arithmetic::{Float, Integer};
 pub use chase::Chase;
+pub use noise::of_noise;
 pub use reads::{Order, Reads};
 pub use triad::Triad;
 
@@ -33,19 +35,6 @@ pub trait Work: Send {
 
     /// Bytes that a step works on.
     fn step_bytes(&self) -> u64;
-}
-
-/// The work of a neighbour, on so much memory where it uses any; none for an idle one.
-///
-/// # Errors
-/// As the work itself.
-pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>> {
-    Ok(match noise {
-        Noise::Idle => None,
-        Noise::Spin => Some(Box::new(Integer::new(0))),
-        Noise::Stream => Some(Box::new(Triad::new(bytes, Pages::Any)?)),
-        Noise::Chase => Some(Box::new(Chase::new(bytes, 0, Pages::Any)?)),
-    })
 }
 
 /// The pages that a cell asks for.

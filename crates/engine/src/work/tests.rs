@@ -1,5 +1,7 @@
 //! What a unit of work promises: its result, and that a wrong one is noticed.
 
+use bytecost_spec::Noise;
+
 use super::*;
 
 fn units(work: &mut dyn Work, n: usize) {
