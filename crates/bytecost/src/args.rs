@@ -4,17 +4,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_spec::axis::{AXES, AxisRow, ValueKind};
 use bytecost_spec::evidence::Means;
-use bytecost_spec::{Axis, units};
-use clap::{
-    Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
-};
+use bytecost_spec::units;
+use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+mod axes;
 mod live;
 mod peer;
 mod service;
 
+pub use axes::AxisArgs;
 pub use live::{AdmissionArgs, NOT_LIVE, OutputArgs, ReceiveArgs, SendArgs, applies_live};
 pub use peer::{DataFrom, PeerArgs};
 pub use service::{LoadArgs, ServedService, ServiceArgs};
@@ -383,107 +382,10 @@ pub fn evidence(text: &str) -> Result<WantedEvidence, String> {
     }
 }
 
-/// The values that were chosen for axes: one option a row of the table.
-#[derive(Clone, Debug, Default)]
-pub struct AxisArgs(pub Vec<(Axis, Vec<String>)>);
-
-impl Args for AxisArgs {
-    fn augment_args(mut command: Command) -> Command {
-        for row in by_group() {
-            let mut arg = axis_arg(row, "VALUES");
-            if row.axis.is_switch() {
-                let help = format!("{}; `both` compares on and off", row.help);
-                arg = arg.help(sentence(&help));
-            }
-            command = command.arg(arg);
-        }
-        command
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-/// The rows of the axes, one group after the other.
-fn by_group() -> Vec<&'static AxisRow> {
-    let mut rows: Vec<&AxisRow> = AXES.iter().collect();
-    rows.sort_by_key(|row| row.group);
-    rows
-}
-
-/// The option of an axis.
-fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
-    let arg = Arg::new(row.name)
-        .long(row.name)
-        .value_name(value_name)
-        .help(sentence(row.help))
-        .help_heading(row.group.heading())
-        .allow_hyphen_values(true)
-        .action(clap::ArgAction::Append);
-    match row.kind {
-        ValueKind::Lists => arg,
-        _ => arg.value_delimiter(','),
-    }
-}
-
-/// A help text with a capital, unless a value stands first.
-fn sentence(help: &str) -> String {
-    let value_first = help
-        .split(' ')
-        .next()
-        .is_some_and(|word| word.ends_with(':'));
-    match help.chars().next() {
-        Some(first) if !value_first => {
-            format!(
-                "{}{}",
-                first.to_ascii_uppercase(),
-                &help[first.len_utf8()..]
-            )
-        }
-        _ => help.to_owned(),
-    }
-}
-
-/// The values of an axis with lists: a piece that is a number belongs to the list before it.
-fn split(text: &str) -> Vec<String> {
-    let is_list = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
-    let mut values: Vec<String> = Vec::new();
-    for piece in text.split(',') {
-        let goes_on = piece.trim_start().starts_with(|c: char| c.is_ascii_digit());
-        match values.last_mut() {
-            Some(last) if goes_on && is_list(last) => {
-                last.push(',');
-                last.push_str(piece);
-            }
-            _ => values.push(piece.to_owned()),
-        }
-    }
-    values
-}
-
-impl FromArgMatches for AxisArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let chosen = AXES.iter().filter_map(|row| {
-            let given = matches.get_many::<String>(row.name)?;
-            let values: Vec<String> = match row.kind {
-                ValueKind::Lists => given.flat_map(|text| split(text)).collect(),
-                _ => given.cloned().collect(),
-            };
-            Some((row.axis, values))
-        });
-        Ok(AxisArgs(chosen.collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytecost_spec::Axis;
 
     #[test]
     fn the_command_line_is_sound() {
@@ -507,7 +409,7 @@ mod tests {
             ),
             ("", &[""]),
         ] {
-            assert_eq!(split(text), values, "{text}");
+            assert_eq!(axes::split(text), values, "{text}");
         }
     }
 

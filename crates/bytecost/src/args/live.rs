@@ -12,7 +12,7 @@ use bytecost_spec::axis::{AxisRow, CellFacts};
 use bytecost_spec::{Axis, Cell, Pattern, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::{AxisArgs, axis_arg, by_group, sentence};
+use super::axes::{AxisArgs, axis_arg, by_group, sentence};
 
 /// Axes of messages that a live session does not have.
 pub const NOT_LIVE: &[Axis] = &[
