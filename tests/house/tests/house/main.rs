@@ -1,5 +1,6 @@
 //! The house rules, held against the tree; STYLE.md says them in words.
 
+mod circles;
 mod documents;
 mod glossary;
 mod guide;
