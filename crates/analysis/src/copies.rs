@@ -81,6 +81,8 @@ fn mean_counts(trials: &[&TrialEvidence], input: &Input<'_>) -> Option<CellCount
         let same = |e: &&EventRate| (e.event, e.side) == (rate.event, rate.side);
         let of_trial = |c: &CellCounts| c.events.iter().find(same)?.per_message;
         rate.per_message = mean_known(all.iter().map(of_trial));
+        // The reason is of one trial, and another one has a count.
+        rate.absent = rate.absent.take().filter(|_| rate.per_message.is_none());
     }
     Some(found)
 }

@@ -251,3 +251,26 @@ fn a_place_that_was_not_counted_is_absent_with_its_reason() {
     };
     assert_eq!(found.estimates[&receiver].value, 1.0);
 }
+
+#[test]
+fn counts_of_one_trial_that_are_absent_leave_those_of_another() {
+    let mut world = counted(1.0, 1.0);
+    let mut late = world.evidence[0].clone();
+    late.trial.block = 1;
+    for count in &mut late.counts {
+        count.count = Reading::absent("read late");
+    }
+    world.evidence.insert(0, late);
+    let analysis = world.analyse();
+    let id = &world.evidence[0].cell;
+    let found = analysis.counts.iter().find(|c| c.cell == *id).unwrap();
+    let of_sender = |event| {
+        let mut own = found.events.iter().filter(|e| e.side == Side::Sender);
+        own.find(|e| e.event == event).unwrap()
+    };
+    let calls = of_sender(CountedEvent::SystemCalls);
+    assert_eq!((calls.per_message, &calls.absent), (Some(1.0), &None));
+    let faults = of_sender(CountedEvent::PageFaults);
+    assert_eq!(faults.per_message, None);
+    assert!(faults.absent.is_some());
+}

@@ -18,7 +18,7 @@ use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::evidence::{
     self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind,
 };
-use bytecost_spec::{Cell, Counter, Transport};
+use bytecost_spec::{Cell, Counter, Reading, Transport};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, TrialError, wait_until};
@@ -35,6 +35,8 @@ const TAKE_NS: u64 = 20_000_000;
 const TIME_ROUND: u32 = 0;
 const COUNTING_ROUND: u32 = 1;
 const FOOTPRINT_ROUND: u32 = 2;
+/// The part of a window by which its counts may be read late.
+const MOST_LATE: u64 = 10;
 
 /// Places whose counts are not to be believed, each with the reason.
 pub(crate) type AffectedPlaces = BTreeMap<CopyPlace, String>;
@@ -47,7 +49,8 @@ pub struct Watch {
     events: Option<Events>,
     /// What known transfers showed, by their cells.
     pub(crate) known: BTreeMap<String, AffectedPlaces>,
-    opened: Option<EventsAt>,
+    /// What was counted when the window opened, and when that was read.
+    opened: Option<(EventsAt, u64)>,
     accountant: Option<CpuAccountant>,
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
@@ -55,8 +58,8 @@ pub struct Watch {
     /// Whose processes the trial's are.
     parties: Parties,
     cpus_of: AccountedProcesses,
-    /// Whether it is known when the window opens and closes.
-    scheduled: bool,
+    /// When the window opens and closes, where that is known before.
+    scheduled: Option<(u64, u64)>,
     pub(crate) seen: WatchedTrial,
 }
 
@@ -118,7 +121,7 @@ impl Watch {
             window,
             parties: Parties::default(),
             cpus_of: AccountedProcesses::default(),
-            scheduled: false,
+            scheduled: None,
             seen: WatchedTrial::default(),
         }
     }
@@ -207,7 +210,7 @@ impl Watch {
 
     fn trial_of(&mut self, parties: Parties) {
         self.seen = WatchedTrial::default();
-        self.scheduled = false;
+        self.scheduled = None;
         self.parties = parties;
         self.cpus_of = AccountedProcesses {
             coordinator: std::process::id(),
@@ -220,9 +223,10 @@ impl Watch {
     /// The window will open and close then. Accounts are of these moments, however late this
     /// process is.
     pub(crate) fn schedule(&mut self, schedule: &Schedule) {
+        let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
+        self.scheduled = Some((from_ns, to_ns));
         if let Some(accountant) = &mut self.accountant {
-            accountant.schedule(schedule.window_from_ns, schedule.window_to_ns);
-            self.scheduled = true;
+            accountant.schedule(from_ns, to_ns);
         }
     }
 
@@ -235,10 +239,11 @@ impl Watch {
 
     /// The window opens.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
-        if let (Some(accountant), false) = (&mut self.accountant, self.scheduled) {
+        if let (Some(accountant), None) = (&mut self.accountant, self.scheduled) {
             accountant.begin();
         }
-        self.opened = self.events.as_ref().map(Events::now);
+        let now = |events: &Events| (events.now(), clock::monotonic_ns());
+        self.opened = self.events.as_ref().map(now);
         match &mut self.time {
             Some(time) => time.begin(self.parties),
             None => Ok(()),
@@ -267,8 +272,15 @@ impl Watch {
 
     /// The window is over.
     pub(crate) fn end(&mut self) -> io::Result<()> {
-        if let (Some(events), Some(opened)) = (&self.events, &self.opened) {
-            self.seen.counts = events.between(opened, &events.now());
+        if let (Some(events), Some((opened, opened_ns))) = (&self.events, &self.opened) {
+            let (closed, closed_ns) = (events.now(), clock::monotonic_ns());
+            self.seen.counts = events.between(opened, &closed);
+            let window = self.scheduled;
+            if let Some(why) = window.and_then(|window| missed(window, (*opened_ns, closed_ns))) {
+                for count in &mut self.seen.counts {
+                    count.count = Reading::absent(why.clone());
+                }
+            }
         }
         let accountant = self.accountant.as_mut();
         self.seen.accounts = accountant.map(|a| a.end(&self.cpus_of));
@@ -310,6 +322,19 @@ impl Watch {
     }
 }
 
+/// Why counts that were read at these moments are not those of a window from here to there: on a
+/// busy machine, who reads them comes late.
+fn missed((from_ns, to_ns): (u64, u64), (opened_ns, closed_ns): (u64, u64)) -> Option<String> {
+    let late_ns = opened_ns
+        .saturating_sub(from_ns)
+        .max(closed_ns.saturating_sub(to_ns));
+    let ms = |ns: u64| ns as f64 / 1e6;
+    (late_ns > (to_ns - from_ns) / MOST_LATE).then(|| {
+        let (late, window) = (ms(late_ns), ms(to_ns - from_ns));
+        format!("the counters were read {late:.1} ms late at an edge of a window of {window:.0} ms")
+    })
+}
+
 /// The places at which a cell's bytes may be copied by the kernel.
 pub(crate) fn way(cell: &Cell) -> Vec<CopyPlace> {
     let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
@@ -330,4 +355,18 @@ pub(crate) fn way(cell: &Cell) -> Vec<CopyPlace> {
         way.push(CopyPlace::IntoFile);
     }
     way
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_are_read_late_at_either_edge_are_not_those_of_the_window() {
+        let window = (1_000_000, 51_000_000);
+        assert_eq!(missed(window, (1_100_000, 51_400_000)), None);
+        let told = "the counters were read 9.0 ms late at an edge of a window of 50 ms";
+        assert_eq!(missed(window, (10_000_000, 51_100_000)).unwrap(), told);
+        assert_eq!(missed(window, (1_100_000, 60_000_000)).unwrap(), told);
+    }
 }
