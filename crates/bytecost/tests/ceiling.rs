@@ -21,7 +21,9 @@ fn run(place: &Place, words: &str) -> PathBuf {
     after.pop().expect("a run")
 }
 
-const OF_IT: &str = "of what this core can copy";
+/// What a report says with a ceiling: a share of it, or why none is given, as where a busy machine
+/// read faster than when the ceiling was measured.
+const OF_IT: [&str; 2] = ["of what this core can copy", "no share is given, since"];
 const HINT: &str = "`bytecost ceiling` measures once";
 
 #[test]
@@ -33,7 +35,10 @@ fn a_ceiling_of_this_machine_is_told_and_that_of_another_is_not() {
     let told = |expected: bool| {
         let text = place.call(format!("report {read} --all")).flat();
         assert_eq!(
-            (text.contains(OF_IT), text.contains(HINT)),
+            (
+                OF_IT.iter().any(|of_it| text.contains(of_it)),
+                text.contains(HINT)
+            ),
             (expected, !expected),
             "{text}"
         );
@@ -50,7 +55,8 @@ fn a_ceiling_of_this_machine_is_told_and_that_of_another_is_not() {
     told(true);
     let page = |name: &str| fs::read_to_string(dir.join(name)).expect("a file of the run");
     says(&page("report.html"), &["class=\"ceiling\""]);
-    says(&page("report.md"), &[OF_IT]);
+    let report = page("report.md");
+    assert!(OF_IT.iter().any(|of_it| report.contains(of_it)), "{report}");
     let findings: Value = serde_json::from_str(&page("findings.json")).expect("JSON");
     assert_eq!(
         findings["ceiling"]["run"],
