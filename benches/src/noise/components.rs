@@ -28,8 +28,8 @@ pub(super) struct Components {
     /// What of that the eighths of a window explain: how much a window of this length varies within
     /// one process.
     pub(super) within: f64,
-    /// What remains of it: what differs from process to process.
-    pub(super) process: f64,
+    /// What remains of it: what differs from trial to trial.
+    pub(super) between: f64,
     /// What blocks of one run differ by.
     pub(super) block: f64,
     /// What runs differ by.
@@ -148,7 +148,7 @@ pub(super) fn components(runs: &[&Run], is_free: bool) -> Option<Components> {
         robust: OF_THE_MEDIAN * median(&absolute)?,
         trial: root(of_trial),
         within: root(within),
-        process: root(of_trial - within),
+        between: root(of_trial - within),
         block: root((of_block - of_trial) / cells),
         run: root((of_run - of_block) * r / n),
         predecessor: root(between(&inner, |r| r.before.clone())),
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use bytecost_stats::Generator;
 
-    /// Deviations that are planted: process, window, block, run.
+    /// Deviations that are planted: between trials, window, block, run.
     struct Planted(f64, f64, f64, f64);
 
     /// Runs of six cells, left free and pinned, with this noise; `drift` is what the machine drifts
@@ -303,8 +303,8 @@ mod tests {
                 g.shuffle(&mut cells);
                 for cell in cells {
                     course += drift * 0.1_f64.sqrt() * g.normal();
-                    let process = planted.0 * g.normal();
-                    let level = cell as f64 + run + of_block + course + process;
+                    let between = planted.0 * g.normal();
+                    let level = cell as f64 + run + of_block + course + between;
                     let eighths: Vec<f64> = (0..8)
                         .map(|_| (level + planted.1 * 8_f64.sqrt() * g.normal()).exp())
                         .collect();
@@ -343,7 +343,7 @@ mod tests {
         for is_free in [true, false] {
             let found = components(&runs, is_free).unwrap();
             assert_eq!((found.trials, found.ms), (3600, 100.0));
-            check("process", found.process, planted.0);
+            check("between", found.between, planted.0);
             check("within", found.within, planted.1);
             check("block", found.block, planted.2);
             check("run", found.run, planted.3);

@@ -47,7 +47,7 @@ pub(super) fn components(runs: &[Run], windows: &[u64]) -> Vec<String> {
         ("all", |c| c.all),
         ("robust", |c| c.robust),
         ("trial", |c| c.trial),
-        ("process", |c| c.process),
+        ("between", |c| c.between),
         ("within", |c| c.within),
         ("block", |c| c.block),
         ("run", |c| c.run),

@@ -14,8 +14,9 @@ use bytecost_sys::{clock, process};
 /// in the others.
 const ROUND_TRIPS: u64 = 50;
 const MEANS: u32 = 4;
-/// How long a reading may take. Two idle CPUs take 0.1 ms, most of it to wake up.
-const PATIENCE_NS: u64 = 5_000_000;
+/// How long a thread looks for the other. Two idle CPUs take 0.1 ms for a whole reading, most of it
+/// to wake up; on a busy one nothing is read, and little of its time is taken.
+const PATIENCE_NS: u64 = 500_000;
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 256;
 
@@ -82,7 +83,7 @@ impl CoreToCoreMeter {
     }
 
     /// How long a line takes now from one CPU to the other in ns: half a round trip, the least of
-    /// four means of 50. None where one of them was too busy for 5 ms.
+    /// four means of 50. None where one of them was too busy for half a millisecond.
     #[must_use]
     pub fn read_ns(&self) -> Option<u64> {
         let reading = self.shared.asked.0.load(Ordering::Relaxed) + 1;
@@ -90,7 +91,7 @@ impl CoreToCoreMeter {
         for thread in &self.threads {
             thread.thread().unpark();
         }
-        let until_ns = clock::monotonic_ns() + 2 * PATIENCE_NS;
+        let until_ns = clock::monotonic_ns() + 4 * PATIENCE_NS;
         while self.shared.answered.0.load(Ordering::Acquire) != reading {
             if clock::monotonic_ns() > until_ns {
                 return None;
