@@ -20,6 +20,7 @@ help: # What the words mean
 
 test: chromium tools # Install what the tests need, and run all of them
 	@tests/all.sh "$(TARGET)/tests"
+	$(MAKE) --no-print-directory page
 
 # One program of the tests' own build, by its name.
 built = sed -n 's/.*"executable":"\([^"]*\/$(1)-[0-9a-f]*\)".*/\1/p' <<<"$$built"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Builds all tests and runs them: those of the command, those of all other crates, one program after
-# another, and those of the page, side by side. Each program says its result as it ends; what failed
-# is shown whole at the end.
+# Builds all tests and runs them: those of the command beside those of all other crates, one program
+# after another. Each program says its result as it ends; what failed is shown whole at the end.
 #
 # Usage: all.sh DIRECTORY: where what the programs say is kept.
 set -euo pipefail
@@ -28,7 +27,7 @@ each() {
 logged() {
 	local log=$logs/${1//\//-} began=$SECONDS
 	"${@:2}" >"$log" 2>&1 </dev/null || echo "$log" >>"$logs/failed"
-	printf '%s, %s s: %s\n' "$1" $((SECONDS - began)) "$(grep -E '^(test result:|# pass) ' "$log" | tail -n 1 || true)"
+	printf '%s, %s s: %s\n' "$1" $((SECONDS - began)) "$(grep '^test result: ' "$log" | tail -n 1 || true)"
 }
 command=$PWD/crates/bytecost$'\t'
 others() {
@@ -36,8 +35,6 @@ others() {
 	logged documentation cargo test "${what[@]}" --doc
 }
 trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
-# It builds something too, and would wait for the guide's build later on.
-logged page make --no-print-directory page &
 others &
 grep -F "$command" <<<"$programs" | each &
 wait
