@@ -7,6 +7,7 @@ use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric, Study};
 
 use crate::grid;
+use crate::result::Finding;
 use crate::trials::{CellTrials, Trials, of_block};
 
 /// Two cells that differ in one axis.
@@ -109,6 +110,17 @@ pub(crate) fn contrasted<'t, 'a>(
         })
     };
     of(value).into_iter().filter_map(pair).collect()
+}
+
+impl<'a> Trials<'a> {
+    /// The two cells of a finding.
+    pub(crate) fn pair(&self, of: &Finding) -> Option<Pairing<'_, 'a>> {
+        Some(Pairing {
+            axis: of.axis,
+            baseline: self.by_id(&of.baseline)?,
+            other: self.by_id(&of.cell)?,
+        })
+    }
 }
 
 impl Pairing<'_, '_> {

@@ -12,8 +12,7 @@ use bytecost_spec::{
 use bytecost_stats::{BlockTrials, mean, median};
 
 use crate::moderations::Moderations;
-use crate::pairing::Pairing;
-use crate::result::{Finding, Input};
+use crate::result::Input;
 use crate::value::Trial;
 
 /// The name of the mover that moves nothing, for surveys that do not list it.
@@ -154,15 +153,6 @@ impl<'a> Trials<'a> {
     /// The cell of this id.
     pub(crate) fn by_id(&self, id: &str) -> Option<&CellTrials<'a>> {
         self.cells.iter().find(|c| c.id == id)
-    }
-
-    /// The two cells of a finding.
-    pub(crate) fn pair(&self, of: &Finding) -> Option<Pairing<'_, 'a>> {
-        Some(Pairing {
-            axis: of.axis,
-            baseline: self.by_id(&of.baseline)?,
-            other: self.by_id(&of.cell)?,
-        })
     }
 
     /// The cells that move something.

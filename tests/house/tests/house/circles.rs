@@ -15,11 +15,6 @@ use crate::tree::{self, File};
 /// Arrows that may close a circle, and why: a file, and what it needs though that needs it.
 const ALLOWED: &[(&str, &str, &str)] = &[
     (
-        "crates/analysis/src/trials.rs",
-        "crates/analysis/src/pairing.rs",
-        "trials gives the pair of a finding, which is of its own cells",
-    ),
-    (
         "crates/lab/src/trial.rs",
         "crates/lab/src/trial/sides.rs",
         "sides takes the settings of a trial, which stand beside their use",
