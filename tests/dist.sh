@@ -14,9 +14,14 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 musl=${host%-gnu}-musl
 target=()
 [ ! -d "$(rustc --print sysroot)/lib/rustlib/$musl/lib" ] || target=(--target "$musl")
+# A static file relocates itself, which glibc can do from a packed list since 2.36.
+packed=()
+if [ -z "${target[*]}" ] && printf 'glibc 2.36\n%s\n' "$(getconf GNU_LIBC_VERSION)" | sort -C -V; then
+	packed=(-C link-arg=-Wl,-z,pack-relative-relocs)
+fi
 # Only what is linked last has to know.
 program=$(cargo rustc -q --profile dist --locked -p bytecost --bin bytecost --features full "${target[@]}" \
-	--message-format=json-render-diagnostics -- -C target-feature=+crt-static -C strip=debuginfo |
+	--message-format=json-render-diagnostics -- -C target-feature=+crt-static -C strip=debuginfo "${packed[@]}" |
 	sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 
 # What looks up names loads libraries of the machine as it runs, in a static file too.
