@@ -150,9 +150,11 @@ pub(super) fn latencies(runs: &[Run], windows: &[u64]) -> Vec<String> {
             let read = |t: &&Trial| t.is_free == is_free && !t.core_to_core_ns.contains(&0);
             let all: Vec<&Trial> = of.iter().flat_map(|r| &r.trials).filter(read).collect();
             let highs = |t: &Trial| t.core_to_core_ns.map(|ns| ns as f64 > between);
-            let low = logs(all.iter().filter(|t| highs(t) == [false, false]));
-            let high = logs(all.iter().filter(|t| highs(t) == [true, true]));
-            let changed = logs(all.iter().filter(|t| highs(t)[0] != highs(t)[1]));
+            let those = |kinds: &[[bool; 2]]| {
+                logs(all.iter().copied().filter(|t| kinds.contains(&highs(t))))
+            };
+            let (low, high) = (those(&[[false; 2]]), those(&[[true; 2]]));
+            let changed = those(&[[false, true], [true, false]]);
             let both = low
                 .iter()
                 .filter_map(|(cell, low)| Some((mean(high.get(cell)?)?, mean(low)?)));
@@ -169,7 +171,7 @@ pub(super) fn latencies(runs: &[Run], windows: &[u64]) -> Vec<String> {
 }
 
 /// The logarithms of the costs of trials, by cell.
-fn logs<'t>(trials: impl Iterator<Item = &'t &'t Trial>) -> BTreeMap<&'t str, Vec<f64>> {
+fn logs<'t>(trials: impl Iterator<Item = &'t Trial>) -> BTreeMap<&'t str, Vec<f64>> {
     let mut cells: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for trial in trials {
         let of_cell = cells.entry(&trial.cell).or_default();
@@ -240,12 +242,8 @@ fn ratio(runs: &[Run], of: (u64, bool), to: (u64, bool)) -> Option<Location> {
 
 /// The typical logarithm of each cell's cost in a run.
 fn levels(run: &Run, is_free: bool) -> BTreeMap<&str, f64> {
-    let mut costs: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for trial in run.trials.iter().filter(|t| t.is_free == is_free) {
-        let of_cell = costs.entry(&trial.cell).or_default();
-        of_cell.push(trial.cost.ln());
-    }
-    let levels = costs.into_iter();
+    let trials = run.trials.iter().filter(|t| t.is_free == is_free);
+    let levels = logs(trials).into_iter();
     levels
         .filter_map(|(cell, logs)| Some((cell, trimmed_mean_value(&logs)?)))
         .collect()

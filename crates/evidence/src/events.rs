@@ -197,7 +197,7 @@ struct Known {
 }
 
 /// Events whose counters miss some of the known work, each with what to say of it. Retransmits are
-/// not among them: none can be had on purpose.
+/// not among them: nothing here can cause one.
 fn failing(
     events: &mut Events,
     connection: &mut dyn Exchange,

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use bytecost_sys::{clock, process};
 
-/// Round trips of a mean, and means of which the least counts: others that ran meanwhile are
-/// in the others.
+/// Round trips of a mean, and means of which the least counts: what runs meanwhile makes others
+/// longer.
 const ROUND_TRIPS: u64 = 50;
 const MEANS: u32 = 4;
 /// How long a thread looks for the other. Two idle CPUs take 0.1 ms for a whole reading, most of it

@@ -21,16 +21,10 @@ const LEVEL: f64 = 0.95;
 
 /// Latencies between the CPUs of the ends that differ from trial to trial.
 pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let cells: Vec<&CellTrials<'_>> = view.measured().collect();
-    let told: Vec<&CellTrials<'_>> = cells
-        .into_iter()
-        .filter(|c| c.trials().any(|t| latencies(t).is_some()))
-        .collect();
-    let all: Vec<[f64; 2]> = told
-        .iter()
-        .flat_map(|c| c.trials())
-        .filter_map(latencies)
-        .collect();
+    let is_read = |c: &&CellTrials<'_>| c.trials().any(|t| latencies(t).is_some());
+    let told: Vec<&CellTrials<'_>> = view.measured().filter(is_read).collect();
+    let trials = told.iter().flat_map(|c| c.trials());
+    let all: Vec<[f64; 2]> = trials.filter_map(latencies).collect();
     let read = all.concat();
     let (Some(low), Some(high)) = (quantile(&read, 0.1), quantile(&read, 0.9)) else {
         return Vec::new();
@@ -50,15 +44,14 @@ pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
         share(&is_high),
         share(&|both| !is_high(both) && !is_low(both)),
     );
-    let metric = view.input.manifest.study.compare.first();
-    let metric = metric.and_then(|c| c.metrics.first());
-    let cost = metric.and_then(|m| Some((m, of_high(&told, *m, &is_low, &is_high)?)));
-    let cost = cost.and_then(|(m, found)| Some((m, found.interval(LEVEL)?, found)));
-    let cost = cost.filter(|(_, interval, _)| !interval.holds(0.0));
-    let cost = cost.map(|(metric, interval, found)| {
+    let metric = view.main_metric();
+    let cost = of_high(&told, metric, &is_low, &is_high);
+    let cost = cost.and_then(|found| Some((found, found.interval(LEVEL)?)));
+    let cost = cost.filter(|(_, interval)| !interval.holds(0.0));
+    let cost = cost.map(|(found, interval)| {
         format!(
             "; {} was {:.2}× as much where it was high as where it was low ({:.2} to {:.2}, 95 %, from {} with both)",
-            phrases::metric(*metric, view.trials.unit),
+            phrases::metric(metric, view.trials.unit),
             exp(found.value),
             exp(interval.low),
             exp(interval.high),
@@ -90,8 +83,8 @@ fn latencies(trial: &Trial<'_>) -> Option<[f64; 2]> {
     ])
 }
 
-/// The log ratio of a metric where the latency was high to that where it was low. Trials of a block are
-/// held against each other, each relative to its cell: blocks have more in common than this latency.
+/// The log ratio of a metric where the latency was high to that where it was low. Trials are compared
+/// within their block, each relative to the mean of its cell: blocks differ by other things too.
 fn of_high(
     cells: &[&CellTrials<'_>],
     metric: Metric,
