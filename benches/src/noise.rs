@@ -31,9 +31,17 @@ const STUDY: &str = include_str!("../studies/noise.toml");
 /// Where the study has the pinned cells; the bench has them on the CPUs that it may use.
 const PINNED: &str = "0:1";
 const FREE: &str = "free";
-/// Lengths of windows in ms.
-const WINDOWS: [u64; 3] = [10, 40, 160];
-/// Runs with each window, unless the variable BENCH_NOISE_ROUNDS says otherwise.
+/// What runs differ in: the length of the window in ms, and whether CPUs are kept awake.
+const KINDS: [Kind; 4] = [
+    Kind::as_left(10),
+    Kind::as_left(40),
+    Kind::as_left(160),
+    Kind {
+        window_ms: 40,
+        awake: true,
+    },
+];
+/// Runs of each kind, unless the variable BENCH_NOISE_ROUNDS says otherwise.
 const ROUNDS: u64 = 6;
 
 /// One trial, as far as the bench looks at it.
@@ -54,10 +62,31 @@ struct Trial {
     eighths: Vec<f64>,
 }
 
+/// How a run's trials are made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Kind {
+    window_ms: u64,
+    awake: bool,
+}
+
+impl Kind {
+    const fn as_left(window_ms: u64) -> Kind {
+        let awake = false;
+        Kind { window_ms, awake }
+    }
+
+    fn name(self) -> String {
+        match self.awake {
+            true => "awake".to_owned(),
+            false => format!("{} ms", self.window_ms),
+        }
+    }
+}
+
 /// The trials of one run, in the order in which they were made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Run {
-    window_ms: u64,
+    kind: Kind,
     trials: Vec<Trial>,
 }
 
@@ -72,17 +101,13 @@ fn run(context: &Context) -> Result<Told> {
     let build = kept::build(&program)?;
     let mut runs = Vec::new();
     for round in 0..kept::number("BENCH_NOISE_ROUNDS", ROUNDS)? {
-        for place in 0..WINDOWS.len() as u64 {
-            // Each window comes first, second and last about as often.
-            let window = WINDOWS[((round + place) % WINDOWS.len() as u64) as usize];
-            let key = json!({ "round": round, "window_ms": window, "build": build });
+        for place in 0..KINDS.len() as u64 {
+            // Each kind comes first and last about as often.
+            let kind = KINDS[((round + place) % KINDS.len() as u64) as usize];
+            let key = json!({ "round": round, "kind": kind, "build": build });
             let line = log.or(&key, || {
-                Ok(serde_json::to_value(one(
-                    &program,
-                    context.cpus,
-                    round,
-                    window,
-                )?)?)
+                let run = one(&program, context.cpus, round, kind)?;
+                Ok(serde_json::to_value(run)?)
             })?;
             runs.push(serde_json::from_value(line)?);
         }
@@ -90,17 +115,18 @@ fn run(context: &Context) -> Result<Told> {
     Ok(Told::Found(found(&runs, &log)))
 }
 
-/// One run with windows of this length.
-fn one(program: &Path, cpus: (u32, u32), round: u64, window_ms: u64) -> Result<Run> {
+/// One run of this kind.
+fn one(program: &Path, cpus: (u32, u32), round: u64, kind: Kind) -> Result<Run> {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
     let pinned = format!("{}:{}", cpus.0, cpus.1);
     file.write_all(STUDY.replace(PINNED, &pinned).as_bytes())?;
     let path = file.path().to_str().context("the path is no text")?;
-    let (seed, window) = (
-        (round * 1000 + window_ms).to_string(),
-        format!("{window_ms}ms"),
-    );
+    let Kind { window_ms, awake } = kind;
+    let seed = (round * 1000 + window_ms + u64::from(awake)).to_string();
+    let window = format!("{window_ms}ms");
     let words = [
+        "--background",
+        if awake { "awake" } else { "idle" },
         "--evidence",
         "none",
         "--seed",
@@ -126,19 +152,18 @@ fn one(program: &Path, cpus: (u32, u32), round: u64, window_ms: u64) -> Result<R
         *attempt = trial.attempt.max(*attempt);
     }
     trials.retain(|t| last[&t.block] == t.attempt);
-    Ok(Run { window_ms, trials })
+    Ok(Run { kind, trials })
 }
 
 /// What a sample says; none of one without the readings.
 fn trial(sample: &Sample) -> Option<Trial> {
     let receiver = sample.receiver.as_ref()?;
-    let (cell, placement) = sample.cell.rsplit_once('/')?;
     let cpu_ns = |side| read(side, Counter::CpuNs).ok();
     let cost =
         (cpu_ns(&sample.sender)? + cpu_ns(receiver)?) / read(receiver, Counter::Bytes).ok()?;
     Some(Trial {
-        cell: named(cell)?,
-        is_free: placement == FREE,
+        cell: named(&sample.cell)?,
+        is_free: sample.cell.split('/').any(|part| part == FREE),
         block: sample.trial.block,
         attempt: sample.trial.attempt,
         at_ms: sample.started_ms as f64,
@@ -176,12 +201,12 @@ fn found(runs: &[Run], log: &Kept) -> Found {
         "Runs are kept in {}: what is there is not run again.",
         log.path().display()
     )];
-    notes.extend(told::components(runs, &WINDOWS));
+    notes.extend(told::components(runs, &KINDS));
     notes.extend(told::cells(runs));
-    notes.extend(told::latencies(runs, &WINDOWS));
-    notes.extend(told::distances(runs, &WINDOWS));
+    notes.extend(told::latencies(runs, &KINDS));
+    notes.extend(told::distances(runs, &KINDS));
     let costs = told::headlines(runs).into_iter();
-    let economy = told::economy(runs, &WINDOWS).into_iter();
+    let economy = told::economy(runs, &KINDS).into_iter();
     let rows = costs
         .map(|(what, log_ratio)| Row::new(what, log_ratio, Target::Shown))
         .chain(economy.map(|(what, value)| Row::once(what, value, Target::Shown)));

@@ -133,6 +133,7 @@ fn answers() -> Vec<Vec<u8>> {
     [
         FromEndpoint::Hello { build },
         FromEndpoint::Ready,
+        FromEndpoint::Busy { held: Vec::new() },
         FromEndpoint::Warm { steady: true },
         FromEndpoint::Closed,
         FromEndpoint::Listening {

@@ -283,6 +283,7 @@ pub(super) fn spread(all: &[Residual<'_>], apart: Apart) -> Option<Spread> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Kind;
     use super::*;
     use bytecost_stats::Generator;
 
@@ -321,7 +322,7 @@ mod tests {
                 }
             }
             Run {
-                window_ms: 40,
+                kind: Kind::as_left(40),
                 trials,
             }
         };

@@ -6,10 +6,14 @@ use bytecost_spec::units;
 use bytecost_stats::{Location, mean, quantile, trimmed_mean, trimmed_mean_value, variance};
 
 use super::components::{Apart, Components, by_cell, components as fitted, residuals, spread};
-use super::{Run, Trial};
+use super::{Kind, Run, Trial};
 
-/// The window of most studies, which others are compared with, in ms.
-const USUAL_MS: u64 = 40;
+/// That of most studies, which others are compared with.
+const USUAL: Kind = Kind::as_left(40);
+const AWAKE: Kind = Kind {
+    awake: true,
+    ..USUAL
+};
 /// Distances in time that are told, with their names.
 const APART: [(Apart, &str); 6] = [
     (Apart::Within(0.0, 100.0), "≤ 0.1 s"),
@@ -20,8 +24,8 @@ const APART: [(Apart, &str); 6] = [
     (Apart::Runs, "other run"),
 ];
 
-fn with_window(runs: &[Run], window_ms: u64) -> Vec<&Run> {
-    runs.iter().filter(|r| r.window_ms == window_ms).collect()
+fn of_kind(runs: &[Run], kind: Kind) -> Vec<&Run> {
+    runs.iter().filter(|r| r.kind == kind).collect()
 }
 
 /// Deviations are written with three places, which is more than they are known to.
@@ -41,8 +45,8 @@ fn placement(is_free: bool) -> &'static str {
 /// A part of the whole.
 type Part = fn(&Components) -> f64;
 
-/// Components by length of the window and placement.
-pub(super) fn components(runs: &[Run], windows: &[u64]) -> Vec<String> {
+/// Components by kind and placement.
+pub(super) fn components(runs: &[Run], kinds: &[Kind]) -> Vec<String> {
     let columns: [(&str, Part); 10] = [
         ("all", |c| c.all),
         ("robust", |c| c.robust),
@@ -55,10 +59,7 @@ pub(super) fn components(runs: &[Run], windows: &[u64]) -> Vec<String> {
         ("place", |c| c.place),
         ("lag 1", |c| c.neighbours),
     ];
-    let mut line = format!(
-        "{:<6} {:<6} {:>6} {:>4}",
-        "window", "placed", "trials", "ms"
-    );
+    let mut line = format!("{:<6} {:<6} {:>6} {:>4}", "kind", "placed", "trials", "ms");
     for (name, _) in columns {
         let width = width(name);
         line += &format!(" {name:>width$}");
@@ -68,14 +69,14 @@ pub(super) fn components(runs: &[Run], windows: &[u64]) -> Vec<String> {
         "Standard deviation of the logarithm of a trial's cost, by where it is from:".to_owned(),
         line,
     ];
-    for window in windows {
+    for kind in kinds {
         for is_free in [true, false] {
-            let Some(found) = fitted(&with_window(runs, *window), is_free) else {
+            let Some(found) = fitted(&of_kind(runs, *kind), is_free) else {
                 continue;
             };
             let mut line = format!(
                 "{:<6} {:<6} {:>6} {:>4.0}",
-                format!("{window} ms"),
+                kind.name(),
                 placement(is_free),
                 found.trials,
                 found.ms
@@ -90,18 +91,18 @@ pub(super) fn components(runs: &[Run], windows: &[u64]) -> Vec<String> {
     lines
 }
 
-/// Each cell with the usual window: noise differs from cell to cell.
+/// Each cell as it usually is: noise differs from cell to cell.
 pub(super) fn cells(runs: &[Run]) -> Vec<String> {
     let mut lines = vec![
         String::new(),
-        format!("The same of each cell, with windows of {USUAL_MS} ms:"),
+        format!("The same of each cell ({}):", USUAL.name()),
         format!(
             "{:<24} {:<6} {:>6} {:>7} {:>7} {:>18}",
             "cell", "placed", "trials", "all", "robust", "above 1.5 × median"
         ),
     ];
     for is_free in [true, false] {
-        let all = residuals(&with_window(runs, USUAL_MS), Some(is_free));
+        let all = residuals(&of_kind(runs, USUAL), Some(is_free));
         for (cell, found) in by_cell(&all) {
             lines.push(format!(
                 "{cell:<24} {:<6} {:>6} {:>7} {:>7} {:>18}",
@@ -118,7 +119,7 @@ pub(super) fn cells(runs: &[Run]) -> Vec<String> {
 
 /// Trials by the core-to-core latency between their ends, which the host of virtual CPUs changes: the
 /// noise of each kind within its cells, and the cost where it was high over that where it was low.
-pub(super) fn latencies(runs: &[Run], windows: &[u64]) -> Vec<String> {
+pub(super) fn latencies(runs: &[Run], kinds: &[Kind]) -> Vec<String> {
     let read = runs
         .iter()
         .flat_map(|r| &r.trials)
@@ -141,12 +142,12 @@ pub(super) fn latencies(runs: &[Run], windows: &[u64]) -> Vec<String> {
         ),
         format!(
             "{:<7} {:<7} {:>14} {:>14} {:>14} {:>13}",
-            "window", "placed", "low", "high", "changed", "high / low"
+            "kind", "placed", "low", "high", "changed", "high / low"
         ),
     ];
-    for window in windows {
+    for kind in kinds {
         for is_free in [true, false] {
-            let of = with_window(runs, *window);
+            let of = of_kind(runs, *kind);
             let read = |t: &&Trial| t.is_free == is_free && !t.core_to_core_ns.contains(&0);
             let all: Vec<&Trial> = of.iter().flat_map(|r| &r.trials).filter(read).collect();
             let highs = |t: &Trial| t.core_to_core_ns.map(|ns| ns as f64 > between);
@@ -160,7 +161,7 @@ pub(super) fn latencies(runs: &[Run], windows: &[u64]) -> Vec<String> {
                 .filter_map(|(cell, low)| Some((mean(high.get(cell)?)?, mean(low)?)));
             let ratios: Vec<f64> = both.map(|(high, low)| high - low).collect();
             let ratio = mean(&ratios).map_or("-".to_owned(), |log| format!("{:.2}", log.exp()));
-            let mut line = format!("{:<7} {:<7}", format!("{window} ms"), placement(is_free));
+            let mut line = format!("{:<7} {:<7}", kind.name(), placement(is_free));
             for cells in [&low, &high, &changed] {
                 line += &format!(" {:>14}", deviation(cells, all.len()));
             }
@@ -196,8 +197,8 @@ fn deviation(cells: &BTreeMap<&str, Vec<f64>>, all: usize) -> String {
 }
 
 /// Ratios of two cells by their distance in time.
-pub(super) fn distances(runs: &[Run], windows: &[u64]) -> Vec<String> {
-    let mut line = format!("{:<7} {:<7}", "window", "placed");
+pub(super) fn distances(runs: &[Run], kinds: &[Kind]) -> Vec<String> {
+    let mut line = format!("{:<7} {:<7}", "kind", "placed");
     for (_, name) in APART {
         line += &format!(" {name:>13}");
     }
@@ -207,10 +208,10 @@ pub(super) fn distances(runs: &[Run], windows: &[u64]) -> Vec<String> {
         "apart in time their trials began:".to_owned(),
         line,
     ];
-    for window in windows {
+    for kind in kinds {
         for is_free in [true, false] {
-            let all = residuals(&with_window(runs, *window), Some(is_free));
-            let mut line = format!("{:<7} {:<7}", format!("{window} ms"), placement(is_free));
+            let all = residuals(&of_kind(runs, *kind), Some(is_free));
+            let mut line = format!("{:<7} {:<7}", kind.name(), placement(is_free));
             for (apart, _) in APART {
                 let told = spread(&all, apart).map_or_else(
                     || "-".to_owned(),
@@ -224,12 +225,10 @@ pub(super) fn distances(runs: &[Run], windows: &[u64]) -> Vec<String> {
     lines
 }
 
-/// What the cost in one kind of trials is over that in another, by length of window and placement:
+/// What the cost in one kind of trials is over that in another, by kind and placement:
 /// round by round, the mean over cells of the log ratio.
-fn ratio(runs: &[Run], of: (u64, bool), to: (u64, bool)) -> Option<Location> {
-    let rounds = with_window(runs, of.0)
-        .into_iter()
-        .zip(with_window(runs, to.0));
+fn ratio(runs: &[Run], of: (Kind, bool), to: (Kind, bool)) -> Option<Location> {
+    let rounds = of_kind(runs, of.0).into_iter().zip(of_kind(runs, to.0));
     let logs: Vec<f64> = rounds
         .filter_map(|(a, b)| {
             let (a, b) = (levels(a, of.1), levels(b, to.1));
@@ -249,20 +248,21 @@ fn levels(run: &Run, is_free: bool) -> BTreeMap<&str, f64> {
         .collect()
 }
 
-/// The time that a precision takes with each length of window, relative to the usual one: variance of a
+/// The time that a precision takes with each kind, relative to the usual one: variance of a
 /// trial times its time.
-pub(super) fn economy(runs: &[Run], windows: &[u64]) -> Vec<(String, f64)> {
-    let time = |window: u64, is_free: bool| {
-        let found = fitted(&with_window(runs, window), is_free)?;
+pub(super) fn economy(runs: &[Run], kinds: &[Kind]) -> Vec<(String, f64)> {
+    let time = |kind: Kind, is_free: bool| {
+        let found = fitted(&of_kind(runs, kind), is_free)?;
         Some(found.all * found.all * found.ms)
     };
     let mut told = Vec::new();
     for is_free in [true, false] {
-        for window in windows.iter().filter(|w| **w != USUAL_MS) {
-            let both = time(*window, is_free).zip(time(USUAL_MS, is_free));
+        for kind in kinds.iter().filter(|kind| **kind != USUAL) {
+            let both = time(*kind, is_free).zip(time(USUAL, is_free));
             let name = placement(is_free);
             told.extend(both.map(|(one, usual)| {
-                let what = format!("{name}: variance × time, {window} / {USUAL_MS} ms");
+                let (kind, usual_kind) = (kind.name(), USUAL.name());
+                let what = format!("{name}: variance × time, {kind} / {usual_kind}");
                 (what, one / usual)
             }));
         }
@@ -275,23 +275,31 @@ pub(super) fn headlines(runs: &[Run]) -> Vec<(&'static str, Option<Location>)> {
     vec![
         (
             "40 ms: cost pinned, over free",
-            ratio(runs, (USUAL_MS, false), (USUAL_MS, true)),
+            ratio(runs, (USUAL, false), (USUAL, true)),
+        ),
+        (
+            "free: cost awake, over as left",
+            ratio(runs, (AWAKE, true), (USUAL, true)),
+        ),
+        (
+            "pinned: cost awake, over as left",
+            ratio(runs, (AWAKE, false), (USUAL, false)),
         ),
         (
             "free: cost at 10 ms, over 40 ms",
-            ratio(runs, (10, true), (USUAL_MS, true)),
+            ratio(runs, (Kind::as_left(10), true), (USUAL, true)),
         ),
         (
             "free: cost at 160 ms, over 40 ms",
-            ratio(runs, (160, true), (USUAL_MS, true)),
+            ratio(runs, (Kind::as_left(160), true), (USUAL, true)),
         ),
         (
             "pinned: cost at 10 ms, over 40 ms",
-            ratio(runs, (10, false), (USUAL_MS, false)),
+            ratio(runs, (Kind::as_left(10), false), (USUAL, false)),
         ),
         (
             "pinned: cost at 160 ms, over 40 ms",
-            ratio(runs, (160, false), (USUAL_MS, false)),
+            ratio(runs, (Kind::as_left(160), false), (USUAL, false)),
         ),
     ]
 }

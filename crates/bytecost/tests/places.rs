@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytecost_spec::{Cell, Counter, Held, Noise, Placement, Reading, Sample};
+use bytecost_spec::{Cell, Class, Counter, Held, Noise, Placement, Reading, Sample};
 use bytecost_sys::process;
 use common::{PATIENCE, Place, endpoints_of, says, until};
 use rustix::process::Signal;
@@ -69,8 +69,9 @@ fn threads_run_where_they_are_held_and_the_record_says_so() {
 fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
     let place = Place::new();
     let first = process::affinity().unwrap()[0];
-    let words =
-        format!("--placement same-cpu --background idle,spin@same-cpu,stream,chase@{first}");
+    let words = format!(
+        "--placement same-cpu --background idle,spin@same-cpu,stream,chase@{first},awake@{first}"
+    );
     let mut seen = Vec::new();
     for (cell, samples) in samples(&place, &words) {
         let noise = cell.neighbour.noise;
@@ -83,6 +84,8 @@ fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
                 continue;
             }
             assert_eq!(sample.neighbour.len(), 1, "{}", cell.neighbour);
+            let class = (noise == Noise::Awake).then_some(Class::Idle);
+            assert_eq!(sample.neighbour[0].class, class, "{}", cell.neighbour);
             if noise != Noise::Stream {
                 assert_eq!(sample.neighbour[0].cpus, [first]);
                 assert_eq!(sample.neighbour[0].last_cpu, first);

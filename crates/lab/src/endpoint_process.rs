@@ -135,6 +135,17 @@ impl Endpoint {
         }
     }
 
+    /// That its process is still there.
+    ///
+    /// # Errors
+    /// How it ended.
+    pub(crate) fn has_not_ended(&mut self) -> Result<(), TrialError> {
+        match self.is_there() {
+            true => Ok(()),
+            false => Err(self.gone()),
+        }
+    }
+
     /// The side that it plays.
     pub(crate) fn role(&self) -> Role {
         self.role

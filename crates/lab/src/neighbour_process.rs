@@ -3,7 +3,7 @@
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use bytecost_spec::{Cell, Held, Host};
+use bytecost_spec::{Cell, Held, Host, Noise};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, TrialError, wait};
@@ -12,21 +12,28 @@ use crate::protocol::{Disturb, FromEndpoint, Role, ToEndpoint};
 
 /// How long it may take to have its memory ready, and to end.
 const PATIENCE_NS: u64 = 30_000_000_000;
+/// How long one that keeps CPUs awake stays for the trials after its own.
+const KEPT_NS: u64 = 600_000_000_000;
 /// The least and the most memory that it works on, in bytes.
 const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 32 << 20..=256 << 20;
 
 /// The neighbour's process; ended when this is dropped.
 pub(crate) struct NeighbourProcess {
     end: Endpoint,
+    what: Disturb,
+    /// Where its threads are held.
+    pub(crate) held: Vec<Held>,
 }
 
 impl NeighbourProcess {
-    /// Starts a cell's neighbour, and waits until all its threads are busy; none where it has
-    /// none. It ends by itself after `most_ns`, whatever happens here.
+    /// A cell's neighbour, once all its threads are busy; none where it has none. It is the one of
+    /// the trial before, where that one still runs and is to do the same. It ends by itself after
+    /// `most_ns`, whatever happens here.
     ///
     /// # Errors
     /// What it says is wrong, or that it was told to stop.
-    pub(crate) fn start(
+    pub(crate) fn beside(
+        former: Option<NeighbourProcess>,
         program: &Program,
         cell: &Cell,
         cpus: Vec<u32>,
@@ -37,16 +44,37 @@ impl NeighbourProcess {
         if cell.neighbour.is_idle() {
             return Ok(None);
         }
-        let mut end = Endpoint::start(program, Role::Neighbour, None)?;
-        end.order(&ToEndpoint::Disturb(Disturb {
+        let until_ns = clock::monotonic_ns() + PATIENCE_NS + most_ns;
+        let what = Disturb {
             noise: cell.neighbour.noise,
             cpus,
             memory_bytes: memory_bytes(host),
             mem_node: cell.mem_node,
-            until_ns: clock::monotonic_ns() + PATIENCE_NS + most_ns,
-        }))?;
+            until_ns,
+        };
+        let lasts = |former: &NeighbourProcess| {
+            let until_ns = former.what.until_ns;
+            former.what
+                == Disturb {
+                    until_ns,
+                    ..what.clone()
+                }
+                && until_ns >= what.until_ns
+        };
+        if let Some(former) = former.filter(lasts) {
+            return Ok(Some(former));
+        }
+        let outlasts_ns = if what.noise == Noise::Awake {
+            KEPT_NS
+        } else {
+            0
+        };
+        let until_ns = until_ns + outlasts_ns;
+        let what = Disturb { until_ns, ..what };
+        let mut end = Endpoint::start(program, Role::Neighbour, None)?;
+        end.order(&ToEndpoint::Disturb(what.clone()))?;
         match answer(&mut end, stop)? {
-            FromEndpoint::Ready => Ok(Some(NeighbourProcess { end })),
+            FromEndpoint::Busy { held } => Ok(Some(NeighbourProcess { end, what, held })),
             other => Err(out_of_turn(&other)),
         }
     }
@@ -57,16 +85,28 @@ impl NeighbourProcess {
         self.end.local_pid().unwrap_or(0)
     }
 
-    /// Has it end, and says where its threads were held.
+    /// The trial is over: the process ends, but for one that keeps CPUs awake. If that one ended
+    /// with each trial, CPUs would fall asleep between them, and the host could move them.
     ///
     /// # Errors
     /// That it ended before, or what it says went wrong.
-    pub(crate) fn end(&mut self, stop: &AtomicBool) -> Result<Vec<Held>, TrialError> {
+    pub(crate) fn trial_ended(
+        mut self,
+        stop: &AtomicBool,
+    ) -> Result<Option<NeighbourProcess>, TrialError> {
+        if self.what.noise == Noise::Awake {
+            return self.end.has_not_ended().map(|()| Some(self));
+        }
         self.end.order(&ToEndpoint::Stop)?;
         match answer(&mut self.end, stop)? {
-            FromEndpoint::Done(done) => Ok(done.side.held),
+            FromEndpoint::Done(_) => Ok(None),
             other => Err(out_of_turn(&other)),
         }
+    }
+
+    /// Whether it is what this cell has beside it.
+    pub(crate) fn is_of(&self, cell: &Cell) -> bool {
+        self.what.noise == cell.neighbour.noise
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use bytecost_spec::evidence::Footprint;
 use bytecost_spec::host::CpuCache;
-use bytecost_spec::{Cell, Noise, SideReadings};
+use bytecost_spec::{Cell, Held, Noise, SideReadings};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -216,6 +216,11 @@ pub enum FromEndpoint {
     },
     /// All connections stand and all threads wait.
     Ready,
+    /// Neighbour: all threads are busy.
+    Busy {
+        /// Where each is held.
+        held: Vec<Held>,
+    },
     /// Client: everyone is connected, and the window is to be from here to there, in ns of
     /// CLOCK_MONOTONIC.
     Connected {

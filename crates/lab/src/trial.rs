@@ -79,6 +79,8 @@ pub struct Lab {
     frequency: FrequencyMeter,
     /// Of the two CPUs of the cell before, where its ends had two.
     core_to_core: Option<CoreToCoreMeter>,
+    /// What keeps CPUs awake beside the cell before, where it had that.
+    background: Option<NeighbourProcess>,
     networks: Networks,
     quotas: Quotas,
     started_ns: u64,
@@ -118,6 +120,7 @@ impl Lab {
             clocks: ProcessClocks::new(Path::new("/")),
             frequency: FrequencyMeter::default(),
             core_to_core: None,
+            background: None,
             networks: Networks::default(),
             quotas: Quotas::open(&Roots::real()),
             started_ns: clock::monotonic_ns(),
@@ -281,6 +284,8 @@ impl Lab {
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<TrialOutput, TrialError> {
+        self.background
+            .take_if(|background| !background.is_of(cell));
         if cell.is_served() {
             return self.served(cell, watch, stop);
         }
@@ -322,8 +327,9 @@ impl Lab {
         };
         let program = &self.settings.program;
         let most_ns = span.most_ns();
-        let mut background =
-            NeighbourProcess::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
+        let (former, cpus) = (self.background.take(), pins.neighbour);
+        let background =
+            NeighbourProcess::beside(former, program, cell, cpus, &self.host, most_ns, stop)?;
         if let Some(watch) = &mut watch {
             watch.trial_begins(cell, &ends, address.as_deref(), background.as_ref())?;
         }
@@ -349,14 +355,14 @@ impl Lab {
         if let Some(watch) = watch {
             watch.trial_ended();
         }
-        let neighbour = background.as_mut().map(|background| background.end(stop));
-        let neighbour = neighbour.transpose()?.unwrap_or_default();
+        let neighbour = background.as_ref().map(|b| b.held.clone());
+        self.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
         let mut output = TrialOutput::of(cell, mover, own, done, machine)?;
         let huge = huge_bytes.map(|n| (Counter::HugeMemoryBytes, Reading::Measured(n)));
         output.sender.side.readings.extend(huge);
         Ok(TrialOutput {
             peer_machine: Endpoint::peer_machine(&ends),
-            neighbour,
+            neighbour: neighbour.unwrap_or_default(),
             packet_sockets: eavesdroppers.all(),
             obstacles: obstacles::of(cell, has_peer.then_some(between)),
             ..output

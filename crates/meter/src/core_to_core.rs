@@ -6,8 +6,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
 
+use bytecost_sys::sched::Promptness;
 use bytecost_sys::{clock, process};
 
 /// Round trips of a mean, and means of which the least counts: what runs meanwhile makes others
@@ -28,6 +31,18 @@ pub struct CoreToCoreMeter {
     pub cpus: [u32; 2],
     shared: Arc<Shared>,
     threads: [JoinHandle<()>; 2],
+    answers: Receiver<Answer>,
+}
+
+/// A reading's number, and half a round trip where no CPU was too busy.
+type Answer = (u64, Option<u64>);
+
+/// What one of the two threads does.
+enum Play {
+    /// Wakes the other one up and asks it. If the reader woke both, the first could take its CPU
+    /// before it has woken the second.
+    Asks(Thread, Sender<Answer>),
+    Answers,
 }
 
 /// What the two threads share, each on a line of its own.
@@ -36,11 +51,8 @@ struct Shared {
     line: OwnLine<AtomicU64>,
     /// The reading that each has woken for.
     awake: [OwnLine<AtomicU64>; 2],
-    /// The reading that is asked for, and the one that was answered.
+    /// The reading that is asked for.
     asked: OwnLine<AtomicU64>,
-    answered: OwnLine<AtomicU64>,
-    /// Half a round trip; 0 where a CPU was too busy.
-    latency_ns: AtomicU64,
     over: AtomicBool,
 }
 
@@ -54,31 +66,35 @@ impl CoreToCoreMeter {
     #[must_use]
     pub fn between(cpus: [u32; 2]) -> Option<CoreToCoreMeter> {
         let shared = Arc::new(Shared::default());
-        let thread = |side: usize| {
-            let (shared, cpu) = (Arc::clone(&shared), cpus[side]);
-            let (tell, told) = std::sync::mpsc::channel();
+        let (answer, answers) = mpsc::channel();
+        let start = |play: Play, cpu: u32| {
+            let shared = Arc::clone(&shared);
+            let (tell, told) = mpsc::channel();
             let thread = thread::Builder::new()
                 .name("core-to-core".to_owned())
                 .spawn(move || {
                     let held = process::set_affinity(&[cpu]).is_ok();
+                    // Processes of the next trial may be starting.
+                    Promptness::take(true).keep();
                     if tell.send(held).is_ok() && held {
-                        shared.play(side);
+                        shared.play(&play);
                     }
                 })
                 .ok()?;
             told.recv().ok()?.then_some(thread)
         };
-        let threads = match (thread(0), thread(1)) {
-            (Some(asks), Some(answers)) => [asks, answers],
-            (one, other) => {
-                shared.end(one.iter().chain(&other));
-                return None;
-            }
+        let answers_it = start(Play::Answers, cpus[1])?;
+        let asks = Play::Asks(answers_it.thread().clone(), answer);
+        let Some(asks) = start(asks, cpus[0]) else {
+            shared.end([&answers_it]);
+            return None;
         };
+        let threads = [asks, answers_it];
         Some(CoreToCoreMeter {
             cpus,
             shared,
             threads,
+            answers,
         })
     }
 
@@ -88,19 +104,17 @@ impl CoreToCoreMeter {
     pub fn read_ns(&self) -> Option<u64> {
         let reading = self.shared.asked.0.load(Ordering::Relaxed) + 1;
         self.shared.asked.0.store(reading, Ordering::Release);
-        for thread in &self.threads {
-            thread.thread().unpark();
-        }
+        self.threads[0].thread().unpark();
         let until_ns = clock::monotonic_ns() + 4 * PATIENCE_NS;
-        while self.shared.answered.0.load(Ordering::Acquire) != reading {
-            if clock::monotonic_ns() > until_ns {
-                return None;
+        loop {
+            let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+            // One of a reading before may come late.
+            match self.answers.recv_timeout(Duration::from_nanos(left_ns)) {
+                Ok((number, latency_ns)) if number == reading => return latency_ns,
+                Ok(_) => {}
+                Err(_) => return None,
             }
-            // It leaves its CPU to them.
-            thread::sleep(std::time::Duration::from_micros(50));
         }
-        let latency_ns = self.shared.latency_ns.load(Ordering::Relaxed);
-        (latency_ns > 0).then_some(latency_ns)
     }
 }
 
@@ -117,7 +131,7 @@ impl Shared {
     }
 
     /// Takes part in each reading that is asked for, until it is over.
-    fn play(&self, side: usize) {
+    fn play(&self, play: &Play) {
         let mut done = 0;
         loop {
             let reading = self.asked.0.load(Ordering::Acquire);
@@ -129,18 +143,26 @@ impl Shared {
                 continue;
             }
             done = reading;
-            let until_ns = clock::monotonic_ns() + PATIENCE_NS;
-            self.awake[side].0.store(reading, Ordering::Release);
-            let other = &self.awake[1 - side].0;
-            let met = seen(other, reading, until_ns);
-            if side == 1 {
-                met.then(|| self.answer(reading, until_ns));
-                continue;
+            if let Play::Asks(other, _) = play {
+                other.unpark();
             }
-            let latency_ns = met.then(|| self.ask(reading, until_ns)).flatten();
-            self.latency_ns
-                .store(latency_ns.unwrap_or(0), Ordering::Relaxed);
-            self.answered.0.store(reading, Ordering::Release);
+            let until_ns = clock::monotonic_ns() + PATIENCE_NS;
+            let [asks, answers] = &self.awake;
+            let (own, other) = match play {
+                Play::Asks(..) => (asks, answers),
+                Play::Answers => (answers, asks),
+            };
+            own.0.store(reading, Ordering::Release);
+            let met = seen(&other.0, reading, until_ns);
+            match play {
+                Play::Asks(_, answer) => {
+                    let latency_ns = met.then(|| self.ask(reading, until_ns)).flatten();
+                    // Nobody waits any more where the meter is gone.
+                    let _ = answer.send((reading, latency_ns));
+                }
+                Play::Answers if met => self.answer(reading, until_ns),
+                Play::Answers => {}
+            }
         }
     }
 

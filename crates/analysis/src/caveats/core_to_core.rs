@@ -69,7 +69,7 @@ pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
             "The latency between the CPUs of the two ends changed during the run: {why}. This adds to the noise of every comparison."
         ),
         evidence: evidence + &cost.unwrap_or_default(),
-        remedy: "CPUs that stay on their cores (a dedicated machine, `virsh vcpupin`) at one frequency, or a longer --budget: the order of the trials is random, so that all cells meet both latencies".to_owned(),
+        remedy: "CPUs that stay on their cores (a dedicated machine, `virsh vcpupin`) at one frequency, or a longer --budget: the order of the trials is random, so that all cells meet both latencies. Or `--background awake` with a --placement that pins both ends: CPUs that never sleep are moved less, and costs then are those of a busy machine".to_owned(),
         cells: ids(told),
     }]
 }

@@ -44,7 +44,7 @@ fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
                 && sender.len() >= of_cell.threads as usize
         }
     };
-    of_cell.neighbour.is_idle() && fits && apart
+    of_cell.neighbour.takes_no_time() && fits && apart
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {

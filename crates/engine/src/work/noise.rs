@@ -1,6 +1,6 @@
 //! What background load does.
 
-use std::io;
+use std::{hint, io};
 
 use bytecost_spec::Noise;
 use bytecost_sys::cache_lines::Pages;
@@ -17,5 +17,28 @@ pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>>
         Noise::Spin => Some(Box::new(Integer::new(0))),
         Noise::Stream => Some(Box::new(Triad::new(bytes, Pages::Any)?)),
         Noise::Chase => Some(Box::new(Chase::new(bytes, 0, Pages::Any)?)),
+        Noise::Awake => Some(Box::new(Pauses)),
     })
+}
+
+/// A loop of pauses, which leaves all of a core to its other thread.
+#[derive(Debug)]
+struct Pauses;
+
+/// Of one unit: a few µs, so that it ends soon when it is told to.
+const PAUSES: u64 = 64;
+
+impl Work for Pauses {
+    fn unit(&mut self) -> io::Result<()> {
+        (0..PAUSES).for_each(|_| hint::spin_loop());
+        Ok(())
+    }
+
+    fn steps(&self) -> u64 {
+        PAUSES
+    }
+
+    fn step_bytes(&self) -> u64 {
+        0
+    }
 }

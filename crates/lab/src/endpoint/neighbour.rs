@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use bytecost_engine::work;
-use bytecost_spec::Held;
+use bytecost_spec::{Class, Held, Noise};
 use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -18,7 +18,7 @@ use crate::thread_binding::ThreadBinding;
 const LOOK_NS: i64 = 50_000_000;
 
 /// Keeps CPUs busy until the order to stop, until the coordinator is gone, or until its time is
-/// over.
+/// over. It says where its threads are held as soon as all of them are busy.
 ///
 /// # Errors
 /// That a CPU or memory cannot be had, that work came to a wrong result, that the order was none.
@@ -33,22 +33,22 @@ pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> 
             threads.push(scope.spawn(move || busy(what, pins, number as u32, stop, &tell)));
         }
         drop(tell);
-        let all = threads.iter().all(|_| told.recv().is_ok());
-        let stopped = if all {
-            protocol::write(control, &FromEndpoint::Ready).and_then(|()| wait(what, control))
+        let mut held: Vec<Held> = told.iter().take(threads.len()).collect();
+        held.sort_by(|a, b| a.cpus.cmp(&b.cpus));
+        let stopped = if held.len() == threads.len() {
+            protocol::write(control, &FromEndpoint::Busy { held })
+                .and_then(|()| wait(what, control))
         } else {
             Ok(())
         };
         stop.store(true, Ordering::Relaxed);
-        let mut done = Done::default();
         for thread in threads {
-            let held = thread
+            thread
                 .join()
                 .map_err(|_| io::Error::other("a thread panicked"))??;
-            done.side.held.push(held);
         }
         stopped?;
-        Ok(done)
+        Ok(Done::default())
     })
 }
 
@@ -57,17 +57,21 @@ fn busy(
     pins: &[Vec<u32>],
     number: u32,
     stop: &AtomicBool,
-    tell: &mpsc::Sender<()>,
-) -> io::Result<Held> {
-    let hold = ThreadBinding::take(pins, number, what.mem_node)?;
+    tell: &mpsc::Sender<Held>,
+) -> io::Result<()> {
+    let class = match what.noise {
+        Noise::Awake => Class::Idle,
+        _ => Class::default(),
+    };
+    let hold = ThreadBinding::take(pins, number, what.mem_node)?.with_class(class)?;
     let bytes = usize::try_from(what.memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut work = work::of_noise(what.noise, bytes)?.ok_or(io::ErrorKind::InvalidInput)?;
     work.unit()?;
-    let _ = tell.send(());
+    let _ = tell.send(hold.told()?);
     while !stop.load(Ordering::Relaxed) {
         work.unit()?;
     }
-    hold.told()
+    Ok(())
 }
 
 fn wait(what: &Disturb, control: &mut UnixStream) -> io::Result<()> {

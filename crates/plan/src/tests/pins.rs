@@ -58,6 +58,13 @@ fn every_placement_becomes_cpus() {
         &[],
         &[0, 1, 2, 3, 4, 5, 6, 7],
     );
+    check(
+        &[beside("awake")],
+        true,
+        &[],
+        &[],
+        &[0, 1, 2, 3, 4, 5, 6, 7],
+    );
     check(&[beside("spin@2,3")], true, &[], &[], &[2, 3]);
     check(&[place("0-2")], true, &[&[0, 1, 2]], &[&[0, 1, 2]], &[]);
     check(&[place("0,2:1")], true, &[&[0], &[2]], &[&[1]], &[]);

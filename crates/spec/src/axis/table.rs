@@ -274,7 +274,7 @@ axes! {
             default: "idle",
             name: "background",
             phrase: "with background load {}",
-            help: "background load during each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
+            help: "background load during each trial: idle; spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3; awake, which takes no time from the trial and keeps its CPUs from falling asleep",
             applies: |c| !c.is_served(),
             applies_to: "all but servers",
         }

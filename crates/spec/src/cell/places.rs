@@ -141,6 +141,9 @@ choice! {
         Stream,
         /// Following pointers through memory, more of it than the caches hold.
         Chase,
+        /// Nothing that takes time from others: a loop of pauses in the class SCHED_IDLE, so that no
+        /// CPU falls asleep where the trial has nothing for it to do.
+        Awake,
     }
 }
 
@@ -149,7 +152,7 @@ choice! {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Spot {
-    /// Where the scheduler puts it.
+    /// Where the scheduler puts it; one thread on each CPU that may be used, of [`Noise::Awake`].
     #[default]
     Free,
     /// So near to the CPU of the sender's first thread.
@@ -178,6 +181,12 @@ impl Neighbour {
     pub fn is_idle(&self) -> bool {
         self.noise == Noise::Idle
     }
+
+    /// Whether a trial has all the time of its CPUs beside it.
+    #[must_use]
+    pub fn takes_no_time(&self) -> bool {
+        matches!(self.noise, Noise::Idle | Noise::Awake)
+    }
 }
 
 impl fmt::Display for Neighbour {
@@ -198,7 +207,7 @@ impl FromStr for Neighbour {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let wrong = || {
             Invalid(format!(
-                "background load `{text}`: write `idle`, or `spin`, `stream` or `chase`, alone or with a place, for example spin@smt-sibling or spin@2,3; places are {}, relative to the sender's CPU, `all`, and lists of CPUs",
+                "background load `{text}`: write `idle`, `awake`, or `spin`, `stream` or `chase`, alone or with a place, for example spin@smt-sibling or spin@2,3; places are {}, relative to the sender's CPU, `all`, and lists of CPUs",
                 Nearness::names()
             ))
         };
@@ -213,6 +222,7 @@ impl FromStr for Neighbour {
             None => Spot::Free,
             Some(_) if noise == Noise::Idle => return Err(wrong()),
             Some("free") => Spot::Free,
+            Some("all") if noise == Noise::Awake => Spot::Free,
             Some("all") => Spot::All,
             Some(place) => match Nearness::named(place) {
                 Some(nearness) => Spot::Near(nearness),
@@ -304,11 +314,15 @@ mod tests {
             ),
             ("stream@2,3", Noise::Stream, Spot::Cpus(vec![2, 3])),
             ("spin@all", Noise::Spin, Spot::All),
+            ("awake", Noise::Awake, Spot::Free),
+            ("awake@0", Noise::Awake, Spot::Cpus(vec![0])),
         ] {
             let neighbour = Neighbour { noise, spot };
             assert_eq!(text.parse().as_ref(), Ok(&neighbour));
             assert_eq!(neighbour.to_string(), text);
         }
+        let all: Neighbour = "awake@all".parse().unwrap();
+        assert_eq!(all.to_string(), "awake");
         for wrong in ["", "idle@0", "spin@", "spin@left", "@0", "spin@1@2", "rest"] {
             let error = wrong.parse::<Neighbour>().unwrap_err().to_string();
             assert!(error.contains("spin@smt-sibling"), "{wrong}: {error}");
