@@ -14,14 +14,22 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 musl=${host%-gnu}-musl
 target=()
 [ ! -d "$(rustc --print sysroot)/lib/rustlib/$musl/lib" ] || target=(--target "$musl")
-# A static file relocates itself, which glibc can do from a packed list since 2.36.
-packed=()
-if [ -z "${target[*]}" ] && printf 'glibc 2.36\n%s\n' "$(getconf GNU_LIBC_VERSION)" | sort -C -V; then
-	packed=(-C link-arg=-Wl,-z,pack-relative-relocs)
-fi
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+# What makes it smaller, where the linker knows it and the result runs: its relocations as a packed list
+# (glibc 2.36), equal functions once (lld), and no tables for unwinding, since a panic ends the process.
+smaller=()
+for words in -z,pack-relative-relocs --icf=all "--no-eh-frame-hdr,-T,$PWD/tests/dist.ld"; do
+	link=(-C "link-arg=-Wl,$words")
+	if rustc "${target[@]}" -C target-feature=+crt-static -C panic=abort "${link[@]}" -o "$root/tried" - \
+		<<<'fn main() {}' 2>/dev/null && "$root/tried"; then
+		smaller+=("${link[@]}")
+	fi
+done
+rm -f "$root/tried"
 # Only what is linked last has to know.
 program=$(cargo rustc -q --profile dist --locked -p bytecost --bin bytecost --features full "${target[@]}" \
-	--message-format=json-render-diagnostics -- -C target-feature=+crt-static -C strip=debuginfo "${packed[@]}" |
+	--message-format=json-render-diagnostics -- -C target-feature=+crt-static -C strip=debuginfo "${smaller[@]}" |
 	sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 
 # What looks up names loads libraries of the machine as it runs, in a static file too.
@@ -42,8 +50,6 @@ for shell in bash zsh fish; do
 	"$out/bytecost" completions "$shell" >"$out/completions/bytecost.$shell"
 done
 
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
 mkdir "$root/proc" "$root/dev" "$root/runs" "$root/tmp"
 touch "$root/dev/null"
 cp "$out/bytecost" "$root/"
