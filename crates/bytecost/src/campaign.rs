@@ -346,7 +346,7 @@ impl Campaign<'_> {
         let mut block = first;
         let mut looked = !bisects(&manifest);
         loop {
-            let all = block >= self.plan.blocks_most.max(self.study.blocks_most);
+            let all = block >= self.plan.bisection_ends().max(self.study.blocks_most);
             if all && looked {
                 return Ok(How::AllBlocks);
             }

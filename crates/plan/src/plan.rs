@@ -41,8 +41,6 @@ pub struct Plan {
     pub seed: u64,
     /// Fewest blocks.
     pub blocks_least: u32,
-    /// Most blocks.
-    pub blocks_most: u32,
     /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and
     /// [`TrialCosts::overhead_ms`], or as long as a few messages take where these are long.
     pub trial_ms: u64,
@@ -165,7 +163,6 @@ impl Plan {
             expectation: choice.expectation,
             seed,
             blocks_least: study.blocks_least,
-            blocks_most: study.blocks_most,
             trial_ms,
             alone: None,
         })
@@ -227,7 +224,6 @@ impl Plan {
             first_cell: self.cells.len(),
             blocks: bisection.first_block..last,
         });
-        self.blocks_most = self.blocks_most.max(last);
         if !self.groups.is_empty() {
             let groups = groups::bisected(self.cells.len(), &bisection.cells);
             self.groups.extend(groups);
@@ -254,6 +250,12 @@ impl Plan {
         let groups = self.groups.iter().filter(|g| places.contains(&g[0]));
         let groups: Vec<&[usize]> = groups.map(Vec::as_slice).collect();
         order::grouped(&groups, self.seed, block)
+    }
+
+    /// The first block after those of a bisection; 0 where there is none.
+    #[must_use]
+    pub fn bisection_ends(&self) -> u32 {
+        self.alone.as_ref().map_or(0, |alone| alone.blocks.end)
     }
 
     /// Whether a block measures the cells of a bisection alone.

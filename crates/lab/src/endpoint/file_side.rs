@@ -12,6 +12,7 @@ use super::side::{Completions, FlowDone, Measured, flow_done};
 use super::turn::Turn;
 use crate::edges::Finish;
 use crate::files::{self, FileTask};
+use crate::page_cache;
 use crate::protocol::{ContentCheck, Task};
 use crate::requests::{Content, Requests};
 
@@ -54,7 +55,8 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
         most: if full { usize::MAX } else { QUICK_BYTES },
     });
     let (offset, len) = gone.walk.part();
-    let mut cool = || file::cool(&kept, offset, len);
+    // Other flows may be writing to folios that this part shares with theirs.
+    let mut cool = || page_cache::cool(&kept, offset, len, patience);
     let cold = (cell.cache == Cache::Cold).then_some((gone.walk.blocks(), &mut cool as _));
     let places = match mover.route {
         Route::MemoryToFile => file::written_places(gone.size, gone.depth),
