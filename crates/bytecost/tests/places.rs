@@ -92,7 +92,12 @@ fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
             }
             most = most.max(used.and_then(Reading::measured).unwrap());
         }
-        assert!(noise == Noise::Idle || most > 0, "{}", cell.neighbour);
+        // What others leave of a CPU that they share may be nothing.
+        assert!(
+            cell.neighbour.takes_no_time() || most > 0,
+            "{}",
+            cell.neighbour
+        );
     }
     assert!(Noise::ALL.iter().all(|n| seen.contains(n)), "{seen:?}");
 }
