@@ -258,6 +258,7 @@ fn header(a: &Analysis) -> String {
         a.study.name.clone(),
         paths.join(", "),
         machines,
+        conditions(a).join(", "),
         run,
         ranges.to_owned(),
     ];
@@ -265,6 +266,18 @@ fn header(a: &Analysis) -> String {
         .into_iter()
         .filter(|part| !part.is_empty())
         .join(" · ")
+}
+
+/// Where all cells had their ends, and what ran beside all of them, where that is not the usual.
+fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
+    let of_all = |axis: Axis| {
+        let values = a.cells.iter().map(|c| c.cell.value(axis)).unique();
+        let value = values.exactly_one().ok()?;
+        (value != axis.row().default).then(|| axis.subject(&value))
+    };
+    [Axis::Placement, Axis::Neighbour]
+        .into_iter()
+        .filter_map(of_all)
 }
 
 /// The movers and servers that the command line names and that have no cell, by the reason.
