@@ -28,7 +28,7 @@ pub(crate) struct NeighbourProcess {
 impl NeighbourProcess {
     /// A cell's neighbour, once all its threads are busy; none where it has none. It is the one of
     /// the trial before, where that one still runs and is to do the same. It ends by itself after
-    /// `most_ns`, whatever happens here.
+    /// `most_ns`, or some minutes later where it is kept, whatever happens here.
     ///
     /// # Errors
     /// What it says is wrong, or that it was told to stop.
@@ -44,33 +44,24 @@ impl NeighbourProcess {
         if cell.neighbour.is_idle() {
             return Ok(None);
         }
-        let until_ns = clock::monotonic_ns() + PATIENCE_NS + most_ns;
+        let needed_ns = clock::monotonic_ns() + PATIENCE_NS + most_ns;
+        let noise = cell.neighbour.noise;
+        let kept_ns = if noise == Noise::Awake { KEPT_NS } else { 0 };
         let what = Disturb {
-            noise: cell.neighbour.noise,
+            noise,
             cpus,
             memory_bytes: memory_bytes(host),
             mem_node: cell.mem_node,
-            until_ns,
+            until_ns: needed_ns + kept_ns,
         };
-        let lasts = |former: &NeighbourProcess| {
-            let until_ns = former.what.until_ns;
-            former.what
-                == Disturb {
-                    until_ns,
-                    ..what.clone()
-                }
-                && until_ns >= what.until_ns
+        let does_it = |former: &NeighbourProcess| {
+            let until_ns = what.until_ns;
+            let does = former.what.clone();
+            does.until_ns >= needed_ns && Disturb { until_ns, ..does } == what
         };
-        if let Some(former) = former.filter(lasts) {
+        if let Some(former) = former.filter(does_it) {
             return Ok(Some(former));
         }
-        let outlasts_ns = if what.noise == Noise::Awake {
-            KEPT_NS
-        } else {
-            0
-        };
-        let until_ns = until_ns + outlasts_ns;
-        let what = Disturb { until_ns, ..what };
         let mut end = Endpoint::start(program, Role::Neighbour, None)?;
         end.order(&ToEndpoint::Disturb(what.clone()))?;
         match answer(&mut end, stop)? {
@@ -102,11 +93,6 @@ impl NeighbourProcess {
             FromEndpoint::Done(_) => Ok(None),
             other => Err(out_of_turn(&other)),
         }
-    }
-
-    /// Whether it is what this cell has beside it.
-    pub(crate) fn is_of(&self, cell: &Cell) -> bool {
-        self.what.noise == cell.neighbour.noise
     }
 }
 

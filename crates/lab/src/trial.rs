@@ -284,8 +284,8 @@ impl Lab {
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<TrialOutput, TrialError> {
-        self.background
-            .take_if(|background| !background.is_of(cell));
+        let former = self.background.take();
+        let former = former.filter(|_| !cell.neighbour.is_idle());
         if cell.is_served() {
             return self.served(cell, watch, stop);
         }
@@ -327,7 +327,7 @@ impl Lab {
         };
         let program = &self.settings.program;
         let most_ns = span.most_ns();
-        let (former, cpus) = (self.background.take(), pins.neighbour);
+        let cpus = pins.neighbour;
         let background =
             NeighbourProcess::beside(former, program, cell, cpus, &self.host, most_ns, stop)?;
         if let Some(watch) = &mut watch {

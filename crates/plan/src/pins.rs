@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytecost_host::placement;
-use bytecost_spec::{Cell, Host, Neighbour, Noise, Placement, Spot};
+use bytecost_spec::{Cell, Host, Neighbour, Placement, Spot};
 
 /// The CPUs of a cell. Flow `i` of a side takes the `i`-th set, going round; a side without sets
 /// is left to the scheduler.
@@ -140,11 +140,7 @@ fn beside(
     if neighbour.is_idle() {
         return Ok(Vec::new());
     }
-    let spot = match &neighbour.spot {
-        Spot::Free if neighbour.noise == Noise::Awake => &Spot::All,
-        spot => spot,
-    };
-    match spot {
+    match &neighbour.spot {
         Spot::Free => Ok(Vec::new()),
         Spot::All if host.cpus_allowed.is_empty() => Err(format!(
             "background load {neighbour}: the kernel does not report the CPUs that this process may use"

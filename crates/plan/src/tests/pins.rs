@@ -51,20 +51,10 @@ fn every_placement_becomes_cpus() {
     let beside = |text| (Axis::Neighbour, text);
     check(&[], true, &[], &[], &[]);
     check(&[beside("spin")], true, &[], &[], &[]);
-    check(
-        &[beside("spin@all")],
-        true,
-        &[],
-        &[],
-        &[0, 1, 2, 3, 4, 5, 6, 7],
-    );
-    check(
-        &[beside("awake")],
-        true,
-        &[],
-        &[],
-        &[0, 1, 2, 3, 4, 5, 6, 7],
-    );
+    for everywhere in ["spin@all", "awake"] {
+        let all = &[0, 1, 2, 3, 4, 5, 6, 7];
+        check(&[beside(everywhere)], true, &[], &[], all);
+    }
     check(&[beside("spin@2,3")], true, &[], &[], &[2, 3]);
     check(&[place("0-2")], true, &[&[0, 1, 2]], &[&[0, 1, 2]], &[]);
     check(&[place("0,2:1")], true, &[&[0], &[2]], &[&[1]], &[]);

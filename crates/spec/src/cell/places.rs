@@ -152,7 +152,7 @@ choice! {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Spot {
-    /// Where the scheduler puts it; one thread on each CPU that may be used, of [`Noise::Awake`].
+    /// Where the scheduler puts it.
     #[default]
     Free,
     /// So near to the CPU of the sender's first thread.
@@ -194,6 +194,7 @@ impl fmt::Display for Neighbour {
         f.write_str(self.noise.name())?;
         match &self.spot {
             Spot::Free => Ok(()),
+            Spot::All if self.noise == Noise::Awake => Ok(()),
             Spot::Near(nearness) => write!(f, "@{}", nearness.name()),
             Spot::All => f.write_str("@all"),
             Spot::Cpus(cpus) => write!(f, "@{}", written(cpus)),
@@ -219,10 +220,10 @@ impl FromStr for Neighbour {
             .find(|n| n.name() == noise)
             .ok_or_else(wrong)?;
         let spot = match place {
+            None | Some("free") if noise == Noise::Awake => Spot::All,
             None => Spot::Free,
             Some(_) if noise == Noise::Idle => return Err(wrong()),
             Some("free") => Spot::Free,
-            Some("all") if noise == Noise::Awake => Spot::Free,
             Some("all") => Spot::All,
             Some(place) => match Nearness::named(place) {
                 Some(nearness) => Spot::Near(nearness),
@@ -314,7 +315,7 @@ mod tests {
             ),
             ("stream@2,3", Noise::Stream, Spot::Cpus(vec![2, 3])),
             ("spin@all", Noise::Spin, Spot::All),
-            ("awake", Noise::Awake, Spot::Free),
+            ("awake", Noise::Awake, Spot::All),
             ("awake@0", Noise::Awake, Spot::Cpus(vec![0])),
         ] {
             let neighbour = Neighbour { noise, spot };
