@@ -32,15 +32,13 @@ const STUDY: &str = include_str!("../studies/noise.toml");
 const PINNED: &str = "0:1";
 const FREE: &str = "free";
 /// What runs differ in: the length of the window in ms, and whether CPUs are kept awake.
-const KINDS: [Kind; 4] = [
-    Kind::as_left(10),
-    Kind::as_left(40),
-    Kind::as_left(160),
-    Kind {
-        window_ms: 40,
-        awake: true,
-    },
-];
+const KINDS: [Kind; 4] = [Kind::as_left(10), USUAL, Kind::as_left(160), AWAKE];
+/// That of most studies, which others are compared with.
+const USUAL: Kind = Kind::as_left(40);
+const AWAKE: Kind = Kind {
+    awake: true,
+    ..USUAL
+};
 /// Runs of each kind, unless the variable BENCH_NOISE_ROUNDS says otherwise.
 const ROUNDS: u64 = 6;
 

@@ -283,7 +283,7 @@ pub(super) fn spread(all: &[Residual<'_>], apart: Apart) -> Option<Spread> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Kind;
+    use super::super::USUAL;
     use super::*;
     use bytecost_stats::Generator;
 
@@ -322,7 +322,7 @@ mod tests {
                 }
             }
             Run {
-                kind: Kind::as_left(40),
+                kind: USUAL,
                 trials,
             }
         };

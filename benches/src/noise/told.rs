@@ -6,14 +6,8 @@ use bytecost_spec::units;
 use bytecost_stats::{Location, mean, quantile, trimmed_mean, trimmed_mean_value, variance};
 
 use super::components::{Apart, Components, by_cell, components as fitted, residuals, spread};
-use super::{Kind, Run, Trial};
+use super::{AWAKE, Kind, Run, Trial, USUAL};
 
-/// That of most studies, which others are compared with.
-const USUAL: Kind = Kind::as_left(40);
-const AWAKE: Kind = Kind {
-    awake: true,
-    ..USUAL
-};
 /// Distances in time that are told, with their names.
 const APART: [(Apart, &str); 6] = [
     (Apart::Within(0.0, 100.0), "≤ 0.1 s"),
