@@ -6,7 +6,7 @@
 //! `BYTECOST_MEANS=functions,tracepoints`, and root is held to tracepoints everywhere.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ use bytecost_evidence::events::Exchange;
 use bytecost_evidence::{Copies, Events, Parties};
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent};
 use bytecost_sys::iovecs::MSG_ZEROCOPY;
-use bytecost_sys::{errqueue, process};
+use bytecost_sys::{errqueue, process, tcp};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 #[path = "truths/accounts.rs"]
@@ -33,9 +33,8 @@ const MESSAGE_BYTES: usize = 64 << 10;
 const MESSAGES: usize = 256;
 const PAYLOAD_BYTES: usize = MESSAGE_BYTES * MESSAGES;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Copies that a byte may seem to have had too many or too few: on a busy machine TCP sends a
-/// segment again here and there, which is copied again.
-const NEAR: f64 = 0.05;
+/// Copies that a byte may seem to have had too many or too few.
+const NEAR: f64 = 0.01;
 
 /// Bytes of files are counted by process, which all tests here share.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -69,15 +68,8 @@ fn of_socket(into_kernel: f64, delivery: f64, to_reader: f64) -> PerByte {
 }
 
 /// Does its work between the two ends of a connection, of which the second is read to its end by
-/// another thread.
-fn connected(work: impl FnOnce(&TcpStream)) -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    over(&listener, work);
-    port
-}
-
-fn over(listener: &TcpListener, work: impl FnOnce(&TcpStream)) {
+/// another thread. Gives the most bytes that TCP sent again, which a busy machine has it do.
+fn over(listener: &TcpListener, work: impl FnOnce(&TcpStream)) -> u64 {
     let sending = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut taking, _) = listener.accept().unwrap();
     sending.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -93,8 +85,10 @@ fn over(listener: &TcpListener, work: impl FnOnce(&TcpStream)) {
         }
     });
     work(&sending);
-    drop(sending);
+    sending.shutdown(Shutdown::Write).unwrap();
     assert_eq!(reader.join().unwrap(), PAYLOAD_BYTES);
+    let info = tcp::info(&sending).unwrap();
+    u64::from(info.retransmits) * u64::from(info.snd_mss_bytes)
 }
 
 fn memory_file() -> std::fs::File {
@@ -141,6 +135,13 @@ impl Truths {
 
     /// Holds what was counted against what is known; none for what this means does not tell.
     fn check(&self, what: &str, expected: PerByte) {
+        self.check_sent_again(what, expected, 0);
+    }
+
+    /// The same where so many bytes may have been sent again: packets tell of them twice, and the
+    /// kernel copies them twice on delivery.
+    fn check_sent_again(&self, what: &str, expected: PerByte, again_bytes: u64) {
+        let again = again_bytes as f64 / PAYLOAD_BYTES as f64;
         let counted = self.copies.copied();
         let found: Vec<Option<f64>> = counted
             .iter()
@@ -156,14 +157,20 @@ impl Truths {
         );
         for ((found, expected), leg) in found.iter().zip(expected).zip(CopyPlace::ALL) {
             let is_near = match (found, expected) {
-                (Some(found), Some(expected)) => (found - expected).abs() < NEAR,
+                (Some(found), Some(expected)) => {
+                    let most = match leg {
+                        CopyPlace::IntoKernel | CopyPlace::Delivery => expected + again,
+                        _ => expected,
+                    };
+                    (expected - NEAR..most + NEAR).contains(found)
+                }
                 (None, None) => true,
                 (None, Some(_)) => self.copies.choice().means(*leg).is_none(),
                 (Some(_), None) => false,
             };
             assert!(
                 is_near,
-                "{what}, {leg:?}: {found:?}, not {expected:?}: {counted:?}"
+                "{what}, {leg:?}: {found:?}, not {expected:?}, {again_bytes} bytes again: {counted:?}"
             );
         }
     }
@@ -172,8 +179,8 @@ impl Truths {
     fn check_connection(&mut self, what: &str, expected: PerByte, work: impl FnOnce(&TcpStream)) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         self.begin(Some(listener.local_addr().unwrap().port()));
-        over(&listener, work);
-        self.check(what, expected);
+        let again_bytes = over(&listener, work);
+        self.check_sent_again(what, expected, again_bytes);
     }
 
     fn all(&mut self) {
@@ -226,7 +233,7 @@ impl Truths {
         self.unix(&message);
         // What goes to another port is not this connection's.
         self.begin(Some(9));
-        connected(send);
+        over(&TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), send);
         self.check("what goes elsewhere", of_socket(0.0, 0.0, 0.0));
     }
 
