@@ -10,7 +10,6 @@
 #define BPF_NOEXIST 1
 
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
-static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 
 struct task_struct___cpu {

@@ -18,6 +18,8 @@ struct sums {
 	u64 port;      // the receiver's
 	u64 network;   // the sender's namespace; 0 is any
 	u64 process[2]; // the sending and the receiving process
+	u64 from;      // counted is what happens from then on
+	u64 to;        // and before then, by CLOCK_MONOTONIC
 	struct side side[2];
 	u64 packets;  // with payload, to the port
 	u64 segments; // that they are of, as the wire would have them
@@ -40,13 +42,20 @@ INLINE struct sums *found(void)
 	return bpf_map_lookup_elem(&sums, &zero);
 }
 
-// The side that a task works for, if it does for any.
+INLINE int is_open(struct sums *all)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	return now >= all->from && now < all->to;
+}
+
+// The side that a task works for within the window, if it does for any.
 INLINE struct side *side_of(struct sums *all, struct task_struct *task)
 {
 	if (works_for(task, all->process[0]))
-		return &all->side[0];
+		return is_open(all) ? &all->side[0] : 0;
 	if (works_for(task, all->process[1]))
-		return &all->side[1];
+		return is_open(all) ? &all->side[1] : 0;
 	return 0;
 }
 
@@ -126,7 +135,7 @@ INLINE void count(struct sums *all, struct sk_buff *skb)
 	struct seen seen = {};
 	int to = sends_to(sk, all->port, all->network);
 
-	if (!to && !is_at(sk, all->port))
+	if ((!to && !is_at(sk, all->port)) || !is_open(all))
 		return;
 	if (!look(skb, &seen))
 		return;
@@ -166,7 +175,7 @@ int again(u64 *arguments)
 	struct sock *sk = (void *)arguments[0];
 	struct sums *all = found();
 
-	if (all && sends_to(sk, all->port, all->network))
+	if (all && sends_to(sk, all->port, all->network) && is_open(all))
 		add(&all->retransmits, 1);
 	return 0;
 }

@@ -28,6 +28,7 @@ typedef long long s64;
 #pragma clang diagnostic ignored "-Wunused-parameter"
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5; // CLOCK_MONOTONIC
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
 static long (*bpf_get_func_ret)(void *arguments, u64 *result) = (void *)184;
 

@@ -19,9 +19,9 @@ use crate::bpf::{self, Object};
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/events.bpf.o");
 
 /// Words of `struct sums` in `events.bpf.c`.
-const WORDS: usize = 18;
+const WORDS: usize = 20;
 /// Of these, what is set before anything is counted.
-const SET: usize = 4;
+const SET: usize = 6;
 /// Words of `struct side` in it.
 const SIDE_WORDS: usize = 5;
 /// Calls of getppid, which does nothing else.
@@ -78,10 +78,6 @@ pub trait Exchange {
     fn exchange(&mut self) -> io::Result<()>;
 }
 
-/// What was counted up to a moment.
-#[derive(Clone, Copy, Debug)]
-pub struct EventsAt([u64; WORDS]);
-
 impl Events {
     /// Attaches all that can be, and lets each count known work, over the connection too: one that does not is absent from
     /// then on, with that reason.
@@ -120,28 +116,41 @@ impl Events {
         &self.refused
     }
 
-    /// Begins anew, with the events of these.
+    /// Begins anew, with the events of these from now on.
     ///
     /// # Errors
     /// What bpf(2) answers.
     pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
         self.parties = parties;
-        let port = u64::from(parties.port.unwrap_or(0));
-        let network = parties.network.unwrap_or(0);
-        let receiver = u64::from(parties.receiver.unwrap_or(0));
-        self.object
-            .begin(&[port, network, u64::from(parties.sender), receiver])
+        self.schedule(0, u64::MAX)
     }
 
-    /// What was counted so far.
-    #[must_use]
-    pub fn now(&self) -> EventsAt {
-        EventsAt(self.object.words())
+    /// Begins anew, with the events of the same between two moments of CLOCK_MONOTONIC: the
+    /// programs look at the clock, so nothing depends on when the counts are read.
+    ///
+    /// # Errors
+    /// What bpf(2) answers.
+    pub fn schedule(&mut self, from_ns: u64, to_ns: u64) -> io::Result<()> {
+        let Parties {
+            port,
+            network,
+            sender,
+            receiver,
+        } = self.parties;
+        self.object.begin(&[
+            u64::from(port.unwrap_or(0)),
+            network.unwrap_or(0),
+            u64::from(sender),
+            u64::from(receiver.unwrap_or(0)),
+            from_ns,
+            to_ns,
+        ])
     }
 
-    /// What happened between two moments: each event of each side that there is.
+    /// What was counted so far: each event of each side that there is.
     #[must_use]
-    pub fn between(&self, start: &EventsAt, end: &EventsAt) -> Vec<EventCount> {
+    pub fn counts(&self) -> Vec<EventCount> {
+        let counted = self.object.words();
         let mut counts = Vec::new();
         for row in EVENTS {
             let mut sides = match row.of {
@@ -158,10 +167,7 @@ impl Events {
                 side,
                 count: match self.refused.get(&row.event) {
                     Some(why) => Reading::absent(why.clone()),
-                    None => {
-                        let at = place(row.event, side);
-                        Reading::Measured(end.0[at].saturating_sub(start.0[at]))
-                    }
+                    None => Reading::Measured(counted[place(row.event, side)]),
                 },
             }));
         }
@@ -224,7 +230,7 @@ fn failing(
     }
     let acknowledged = place(CountedEvent::Acknowledgements, Side::Both);
     for _ in 0..LOOKS {
-        if events.now().0[acknowledged] > 0 {
+        if events.object.words()[acknowledged] > 0 {
             break;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -245,7 +251,7 @@ fn failing(
         (CountedEvent::Acknowledgements, Side::Both, 1),
     ];
     let known = known.map(|(event, side, least)| Known { event, side, least });
-    Ok(missed(&known, &events.now().0))
+    Ok(missed(&known, &events.object.words()))
 }
 
 fn missed(known: &[Known], counted: &[u64; WORDS]) -> Vec<(CountedEvent, String)> {

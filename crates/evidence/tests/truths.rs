@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use bytecost_evidence::events::Exchange;
 use bytecost_evidence::{Copies, Events, Parties};
-use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent, EventCount};
 use bytecost_sys::iovecs::MSG_ZEROCOPY;
-use bytecost_sys::{errqueue, process, tcp};
+use bytecost_sys::{clock, errqueue, process, tcp};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 #[path = "truths/accounts.rs"]
@@ -423,13 +423,15 @@ fn each_call_is_counted_and_every_counter_counts() {
         .unwrap();
     let waits = |usage: process::ThreadUsage| usage.switches_voluntary;
     let waited = waits(process::thread_usage().unwrap());
-    let start = events.now();
-    for _ in 0..CALLS {
-        std::hint::black_box(std::os::unix::process::parent_id());
-    }
-    thread::sleep(Duration::from_millis(1));
+    let call = || {
+        for _ in 0..CALLS {
+            std::hint::black_box(std::os::unix::process::parent_id());
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    call();
     let waited = waits(process::thread_usage().unwrap()) - waited;
-    let counts = events.between(&start, &events.now());
+    let counts = events.counts();
     for count in &counts {
         println!("events: {}: {:?}", count.event.row().title, count.count);
     }
@@ -448,4 +450,12 @@ fn each_call_is_counted_and_every_counter_counts() {
         counts.iter().all(|c| c.event != CountedEvent::Packets),
         "there is no connection"
     );
+    let now_ns = clock::monotonic_ns();
+    for (from_ns, to_ns) in [(0, now_ns), (now_ns + 3_600_000_000_000, u64::MAX)] {
+        events.schedule(from_ns, to_ns).unwrap();
+        call();
+        let found = events.counts();
+        let none = |c: &EventCount| c.count.measured().is_none_or(|n| n == 0);
+        assert!(found.iter().all(none), "outside of the window: {found:?}");
+    }
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use bytecost_engine::{Mover, Route};
 use bytecost_evidence::cpu_accounts::AccountedProcesses;
-use bytecost_evidence::events::EventsAt;
 use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::evidence::{
     self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind,
@@ -35,7 +34,7 @@ const TAKE_NS: u64 = 20_000_000;
 const TIME_ROUND: u32 = 0;
 const COUNTING_ROUND: u32 = 1;
 const FOOTPRINT_ROUND: u32 = 2;
-/// The part of a window by which its counts may be read late.
+/// The part of a window that may be over when who counts in it is told of it.
 const MOST_LATE: u64 = 10;
 
 /// Places whose counts are not to be believed, each with the reason.
@@ -49,8 +48,8 @@ pub struct Watch {
     events: Option<Events>,
     /// What known transfers showed, by their cells.
     pub(crate) known: BTreeMap<String, AffectedPlaces>,
-    /// What was counted when the window opened, and when that was read.
-    opened: Option<(EventsAt, u64)>,
+    /// Why what is counted is not of the window, where that is so.
+    missed: Option<String>,
     accountant: Option<CpuAccountant>,
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
@@ -58,8 +57,8 @@ pub struct Watch {
     /// Whose processes the trial's are.
     parties: Parties,
     cpus_of: AccountedProcesses,
-    /// When the window opens and closes, where that is known before.
-    scheduled: Option<(u64, u64)>,
+    /// Whether it is known before when the window opens and closes.
+    is_scheduled: bool,
     pub(crate) seen: WatchedTrial,
 }
 
@@ -115,13 +114,13 @@ impl Watch {
             copies: None,
             events: None,
             known: BTreeMap::new(),
-            opened: None,
+            missed: None,
             accountant: None,
             probes: false,
             window,
             parties: Parties::default(),
             cpus_of: AccountedProcesses::default(),
-            scheduled: None,
+            is_scheduled: false,
             seen: WatchedTrial::default(),
         }
     }
@@ -210,7 +209,8 @@ impl Watch {
 
     fn trial_of(&mut self, parties: Parties) {
         self.seen = WatchedTrial::default();
-        self.scheduled = None;
+        self.is_scheduled = false;
+        self.missed = None;
         self.parties = parties;
         self.cpus_of = AccountedProcesses {
             coordinator: std::process::id(),
@@ -220,14 +220,19 @@ impl Watch {
         };
     }
 
-    /// The window will open and close then. Accounts are of these moments, however late this
-    /// process is.
-    pub(crate) fn schedule(&mut self, schedule: &Schedule) {
+    /// The window will open and close then. Accounts and counts are of these moments, however late
+    /// this process is after that.
+    pub(crate) fn schedule(&mut self, schedule: &Schedule) -> io::Result<()> {
         let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
-        self.scheduled = Some((from_ns, to_ns));
+        self.is_scheduled = true;
         if let Some(accountant) = &mut self.accountant {
             accountant.schedule(from_ns, to_ns);
         }
+        if let Some(events) = &mut self.events {
+            events.schedule(from_ns, to_ns)?;
+        }
+        self.missed = missed((from_ns, to_ns), clock::monotonic_ns());
+        Ok(())
     }
 
     /// All bytes have moved.
@@ -239,11 +244,14 @@ impl Watch {
 
     /// The window opens.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
-        if let (Some(accountant), None) = (&mut self.accountant, self.scheduled) {
-            accountant.begin();
+        if !self.is_scheduled {
+            if let Some(accountant) = &mut self.accountant {
+                accountant.begin();
+            }
+            if let Some(events) = &mut self.events {
+                events.begin(self.parties)?;
+            }
         }
-        let now = |events: &Events| (events.now(), clock::monotonic_ns());
-        self.opened = self.events.as_ref().map(now);
         match &mut self.time {
             Some(time) => time.begin(self.parties),
             None => Ok(()),
@@ -272,14 +280,12 @@ impl Watch {
 
     /// The window is over.
     pub(crate) fn end(&mut self) -> io::Result<()> {
-        if let (Some(events), Some((opened, opened_ns))) = (&self.events, &self.opened) {
-            let (closed, closed_ns) = (events.now(), clock::monotonic_ns());
-            self.seen.counts = events.between(opened, &closed);
-            let window = self.scheduled;
-            if let Some(why) = window.and_then(|window| missed(window, (*opened_ns, closed_ns))) {
-                for count in &mut self.seen.counts {
-                    count.count = Reading::absent(why.clone());
-                }
+        if let Some(events) = &self.events {
+            self.seen.counts = events.counts();
+        }
+        if let Some(why) = &self.missed {
+            for count in &mut self.seen.counts {
+                count.count = Reading::absent(why.clone());
             }
         }
         let accountant = self.accountant.as_mut();
@@ -322,16 +328,14 @@ impl Watch {
     }
 }
 
-/// Why counts that were read at these moments are not those of a window from here to there: on a
-/// busy machine, who reads them comes late.
-fn missed((from_ns, to_ns): (u64, u64), (opened_ns, closed_ns): (u64, u64)) -> Option<String> {
-    let late_ns = opened_ns
-        .saturating_sub(from_ns)
-        .max(closed_ns.saturating_sub(to_ns));
+/// Why counts that began at this moment are not those of a window from here to there: a busy machine
+/// may hold up who sets it.
+fn missed((from_ns, to_ns): (u64, u64), set_ns: u64) -> Option<String> {
+    let late_ns = set_ns.saturating_sub(from_ns);
     let ms = |ns: u64| ns as f64 / 1e6;
     (late_ns > (to_ns - from_ns) / MOST_LATE).then(|| {
         let (late, window) = (ms(late_ns), ms(to_ns - from_ns));
-        format!("the counters were read {late:.1} ms late at an edge of a window of {window:.0} ms")
+        format!("the counters began {late:.1} ms after a window of {window:.0} ms")
     })
 }
 
@@ -362,11 +366,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_that_are_read_late_at_either_edge_are_not_those_of_the_window() {
+    fn counts_that_begin_late_are_not_those_of_the_window() {
         let window = (1_000_000, 51_000_000);
-        assert_eq!(missed(window, (1_100_000, 51_400_000)), None);
-        let told = "the counters were read 9.0 ms late at an edge of a window of 50 ms";
-        assert_eq!(missed(window, (10_000_000, 51_100_000)).unwrap(), told);
-        assert_eq!(missed(window, (1_100_000, 60_000_000)).unwrap(), told);
+        assert_eq!(missed(window, 100_000), None);
+        assert_eq!(missed(window, 1_100_000), None);
+        let told = "the counters began 9.0 ms after a window of 50 ms";
+        assert_eq!(missed(window, 10_000_000).unwrap(), told);
     }
 }

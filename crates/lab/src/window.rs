@@ -255,7 +255,7 @@ pub(crate) fn by_clock(
     talk.order(&ToEndpoint::Go(schedule))?;
     let (schedule, steady) = talk.warmed_up(schedule)?;
     if let Some(watch) = &mut talk.watch {
-        watch.schedule(&schedule);
+        watch.schedule(&schedule)?;
     }
     let mut machine = carried(around, network, talk, Edges::By(schedule), false)?;
     let warmup_ns = schedule.window_from_ns - schedule.begin_ns;

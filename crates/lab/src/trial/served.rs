@@ -112,7 +112,7 @@ impl Lab {
         ends[SERVER].order(&ToEndpoint::Go(schedule))?;
         let mut talk = Talk::new(ends, watch, stop);
         if let Some(watch) = &mut talk.watch {
-            watch.schedule(&schedule);
+            watch.schedule(&schedule)?;
         }
         let _prompt = Promptness::take(true);
         // By then a server has started a process for each connection, if it does.
