@@ -68,7 +68,7 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
         if let Some(found) = of_tail.or_else(|| of_trials(metric.measure, &known)) {
             estimates.insert(metric, found);
         } else if let Some(why) = reason {
-            absent.insert(metric, why);
+            absent.insert(metric, why.clone());
         }
     }
     CellResult {

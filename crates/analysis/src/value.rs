@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use bytecost_spec::cell::Pattern;
+use bytecost_spec::metric::MEASURES;
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Sample, Side, SideReadings};
 use bytecost_stats::{Distribution, LatencyHistogram};
@@ -58,17 +59,21 @@ pub(crate) fn is_extreme(measure: Measure) -> bool {
     measure == Measure::LatencyUsMax
 }
 
-/// A trial that counts. Its histogram is read at most once for its quantiles and once for its
-/// distribution, and not kept: a thousand of them take half a gigabyte.
+/// A trial that counts. Each of its values is computed once. Its histogram is read at most once for
+/// its quantiles and once for its distribution, and not kept: a thousand of them take half a gigabyte.
 #[derive(Debug)]
 pub(crate) struct Trial<'a> {
     pub(crate) sample: &'a Sample,
+    values: Vec<[OnceCell<Value>; SIDES]>,
     cell: &'a Cell,
     release: Option<Release>,
     is_ping: bool,
     latency: OnceCell<Option<LatencyQuantiles>>,
     distribution: OnceCell<Option<Distribution>>,
 }
+
+/// How many sides a metric may be of.
+const SIDES: usize = Side::Client as usize + 1;
 
 /// What a counter is divided by.
 #[derive(Clone, Copy)]
@@ -104,6 +109,7 @@ impl<'a> Trial<'a> {
     pub(crate) fn new(sample: &'a Sample, cell: &'a Cell, mover: Option<&MoverFacts>) -> Trial<'a> {
         Trial {
             sample,
+            values: vec![Default::default(); MEASURES.len()],
             cell,
             release: mover.map(|m| m.release),
             is_ping: mover.is_some_and(|m| m.route.is_ping()),
@@ -131,13 +137,14 @@ impl<'a> Trial<'a> {
 
     /// The metric's value. Both sides together are the sum of the sides, each over its own
     /// window, so that the split adds up.
-    pub(crate) fn value(&self, metric: Metric) -> Value {
-        match self.find(metric) {
+    pub(crate) fn value(&self, metric: Metric) -> &Value {
+        let slot = &self.values[metric.measure as usize][metric.side as usize];
+        slot.get_or_init(|| match self.find(metric) {
             None => Value::NotApplicable,
             Some(Ok(v)) if v.is_finite() && v >= 0.0 => Value::Known(v),
             Some(Ok(_)) => Value::Absent("the readings give no number".to_owned()),
             Some(Err(why)) => Value::Absent(why),
-        }
+        })
     }
 
     fn find(&self, metric: Metric) -> Option<Found> {
@@ -434,5 +441,5 @@ impl<'a> Trial<'a> {
 
 /// The quantiles of a histogram of ns, in µs.
 pub(crate) fn latencies(histogram: &LatencyHistogram) -> LatencyQuantiles {
-    histogram.quantiles_us(QUANTILES.map(|(_, share)| share))
+    QUANTILES.map(|(_, share)| histogram.quantile_us(share))
 }

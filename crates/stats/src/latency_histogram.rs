@@ -36,10 +36,10 @@ impl LatencyHistogram {
         self.0.add(&other.0).ok()
     }
 
-    /// The latencies in µs that these shares of all do not exceed, each from 0 to 1.
+    /// The latency in µs that this share of all does not exceed, from 0 to 1.
     #[must_use]
-    pub fn quantiles_us<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
-        shares.map(|share| self.0.value_at_quantile(share) as f64 / 1e3)
+    pub fn quantile_us(&self, share: f64) -> f64 {
+        self.0.value_at_quantile(share) as f64 / 1e3
     }
 
     /// How the latencies in µs are spread.
