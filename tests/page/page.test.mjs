@@ -16,6 +16,11 @@ async function middle(locator) {
   return [box.x + box.width / 2, box.y + box.height / 2];
 }
 
+/** Opens what these buttons open, all at once: what is looked at is the page that they leave. */
+async function openAll(page, buttons) {
+  await page.locator(buttons).evaluateAll((all) => all.forEach((button) => button.click()));
+}
+
 for (const file of reports()) {
   describe(path.basename(file), atOnce, () => {
     test('it opens quietly, asks the network for nothing and has figures', () =>
@@ -166,7 +171,7 @@ for (const file of reports()) {
       test(`nothing runs over the edge at ${width} px`, () =>
         using(file, { width }, async (page) => {
           for (const step of [null, '[data-show="table"]', 'summary']) {
-            if (step) for (const button of await page.locator(step).all()) await button.click();
+            if (step) await openAll(page, step);
             const over = await page.evaluate(() => {
               const edge = document.documentElement.clientWidth;
               const wide = [...document.querySelectorAll('body *')].filter((e) =>
@@ -183,7 +188,7 @@ for (const file of reports()) {
     for (const scheme of ['light', 'dark']) {
       test(`text and lines stand out from their ground in ${scheme}`, () =>
         using(file, { scheme }, async (page) => {
-          for (const summary of await page.locator('summary').all()) await summary.click();
+          await openAll(page, 'summary');
           const faint = await page.evaluate(() => {
             const parse = (color) => color.match(/[\d.]+/g).map(Number);
             const luminance = ([r, g, b]) => [r, g, b]
