@@ -49,41 +49,47 @@ async function launch() {
   });
 }
 
-/** Opens a page and notes everything that a quiet page never does. */
-async function open(browser, file, options = {}) {
-  const context = await browser.newContext({
-    viewport: { width: options.width ?? 1280, height: 900 },
-    colorScheme: options.scheme ?? 'light',
-    javaScriptEnabled: options.script ?? true,
-  });
+/** A tab that notes everything that a quiet page never does. */
+async function tab(browser, script) {
+  const context = await browser.newContext({ javaScriptEnabled: script });
   const page = await context.newPage();
-  const url = pathToFileURL(path.resolve(file)).href;
-  const noise = [];
-  page.on('console', (m) => noise.push(`console ${m.type()}: ${m.text()}`));
-  page.on('pageerror', (e) => noise.push(`error: ${e.message}`));
-  page.on('dialog', (d) => { noise.push(`dialog: ${d.message()}`); d.dismiss(); });
+  const it = { page, url: '', noise: [] };
+  page.on('console', (m) => it.noise.push(`console ${m.type()}: ${m.text()}`));
+  page.on('pageerror', (e) => it.noise.push(`error: ${e.message}`));
+  page.on('dialog', (d) => { it.noise.push(`dialog: ${d.message()}`); d.dismiss(); });
   page.on('request', (r) => {
-    if (r.url() !== url && !r.url().startsWith('data:')) noise.push(`request: ${r.url()}`);
+    if (r.url() !== it.url && !r.url().startsWith('data:')) it.noise.push(`request: ${r.url()}`);
   });
-  await page.goto(url);
-  return { page, noise, close: () => context.close() };
+  return it;
+}
+
+/** Loads a page anew, as a reader with these options sees it first. */
+async function load(it, file, { width = 1280, scheme = 'light' }) {
+  await it.page.goto('about:blank');
+  await it.page.mouse.move(0, 0);
+  await it.page.setViewportSize({ width, height: 900 });
+  await it.page.emulateMedia({ media: null, colorScheme: scheme });
+  it.url = pathToFileURL(path.resolve(file)).href;
+  it.noise = [];
+  await it.page.goto(it.url);
 }
 
 /**
  * One browser for all tests of a file. What it gives opens a page, lets `act` use it, and expects
- * that it stayed quiet.
+ * that it stayed quiet. A new tab takes as long as all else of a short test, so the next test has
+ * it; none that a test failed in.
  */
 export function inBrowser() {
   let browser;
+  const free = { true: [], false: [] };
   before(async () => { browser = await launch(); });
   after(async () => { await browser?.close(); });
   return async (file, options, act) => {
-    const { page, noise, close } = await open(browser, file, options);
-    try {
-      await act(page);
-      assert.deepEqual(noise, []);
-    } finally {
-      await close();
-    }
+    const script = options.script ?? true;
+    const it = free[script].pop() ?? await tab(browser, script);
+    await load(it, file, options);
+    await act(it.page);
+    assert.deepEqual(it.noise, []);
+    free[script].push(it);
   };
 }
