@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds all tests and runs them: those of the command beside those of all other crates, one program
-# after another. Each program says its result as it ends; what failed is shown whole at the end.
+# Builds all tests and runs them, two programs at a time. Each program says its result as it ends;
+# what failed is shown whole at the end.
 #
 # Usage: all.sh DIRECTORY: where what the programs say is kept.
 set -euo pipefail
@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 rm -rf "$1"
 mkdir -p "$1"
 logs=$(realpath "$1")
+export logs
 what=(--workspace --features bytecost/full --locked)
 
 # One a line: the folder of its crate, and the program.
@@ -16,27 +17,21 @@ programs=$(cargo test "${what[@]}" --no-run --message-format=json-render-diagnos
 	sed -nE 's/.*"manifest_path":"([^"]*)\/Cargo\.toml".*"profile":\{[^}]*"test":true\}.*"executable":"([^"]*)".*/\1\t\2/p')
 
 # Where and as cargo would run it.
-each() {
-	local folder program name
-	while IFS=$'\t' read -r folder program; do
-		name=$(basename "$folder")/$(basename "${program%-*}")
-		# What a shell has in the background ignores an interruption, which tests are about.
-		logged "$name" env --default-signal=INT,QUIT --chdir="$folder" CARGO_MANIFEST_DIR="$folder" "$program"
-	done
+one() {
+	local folder=${1%%$'\t'*} program=${1##*$'\t'}
+	# What a shell has in the background ignores an interruption, which tests are about.
+	logged "$(basename "$folder")/$(basename "${program%-*}")" \
+		env --default-signal=INT,QUIT --chdir="$folder" CARGO_MANIFEST_DIR="$folder" "$program"
 }
 logged() {
 	local log=$logs/${1//\//-} began=$SECONDS
 	"${@:2}" >"$log" 2>&1 </dev/null || echo "$log" >>"$logs/failed"
 	printf '%s, %s s: %s\n' "$1" $((SECONDS - began)) "$(grep '^test result: ' "$log" | tail -n 1 || true)"
 }
-command=$PWD/crates/bytecost$'\t'
-others() {
-	grep -vF "$command" <<<"$programs" | each
-	logged documentation cargo test "${what[@]}" --doc
-}
-trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
-others &
-grep -F "$command" <<<"$programs" | each &
+export -f one logged
+logged documentation cargo test "${what[@]}" --doc &
+# All have a thread for each CPU, and wait now and then.
+xargs -d '\n' -n 1 -P 2 bash -c 'one "$1"' one <<<"$programs"
 wait
 [ "$(find "$logs" -type f ! -name failed | wc -l)" -gt "$(wc -l <<<"$programs")" ] || {
 	echo "not all of the test programs ran: what did is in $logs" >&2
