@@ -1,5 +1,5 @@
 //! The first process of a guest: it makes a bare kernel fit for tests, runs all programs of
-//! `/tests`, side by side, says how they ended, and turns the guest off.
+//! `/tests`, one after the other, says how they ended, and turns the guest off.
 //!
 //! `boot.sh` puts it into the guest as `/init`, beside the modules that the tests need. The last
 //! line that it writes is the verdict ([`PASSED`] or [`FAILED`]), which `boot.sh` waits for: a
@@ -11,7 +11,6 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -113,39 +112,17 @@ fn run() -> io::Result<bool> {
         println!("guest: the agent: {status}");
         passed &= status.success();
     }
-    // Each waits for its processes as well as for a CPU.
-    let cpus = thread::available_parallelism().map_or(1, usize::from);
-    let left = Mutex::new(tests.iter());
-    let next = || left.lock().expect("no test panics here").next();
-    thread::scope(|scope| {
-        let one_by_one = || -> io::Result<bool> {
-            let mut passed = true;
-            while let Some(test) = next() {
-                passed &= ends_well(test)?;
-            }
-            Ok(passed)
-        };
-        let lanes: Vec<_> = (0..=cpus).map(|_| scope.spawn(one_by_one)).collect();
-        for lane in lanes {
-            passed &= lane.join().expect("no test panics here")?;
+    for test in tests {
+        let mut command = Command::new(&test);
+        command.args(["--test-threads=1", "--nocapture"]);
+        if let Some((_, filter)) = test.to_string_lossy().split_once(FILTER) {
+            command.arg(filter);
         }
-        Ok(passed)
-    })
-}
-
-/// Whether a program ends well; then all that it said is told at once.
-fn ends_well(test: &Path) -> io::Result<bool> {
-    println!("guest: {} begins", test.display());
-    let mut command = Command::new(test);
-    command.args(["--test-threads=1", "--nocapture"]);
-    if let Some((_, filter)) = test.to_string_lossy().split_once(FILTER) {
-        command.arg(filter);
+        let status = command.status().map_err(|e| told(&test.display(), e))?;
+        println!("guest: {}: {status}", test.display());
+        passed &= status.success();
     }
-    let ended = command.output().map_err(|e| told(&test.display(), e))?;
-    let said = [ended.stdout, ended.stderr].concat();
-    let (said, status) = (String::from_utf8_lossy(&said), ended.status);
-    println!("{said}guest: {}: {status}", test.display());
-    Ok(status.success())
+    Ok(passed)
 }
 
 fn told(what: &(impl std::fmt::Display + ?Sized), error: impl Into<io::Error>) -> io::Error {
