@@ -330,6 +330,10 @@ pub struct RunArgs {
     /// Maximum number of blocks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=10_000))]
     pub blocks: Option<u32>,
+    /// Maximum number of times that a block is measured again since other processes used the CPUs
+    /// [default: 2, in up to 10 % of the budget]
+    #[arg(long, value_name = "N", env = "BYTECOST_REPEATS", hide_env_values = true, value_parser = clap::value_parser!(u32).range(..=10))]
+    pub repeats: Option<u32>,
     /// Seed for the order of trials
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

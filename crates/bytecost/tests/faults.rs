@@ -7,9 +7,10 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bytecost_spec::Record;
 use common::{
     BYTECOST, PATIENCE, Place, assert_only_known_files, ended, endpoints_of, failures, kill,
     records, says,
@@ -307,4 +308,36 @@ fn a_closed_pipe_is_no_failure() {
         assert_eq!(said, "", "{words}");
         assert_eq!(output.status.code(), Some(0), "{words}");
     }
+}
+
+/// A process that is never idle.
+struct Busy(Child);
+
+impl Busy {
+    fn new() -> Busy {
+        let mut yes = Command::new("yes");
+        Busy(yes.stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_block_beside_busy_processes_is_measured_again_as_often_as_is_allowed() {
+    let _busy = Busy::new();
+    for (repeats, attempts) in [(0, 6..=6), (2, 7..=18)] {
+        let place = Place::new();
+        let words = format!("run --mover null,send {TINY} --repeats {repeats}");
+        place.call(words).measured();
+        let all = place.records();
+        let blocks = all.iter().filter(|r| matches!(r, Record::Block(_)));
+        let blocks = blocks.count();
+        assert!(attempts.contains(&blocks), "{repeats}: {blocks}");
+    }
+    Place::new().refuses("run", "--repeats 11 => 11 is not in 0..=10");
 }

@@ -30,6 +30,7 @@ pub fn run(args: CeilingArgs) -> Result<Exit> {
             window: None,
             warmup: None,
             blocks: None,
+            repeats: None,
             seed: None,
             port: None,
             dir: args.dir,

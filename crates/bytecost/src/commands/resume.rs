@@ -30,7 +30,7 @@ pub(super) fn only_limits(args: &RunArgs) -> Result<()> {
         || args.peer.peer.is_some()
     {
         return Err(bad_input(
-            "--resume continues the cells of the run: only --budget, --precision, --blocks and --anyway may be given with it",
+            "--resume continues the cells of the run: only --budget, --precision, --blocks, --repeats and --anyway may be given with it",
         ));
     }
     Ok(())
@@ -54,6 +54,9 @@ pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {
     if let Some(blocks) = args.blocks {
         study.blocks_most = blocks;
         study.blocks_least = study.blocks_least.min(blocks);
+    }
+    if let Some(repeats) = args.repeats {
+        study.repeats_most = repeats;
     }
 }
 

@@ -125,7 +125,8 @@ impl Place {
         command
     }
 
-    /// Those tests that are about evidence ask for it.
+    /// Those tests that are about evidence ask for it. Tests run side by side, so that a block would
+    /// always be measured again.
     pub fn other<'a>(&self, program: &str, words: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = Command::new(program);
         command
@@ -133,6 +134,7 @@ impl Place {
             .current_dir(self.path())
             .env_remove("BYTECOST_RUNS")
             .env("BYTECOST_EVIDENCE", "none")
+            .env("BYTECOST_REPEATS", "0")
             .env("XDG_CACHE_HOME", caches())
             .stdin(Stdio::null());
         command
