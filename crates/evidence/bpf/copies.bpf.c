@@ -46,7 +46,9 @@ INLINE struct sums *found(void)
 	return bpf_map_lookup_elem(&sums, &zero);
 }
 
-INLINE void note(struct held *held, struct sk_buff *skb)
+// `again`: TCP has sent it before, and what was copied then is not copied another time. What is
+// pinned is: a reader on this machine gets a copy of each packet that arrives.
+INLINE void note(struct held *held, struct sk_buff *skb, int again)
 {
 	struct seen seen = {};
 
@@ -57,8 +59,22 @@ INLINE void note(struct held *held, struct sk_buff *skb)
 		add(&held->pinned, seen.payload);
 	else if (seen.flags & SKBFL_SHARED_FRAG)
 		add(&held->pages, seen.payload);
-	else
+	else if (!again)
 		add(&held->copied, seen.payload);
+}
+
+// Only while a packet is being sent: the socket goes on to the next byte after that.
+INLINE int is_sent_again(struct sk_buff *skb)
+{
+	struct sock *sk = skb->sk;
+	struct tcp_sock *socket = (void *)sk;
+	u8 *transport = skb->head + skb->transport_header;
+	u32 sequence = 0, next = 0;
+
+	if (!sk || is_udp(sk) || !READ(next, socket->snd_nxt) ||
+	    bpf_probe_read_kernel(&sequence, sizeof(sequence), transport + 4))
+		return 0;
+	return (int)(__builtin_bswap32(sequence) - next) < 0;
 }
 
 SEC("tp_btf/net_dev_queue")
@@ -68,7 +84,7 @@ int queued(u64 *arguments)
 	struct sums *all = found();
 
 	if (all && sends_to(skb->sk, all->port, all->network))
-		note(&all->sent, skb);
+		note(&all->sent, skb, is_sent_again(skb));
 	return 0;
 }
 
@@ -80,7 +96,7 @@ int consumed(u64 *arguments)
 	struct sums *all = found();
 
 	if (all && sends_to(skb->sk, all->port, all->network))
-		note(&all->taken, skb);
+		note(&all->taken, skb, 0);
 	return 0;
 }
 
@@ -92,7 +108,7 @@ int arrived(u64 *arguments)
 	struct sums *all = found();
 
 	if (all && is_at(sk, all->port))
-		note(&all->delivered, skb);
+		note(&all->delivered, skb, 0);
 	return 0;
 }
 

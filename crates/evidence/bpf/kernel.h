@@ -59,6 +59,10 @@ struct sock {
 	u16 sk_protocol;
 } CORE;
 
+struct tcp_sock {
+	u32 snd_nxt; // of the first byte that was never sent
+} CORE;
+
 struct sk_buff {
 	u32 len;
 	u32 data_len;
