@@ -29,9 +29,10 @@ logged() {
 	printf '%s, %s s: %s\n' "$1" $((SECONDS - began)) "$(grep '^test result: ' "$log" | tail -n 1 || true)"
 }
 export -f one logged
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 logged documentation cargo test "${what[@]}" --doc &
 # All have a thread for each CPU, and wait now and then.
-xargs -d '\n' -n 1 -P 2 bash -c 'one "$1"' one <<<"$programs"
+xargs -d '\n' -n 1 -P 2 bash -c 'one "$1"' one <<<"$programs" &
 wait
 [ "$(find "$logs" -type f ! -name failed | wc -l)" -gt "$(wc -l <<<"$programs")" ] || {
 	echo "not all of the test programs ran: what did is in $logs" >&2
