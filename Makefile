@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check bench bench-truth bench-sharp bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu tools test-fleet fleet-tools
+.PHONY: help test test-kernels check lint docs bench bench-truth bench-sharp bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu tools test-fleet fleet-tools
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
@@ -42,11 +42,15 @@ test-fleet: fleet-tools tools # The files of deploy by their schemas, and its ro
 	cargo build -q --workspace --bins --examples $(FULL) --locked
 	tests/fleet.sh "$(TARGET)/debug/bytecost" "$(FLEET)"
 
-check: same-bpf # Formatting, clippy and documentation without a warning; BPF objects; dependencies, if cargo-deny is there
+check: lint docs # Lint and docs
+
+docs: # Documentation without a warning
+	@# With the examples, dependencies have the features that clippy has checked them with.
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --lib --bins --examples $(FULL) --locked
+
+lint: same-bpf # Formatting and clippy without a warning; BPF objects; dependencies, if cargo-deny is there
 	@cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(FULL) --locked -- -D warnings
-	# With the examples, dependencies have the features that clippy has checked them with.
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --lib --bins --examples $(FULL) --locked
 	if command -v cargo-deny >/dev/null; then
 		cargo deny check bans licenses sources
 	else
