@@ -158,7 +158,11 @@ impl Truths {
         for ((found, expected), leg) in found.iter().zip(expected).zip(CopyPlace::ALL) {
             let is_near = match (found, expected) {
                 (Some(found), Some(expected)) => {
-                    let again = if *leg == CopyPlace::Delivery { again } else { 0.0 };
+                    let again = if *leg == CopyPlace::Delivery {
+                        again
+                    } else {
+                        0.0
+                    };
                     let most = expected + again;
                     (expected - NEAR..most + NEAR).contains(found)
                 }
