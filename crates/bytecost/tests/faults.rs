@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bytecost_spec::Record;
@@ -311,26 +311,10 @@ fn a_closed_pipe_is_no_failure() {
     }
 }
 
-/// A process that is never idle.
-struct Busy(Child);
-
-impl Busy {
-    fn new() -> Busy {
-        let mut yes = Command::new("yes");
-        Busy(yes.stdout(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_block_beside_busy_processes_is_measured_again_as_often_as_is_allowed() {
-    let _busy = Busy::new();
+    let beside = Place::new();
+    let _busy = beside.start(Command::new("sh").args(["-c", "while :; do :; done"]));
     // At most two for each of six blocks; one with a window in which nothing moved is none of them.
     for (repeats, expected) in [(0, 0..=0), (2, 1..=12)] {
         let place = Place::new();

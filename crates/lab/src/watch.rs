@@ -34,7 +34,7 @@ const TAKE_NS: u64 = 20_000_000;
 const TIME_ROUND: u32 = 0;
 const COUNTING_ROUND: u32 = 1;
 const FOOTPRINT_ROUND: u32 = 2;
-/// The part of a window that may be over when who counts in it is told of it.
+/// Counting may begin late by one part in so many of the window.
 const MOST_LATE: u64 = 10;
 
 /// Places whose counts are not to be believed, each with the reason.
