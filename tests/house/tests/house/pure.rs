@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::imports::PURE;
 use crate::source::{tokens, without_tests};
@@ -85,11 +85,15 @@ fn sources(name: &str) -> Vec<File> {
     files
 }
 
-/// Whether the file names this path, as a whole or through a `use` with braces.
-fn names(path: &str, text: &str, what: &str) -> bool {
-    let written = words(&without_tests(tokens(path, text)));
-    let sought = words(&TokenStream::from_str(what).unwrap());
-    written.windows(sought.len()).any(|w| w == sought) || imported(&written, &sought)
+/// Whether these words name this path, as a whole or through a `use` with braces.
+fn names(written: &[String], what: &str) -> bool {
+    let sought = words(TokenStream::from_str(what).unwrap());
+    written.windows(sought.len()).any(|w| w == sought) || imported(written, &sought)
+}
+
+/// The words of a file, without what only tests see.
+fn written(path: &str, text: &str) -> Vec<String> {
+    words(without_tests(tokens(path, text)))
 }
 
 /// `std::fs` is named by `use std::{fs, io}` too.
@@ -114,9 +118,9 @@ fn imported(written: &[String], sought: &[String]) -> bool {
     })
 }
 
-fn words(stream: &TokenStream) -> Vec<String> {
+fn words(stream: TokenStream) -> Vec<String> {
     let mut words = Vec::new();
-    flatten(stream.clone(), &mut words);
+    flatten(stream, &mut words);
     words
 }
 
@@ -124,10 +128,15 @@ fn flatten(stream: TokenStream, words: &mut Vec<String>) {
     for token in stream {
         match token {
             TokenTree::Group(group) => {
-                let text = group.to_string();
-                words.push(text.chars().next().unwrap_or(' ').to_string());
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                words.push(open.to_owned());
                 flatten(group.stream(), words);
-                words.push(text.chars().last().unwrap_or(' ').to_string());
+                words.push(close.to_owned());
             }
             TokenTree::Literal(_) => words.push("literal".to_owned()),
             other => words.push(other.to_string()),
@@ -139,7 +148,8 @@ fn offences(crates: &[&str], never: &[&str], excused: &[&str]) -> Vec<String> {
     let mut broken = Vec::new();
     for name in crates {
         for File { path, text } in sources(name) {
-            for what in never.iter().filter(|w| names(&path, &text, w)) {
+            let written = written(&path, &text);
+            for what in never.iter().filter(|what| names(&written, what)) {
                 if !excused.contains(&path.as_str()) {
                     broken.push(format!("{path} names {what}"));
                 }
@@ -207,6 +217,6 @@ fn a_path_is_found_however_it_is_imported() {
         ("#[cfg(test)] mod tests { use std::fs; }", "std::fs", false),
         ("fn f() { std::env::args() }", "std::env", true),
     ] {
-        assert_eq!(names("here", text, what), found, "{text}");
+        assert_eq!(names(&written("here", text), what), found, "{text}");
     }
 }
