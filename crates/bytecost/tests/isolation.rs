@@ -5,24 +5,15 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use bytecost_spec::{Cell, Class, Counter, Reading, Sample};
-use common::{PATIENCE, Place, endpoints_of, says, until};
+use common::{PATIENCE, Place, among_no_others, endpoints_of, says, until};
 use rustix::process::Signal;
 
 const SHORT: &str = "run --budget 20s --blocks 6 --warmup 2ms --seed 7 --quiet";
 
-/// Every run removes what the dead have left, so that the test of that is alone with its own.
-static OTHERS: RwLock<()> = RwLock::new(());
-
-fn beside_others() -> RwLockReadGuard<'static, ()> {
-    OTHERS.read().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The samples of a run, each with its cell; none where the machine refuses all of it.
 fn samples(place: &Place, words: &str) -> Vec<(Cell, Sample)> {
-    let _beside = beside_others();
     let end = place.call(format!("{SHORT} {words}"));
     if end.stderr.contains("nothing of this study works here") {
         eprintln!("skipped: {}", end.stderr);
@@ -124,7 +115,9 @@ fn a_quota_holds_back_and_says_for_how_long() {
 // Invariant 9.
 #[test]
 fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
-    let _alone = OTHERS.write().unwrap_or_else(PoisonError::into_inner);
+    if !among_no_others("groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor") {
+        return;
+    }
     let place = Place::new();
     let words = format!("{SHORT} --mover work-integer --window 5s --cgroup max=50%");
     let mut run = place.start(&mut place.bytecost(words));
@@ -168,7 +161,6 @@ fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
 
 #[test]
 fn a_run_that_ends_well_leaves_no_group() {
-    let _beside = beside_others();
     let place = Place::new();
     let words = format!("{SHORT} --mover work-integer --window 2ms --cgroup weight=50");
     let run = place.start(&mut place.bytecost(words));
@@ -180,7 +172,6 @@ fn a_run_that_ends_well_leaves_no_group() {
 
 #[test]
 fn what_cannot_be_had_is_refused_in_one_line() {
-    let _beside = beside_others();
     Place::new().refuses(
         &format!("{SHORT} --mover work-integer"),
         "--class blue => `deadline` | other:nice=10

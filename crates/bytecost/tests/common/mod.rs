@@ -1,6 +1,7 @@
 //! The command in a directory of its own, called, or watched from outside while it runs.
 #![allow(dead_code)] // each test file uses a part of it
 
+use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -348,6 +349,37 @@ pub fn in_tmpfs(place: &Place, options: &str, there: &Path, words: &str) -> Opti
         eprintln!("skipped: no namespaces here: {}", end.stderr);
     }
     (!is_refused).then_some(end)
+}
+
+/// Whether the rest of the test is to run in this process: it runs in a PID namespace of its own, in
+/// which it is started, since each run on a machine removes what dead ones have left. Where there is no
+/// such namespace, it runs here.
+pub fn among_no_others(test: &str) -> bool {
+    const INSIDE: &str = "BYTECOST_TEST_AMONG_NO_OTHERS";
+    if env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let unshared = |program: &Path, words: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+        if !geteuid().is_root() {
+            unshare.args(["--user", "--map-root-user"]);
+        }
+        unshare
+            .arg("--")
+            .arg(program)
+            .args(words)
+            .env(INSIDE, "yes");
+        unshare.output()
+    };
+    if !unshared(Path::new("true"), &[]).is_ok_and(|end| end.status.success()) {
+        return true;
+    }
+    let program = env::current_exe().unwrap();
+    let end = Ended::from(unshared(&program, &["--exact", test, "--nocapture"]).unwrap());
+    eprintln!("{}", end.stderr);
+    assert!(end.stdout.contains("1 passed"), "{}", end.stdout);
+    false
 }
 
 /// Sends a signal to one process.
