@@ -19,6 +19,7 @@ use crate::result::{
 use crate::trials::CellTrials;
 use crate::view::View;
 
+mod sentence;
 mod undecided;
 mod words;
 

@@ -349,6 +349,58 @@ fn every_number_of_the_advice_is_a_decided_finding() {
     }
 }
 
+/// With any number of threads `sendfile` is cheaper, by other amounts, but as told with eight.
+fn by_threads(with_eight: f64) -> Advice {
+    let study = STUDY.replace("mover = [", "threads = [1, 2, 4, 8]\nmover = [");
+    let share = move |threads: u32, size: u64| match (threads, size) {
+        (8, _) => with_eight,
+        (_, ..4096) => 0.8,
+        (1, _) => 0.2,
+        _ => 0.25,
+    };
+    let cost = move |cell: &Cell| match cell.mover.as_str() {
+        "sendfile" => True::costs(0.2 * share(cell.threads, cell.size_bytes)),
+        _ => True::costs(0.2),
+    };
+    World::new(&study).run(4, 16, 0.003, cost).analyse().advice
+}
+
+#[test]
+fn sentences_of_one_form_are_one_over_all_numbers_of_threads_with_the_amounts_of_all() {
+    let every = "use `sendfile` at every size from 256 B to 1 MiB: ";
+    let told = |advice: &Advice, what: &str| {
+        let mut lines = advice.lines.iter();
+        let line = lines.find(|line| line.text.contains(what));
+        line.map(|line| line.text.clone()).unwrap_or_default()
+    };
+    let alike = by_threads(0.5);
+    let all = told(&alike, every);
+    let place = format!("with 1, 2, 4 and 8 threads, {every}");
+    assert!(all.contains(&place), "{all}");
+    let gains = alike
+        .situations
+        .iter()
+        .filter_map(|s| s.uses[0].gain.as_ref());
+    let points = gains.flat_map(|gain| &gain.points);
+    let at_first: Vec<_> = points.filter(|p| p.at.as_deref() == Some("256")).collect();
+    assert_eq!(at_first.len(), 4);
+    let low = at_first.iter().map(|p| p.low).fold(1.0, f64::min);
+    let high = at_first.iter().map(|p| p.high).fold(0.0, f64::max);
+    let amount = format!(
+        "{:.0}–{:.0} % (256 B) to ",
+        100.0 * (1.0 - high),
+        100.0 * (1.0 - low)
+    );
+    assert!(all.contains(&amount), "{amount}: {all}");
+    assert_eq!(alike.lines.len(), 1, "{:#?}", alike.lines);
+
+    let other = by_threads(1.0);
+    let place = format!("with 1, 2 and 4 threads, {every}");
+    assert!(told(&other, every).contains(&place), "{:#?}", other.lines);
+    let eight = told(&other, "with 8 threads");
+    assert!(eight.contains("use `send`"), "{:#?}", other.lines);
+}
+
 #[test]
 fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
     let check = |world: &World, expected: &str| {

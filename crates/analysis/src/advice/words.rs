@@ -4,37 +4,24 @@ use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Better, Transport};
 use itertools::Itertools as _;
 
+use super::sentence::{
+    JOINED, OVER_NETWORK, Part, Said, amount, at, is_less, merged, places, transport,
+};
 use super::undecided::measured;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{
-    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, NothingDecided,
-    Situation, Subject, Undecided, UndecidedOf, Use, Verdict,
+    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedRange, NothingDecided, Situation,
+    Subject, Undecided, UndecidedOf, Use, Verdict,
 };
 use crate::view::View;
 
-/// How far the strongest of several ratios lies from the weakest where each is told with its place.
-const WIDE: f64 = 1.5;
-/// Places that are told one by one where many have the same advice.
-const PLACES: usize = 4;
 /// What the lines of what is worse stand under.
 const AVOID: &str = "Avoid";
 /// What the line of the answer about undecided comparisons stands under.
 pub const UNDECIDED: &str = "Undecided";
 /// What the one line of an answer without any verdict stands under.
 const NOTHING: &str = "Nothing decided";
-
-/// How a cell gets to the other host, which the finished lines name.
-const OVER_NETWORK: &str = "over the network";
-
-/// A sentence about one place, which others may share.
-struct Said {
-    label: String,
-    place: String,
-    text: String,
-    brief: Option<String>,
-    findings: Vec<String>,
-}
 
 /// The lines of an answer: what to use, what circumstances change, what to avoid, what is undecided.
 pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<AdviceLine> {
@@ -87,46 +74,9 @@ fn gains_first(situations: &[Situation]) -> impl Iterator<Item = &Situation> {
     })
 }
 
-/// Sentences that differ in nothing but the place, said once.
-fn merged(said: impl Iterator<Item = Said>) -> Vec<AdviceLine> {
-    let keyed = said.map(|s| ((s.label, s.text, s.brief), (s.place, s.findings)));
-    let lines = grouped(keyed)
-        .into_iter()
-        .map(|((label, text, brief), places)| {
-            let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
-            let names: Vec<String> = names
-                .into_iter()
-                .filter(|n| !n.is_empty())
-                .unique()
-                .collect();
-            let more = names.len().saturating_sub(PLACES);
-            let mut place = names.into_iter().take(PLACES).join("; ");
-            if more > 0 {
-                place = format!("{place}; {more} more");
-            }
-            let text = match place.is_empty() {
-                true => text,
-                false if text.starts_with("use ") && !place.contains("; ") => {
-                    format!("{place}, {text}")
-                }
-                false => format!("{place}: {text}"),
-            };
-            AdviceLine {
-                label,
-                text,
-                brief: brief.map(|brief| match place.is_empty() {
-                    true => brief,
-                    false => format!("{place}: {brief}"),
-                }),
-                findings: findings.concat(),
-            }
-        });
-    lines.collect()
-}
-
 /// What to use in a situation, and what else under a condition.
-fn used(s: &Situation) -> Vec<Said> {
-    let mut told: Vec<Said> = (s.uses.iter())
+fn used(s: &Situation) -> Vec<Said<'_>> {
+    let mut told: Vec<Said<'_>> = (s.uses.iter())
         .map(|u| said(s, one_use(s, u), u.gain.iter().chain(&u.but)))
         .collect();
     if s.baseline_is_apart && s.subject != Subject::Circumstance {
@@ -134,21 +84,18 @@ fn used(s: &Situation) -> Vec<Said> {
     }
     for c in &s.conditional {
         let way = s.axis.subject(&c.gain.value);
-        let text = format!(
-            "{way}{}: {}, but only {}",
-            span(s, &places(&c.gain)),
-            against(s, &c.gain),
-            condition(c.condition)
-        );
+        let head = format!("{way}{}: ", span(s, &places(&c.gain)));
+        let mut text = against(s, head, &c.gain);
+        text.push(format!(", but only {}", condition(c.condition)).into());
         told.push(said(s, text, [&c.gain]));
     }
     told
 }
 
-fn one_use(s: &Situation, u: &Use) -> String {
+fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
     let way = s.axis.subject(&u.value);
     let span = span(s, &u.at);
-    let mut text = match &u.gain {
+    let mut told = match &u.gain {
         None => {
             let is_here = |c: &Conditional| places(&c.gain).iter().any(|at| u.at.contains(at));
             let better = s
@@ -156,10 +103,14 @@ fn one_use(s: &Situation, u: &Use) -> String {
                 .iter()
                 .any(|c| s.along.is_none() || is_here(c));
             let free = if better { " without a condition" } else { "" };
-            format!("use {way}{span}: nothing{free} was shown to {}", need(s))
+            words(format!(
+                "use {way}{span}: nothing{free} was shown to {}",
+                need(s)
+            ))
         }
-        Some(gain) => format!("use {way}{span}: {}", against(s, gain)),
+        Some(gain) => against(s, format!("use {way}{span}: "), gain),
     };
+    let mut text = String::new();
     if s.baseline_is_apart {
         text.push_str(" alone, before the cost of reading the file");
         let own = s.avoid.iter().filter(|avoid| avoid.cost.value == u.value);
@@ -202,37 +153,42 @@ fn one_use(s: &Situation, u: &Use) -> String {
     if is_last && !s.undecided.is_empty() {
         text.push_str(&format!("; undecided at {}", names(s, &s.undecided)));
     }
-    text
+    told.push(text.into());
+    told
 }
 
 /// Of ways whose baseline serves somebody else, and that are not to be used: where they cost more
 /// than it; that no way is better, where none is.
-fn apart(s: &Situation) -> Vec<Said> {
+fn apart(s: &Situation) -> Vec<Said<'_>> {
     let mut told = Vec::new();
     let base = s.axis.subject(&s.baseline);
     if s.uses.is_empty() && s.avoid.is_empty() && s.open.is_none() {
         let text = format!("no way was shown to {} than {base} alone", need(s));
-        told.push(said(s, text, []));
+        told.push(said(s, words(text), []));
     }
     let is_used = |way: &str| s.uses.iter().any(|u| u.value == way);
     for avoid in s.avoid.iter().filter(|avoid| !is_used(&avoid.cost.value)) {
         let way = s.axis.subject(&avoid.cost.value);
         let at = span(s, &places(&avoid.cost));
-        let text = format!("{way}{at}: {}", against(s, &avoid.cost));
+        let text = against(s, format!("{way}{at}: "), &avoid.cost);
         told.push(said(s, text, [&avoid.cost]));
     }
     told
 }
 
 /// What is said of circumstances where nothing else is said at all.
-fn no_other(s: &Situation) -> Said {
+fn no_other(s: &Situation) -> Said<'_> {
     let base = s.axis.subject(&s.baseline);
     let noun = phrases::metric(s.metric, s.unit);
-    said(s, format!("no other {noun} than with {base} was shown"), [])
+    said(
+        s,
+        words(format!("no other {noun} than with {base} was shown")),
+        [],
+    )
 }
 
 /// Situations in which what the study asks for first is open: why, or what would decide it.
-fn not_decided(situations: &[Situation]) -> Vec<Said> {
+fn not_decided(situations: &[Situation]) -> Vec<Said<'_>> {
     let open = situations
         .iter()
         .filter_map(|s| Some((s, s.open.as_ref()?)));
@@ -265,7 +221,7 @@ fn not_decided(situations: &[Situation]) -> Vec<Said> {
                     1 => span(s, &s.measured),
                     _ => String::new(),
                 };
-                said(s, format!("{noun}{at} {text}"), [])
+                said(s, words(format!("{noun}{at} {text}")), [])
             })
         });
     told.collect()
@@ -295,7 +251,7 @@ fn nothing(view: &View<'_>, undecided: &Undecided) -> String {
 }
 
 /// What circumstances change.
-fn changed(s: &Situation) -> Vec<Said> {
+fn changed(s: &Situation) -> Vec<Said<'_>> {
     if s.subject != Subject::Circumstance {
         return Vec::new();
     }
@@ -303,32 +259,39 @@ fn changed(s: &Situation) -> Vec<Said> {
     let told = costs.chain(&s.gains).map(|range| {
         let way = s.axis.subject(&range.value);
         let at = span(s, &places(range));
-        said(s, format!("{way}{at}: {}", against(s, range)), [range])
+        said(s, against(s, format!("{way}{at}: "), range), [range])
     });
     told.collect()
 }
 
 /// What to avoid in a situation: ways with one and the same property together.
-fn avoided(s: &Situation) -> Option<Said> {
+fn avoided(s: &Situation) -> Option<Said<'_>> {
     if s.subject == Subject::Circumstance || s.baseline_is_apart || s.avoid.is_empty() {
         return None;
     }
     let why = |with: Option<AvoidWith>| with.map(|with| reason(s, with));
     let by_reason = grouped(s.avoid.iter().map(|avoid| (why(avoid.with), &avoid.cost)));
-    let each = by_reason.iter().map(|(why, costs)| {
-        let each = costs.iter().map(|cost| {
-            let way = s.axis.subject(&cost.value);
-            format!("{way} {}{}", amount(s, cost), at(s, cost))
-        });
-        let why = why.iter().map(|why| format!(": {why}"));
-        each.collect::<Vec<_>>().join(", ") + &why.collect::<String>()
-    });
     let (baseline, metric) = (
         s.axis.subject(&s.baseline),
         phrases::metric(s.metric, s.unit),
     );
-    let each = each.collect::<Vec<_>>().join("; ");
-    let text = format!("compared with {baseline} in {metric}: {each}");
+    let mut text = words(format!("compared with {baseline} in {metric}: "));
+    for (i, (why, costs)) in by_reason.iter().enumerate() {
+        for (k, cost) in costs.iter().enumerate() {
+            let between = match (i, k) {
+                (0, 0) => "",
+                (_, 0) => "; ",
+                _ => ", ",
+            };
+            let way = s.axis.subject(&cost.value);
+            text.push(format!("{between}{way} ").into());
+            text.push(Part::Amount {
+                range: (*cost).clone(),
+                with_places: true,
+            });
+        }
+        text.extend(why.iter().map(|why| format!(": {why}").into()));
+    }
     let ways = s
         .avoid
         .iter()
@@ -419,59 +382,25 @@ fn remedy(u: &Undecided, several: bool) -> String {
     }
 }
 
-/// A way's numbers, what they are of, and what they are compared with:
+/// A sentence of words alone.
+fn words(words: String) -> Vec<Part> {
+    vec![words.into()]
+}
+
+/// After a head: a way's numbers, what they are of, and what they are compared with:
 /// ``27–44 % less CPU time per byte than `send` ``.
-fn against(s: &Situation, range: &DecidedRange) -> String {
+fn against(s: &Situation, head: String, range: &DecidedRange) -> Vec<Part> {
     let base = s.axis.subject(&s.baseline);
     let noun = phrases::metric(range.metric, s.unit);
-    let amount = amount(s, range);
-    match is_less(range) {
-        true => format!("{amount} {noun} than {base}"),
-        false => format!("{amount} the {noun} of {base}"),
-    }
-}
-
-fn is_less(range: &DecidedRange) -> bool {
-    range.points.iter().all(|p| p.high < 1.0)
-}
-
-/// Whether the ratios of a range lie so far apart that each end needs its place.
-fn is_wide(range: &DecidedRange) -> bool {
-    let strength = range.points.iter().map(|p| p.ratio.ln().abs());
-    let (least, most) = strength.minmax().into_option().unwrap_or_default();
-    most - least > WIDE.ln()
-}
-
-/// The 95 % intervals of all its findings together: `22–48 % less`, or
-/// `3.9–4.6× (2 KiB) to 1.5–1.7× (512 KiB)` where they lie far apart.
-fn amount(s: &Situation, range: &DecidedRange) -> String {
-    let strength = |p: &&DecidedPoint| p.ratio.ln().abs();
-    let order = (range.points.iter()).minmax_by(|a, b| strength(a).total_cmp(&strength(b)));
-    let Some((weakest, strongest)) = order.into_option() else {
-        return String::new();
+    let of = match is_less(range) {
+        true => format!(" {noun} than {base}"),
+        false => format!(" the {noun} of {base}"),
     };
-    let between = |points: &[DecidedPoint]| {
-        let low = points.iter().map(|p| p.low).fold(f64::INFINITY, f64::min);
-        phrases::between(low, points.iter().map(|p| p.high).fold(0.0, f64::max))
+    let amount = Part::Amount {
+        range: range.clone(),
+        with_places: false,
     };
-    let less = if is_less(range) { " less" } else { "" };
-    if !is_wide(range) || s.along.is_none() {
-        return between(&range.points) + less;
-    }
-    let told = |p: &DecidedPoint| {
-        let at = p.at.as_ref().zip(s.along);
-        let at = at.map_or_else(String::new, |(at, axis)| axis.subject(at));
-        (between(std::slice::from_ref(p)), at)
-    };
-    let is_first = |p: &DecidedPoint| range.points.iter().position(|own| own == p);
-    let mut ends = [weakest, strongest];
-    ends.sort_by_key(|p| is_first(p));
-    let [(first, from), (last, to)] = ends.map(told);
-    let holes = match holes(s, range) {
-        none if none.is_empty() => none,
-        some => format!("; not shown at {some}"),
-    };
-    format!("{first} ({from}) to {last} ({to}{holes}){less}")
+    vec![head.into(), amount, of.into()]
 }
 
 fn need(s: &Situation) -> String {
@@ -486,10 +415,6 @@ fn need(s: &Situation) -> String {
 fn names(s: &Situation, at: &[String]) -> String {
     let name = |value: &String| s.along.map_or_else(String::new, |axis| axis.subject(value));
     phrases::list(&at.iter().map(name).collect::<Vec<_>>())
-}
-
-fn places(range: &DecidedRange) -> Vec<String> {
-    range.points.iter().filter_map(|p| p.at.clone()).collect()
 }
 
 /// Where along the range, with the sizes that were measured: ` from 16 KiB to 1 MiB`.
@@ -515,8 +440,8 @@ fn span(s: &Situation, at: &[String]) -> String {
         .tuple_windows()
         .all(|(a, b)| place(a).zip(place(b)).is_some_and(|(a, b)| a + 1 == b));
     if !is_whole {
-        let names: Vec<String> = at.iter().skip(1).map(name).collect();
-        return format!(" {}, {}", with(first), phrases::list(&names));
+        let names = std::iter::once(with(first)).chain(at.iter().skip(1).map(name));
+        return format!(" {}", phrases::list(&names.collect::<Vec<_>>()));
     }
     let every = at.len() == s.measured.len() && axis == Axis::Size;
     format!(
@@ -527,66 +452,21 @@ fn span(s: &Situation, at: &[String]) -> String {
     )
 }
 
-/// The places of a range in parentheses: nothing where it is all that was measured, or where its
-/// numbers name them.
-fn at(s: &Situation, range: &DecidedRange) -> String {
-    let at = places(range);
-    match s.along {
-        Some(axis) if at.len() < s.measured.len() && !is_wide(range) => {
-            let names: Vec<String> = at.iter().map(|value| axis.subject(value)).collect();
-            format!(" ({})", names.join(", "))
-        }
-        _ => String::new(),
-    }
-}
-
-/// The places between the ends of a range at which it has no decided finding.
-fn holes(s: &Situation, range: &DecidedRange) -> String {
-    let at = places(range);
-    let place = |value: Option<&String>| s.measured.iter().position(|v| Some(v) == value);
-    let (Some(axis), Some(first), Some(last)) = (s.along, place(at.first()), place(at.last()))
-    else {
-        return String::new();
-    };
-    let between = s.measured[first..=last].iter().filter(|v| !at.contains(v));
-    between.map(|v| axis.subject(v)).join(", ")
-}
-
-fn place(s: &Situation) -> String {
-    let told = s.place.iter().map(|(axis, value)| match axis {
-        Axis::Transport => transport(value),
-        Axis::Cache => cache(value).to_owned(),
-        Axis::Pattern => "request and response".to_owned(),
-        _ => axis.circumstance(value),
-    });
-    told.collect::<Vec<_>>().join(", ")
-}
-
-fn transport(value: &str) -> String {
-    match value {
-        "loopback" => "over loopback TCP".to_owned(),
-        "unix" => "over Unix sockets".to_owned(),
-        "veth" => "over TCP on veth".to_owned(),
-        "wire" => "over TCP on wire, where nobody receives".to_owned(),
-        "peer" => OVER_NETWORK.to_owned(),
-        other => Axis::Transport.circumstance(other),
-    }
-}
-
-fn cache(value: &str) -> &'static str {
-    match value {
-        "warm" => "in the page cache",
-        "cold" => "not in the page cache",
-        "direct" => "past the page cache (O_DIRECT)",
-        _ => "in memory",
-    }
-}
-
-fn said<'r>(s: &Situation, text: String, of: impl IntoIterator<Item = &'r DecidedRange>) -> Said {
+fn said<'s, 'r>(
+    s: &'s Situation,
+    text: Vec<Part>,
+    of: impl IntoIterator<Item = &'r DecidedRange>,
+) -> Said<'s> {
     let points = of.into_iter().flat_map(|range| &range.points);
+    let joined = s.place.iter().find(|(axis, _)| *axis == JOINED);
     Said {
+        situation: s,
         label: label(s.subject, s.axis),
-        place: place(s),
+        joined: vec![
+            joined
+                .map_or(JOINED.row().default, |(_, value)| value)
+                .to_owned(),
+        ],
         text,
         brief: None,
         findings: points.map(|p| p.finding.clone()).collect(),

@@ -1,0 +1,292 @@
+//! A sentence of the answer: where it is said of, by which amounts, and how sentences of one form
+//! become one.
+
+use bytecost_spec::Axis;
+use itertools::Itertools as _;
+
+use crate::grouping::grouped;
+use crate::phrases;
+use crate::result::{AdviceLine, DecidedPoint, DecidedRange, Situation};
+
+/// How far the strongest of several ratios lies from the weakest where each is told with its place.
+const WIDE: f64 = 1.5;
+/// Places that are told one by one where many have the same advice.
+const PLACES: usize = 4;
+/// How a cell gets to the other host, which the finished lines name.
+pub(super) const OVER_NETWORK: &str = "over the network";
+
+/// The axis over whose values sentences of one form are one, with the amounts of all of them.
+pub(super) const JOINED: Axis = Axis::Threads;
+
+/// A sentence about one place, which others may share.
+#[derive(Clone)]
+pub(super) struct Said<'s> {
+    pub situation: &'s Situation,
+    pub label: String,
+    /// The values of [`JOINED`] that it is said of.
+    pub joined: Vec<String>,
+    pub text: Vec<Part>,
+    pub brief: Option<String>,
+    pub findings: Vec<String>,
+}
+
+/// A part of a sentence.
+#[derive(Clone)]
+pub(super) enum Part {
+    Words(String),
+    /// How much, and where along the range if that is to be named beside it.
+    Amount {
+        range: DecidedRange,
+        with_places: bool,
+    },
+}
+
+impl<'s> Said<'s> {
+    /// Where it is said of, but for the values of [`JOINED`].
+    fn elsewhere(&self) -> Vec<&(Axis, String)> {
+        let place = self.situation.place.iter();
+        place.filter(|(axis, _)| *axis != JOINED).collect()
+    }
+
+    /// Whether it says the same of another value of [`JOINED`], by other amounts perhaps.
+    fn has_form_of(&self, other: &Said<'_>) -> bool {
+        let ours = (&self.label, &self.brief, self.elsewhere());
+        let parts = || self.text.iter().zip(&other.text);
+        ours == (&other.label, &other.brief, other.elsewhere())
+            && self.situation.along == other.situation.along
+            && self.situation.measured == other.situation.measured
+            && !self.joined.iter().any(|value| other.joined.contains(value))
+            && self.text.len() == other.text.len()
+            && parts().all(|(own, other)| own.has_form_of(other))
+    }
+
+    /// Takes in a sentence of its form.
+    fn join(&mut self, other: Said<'s>) {
+        for (own, other) in self.text.iter_mut().zip(other.text) {
+            if let (Part::Amount { range, .. }, Part::Amount { range: more, .. }) = (own, other) {
+                range.points.extend(more.points);
+            }
+        }
+        // A place does not name the usual value, so that there the axis has no place among others.
+        if self.elsewhere().len() == self.situation.place.len() {
+            self.situation = other.situation;
+        }
+        self.joined.extend(other.joined);
+        self.findings.extend(other.findings);
+    }
+
+    fn place(&self) -> String {
+        let told = place(self.situation);
+        if self.joined.len() < 2 {
+            return told;
+        }
+        let mut values = self.joined.clone();
+        let number = |value: &String| JOINED.number(value).unwrap_or_default();
+        values.sort_by(|a, b| number(a).total_cmp(&number(b)));
+        let of_all = |value: &String| {
+            let one = JOINED.circumstance(value);
+            one.replacen(value, &phrases::list(&values), 1)
+        };
+        let all = values.last().map(of_all).unwrap_or_default();
+        let words = self.situation.place.iter().map(|at| match at {
+            (axis, _) if *axis == JOINED => all.clone(),
+            other => circumstance(other),
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    fn text(&self) -> String {
+        let told = self.text.iter().map(|part| match part {
+            Part::Words(words) => words.clone(),
+            Part::Amount { range, with_places } => {
+                let places = match with_places {
+                    true => at(self.situation, range),
+                    false => String::new(),
+                };
+                amount(self.situation, range) + &places
+            }
+        });
+        told.collect()
+    }
+}
+
+impl Part {
+    fn has_form_of(&self, other: &Part) -> bool {
+        match (self, other) {
+            (Part::Words(own), Part::Words(other)) => own == other,
+            (Part::Amount { range: own, .. }, Part::Amount { range: other, .. }) => {
+                let form = |r: &DecidedRange| (r.value.clone(), r.metric, r.verdict, is_less(r));
+                form(own) == form(other) && places(own) == places(other)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Sentences that differ in nothing but the place, said once.
+pub(super) fn merged<'s>(said: impl Iterator<Item = Said<'s>>) -> Vec<AdviceLine> {
+    let mut all: Vec<Said<'_>> = Vec::new();
+    for said in said {
+        match all.iter_mut().find(|known| known.has_form_of(&said)) {
+            Some(known) => known.join(said),
+            None => all.push(said),
+        }
+    }
+    let keyed = all.into_iter().map(|s| {
+        let (text, place) = (s.text(), s.place());
+        ((s.label, text, s.brief), (place, s.findings))
+    });
+    let lines = grouped(keyed)
+        .into_iter()
+        .map(|((label, text, brief), places)| {
+            let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
+            let names: Vec<String> = names
+                .into_iter()
+                .filter(|n| !n.is_empty())
+                .unique()
+                .collect();
+            let more = names.len().saturating_sub(PLACES);
+            let mut place = names.into_iter().take(PLACES).join("; ");
+            if more > 0 {
+                place = format!("{place}; {more} more");
+            }
+            let text = match place.is_empty() {
+                true => text,
+                false if text.starts_with("use ") && !place.contains("; ") => {
+                    format!("{place}, {text}")
+                }
+                false => format!("{place}: {text}"),
+            };
+            AdviceLine {
+                label,
+                text,
+                brief: brief.map(|brief| match place.is_empty() {
+                    true => brief,
+                    false => format!("{place}: {brief}"),
+                }),
+                findings: findings.concat(),
+            }
+        });
+    lines.collect()
+}
+
+impl From<String> for Part {
+    fn from(words: String) -> Part {
+        Part::Words(words)
+    }
+}
+
+pub(super) fn is_less(range: &DecidedRange) -> bool {
+    range.points.iter().all(|p| p.high < 1.0)
+}
+
+/// The weakest and the strongest of the ratios of a range.
+fn ends(range: &DecidedRange) -> Option<(&DecidedPoint, &DecidedPoint)> {
+    let points = range.points.iter();
+    let order = points.minmax_by(|a, b| strength(a).total_cmp(&strength(b)));
+    order.into_option()
+}
+
+fn strength(point: &DecidedPoint) -> f64 {
+    point.ratio.ln().abs()
+}
+
+/// Whether the ratios of a range lie so far apart that each end needs its place.
+fn is_wide(range: &DecidedRange) -> bool {
+    ends(range).is_some_and(|(weakest, strongest)| {
+        strength(strongest) - strength(weakest) > WIDE.ln() && weakest.at != strongest.at
+    })
+}
+
+/// The 95 % intervals of all its findings together: `22–48 % less`, or
+/// `3.9–4.6× (2 KiB) to 1.5–1.7× (512 KiB)` where they lie far apart.
+pub(super) fn amount(s: &Situation, range: &DecidedRange) -> String {
+    let Some((weakest, strongest)) = ends(range) else {
+        return String::new();
+    };
+    let between = |is_told: &dyn Fn(&DecidedPoint) -> bool| {
+        let points = || range.points.iter().filter(|p| is_told(p));
+        let low = points().map(|p| p.low).fold(f64::INFINITY, f64::min);
+        phrases::between(low, points().map(|p| p.high).fold(0.0, f64::max))
+    };
+    let less = if is_less(range) { " less" } else { "" };
+    if !is_wide(range) {
+        return between(&|_| true) + less;
+    }
+    let told = |p: &DecidedPoint| {
+        let at = p.at.as_ref().zip(s.along);
+        let at = at.map_or_else(String::new, |(at, axis)| axis.subject(at));
+        (between(&|own| own.at == p.at), at)
+    };
+    let mut ends = [weakest, strongest];
+    ends.sort_by_key(|p| s.measured.iter().position(|at| Some(at) == p.at.as_ref()));
+    let [(first, from), (last, to)] = ends.map(told);
+    let holes = match holes(s, range) {
+        none if none.is_empty() => none,
+        some => format!("; not shown at {some}"),
+    };
+    format!("{first} ({from}) to {last} ({to}{holes}){less}")
+}
+
+pub(super) fn places(range: &DecidedRange) -> Vec<String> {
+    let at = range.points.iter().filter_map(|p| p.at.clone());
+    at.unique().collect()
+}
+
+/// The places of a range in parentheses: nothing where it is all that was measured, or where its
+/// numbers name them.
+pub(super) fn at(s: &Situation, range: &DecidedRange) -> String {
+    let at = places(range);
+    match s.along {
+        Some(axis) if at.len() < s.measured.len() && !is_wide(range) => {
+            let names: Vec<String> = at.iter().map(|value| axis.subject(value)).collect();
+            format!(" ({})", names.join(", "))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The places between the ends of a range at which it has no decided finding.
+fn holes(s: &Situation, range: &DecidedRange) -> String {
+    let at = places(range);
+    let place = |value: Option<&String>| s.measured.iter().position(|v| Some(v) == value);
+    let (Some(axis), Some(first), Some(last)) = (s.along, place(at.first()), place(at.last()))
+    else {
+        return String::new();
+    };
+    let between = s.measured[first..=last].iter().filter(|v| !at.contains(v));
+    between.map(|v| axis.subject(v)).join(", ")
+}
+
+fn place(s: &Situation) -> String {
+    s.place.iter().map(circumstance).join(", ")
+}
+
+fn circumstance((axis, value): &(Axis, String)) -> String {
+    match axis {
+        Axis::Transport => transport(value),
+        Axis::Cache => cache(value).to_owned(),
+        Axis::Pattern => "request and response".to_owned(),
+        _ => axis.circumstance(value),
+    }
+}
+
+pub(super) fn transport(value: &str) -> String {
+    match value {
+        "loopback" => "over loopback TCP".to_owned(),
+        "unix" => "over Unix sockets".to_owned(),
+        "veth" => "over TCP on veth".to_owned(),
+        "wire" => "over TCP on wire, where nobody receives".to_owned(),
+        "peer" => OVER_NETWORK.to_owned(),
+        other => Axis::Transport.circumstance(other),
+    }
+}
+
+fn cache(value: &str) -> &'static str {
+    match value {
+        "warm" => "in the page cache",
+        "cold" => "not in the page cache",
+        "direct" => "past the page cache (O_DIRECT)",
+        _ => "in memory",
+    }
+}
