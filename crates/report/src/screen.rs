@@ -1,9 +1,7 @@
 //! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
-use bytecost_analysis::{
-    AdviceLine, Analysis, AnswerSentence, Situation, UNDECIDED, Verdict, grouped,
-};
+use bytecost_analysis::{AdviceLine, Analysis, AnswerSentence, UNDECIDED, Verdict, grouped};
 use bytecost_spec::{Axis, Cell, Host, units};
 use itertools::Itertools as _;
 
@@ -170,11 +168,7 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
         ));
     }
     document.push(DocBlock::Terms(terms));
-    let situations = &a.advice.situations;
-    let says = |s: &&Situation| !(s.uses.is_empty() && s.avoid.is_empty() && s.gains.is_empty());
-    let decided = situations.iter().find(says);
-    let main = decided.or(situations.first());
-    let table = main.and_then(|main| table(a, main, room.rows));
+    let table = table(a, room.rows);
     document
         .blocks
         .extend(table.into_iter().map(DocBlock::Table));
@@ -344,13 +338,23 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
     lines.into_iter().map(DocLine::from).collect()
 }
 
-/// The table of the first situation: the ways that the advice names first.
-fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
+/// The table that the first line of the advice rests on which has findings, the ways that the advice
+/// names first above.
+fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
     let all = questions(a);
-    let is_of = |q: &&QuestionTable<'_>| {
-        q.metric == main.metric && q.axis == main.axis && q.baseline == main.baseline
+    let has = |q: &&QuestionTable<'_>, id: &str| {
+        let mut entries = q.rows.iter().flat_map(|row| &row.entries);
+        entries.any(|e| e.finding().is_some_and(|f| f.id == id))
     };
-    let q = all.iter().find(is_of)?;
+    let mut told = a.advice.lines.iter().flat_map(|line| &line.findings);
+    let of_first = || {
+        let first = a.advice.situations.first()?;
+        all.iter().find(|q| {
+            q.metric == first.metric && q.axis == first.axis && q.baseline == first.baseline
+        })
+    };
+    let q = told.find_map(|id| all.iter().find(|q| has(q, id)));
+    let q = q.or_else(of_first)?;
     let named: Vec<&str> = named(a).collect();
     let rank = |name: &str| named.iter().position(|n| *n == name).unwrap_or(usize::MAX);
     let mut order: Vec<_> = q.rows.iter().collect();
@@ -377,8 +381,8 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
     }));
     let unit = q.metric.measure.row().unit;
     let is_missing = |row: &&QuestionRow<'_>| {
-        let mut shown = shown.iter().filter_map(|&i| row.entries.get(i));
-        shown.any(|e| entry(e, row.is_baseline).text == NO_VERDICT)
+        let mut shown = shown.iter();
+        shown.any(|&i| shown_entry(a, q, row, i).text == NO_VERDICT)
     };
     let missing = match order.iter().any(is_missing) {
         true => format!(", {NO_VERDICT} no verdict"),
@@ -388,8 +392,12 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
         let entries = shown.iter().filter_map(|&i| row.entries.get(i));
         entries.filter_map(QuestionEntry::finding)
     });
+    let place = match descriptions::panel(&q.panel) {
+        none if none.is_empty() => none,
+        place => format!(", {place}"),
+    };
     let caption = format!(
-        "{}{} relative to {}: ▲ better, ▼ worse, = within {}, ? undecided{}",
+        "{}{} relative to {}{}: ▲ better, ▼ worse, = within {}, ? undecided{}",
         q.metric.title(a.study.unit),
         if unit.is_empty() {
             String::new()
@@ -397,16 +405,15 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
             format!(" ({unit})")
         },
         q.baseline,
+        place,
         numbers::percent(a.study.smallest_effect),
         not_judged(shown_findings).to_owned() + &missing
     );
     let rows = order.into_iter().map(|row| {
         let name = DocEntry::from(row.name.clone());
-        let entries = shown.iter().filter_map(|&i| row.entries.get(i));
+        let entries = shown.iter().map(|&i| shown_entry(a, q, row, i));
         DocRow {
-            entries: std::iter::once(name)
-                .chain(entries.map(|e| entry(e, row.is_baseline)))
-                .collect(),
+            entries: std::iter::once(name).chain(entries).collect(),
             is_baseline: row.is_baseline,
             finding: None,
         }
@@ -440,14 +447,22 @@ fn spread(count: usize) -> Vec<usize> {
     (0..shown).map(at).collect()
 }
 
-fn entry(entry: &QuestionEntry<'_>, is_baseline: bool) -> DocEntry {
-    match entry {
-        QuestionEntry::Measured(e, _) if is_baseline => units::number(e.value).into(),
-        QuestionEntry::Measured(_, Some(f)) if f.withheld.is_none() => DocEntry {
+/// What stands in a column of a row. A baseline to which the table's place does not apply has the number
+/// that the others are compared with.
+fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
+    match row.entries.get(i) {
+        Some(QuestionEntry::Measured(e, _)) if row.is_baseline => units::number(e.value).into(),
+        Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => DocEntry {
             text: format!("{}×", bare_ratio(f.ratio)),
             mark: Some(DocMark::of(f.verdict)),
             ..DocEntry::default()
         },
+        _ if row.is_baseline => {
+            let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
+            let of = here.find_map(|f| a.cells.iter().find(|c| c.id == f.baseline));
+            let estimate = of.and_then(|c| c.estimates.get(&q.metric));
+            estimate.map_or(NO_VERDICT.into(), |e| units::number(e.value).into())
+        }
         _ => NO_VERDICT.into(),
     }
 }
