@@ -144,6 +144,37 @@ fn every_first_screen_fits_and_says_no_more_than_findings() {
 }
 
 #[test]
+fn the_table_of_a_first_screen_is_that_of_its_first_line() {
+    let place = place();
+    let mut decided = 0;
+    for (study, _) in recorded() {
+        let (screen, a) = analysed(&place, &study);
+        // Pairs of ways have a table of their own.
+        let mut lines = a.advice.lines.iter().filter(|l| l.label != "Speed-ups");
+        let Some(id) = lines.find_map(|line| line.findings.first()) else {
+            continue;
+        };
+        let first = a.findings.iter().find(|f| f.id == *id).unwrap();
+        let (_, table) = screen.split_once(" relative to ").unwrap();
+        assert!(
+            table.starts_with(&first.baseline_value),
+            "{study}: {screen}"
+        );
+        let name = format!("  {} ", first.value);
+        let row = table.lines().find(|line| line.starts_with(&name));
+        let mark = if first.verdict == Verdict::Better {
+            '▲'
+        } else {
+            '▼'
+        };
+        let is_there = row.is_some_and(|row| row.contains(mark));
+        assert!(is_there, "{study}: no {mark} of {}: {screen}", first.value);
+        decided += 1;
+    }
+    assert!(decided > 5, "{decided}");
+}
+
+#[test]
 fn the_table_stays_on_a_screen_that_is_too_small_for_all_advice() {
     let place = place();
     let (_, mut a) = analysed(&place, "send-copies");
