@@ -338,8 +338,7 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
     lines.into_iter().map(DocLine::from).collect()
 }
 
-/// The table that the first line of the advice rests on which has findings, the ways that the advice
-/// names first above.
+/// The table of the first finding that the advice rests on, with the ways that it names first above.
 fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
     let all = questions(a);
     let has = |q: &&QuestionTable<'_>, id: &str| {
@@ -380,11 +379,18 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         DocColumn::right(heading.map_or_else(String::new, |(x, c)| value_in_words(x, c)))
     }));
     let unit = q.metric.measure.row().unit;
-    let is_missing = |row: &&QuestionRow<'_>| {
-        let mut shown = shown.iter();
-        shown.any(|&i| shown_entry(a, q, row, i).text == NO_VERDICT)
-    };
-    let missing = match order.iter().any(is_missing) {
+    let rows = order.iter().map(|row| {
+        let name = DocEntry::from(row.name.clone());
+        let entries = shown.iter().map(|&i| shown_entry(a, q, row, i));
+        DocRow {
+            entries: std::iter::once(name).chain(entries).collect(),
+            is_baseline: row.is_baseline,
+            finding: None,
+        }
+    });
+    let rows: Vec<DocRow> = rows.collect();
+    let mut told = rows.iter().flat_map(|row| &row.entries);
+    let missing = match told.any(|entry| entry.text == NO_VERDICT) {
         true => format!(", {NO_VERDICT} no verdict"),
         false => String::new(),
     };
@@ -409,19 +415,10 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         numbers::percent(a.study.smallest_effect),
         not_judged(shown_findings).to_owned() + &missing
     );
-    let rows = order.into_iter().map(|row| {
-        let name = DocEntry::from(row.name.clone());
-        let entries = shown.iter().map(|&i| shown_entry(a, q, row, i));
-        DocRow {
-            entries: std::iter::once(name).chain(entries).collect(),
-            is_baseline: row.is_baseline,
-            finding: None,
-        }
-    });
     Some(DocTable {
         caption,
         columns,
-        rows: rows.collect(),
+        rows,
     })
 }
 

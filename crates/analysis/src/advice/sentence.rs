@@ -16,22 +16,19 @@ const PLACES: usize = 4;
 pub(super) const OVER_NETWORK: &str = "over the network";
 
 /// The axis over whose values sentences of one form are one, with the amounts of all of them.
-pub(super) const JOINED: Axis = Axis::Threads;
+const JOINED: Axis = Axis::Threads;
 
 /// A sentence about one place, which others may share.
-#[derive(Clone)]
 pub(super) struct Said<'s> {
-    pub situation: &'s Situation,
+    /// What it is said of: situations that differ in [`JOINED`] alone.
+    pub situations: Vec<&'s Situation>,
     pub label: String,
-    /// The values of [`JOINED`] that it is said of.
-    pub joined: Vec<String>,
     pub text: Vec<Part>,
     pub brief: Option<String>,
     pub findings: Vec<String>,
 }
 
 /// A part of a sentence.
-#[derive(Clone)]
 pub(super) enum Part {
     Words(String),
     /// How much, and where along the range if that is to be named beside it.
@@ -41,23 +38,31 @@ pub(super) enum Part {
     },
 }
 
-impl<'s> Said<'s> {
-    /// Where it is said of, but for the values of [`JOINED`].
-    fn elsewhere(&self) -> Vec<&(Axis, String)> {
-        let place = self.situation.place.iter();
-        place.filter(|(axis, _)| *axis != JOINED).collect()
-    }
+/// The value of [`JOINED`] in a situation; its place does not name the usual one.
+fn joined(s: &Situation) -> &str {
+    let named = s.place.iter().find(|(axis, _)| *axis == JOINED);
+    named.map_or(JOINED.row().default, |(_, value)| value)
+}
 
+/// Where a situation is, but for [`JOINED`].
+fn elsewhere(s: &Situation) -> Vec<&(Axis, String)> {
+    let place = s.place.iter();
+    place.filter(|(axis, _)| *axis != JOINED).collect()
+}
+
+impl<'s> Said<'s> {
     /// Whether it says the same of another value of [`JOINED`], by other amounts perhaps.
     fn has_form_of(&self, other: &Said<'_>) -> bool {
-        let ours = (&self.label, &self.brief, self.elsewhere());
-        let parts = || self.text.iter().zip(&other.text);
-        ours == (&other.label, &other.brief, other.elsewhere())
-            && self.situation.along == other.situation.along
-            && self.situation.measured == other.situation.measured
-            && !self.joined.iter().any(|value| other.joined.contains(value))
+        let alike = |own: &Situation, other: &Situation| {
+            elsewhere(own) == elsewhere(other)
+                && (own.along, &own.measured) == (other.along, &other.measured)
+                && joined(own) != joined(other)
+        };
+        let mut pairs = self.situations.iter().cartesian_product(&other.situations);
+        (&self.label, &self.brief) == (&other.label, &other.brief)
+            && pairs.all(|(own, other)| alike(own, other))
             && self.text.len() == other.text.len()
-            && parts().all(|(own, other)| own.has_form_of(other))
+            && (self.text.iter().zip(&other.text)).all(|(own, other)| own.has_form_of(other))
     }
 
     /// Takes in a sentence of its form.
@@ -67,44 +72,37 @@ impl<'s> Said<'s> {
                 range.points.extend(more.points);
             }
         }
-        // A place does not name the usual value, so that there the axis has no place among others.
-        if self.elsewhere().len() == self.situation.place.len() {
-            self.situation = other.situation;
-        }
-        self.joined.extend(other.joined);
+        self.situations.extend(other.situations);
         self.findings.extend(other.findings);
     }
 
     fn place(&self) -> String {
-        let told = place(self.situation);
-        if self.joined.len() < 2 {
-            return told;
-        }
-        let mut values = self.joined.clone();
-        let number = |value: &String| JOINED.number(value).unwrap_or_default();
-        values.sort_by(|a, b| number(a).total_cmp(&number(b)));
-        let of_all = |value: &String| {
-            let one = JOINED.circumstance(value);
-            one.replacen(value, &phrases::list(&values), 1)
-        };
-        let all = values.last().map(of_all).unwrap_or_default();
-        let words = self.situation.place.iter().map(|at| match at {
-            (axis, _) if *axis == JOINED => all.clone(),
-            other => circumstance(other),
+        let number = |value: &str| JOINED.number(value).unwrap_or_default();
+        let values = self.situations.iter().map(|s| joined(s).to_owned());
+        let values = values.sorted_by(|a, b| number(a).total_cmp(&number(b)));
+        let values: Vec<String> = values.collect();
+        // The usual value alone has no words; beside others it has.
+        let named = self.situations.iter().max_by_key(|s| s.place.len());
+        let told = named.into_iter().flat_map(|s| &s.place).map(|at| match at {
+            (JOINED, value) => {
+                (JOINED.circumstance(value)).replacen(value, &phrases::list(&values), 1)
+            }
+            (Axis::Transport, value) => transport(value),
+            (Axis::Cache, value) => cache(value).to_owned(),
+            (Axis::Pattern, _) => "request and response".to_owned(),
+            (axis, value) => axis.circumstance(value),
         });
-        words.collect::<Vec<_>>().join(", ")
+        told.collect::<Vec<_>>().join(", ")
     }
 
     fn text(&self) -> String {
+        let s = self.situations[0];
         let told = self.text.iter().map(|part| match part {
             Part::Words(words) => words.clone(),
-            Part::Amount { range, with_places } => {
-                let places = match with_places {
-                    true => at(self.situation, range),
-                    false => String::new(),
-                };
-                amount(self.situation, range) + &places
-            }
+            Part::Amount { range, with_places } => match with_places {
+                true => amount(s, range) + &at(s, range),
+                false => amount(s, range),
+            },
         });
         told.collect()
     }
@@ -256,19 +254,6 @@ fn holes(s: &Situation, range: &DecidedRange) -> String {
     };
     let between = s.measured[first..=last].iter().filter(|v| !at.contains(v));
     between.map(|v| axis.subject(v)).join(", ")
-}
-
-fn place(s: &Situation) -> String {
-    s.place.iter().map(circumstance).join(", ")
-}
-
-fn circumstance((axis, value): &(Axis, String)) -> String {
-    match axis {
-        Axis::Transport => transport(value),
-        Axis::Cache => cache(value).to_owned(),
-        Axis::Pattern => "request and response".to_owned(),
-        _ => axis.circumstance(value),
-    }
 }
 
 pub(super) fn transport(value: &str) -> String {

@@ -4,9 +4,7 @@ use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Better, Transport};
 use itertools::Itertools as _;
 
-use super::sentence::{
-    JOINED, OVER_NETWORK, Part, Said, amount, at, is_less, merged, places, transport,
-};
+use super::sentence::{OVER_NETWORK, Part, Said, amount, at, is_less, merged, places, transport};
 use super::undecided::measured;
 use crate::grouping::grouped;
 use crate::phrases;
@@ -458,15 +456,9 @@ fn said<'s, 'r>(
     of: impl IntoIterator<Item = &'r DecidedRange>,
 ) -> Said<'s> {
     let points = of.into_iter().flat_map(|range| &range.points);
-    let joined = s.place.iter().find(|(axis, _)| *axis == JOINED);
     Said {
-        situation: s,
+        situations: vec![s],
         label: label(s.subject, s.axis),
-        joined: vec![
-            joined
-                .map_or(JOINED.row().default, |(_, value)| value)
-                .to_owned(),
-        ],
         text,
         brief: None,
         findings: points.map(|p| p.finding.clone()).collect(),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::source::{tokens, without_tests};
+use crate::source::{brackets, tokens, without_tests};
 use crate::tree::{self, File};
 
 /// Arrows that may close a circle, and why: a file, and what it needs though that needs it.
@@ -230,11 +230,7 @@ fn flatten(stream: TokenStream, depth: usize, words: &mut Vec<Word>) {
         let mut push = |text: String, line: usize| words.push(Word { text, line, depth });
         match token {
             TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    proc_macro2::Delimiter::Brace => ("{", "}"),
-                    proc_macro2::Delimiter::Bracket => ("[", "]"),
-                    _ => ("(", ")"),
-                };
+                let (open, close) = brackets(&group);
                 push(open.to_owned(), line);
                 flatten(group.stream(), depth + 1, words);
                 let line = group.span_close().start().line;

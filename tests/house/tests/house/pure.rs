@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{TokenStream, TokenTree};
 
 use crate::imports::PURE;
-use crate::source::{tokens, without_tests};
+use crate::source::{brackets, tokens, without_tests};
 use crate::tree::{self, File};
 
 /// Paths into the world outside, which pure code has no use for.
@@ -128,12 +128,7 @@ fn flatten(stream: TokenStream, words: &mut Vec<String>) {
     for token in stream {
         match token {
             TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("(", ")"),
-                    Delimiter::Brace => ("{", "}"),
-                    Delimiter::Bracket => ("[", "]"),
-                    Delimiter::None => ("", ""),
-                };
+                let (open, close) = brackets(&group);
                 words.push(open.to_owned());
                 flatten(group.stream(), words);
                 words.push(close.to_owned());

@@ -49,6 +49,16 @@ pub fn group(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<&Group> 
     }
 }
 
+/// The brackets of a group.
+pub fn brackets(group: &Group) -> (&'static str, &'static str) {
+    match group.delimiter() {
+        Delimiter::Brace => ("{", "}"),
+        Delimiter::Bracket => ("[", "]"),
+        Delimiter::Parenthesis => ("(", ")"),
+        Delimiter::None => ("", ""),
+    }
+}
+
 /// A function with a body.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function {
