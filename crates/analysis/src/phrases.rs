@@ -1,5 +1,6 @@
 //! Numbers, places and verdicts as people say them.
 
+pub(crate) use bytecost_spec::units::{count, percent};
 use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, Unit, units};
 
 use crate::confidence::ERROR_RATE;
@@ -79,11 +80,6 @@ pub(crate) fn is_spent(metric: Metric) -> bool {
 /// Whether a metric is a number of things, which nobody pays or waits for as such.
 pub(crate) fn is_count(metric: Metric) -> bool {
     kind(metric.measure) == Kind::Number
-}
-
-/// A share as a percentage with a space, as in running text: `97.5 %`.
-pub(crate) fn percent(share: f64) -> String {
-    units::percent(share).replace('%', " %")
 }
 
 /// A ratio with its interval, as finely as that bears: `0.42× (0.40 to 0.44)`.
@@ -166,11 +162,6 @@ fn predicate(of: Metric, unit: Unit, ratio: f64, base: &str) -> String {
         (true, _) => format!("{verb} {change} less {noun} than {base}"),
         (false, _) => format!("{verb} {change} the {noun} of {base}"),
     }
-}
-
-fn plural(number: &str, noun: &str) -> String {
-    let s = if number == "1" { "" } else { "s" };
-    format!("{number} {noun}{s}")
 }
 
 /// Several circumstances: `at 64 KiB, over unix, with 2 threads`; empty for none. What a cell's
@@ -359,11 +350,6 @@ pub(crate) fn list(items: &[String]) -> String {
         [one] => one.clone(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
     }
-}
-
-/// A number with its noun: `1 trial`, `2 trials`.
-pub(crate) fn count(n: usize, noun: &str) -> String {
-    plural(&n.to_string(), noun)
 }
 
 /// A command as a shell reads it.

@@ -255,6 +255,9 @@ pub struct RunFacts {
     pub seed: u64,
     /// Time from the start of the first trial to the end of the last, in s.
     pub measured_s: f64,
+    /// The budget, in s, where that was clearly longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget_s: Option<f64>,
     /// Blocks that every remaining cell completed.
     pub blocks: u32,
     /// Trials that gave a sample, repeats included.

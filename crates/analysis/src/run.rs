@@ -85,6 +85,8 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         .map(|c| c.by_block.len())
         .min()
         .unwrap_or(0);
+    let budget_ms = manifest.study.budget_ms;
+    let over_budget = (measured_ms as f64 > 1.1 * budget_ms as f64).then_some(budget_ms);
     let stands = input.blocks.iter().filter(|b| b.repeated_because.is_none());
     let stands: BTreeMap<u32, u32> = stands.map(|b| (b.block, b.attempt)).collect();
     let is_repeated = |s: &&Sample| {
@@ -98,6 +100,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         command: manifest.command.clone(),
         seed: manifest.seed,
         measured_s: measured_ms as f64 / 1e3,
+        over_budget_s: over_budget.map(|ms| ms as f64 / 1e3),
         blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
         trials: input.samples.len(),
         repeated: samples().filter(is_repeated).count(),
@@ -108,7 +111,10 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
             .map(half_width)
             .max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),
-        notes: input.notes.iter().cloned().chain(looks(manifest)).collect(),
+        notes: (input.notes.iter().cloned())
+            .chain(over_budget.map(|ms| took_longer(manifest, measured_ms, ms)))
+            .chain(looks(manifest))
+            .collect(),
         files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
             Some(path) => format!("the file {path}, on {}", f.file_system),
             None => format!("test files in {}, on {}", f.dir, f.file_system),
@@ -117,6 +123,16 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         places: crate::places::sentences(trials),
         ended_early: input.ended_early.map(str::to_owned),
     }
+}
+
+/// That measuring took longer than its budget, and what is measured in any case.
+fn took_longer(manifest: &Manifest, measured_ms: u64, budget_ms: u64) -> String {
+    format!(
+        "Measuring took {} s, more than the budget of {} s: {} blocks are measured in any case, and windows that are too short grow in the first ones.",
+        measured_ms.div_ceil(1000),
+        budget_ms.div_ceil(1000),
+        manifest.study.blocks_least
+    )
 }
 
 /// What the plan expected of the primary comparisons, and what came of it.

@@ -192,6 +192,20 @@ fn each_look_halves_the_rate_of_the_next_and_the_report_says_so() {
     assert!(notes[0].contains("after 7 blocks"), "{notes:?}");
 }
 
+#[test]
+fn a_run_that_took_longer_than_its_budget_says_so() {
+    let mut world = World::new(WIDE).run(9, 10, 0.03, |_| True::costs(0.2));
+    let measured_ms = (world.analyse().run.measured_s * 1e3) as u64;
+    let told = |world: &World| {
+        let run = world.analyse().run;
+        (run.over_budget_s, run.notes.len())
+    };
+    world.manifest.study.budget_ms = measured_ms;
+    assert_eq!(told(&world), (None, 0));
+    world.manifest.study.budget_ms = measured_ms / 2;
+    assert_eq!(told(&world), (Some((measured_ms / 2) as f64 / 1e3), 1));
+}
+
 // The first report of a run of equal cells, and the one after as many blocks again.
 #[test]
 fn two_looks_together_raise_fewer_alarms_than_their_rates_add_up_to() {

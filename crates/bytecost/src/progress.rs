@@ -16,10 +16,11 @@ pub fn announced(study: &Study, plan: &Plan) -> String {
     let blocks = (study.budget_ms / block_ms).min(u64::from(study.blocks_most));
     let blocks = blocks.max(u64::from(study.blocks_least.min(study.blocks_most)));
     format!(
-        "{}: {} {} cells, about {blocks} blocks, {}",
+        "{}: {} {}, about {}, {}",
         study.name,
         study.question,
-        plan.cells.len(),
+        units::count(plan.cells.len(), "cell"),
+        units::count(blocks as usize, "block"),
         units::duration(Duration::from_millis(study.budget_ms))
     )
 }
@@ -83,8 +84,9 @@ impl Display {
             let left = self.budget.saturating_sub(spent).as_secs();
             let _ = writeln!(
                 io::stderr(),
-                "block {}: {cells} cells, {left} s of the budget left{}",
+                "block {}: {}, {left} s of the budget left{}",
                 block + 1,
+                units::count(cells, "cell"),
                 self.widest
             );
         }
@@ -156,7 +158,8 @@ impl Display {
     /// The trials for evidence begin: how many there are, and how long each is.
     pub fn evidence(&mut self, cells: usize, window: Duration) {
         let line = format!(
-            "evidence: {cells} more trials of {:.1} s, which are not timed",
+            "evidence: {} of {:.1} s, not timed",
+            units::count(cells, "more trial"),
             window.as_secs_f64()
         );
         match &self.bar {

@@ -2,6 +2,7 @@
 
 use bytecost_spec::host::{Check, Level, Obstacle};
 use bytecost_spec::survey::CpuClock;
+use bytecost_spec::units::count;
 use bytecost_spec::{Host, Nearness};
 
 use crate::capabilities::Capabilities;
@@ -169,12 +170,6 @@ fn tidy(text: &str) -> String {
     }
     let start: String = line.chars().take(MOST_CHARS - 1).collect();
     format!("{start}…")
-}
-
-/// `1 CPU`, `2 CPUs`.
-fn count(n: usize, what: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{s}")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::io;
 
 use bytecost_host::{Roots, filters};
 use bytecost_spec::host::{Obstacle, ObstacleKind};
-use bytecost_spec::units::bytes_in_words;
+use bytecost_spec::units::{bytes_in_words, count};
 use bytecost_spec::{Cell, Transport};
 use bytecost_sys::network::Offload;
 use rustix::net::netlink::NETFILTER;
@@ -208,22 +208,18 @@ fn of_chains(chains: &[Vec<u8>]) -> Option<Obstacle> {
         let uses = attributes(told)
             .into_iter()
             .find(|(kind, _)| *kind == CHAIN_USE);
-        let rules = uses.and_then(|(_, n)| network_order(n)).unwrap_or(0);
-        (of_family && hook != FORWARD).then_some(u64::from(rules))
+        let rules = uses.and_then(|(_, n)| network_order(n)).unwrap_or(0) as usize;
+        (of_family && hook != FORWARD).then_some(rules)
     });
-    let rules: Vec<u64> = rules.collect();
+    let rules: Vec<usize> = rules.collect();
     (!rules.is_empty()).then(|| {
         let found = format!(
             "nftables with {} at the hooks of IPv4 ({} in them)",
-            count(rules.len() as u64, "chain"),
+            count(rules.len(), "chain"),
             count(rules.iter().sum(), "rule")
         );
         obstacle(ObstacleKind::Filter, "netfilter", found)
     })
-}
-
-fn count(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

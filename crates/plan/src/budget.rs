@@ -364,7 +364,7 @@ pub(crate) fn left_out(
             why: format!(
                 "the budget of {} pays for {} with {} blocks each: {}",
                 units::duration(Duration::from_millis(price.budget_ms)),
-                count(measured.len(), "cell"),
+                units::count(measured.len(), "cell"),
                 price.blocks_least,
                 match price.for_blocks_of(left.reach_ms) {
                     Some(budget) => format!("`--budget {budget}` brings them in"),
@@ -385,7 +385,7 @@ fn cut_note(title: &str, kept: usize, cut: usize, price: Price<'_>, kept_ms: u64
     format!(
         "the budget of {} is too short for the first part of the study (\"{title}\"): {kept} of {} are measured{over}",
         units::duration(Duration::from_millis(price.budget_ms)),
-        count(kept + cut, "cell"),
+        units::count(kept + cut, "cell"),
     )
 }
 
@@ -537,9 +537,4 @@ fn values(cells: &[Cell], axis: Axis) -> Vec<String> {
         .map(|cell| cell.value(axis))
         .filter(|value| seen.insert(value.clone()))
         .collect()
-}
-
-fn count(n: usize, what: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{s}")
 }

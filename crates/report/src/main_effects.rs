@@ -1,8 +1,11 @@
 //! Main effects in a report: the sentences of those that the study asks for, and a table of all.
 
 use bytecost_analysis::{Analysis, MainEffect};
+use itertools::Itertools as _;
 
-use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone};
+use crate::document::{
+    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone, note,
+};
 use crate::numbers::{bare_ratio, p_value, ratio};
 
 /// The section; nothing where there is no main effect.
@@ -29,36 +32,50 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         "Chance",
     ];
     let columns = columns.into_iter().chain(numbers.map(DocColumn::left));
-    let rows = a.main_effects.iter().map(row);
+    let mut notes = Vec::new();
+    let rows = a.main_effects.iter().map(|e| row(a, e, &mut notes));
     d.push(DocBlock::Table(
         DocTable::of::<DocEntry>(columns.collect(), rows).without_empty_columns(),
     ));
+    if !notes.is_empty() {
+        d.push(DocBlock::Notes(notes));
+    }
 }
 
-fn row(e: &MainEffect) -> Vec<DocEntry> {
+fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
     let interval = |low, high| format!("{} to {}", bare_ratio(low), bare_ratio(high));
     let furthest = &e.furthest;
-    let place: Vec<String> = (e.place.iter())
+    let place = (e.place.iter())
         .filter(|(axis, value)| axis.tells(value))
-        .map(|(axis, value)| axis.circumstance(value))
-        .collect();
+        .map(|(axis, value)| axis.circumstance(value));
     let mut entries: Vec<DocEntry> = vec![
         format!("{} against {}", e.value, e.baseline_value).into(),
-        e.metric.to_string().into(),
+        e.metric.title(a.study.unit).into(),
         format!("{} × {}", e.places.len(), e.over.name()).into(),
-        place.join(", ").into(),
+        place.into_iter().join(", ").into(),
     ];
-    match (&e.withheld, e.turns) {
-        (Some(why), _) => entries.extend(["–".into(), why.as_str().into()]),
-        (None, true) => entries.extend(["–".into(), "better and worse: no mean".into()]),
-        (None, false) => entries.extend([
+    let no_mean = match &e.withheld {
+        Some(why) => Some(why.as_str()),
+        None => e
+            .turns
+            .then_some("better at one place and worse at another: there is no mean"),
+    };
+    entries.extend(match no_mean {
+        Some(why) => [
+            DocEntry {
+                note: Some(note(notes, why)),
+                ..DocEntry::from("–")
+            },
+            DocEntry::from("–"),
+        ],
+        None => [
             DocEntry {
                 mark: e.p_corrected.map(|_| DocMark::of(e.verdict)),
                 ..ratio(e.ratio).into()
             },
             interval(e.low, e.high).into(),
-        ]),
-    }
+        ],
+    });
     entries.extend([
         e.over.circumstance(&furthest.value).into(),
         format!(

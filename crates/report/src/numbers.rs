@@ -38,13 +38,9 @@ pub(crate) fn bare_ratio(r: f64) -> String {
     }
 }
 
-/// A share as a percentage: `5 %`, with a space that does not break. More than ten times the
-/// whole says no more than that.
+/// A share as a percentage: `5 %`, with a space that does not break.
 pub(crate) fn percent(share: f64) -> String {
-    if share.is_nan() || share > 9.99 {
-        return ">999\u{a0}%".to_owned();
-    }
-    units::percent(share).replace('%', "\u{a0}%")
+    units::percent(share).replace(' ', "\u{a0}")
 }
 
 /// A duration for readers: `20 ms`, `1.5 s`.

@@ -10,7 +10,7 @@ use crate::descriptions;
 use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, Tone,
 };
-use crate::numbers::{self, bare_ratio};
+use crate::numbers::{self, bare_ratio, whole};
 use crate::question::{
     QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, value_in_words,
 };
@@ -241,8 +241,10 @@ fn header(a: &Analysis) -> String {
         Some(most) => format!("{least}–{most} blocks"),
         None => count(least, "block", "blocks"),
     };
-    let measured_s = units::number(a.run.measured_s.round());
-    let run = format!("{measured_s} s, {blocks}");
+    let over = a.run.over_budget_s;
+    let seconds = |s: f64| format!("{} s", whole(s.round() as u64));
+    let budget = over.map_or_else(String::new, |s| format!(" (budget {})", seconds(s)));
+    let run = format!("{}{budget}, {blocks}", seconds(a.run.measured_s));
     let ranges = if a.findings.is_empty() {
         ""
     } else {

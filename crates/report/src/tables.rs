@@ -174,7 +174,7 @@ pub fn runs(runs: &[RunLine], style: Style) -> String {
 
 fn with_caution(summary: &str, caution: Option<&str>) -> String {
     match caution {
-        Some(caution) => format!("{summary} Caution: {caution}"),
+        Some(caution) => format!("{summary}. Caution: {caution}"),
         None => summary.to_owned(),
     }
 }

@@ -157,6 +157,8 @@ impl Printer {
                 true => format!("{name}{}", " ".repeat(widest + 2 - columns(&name))),
                 false => format!("{name}: "),
             };
+            // Of several lines one sees where each begins.
+            let hang = if term.lines.len() > 1 { "  " } else { "" };
             for line in &term.lines {
                 let ink = match (line.tone, term.mark) {
                     (Tone::Plain, Some(mark)) if mark.kind == MarkKind::Open => Some(Ink::Warn),
@@ -166,7 +168,7 @@ impl Printer {
                     (Tone::Warning, _) => Some(Ink::Warn),
                 };
                 match is_beside {
-                    true => self.wrapped(ink, &line.text, &head, &rest),
+                    true => self.wrapped(ink, &line.text, &head, &format!("{rest}{hang}")),
                     false => self.wrapped(ink, &format!("{head}{}", line.text), "  ", &rest),
                 }
                 head = match is_beside {

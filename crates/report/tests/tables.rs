@@ -38,21 +38,21 @@ fn survey() -> Survey {
     let no = Some("Unix sockets do not take MSG_ZEROCOPY (EOPNOTSUPP)");
     Survey {
         mover_facts: vec![
-            mover("send", "One send(2) a message.", None),
+            mover("send", "one send(2) a message", None),
             mover(
                 "send-zerocopy",
-                "sendmsg(2) with MSG_ZEROCOPY; the buffer is held until the kernel gives it back.",
+                "sendmsg(2) with MSG_ZEROCOPY; the buffer is held until the kernel gives it back",
                 None,
             ),
             mover(
                 "vmsplice",
-                "Memory to a pipe, the pipe to the socket.",
+                "memory to a pipe, the pipe to the socket",
                 Some("nothing says when its pages may be written again."),
             ),
         ],
         receiver_facts: vec![ReceiverFacts {
             name: "recv".to_owned(),
-            summary: "One recv(2) after the other.".to_owned(),
+            summary: "one recv(2) after the other".to_owned(),
             sees_content: true,
         }],
         movers: vec![

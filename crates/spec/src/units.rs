@@ -115,19 +115,25 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
 /// The largest percentage that is written; beyond it a number says no more.
 const MOST_PERCENT: f64 = 999.0;
 
-/// Writes a share as a percentage with at most one decimal: `0.03` becomes `3%`, `7000.0` becomes
-/// `>999%`.
+/// Writes a share as a percentage with at most one decimal: `0.03` becomes `3 %`, `7000.0` becomes
+/// `>999 %`.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let p = share * 100.0;
-    if p > MOST_PERCENT {
-        return format!(">{MOST_PERCENT}%");
+    if p.is_nan() || p > MOST_PERCENT {
+        return format!(">{MOST_PERCENT} %");
     }
     if (p - p.round()).abs() < 0.05 {
-        format!("{p:.0}%")
+        format!("{p:.0} %")
     } else {
-        format!("{p:.1}%")
+        format!("{p:.1} %")
     }
+}
+
+/// A number with its noun: `1 trial`, `2 trials`.
+#[must_use]
+pub fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Writes a number with three significant digits and thousands separators: `1.80`, `62.5`,
@@ -231,8 +237,8 @@ mod tests {
         for bad in ["0", "100%", "-3%", "NaN", "lots", "3"] {
             assert!(parse_share(bad).is_err(), "{bad}");
         }
-        assert_eq!(percent(0.03), "3%");
-        assert_eq!(percent(0.975), "97.5%");
+        assert_eq!(percent(0.03), "3 %");
+        assert_eq!(percent(0.975), "97.5 %");
     }
 
     #[test]
