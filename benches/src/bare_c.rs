@@ -282,7 +282,7 @@ impl Receiver {
         })))?;
         match receiver.answer()? {
             FromEndpoint::Listening { address, .. } => receiver.address = address,
-            other => bail!("the receiver answered out of turn: {other:?}"),
+            other => bail!("protocol error of the receiver: {other:?}"),
         }
         Ok(receiver)
     }
@@ -315,7 +315,7 @@ impl Receiver {
     fn done(&mut self) -> Result<Done> {
         match self.answer()? {
             FromEndpoint::Done(done) => Ok(*done),
-            other => bail!("the receiver answered out of turn: {other:?}"),
+            other => bail!("protocol error of the receiver: {other:?}"),
         }
     }
 }

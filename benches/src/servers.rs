@@ -214,7 +214,7 @@ impl Place {
         let outcome = self.asked(&load, &edges)?;
         let errors = outcome.errors.all();
         ensure!(errors == 0, "{errors} errors: {:?}", outcome.errors);
-        ensure!(outcome.answers_in_window > 0, "nothing was answered");
+        ensure!(outcome.answers_in_window > 0, "there was no response");
         let cpu_ns = edges.cpu_ns()?;
         let generator_ns = outcome.generator.cpu_ns as f64;
         let own_ns = cpu_ns + generator_ns;
