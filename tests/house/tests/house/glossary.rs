@@ -9,6 +9,7 @@ use crate::tree::{self, File};
 /// What users read: pages, studies, reports of recorded runs, and the texts of crates.
 const READ: &[&str] = &[
     "README.md",
+    "CHANGELOG.md",
     "EXAMPLES.md",
     "METHOD.md",
     "TRIAL.md",
