@@ -16,6 +16,8 @@ use crate::view::View;
 
 /// What the lines of what is worse stand under.
 const AVOID: &str = "Avoid";
+/// What follows a baseline that serves somebody else: it sends memory, and a file is read first.
+const ALONE: &str = " alone, before the cost of reading the file";
 /// What the line of the answer about undecided comparisons stands under.
 pub const UNDECIDED: &str = "Undecided";
 /// What the one line of an answer without any verdict stands under.
@@ -110,7 +112,7 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
     };
     let mut text = String::new();
     if s.baseline_is_apart {
-        text.push_str(" alone, before the cost of reading the file");
+        text.push_str(ALONE);
         let own = s.avoid.iter().filter(|avoid| avoid.cost.value == u.value);
         for cost in own.map(|avoid| &avoid.cost) {
             let at = names(s, &places(cost));
@@ -168,7 +170,8 @@ fn apart(s: &Situation) -> Vec<Said<'_>> {
     for avoid in s.avoid.iter().filter(|avoid| !is_used(&avoid.cost.value)) {
         let way = s.axis.subject(&avoid.cost.value);
         let at = span(s, &places(&avoid.cost));
-        let text = against(s, format!("{way}{at}: "), &avoid.cost);
+        let mut text = against(s, format!("{way}{at}: "), &avoid.cost);
+        text.push(ALONE.to_owned().into());
         told.push(said(s, text, [&avoid.cost]));
     }
     told
