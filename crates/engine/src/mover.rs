@@ -243,16 +243,51 @@ pub trait MoveFile: Move {
     }
 }
 
-/// Calls until the whole message is moved: a call is not a message.
+/// A mover that has moved a message each time that `step` returns, and counts it there.
+pub(crate) fn at_once(step: impl FnMut(&mut Tally) -> io::Result<()>) -> Box<impl MoveFile> {
+    let tally = Tally::default();
+    Box::new(AtOnce { step, tally })
+}
+
+struct AtOnce<F> {
+    step: F,
+    tally: Tally,
+}
+
+impl<F: FnMut(&mut Tally) -> io::Result<()>> Move for AtOnce<F> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        (self.step)(&mut self.tally)?;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+impl<F: FnMut(&mut Tally) -> io::Result<()>> MoveFile for AtOnce<F> {}
+
+/// Calls until a whole message is moved, and counts it.
 pub(crate) fn finish(
     size: usize,
     tally: &mut Tally,
-    mut call: impl FnMut(usize) -> io::Result<usize>,
+    call: impl FnMut(usize, &mut Tally) -> io::Result<usize>,
+) -> io::Result<()> {
+    whole(size, tally, call)?;
+    tally.moved(size);
+    Ok(())
+}
+
+/// Calls until so many bytes are moved: a call is not a message. It is given how many are already.
+pub(crate) fn whole(
+    size: usize,
+    tally: &mut Tally,
+    mut call: impl FnMut(usize, &mut Tally) -> io::Result<usize>,
 ) -> io::Result<()> {
     let mut done = 0;
     while done < size {
         tally.calls += 1;
-        match call(done) {
+        match call(done, tally) {
             Ok(0) => {
                 return Err(io::Error::new(
                     io::ErrorKind::WriteZero,
@@ -263,8 +298,6 @@ pub(crate) fn finish(
             Err(e) => retry(e)?,
         }
     }
-    tally.messages += 1;
-    tally.bytes += size as u64;
     Ok(())
 }
 

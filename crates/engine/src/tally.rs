@@ -23,6 +23,13 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// A message of so many bytes is moved.
+    #[inline]
+    pub(crate) fn moved(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
+
     /// What was done since an earlier tally of the same mover.
     #[must_use]
     pub fn since(&self, earlier: &Tally) -> Tally {

@@ -111,7 +111,7 @@ struct Sending {
 impl Move for Sending {
     fn offer(&mut self) -> io::Result<Offer> {
         let (map, start) = self.mapped.step(&mut self.tally)?;
-        finish(self.size, &mut self.tally, |done| {
+        finish(self.size, &mut self.tally, |done, _| {
             let len = self.block.min(self.size - done);
             map.send(&self.socket, start + done, len)
                 .map_err(|e| match Errno::from_io_error(&e) {
@@ -144,8 +144,7 @@ impl Move for Touching {
         let (map, start) = self.mapped.step(&mut self.tally)?;
         black_box(map.touch(start, self.size));
         self.offset = start;
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        self.tally.moved(self.size);
         Ok(Offer::Moved)
     }
 

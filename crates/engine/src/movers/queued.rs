@@ -189,8 +189,7 @@ impl<Q: RequestQueue> MoveFile for Queued<Q> {
         if self.writes.is_none() {
             self.free.push(place);
         }
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        self.tally.moved(self.size);
         Ok(Some(place))
     }
 

@@ -186,8 +186,7 @@ impl Move for Relay {
             done += outcome.passed;
             self.left = (self.left + outcome.brought).saturating_sub(outcome.passed);
         }
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        self.tally.moved(self.size);
         Ok(Offer::Moved)
     }
 

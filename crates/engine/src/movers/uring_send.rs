@@ -103,8 +103,7 @@ impl UringSend {
                 SendEvent::Done { tag, result, more } => {
                     whole(result, self.size)?;
                     self.queued -= 1;
-                    self.tally.messages += 1;
-                    self.tally.bytes += self.size as u64;
+                    self.tally.moved(self.size);
                     if more {
                         self.tally.held += 1;
                     } else {
