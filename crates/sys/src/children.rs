@@ -4,13 +4,13 @@
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::process::die_with_parent;
-use crate::syscall::checked;
+use crate::syscall::{handle, handled, made};
 
 /// Links of `/proc/self/task` of a process with one thread: one for each thread, and the two that
 /// every directory has.
@@ -100,23 +100,16 @@ pub fn exit(status: i32) -> ! {
 }
 
 extern "C" fn end_input(_signal: libc::c_int) {
-    // SAFETY: the address is that of the calling thread's own number.
-    let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: shutdown(2) may be called in a handler, signal-safety(7), and a wrong number gives
-    // an error.
-    unsafe { libc::shutdown(INPUT.load(Ordering::Relaxed), libc::SHUT_RD) };
-    // SAFETY: as above. The code that was interrupted may be about to read it.
-    unsafe { *libc::__errno_location() = errno };
+    handled(|| {
+        // SAFETY: shutdown(2) may be called in a handler, signal-safety(7), and a wrong number gives
+        // an error.
+        unsafe { libc::shutdown(INPUT.load(Ordering::Relaxed), libc::SHUT_RD) };
+    });
 }
 
 fn end_input_on(signal: libc::c_int) -> io::Result<()> {
-    let handler: extern "C" fn(libc::c_int) = end_input;
-    // SAFETY: all zeros are a valid `sigaction`: no flags, no signals blocked.
-    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = handler as libc::sighandler_t;
-    // SAFETY: the handler calls only what a handler may, and lives as long as the program.
-    let set = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
-    checked(set).map(drop)
+    // SAFETY: the handler calls only what a handler may.
+    unsafe { handle(signal, end_input, 0) }
 }
 
 /// A set of these signals.
@@ -160,16 +153,13 @@ impl Deaths {
     pub fn new() -> io::Result<Deaths> {
         block(&[libc::SIGCHLD], true)?;
         let set = set_of(&[libc::SIGCHLD]);
-        // SAFETY: the set is initialised, and -1 asks for a new descriptor.
-        let fd =
-            unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if fd < 0 {
-            let error = io::Error::last_os_error();
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is initialised, and -1 asks for a new descriptor, which nobody else has.
+        let fd = unsafe { made(libc::signalfd(-1, &raw const set, flags)) };
+        if fd.is_err() {
             block(&[libc::SIGCHLD], false)?;
-            return Err(error);
         }
-        // SAFETY: the kernel has just given it, and nobody else has it.
-        Ok(Deaths(unsafe { OwnedFd::from_raw_fd(fd) }))
+        fd.map(Deaths)
     }
 
     /// Forgets those that were told so far.

@@ -144,8 +144,8 @@ fn index(device: &str) -> io::Result<u32> {
     Ok(rustix::net::netdevice::name_to_index(socket()?, device)?)
 }
 
-/// A request of a device, with nothing asked yet.
-fn request(device: &str) -> io::Result<libc::ifreq> {
+/// A request of a device, with nothing asked yet; `InvalidInput` for a name that no device has.
+pub(crate) fn request(device: &str) -> io::Result<libc::ifreq> {
     let bytes = device.as_bytes();
     if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -9,6 +9,7 @@ use rustix::thread::CpuSet;
 use crate::syscall::checked;
 
 /// What the calling thread has used since it began, getrusage(2) with RUSAGE_THREAD.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// User CPU time in ns. On most kernels only the sum of user and system time is exact; the

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use crate::syscall::checked;
+use crate::syscall::{checked, set_option};
 
 /// The part of struct tcp_info that is read here, as the kernel lays it out.
 #[repr(C)]
@@ -108,17 +108,7 @@ const BIND_ADDRESS_NO_PORT: libc::c_int = 24;
 /// What setsockopt(2) and bind(2) answer.
 pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
     let yes: libc::c_int = 1;
-    // SAFETY: the option is an int, which lives until the call returns.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_IP,
-            BIND_ADDRESS_NO_PORT,
-            std::ptr::from_ref(&yes).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    checked(set)?;
+    set_option(&socket, libc::IPPROTO_IP, BIND_ADDRESS_NO_PORT, &yes)?;
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(address, 0))?)
 }
 
@@ -128,18 +118,9 @@ pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
 /// # Errors
 /// What setsockopt(2) answers.
 pub fn set_most_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
-    // SAFETY: the option is a number of 8 bytes (since Linux 4.20), which lives until the call
-    // returns.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            std::ptr::from_ref(&bytes_per_s).cast(),
-            size_of::<u64>() as libc::socklen_t,
-        )
-    };
-    checked(set).map(drop)
+    // A number of 8 bytes is taken since Linux 4.20.
+    let option = libc::SO_MAX_PACING_RATE;
+    set_option(socket, libc::SOL_SOCKET, option, &bytes_per_s)
 }
 
 /// A TCP socket for addresses of that kind, closed on exec, with these flags beside.
@@ -186,35 +167,21 @@ pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
         jf,
         k,
     };
+    let is_it = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let mut steps = Vec::with_capacity(2 * words.len() + 2);
     for (at, (left, word)) in (at..).step_by(4).zip((1..=words.len()).rev().zip(&words)) {
         steps.push(step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, at));
         // Past what is left of these pairs, and past the one that lets a packet through.
-        let to_the_last = 2 * (left as u8 - 1) + 1;
-        steps.push(step(
-            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            to_the_last,
-            *word,
-        ));
+        steps.push(step(is_it, 2 * (left as u8 - 1) + 1, *word));
     }
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
+    // It points at as many steps as it says, and the kernel copies them.
     let program = libc::sock_fprog {
         len: steps.len() as u16,
         filter: steps.as_mut_ptr(),
     };
-    // SAFETY: the option is a sock_fprog, which points at as many steps as it says; both live until
-    // the call returns, and the kernel copies them.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            std::ptr::from_ref(&program).cast(),
-            size_of::<libc::sock_fprog>() as libc::socklen_t,
-        )
-    };
-    checked(set).map(drop)
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 /// Reads TCP_INFO.

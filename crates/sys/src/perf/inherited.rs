@@ -1,14 +1,9 @@
 //! A counter of a thread and of all that it starts afterwards.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
-use perf_event_open_sys::bindings as abi;
-use perf_event_open_sys::perf_event_open;
-
-use super::{PerfEvent, Scope};
-
-use crate::syscall::checked;
+use super::{PerfEvent, Scope, open_event, word};
 
 /// A counter of the thread that opened it and of every thread and process that this one or its
 /// own start later, whatever CPU they run on, as `perf stat` counts: those that have ended
@@ -33,24 +28,9 @@ impl Inherited {
     /// # Errors
     /// As [`super::Group::lead`].
     pub fn open(event: PerfEvent, scope: Scope) -> io::Result<Inherited> {
-        let (kind, config) = event.code();
-        let mut attr = abi::perf_event_attr {
-            type_: kind,
-            size: size_of::<abi::perf_event_attr>() as u32,
-            config,
-            read_format: (abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING)
-                as u64,
-            ..Default::default()
-        };
+        let mut attr = event.counted(scope);
         attr.set_inherit(1);
-        attr.set_exclude_kernel(u64::from(scope == Scope::UserOnly));
-        // SAFETY: `attr` is initialised, lives for the length of the call, and asks for plain
-        // counting (no sample buffer, no signal); pid 0 and cpu -1 mean the calling thread.
-        let fd =
-            unsafe { perf_event_open(&raw mut attr, 0, -1, -1, abi::PERF_FLAG_FD_CLOEXEC.into()) };
-        checked(fd)?;
-        // SAFETY: the kernel has just made this descriptor and nobody else knows it.
-        Ok(Inherited(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(Inherited(open_event(attr, [0, -1, -1])?))
     }
 
     /// What it has counted so far; none where it is in error.
@@ -58,10 +38,7 @@ impl Inherited {
     pub fn read(&self) -> Option<Counted> {
         let mut bytes = [0_u8; 24];
         let length = rustix::io::read(&self.0, &mut bytes).ok()?;
-        let word = |i: usize| -> Option<u64> {
-            let bytes = bytes.get(i * 8..length)?.first_chunk::<8>()?;
-            Some(u64::from_ne_bytes(*bytes))
-        };
+        let word = |i| word(&bytes[..length], i);
         Some(Counted {
             value: word(0)?,
             enabled_ns: word(1)?,
