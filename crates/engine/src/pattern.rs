@@ -89,66 +89,32 @@ impl PayloadPattern {
         if let Some(byte) = self.constant {
             return bytes.iter().position(|b| *b != byte);
         }
+        let end = match self.period {
+            0 => u64::MAX,
+            period => self.base + period,
+        };
+        let mut place = self.place(offset);
         let mut done = 0;
         while done < bytes.len() {
-            let place = self.place(offset + done as u64);
-            let left = bytes.len() - done;
-            let len = if self.period == 0 {
-                left
-            } else {
-                left.min((self.base + self.period - place) as usize)
-            };
-            let mut at_place = place;
-            for (at, n) in Chunks::new(place, len) {
-                let word = self.word(at_place / 8).to_le_bytes();
-                let within = (at_place % 8) as usize;
-                let got = &bytes[done + at..done + at + n];
-                let expected = &word[within..within + n];
-                if got != expected {
-                    let first = got
-                        .iter()
-                        .zip(expected)
-                        .position(|(a, b)| a != b)
-                        .unwrap_or(0);
-                    return Some(done + at + first);
-                }
-                at_place += n as u64;
+            let word = self.word(place / 8).to_le_bytes();
+            let within = (place % 8) as usize;
+            let left = (bytes.len() - done).min((end - place) as usize);
+            let (got, expected) = (&bytes[done..], &word[within..]);
+            let n = expected.len().min(left);
+            if got[..n] != expected[..n] {
+                return got
+                    .iter()
+                    .zip(expected)
+                    .position(|(a, b)| a != b)
+                    .map(|at| done + at);
             }
-            done += len;
+            done += n;
+            place += n as u64;
+            if place == end {
+                place = self.base;
+            }
         }
         None
-    }
-}
-
-/// Cuts `len` bytes at the word boundaries of a stream that stands at `place`: (start, length).
-struct Chunks {
-    within: usize,
-    at: usize,
-    len: usize,
-}
-
-impl Chunks {
-    fn new(place: u64, len: usize) -> Chunks {
-        Chunks {
-            within: (place % 8) as usize,
-            at: 0,
-            len,
-        }
-    }
-}
-
-impl Iterator for Chunks {
-    type Item = (usize, usize);
-
-    fn next(&mut self) -> Option<(usize, usize)> {
-        if self.at >= self.len {
-            return None;
-        }
-        let n = (8 - self.within).min(self.len - self.at);
-        let item = (self.at, n);
-        self.at += n;
-        self.within = 0;
-        Some(item)
     }
 }
 
@@ -164,7 +130,7 @@ pub const fn mix(x: u64) -> u64 {
 }
 
 /// Holds what arrives against the pattern.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Checker {
     /// None where nobody knows what must arrive.
     pattern: Option<PayloadPattern>,
@@ -181,20 +147,14 @@ impl Checker {
         Checker {
             pattern: Some(pattern),
             full,
-            offset: 0,
-            compared: 0,
+            ..Checker::default()
         }
     }
 
     /// Counts what arrives, where it is not known what must: the content of a user's file.
     #[must_use]
     pub fn of_count() -> Checker {
-        Checker {
-            pattern: None,
-            full: false,
-            offset: 0,
-            compared: 0,
-        }
+        Checker::default()
     }
 
     /// Bytes seen so far.
@@ -215,27 +175,20 @@ impl Checker {
     /// `InvalidData` with the place of the first byte that is wrong.
     pub fn check(&mut self, receiver: &dyn Take, got: usize) -> io::Result<()> {
         let mut at = self.offset;
-        let mut wrong = None;
-        let full = self.full;
+        self.offset += got as u64;
         let Some(pattern) = self.pattern else {
-            self.offset += got as u64;
             return Ok(());
         };
-        let mut compared = 0;
+        let most = if self.full { usize::MAX } else { 8 };
+        let mut wrong = None;
         receiver.look(got, &mut |piece| {
-            let looked = if full {
-                piece
-            } else {
-                &piece[..piece.len().min(8)]
-            };
-            compared += looked.len() as u64;
+            let looked = &piece[..piece.len().min(most)];
+            self.compared += looked.len() as u64;
             if wrong.is_none() {
                 wrong = pattern.mismatch(at, looked).map(|i| at + i as u64);
             }
             at += piece.len() as u64;
         });
-        self.offset += got as u64;
-        self.compared += compared;
         match wrong {
             None => Ok(()),
             Some(place) => Err(io::Error::new(

@@ -30,11 +30,9 @@ pub trait Work: Send {
     /// `InvalidData` where its result is not the one that it must be.
     fn unit(&mut self) -> io::Result<()>;
 
-    /// Steps of one unit: of all chains together, or lines of memory.
-    fn steps(&self) -> u64;
-
-    /// Bytes that a step works on.
-    fn step_bytes(&self) -> u64;
+    /// Steps of one unit (of all chains together, or lines of memory), and the bytes that each works
+    /// on.
+    fn steps(&self) -> (u64, u64);
 }
 
 /// The pages that a cell asks for.
@@ -58,6 +56,17 @@ fn wrong(what: &str) -> io::Error {
         io::ErrorKind::InvalidData,
         format!("{what} came to a wrong result: the memory or the processor is faulty"),
     )
+}
+
+/// The largest power of two of lines that fits into so many bytes.
+///
+/// # Errors
+/// `InvalidInput` for less than two lines; that there are no such pages.
+fn lines_within(bytes: usize, pages: Pages) -> io::Result<CacheLines> {
+    match (bytes / LINE_BYTES).checked_ilog2() {
+        Some(bits @ 1..) => CacheLines::new(1 << bits, pages),
+        _ => Err(too_small(bytes)),
+    }
 }
 
 fn too_small(bytes: usize) -> io::Error {

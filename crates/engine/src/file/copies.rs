@@ -76,13 +76,8 @@ pub fn check_copied(
             read_whole(&source, &mut expected[..len], offset)?;
             read_whole(&copy, &mut found[..len], offset)?;
             if let Some(wrong) = (0..len).find(|i| expected[*i] != found[*i]) {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!(
-                        "the copy is not what the file holds: byte {} of it is wrong",
-                        offset + wrong as u64
-                    ),
-                ));
+                let what = "the copy is not what the file holds";
+                return Err(super::wrong(what, offset + wrong as u64));
             }
             compared += len as u64;
         }

@@ -32,10 +32,6 @@ impl Readiness for PollSet {
         Ok(())
     }
 
-    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.watch(socket, true)
-    }
-
     fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
         self.set(socket, interest);
         Ok(())

@@ -68,12 +68,8 @@ impl Work for Integer {
         Ok(())
     }
 
-    fn steps(&self) -> u64 {
-        STEPS
-    }
-
-    fn step_bytes(&self) -> u64 {
-        CHAINS as u64 * 8
+    fn steps(&self) -> (u64, u64) {
+        (STEPS, CHAINS as u64 * 8)
     }
 }
 
@@ -124,12 +120,8 @@ impl Work for Float {
         }
     }
 
-    fn steps(&self) -> u64 {
-        STEPS
-    }
-
-    fn step_bytes(&self) -> u64 {
-        CHAINS as u64 * 8
+    fn steps(&self) -> (u64, u64) {
+        (STEPS, CHAINS as u64 * 8)
     }
 }
 
