@@ -1,66 +1,21 @@
 //! TCP_INFO: what the kernel knows of a connection.
 //!
-//! Source: struct tcp_info of include/uapi/linux/tcp.h. Declared here, since libc's differs
+//! Source: struct tcp_info of include/uapi/linux/tcp.h, as linux-raw-sys has it, since libc's differs
 //! between C libraries; older kernels fill less of it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use linux_raw_sys::net::tcp_info;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::syscall::{checked, set_option};
 
-/// The part of struct tcp_info that is read here, as the kernel lays it out.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Raw {
-    bytes: [u8; 8],
-    rto: u32,
-    ato: u32,
-    snd_mss: u32,
-    rcv_mss: u32,
-    unacked: u32,
-    sacked: u32,
-    lost: u32,
-    retrans: u32,
-    fackets: u32,
-    last_data_sent: u32,
-    last_ack_sent: u32,
-    last_data_recv: u32,
-    last_ack_recv: u32,
-    pmtu: u32,
-    rcv_ssthresh: u32,
-    rtt: u32,
-    rttvar: u32,
-    snd_ssthresh: u32,
-    snd_cwnd: u32,
-    advmss: u32,
-    reordering: u32,
-    rcv_rtt: u32,
-    rcv_space: u32,
-    total_retrans: u32,
-    pacing_rate: u64,
-    max_pacing_rate: u64,
-    bytes_acked: u64,
-    bytes_received: u64,
-    segs_out: u32,
-    segs_in: u32,
-    notsent_bytes: u32,
-    min_rtt: u32,
-    data_segs_in: u32,
-    data_segs_out: u32,
-    delivery_rate: u64,
-    busy_time: u64,
-    rwnd_limited: u64,
-    sndbuf_limited: u64,
-    // Since 4.18.
-    delivered: u32,
-    delivered_ce: u32,
-}
-
 /// What every kernel fills that is new enough: see [`info`].
-const LEAST_BYTES: usize = std::mem::offset_of!(Raw, delivered);
+const LEAST_BYTES: usize = std::mem::offset_of!(tcp_info, tcpi_delivered);
+/// What those fill that count marked segments (since 4.18).
+const MARKED_BYTES: usize = std::mem::offset_of!(tcp_info, tcpi_bytes_sent);
 
 /// What is read of a connection. Times in µs, rates in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,19 +145,12 @@ pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
 /// What getsockopt(2) answers, or `Unsupported` for a kernel that fills less than is needed
 /// (before 4.10).
 pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
-    let mut raw = Raw::default();
-    let mut len = size_of::<Raw>() as libc::socklen_t;
+    // SAFETY: all zeros are a valid `tcp_info`: it consists of integers.
+    let mut raw: tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<tcp_info>() as libc::socklen_t;
+    let (fd, level, at) = (socket.as_fd().as_raw_fd(), libc::IPPROTO_TCP, &raw mut raw);
     // SAFETY: `raw` is plain integers, of the length that is passed; the kernel writes no more.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut raw).cast(),
-            &raw mut len,
-        )
-    };
-    checked(result)?;
+    checked(unsafe { libc::getsockopt(fd, level, libc::TCP_INFO, at.cast(), &raw mut len) })?;
     if (len as usize) < LEAST_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
@@ -210,21 +158,21 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
         ));
     }
     Ok(TcpInfo {
-        rtt_us: raw.rtt,
-        min_rtt_us: raw.min_rtt,
-        cwnd_segments: raw.snd_cwnd,
-        snd_mss_bytes: raw.snd_mss,
-        path_mtu_bytes: raw.pmtu,
-        retransmits: raw.total_retrans,
-        bytes_acked: raw.bytes_acked,
-        bytes_received: raw.bytes_received,
-        data_segments_out: raw.data_segs_out,
-        delivered_marked: (len as usize >= size_of::<Raw>()).then_some(raw.delivered_ce),
-        pacing_rate: raw.pacing_rate,
-        delivery_rate: raw.delivery_rate,
-        busy_us: raw.busy_time,
-        rwnd_limited_us: raw.rwnd_limited,
-        sndbuf_limited_us: raw.sndbuf_limited,
+        rtt_us: raw.tcpi_rtt,
+        min_rtt_us: raw.tcpi_min_rtt,
+        cwnd_segments: raw.tcpi_snd_cwnd,
+        snd_mss_bytes: raw.tcpi_snd_mss,
+        path_mtu_bytes: raw.tcpi_pmtu,
+        retransmits: raw.tcpi_total_retrans,
+        bytes_acked: raw.tcpi_bytes_acked,
+        bytes_received: raw.tcpi_bytes_received,
+        data_segments_out: raw.tcpi_data_segs_out,
+        delivered_marked: (len as usize >= MARKED_BYTES).then_some(raw.tcpi_delivered_ce),
+        pacing_rate: raw.tcpi_pacing_rate,
+        delivery_rate: raw.tcpi_delivery_rate,
+        busy_us: raw.tcpi_busy_time,
+        rwnd_limited_us: raw.tcpi_rwnd_limited,
+        sndbuf_limited_us: raw.tcpi_sndbuf_limited,
     })
 }
 
