@@ -22,23 +22,18 @@ mod stream;
 
 pub use futex::FutexEnd;
 pub use line::LineEnd;
-pub use stream::{StreamEnd, pipes, tcp, unix};
+pub use stream::{pipes, tcp, unix};
 
 /// Bytes of the number.
 pub const NUMBER_BYTES: u64 = 8;
 
 /// One side's end of a way to pass a number. Dropping it tells the other side.
 pub trait PingEnd: Send + 'static {
-    /// Passes the number to the other side.
-    ///
-    /// # Errors
-    /// `UnexpectedEof` where the other side is gone, else what the system call answers.
+    /// Passes the number to the other side: `UnexpectedEof` where that is gone.
     fn give(&mut self, number: u64) -> io::Result<()>;
 
-    /// Waits for the other side's next number.
-    ///
-    /// # Errors
-    /// As [`PingEnd::give`]; `TimedOut` where none came for as long as patience lasts.
+    /// Waits for the other side's next number: `TimedOut` where none came for as long as patience
+    /// lasts.
     fn take(&mut self) -> io::Result<u64>;
 
     /// System calls so far.
@@ -65,9 +60,6 @@ pub struct Game<E> {
 impl<E: PingEnd> Game<E> {
     /// Starts the thread that answers, on the CPUs that the calling thread is on. It sleeps until
     /// the first turn.
-    ///
-    /// # Errors
-    /// That the thread could not be started.
     pub fn new((asks, answers): (E, E)) -> io::Result<Game<E>> {
         let begun = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&begun);
@@ -95,9 +87,6 @@ impl<E: PingEnd> Game<E> {
     }
 
     /// So many turns, each there and back.
-    ///
-    /// # Errors
-    /// What either side ran into; `InvalidData` for a wrong number; `NotConnected` after the end.
     #[inline]
     pub fn play(&mut self, turns: u32) -> io::Result<()> {
         if !self.is_begun {
@@ -145,9 +134,6 @@ impl<E: PingEnd> Game<E> {
     }
 
     /// Ends the game: both sides must have counted the same turns.
-    ///
-    /// # Errors
-    /// What the answering side ran into, or that the counts differ.
     pub fn finish(&mut self) -> io::Result<()> {
         let Some(over) = self.over().transpose()? else {
             return Ok(());

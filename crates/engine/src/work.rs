@@ -59,9 +59,6 @@ fn wrong(what: &str) -> io::Error {
 }
 
 /// The largest power of two of lines that fits into so many bytes.
-///
-/// # Errors
-/// `InvalidInput` for less than two lines; that there are no such pages.
 fn lines_within(bytes: usize, pages: Pages) -> io::Result<CacheLines> {
     match (bytes / LINE_BYTES).checked_ilog2() {
         Some(bits @ 1..) => CacheLines::new(1 << bits, pages),

@@ -78,9 +78,6 @@ impl DeviceFacts {
 }
 
 /// Carries out a command that takes or gives one number.
-///
-/// # Errors
-/// What the ioctl answers: ENODEV without the device, EOPNOTSUPP where it knows no such command.
 pub(crate) fn number(device: &str, command: u32, data: u32) -> io::Result<u32> {
     ask(device, command, &mut [0, data], |words| words[1])
 }

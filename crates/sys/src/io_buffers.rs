@@ -82,9 +82,6 @@ impl IoBuffers {
     }
 
     /// Gives a place to a request: where it lies.
-    ///
-    /// # Errors
-    /// `WouldBlock` while another request uses it, or where there is no such place.
     #[inline]
     pub(crate) fn begin(&mut self, place: usize) -> io::Result<*mut u8> {
         if self.is_busy(place) {

@@ -9,7 +9,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd, Fixed};
@@ -17,7 +17,7 @@ use io_uring::{EnterFlags, cqueue, opcode, squeue};
 
 use rustix::net::SocketAddrAny;
 
-use crate::buffer_ring::{BufferRing, Piece, passing};
+use crate::buffer_ring::{BufferRing, Piece, answer, passing};
 
 mod line;
 
@@ -96,10 +96,7 @@ impl UringClient {
         self.hang_up(line);
         let fd = socket.as_raw_fd();
         if self.has_table {
-            self.ring
-                .ring
-                .submitter()
-                .register_files_update(line, &[fd])?;
+            self.set_file(line, fd)?;
         }
         let place = self.line(line)?;
         place.socket = Some(socket);
@@ -208,11 +205,7 @@ impl UringClient {
             }
         }
         if self.has_table {
-            let _ = self
-                .ring
-                .ring
-                .submitter()
-                .register_files_update(line, &[-1]);
+            let _ = self.set_file(line, -1);
         }
         drop(socket);
     }
@@ -220,6 +213,12 @@ impl UringClient {
     fn line(&mut self, line: u32) -> io::Result<&mut Line> {
         let place = self.lines.get_mut(line as usize);
         place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    /// Puts a socket into the table's place of a line; -1 is none.
+    fn set_file(&self, line: u32, fd: RawFd) -> io::Result<usize> {
+        let submitter = self.ring.ring.submitter();
+        submitter.register_files_update(line, &[fd])
     }
 
     fn push(&mut self, entry: squeue::Entry, tag: u64) -> io::Result<()> {
@@ -263,10 +262,7 @@ impl UringClient {
         loop {
             let entry = self.ring.next()?;
             let (tag, flags) = (entry.user_data(), entry.flags());
-            let result = match entry.result() {
-                error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
-                number => Ok(number as usize),
-            };
+            let result = answer(&entry);
             let told = match tag & KINDS {
                 CONNECT => self.connected(tag, result),
                 RECEIVE => self.received(tag, flags, result),
@@ -293,7 +289,7 @@ impl UringClient {
             Ok(_) if self.kept => self.listen(line),
             result => result.map(drop),
         };
-        Some(ClientEvent::Connected { line, result })
+        Some(ClientEvent::Connected(line, result))
     }
 
     fn received(&mut self, tag: u64, flags: u32, result: io::Result<usize>) -> Option<ClientEvent> {
@@ -306,8 +302,7 @@ impl UringClient {
             line
         });
         if let (true, Some(line)) = (length > 0, line) {
-            let piece = Ok(piece);
-            return Some(ClientEvent::Received { line, piece });
+            return Some(ClientEvent::Received(line, Ok(piece)));
         }
         // It is of an earlier connection, or stands for the end.
         if let Some(piece) = piece {
@@ -319,7 +314,7 @@ impl UringClient {
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Err(self.listen(line).err()?),
             result => result.map(|_| None),
         };
-        Some(ClientEvent::Received { line, piece })
+        Some(ClientEvent::Received(line, piece))
     }
 
     fn sent(&mut self, slot: u32, result: io::Result<usize>) -> Option<ClientEvent> {
@@ -338,7 +333,7 @@ impl UringClient {
             }
             result => result.map(drop),
         };
-        Some(ClientEvent::Sent { line, result })
+        Some(ClientEvent::Sent(line, result))
     }
 
     /// The bytes of a piece.

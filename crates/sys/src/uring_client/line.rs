@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::uring_server::Piece;
+use crate::buffer_ring::Piece;
 
 /// What a request was: the highest byte of its tag. Below it are three bytes of the line's
 /// generation, and the line; of [`SEND`] only the slot.
@@ -21,30 +21,15 @@ const MOST_BUFFERS: usize = 4096;
 const LEAST_BYTES: usize = 128;
 const MOST_BYTES: usize = 16 << 10;
 
-/// What the ring tells.
+/// What the ring tells of a line, by its number.
 #[derive(Debug)]
 pub enum ClientEvent {
-    /// A line is connected, or cannot be.
-    Connected {
-        /// The line.
-        line: u32,
-        /// Why not.
-        result: io::Result<()>,
-    },
-    /// Something came on a line: bytes, or none where the stream has ended.
-    Received {
-        /// The line.
-        line: u32,
-        /// What came.
-        piece: io::Result<Option<Piece>>,
-    },
-    /// All that was to be sent on a line is sent, or cannot be.
-    Sent {
-        /// The line.
-        line: u32,
-        /// Why not.
-        result: io::Result<()>,
-    },
+    /// It is connected, or why it cannot be.
+    Connected(u32, io::Result<()>),
+    /// Something came: bytes, or none where the stream has ended.
+    Received(u32, io::Result<Option<Piece>>),
+    /// All that was to be sent is sent, or why it cannot be.
+    Sent(u32, io::Result<()>),
 }
 
 /// One line, which has one connection after the other.
