@@ -389,7 +389,7 @@ fn read_whole(file: impl AsFd, bytes: &mut [u8], offset: u64) -> io::Result<()> 
     Ok(())
 }
 
-fn write_all(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<()> {
+pub(crate) fn write_all(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
         let at = offset + done as u64;

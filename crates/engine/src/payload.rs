@@ -38,39 +38,20 @@ impl Layout {
     /// # Errors
     /// `InvalidInput` when the message does not divide into them.
     pub fn of_fields(setup: &Setup) -> io::Result<Layout> {
-        if setup.fields == 0 || !setup.size.is_multiple_of(setup.fields) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "a message of {} bytes does not divide into {} fields",
-                    setup.size, setup.fields
-                ),
-            ));
+        let (size, fields) = (setup.size, setup.fields);
+        if fields == 0 || !size.is_multiple_of(fields) {
+            let why = format!("a message of {size} bytes does not divide into {fields} fields");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let field = setup.size / setup.fields;
-        let stride = field.next_multiple_of(FIELD_GAP) + FIELD_GAP;
         Ok(Layout {
-            size: setup.size,
-            fields: setup.fields,
-            stride,
-            slots: setup.slots,
+            fields,
+            stride: (size / fields).next_multiple_of(FIELD_GAP) + FIELD_GAP,
+            ..Layout::contiguous(setup)
         })
     }
 
     fn field(&self) -> usize {
         self.size / self.fields
-    }
-
-    /// Bytes of memory that the ring takes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.slots * self.fields * self.stride
-    }
-
-    /// Never: a ring has at least one message.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Where field `field` of slot `slot` lies.
@@ -107,7 +88,7 @@ impl Source {
     /// # Errors
     /// When the memory cannot be had.
     pub fn new(setup: &Setup, layout: Layout) -> io::Result<(Source, Region)> {
-        let mut region = Region::new(layout.len())?;
+        let mut region = Region::new(layout.slots * layout.fields * layout.stride)?;
         let source = Source {
             layout,
             pattern: setup.pattern(setup.fresh),

@@ -4,7 +4,6 @@
 //! the CPU clocks by a direct system call.
 
 use std::io;
-use std::mem::MaybeUninit;
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
@@ -62,12 +61,11 @@ const CPUCLOCK_PERTHREAD: libc::clockid_t = 4;
 
 fn cpu_clock_ns(of: u32, kind: libc::clockid_t) -> io::Result<u64> {
     let of = libc::pid_t::try_from(of).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: all-zero bytes are a valid `timespec`: it consists of integers.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
     // SAFETY: `time` is valid for writes of a `timespec` for the length of the call; any clock
     // may be asked for.
-    checked(unsafe { libc::clock_gettime((!of << 3) | kind, time.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded and filled it; all-zero bytes were a valid `timespec` before.
-    let time = unsafe { time.assume_init() };
+    checked(unsafe { libc::clock_gettime((!of << 3) | kind, &raw mut time) })?;
     Ok(time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64)
 }
 

@@ -29,18 +29,6 @@ impl FileMap {
         Ok(FileMap(map))
     }
 
-    /// Bytes that are mapped.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Never: at least one byte is mapped.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.len() == 0
-    }
-
     /// Reads the first byte of each page of a range, and the last of the range: their sum. What
     /// lies outside the mapping is not read.
     #[inline]

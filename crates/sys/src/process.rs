@@ -1,7 +1,6 @@
 //! The calling thread and its process: what it used, where it may run, when it must die.
 
 use std::io;
-use std::mem::MaybeUninit;
 
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
@@ -55,11 +54,10 @@ pub fn children_usage() -> io::Result<ThreadUsage> {
 }
 
 fn usage(whose: libc::c_int) -> io::Result<ThreadUsage> {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: all-zero bytes are a valid `rusage`: it consists of integers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is valid for writes of a `rusage` for the length of the call.
-    checked(unsafe { libc::getrusage(whose, usage.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded and filled it; all-zero bytes were a valid `rusage` before.
-    let usage = unsafe { usage.assume_init() };
+    checked(unsafe { libc::getrusage(whose, &raw mut usage) })?;
     Ok(ThreadUsage {
         user_ns: timeval_ns(usage.ru_utime),
         system_ns: timeval_ns(usage.ru_stime),

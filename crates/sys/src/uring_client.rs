@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd, Fixed};
+use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{EnterFlags, cqueue, opcode, squeue};
 
 use rustix::net::SocketAddrAny;
@@ -103,11 +103,9 @@ impl UringClient {
         place.connects = true;
         let tag = place.tag(CONNECT, line);
         let (to, length) = (self.address.as_ptr().cast(), self.address.addr_len());
-        let entry = match self.has_table {
-            true => opcode::Connect::new(Fixed(line), to, length).build(),
-            false => opcode::Connect::new(Fd(fd), to, length).build(),
-        };
-        self.push(entry, tag)
+        let (fd, flags) = self.named(line, fd);
+        let entry = opcode::Connect::new(fd, to, length).build();
+        self.push(entry.flags(flags), tag)
     }
 
     /// Sends all that `compose` appends; [`ClientEvent::Sent`] tells when that is done. Until then the
@@ -136,15 +134,11 @@ impl UringClient {
         compose(memory);
         let length = u32::try_from(memory.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let (from, flags) = (memory.as_ptr(), libc::MSG_WAITALL | libc::MSG_NOSIGNAL);
-        let entry = match self.has_table {
-            true => opcode::Send::new(Fixed(line), from, length)
-                .flags(flags)
-                .build(),
-            false => opcode::Send::new(Fd(fd), from, length).flags(flags).build(),
-        };
+        let (fd, named) = self.named(line, fd);
+        let entry = opcode::Send::new(fd, from, length).flags(flags).build();
         self.owners[slot as usize] = (line, generation);
         self.lines[line as usize].slot = Some(slot);
-        self.push(entry, SEND | u64::from(slot))?;
+        self.push(entry.flags(named), SEND | u64::from(slot))?;
         self.ring.outstanding += 1;
         self.listen(line)
     }
@@ -165,17 +159,17 @@ impl UringClient {
         };
         place.receives = true;
         let tag = place.tag(RECEIVE, line);
-        let entry = match (self.kept, self.has_table) {
-            (true, true) => opcode::RecvMulti::new(Fixed(line), BufferRing::GROUP).build(),
-            (true, false) => opcode::RecvMulti::new(Fd(fd), BufferRing::GROUP).build(),
+        let (fd, flags) = self.named(line, fd);
+        let entry = match self.kept {
+            true => opcode::RecvMulti::new(fd, BufferRing::GROUP).build(),
             // One answer is all that comes, and there is none yet.
-            (false, _) => opcode::Recv::new(Fd(fd), std::ptr::null_mut(), 0)
+            false => opcode::Recv::new(fd, std::ptr::null_mut(), 0)
                 .ioprio(POLL_FIRST)
                 .buf_group(BufferRing::GROUP)
                 .build()
                 .flags(squeue::Flags::BUFFER_SELECT),
         };
-        self.push(entry, tag)?;
+        self.push(entry.flags(flags), tag)?;
         self.ring.outstanding += 1;
         Ok(())
     }
@@ -213,6 +207,14 @@ impl UringClient {
     fn line(&mut self, line: u32) -> io::Result<&mut Line> {
         let place = self.lines.get_mut(line as usize);
         place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    /// How a request names a line's socket: by its place in the table, where there is one.
+    fn named(&self, line: u32, fd: RawFd) -> (Fd, squeue::Flags) {
+        match self.has_table {
+            true => (Fd(line as RawFd), squeue::Flags::FIXED_FILE),
+            false => (Fd(fd), squeue::Flags::empty()),
+        }
     }
 
     /// Puts a socket into the table's place of a line; -1 is none.

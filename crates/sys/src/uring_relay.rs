@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
-use rustix::pipe::SpliceFlags;
 
 use crate::io_buffers::IoBuffers;
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, moving};
 use crate::ring::RequestRing;
 
 /// How long a relay that is dropped waits for what is in flight.
@@ -97,7 +96,8 @@ impl UringRelay {
                 }
                 let at = places.pointer(0);
                 let bring = opcode::Read::new(file, at, bytes).offset(offset).build();
-                let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | more_of_it(more);
+                let goes_on = if more { libc::MSG_MORE } else { 0 };
+                let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | goes_on;
                 let pass = opcode::Send::new(Fd(socket), at, bytes)
                     .flags(flags)
                     .build();
@@ -107,7 +107,7 @@ impl UringRelay {
                 let (read, write) = pipe.raw();
                 let from = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
                 let bring = opcode::Splice::new(file, from, Fd(write), NO_OFFSET, bytes)
-                    .flags(SpliceFlags::MOVE.bits())
+                    .flags(moving(false).bits())
                     .build();
                 (bring, out_of(read, socket, bytes, more))
             }
@@ -165,19 +165,10 @@ impl UringRelay {
     }
 }
 
-fn more_of_it(more: bool) -> i32 {
-    if more { libc::MSG_MORE } else { 0 }
-}
-
 /// What the pipe holds, to the socket.
 fn out_of(pipe: RawFd, socket: RawFd, bytes: u32, more: bool) -> squeue::Entry {
-    let flags = if more {
-        SpliceFlags::MOVE | SpliceFlags::MORE
-    } else {
-        SpliceFlags::MOVE
-    };
     opcode::Splice::new(Fd(pipe), NO_OFFSET, Fd(socket), NO_OFFSET, bytes)
-        .flags(flags.bits())
+        .flags(moving(more).bits())
         .build()
 }
 

@@ -63,7 +63,7 @@ impl UringSocket {
         if zero_copy {
             let whole = libc::iovec {
                 iov_base: region.bytes().as_ptr().cast_mut().cast(),
-                iov_len: region.len(),
+                iov_len: region.bytes().len(),
             };
             // SAFETY: the region is mapped, and stays so until after the ring is gone.
             unsafe { ring.ring.submitter().register_buffers(&[whole])? };

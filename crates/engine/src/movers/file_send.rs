@@ -97,7 +97,7 @@ pub const READ_WRITE: Mover = Mover {
             Ok(move |message: &Message<'_>, tally: &mut Tally| {
                 position.go(message.file, message.start, tally)?;
                 finish(message.size, tally, |done, tally| {
-                    let most = buffer.len().min(message.size - done);
+                    let most = buffer.bytes().len().min(message.size - done);
                     let read = rustix::io::read(message.file, &mut buffer.bytes_mut()[..most]);
                     let bytes = match position.gone(read)? {
                         0 => return Err(too_short()),
@@ -190,10 +190,7 @@ pub(super) fn take(setup: &mut Setup) -> io::Result<FileWork> {
     }
     let (_, region) = Source::new(setup, Layout::contiguous(setup))?;
     let file = rustix::fs::memfd_create("bytecost-payload", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut written = 0;
-    while written < region.len() {
-        written += rustix::io::pwrite(&file, &region.bytes()[written..], written as u64)?;
-    }
+    crate::file::write_all(&file, region.bytes(), 0)?;
     let (slots, size) = (setup.slots as u64, setup.size as u64);
     Ok(FileWork {
         file,

@@ -46,7 +46,7 @@ impl Take for RecvWaitall {
     }
 
     fn take(&mut self) -> io::Result<usize> {
-        let most = self.left.min(self.buffer.len());
+        let most = self.left.min(self.buffer.bytes().len());
         let buffer = &mut self.buffer.bytes_mut()[..most];
         let got = taken(&mut self.calls, || {
             rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::WAITALL).map(|(n, _)| n)
