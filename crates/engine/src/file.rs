@@ -29,7 +29,6 @@ const NAMES_MOST: usize = 16;
 
 /// What a file of bytecost's own holds: a function of the place alone, so that a short file is
 /// the beginning of a long one.
-#[must_use]
 pub fn content() -> PayloadPattern {
     PayloadPattern::new(u32::MAX, 0)
 }
@@ -104,19 +103,16 @@ impl TestFile {
     }
 
     /// Its length in bytes.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Whether nothing was asked of it yet.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Where other processes of the same user open it, as long as this one lives.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         let (process, file) = (std::process::id(), self.file.as_raw_fd());
         PathBuf::from(format!("/proc/{process}/fd/{file}"))
@@ -281,7 +277,6 @@ fn is_in_memory(file: impl AsFd) -> bool {
 
 /// What lengths and offsets must divide by past the page cache, found by trying; none where
 /// nothing works. The file has at least a page.
-#[must_use]
 pub fn direct_bytes(path: &Path) -> Option<u64> {
     let (write, direct) = (false, true);
     let file = open(path, Opening { write, direct }).ok()?;
@@ -320,7 +315,6 @@ pub(crate) fn too_short() -> io::Error {
 
 /// How many places a mover that writes has: some memory to go round in, and one for each request
 /// in flight.
-#[must_use]
 pub fn written_places(size: usize, depth: usize) -> usize {
     const BYTES: usize = 4 << 20;
     const MOST: usize = 1024;

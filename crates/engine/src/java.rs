@@ -128,13 +128,11 @@ impl Compiled {
     }
 
     /// The version of the Java that has compiled it.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
     /// Where other processes of the same user find it, as long as this one lives.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         let (process, file) = (std::process::id(), self.archive.as_raw_fd());
         PathBuf::from(format!("/proc/{process}/fd/{file}"))
@@ -214,13 +212,11 @@ impl Jvm {
     }
 
     /// Its process.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The version of Java that it says.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }

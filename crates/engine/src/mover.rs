@@ -61,7 +61,6 @@ impl Mover {
     }
 
     /// Its facts as a survey has them, with what follows from the other parts of the row.
-    #[must_use]
     pub fn surveyed(&self) -> MoverFacts {
         let linux = self.states.needs.iter().find_map(|need| match need {
             Requirement::Linux(major, minor) => Some((*major, *minor)),
@@ -74,7 +73,6 @@ impl Mover {
     }
 
     /// The time from one beat to the next in ns, where it does something at each.
-    #[must_use]
     pub fn beat_ns(&self) -> Option<u64> {
         match self.open {
             Open::Beats { every_ns, .. } => Some(every_ns),

@@ -97,7 +97,6 @@ pub const MOVERS: &[Mover] = &[
 
 impl Mover {
     /// The row of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Mover> {
         MOVERS.iter().find(|m| m.name == name)
     }

@@ -19,7 +19,6 @@ pub struct PayloadPattern {
 
 impl PayloadPattern {
     /// The stream of a flow. `period` is in bytes, 0 for a stream that never repeats.
-    #[must_use]
     pub fn new(flow: u32, period: u64) -> PayloadPattern {
         PayloadPattern {
             seed: mix(u64::from(flow) + 1),
@@ -31,7 +30,6 @@ impl PayloadPattern {
 
     /// The stream that goes through `len` bytes of this one from `start` on, again and again:
     /// what is sent of a part of a file.
-    #[must_use]
     pub fn part(self, start: u64, len: u64) -> PayloadPattern {
         PayloadPattern {
             period: len,
@@ -42,7 +40,6 @@ impl PayloadPattern {
 
     /// The stream of a flow whose every byte is the same, as memory that is filled before each
     /// message gives it. It shows a wrong byte and another flow, but nothing out of order.
-    #[must_use]
     pub fn constant(flow: u32) -> PayloadPattern {
         PayloadPattern {
             constant: Some(1 + (flow % 255) as u8),
@@ -84,7 +81,6 @@ impl PayloadPattern {
     }
 
     /// The first byte of `bytes` that is not what belongs at `offset` of the stream.
-    #[must_use]
     pub fn mismatch(&self, offset: u64, bytes: &[u8]) -> Option<usize> {
         if let Some(byte) = self.constant {
             return bytes.iter().position(|b| *b != byte);
@@ -121,7 +117,6 @@ impl PayloadPattern {
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014): a
 /// bijection, so that no two words of a stream are the same, and near ones give unlike ones.
 #[inline]
-#[must_use]
 pub const fn mix(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -142,7 +137,6 @@ pub struct Checker {
 impl Checker {
     /// `full` compares every byte; otherwise the first word of each piece that arrives, which
     /// costs a few ns and still sees anything lost, doubled or out of order.
-    #[must_use]
     pub fn new(pattern: PayloadPattern, full: bool) -> Checker {
         Checker {
             pattern: Some(pattern),
@@ -152,19 +146,16 @@ impl Checker {
     }
 
     /// Counts what arrives, where it is not known what must: the content of a user's file.
-    #[must_use]
     pub fn of_count() -> Checker {
         Checker::default()
     }
 
     /// Bytes seen so far.
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Bytes compared so far.
-    #[must_use]
     pub fn compared(&self) -> u64 {
         self.compared
     }

@@ -23,7 +23,6 @@ pub struct Layout {
 
 impl Layout {
     /// One message after the other, without gaps.
-    #[must_use]
     pub fn contiguous(setup: &Setup) -> Layout {
         Layout {
             size: setup.size,
@@ -55,14 +54,12 @@ impl Layout {
     }
 
     /// Where field `field` of slot `slot` lies.
-    #[must_use]
     pub fn range(&self, slot: usize, field: usize) -> Range<usize> {
         let start = (slot * self.fields + field) * self.stride;
         start..start + self.field()
     }
 
     /// Where every field of every slot lies, in their order.
-    #[must_use]
     pub fn ranges(&self) -> Vec<Range<usize>> {
         (0..self.slots)
             .flat_map(|slot| (0..self.fields).map(move |f| self.range(slot, f)))
@@ -121,7 +118,6 @@ impl Source {
 
     /// The slot that the next message will use.
     #[inline]
-    #[must_use]
     pub fn next_slot(&self) -> usize {
         self.slot
     }
@@ -143,7 +139,6 @@ impl Source {
 
     /// The layout.
     #[inline]
-    #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

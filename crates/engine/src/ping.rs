@@ -116,19 +116,16 @@ impl<E: PingEnd> Game<E> {
     }
 
     /// Turns so far.
-    #[must_use]
     pub fn turns(&self) -> u64 {
         self.turns
     }
 
     /// System calls of the asking side so far.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.end.as_ref().map_or(self.calls, PingEnd::calls)
     }
 
     /// Where the answering thread was held, once the game is over.
-    #[must_use]
     pub fn held(&self) -> Option<&Held> {
         self.held.as_ref()
     }

@@ -20,7 +20,6 @@ pub const RECEIVERS: &[Receiver] = &[
 
 impl Receiver {
     /// The row of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Receiver> {
         RECEIVERS.iter().find(|r| r.name == name)
     }

@@ -59,7 +59,6 @@ pub struct FileWork {
 impl Setup {
     /// One message of so many bytes in the ring, in one piece, of memory alone and with what is
     /// the default otherwise.
-    #[must_use]
     pub fn new(size: usize, patience: Duration) -> Setup {
         Setup {
             socket: None,
@@ -88,7 +87,6 @@ impl Setup {
     }
 
     /// The content of the stream. A mover whose buffers never come back cannot write them anew.
-    #[must_use]
     pub fn pattern(&self, fresh: bool) -> PayloadPattern {
         if self.refill {
             return PayloadPattern::constant(self.flow);

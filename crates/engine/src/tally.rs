@@ -31,13 +31,11 @@ impl Tally {
     }
 
     /// What was done since an earlier tally of the same mover.
-    #[must_use]
     pub fn since(&self, earlier: &Tally) -> Tally {
         self.with(earlier, u64::wrapping_sub)
     }
 
     /// Two of them together.
-    #[must_use]
     pub fn plus(&self, other: &Tally) -> Tally {
         self.with(other, u64::wrapping_add)
     }

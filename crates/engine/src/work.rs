@@ -36,7 +36,6 @@ pub trait Work: Send {
 }
 
 /// The pages that a cell asks for.
-#[must_use]
 pub fn pages(asked: HugePages) -> Pages {
     match asked {
         HugePages::Auto => Pages::Any,
@@ -46,7 +45,6 @@ pub fn pages(asked: HugePages) -> Pages {
 }
 
 /// Why memory to work on cannot be had in huge pages here, found by trying; none where it can.
-#[must_use]
 pub fn huge_pages_refused() -> Option<String> {
     CacheLines::new(1, Pages::Huge).err().map(|e| e.to_string())
 }

@@ -85,7 +85,6 @@ fn check_lone() -> io::Result<()> {
 
 /// The processes that the first thread of one has started and that are still there, as the `/proc`
 /// below this root tells; none where it does not, proc(5) (CONFIG_PROC_CHILDREN).
-#[must_use]
 pub fn of(root: &Path, process: u32) -> Option<Vec<u32>> {
     let path = root.join(format!("proc/{process}/task/{process}/children"));
     let text = fs::read_to_string(path).ok()?;

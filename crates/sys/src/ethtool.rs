@@ -56,7 +56,6 @@ pub struct RingSizes {
 
 impl DeviceFacts {
     /// Asks a device of the calling thread's network.
-    #[must_use]
     pub fn of(device: &str) -> DeviceFacts {
         let coalesce = ask(device, GET_COALESCE, &mut [0; 23], |w| (w[1], w[10] != 0));
         DeviceFacts {

@@ -51,7 +51,6 @@ pub enum PerfEvent {
 
 impl PerfEvent {
     /// Whether the CPU counts it, not the kernel.
-    #[must_use]
     pub fn is_hardware(self) -> bool {
         !matches!(
             self,
@@ -148,7 +147,6 @@ pub enum Refused {
 
 impl Refused {
     /// Sorts an error of [`Group::lead`] or [`Group::add`], perf_event_open(2).
-    #[must_use]
     pub fn of(error: &io::Error) -> Refused {
         match Errno::from_io_error(error) {
             Some(Errno::ACCESS | Errno::PERM) => Refused::NotAllowed,
@@ -238,7 +236,6 @@ impl Group {
     }
 
     /// How many events it holds.
-    #[must_use]
     pub fn events(&self) -> usize {
         self.members.len()
     }

@@ -39,7 +39,6 @@ impl Pipe {
     }
 
     /// How many bytes of whole pages it holds.
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }

@@ -25,7 +25,6 @@ pub struct PosixAio {
 
 impl PosixAio {
     /// Room for a request in each place.
-    #[must_use]
     pub fn new(file: OwnedFd, places: IoBuffers) -> PosixAio {
         // SAFETY: an aiocb is numbers and pointers, for which zeroes are valid.
         let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::aiocb>() });

@@ -73,7 +73,6 @@ fn timeval_ns(t: libc::timeval) -> u64 {
 }
 
 /// The kernel's number of the calling thread, gettid(2).
-#[must_use]
 pub fn gettid() -> u32 {
     rustix::thread::gettid().as_raw_pid() as u32
 }
@@ -142,7 +141,6 @@ pub fn affinity_of(process: Option<Pid>) -> io::Result<Vec<u32>> {
 }
 
 /// The CPU that the calling thread runs on at this moment, getcpu(2).
-#[must_use]
 pub fn current_cpu() -> u32 {
     rustix::thread::sched_getcpu() as u32
 }

@@ -27,7 +27,6 @@ impl Default for FdSet {
 
 impl FdSet {
     /// An empty set.
-    #[must_use]
     pub fn new() -> FdSet {
         let mut set = MaybeUninit::<libc::fd_set>::uninit();
         // SAFETY: FD_ZERO writes the whole set, which is valid for that.
@@ -65,7 +64,6 @@ impl FdSet {
     }
 
     /// Whether a number is in.
-    #[must_use]
     pub fn contains(&self, fd: RawFd) -> bool {
         // SAFETY: the number is within the set, as is seen first.
         fits(fd) && unsafe { libc::FD_ISSET(fd, &raw const self.0) }
@@ -110,7 +108,6 @@ pub enum Interest {
 
 impl PollSet {
     /// An empty set.
-    #[must_use]
     pub fn new() -> PollSet {
         PollSet::default()
     }

@@ -39,7 +39,6 @@ impl Region {
     }
 
     /// Its bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is `len` readable bytes and lives as long as `self`; it is written
         // through `&mut self` only. Where the kernel writes to it, this is not called.

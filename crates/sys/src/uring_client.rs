@@ -339,7 +339,6 @@ impl UringClient {
     }
 
     /// The bytes of a piece.
-    #[must_use]
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
         self.ring.bytes(piece)
     }

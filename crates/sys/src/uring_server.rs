@@ -214,7 +214,6 @@ impl UringServer {
     }
 
     /// The bytes of a piece.
-    #[must_use]
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
         self.ring.bytes(piece)
     }

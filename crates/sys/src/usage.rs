@@ -35,7 +35,6 @@ const BYTES: usize = size_of::<Usage>();
 static TELL_TO: AtomicI32 = AtomicI32::new(-1);
 
 /// What the calling process has used.
-#[must_use]
 pub fn usage() -> Usage {
     Usage {
         own: process_usage().unwrap_or_default(),

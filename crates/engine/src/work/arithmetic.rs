@@ -40,7 +40,6 @@ pub struct Integer {
 
 impl Integer {
     /// Chains that begin at a place of the flow's own.
-    #[must_use]
     pub fn new(flow: u32) -> Integer {
         let first = u64::from(flow) * CHAINS as u64;
         Integer {
@@ -84,7 +83,6 @@ pub struct Float {
 
 impl Float {
     /// Chains that begin at a place of the flow's own.
-    #[must_use]
     pub fn new(flow: u32) -> Float {
         let begin = std::array::from_fn(|i| f64::from(flow) + i as f64 / 8.0);
         let end = begin.map(|start: f64| {
