@@ -34,26 +34,20 @@ static INPUT: AtomicI32 = AtomicI32::new(-1);
 /// and a lock that another one held stays locked in the child for ever, fork(2). `WouldBlock`
 /// where the limit of processes is reached, and what else fork(2) answers.
 pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
-    check_lone()?;
-    let parent = std::process::id();
     // A signal that comes before the child is ready for it must wait until it is.
     block(&FINISH, true)?;
-    // SAFETY: no other thread is there that could have left anything half done.
-    let forked = unsafe { libc::fork() };
-    if forked == 0 {
+    let forked = fork_off();
+    if let Ok(None) = forked {
         INPUT.store(socket.as_raw_fd(), Ordering::Relaxed);
-        let ready = die_with_parent(parent)
-            .and_then(|()| FINISH.into_iter().try_for_each(end_input_on))
-            .and_then(|()| block(&FINISH, false));
+        let handled = FINISH.into_iter().try_for_each(end_input_on);
         // An error must not be returned here: the child would take itself for its parent.
-        return if ready.is_ok() { Ok(None) } else { exit(1) };
+        if handled.and_then(|()| block(&FINISH, false)).is_err() {
+            exit(1);
+        }
+        return Ok(None);
     }
-    let error = io::Error::last_os_error();
     block(&FINISH, false)?;
-    match forked {
-        -1 => Err(error),
-        child => Ok(Some(child as u32)),
-    }
+    forked
 }
 
 /// Forks a child for work of its own: its number in the parent, none in the child, which is
@@ -62,7 +56,12 @@ pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
 /// # Errors
 /// As [`fork`].
 pub fn fork_off() -> io::Result<Option<u32>> {
-    check_lone()?;
+    if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a process with several threads cannot fork a server: serve in a process of its own",
+        ));
+    }
     let parent = std::process::id();
     // SAFETY: no other thread is there that could have left anything half done.
     match unsafe { libc::fork() } {
@@ -71,16 +70,6 @@ pub fn fork_off() -> io::Result<Option<u32>> {
         -1 => Err(io::Error::last_os_error()),
         child => Ok(Some(child as u32)),
     }
-}
-
-fn check_lone() -> io::Result<()> {
-    if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "a process with several threads cannot fork a server: serve in a process of its own",
-        ));
-    }
-    Ok(())
 }
 
 /// The processes that the first thread of one has started and that are still there, as the `/proc`

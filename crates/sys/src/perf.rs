@@ -1,20 +1,17 @@
-//! Groups of performance counters of the calling thread, perf_event_open(2).
+//! Performance counters of the calling thread, in groups or of all that it starts,
+//! perf_event_open(2).
 //!
 //! A group is on the CPU as one or not at all, so its numbers belong together, and the times for
 //! which it was enabled and running tell whether they are whole.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::io::Errno;
 
 use crate::syscall::{checked, made};
-
-mod inherited;
-
-pub use inherited::{Counted, Inherited};
 
 /// The most events of one [`Group`].
 pub const MAX_EVENTS: usize = 8;
@@ -283,6 +280,54 @@ fn parse_group(bytes: &[u8], ids: &[u64]) -> Option<GroupValues> {
     Some(group)
 }
 
+/// A counter of the thread that opened it and of every thread and process that this one or its
+/// own start later, whatever CPU they run on, as `perf stat` counts: those that have ended
+/// included.
+#[derive(Debug)]
+pub struct Inherited(OwnedFd);
+
+/// What an [`Inherited`] has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// The count.
+    pub value: u64,
+    /// Time for which it was enabled, summed over threads, in ns.
+    pub enabled_ns: u64,
+    /// Time of that for which it was on a CPU.
+    pub running_ns: u64,
+}
+
+impl Inherited {
+    /// Opens one that counts from now on.
+    ///
+    /// # Errors
+    /// As [`Group::lead`].
+    pub fn open(event: PerfEvent, scope: Scope) -> io::Result<Inherited> {
+        let mut attr = event.counted(scope);
+        attr.set_inherit(1);
+        Ok(Inherited(open_event(attr, [0, -1, -1])?))
+    }
+
+    /// What it has counted so far; none where it is in error.
+    #[must_use]
+    pub fn read(&self) -> Option<Counted> {
+        let mut bytes = [0_u8; 24];
+        let length = rustix::io::read(&self.0, &mut bytes).ok()?;
+        let word = |i| word(&bytes[..length], i);
+        Some(Counted {
+            value: word(0)?,
+            enabled_ns: word(1)?,
+            running_ns: word(2)?,
+        })
+    }
+}
+
+impl AsRawFd for Inherited {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,5 +411,21 @@ mod tests {
         assert_eq!(e.to_string(), "a group takes 8 events");
         group.enable().unwrap();
         assert!(group.read().is_some());
+    }
+
+    #[test]
+    fn threads_that_have_ended_are_counted() {
+        let opened = Inherited::open(PerfEvent::TaskClock, Scope::UserOnly);
+        let Ok(counter) = opened else {
+            return println!("skipped: perf_event_open is refused");
+        };
+        let spin = || {
+            let end = clock::thread_cpu_ns() + 20_000_000;
+            while clock::thread_cpu_ns() < end {}
+        };
+        let before = counter.read().unwrap().value;
+        std::thread::spawn(spin).join().unwrap();
+        let counted = counter.read().unwrap().value - before;
+        assert!(counted >= 19_000_000, "{counted} ns");
     }
 }

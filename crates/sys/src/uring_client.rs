@@ -19,11 +19,6 @@ use rustix::net::SocketAddrAny;
 
 use crate::buffer_ring::{BufferRing, Piece, answer, passing};
 
-mod line;
-
-pub use line::ClientEvent;
-use line::{CANCEL, CONNECT, KINDS, Line, RECEIVE, SEND};
-
 /// Requests that are handed over at once, at most; more of them take another system call.
 const ENTRIES: u32 = 256;
 /// The most completions that there is room for; the kernel keeps what goes beyond.
@@ -31,6 +26,33 @@ const MOST_COMPLETIONS: u32 = 1 << 15;
 
 /// IORING_RECVSEND_POLL_FIRST: nothing has come yet.
 const POLL_FIRST: u16 = 1;
+
+/// What a request was: the highest byte of its tag. Below it are three bytes of the line's
+/// generation, and the line; of [`SEND`] only the slot.
+const CONNECT: u64 = 1 << 56;
+const RECEIVE: u64 = 2 << 56;
+const SEND: u64 = 3 << 56;
+const CANCEL: u64 = 4 << 56;
+const KINDS: u64 = 0xff << 56;
+const GENERATIONS: u32 = 1 << 24;
+/// Memory that all lines share for what comes in, in bytes.
+const POOL_BYTES: usize = 1 << 20;
+const LEAST_BUFFERS: usize = 64;
+const MOST_BUFFERS: usize = 4096;
+/// Bounds of one buffer, in bytes.
+const LEAST_BYTES: usize = 128;
+const MOST_BYTES: usize = 16 << 10;
+
+/// What the ring tells of a line, by its number.
+#[derive(Debug)]
+pub enum ClientEvent {
+    /// It is connected, or why it cannot be.
+    Connected(u32, io::Result<()>),
+    /// Something came: bytes, or none where the stream has ended.
+    Received(u32, io::Result<Option<Piece>>),
+    /// All that was to be sent is sent, or why it cannot be.
+    Sent(u32, io::Result<()>),
+}
 
 /// The ring.
 pub struct UringClient {
@@ -69,7 +91,7 @@ impl UringClient {
         let completions = (2 * lines)
             .next_power_of_two()
             .clamp(2 * ENTRIES, MOST_COMPLETIONS);
-        let (buffers, bytes_each) = line::pool(lines, answer_bytes);
+        let (buffers, bytes_each) = pool(lines, answer_bytes);
         let ring = BufferRing::new(ENTRIES, completions, buffers, bytes_each)?;
         // Where it cannot be had (it counts against RLIMIT_NOFILE), descriptors do as well.
         let has_table = kept && ring.ring.submitter().register_files_sparse(lines).is_ok();
@@ -366,6 +388,45 @@ impl Drop for UringClient {
             std::mem::forget(std::mem::take(&mut self.slots));
         }
     }
+}
+
+/// One line, which has one connection after the other.
+#[derive(Default)]
+struct Line {
+    socket: Option<OwnedFd>,
+    /// How many connections it has had, so that what comes late of an earlier one is known.
+    generation: u32,
+    connects: bool,
+    receives: bool,
+    /// Where that lies which is being sent.
+    slot: Option<u32>,
+}
+
+impl Line {
+    /// The tag of a request of this connection.
+    fn tag(&self, kind: u64, line: u32) -> u64 {
+        kind | u64::from(self.generation) << 32 | u64::from(line)
+    }
+
+    /// Has what comes late of this connection known as such.
+    fn next_generation(&mut self) {
+        self.generation = (self.generation + 1) % GENERATIONS;
+    }
+
+    /// Whether the tag is of this connection.
+    fn has(&self, tag: u64) -> bool {
+        self.generation == (tag >> 32) as u32 & (GENERATIONS - 1)
+    }
+}
+
+/// How many buffers of how many bytes so many lines share, which get answers of that size.
+fn pool(lines: u32, answer_bytes: usize) -> (u16, usize) {
+    let bytes_each = answer_bytes
+        .next_power_of_two()
+        .clamp(LEAST_BYTES, MOST_BYTES);
+    let most = (POOL_BYTES / bytes_each).clamp(LEAST_BUFFERS, MOST_BUFFERS);
+    let wanted = (lines as usize).next_power_of_two().max(LEAST_BUFFERS);
+    (most.min(wanted) as u16, bytes_each)
 }
 
 #[cfg(test)]
