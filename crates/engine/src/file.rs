@@ -82,11 +82,8 @@ impl TestFile {
     /// `StorageFull` where the file system has no room, before anything is written; else what
     /// pwrite(2) and fsync(2) answer.
     pub fn grow(&mut self, len: u64) -> io::Result<()> {
-        if len <= self.len {
+        if !self.may_grow(len)? {
             return Ok(());
-        }
-        if let Some(dir) = &self.dir {
-            has_room(dir, len - self.len)?;
         }
         let mut chunk = vec![0; CHUNK_BYTES];
         let content = content();
@@ -100,6 +97,15 @@ impl TestFile {
         rustix::fs::fsync(&self.file)?;
         self.len = len;
         Ok(())
+    }
+
+    /// Whether it is shorter than that, where there is room for it.
+    fn may_grow(&self, len: u64) -> io::Result<bool> {
+        let more = len.saturating_sub(self.len);
+        if let Some(dir) = self.dir.as_ref().filter(|_| more > 0) {
+            has_room(dir, more)?;
+        }
+        Ok(more > 0)
     }
 
     /// Its length in bytes.

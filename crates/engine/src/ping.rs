@@ -9,8 +9,7 @@
 //! but for pipes, which have no time limit of their own: there the trial's deadline ends both.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use bytecost_spec::Held;
@@ -47,11 +46,11 @@ struct Over {
 }
 
 /// A game of two: the thread that has it asks, one that it starts answers.
-pub struct Game<E> {
+pub struct Game<E: PingEnd> {
     end: Option<E>,
     partner: Option<JoinHandle<Over>>,
-    begun: Arc<AtomicBool>,
-    is_begun: bool,
+    /// The other thread sleeps for as long as this is there.
+    waits: Option<Sender<()>>,
     turns: u64,
     calls: u64,
     held: Option<Held>,
@@ -61,25 +60,20 @@ impl<E: PingEnd> Game<E> {
     /// Starts the thread that answers, on the CPUs that the calling thread is on. It sleeps until
     /// the first turn.
     pub fn new((asks, answers): (E, E)) -> io::Result<Game<E>> {
-        let begun = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&begun);
-        let partner = thread::Builder::new()
-            .name("partner".to_owned())
-            .spawn(move || {
-                while !told.load(Ordering::Acquire) {
-                    thread::park();
-                }
-                let turns = answer(answers);
-                Over {
-                    turns,
-                    held: held(),
-                }
-            })?;
+        let (waits, begins) = mpsc::channel();
+        let partner = thread::Builder::new().name("partner".to_owned());
+        let partner = partner.spawn(move || {
+            let _ = begins.recv();
+            let turns = answer(answers);
+            Over {
+                turns,
+                held: held(),
+            }
+        })?;
         Ok(Game {
             end: Some(asks),
             partner: Some(partner),
-            begun,
-            is_begun: false,
+            waits: Some(waits),
             turns: 0,
             calls: 0,
             held: None,
@@ -89,7 +83,7 @@ impl<E: PingEnd> Game<E> {
     /// So many turns, each there and back.
     #[inline]
     pub fn play(&mut self, turns: u32) -> io::Result<()> {
-        if !self.is_begun {
+        if self.waits.is_some() {
             self.begin();
         }
         for _ in 0..turns {
@@ -151,11 +145,7 @@ impl<E: PingEnd> Game<E> {
 
     #[cold]
     fn begin(&mut self) {
-        self.is_begun = true;
-        self.begun.store(true, Ordering::Release);
-        if let Some(partner) = &self.partner {
-            partner.thread().unpark();
-        }
+        self.waits = None;
     }
 
     /// Closes this side's end and waits for the other side, which that ends; none where it ended
@@ -179,14 +169,9 @@ impl<E: PingEnd> Game<E> {
     }
 }
 
-impl<E> Drop for Game<E> {
+impl<E: PingEnd> Drop for Game<E> {
     fn drop(&mut self) {
-        self.end = None;
-        self.begun.store(true, Ordering::Release);
-        if let Some(partner) = self.partner.take() {
-            partner.thread().unpark();
-            let _ = partner.join();
-        }
+        let _ = self.over();
     }
 }
 

@@ -304,12 +304,14 @@ mod tests {
         check(&[], None, &[]);
     }
 
+    fn cpus() -> Vec<u32> {
+        (0..std::thread::available_parallelism().unwrap().get() as u32).collect()
+    }
+
     #[test]
     fn the_looks_at_a_busy_process_add_up_to_its_cpu_time() {
         const EVERY_NS: u64 = 250_000;
-        let cpus: Vec<u32> =
-            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
-        let mut sampler = match Sampler::open(&cpus, EVERY_NS) {
+        let mut sampler = match Sampler::open(&cpus(), EVERY_NS) {
             Ok(sampler) => sampler,
             Err(e) => return println!("skipped: CPUs cannot be sampled here: {e}"),
         };
@@ -355,9 +357,7 @@ mod tests {
 
     #[test]
     fn who_started_a_process_is_known_when_it_is_gone() {
-        let cpus: Vec<u32> =
-            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
-        let Ok(mut sampler) = Sampler::open(&cpus, 1_000_000) else {
+        let Ok(mut sampler) = Sampler::open(&cpus(), 1_000_000) else {
             return println!("skipped: CPUs cannot be sampled here");
         };
         sampler.enable().unwrap();

@@ -91,7 +91,7 @@ pub const TCP: Mover = row(
     |setup| playing(tcp(setup.patience)?, 1),
 );
 
-struct Playing<E> {
+struct Playing<E: PingEnd> {
     game: Game<E>,
     turns: u32,
 }
