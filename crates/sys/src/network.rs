@@ -125,7 +125,7 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
     use std::path::PathBuf;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     /// A new namespace; none, and the reason printed, without the rights for one.
-    fn new() -> Option<Network> {
+    pub(crate) fn new() -> Option<Network> {
         match Network::new() {
             Ok(network) => Some(network),
             Err(e) => {

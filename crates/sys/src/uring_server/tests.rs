@@ -12,18 +12,23 @@ fn next(ring: &mut UringServer) -> ServerEvent {
     }
 }
 
-/// What came: bytes, or none at the end.
-fn received(ring: &mut UringServer, of: u32) -> Option<Vec<u8>> {
+/// The next thing that came, and whether more will be taken.
+fn came(ring: &mut UringServer, of: u32) -> (io::Result<Option<Piece>>, bool) {
     match next(ring) {
-        ServerEvent::Received { token, piece, .. } => {
-            assert_eq!(token, of);
-            let piece = piece.unwrap()?;
-            let bytes = ring.bytes(&piece).to_vec();
-            ring.give_back(piece);
-            Some(bytes)
-        }
+        ServerEvent::Received {
+            token,
+            piece,
+            goes_on,
+        } if token == of => (piece, goes_on),
         other => panic!("{other:?}"),
     }
+}
+
+/// Why nothing more is taken.
+fn stopped(ring: &mut UringServer) -> Option<i32> {
+    let (piece, goes_on) = came(ring, 3);
+    assert!(!goes_on);
+    piece.unwrap_err().raw_os_error()
 }
 
 #[test]
@@ -32,29 +37,15 @@ fn a_ring_without_buffers_says_so_and_goes_on_when_it_has_some() {
     let mut ring = UringServer::new(8, 1, 4).unwrap();
     ring.receive(3, b.as_fd()).unwrap();
     a.write_all(b"12345678").unwrap();
-    let ServerEvent::Received { piece, .. } = next(&mut ring) else {
-        panic!("nothing was received");
-    };
-    let held = piece.unwrap().unwrap();
-    match next(&mut ring) {
-        ServerEvent::Received { piece, goes_on, .. } => {
-            assert_eq!(piece.unwrap_err().raw_os_error(), Some(libc::ENOBUFS));
-            assert!(!goes_on);
-        }
-        other => panic!("{other:?}"),
-    }
+    let held = came(&mut ring, 3).0.unwrap().unwrap();
+    assert_eq!(stopped(&mut ring), Some(libc::ENOBUFS));
     assert_eq!(ring.bytes(&held), b"1234");
     ring.give_back(held);
     ring.receive(3, b.as_fd()).unwrap();
-    assert_eq!(received(&mut ring, 3), Some(b"5678".to_vec()));
+    let rest = came(&mut ring, 3).0.unwrap().unwrap();
+    assert_eq!(ring.bytes(&rest), b"5678");
     ring.pause(3).unwrap();
-    match next(&mut ring) {
-        ServerEvent::Received { piece, goes_on, .. } => {
-            assert_eq!(piece.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
-            assert!(!goes_on);
-        }
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(stopped(&mut ring), Some(libc::ECANCELED));
 }
 
 #[test]
