@@ -8,6 +8,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use rustix::net::netdevice::name_to_index;
+
 use crate::syscall::checked;
 
 const GET_DRIVER: u32 = 0x03;
@@ -59,7 +61,7 @@ impl DeviceFacts {
     pub fn of(device: &str) -> DeviceFacts {
         let coalesce = ask(device, GET_COALESCE, &mut [0; 23], |w| (w[1], w[10] != 0));
         DeviceFacts {
-            index: index(device),
+            index: socket().and_then(|s| Ok(name_to_index(s, device)?)),
             mtu: mtu(device),
             driver: ask(device, GET_DRIVER, &mut [0; 49], |w| {
                 string(&bytes(&w[1..9]))
@@ -134,10 +136,6 @@ fn mtu(device: &str) -> io::Result<u64> {
     // SAFETY: the kernel has filled in this field of the union.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     Ok(u64::try_from(mtu).unwrap_or(0))
-}
-
-fn index(device: &str) -> io::Result<u32> {
-    Ok(rustix::net::netdevice::name_to_index(socket()?, device)?)
 }
 
 /// A request of a device, with nothing asked yet; `InvalidInput` for a name that no device has.

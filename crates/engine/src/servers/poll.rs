@@ -19,7 +19,7 @@ pub const SERVER: Server = Server {
         summary: "one thread for all connections: poll goes through all of them each time",
         ..ONE_THREAD
     },
-    serve: |setup| run(setup, PollSet::new()),
+    serve: |setup| run(setup, PollSet::default()),
 };
 
 impl Readiness for PollSet {
