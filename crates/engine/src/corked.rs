@@ -19,7 +19,6 @@ pub struct Corked {
 
 impl Corked {
     /// Corks what `mover` sends over `socket`, which is a TCP socket.
-    #[must_use]
     pub fn new(mover: Box<dyn Move>, socket: OwnedFd) -> Corked {
         Corked {
             mover,

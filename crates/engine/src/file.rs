@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bytecost_sys::io_buffers::{ALIGN_BYTES, IoBuffers};
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::pattern::PayloadPattern;
 use crate::walk::Walk;
@@ -29,7 +29,6 @@ const NAMES_MOST: usize = 16;
 
 /// What a file of bytecost's own holds: a function of the place alone, so that a short file is
 /// the beginning of a long one.
-#[must_use]
 pub fn content() -> PayloadPattern {
     PayloadPattern::new(u32::MAX, 0)
 }
@@ -83,11 +82,8 @@ impl TestFile {
     /// `StorageFull` where the file system has no room, before anything is written; else what
     /// pwrite(2) and fsync(2) answer.
     pub fn grow(&mut self, len: u64) -> io::Result<()> {
-        if len <= self.len {
+        if !self.may_grow(len)? {
             return Ok(());
-        }
-        if let Some(dir) = &self.dir {
-            has_room(dir, len - self.len)?;
         }
         let mut chunk = vec![0; CHUNK_BYTES];
         let content = content();
@@ -103,20 +99,26 @@ impl TestFile {
         Ok(())
     }
 
+    /// Whether it is shorter than that, where there is room for it.
+    fn may_grow(&self, len: u64) -> io::Result<bool> {
+        let more = len.saturating_sub(self.len);
+        if let Some(dir) = self.dir.as_ref().filter(|_| more > 0) {
+            has_room(dir, more)?;
+        }
+        Ok(more > 0)
+    }
+
     /// Its length in bytes.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Whether nothing was asked of it yet.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Where other processes of the same user open it, as long as this one lives.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         let (process, file) = (std::process::id(), self.file.as_raw_fd());
         PathBuf::from(format!("/proc/{process}/fd/{file}"))
@@ -218,15 +220,9 @@ pub struct Opening {
 /// # Errors
 /// What open(2) answers; a file system that cannot pass the page cache by is told as such.
 pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
-    let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
-    flags |= if how.write {
-        OFlags::RDWR
-    } else {
-        OFlags::RDONLY
-    };
-    if how.direct {
-        flags |= OFlags::DIRECT;
-    }
+    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    flags.set(OFlags::RDWR, how.write);
+    flags.set(OFlags::DIRECT, how.direct);
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| match e {
         Errno::INVAL if how.direct => no_direct("it refuses O_DIRECT"),
         e => told(
@@ -287,16 +283,9 @@ fn is_in_memory(file: impl AsFd) -> bool {
 
 /// What lengths and offsets must divide by past the page cache, found by trying; none where
 /// nothing works. The file has at least a page.
-#[must_use]
 pub fn direct_bytes(path: &Path) -> Option<u64> {
-    let file = open(
-        path,
-        Opening {
-            write: false,
-            direct: true,
-        },
-    )
-    .ok()?;
+    let (write, direct) = (false, true);
+    let file = open(path, Opening { write, direct }).ok()?;
     let mut places = IoBuffers::new(1, 64 << 10).ok()?;
     let bytes = places.bytes_mut(0)?;
     [512, 1024, 2048, ALIGN_BYTES]
@@ -332,23 +321,21 @@ pub(crate) fn too_short() -> io::Error {
 
 /// How many places a mover that writes has: some memory to go round in, and one for each request
 /// in flight.
-#[must_use]
 pub fn written_places(size: usize, depth: usize) -> usize {
     const BYTES: usize = 4 << 20;
     const MOST: usize = 1024;
     (BYTES / size.max(1)).clamp(1, MOST).max(depth)
 }
 
-/// What block `block` of a file holds that was written from so many places.
-fn written(block: u64, size: usize, places: usize, bytes: &[u8]) -> Option<usize> {
-    let place = block % places as u64;
-    PayloadPattern::new(u32::MAX - 1, 0).mismatch(place * size as u64, bytes)
+/// What is written, from place to place.
+fn written() -> PayloadPattern {
+    PayloadPattern::new(u32::MAX - 1, 0)
 }
 
-/// IoBuffers, each filled with what its blocks will hold.
+/// Places, each filled with what its blocks will hold.
 pub(crate) fn to_be_written(size: usize, count: usize) -> io::Result<IoBuffers> {
     let mut places = IoBuffers::new(count, size)?;
-    let pattern = PayloadPattern::new(u32::MAX - 1, 0);
+    let pattern = written();
     for place in 0..count {
         let bytes = places.bytes_mut(place).ok_or(io::ErrorKind::WouldBlock)?;
         pattern.fill((place * size) as u64, bytes);
@@ -375,41 +362,40 @@ pub fn check_written(
     for _ in 0..blocks.min(walk.blocks()) {
         let offset = walk.step();
         read_whole(&file, &mut bytes, offset)?;
-        if let Some(at) = written(offset / size as u64, size, places, &bytes) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!(
-                    "what the file holds is not what was written: byte {} of it is wrong",
-                    offset + at as u64
-                ),
-            ));
+        let place = offset / size as u64 % places as u64;
+        if let Some(at) = written().mismatch(place * size as u64, &bytes) {
+            let what = "what the file holds is not what was written";
+            return Err(wrong(what, offset + at as u64));
         }
         compared += bytes.len() as u64;
     }
     Ok(compared)
 }
 
+fn wrong(what: &str, byte: u64) -> io::Error {
+    let why = format!("{what}: byte {byte} of it is wrong");
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
 fn read_whole(file: impl AsFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     let mut got = 0;
     while got < bytes.len() {
-        match rustix::io::pread(&file, &mut bytes[got..], offset + got as u64) {
-            Ok(0) => return Err(too_short()),
-            Ok(n) => got += n,
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
+        let at = offset + got as u64;
+        match retry_on_intr(|| rustix::io::pread(&file, &mut bytes[got..], at))? {
+            0 => return Err(too_short()),
+            n => got += n,
         }
     }
     Ok(())
 }
 
-fn write_all(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<()> {
+pub(crate) fn write_all(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
-        match rustix::io::pwrite(&file, &bytes[done..], offset + done as u64) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => done += n,
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
+        let at = offset + done as u64;
+        match retry_on_intr(|| rustix::io::pwrite(&file, &bytes[done..], at))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            n => done += n,
         }
     }
     Ok(())

@@ -16,9 +16,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bytecost_sys::helper_process;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal};
 
@@ -128,19 +128,14 @@ impl Compiled {
     }
 
     /// The version of the Java that has compiled it.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
     /// Where other processes of the same user find it, as long as this one lives.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!(
-            "/proc/{}/fd/{}",
-            std::process::id(),
-            self.archive.as_raw_fd()
-        ))
+        let (process, file) = (std::process::id(), self.archive.as_raw_fd());
+        PathBuf::from(format!("/proc/{process}/fd/{file}"))
     }
 }
 
@@ -176,11 +171,7 @@ impl Jvm {
         let mut command = Command::new(java);
         command
             .env_clear()
-            .envs(
-                PASSED_ON
-                    .iter()
-                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
-            )
+            .envs((PASSED_ON.iter()).filter_map(|name| Some((name, std::env::var_os(name)?))))
             .args(OPTIONS)
             .arg(format!("{ENDPOINT_PROPERTY}{}", std::process::id()))
             .args(start.compiled.is_none().then_some(ONCE))
@@ -214,27 +205,18 @@ impl Jvm {
             patience: start.patience,
             version: String::new(),
         };
-        jvm.version = jvm.greeting(java, start.start_patience)?;
+        let mut line = [0; LINE_BYTES];
+        let line = jvm.answer(&mut line, start.start_patience)?;
+        jvm.version = greeting(line).ok_or_else(|| wrong(line, java))?.to_owned();
         Ok(jvm)
     }
 
-    fn greeting(&mut self, java: &Path, patience: Duration) -> io::Result<String> {
-        let mut line = [0; LINE_BYTES];
-        let line = self.answer(&mut line, patience)?;
-        match greeting(line) {
-            Some(version) => Ok(version.to_owned()),
-            None => Err(self.wrong(line, java)),
-        }
-    }
-
     /// Its process.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The version of Java that it says.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -252,8 +234,7 @@ impl Jvm {
         let written = LINE_BYTES - rest.len();
         // Less than what a pipe takes as one, and nothing else waits in it.
         match rustix::io::write(&self.commands, &command[..written]) {
-            Ok(_) => {}
-            Err(Errno::PIPE) => {}
+            Ok(_) | Err(Errno::PIPE) => {}
             Err(e) => return Err(e.into()),
         }
         let times = u32::try_from(1 + len / PATIENCE_BYTES).unwrap_or(u32::MAX);
@@ -261,7 +242,7 @@ impl Jvm {
         let line = self.answer(&mut line, self.patience.saturating_mul(times))?;
         match sent(line) {
             Some((bytes, calls)) if bytes == len => Ok(calls),
-            _ => Err(self.wrong(line, Path::new("java"))),
+            _ => Err(wrong(line, Path::new("java"))),
         }
     }
 
@@ -274,13 +255,16 @@ impl Jvm {
         let mut got = 0;
         loop {
             if !self.speaks(patience)? {
-                return Err(self.silence(patience));
+                let seconds = patience.as_secs_f32();
+                let why = format!(
+                    "java said nothing for {seconds} s{}",
+                    last_line(&self.said())
+                );
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
-            match rustix::io::read(&self.answers, &mut line[got..]) {
-                Ok(0) => return Err(self.end()),
-                Ok(n) => got += n,
-                Err(Errno::INTR) => continue,
-                Err(e) => return Err(e.into()),
+            match retry_on_intr(|| rustix::io::read(&self.answers, &mut line[got..]))? {
+                0 => return Err(self.end()),
+                n => got += n,
             }
             match line[..got].iter().position(|b| *b == b'\n') {
                 Some(end) if end + 1 == got => {
@@ -302,38 +286,8 @@ impl Jvm {
     fn speaks(&self, patience: Duration) -> io::Result<bool> {
         let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut polled = [PollFd::new(&self.answers, PollFlags::IN)];
-        loop {
-            match rustix::event::poll(&mut polled, Some(&timeout)) {
-                Ok(ready) => return Ok(ready > 0),
-                // A signal handler ran; there are few.
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-    }
-
-    #[cold]
-    fn wrong(&mut self, line: &str, java: &Path) -> io::Error {
-        match line.strip_prefix("failed ") {
-            Some(why) => told(&format!("java: {}", in_words(why))),
-            None => told(&format!(
-                "unexpected response from {}: {:?}",
-                java.display(),
-                line.get(..64).unwrap_or(line)
-            )),
-        }
-    }
-
-    #[cold]
-    fn silence(&mut self, patience: Duration) -> io::Error {
-        io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!(
-                "java said nothing for {} s{}",
-                patience.as_secs_f32(),
-                self.last_line()
-            ),
-        )
+        // Where a signal handler ran, it is asked again; there are few.
+        Ok(retry_on_intr(|| poll(&mut polled, Some(&timeout)))? > 0)
     }
 
     /// Says how it ended.
@@ -369,10 +323,6 @@ impl Jvm {
         None
     }
 
-    fn last_line(&self) -> String {
-        last_line(&self.said())
-    }
-
     /// What it said beside its answers.
     fn said(&self) -> String {
         let mut bytes = vec![0; SAID_BYTES];
@@ -395,6 +345,18 @@ impl Drop for Jvm {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cold]
+fn wrong(line: &str, java: &Path) -> io::Error {
+    match line.strip_prefix("failed ") {
+        Some(why) => told(&format!("java: {}", in_words(why))),
+        None => told(&format!(
+            "unexpected response from {}: {:?}",
+            java.display(),
+            line.get(..64).unwrap_or(line)
+        )),
     }
 }
 

@@ -5,15 +5,15 @@
 //! [`servers::SERVERS`] and [`services::SERVICES`] are the tables from which everything else
 //! takes its names.
 
-pub mod corked;
+mod corked;
 pub mod file;
 pub mod java;
 mod mover;
 pub mod movers;
 pub mod pattern;
 pub mod payload;
-pub mod ping;
-pub mod quick_ack;
+mod ping;
+mod quick_ack;
 mod receiver;
 pub mod receivers;
 mod server;
@@ -23,7 +23,7 @@ pub mod services;
 mod setup;
 pub mod statement;
 mod tally;
-pub mod walk;
+mod walk;
 pub mod work;
 
 pub use corked::Corked;

@@ -61,7 +61,6 @@ impl Mover {
     }
 
     /// Its facts as a survey has them, with what follows from the other parts of the row.
-    #[must_use]
     pub fn surveyed(&self) -> MoverFacts {
         let linux = self.states.needs.iter().find_map(|need| match need {
             Requirement::Linux(major, minor) => Some((*major, *minor)),
@@ -74,7 +73,6 @@ impl Mover {
     }
 
     /// The time from one beat to the next in ns, where it does something at each.
-    #[must_use]
     pub fn beat_ns(&self) -> Option<u64> {
         match self.open {
             Open::Beats { every_ns, .. } => Some(every_ns),
@@ -243,16 +241,51 @@ pub trait MoveFile: Move {
     }
 }
 
-/// Calls until the whole message is moved: a call is not a message.
+/// A mover that has moved a message each time that `step` returns, and counts it there.
+pub(crate) fn at_once(step: impl FnMut(&mut Tally) -> io::Result<()>) -> Box<impl MoveFile> {
+    let tally = Tally::default();
+    Box::new(AtOnce { step, tally })
+}
+
+struct AtOnce<F> {
+    step: F,
+    tally: Tally,
+}
+
+impl<F: FnMut(&mut Tally) -> io::Result<()>> Move for AtOnce<F> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        (self.step)(&mut self.tally)?;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+impl<F: FnMut(&mut Tally) -> io::Result<()>> MoveFile for AtOnce<F> {}
+
+/// Calls until a whole message is moved, and counts it.
 pub(crate) fn finish(
     size: usize,
     tally: &mut Tally,
-    mut call: impl FnMut(usize) -> io::Result<usize>,
+    call: impl FnMut(usize, &mut Tally) -> io::Result<usize>,
+) -> io::Result<()> {
+    whole(size, tally, call)?;
+    tally.moved(size);
+    Ok(())
+}
+
+/// Calls until so many bytes are moved: a call is not a message. It is given how many are already.
+pub(crate) fn whole(
+    size: usize,
+    tally: &mut Tally,
+    mut call: impl FnMut(usize, &mut Tally) -> io::Result<usize>,
 ) -> io::Result<()> {
     let mut done = 0;
     while done < size {
         tally.calls += 1;
-        match call(done) {
+        match call(done, tally) {
             Ok(0) => {
                 return Err(io::Error::new(
                     io::ErrorKind::WriteZero,
@@ -263,8 +296,6 @@ pub(crate) fn finish(
             Err(e) => retry(e)?,
         }
     }
-    tally.messages += 1;
-    tally.bytes += size as u64;
     Ok(())
 }
 

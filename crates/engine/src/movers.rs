@@ -5,17 +5,16 @@
 
 use crate::mover::Mover;
 
+mod aio;
 mod file_copy;
 mod file_send;
 mod java;
-mod libaio;
 mod memcpy;
 mod mmap;
 mod null;
 mod ping;
 #[cfg(feature = "planted")]
 mod planted;
-mod posix_aio;
 mod queued;
 mod send;
 mod send_zerocopy;
@@ -53,8 +52,8 @@ pub const MOVERS: &[Mover] = &[
     sync_file::PREADV2,
     sync_file::PREADV2_NOWAIT,
     mmap::TOUCH,
-    posix_aio::MOVER,
-    libaio::MOVER,
+    aio::POSIX,
+    aio::LIBAIO,
     uring_file::READ,
     uring_file::READ_FIXED,
     uring_file::SQPOLL,
@@ -97,7 +96,6 @@ pub const MOVERS: &[Mover] = &[
 
 impl Mover {
     /// The row of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Mover> {
         MOVERS.iter().find(|m| m.name == name)
     }

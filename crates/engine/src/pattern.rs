@@ -19,7 +19,6 @@ pub struct PayloadPattern {
 
 impl PayloadPattern {
     /// The stream of a flow. `period` is in bytes, 0 for a stream that never repeats.
-    #[must_use]
     pub fn new(flow: u32, period: u64) -> PayloadPattern {
         PayloadPattern {
             seed: mix(u64::from(flow) + 1),
@@ -31,7 +30,6 @@ impl PayloadPattern {
 
     /// The stream that goes through `len` bytes of this one from `start` on, again and again:
     /// what is sent of a part of a file.
-    #[must_use]
     pub fn part(self, start: u64, len: u64) -> PayloadPattern {
         PayloadPattern {
             period: len,
@@ -42,7 +40,6 @@ impl PayloadPattern {
 
     /// The stream of a flow whose every byte is the same, as memory that is filled before each
     /// message gives it. It shows a wrong byte and another flow, but nothing out of order.
-    #[must_use]
     pub fn constant(flow: u32) -> PayloadPattern {
         PayloadPattern {
             constant: Some(1 + (flow % 255) as u8),
@@ -84,78 +81,42 @@ impl PayloadPattern {
     }
 
     /// The first byte of `bytes` that is not what belongs at `offset` of the stream.
-    #[must_use]
     pub fn mismatch(&self, offset: u64, bytes: &[u8]) -> Option<usize> {
         if let Some(byte) = self.constant {
             return bytes.iter().position(|b| *b != byte);
         }
+        let end = match self.period {
+            0 => u64::MAX,
+            period => self.base + period,
+        };
+        let mut place = self.place(offset);
         let mut done = 0;
         while done < bytes.len() {
-            let place = self.place(offset + done as u64);
-            let left = bytes.len() - done;
-            let len = if self.period == 0 {
-                left
-            } else {
-                left.min((self.base + self.period - place) as usize)
-            };
-            let mut at_place = place;
-            for (at, n) in Chunks::new(place, len) {
-                let word = self.word(at_place / 8).to_le_bytes();
-                let within = (at_place % 8) as usize;
-                let got = &bytes[done + at..done + at + n];
-                let expected = &word[within..within + n];
-                if got != expected {
-                    let first = got
-                        .iter()
-                        .zip(expected)
-                        .position(|(a, b)| a != b)
-                        .unwrap_or(0);
-                    return Some(done + at + first);
-                }
-                at_place += n as u64;
+            let word = self.word(place / 8).to_le_bytes();
+            let within = (place % 8) as usize;
+            let left = (bytes.len() - done).min((end - place) as usize);
+            let (got, expected) = (&bytes[done..], &word[within..]);
+            let n = expected.len().min(left);
+            if got[..n] != expected[..n] {
+                return got
+                    .iter()
+                    .zip(expected)
+                    .position(|(a, b)| a != b)
+                    .map(|at| done + at);
             }
-            done += len;
+            done += n;
+            place += n as u64;
+            if place == end {
+                place = self.base;
+            }
         }
         None
-    }
-}
-
-/// Cuts `len` bytes at the word boundaries of a stream that stands at `place`: (start, length).
-struct Chunks {
-    within: usize,
-    at: usize,
-    len: usize,
-}
-
-impl Chunks {
-    fn new(place: u64, len: usize) -> Chunks {
-        Chunks {
-            within: (place % 8) as usize,
-            at: 0,
-            len,
-        }
-    }
-}
-
-impl Iterator for Chunks {
-    type Item = (usize, usize);
-
-    fn next(&mut self) -> Option<(usize, usize)> {
-        if self.at >= self.len {
-            return None;
-        }
-        let n = (8 - self.within).min(self.len - self.at);
-        let item = (self.at, n);
-        self.at += n;
-        self.within = 0;
-        Some(item)
     }
 }
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014): a
 /// bijection, so that no two words of a stream are the same, and near ones give unlike ones.
 #[inline]
-#[must_use]
 pub const fn mix(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -164,7 +125,7 @@ pub const fn mix(x: u64) -> u64 {
 }
 
 /// Holds what arrives against the pattern.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Checker {
     /// None where nobody knows what must arrive.
     pattern: Option<PayloadPattern>,
@@ -176,35 +137,25 @@ pub struct Checker {
 impl Checker {
     /// `full` compares every byte; otherwise the first word of each piece that arrives, which
     /// costs a few ns and still sees anything lost, doubled or out of order.
-    #[must_use]
     pub fn new(pattern: PayloadPattern, full: bool) -> Checker {
         Checker {
             pattern: Some(pattern),
             full,
-            offset: 0,
-            compared: 0,
+            ..Checker::default()
         }
     }
 
     /// Counts what arrives, where it is not known what must: the content of a user's file.
-    #[must_use]
     pub fn of_count() -> Checker {
-        Checker {
-            pattern: None,
-            full: false,
-            offset: 0,
-            compared: 0,
-        }
+        Checker::default()
     }
 
     /// Bytes seen so far.
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Bytes compared so far.
-    #[must_use]
     pub fn compared(&self) -> u64 {
         self.compared
     }
@@ -215,27 +166,20 @@ impl Checker {
     /// `InvalidData` with the place of the first byte that is wrong.
     pub fn check(&mut self, receiver: &dyn Take, got: usize) -> io::Result<()> {
         let mut at = self.offset;
-        let mut wrong = None;
-        let full = self.full;
+        self.offset += got as u64;
         let Some(pattern) = self.pattern else {
-            self.offset += got as u64;
             return Ok(());
         };
-        let mut compared = 0;
+        let most = if self.full { usize::MAX } else { 8 };
+        let mut wrong = None;
         receiver.look(got, &mut |piece| {
-            let looked = if full {
-                piece
-            } else {
-                &piece[..piece.len().min(8)]
-            };
-            compared += looked.len() as u64;
+            let looked = &piece[..piece.len().min(most)];
+            self.compared += looked.len() as u64;
             if wrong.is_none() {
                 wrong = pattern.mismatch(at, looked).map(|i| at + i as u64);
             }
             at += piece.len() as u64;
         });
-        self.offset += got as u64;
-        self.compared += compared;
         match wrong {
             None => Ok(()),
             Some(place) => Err(io::Error::new(

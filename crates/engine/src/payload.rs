@@ -23,7 +23,6 @@ pub struct Layout {
 
 impl Layout {
     /// One message after the other, without gaps.
-    #[must_use]
     pub fn contiguous(setup: &Setup) -> Layout {
         Layout {
             size: setup.size,
@@ -38,22 +37,15 @@ impl Layout {
     /// # Errors
     /// `InvalidInput` when the message does not divide into them.
     pub fn of_fields(setup: &Setup) -> io::Result<Layout> {
-        if setup.fields == 0 || !setup.size.is_multiple_of(setup.fields) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "a message of {} bytes does not divide into {} fields",
-                    setup.size, setup.fields
-                ),
-            ));
+        let (size, fields) = (setup.size, setup.fields);
+        if fields == 0 || !size.is_multiple_of(fields) {
+            let why = format!("a message of {size} bytes does not divide into {fields} fields");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let field = setup.size / setup.fields;
-        let stride = field.next_multiple_of(FIELD_GAP) + FIELD_GAP;
         Ok(Layout {
-            size: setup.size,
-            fields: setup.fields,
-            stride,
-            slots: setup.slots,
+            fields,
+            stride: (size / fields).next_multiple_of(FIELD_GAP) + FIELD_GAP,
+            ..Layout::contiguous(setup)
         })
     }
 
@@ -61,27 +53,13 @@ impl Layout {
         self.size / self.fields
     }
 
-    /// Bytes of memory that the ring takes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.slots * self.fields * self.stride
-    }
-
-    /// Never: a ring has at least one message.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Where field `field` of slot `slot` lies.
-    #[must_use]
     pub fn range(&self, slot: usize, field: usize) -> Range<usize> {
         let start = (slot * self.fields + field) * self.stride;
         start..start + self.field()
     }
 
     /// Where every field of every slot lies, in their order.
-    #[must_use]
     pub fn ranges(&self) -> Vec<Range<usize>> {
         (0..self.slots)
             .flat_map(|slot| (0..self.fields).map(move |f| self.range(slot, f)))
@@ -107,7 +85,7 @@ impl Source {
     /// # Errors
     /// When the memory cannot be had.
     pub fn new(setup: &Setup, layout: Layout) -> io::Result<(Source, Region)> {
-        let mut region = Region::new(layout.len())?;
+        let mut region = Region::new(layout.slots * layout.fields * layout.stride)?;
         let source = Source {
             layout,
             pattern: setup.pattern(setup.fresh),
@@ -140,7 +118,6 @@ impl Source {
 
     /// The slot that the next message will use.
     #[inline]
-    #[must_use]
     pub fn next_slot(&self) -> usize {
         self.slot
     }
@@ -162,7 +139,6 @@ impl Source {
 
     /// The layout.
     #[inline]
-    #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

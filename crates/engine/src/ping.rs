@@ -9,8 +9,7 @@
 //! but for pipes, which have no time limit of their own: there the trial's deadline ends both.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 
 use bytecost_spec::Held;
@@ -22,23 +21,18 @@ mod stream;
 
 pub use futex::FutexEnd;
 pub use line::LineEnd;
-pub use stream::{StreamEnd, pipes, tcp, unix};
+pub use stream::{pipes, tcp, unix};
 
 /// Bytes of the number.
 pub const NUMBER_BYTES: u64 = 8;
 
 /// One side's end of a way to pass a number. Dropping it tells the other side.
 pub trait PingEnd: Send + 'static {
-    /// Passes the number to the other side.
-    ///
-    /// # Errors
-    /// `UnexpectedEof` where the other side is gone, else what the system call answers.
+    /// Passes the number to the other side: `UnexpectedEof` where that is gone.
     fn give(&mut self, number: u64) -> io::Result<()>;
 
-    /// Waits for the other side's next number.
-    ///
-    /// # Errors
-    /// As [`PingEnd::give`]; `TimedOut` where none came for as long as patience lasts.
+    /// Waits for the other side's next number: `TimedOut` where none came for as long as patience
+    /// lasts.
     fn take(&mut self) -> io::Result<u64>;
 
     /// System calls so far.
@@ -52,11 +46,11 @@ struct Over {
 }
 
 /// A game of two: the thread that has it asks, one that it starts answers.
-pub struct Game<E> {
+pub struct Game<E: PingEnd> {
     end: Option<E>,
     partner: Option<JoinHandle<Over>>,
-    begun: Arc<AtomicBool>,
-    is_begun: bool,
+    /// The other thread sleeps for as long as this is there.
+    waits: Option<Sender<()>>,
     turns: u64,
     calls: u64,
     held: Option<Held>,
@@ -65,29 +59,21 @@ pub struct Game<E> {
 impl<E: PingEnd> Game<E> {
     /// Starts the thread that answers, on the CPUs that the calling thread is on. It sleeps until
     /// the first turn.
-    ///
-    /// # Errors
-    /// That the thread could not be started.
     pub fn new((asks, answers): (E, E)) -> io::Result<Game<E>> {
-        let begun = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&begun);
-        let partner = thread::Builder::new()
-            .name("partner".to_owned())
-            .spawn(move || {
-                while !told.load(Ordering::Acquire) {
-                    thread::park();
-                }
-                let turns = answer(answers);
-                Over {
-                    turns,
-                    held: held(),
-                }
-            })?;
+        let (waits, begins) = mpsc::channel();
+        let partner = thread::Builder::new().name("partner".to_owned());
+        let partner = partner.spawn(move || {
+            let _ = begins.recv();
+            let turns = answer(answers);
+            Over {
+                turns,
+                held: held(),
+            }
+        })?;
         Ok(Game {
             end: Some(asks),
             partner: Some(partner),
-            begun,
-            is_begun: false,
+            waits: Some(waits),
             turns: 0,
             calls: 0,
             held: None,
@@ -95,12 +81,9 @@ impl<E: PingEnd> Game<E> {
     }
 
     /// So many turns, each there and back.
-    ///
-    /// # Errors
-    /// What either side ran into; `InvalidData` for a wrong number; `NotConnected` after the end.
     #[inline]
     pub fn play(&mut self, turns: u32) -> io::Result<()> {
-        if !self.is_begun {
+        if self.waits.is_some() {
             self.begin();
         }
         for _ in 0..turns {
@@ -127,27 +110,21 @@ impl<E: PingEnd> Game<E> {
     }
 
     /// Turns so far.
-    #[must_use]
     pub fn turns(&self) -> u64 {
         self.turns
     }
 
     /// System calls of the asking side so far.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.end.as_ref().map_or(self.calls, PingEnd::calls)
     }
 
     /// Where the answering thread was held, once the game is over.
-    #[must_use]
     pub fn held(&self) -> Option<&Held> {
         self.held.as_ref()
     }
 
     /// Ends the game: both sides must have counted the same turns.
-    ///
-    /// # Errors
-    /// What the answering side ran into, or that the counts differ.
     pub fn finish(&mut self) -> io::Result<()> {
         let Some(over) = self.over().transpose()? else {
             return Ok(());
@@ -168,11 +145,7 @@ impl<E: PingEnd> Game<E> {
 
     #[cold]
     fn begin(&mut self) {
-        self.is_begun = true;
-        self.begun.store(true, Ordering::Release);
-        if let Some(partner) = &self.partner {
-            partner.thread().unpark();
-        }
+        self.waits = None;
     }
 
     /// Closes this side's end and waits for the other side, which that ends; none where it ended
@@ -196,14 +169,9 @@ impl<E: PingEnd> Game<E> {
     }
 }
 
-impl<E> Drop for Game<E> {
+impl<E: PingEnd> Drop for Game<E> {
     fn drop(&mut self) {
-        self.end = None;
-        self.begun.store(true, Ordering::Release);
-        if let Some(partner) = self.partner.take() {
-            partner.thread().unpark();
-            let _ = partner.join();
-        }
+        let _ = self.over();
     }
 }
 

@@ -19,7 +19,6 @@ pub struct QuickAck {
 
 impl QuickAck {
     /// Sets it on `socket`, the TCP socket from which `receiver` takes.
-    #[must_use]
     pub fn new(receiver: Box<dyn Take>, socket: OwnedFd) -> QuickAck {
         QuickAck {
             receiver,

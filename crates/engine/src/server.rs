@@ -88,7 +88,6 @@ impl Default for Limits {
 impl Server {
     /// Why so many connections cannot be served, if they cannot: for want of descriptors that is
     /// another question.
-    #[must_use]
     pub fn refuses(&self, connections: usize) -> Option<String> {
         let (most, reason) = self.bound.filter(|(most, _)| connections as u64 > *most)?;
         Some(format!(

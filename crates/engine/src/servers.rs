@@ -47,7 +47,6 @@ pub const SERVERS: &[Server] = &[
 
 impl Server {
     /// The row of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Server> {
         SERVERS.iter().find(|s| s.name == name)
     }

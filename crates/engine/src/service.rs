@@ -67,7 +67,6 @@ pub enum Cut {
 impl Framing {
     /// What stands at the beginning of `bytes`, of which the first `seen` were found to hold no
     /// end before.
-    #[must_use]
     pub fn cut(self, bytes: &[u8], seen: usize) -> Cut {
         match self {
             Framing::Size(size) if bytes.len() >= size => Cut::Whole(size),

@@ -18,7 +18,6 @@ pub const SERVICES: &[Service] = &[top::SERVICE, echo::SERVICE, fixed::SERVICE];
 
 impl Service {
     /// The row of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Service> {
         SERVICES.iter().find(|s| s.name == name)
     }

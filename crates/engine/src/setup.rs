@@ -59,7 +59,6 @@ pub struct FileWork {
 impl Setup {
     /// One message of so many bytes in the ring, in one piece, of memory alone and with what is
     /// the default otherwise.
-    #[must_use]
     pub fn new(size: usize, patience: Duration) -> Setup {
         Setup {
             socket: None,
@@ -84,23 +83,16 @@ impl Setup {
     pub fn take_file(&mut self) -> io::Result<FileWork> {
         self.file
             .take()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "this mover needs a file"))
+            .ok_or_else(|| wrong("this mover needs a file"))
     }
 
     /// The content of the stream. A mover whose buffers never come back cannot write them anew.
-    #[must_use]
     pub fn pattern(&self, fresh: bool) -> PayloadPattern {
         if self.refill {
             return PayloadPattern::constant(self.flow);
         }
-        PayloadPattern::new(
-            self.flow,
-            if fresh {
-                0
-            } else {
-                self.size as u64 * self.slots as u64
-            },
-        )
+        let ring = self.size as u64 * self.slots as u64;
+        PayloadPattern::new(self.flow, if fresh { 0 } else { ring })
     }
 
     /// For movers whose payload must not change while it is in flight: it is written once.
@@ -110,10 +102,8 @@ impl Setup {
     pub fn write_once(&mut self) -> io::Result<()> {
         self.fresh = false;
         if self.refill {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "this mover cannot refill its messages: nothing reports when they were read",
-            ));
+            let why = "this mover cannot refill its messages: nothing reports when they were read";
+            return Err(wrong(why));
         }
         Ok(())
     }
@@ -125,6 +115,10 @@ impl Setup {
     pub fn take_socket(&mut self) -> io::Result<OwnedFd> {
         self.socket
             .take()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "this mover needs a socket"))
+            .ok_or_else(|| wrong("this mover needs a socket"))
     }
+}
+
+fn wrong(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }

@@ -105,7 +105,6 @@ const MOST_AT_END: u64 = 4;
 
 impl Each {
     /// How many there are of it.
-    #[must_use]
     pub fn of(self, moved: &Moved) -> RangeInclusive<u64> {
         let messages = moved.messages;
         let exactly = |n| n..=n;
@@ -127,14 +126,12 @@ impl Each {
 
 impl Call {
     /// How often it is made for what was moved.
-    #[must_use]
     pub fn count(&self, moved: &Moved) -> RangeInclusive<u64> {
         let of = self.each.of(moved);
         self.times * of.start()..=self.times * of.end()
     }
 
     /// Whether it is a request of io_uring, which is no call by itself.
-    #[must_use]
     pub fn is_request(&self) -> bool {
         self.name.starts_with("IORING_OP_")
     }
@@ -151,7 +148,6 @@ impl Call {
     }
 
     /// The same, made so often for each.
-    #[must_use]
     pub const fn times(self, times: u64) -> Call {
         Call { times, ..self }
     }
@@ -159,7 +155,6 @@ impl Call {
 
 impl Statement {
     /// How many system calls are made for what was moved.
-    #[must_use]
     pub fn count(&self, moved: &Moved) -> RangeInclusive<u64> {
         let (mut least, mut most) = (0, 0);
         for call in self.calls.iter().filter(|call| !call.is_request()) {
@@ -182,7 +177,6 @@ impl Statement {
 }
 
 /// One call a message, without flags.
-#[must_use]
 pub const fn call(name: &'static str) -> Call {
     Call {
         name,

@@ -23,14 +23,19 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// A message of so many bytes is moved.
+    #[inline]
+    pub(crate) fn moved(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
+
     /// What was done since an earlier tally of the same mover.
-    #[must_use]
     pub fn since(&self, earlier: &Tally) -> Tally {
         self.with(earlier, u64::wrapping_sub)
     }
 
     /// Two of them together.
-    #[must_use]
     pub fn plus(&self, other: &Tally) -> Tally {
         self.with(other, u64::wrapping_add)
     }

@@ -21,7 +21,6 @@ pub struct Walk {
 impl Walk {
     /// A walk through `blocks` blocks of `size` bytes from byte `start` on. `blocks` is at least
     /// 1; `seed` decides the random order.
-    #[must_use]
     pub fn new(access: Access, start: u64, blocks: u64, size: u64, seed: u64) -> Walk {
         let blocks = blocks.max(1);
         let bits = blocks.next_power_of_two().trailing_zeros();
@@ -37,20 +36,17 @@ impl Walk {
     }
 
     /// Blocks of one pass.
-    #[must_use]
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
 
     /// Whether the next block begins a pass.
     #[inline]
-    #[must_use]
     pub fn is_at_start(&self) -> bool {
         self.given == 0
     }
 
     /// The part of the file that is gone through: its offset and its length, in bytes.
-    #[must_use]
     pub fn part(&self) -> (u64, u64) {
         (self.start, self.blocks * self.size)
     }

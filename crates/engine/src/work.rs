@@ -30,15 +30,12 @@ pub trait Work: Send {
     /// `InvalidData` where its result is not the one that it must be.
     fn unit(&mut self) -> io::Result<()>;
 
-    /// Steps of one unit: of all chains together, or lines of memory.
-    fn steps(&self) -> u64;
-
-    /// Bytes that a step works on.
-    fn step_bytes(&self) -> u64;
+    /// Steps of one unit (of all chains together, or lines of memory), and the bytes that each works
+    /// on.
+    fn steps(&self) -> (u64, u64);
 }
 
 /// The pages that a cell asks for.
-#[must_use]
 pub fn pages(asked: HugePages) -> Pages {
     match asked {
         HugePages::Auto => Pages::Any,
@@ -48,7 +45,6 @@ pub fn pages(asked: HugePages) -> Pages {
 }
 
 /// Why memory to work on cannot be had in huge pages here, found by trying; none where it can.
-#[must_use]
 pub fn huge_pages_refused() -> Option<String> {
     CacheLines::new(1, Pages::Huge).err().map(|e| e.to_string())
 }
@@ -58,6 +54,14 @@ fn wrong(what: &str) -> io::Error {
         io::ErrorKind::InvalidData,
         format!("{what} came to a wrong result: the memory or the processor is faulty"),
     )
+}
+
+/// The largest power of two of lines that fits into so many bytes.
+fn lines_within(bytes: usize, pages: Pages) -> io::Result<CacheLines> {
+    match (bytes / LINE_BYTES).checked_ilog2() {
+        Some(bits @ 1..) => CacheLines::new(1 << bits, pages),
+        _ => Err(too_small(bytes)),
+    }
 }
 
 fn too_small(bytes: usize) -> io::Error {

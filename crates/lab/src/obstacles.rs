@@ -115,7 +115,7 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     if device != Device::Wire {
         let read = Offload::ALL.map(|o| Some((o, o.is_on(name).ok()?)));
         let off = read.into_iter().flatten().filter(|(_, is_on)| !is_on);
-        let names: Vec<&str> = off.map(|(o, _)| o.name()).collect();
+        let names: Vec<&str> = off.map(|(o, _)| o.name).collect();
         add("", Ok(of_offloads(name, &names)));
     }
     let chains = list(Some(NETFILTER), GET_CHAINS, &[0; HEAD_BYTES]);

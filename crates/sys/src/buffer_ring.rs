@@ -44,10 +44,6 @@ impl BufferRing {
 
     /// A ring for `entries` requests at a time and so many completions, with `buffers` (a power
     /// of two) of `bytes_each`. It is to be used by the thread that made it.
-    ///
-    /// # Errors
-    /// `InvalidInput` for numbers that the kernel does not take, also where it is too old; what
-    /// io_uring_setup(2) answers: EPERM or ENOSYS where io_uring is forbidden or missing.
     pub(crate) fn new(
         entries: u32,
         completions: u32,
@@ -76,9 +72,6 @@ impl BufferRing {
 
     /// Queues a request, and hands others over where there is no room for it.
     ///
-    /// # Errors
-    /// What io_uring_enter(2) answers.
-    ///
     /// # Safety
     /// What memory the request uses stays, and is not written to by others, until its completion
     /// was taken or the ring is gone.
@@ -94,18 +87,12 @@ impl BufferRing {
     }
 
     /// Hands over what is queued.
-    ///
-    /// # Errors
-    /// What io_uring_enter(2) answers.
     pub(crate) fn submit(&self) -> io::Result<()> {
         passing(self.ring.submit())
     }
 
     /// Hands over what is queued, and waits until something has come or `time` is over, where
     /// there is one.
-    ///
-    /// # Errors
-    /// What io_uring_enter(2) answers.
     pub(crate) fn wait(&self, time: Option<Duration>) -> io::Result<()> {
         let Some(time) = time.map(Timespec::from) else {
             return passing(self.ring.submit_and_wait(1));
@@ -145,8 +132,8 @@ impl BufferRing {
 
     /// Gives a piece's buffer back to the kernel.
     pub(crate) fn give_back(&mut self, piece: Piece) {
-        if let Some(pool) = &mut self.pool {
-            pool.take_back(piece);
+        if let Some(pool) = self.pool.as_mut().filter(|p| p.address() == piece.pool) {
+            pool.provide(piece.buffer);
         }
     }
 
@@ -176,17 +163,16 @@ impl BufferRing {
 
 /// What of errors does not pass by itself.
 pub(crate) fn passing(entered: io::Result<usize>) -> io::Result<()> {
-    match entered {
-        Err(e)
-            if matches!(
-                e.raw_os_error(),
-                Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)
-            ) =>
-        {
-            Ok(())
-        }
-        result => result.map(drop),
-    }
+    entered.map(drop).or_else(|e| match e.raw_os_error() {
+        Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
+        _ => Err(e),
+    })
+}
+
+/// What a request came to.
+pub(crate) fn answer(entry: &cqueue::Entry) -> io::Result<usize> {
+    let result = entry.result();
+    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }
 
 /// The most buffers that the kernel takes in one ring.
@@ -204,13 +190,11 @@ struct Pool {
 
 impl Pool {
     fn new(count: u16, bytes_each: usize) -> io::Result<Pool> {
-        let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
+        let wrong = io::ErrorKind::InvalidInput;
         if !count.is_power_of_two() || count > MOST_BUFFERS || u32::try_from(bytes_each).is_err() {
-            return Err(wrong());
+            return Err(wrong.into());
         }
-        let all = bytes_each
-            .checked_mul(usize::from(count))
-            .ok_or_else(wrong)?;
+        let all = bytes_each.checked_mul(usize::from(count)).ok_or(wrong)?;
         Ok(Pool {
             entries: Region::new(usize::from(count) * size_of::<BufRingEntry>())?,
             memory: Region::new(all)?,
@@ -236,13 +220,6 @@ impl Pool {
         // made from a completion of this very pool's ring, and is used up when its buffer is
         // given back, so the kernel does not write to the buffer while the piece is there.
         unsafe { std::slice::from_raw_parts(self.memory.start().add(start), length) }
-    }
-
-    /// Takes a piece's buffer back and hands it to the kernel again.
-    fn take_back(&mut self, piece: Piece) {
-        if piece.pool == self.address() {
-            self.provide(piece.buffer);
-        }
     }
 
     /// Hands a buffer to the kernel; a number that is none is passed over.

@@ -4,13 +4,13 @@
 //! Source: seccomp_unotify(2), since Linux 5.0; that a call goes on is since 5.5.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use libc::{c_long, sock_filter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::syscall::checked;
+use crate::syscall::{checked, made};
 
 /// A system call that can be listened to.
 #[derive(Clone, Copy, Debug)]
@@ -131,18 +131,16 @@ impl CallListener {
             filter: program.as_mut_ptr(),
         };
         // SAFETY: `program` points to as many steps as it says, all of which live until after the
-        // call; the kernel copies them.
+        // call; the kernel copies them. The descriptor is new, and nobody else knows it.
         let fd = unsafe {
-            libc::syscall(
+            made(libc::syscall(
                 libc::SYS_seccomp,
                 libc::SECCOMP_SET_MODE_FILTER,
                 libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
                 &raw const program,
-            )
+            ))
         };
-        let fd = checked(fd)? as i32;
-        // SAFETY: the kernel has just made this descriptor and nobody else knows it.
-        Ok(CallListener(unsafe { OwnedFd::from_raw_fd(fd) }))
+        fd.map(CallListener)
     }
 
     /// Shows the next call while its thread waits, and lets it go on; false where none came for
@@ -152,10 +150,7 @@ impl CallListener {
     /// What poll(2) and ioctl(2) answer.
     pub fn next(&self, patience: Duration, see: impl FnOnce(PendingCall)) -> io::Result<bool> {
         let mut descriptor = [PollFd::new(&self.0, PollFlags::IN)];
-        let time = Timespec {
-            tv_sec: patience.as_secs() as i64,
-            tv_nsec: patience.subsec_nanos().into(),
-        };
+        let time = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
         poll(&mut descriptor, Some(&time))?;
         if !descriptor[0].revents().contains(PollFlags::IN) {
             return Ok(false);
@@ -174,14 +169,9 @@ impl CallListener {
     fn receive(&self) -> io::Result<Option<libc::seccomp_notif>> {
         // SAFETY: all zeros are a value of this plain structure, and what the kernel asks for.
         let mut heard: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        let (fd, request) = (self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV);
         // SAFETY: the descriptor is a listener, and `heard` has the size that the request tells.
-        let done = unsafe {
-            libc::ioctl(
-                self.0.as_raw_fd(),
-                libc::SECCOMP_IOCTL_NOTIF_RECV,
-                &raw mut heard,
-            )
-        };
+        let done = unsafe { libc::ioctl(fd, request, &raw mut heard) };
         Ok(gone_or(done)?.then_some(heard))
     }
 
@@ -192,14 +182,9 @@ impl CallListener {
             error: 0,
             flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
         };
+        let (fd, request) = (self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND);
         // SAFETY: the descriptor is a listener, and `answer` has the size that the request tells.
-        let done = unsafe {
-            libc::ioctl(
-                self.0.as_raw_fd(),
-                libc::SECCOMP_IOCTL_NOTIF_SEND,
-                &raw const answer,
-            )
-        };
+        let done = unsafe { libc::ioctl(fd, request, &raw const answer) };
         gone_or(done).map(drop)
     }
 }

@@ -4,13 +4,13 @@
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::process::die_with_parent;
-use crate::syscall::checked;
+use crate::syscall::{handle, handled, made};
 
 /// Links of `/proc/self/task` of a process with one thread: one for each thread, and the two that
 /// every directory has.
@@ -34,26 +34,20 @@ static INPUT: AtomicI32 = AtomicI32::new(-1);
 /// and a lock that another one held stays locked in the child for ever, fork(2). `WouldBlock`
 /// where the limit of processes is reached, and what else fork(2) answers.
 pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
-    check_lone()?;
-    let parent = std::process::id();
     // A signal that comes before the child is ready for it must wait until it is.
     block(&FINISH, true)?;
-    // SAFETY: no other thread is there that could have left anything half done.
-    let forked = unsafe { libc::fork() };
-    if forked == 0 {
+    let forked = fork_off();
+    if let Ok(None) = forked {
         INPUT.store(socket.as_raw_fd(), Ordering::Relaxed);
-        let ready = die_with_parent(parent)
-            .and_then(|()| FINISH.into_iter().try_for_each(end_input_on))
-            .and_then(|()| block(&FINISH, false));
+        let handled = FINISH.into_iter().try_for_each(end_input_on);
         // An error must not be returned here: the child would take itself for its parent.
-        return if ready.is_ok() { Ok(None) } else { exit(1) };
+        if handled.and_then(|()| block(&FINISH, false)).is_err() {
+            exit(1);
+        }
+        return Ok(None);
     }
-    let error = io::Error::last_os_error();
     block(&FINISH, false)?;
-    match forked {
-        -1 => Err(error),
-        child => Ok(Some(child as u32)),
-    }
+    forked
 }
 
 /// Forks a child for work of its own: its number in the parent, none in the child, which is
@@ -62,7 +56,12 @@ pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
 /// # Errors
 /// As [`fork`].
 pub fn fork_off() -> io::Result<Option<u32>> {
-    check_lone()?;
+    if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a process with several threads cannot fork a server: serve in a process of its own",
+        ));
+    }
     let parent = std::process::id();
     // SAFETY: no other thread is there that could have left anything half done.
     match unsafe { libc::fork() } {
@@ -73,19 +72,8 @@ pub fn fork_off() -> io::Result<Option<u32>> {
     }
 }
 
-fn check_lone() -> io::Result<()> {
-    if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "a process with several threads cannot fork a server: serve in a process of its own",
-        ));
-    }
-    Ok(())
-}
-
 /// The processes that the first thread of one has started and that are still there, as the `/proc`
 /// below this root tells; none where it does not, proc(5) (CONFIG_PROC_CHILDREN).
-#[must_use]
 pub fn of(root: &Path, process: u32) -> Option<Vec<u32>> {
     let path = root.join(format!("proc/{process}/task/{process}/children"));
     let text = fs::read_to_string(path).ok()?;
@@ -100,23 +88,16 @@ pub fn exit(status: i32) -> ! {
 }
 
 extern "C" fn end_input(_signal: libc::c_int) {
-    // SAFETY: the address is that of the calling thread's own number.
-    let errno = unsafe { *libc::__errno_location() };
-    // SAFETY: shutdown(2) may be called in a handler, signal-safety(7), and a wrong number gives
-    // an error.
-    unsafe { libc::shutdown(INPUT.load(Ordering::Relaxed), libc::SHUT_RD) };
-    // SAFETY: as above. The code that was interrupted may be about to read it.
-    unsafe { *libc::__errno_location() = errno };
+    handled(|| {
+        // SAFETY: shutdown(2) may be called in a handler, signal-safety(7), and a wrong number gives
+        // an error.
+        unsafe { libc::shutdown(INPUT.load(Ordering::Relaxed), libc::SHUT_RD) };
+    });
 }
 
 fn end_input_on(signal: libc::c_int) -> io::Result<()> {
-    let handler: extern "C" fn(libc::c_int) = end_input;
-    // SAFETY: all zeros are a valid `sigaction`: no flags, no signals blocked.
-    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = handler as libc::sighandler_t;
-    // SAFETY: the handler calls only what a handler may, and lives as long as the program.
-    let set = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
-    checked(set).map(drop)
+    // SAFETY: the handler calls only what a handler may.
+    unsafe { handle(signal, end_input, 0) }
 }
 
 /// A set of these signals.
@@ -160,16 +141,13 @@ impl Deaths {
     pub fn new() -> io::Result<Deaths> {
         block(&[libc::SIGCHLD], true)?;
         let set = set_of(&[libc::SIGCHLD]);
-        // SAFETY: the set is initialised, and -1 asks for a new descriptor.
-        let fd =
-            unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if fd < 0 {
-            let error = io::Error::last_os_error();
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is initialised, and -1 asks for a new descriptor, which nobody else has.
+        let fd = unsafe { made(libc::signalfd(-1, &raw const set, flags)) };
+        if fd.is_err() {
             block(&[libc::SIGCHLD], false)?;
-            return Err(error);
         }
-        // SAFETY: the kernel has just given it, and nobody else has it.
-        Ok(Deaths(unsafe { OwnedFd::from_raw_fd(fd) }))
+        fd.map(Deaths)
     }
 
     /// Forgets those that were told so far.

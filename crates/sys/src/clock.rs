@@ -4,7 +4,6 @@
 //! the CPU clocks by a direct system call.
 
 use std::io;
-use std::mem::MaybeUninit;
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
@@ -14,21 +13,18 @@ use crate::syscall::checked;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// CLOCK_MONOTONIC in ns, clock_gettime(2). It never goes back and does not count suspension.
-#[must_use]
 pub fn monotonic_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
 
 /// CPU time of the calling thread in ns, CLOCK_THREAD_CPUTIME_ID: user and system together, up to
 /// the moment of the call, not in steps of the scheduler's tick.
-#[must_use]
 pub fn thread_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 
 /// CPU time of all threads of this process in ns, CLOCK_PROCESS_CPUTIME_ID, threads that have
 /// ended included.
-#[must_use]
 pub fn process_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ProcessCPUTime))
 }
@@ -62,31 +58,27 @@ const CPUCLOCK_PERTHREAD: libc::clockid_t = 4;
 
 fn cpu_clock_ns(of: u32, kind: libc::clockid_t) -> io::Result<u64> {
     let of = libc::pid_t::try_from(of).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: all-zero bytes are a valid `timespec`: it consists of integers.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
     // SAFETY: `time` is valid for writes of a `timespec` for the length of the call; any clock
     // may be asked for.
-    checked(unsafe { libc::clock_gettime((!of << 3) | kind, time.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded and filled it; all-zero bytes were a valid `timespec` before.
-    let time = unsafe { time.assume_init() };
+    checked(unsafe { libc::clock_gettime((!of << 3) | kind, &raw mut time) })?;
     Ok(time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64)
 }
 
 /// What the kernel promises as the resolution of CLOCK_MONOTONIC, in ns: 1 where it has
 /// high-resolution timers.
-#[must_use]
 pub fn resolution_ns() -> u64 {
     ns(clock_getres(ClockId::Monotonic))
 }
 
 /// The scheduler's tick in ns (4,000,000 at 250 Hz): the resolution of CLOCK_MONOTONIC_COARSE.
 /// The kernel notes the CPU time of a thread that keeps running once a tick.
-#[must_use]
 pub fn tick_ns() -> u64 {
     ns(clock_getres(ClockId::MonotonicCoarse))
 }
 
 /// The unit of the times in /proc/stat in ns: 10,000,000 wherever USER_HZ is 100, proc_stat(5).
-#[must_use]
 pub fn proc_stat_unit_ns() -> u64 {
     NS_PER_S / rustix::param::clock_ticks_per_second().max(1)
 }

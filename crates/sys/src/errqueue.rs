@@ -7,7 +7,10 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+
+use crate::syscall::set_option;
 
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
@@ -38,21 +41,7 @@ impl Completion {
 /// What setsockopt(2) answers: EOPNOTSUPP or ENOTSUPP for sockets that cannot.
 pub fn set_zerocopy(socket: impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the option's value is a valid int of the length that is passed.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ZEROCOPY,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(unsupported(io::Error::last_os_error()))
-    }
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, &on).map_err(unsupported)
 }
 
 /// ENOTSUPP (524) is the kernel's own and has no text in libc.
@@ -112,20 +101,14 @@ fn parse(message: &libc::msghdr) -> io::Result<Completion> {
         return Err(strange());
     }
     // SAFETY: CMSG_FIRSTHDR gave a header that lies within the buffer.
-    let kind = unsafe {
-        (
-            (*header).cmsg_level,
-            (*header).cmsg_type,
-            (*header).cmsg_len as usize,
-        )
-    };
+    let head = unsafe { *header };
     let is_error = matches!(
-        (kind.0, kind.1),
+        (head.cmsg_level, head.cmsg_type),
         (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
     );
     // SAFETY: CMSG_LEN is arithmetic.
     let least = unsafe { libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as _) } as usize;
-    if !is_error || kind.2 < least {
+    if !is_error || (head.cmsg_len as usize) < least {
         return Err(strange());
     }
     // SAFETY: the data of this header are a sock_extended_err, and long enough; it may lie
@@ -150,68 +133,24 @@ pub fn wait(socket: impl AsFd, timeout: Duration) -> io::Result<bool> {
     let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
     // No event asked for: POLLERR is always reported.
     let mut polled = [PollFd::new(&socket, PollFlags::empty())];
-    loop {
-        match rustix::event::poll(&mut polled, Some(&timeout)) {
-            Ok(n) => return Ok(n > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
+    Ok(retry_on_intr(|| poll(&mut polled, Some(&timeout)))? > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iovecs::MSG_ZEROCOPY;
-    use std::io::Read;
-    use std::net::{TcpListener, TcpStream};
-
-    #[test]
-    fn loopback_sends_complete_in_order_and_say_that_they_were_copied() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut receiver, _) = listener.accept().unwrap();
-        set_zerocopy(&sender).unwrap();
-        assert_eq!(completion(&sender).unwrap(), None);
-        let data = vec![1u8; 16_384];
-        let mut seen = Vec::new();
-        for _ in 0..3 {
-            assert_eq!(
-                rustix::net::send(&sender, &data, MSG_ZEROCOPY).unwrap(),
-                data.len()
-            );
-            receiver.read_exact(&mut vec![0; data.len()]).unwrap();
-        }
-        while seen.len() < 3 {
-            assert!(wait(&sender, Duration::from_secs(60)).unwrap());
-            while let Some(done) = completion(&sender).unwrap() {
-                assert!(done.copied);
-                seen.extend(done.first..=done.last);
-            }
-        }
-        assert_eq!(seen, [0, 1, 2]);
-    }
 
     #[test]
     fn a_range_may_wrap() {
-        assert_eq!(
-            Completion {
-                first: u32::MAX,
-                last: 1,
-                copied: false
-            }
-            .sends(),
-            3
-        );
-        assert_eq!(
-            Completion {
-                first: 7,
-                last: 7,
-                copied: false
-            }
-            .sends(),
-            1
-        );
+        for (first, last, sends) in [(u32::MAX, 1, 3), (7, 7, 1)] {
+            let copied = false;
+            let completion = Completion {
+                first,
+                last,
+                copied,
+            };
+            assert_eq!(completion.sends(), sends);
+        }
     }
 
     #[test]

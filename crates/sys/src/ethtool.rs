@@ -8,6 +8,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use rustix::net::netdevice::name_to_index;
+
 use crate::syscall::checked;
 
 const GET_DRIVER: u32 = 0x03;
@@ -56,11 +58,10 @@ pub struct RingSizes {
 
 impl DeviceFacts {
     /// Asks a device of the calling thread's network.
-    #[must_use]
     pub fn of(device: &str) -> DeviceFacts {
         let coalesce = ask(device, GET_COALESCE, &mut [0; 23], |w| (w[1], w[10] != 0));
         DeviceFacts {
-            index: index(device),
+            index: socket().and_then(|s| Ok(name_to_index(s, device)?)),
             mtu: mtu(device),
             driver: ask(device, GET_DRIVER, &mut [0; 49], |w| {
                 string(&bytes(&w[1..9]))
@@ -78,9 +79,6 @@ impl DeviceFacts {
 }
 
 /// Carries out a command that takes or gives one number.
-///
-/// # Errors
-/// What the ioctl answers: ENODEV without the device, EOPNOTSUPP where it knows no such command.
 pub(crate) fn number(device: &str, command: u32, data: u32) -> io::Result<u32> {
     ask(device, command, &mut [0, data], |words| words[1])
 }
@@ -140,12 +138,8 @@ fn mtu(device: &str) -> io::Result<u64> {
     Ok(u64::try_from(mtu).unwrap_or(0))
 }
 
-fn index(device: &str) -> io::Result<u32> {
-    Ok(rustix::net::netdevice::name_to_index(socket()?, device)?)
-}
-
-/// A request of a device, with nothing asked yet.
-fn request(device: &str) -> io::Result<libc::ifreq> {
+/// A request of a device, with nothing asked yet; `InvalidInput` for a name that no device has.
+pub(crate) fn request(device: &str) -> io::Result<libc::ifreq> {
     let bytes = device.as_bytes();
     if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
         return Err(io::ErrorKind::InvalidInput.into());

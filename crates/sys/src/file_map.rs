@@ -29,18 +29,6 @@ impl FileMap {
         Ok(FileMap(map))
     }
 
-    /// Bytes that are mapped.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Never: at least one byte is mapped.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.len() == 0
-    }
-
     /// Reads the first byte of each page of a range, and the last of the range: their sum. What
     /// lies outside the mapping is not read.
     #[inline]
@@ -124,23 +112,6 @@ pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64
 mod tests {
     use super::*;
     use rustix::fs::MemfdFlags;
-
-    #[test]
-    fn a_mapping_is_sent_and_what_lies_behind_the_file_is_an_error() {
-        use std::io::Read;
-        let file = rustix::fs::memfd_create("map", MemfdFlags::CLOEXEC).unwrap();
-        rustix::io::pwrite(&file, &[7; 8192], 0).unwrap();
-        let map = FileMap::new(&file, 0, 8192).unwrap();
-        let (a, mut b) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert_eq!(map.send(&a, 8000, 4096).unwrap(), 192);
-        assert_eq!(map.send(&a, 8192, 1).unwrap(), 0);
-        let mut got = [0; 192];
-        b.read_exact(&mut got).unwrap();
-        assert_eq!(got, [7; 192]);
-        rustix::fs::ftruncate(&file, 4096).unwrap();
-        let gone = map.send(&a, 4096, 4096).unwrap_err();
-        assert_eq!(gone.raw_os_error(), Some(libc::EFAULT));
-    }
 
     #[test]
     fn a_map_shows_the_file_and_its_pages_are_resident_once_written() {

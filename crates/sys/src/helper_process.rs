@@ -55,15 +55,6 @@ mod tests {
         (command.spawn().unwrap(), read)
     }
 
-    #[test]
-    fn a_helper_has_the_descriptors_that_it_was_given_and_its_parent_s_are_closed() {
-        let (mut child, mut read) = shell("echo given > \"$0\"");
-        let mut said = String::new();
-        read.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "given\n");
-        assert!(child.wait().unwrap().success());
-    }
-
     // Invariant 9.
     #[test]
     fn a_helper_ends_with_the_thread_that_started_it() {

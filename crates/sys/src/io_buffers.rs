@@ -40,27 +40,23 @@ impl IoBuffers {
     }
 
     /// How many there are.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.busy.len()
     }
 
     /// Bytes of each.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
 
     /// Whether a request uses the place, or there is no such place.
     #[inline]
-    #[must_use]
     pub fn is_busy(&self, place: usize) -> bool {
         self.busy.get(place).copied().unwrap_or(true)
     }
 
     /// What a place holds; none while a request uses it.
     #[inline]
-    #[must_use]
     pub fn bytes(&self, place: usize) -> Option<&[u8]> {
         if self.is_busy(place) {
             return None;
@@ -72,7 +68,6 @@ impl IoBuffers {
 
     /// What a place holds, to be written; none while a request uses it.
     #[inline]
-    #[must_use]
     pub fn bytes_mut(&mut self, place: usize) -> Option<&mut [u8]> {
         if self.is_busy(place) {
             return None;
@@ -82,9 +77,6 @@ impl IoBuffers {
     }
 
     /// Gives a place to a request: where it lies.
-    ///
-    /// # Errors
-    /// `WouldBlock` while another request uses it, or where there is no such place.
     #[inline]
     pub(crate) fn begin(&mut self, place: usize) -> io::Result<*mut u8> {
         if self.is_busy(place) {

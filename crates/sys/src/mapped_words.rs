@@ -36,7 +36,6 @@ impl MappedWords {
 
     /// The word at a place; 0 outside of the mapping.
     #[inline]
-    #[must_use]
     pub fn get(&self, at: usize) -> u64 {
         if at >= self.count {
             return 0;

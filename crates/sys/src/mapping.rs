@@ -19,9 +19,6 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps `len` bytes of zeroes.
-    ///
-    /// # Errors
-    /// What mmap(2) answers: `InvalidInput` for no bytes, out of memory.
     pub(crate) fn of_zeroes(len: usize, may: ProtFlags, flags: MapFlags) -> io::Result<Mapping> {
         // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, may, flags)? };
@@ -29,9 +26,6 @@ impl Mapping {
     }
 
     /// Maps `len` bytes of a file, a device or a map from `offset` on, shared with all others.
-    ///
-    /// # Errors
-    /// What mmap(2) answers; `InvalidInput` for no bytes.
     pub(crate) fn shared(
         of: impl AsFd,
         offset: u64,

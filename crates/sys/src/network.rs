@@ -62,54 +62,36 @@ impl Network {
 
 /// What a network device does for the stack, so that one large packet passes in place of many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offload {
-    /// Checksums of what is sent.
-    Checksums,
-    /// Packets that lie in several pieces of memory.
-    ScatterGather,
-    /// Cutting a packet of TCP into segments.
-    Segmentation,
-    /// The same by the kernel, just before the device.
-    GenericSegmentation,
+pub struct Offload {
+    /// The name that ethtool(8) has for it.
+    pub name: &'static str,
+    /// The command that reads it, `include/uapi/linux/ethtool.h`; the next one sets it.
+    read: u32,
+}
+
+const fn offload(name: &'static str, read: u32) -> Offload {
+    Offload { name, read }
 }
 
 impl Offload {
-    /// All of them.
+    /// Cutting a packet of TCP into segments.
+    pub const SEGMENTATION: Offload = offload("tso", 0x1e);
+
+    /// All of them: checksums of what is sent, packets that lie in several pieces of memory, cutting
+    /// into segments, and the same by the kernel, just before the device.
     pub const ALL: [Offload; 4] = [
-        Offload::Checksums,
-        Offload::ScatterGather,
-        Offload::Segmentation,
-        Offload::GenericSegmentation,
+        offload("tx", 0x16),
+        offload("sg", 0x18),
+        Offload::SEGMENTATION,
+        offload("gso", 0x23),
     ];
-
-    /// The name that ethtool(8) has for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Offload::Checksums => "tx",
-            Offload::ScatterGather => "sg",
-            Offload::Segmentation => "tso",
-            Offload::GenericSegmentation => "gso",
-        }
-    }
-
-    /// The commands that read and set it, `include/uapi/linux/ethtool.h`.
-    fn commands(self) -> [u32; 2] {
-        match self {
-            Offload::Checksums => [0x16, 0x17],
-            Offload::ScatterGather => [0x18, 0x19],
-            Offload::Segmentation => [0x1e, 0x1f],
-            Offload::GenericSegmentation => [0x23, 0x24],
-        }
-    }
 
     /// Whether a device of the calling thread's network has it on.
     ///
     /// # Errors
     /// What the ioctl answers: ENODEV without the device, EOPNOTSUPP where it does not say.
     pub fn is_on(self, device: &str) -> io::Result<bool> {
-        let [get, _] = self.commands();
-        Ok(ethtool::number(device, get, 0)? != 0)
+        Ok(ethtool::number(device, self.read, 0)? != 0)
     }
 
     /// Switches it.
@@ -117,8 +99,7 @@ impl Offload {
     /// # Errors
     /// What the ioctl answers: EPERM without CAP_NET_ADMIN.
     pub fn switch(self, device: &str, on: bool) -> io::Result<()> {
-        let [_, set] = self.commands();
-        ethtool::number(device, set, u32::from(on)).map(|_| ())
+        ethtool::number(device, self.read + 1, u32::from(on)).map(drop)
     }
 }
 
@@ -144,7 +125,7 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
     use std::path::PathBuf;
@@ -154,7 +135,7 @@ mod tests {
     }
 
     /// A new namespace; none, and the reason printed, without the rights for one.
-    fn new() -> Option<Network> {
+    pub(crate) fn new() -> Option<Network> {
         match Network::new() {
             Ok(network) => Some(network),
             Err(e) => {
@@ -190,17 +171,17 @@ mod tests {
 
     #[test]
     fn an_offload_is_told_as_it_is_switched_and_for_nobody_else() {
-        assert!(Offload::Segmentation.is_on("no-such-device").is_err());
-        assert!(Offload::Segmentation.is_on("a\0b").is_err());
+        assert!(Offload::SEGMENTATION.is_on("no-such-device").is_err());
+        assert!(Offload::SEGMENTATION.is_on("a\0b").is_err());
         let Some(network) = new() else { return };
         let read = || Offload::ALL.map(|o| o.is_on("lo").unwrap());
         let before = read();
         network
             .within(|| {
                 assert_eq!(read(), [true; 4], "a new loopback device");
-                Offload::Segmentation.switch("lo", false).unwrap();
+                Offload::SEGMENTATION.switch("lo", false).unwrap();
                 assert_eq!(read(), [true, true, false, true]);
-                Offload::Segmentation.switch("lo", true).unwrap();
+                Offload::SEGMENTATION.switch("lo", true).unwrap();
                 assert_eq!(read(), [true; 4]);
             })
             .unwrap();

@@ -1,26 +1,23 @@
-//! Groups of performance counters of the calling thread, perf_event_open(2).
+//! Performance counters of the calling thread, in groups or of all that it starts,
+//! perf_event_open(2).
 //!
 //! A group is on the CPU as one or not at all, so its numbers belong together, and the times for
 //! which it was enabled and running tell whether they are whole.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::io::Errno;
 
-use crate::syscall::checked;
-
-mod inherited;
-
-pub use inherited::{Counted, Inherited};
+use crate::syscall::{checked, made};
 
 /// The most events of one [`Group`].
 pub const MAX_EVENTS: usize = 8;
 
 /// Bytes of a read of a full group: three words of head, then a value and an id each.
-pub const MAX_READ_BYTES: usize = (3 + 2 * MAX_EVENTS) * 8;
+const MAX_READ_BYTES: usize = (3 + 2 * MAX_EVENTS) * 8;
 
 /// What can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +48,6 @@ pub enum PerfEvent {
 
 impl PerfEvent {
     /// Whether the CPU counts it, not the kernel.
-    #[must_use]
     pub fn is_hardware(self) -> bool {
         !matches!(
             self,
@@ -61,33 +57,60 @@ impl PerfEvent {
 
     /// Type and config of the attributes.
     fn code(self) -> (u32, u64) {
+        use abi::{PERF_TYPE_HARDWARE as HARDWARE, PERF_TYPE_SOFTWARE as SOFTWARE};
         let cache_load_misses = |cache: u32| {
             let operation = abi::PERF_COUNT_HW_CACHE_OP_READ << 8;
             let result = abi::PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
             (abi::PERF_TYPE_HW_CACHE, cache | operation | result)
         };
         let (kind, config) = match self {
-            PerfEvent::Cycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CPU_CYCLES),
-            PerfEvent::Instructions => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_INSTRUCTIONS),
+            PerfEvent::Cycles => (HARDWARE, abi::PERF_COUNT_HW_CPU_CYCLES),
+            PerfEvent::Instructions => (HARDWARE, abi::PERF_COUNT_HW_INSTRUCTIONS),
             PerfEvent::L1dLoadMisses => cache_load_misses(abi::PERF_COUNT_HW_CACHE_L1D),
             PerfEvent::LlcLoadMisses => cache_load_misses(abi::PERF_COUNT_HW_CACHE_LL),
-            PerfEvent::Branches => (
-                abi::PERF_TYPE_HARDWARE,
-                abi::PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
-            ),
-            PerfEvent::BranchMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BRANCH_MISSES),
-            PerfEvent::BusCycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BUS_CYCLES),
-            PerfEvent::CacheMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CACHE_MISSES),
-            PerfEvent::TaskClock => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_TASK_CLOCK),
-            PerfEvent::ContextSwitches => {
-                (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CONTEXT_SWITCHES)
-            }
-            PerfEvent::CpuMigrations => {
-                (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_MIGRATIONS)
-            }
+            PerfEvent::Branches => (HARDWARE, abi::PERF_COUNT_HW_BRANCH_INSTRUCTIONS),
+            PerfEvent::BranchMisses => (HARDWARE, abi::PERF_COUNT_HW_BRANCH_MISSES),
+            PerfEvent::BusCycles => (HARDWARE, abi::PERF_COUNT_HW_BUS_CYCLES),
+            PerfEvent::CacheMisses => (HARDWARE, abi::PERF_COUNT_HW_CACHE_MISSES),
+            PerfEvent::TaskClock => (SOFTWARE, abi::PERF_COUNT_SW_TASK_CLOCK),
+            PerfEvent::ContextSwitches => (SOFTWARE, abi::PERF_COUNT_SW_CONTEXT_SWITCHES),
+            PerfEvent::CpuMigrations => (SOFTWARE, abi::PERF_COUNT_SW_CPU_MIGRATIONS),
         };
         (kind, u64::from(config))
     }
+
+    /// The attributes of a counter of it that tells its times.
+    fn counted(self, scope: Scope) -> abi::perf_event_attr {
+        let (kind, config) = self.code();
+        let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
+        let mut attr = abi::perf_event_attr {
+            type_: kind,
+            config,
+            read_format: times as u64,
+            ..Default::default()
+        };
+        attr.set_exclude_kernel(u64::from(scope == Scope::UserOnly));
+        attr
+    }
+}
+
+/// Opens an event of a process (0 is the calling thread, -1 all) on a CPU (-1 is any), in the group of
+/// a leader (-1 is a group of its own).
+pub(crate) fn open_event(
+    mut attr: abi::perf_event_attr,
+    [pid, cpu, leader]: [i32; 3],
+) -> io::Result<OwnedFd> {
+    attr.size = size_of::<abi::perf_event_attr>() as u32;
+    let flags = abi::PERF_FLAG_FD_CLOEXEC.into();
+    // SAFETY: `attr` is initialised, lives for the length of the call, and none here asks for a
+    // signal; the kernel has just made the descriptor, and nobody else knows it.
+    unsafe { made(perf_event_open(&raw mut attr, pid, cpu, leader, flags)) }
+}
+
+/// Word `i` of what was read of an event, in the machine's byte order.
+pub(crate) fn word(bytes: &[u8], i: usize) -> Option<u64> {
+    let bytes = bytes.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
+    Some(u64::from_ne_bytes(*bytes))
 }
 
 /// Whether work done inside the kernel on the thread's behalf is counted.
@@ -121,7 +144,6 @@ pub enum Refused {
 
 impl Refused {
     /// Sorts an error of [`Group::lead`] or [`Group::add`], perf_event_open(2).
-    #[must_use]
     pub fn of(error: &io::Error) -> Refused {
         match Errno::from_io_error(error) {
             Some(Errno::ACCESS | Errno::PERM) => Refused::NotAllowed,
@@ -187,36 +209,12 @@ impl Group {
 
     fn push(&mut self, event: PerfEvent) -> io::Result<()> {
         let leader = self.members.first();
-        let (kind, config) = event.code();
-        let mut attr = abi::perf_event_attr {
-            type_: kind,
-            size: size_of::<abi::perf_event_attr>() as u32,
-            config,
-            read_format: (abi::PERF_FORMAT_GROUP
-                | abi::PERF_FORMAT_ID
-                | abi::PERF_FORMAT_TOTAL_TIME_ENABLED
-                | abi::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64,
-            ..Default::default()
-        };
+        let mut attr = event.counted(self.scope);
+        attr.read_format |= (abi::PERF_FORMAT_GROUP | abi::PERF_FORMAT_ID) as u64;
         // Only the leader: on Linux 6.18 members that are created disabled and enabled through
         // their leader count nothing until the thread is next scheduled.
         attr.set_disabled(u64::from(leader.is_none()));
-        attr.set_exclude_kernel(u64::from(self.scope == Scope::UserOnly));
-        let leader_fd = leader.map_or(-1, AsRawFd::as_raw_fd);
-        // SAFETY: `attr` is initialised, lives for the length of the call, and asks for plain
-        // counting (no sample buffer, no signal); pid 0 and cpu -1 mean the calling thread.
-        let fd = unsafe {
-            perf_event_open(
-                &raw mut attr,
-                0,
-                -1,
-                leader_fd,
-                abi::PERF_FLAG_FD_CLOEXEC.into(),
-            )
-        };
-        checked(fd)?;
-        // SAFETY: the kernel has just made this descriptor and nobody else knows it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = open_event(attr, [0, -1, leader.map_or(-1, AsRawFd::as_raw_fd)])?;
         let mut id = 0_u64;
         // SAFETY: PERF_EVENT_IOC_ID writes one u64 to `id`, which outlives the call.
         checked(unsafe { ioctls::ID(fd.as_raw_fd(), &raw mut id) })?;
@@ -235,7 +233,6 @@ impl Group {
     }
 
     /// How many events it holds.
-    #[must_use]
     pub fn events(&self) -> usize {
         self.members.len()
     }
@@ -262,12 +259,8 @@ impl Drop for Group {
 ///
 /// `ids` names the members in the order in which their values are wanted, at most
 /// [`MAX_EVENTS`]. None where the bytes are too short or too long, or a member is missing.
-#[must_use]
-pub fn parse_group(bytes: &[u8], ids: &[u64]) -> Option<GroupValues> {
-    let word = |i: usize| -> Option<u64> {
-        let bytes = bytes.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
-        Some(u64::from_ne_bytes(*bytes))
-    };
+fn parse_group(bytes: &[u8], ids: &[u64]) -> Option<GroupValues> {
+    let word = |i| word(bytes, i);
     let members = ids.len();
     if members > MAX_EVENTS
         || word(0)? != members as u64
@@ -285,6 +278,54 @@ pub fn parse_group(bytes: &[u8], ids: &[u64]) -> Option<GroupValues> {
         *value = word(3 + 2 * at)?;
     }
     Some(group)
+}
+
+/// A counter of the thread that opened it and of every thread and process that this one or its
+/// own start later, whatever CPU they run on, as `perf stat` counts: those that have ended
+/// included.
+#[derive(Debug)]
+pub struct Inherited(OwnedFd);
+
+/// What an [`Inherited`] has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// The count.
+    pub value: u64,
+    /// Time for which it was enabled, summed over threads, in ns.
+    pub enabled_ns: u64,
+    /// Time of that for which it was on a CPU.
+    pub running_ns: u64,
+}
+
+impl Inherited {
+    /// Opens one that counts from now on.
+    ///
+    /// # Errors
+    /// As [`Group::lead`].
+    pub fn open(event: PerfEvent, scope: Scope) -> io::Result<Inherited> {
+        let mut attr = event.counted(scope);
+        attr.set_inherit(1);
+        Ok(Inherited(open_event(attr, [0, -1, -1])?))
+    }
+
+    /// What it has counted so far; none where it is in error.
+    #[must_use]
+    pub fn read(&self) -> Option<Counted> {
+        let mut bytes = [0_u8; 24];
+        let length = rustix::io::read(&self.0, &mut bytes).ok()?;
+        let word = |i| word(&bytes[..length], i);
+        Some(Counted {
+            value: word(0)?,
+            enabled_ns: word(1)?,
+            running_ns: word(2)?,
+        })
+    }
+}
+
+impl AsRawFd for Inherited {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
 }
 
 #[cfg(test)]
@@ -370,5 +411,21 @@ mod tests {
         assert_eq!(e.to_string(), "a group takes 8 events");
         group.enable().unwrap();
         assert!(group.read().is_some());
+    }
+
+    #[test]
+    fn threads_that_have_ended_are_counted() {
+        let opened = Inherited::open(PerfEvent::TaskClock, Scope::UserOnly);
+        let Ok(counter) = opened else {
+            return println!("skipped: perf_event_open is refused");
+        };
+        let spin = || {
+            let end = clock::thread_cpu_ns() + 20_000_000;
+            while clock::thread_cpu_ns() < end {}
+        };
+        let before = counter.read().unwrap().value;
+        std::thread::spawn(spin).join().unwrap();
+        let counted = counter.read().unwrap().value - before;
+        assert!(counted >= 19_000_000, "{counted} ns");
     }
 }

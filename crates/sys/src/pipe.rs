@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags};
+use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, splice};
 
 use crate::region::Region;
 
@@ -39,7 +39,6 @@ impl Pipe {
     }
 
     /// How many bytes of whole pages it holds.
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -49,16 +48,8 @@ impl Pipe {
     /// # Errors
     /// What splice(2) answers.
     pub fn fill_from_file(&self, file: impl AsFd, offset: u64, len: usize) -> io::Result<usize> {
-        let mut offset = offset;
-        let moved = rustix::pipe::splice(
-            file,
-            Some(&mut offset),
-            &self.write,
-            None,
-            len,
-            SpliceFlags::MOVE,
-        )?;
-        Ok(moved)
+        let (mut at, flags) = (offset, SpliceFlags::MOVE);
+        Ok(splice(file, Some(&mut at), &self.write, None, len, flags)?)
     }
 
     /// vmsplice(2): pages of `region` into the pipe; gives back how many bytes fitted.
@@ -85,14 +76,7 @@ impl Pipe {
     /// # Errors
     /// What splice(2) answers.
     pub fn drain(&self, socket: impl AsFd, len: usize, more: bool) -> io::Result<usize> {
-        let flags = if more {
-            SpliceFlags::MOVE | SpliceFlags::MORE
-        } else {
-            SpliceFlags::MOVE
-        };
-        Ok(rustix::pipe::splice(
-            &self.read, None, socket, None, len, flags,
-        )?)
+        Ok(splice(&self.read, None, socket, None, len, moving(more))?)
     }
 
     /// splice(2): at most `len` bytes from the pipe into `file` from `offset` on.
@@ -100,16 +84,17 @@ impl Pipe {
     /// # Errors
     /// What splice(2) answers.
     pub fn drain_at(&self, file: impl AsFd, offset: u64, len: usize) -> io::Result<usize> {
-        let mut offset = offset;
-        let flags = SpliceFlags::MOVE;
-        Ok(rustix::pipe::splice(
-            &self.read,
-            None,
-            file,
-            Some(&mut offset),
-            len,
-            flags,
-        )?)
+        let (mut at, flags) = (offset, SpliceFlags::MOVE);
+        Ok(splice(&self.read, None, file, Some(&mut at), len, flags)?)
+    }
+}
+
+/// The flags of splice(2) for what may have more of the message behind it.
+#[inline]
+pub(crate) fn moving(more: bool) -> SpliceFlags {
+    match more {
+        true => SpliceFlags::MOVE | SpliceFlags::MORE,
+        false => SpliceFlags::MOVE,
     }
 }
 

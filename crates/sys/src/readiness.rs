@@ -20,22 +20,17 @@ pub const FD_SETSIZE: usize = libc::FD_SETSIZE;
 pub struct FdSet(libc::fd_set);
 
 impl Default for FdSet {
-    fn default() -> FdSet {
-        FdSet::new()
-    }
-}
-
-impl FdSet {
     /// An empty set.
-    #[must_use]
-    pub fn new() -> FdSet {
+    fn default() -> FdSet {
         let mut set = MaybeUninit::<libc::fd_set>::uninit();
         // SAFETY: FD_ZERO writes the whole set, which is valid for that.
         unsafe { libc::FD_ZERO(set.as_mut_ptr()) };
         // SAFETY: FD_ZERO has initialised it.
         FdSet(unsafe { set.assume_init() })
     }
+}
 
+impl FdSet {
     /// Puts a descriptor in.
     ///
     /// # Errors
@@ -65,7 +60,6 @@ impl FdSet {
     }
 
     /// Whether a number is in.
-    #[must_use]
     pub fn contains(&self, fd: RawFd) -> bool {
         // SAFETY: the number is within the set, as is seen first.
         fits(fd) && unsafe { libc::FD_ISSET(fd, &raw const self.0) }
@@ -109,12 +103,6 @@ pub enum Interest {
 }
 
 impl PollSet {
-    /// An empty set.
-    #[must_use]
-    pub fn new() -> PollSet {
-        PollSet::default()
-    }
-
     /// Puts a descriptor in, or changes what is waited for.
     pub fn set(&mut self, fd: BorrowedFd<'_>, interest: Interest) {
         let events = match interest {
@@ -182,7 +170,7 @@ mod tests {
         let (a, mut b) = UnixStream::pair().unwrap();
         let (c, _d) = UnixStream::pair().unwrap();
         b.write_all(b"x").unwrap();
-        let (mut read, mut write) = (FdSet::new(), FdSet::new());
+        let (mut read, mut write) = (FdSet::default(), FdSet::default());
         read.insert(a.as_fd()).unwrap();
         read.insert(c.as_fd()).unwrap();
         write.insert(c.as_fd()).unwrap();
@@ -195,7 +183,7 @@ mod tests {
 
     #[test]
     fn numbers_out_of_bounds_do_no_harm() {
-        let mut set = FdSet::new();
+        let mut set = FdSet::default();
         // SAFETY: the number is only looked at; it stands for a descriptor that is not there.
         let far = unsafe { BorrowedFd::borrow_raw(FD_SETSIZE as RawFd) };
         let error = set.insert(far).unwrap_err();
@@ -205,7 +193,7 @@ mod tests {
             set.remove(fd);
             assert!(!set.contains(fd));
         }
-        let mut polled = PollSet::new();
+        let mut polled = PollSet::default();
         polled.remove(-1);
         polled.remove(RawFd::MAX);
         // SAFETY: as above.
@@ -218,7 +206,7 @@ mod tests {
     #[test]
     fn a_poll_set_keeps_its_order_in_mind() {
         let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().unwrap()).collect();
-        let mut set = PollSet::new();
+        let mut set = PollSet::default();
         for (a, _) in &pairs {
             set.set(a.as_fd(), Interest::Read);
         }

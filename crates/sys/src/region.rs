@@ -38,20 +38,7 @@ impl Region {
         self.0.start()
     }
 
-    /// Its length in bytes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Never: a region has at least one byte.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.len() == 0
-    }
-
     /// Its bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is `len` readable bytes and lives as long as `self`; it is written
         // through `&mut self` only. Where the kernel writes to it, this is not called.
@@ -92,7 +79,7 @@ mod tests {
         assert!(region.bytes().iter().all(|b| *b == 0));
         region.bytes_mut()[9_999] = 7;
         assert_eq!(region.bytes()[9_999], 7);
-        assert_eq!(region.len(), 10_000);
+        assert_eq!(region.bytes().len(), 10_000);
         assert!(Region::new(0).is_err());
     }
 

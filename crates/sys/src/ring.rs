@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use io_uring::IoUring;
 use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, squeue};
 
 /// Whether io_uring may be used here at all.
 ///
@@ -14,27 +14,85 @@ pub fn probe() -> io::Result<()> {
     IoUring::new(1).map(|_| ())
 }
 
-/// A ring for one thread, which takes completions when it enters.
-///
-/// # Errors
-/// What io_uring_setup(2) answers: EPERM or ENOSYS where io_uring is forbidden or missing.
-pub(crate) fn of_one_thread(entries: u32) -> io::Result<IoUring> {
-    IoUring::builder()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .build(entries)
-        .or_else(|e| match e.raw_os_error() {
-            // Kernels before 6.1 know neither flag.
-            Some(libc::EINVAL) => IoUring::new(entries),
-            _ => Err(e),
-        })
+/// A ring, and how many of its requests are not over.
+pub(crate) struct RequestRing {
+    pub(crate) ring: IoUring,
+    in_flight: usize,
+}
+
+impl RequestRing {
+    /// A ring for one thread, which takes completions when it enters: EPERM or ENOSYS where io_uring
+    /// is forbidden or missing.
+    pub(crate) fn of_one_thread(entries: u32) -> io::Result<RequestRing> {
+        IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .build(entries)
+            .or_else(|e| match e.raw_os_error() {
+                // Kernels before 6.1 know neither flag.
+                Some(libc::EINVAL) => IoUring::new(entries),
+                _ => Err(e),
+            })
+            .map(RequestRing::of)
+    }
+
+    /// One that is made already.
+    pub(crate) fn of(ring: IoUring) -> RequestRing {
+        RequestRing { ring, in_flight: 0 }
+    }
+
+    /// How many requests are not over.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Queues a request; `WouldBlock` when the queue is full. With `linked` the next one starts when
+    /// this one is done.
+    ///
+    /// # Safety
+    /// What memory the request uses stays until it is over or the ring is gone, and nobody sees what
+    /// it writes to before that.
+    #[inline]
+    pub(crate) unsafe fn push(&mut self, entry: squeue::Entry, linked: bool) -> io::Result<()> {
+        let flags = match linked {
+            true => squeue::Flags::IO_LINK,
+            false => squeue::Flags::empty(),
+        };
+        // SAFETY: the caller promises it.
+        unsafe { self.ring.submission().push(&entry.flags(flags)) }
+            .map_err(|_| io::ErrorKind::WouldBlock)?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// Hands over what is queued and waits for at least `want` completions, as [`enter`] does.
+    pub(crate) fn enter(&self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
+        enter(&self.ring, want, timeout)
+    }
+
+    /// The next completion that is there already.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<cqueue::Entry> {
+        let entry = self.ring.completion().next()?;
+        self.in_flight -= usize::from(!cqueue::more(entry.flags()));
+        Some(entry)
+    }
+
+    /// Waits until all requests are over, or nothing is for so long. What still does not end keeps
+    /// what it uses.
+    pub(crate) fn end(&mut self, patience: Duration, mut over: impl FnMut(cqueue::Entry)) {
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = self.in_flight > 0 && matches!(self.enter(1, patience), Ok(Some(_)));
+            while let Some(entry) = self.next() {
+                over(entry);
+            }
+        }
+    }
 }
 
 /// Hands over what is queued and waits for at least `want` completions: how many system calls
 /// that took, or none when `timeout` ran out before.
-///
-/// # Errors
-/// What io_uring_enter(2) answers.
 pub(crate) fn enter(ring: &IoUring, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
     let time = Timespec::from(timeout);
     let mut calls = 0;

@@ -2,14 +2,15 @@
 //! ring of records that is mapped into this process.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings as abi;
-use perf_event_open_sys::{ioctls, perf_event_open};
+use perf_event_open_sys::ioctls;
 use rustix::mm::ProtFlags;
 
 use crate::mapping::Mapping;
+use crate::perf::{open_event, word};
 use crate::syscall::checked;
 
 /// Pages of records of one CPU: a power of two, as the kernel asks. 256 KiB where a page has 4.
@@ -17,7 +18,7 @@ const RING_PAGES: usize = 64;
 /// The longest record, in bytes: its length is a u16.
 const MAX_RECORD_BYTES: usize = 1 << 16;
 /// The most frames of a chain that are kept.
-pub const MAX_FRAMES: usize = 128;
+const MAX_FRAMES: usize = 128;
 /// Marks in a chain, not addresses: from here on they tell whose frames follow (perf_event.h).
 const CONTEXT_MAX: u64 = -4095_i64 as u64;
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
@@ -138,7 +139,6 @@ impl Ring {
     fn open(cpu: u32, every_ns: u64) -> io::Result<Ring> {
         let mut attr = abi::perf_event_attr {
             type_: abi::PERF_TYPE_SOFTWARE,
-            size: size_of::<abi::perf_event_attr>() as u32,
             config: abi::PERF_COUNT_SW_CPU_CLOCK.into(),
             sample_type: u64::from(abi::PERF_SAMPLE_TID | abi::PERF_SAMPLE_CALLCHAIN),
             ..Default::default()
@@ -149,20 +149,7 @@ impl Ring {
         // A process that lives shorter than anyone could look at it is known by its start alone.
         attr.set_task(1);
         let number = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: `attr` is initialised and lives for the length of the call; pid -1 with a CPU
-        // means all that runs on it.
-        let fd = unsafe {
-            perf_event_open(
-                &raw mut attr,
-                -1,
-                number,
-                -1,
-                abi::PERF_FLAG_FD_CLOEXEC.into(),
-            )
-        };
-        checked(fd)?;
-        // SAFETY: the kernel has just made this descriptor and nobody else knows it.
-        let event = unsafe { OwnedFd::from_raw_fd(fd) };
+        let event = open_event(attr, [-1, number, -1])?;
         let page_bytes = rustix::param::page_size();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let map = Mapping::shared(&event, 0, (1 + RING_PAGES) * page_bytes, protection)?;
@@ -234,14 +221,10 @@ enum Parsed {
 /// and the chain; that of a fork the head, then the pid and its parent's (perf_event_open(2)).
 /// None for records of other kinds, and for ones that are too short for what they say.
 fn parse(record: &[u8], chain: &mut Vec<u64>) -> Option<Parsed> {
-    let word = |i: usize| -> Option<u64> {
-        let bytes = record.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
-        Some(u64::from_ne_bytes(*bytes))
-    };
+    let word = |i| word(record, i);
     let half = |i: usize| -> Option<u32> {
-        Some(u32::from_ne_bytes(
-            *record.get(i * 4..)?.first_chunk::<4>()?,
-        ))
+        let bytes = record.get(i * 4..)?.first_chunk::<4>()?;
+        Some(u32::from_ne_bytes(*bytes))
     };
     match half(0)? {
         abi::PERF_RECORD_LOST => Some(Parsed::Lost(word(2)?)),
@@ -321,12 +304,14 @@ mod tests {
         check(&[], None, &[]);
     }
 
+    fn cpus() -> Vec<u32> {
+        (0..std::thread::available_parallelism().unwrap().get() as u32).collect()
+    }
+
     #[test]
     fn the_looks_at_a_busy_process_add_up_to_its_cpu_time() {
         const EVERY_NS: u64 = 250_000;
-        let cpus: Vec<u32> =
-            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
-        let mut sampler = match Sampler::open(&cpus, EVERY_NS) {
+        let mut sampler = match Sampler::open(&cpus(), EVERY_NS) {
             Ok(sampler) => sampler,
             Err(e) => return println!("skipped: CPUs cannot be sampled here: {e}"),
         };
@@ -372,9 +357,7 @@ mod tests {
 
     #[test]
     fn who_started_a_process_is_known_when_it_is_gone() {
-        let cpus: Vec<u32> =
-            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
-        let Ok(mut sampler) = Sampler::open(&cpus, 1_000_000) else {
+        let Ok(mut sampler) = Sampler::open(&cpus(), 1_000_000) else {
             return println!("skipped: CPUs cannot be sampled here");
         };
         sampler.enable().unwrap();

@@ -46,10 +46,16 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     set(&attributes(policy))
 }
 
-fn attributes(policy: Policy) -> libc::sched_attr {
+/// Those of no class yet.
+fn blank() -> libc::sched_attr {
     // SAFETY: all-zero bytes are a valid `sched_attr`: it consists of integers.
     let mut attr: libc::sched_attr = unsafe { zeroed() };
     attr.size = size_of::<libc::sched_attr>() as u32;
+    attr
+}
+
+fn attributes(policy: Policy) -> libc::sched_attr {
+    let mut attr = blank();
     match policy {
         Policy::Other(nice) => (attr.sched_policy, attr.sched_nice) = (OTHER, nice),
         Policy::Batch(nice) => (attr.sched_policy, attr.sched_nice) = (BATCH, nice),
@@ -134,9 +140,8 @@ fn set(attr: &libc::sched_attr) -> io::Result<()> {
 /// # Errors
 /// The kernel's own; `Unsupported` for a class that has no name here.
 pub fn policy() -> io::Result<Policy> {
-    // SAFETY: all-zero bytes are a valid `sched_attr`: it consists of integers.
-    let mut attr: libc::sched_attr = unsafe { zeroed() };
-    let size = size_of::<libc::sched_attr>();
+    let mut attr = blank();
+    let size = attr.size;
     // SAFETY: `attr` is valid for writes of `size` bytes for the length of the call.
     let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
     checked(answer)?;

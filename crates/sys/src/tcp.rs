@@ -1,66 +1,21 @@
 //! TCP_INFO: what the kernel knows of a connection.
 //!
-//! Source: struct tcp_info of include/uapi/linux/tcp.h. Declared here, since libc's differs
+//! Source: struct tcp_info of include/uapi/linux/tcp.h, as linux-raw-sys has it, since libc's differs
 //! between C libraries; older kernels fill less of it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use linux_raw_sys::net::tcp_info;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use crate::syscall::checked;
-
-/// The part of struct tcp_info that is read here, as the kernel lays it out.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Raw {
-    bytes: [u8; 8],
-    rto: u32,
-    ato: u32,
-    snd_mss: u32,
-    rcv_mss: u32,
-    unacked: u32,
-    sacked: u32,
-    lost: u32,
-    retrans: u32,
-    fackets: u32,
-    last_data_sent: u32,
-    last_ack_sent: u32,
-    last_data_recv: u32,
-    last_ack_recv: u32,
-    pmtu: u32,
-    rcv_ssthresh: u32,
-    rtt: u32,
-    rttvar: u32,
-    snd_ssthresh: u32,
-    snd_cwnd: u32,
-    advmss: u32,
-    reordering: u32,
-    rcv_rtt: u32,
-    rcv_space: u32,
-    total_retrans: u32,
-    pacing_rate: u64,
-    max_pacing_rate: u64,
-    bytes_acked: u64,
-    bytes_received: u64,
-    segs_out: u32,
-    segs_in: u32,
-    notsent_bytes: u32,
-    min_rtt: u32,
-    data_segs_in: u32,
-    data_segs_out: u32,
-    delivery_rate: u64,
-    busy_time: u64,
-    rwnd_limited: u64,
-    sndbuf_limited: u64,
-    // Since 4.18.
-    delivered: u32,
-    delivered_ce: u32,
-}
+use crate::syscall::{checked, set_option};
 
 /// What every kernel fills that is new enough: see [`info`].
-const LEAST_BYTES: usize = std::mem::offset_of!(Raw, delivered);
+const LEAST_BYTES: usize = std::mem::offset_of!(tcp_info, tcpi_delivered);
+/// What those fill that count marked segments (since 4.18).
+const MARKED_BYTES: usize = std::mem::offset_of!(tcp_info, tcpi_bytes_sent);
 
 /// What is read of a connection. Times in µs, rates in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,17 +63,7 @@ const BIND_ADDRESS_NO_PORT: libc::c_int = 24;
 /// What setsockopt(2) and bind(2) answer.
 pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
     let yes: libc::c_int = 1;
-    // SAFETY: the option is an int, which lives until the call returns.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_IP,
-            BIND_ADDRESS_NO_PORT,
-            std::ptr::from_ref(&yes).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    checked(set)?;
+    set_option(&socket, libc::IPPROTO_IP, BIND_ADDRESS_NO_PORT, &yes)?;
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(address, 0))?)
 }
 
@@ -128,18 +73,9 @@ pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
 /// # Errors
 /// What setsockopt(2) answers.
 pub fn set_most_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
-    // SAFETY: the option is a number of 8 bytes (since Linux 4.20), which lives until the call
-    // returns.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            std::ptr::from_ref(&bytes_per_s).cast(),
-            size_of::<u64>() as libc::socklen_t,
-        )
-    };
-    checked(set).map(drop)
+    // A number of 8 bytes is taken since Linux 4.20.
+    let option = libc::SO_MAX_PACING_RATE;
+    set_option(socket, libc::SOL_SOCKET, option, &bytes_per_s)
 }
 
 /// A TCP socket for addresses of that kind, closed on exec, with these flags beside.
@@ -186,35 +122,21 @@ pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
         jf,
         k,
     };
+    let is_it = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let mut steps = Vec::with_capacity(2 * words.len() + 2);
     for (at, (left, word)) in (at..).step_by(4).zip((1..=words.len()).rev().zip(&words)) {
         steps.push(step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, at));
         // Past what is left of these pairs, and past the one that lets a packet through.
-        let to_the_last = 2 * (left as u8 - 1) + 1;
-        steps.push(step(
-            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            to_the_last,
-            *word,
-        ));
+        steps.push(step(is_it, 2 * (left as u8 - 1) + 1, *word));
     }
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
+    // It points at as many steps as it says, and the kernel copies them.
     let program = libc::sock_fprog {
         len: steps.len() as u16,
         filter: steps.as_mut_ptr(),
     };
-    // SAFETY: the option is a sock_fprog, which points at as many steps as it says; both live until
-    // the call returns, and the kernel copies them.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            std::ptr::from_ref(&program).cast(),
-            size_of::<libc::sock_fprog>() as libc::socklen_t,
-        )
-    };
-    checked(set).map(drop)
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 /// Reads TCP_INFO.
@@ -223,19 +145,12 @@ pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
 /// What getsockopt(2) answers, or `Unsupported` for a kernel that fills less than is needed
 /// (before 4.10).
 pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
-    let mut raw = Raw::default();
-    let mut len = size_of::<Raw>() as libc::socklen_t;
+    // SAFETY: all zeros are a valid `tcp_info`: it consists of integers.
+    let mut raw: tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<tcp_info>() as libc::socklen_t;
+    let (fd, level, at) = (socket.as_fd().as_raw_fd(), libc::IPPROTO_TCP, &raw mut raw);
     // SAFETY: `raw` is plain integers, of the length that is passed; the kernel writes no more.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut raw).cast(),
-            &raw mut len,
-        )
-    };
-    checked(result)?;
+    checked(unsafe { libc::getsockopt(fd, level, libc::TCP_INFO, at.cast(), &raw mut len) })?;
     if (len as usize) < LEAST_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
@@ -243,21 +158,21 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
         ));
     }
     Ok(TcpInfo {
-        rtt_us: raw.rtt,
-        min_rtt_us: raw.min_rtt,
-        cwnd_segments: raw.snd_cwnd,
-        snd_mss_bytes: raw.snd_mss,
-        path_mtu_bytes: raw.pmtu,
-        retransmits: raw.total_retrans,
-        bytes_acked: raw.bytes_acked,
-        bytes_received: raw.bytes_received,
-        data_segments_out: raw.data_segs_out,
-        delivered_marked: (len as usize >= size_of::<Raw>()).then_some(raw.delivered_ce),
-        pacing_rate: raw.pacing_rate,
-        delivery_rate: raw.delivery_rate,
-        busy_us: raw.busy_time,
-        rwnd_limited_us: raw.rwnd_limited,
-        sndbuf_limited_us: raw.sndbuf_limited,
+        rtt_us: raw.tcpi_rtt,
+        min_rtt_us: raw.tcpi_min_rtt,
+        cwnd_segments: raw.tcpi_snd_cwnd,
+        snd_mss_bytes: raw.tcpi_snd_mss,
+        path_mtu_bytes: raw.tcpi_pmtu,
+        retransmits: raw.tcpi_total_retrans,
+        bytes_acked: raw.tcpi_bytes_acked,
+        bytes_received: raw.tcpi_bytes_received,
+        data_segments_out: raw.tcpi_data_segs_out,
+        delivered_marked: (len as usize >= MARKED_BYTES).then_some(raw.tcpi_delivered_ce),
+        pacing_rate: raw.tcpi_pacing_rate,
+        delivery_rate: raw.tcpi_delivery_rate,
+        busy_us: raw.tcpi_busy_time,
+        rwnd_limited_us: raw.tcpi_rwnd_limited,
+        sndbuf_limited_us: raw.tcpi_sndbuf_limited,
     })
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use crate::ethtool;
 use crate::syscall::checked;
 
 /// Bytes of the header before each packet, `struct virtio_net_hdr`.
@@ -20,27 +21,17 @@ pub const HEADER_BYTES: usize = 10;
 /// `InvalidInput` for a name that no device has; ENOENT or ENXIO without `/dev/net/tun` or a driver
 /// behind it, EACCES or EPERM without rights (CAP_NET_ADMIN), EBUSY where the name is taken.
 pub fn open(name: &str) -> io::Result<OwnedFd> {
-    let bytes = name.as_bytes();
-    if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("`{name}` is no name of a network device"),
-        ));
-    }
+    let mut request = ethtool::request(name).map_err(|e| {
+        let why = format!("`{name}` is no name of a network device");
+        io::Error::new(e.kind(), why)
+    })?;
+    let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(libc::O_NONBLOCK)
         .open("/dev/net/tun")?;
-    let mut request = libc::ifreq {
-        ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru {
-            ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short,
-        },
-    };
-    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
-        *to = *from as libc::c_char;
-    }
     // SAFETY: the request is a whole `ifreq` that lives through the call, and the kernel writes
     // nothing but the name back into it.
     let made = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &mut request) };
@@ -55,7 +46,7 @@ pub fn open(name: &str) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Network;
+    use crate::network;
     use std::fs;
     use std::time::{Duration, Instant};
 
@@ -70,9 +61,7 @@ mod tests {
 
     #[test]
     fn the_device_is_where_it_was_made_and_goes_with_its_descriptor() {
-        let Ok(network) = Network::new() else {
-            assert!(!rustix::process::geteuid().is_root());
-            eprintln!("skipped: it needs root");
+        let Some(network) = network::tests::new() else {
             return;
         };
         let links = || {
@@ -82,10 +71,7 @@ mod tests {
         let device = network.within(|| open("bytecost-test")).unwrap();
         let device = match device {
             Ok(device) => device,
-            Err(e) => {
-                eprintln!("skipped: no tun device here: {e}");
-                return;
-            }
+            Err(e) => return eprintln!("skipped: no tun device here: {e}"),
         };
         assert!(links().contains("bytecost-test"));
         let outside = fs::read_to_string("/proc/thread-self/net/dev").unwrap();

@@ -1,9 +1,9 @@
 //! What UDP sockets can be told and rustix has no word for.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
-use crate::syscall::checked;
+use crate::syscall::set_option;
 
 /// Has the kernel take what one call sends as a train of datagrams of so many bytes of payload, of
 /// which the last may be shorter, and hand it to the device in one piece (UDP_SEGMENT, udp(7),
@@ -15,18 +15,7 @@ use crate::syscall::checked;
 /// one of UDP.
 pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     let value = libc::c_int::from(bytes);
-    // SAFETY: the option's value is a whole `int` that lives through the call, and its size is
-    // what is said.
-    let set = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_UDP,
-            libc::UDP_SEGMENT,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    checked(set).map(drop)
+    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &value)
 }
 
 #[cfg(test)]

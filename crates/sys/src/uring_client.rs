@@ -9,20 +9,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd, Fixed};
+use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{EnterFlags, cqueue, opcode, squeue};
 
 use rustix::net::SocketAddrAny;
 
-use crate::buffer_ring::{BufferRing, Piece, passing};
-
-mod line;
-
-pub use line::ClientEvent;
-use line::{CANCEL, CONNECT, KINDS, Line, RECEIVE, SEND};
+use crate::buffer_ring::{BufferRing, Piece, answer, passing};
 
 /// Requests that are handed over at once, at most; more of them take another system call.
 const ENTRIES: u32 = 256;
@@ -31,6 +26,33 @@ const MOST_COMPLETIONS: u32 = 1 << 15;
 
 /// IORING_RECVSEND_POLL_FIRST: nothing has come yet.
 const POLL_FIRST: u16 = 1;
+
+/// What a request was: the highest byte of its tag. Below it are three bytes of the line's
+/// generation, and the line; of [`SEND`] only the slot.
+const CONNECT: u64 = 1 << 56;
+const RECEIVE: u64 = 2 << 56;
+const SEND: u64 = 3 << 56;
+const CANCEL: u64 = 4 << 56;
+const KINDS: u64 = 0xff << 56;
+const GENERATIONS: u32 = 1 << 24;
+/// Memory that all lines share for what comes in, in bytes.
+const POOL_BYTES: usize = 1 << 20;
+const LEAST_BUFFERS: usize = 64;
+const MOST_BUFFERS: usize = 4096;
+/// Bounds of one buffer, in bytes.
+const LEAST_BYTES: usize = 128;
+const MOST_BYTES: usize = 16 << 10;
+
+/// What the ring tells of a line, by its number.
+#[derive(Debug)]
+pub enum ClientEvent {
+    /// It is connected, or why it cannot be.
+    Connected(u32, io::Result<()>),
+    /// Something came: bytes, or none where the stream has ended.
+    Received(u32, io::Result<Option<Piece>>),
+    /// All that was to be sent is sent, or why it cannot be.
+    Sent(u32, io::Result<()>),
+}
 
 /// The ring.
 pub struct UringClient {
@@ -69,7 +91,7 @@ impl UringClient {
         let completions = (2 * lines)
             .next_power_of_two()
             .clamp(2 * ENTRIES, MOST_COMPLETIONS);
-        let (buffers, bytes_each) = line::pool(lines, answer_bytes);
+        let (buffers, bytes_each) = pool(lines, answer_bytes);
         let ring = BufferRing::new(ENTRIES, completions, buffers, bytes_each)?;
         // Where it cannot be had (it counts against RLIMIT_NOFILE), descriptors do as well.
         let has_table = kept && ring.ring.submitter().register_files_sparse(lines).is_ok();
@@ -96,21 +118,16 @@ impl UringClient {
         self.hang_up(line);
         let fd = socket.as_raw_fd();
         if self.has_table {
-            self.ring
-                .ring
-                .submitter()
-                .register_files_update(line, &[fd])?;
+            self.set_file(line, fd)?;
         }
         let place = self.line(line)?;
         place.socket = Some(socket);
         place.connects = true;
         let tag = place.tag(CONNECT, line);
         let (to, length) = (self.address.as_ptr().cast(), self.address.addr_len());
-        let entry = match self.has_table {
-            true => opcode::Connect::new(Fixed(line), to, length).build(),
-            false => opcode::Connect::new(Fd(fd), to, length).build(),
-        };
-        self.push(entry, tag)
+        let (fd, flags) = self.named(line, fd);
+        let entry = opcode::Connect::new(fd, to, length).build();
+        self.push(entry.flags(flags), tag)
     }
 
     /// Sends all that `compose` appends; [`ClientEvent::Sent`] tells when that is done. Until then the
@@ -139,15 +156,11 @@ impl UringClient {
         compose(memory);
         let length = u32::try_from(memory.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let (from, flags) = (memory.as_ptr(), libc::MSG_WAITALL | libc::MSG_NOSIGNAL);
-        let entry = match self.has_table {
-            true => opcode::Send::new(Fixed(line), from, length)
-                .flags(flags)
-                .build(),
-            false => opcode::Send::new(Fd(fd), from, length).flags(flags).build(),
-        };
+        let (fd, named) = self.named(line, fd);
+        let entry = opcode::Send::new(fd, from, length).flags(flags).build();
         self.owners[slot as usize] = (line, generation);
         self.lines[line as usize].slot = Some(slot);
-        self.push(entry, SEND | u64::from(slot))?;
+        self.push(entry.flags(named), SEND | u64::from(slot))?;
         self.ring.outstanding += 1;
         self.listen(line)
     }
@@ -168,17 +181,17 @@ impl UringClient {
         };
         place.receives = true;
         let tag = place.tag(RECEIVE, line);
-        let entry = match (self.kept, self.has_table) {
-            (true, true) => opcode::RecvMulti::new(Fixed(line), BufferRing::GROUP).build(),
-            (true, false) => opcode::RecvMulti::new(Fd(fd), BufferRing::GROUP).build(),
+        let (fd, flags) = self.named(line, fd);
+        let entry = match self.kept {
+            true => opcode::RecvMulti::new(fd, BufferRing::GROUP).build(),
             // One answer is all that comes, and there is none yet.
-            (false, _) => opcode::Recv::new(Fd(fd), std::ptr::null_mut(), 0)
+            false => opcode::Recv::new(fd, std::ptr::null_mut(), 0)
                 .ioprio(POLL_FIRST)
                 .buf_group(BufferRing::GROUP)
                 .build()
                 .flags(squeue::Flags::BUFFER_SELECT),
         };
-        self.push(entry, tag)?;
+        self.push(entry.flags(flags), tag)?;
         self.ring.outstanding += 1;
         Ok(())
     }
@@ -208,11 +221,7 @@ impl UringClient {
             }
         }
         if self.has_table {
-            let _ = self
-                .ring
-                .ring
-                .submitter()
-                .register_files_update(line, &[-1]);
+            let _ = self.set_file(line, -1);
         }
         drop(socket);
     }
@@ -220,6 +229,20 @@ impl UringClient {
     fn line(&mut self, line: u32) -> io::Result<&mut Line> {
         let place = self.lines.get_mut(line as usize);
         place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    /// How a request names a line's socket: by its place in the table, where there is one.
+    fn named(&self, line: u32, fd: RawFd) -> (Fd, squeue::Flags) {
+        match self.has_table {
+            true => (Fd(line as RawFd), squeue::Flags::FIXED_FILE),
+            false => (Fd(fd), squeue::Flags::empty()),
+        }
+    }
+
+    /// Puts a socket into the table's place of a line; -1 is none.
+    fn set_file(&self, line: u32, fd: RawFd) -> io::Result<usize> {
+        let submitter = self.ring.ring.submitter();
+        submitter.register_files_update(line, &[fd])
     }
 
     fn push(&mut self, entry: squeue::Entry, tag: u64) -> io::Result<()> {
@@ -263,10 +286,7 @@ impl UringClient {
         loop {
             let entry = self.ring.next()?;
             let (tag, flags) = (entry.user_data(), entry.flags());
-            let result = match entry.result() {
-                error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
-                number => Ok(number as usize),
-            };
+            let result = answer(&entry);
             let told = match tag & KINDS {
                 CONNECT => self.connected(tag, result),
                 RECEIVE => self.received(tag, flags, result),
@@ -293,7 +313,7 @@ impl UringClient {
             Ok(_) if self.kept => self.listen(line),
             result => result.map(drop),
         };
-        Some(ClientEvent::Connected { line, result })
+        Some(ClientEvent::Connected(line, result))
     }
 
     fn received(&mut self, tag: u64, flags: u32, result: io::Result<usize>) -> Option<ClientEvent> {
@@ -306,8 +326,7 @@ impl UringClient {
             line
         });
         if let (true, Some(line)) = (length > 0, line) {
-            let piece = Ok(piece);
-            return Some(ClientEvent::Received { line, piece });
+            return Some(ClientEvent::Received(line, Ok(piece)));
         }
         // It is of an earlier connection, or stands for the end.
         if let Some(piece) = piece {
@@ -319,7 +338,7 @@ impl UringClient {
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Err(self.listen(line).err()?),
             result => result.map(|_| None),
         };
-        Some(ClientEvent::Received { line, piece })
+        Some(ClientEvent::Received(line, piece))
     }
 
     fn sent(&mut self, slot: u32, result: io::Result<usize>) -> Option<ClientEvent> {
@@ -338,11 +357,10 @@ impl UringClient {
             }
             result => result.map(drop),
         };
-        Some(ClientEvent::Sent { line, result })
+        Some(ClientEvent::Sent(line, result))
     }
 
     /// The bytes of a piece.
-    #[must_use]
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
         self.ring.bytes(piece)
     }
@@ -370,6 +388,45 @@ impl Drop for UringClient {
             std::mem::forget(std::mem::take(&mut self.slots));
         }
     }
+}
+
+/// One line, which has one connection after the other.
+#[derive(Default)]
+struct Line {
+    socket: Option<OwnedFd>,
+    /// How many connections it has had, so that what comes late of an earlier one is known.
+    generation: u32,
+    connects: bool,
+    receives: bool,
+    /// Where that lies which is being sent.
+    slot: Option<u32>,
+}
+
+impl Line {
+    /// The tag of a request of this connection.
+    fn tag(&self, kind: u64, line: u32) -> u64 {
+        kind | u64::from(self.generation) << 32 | u64::from(line)
+    }
+
+    /// Has what comes late of this connection known as such.
+    fn next_generation(&mut self) {
+        self.generation = (self.generation + 1) % GENERATIONS;
+    }
+
+    /// Whether the tag is of this connection.
+    fn has(&self, tag: u64) -> bool {
+        self.generation == (tag >> 32) as u32 & (GENERATIONS - 1)
+    }
+}
+
+/// How many buffers of how many bytes so many lines share, which get answers of that size.
+fn pool(lines: u32, answer_bytes: usize) -> (u16, usize) {
+    let bytes_each = answer_bytes
+        .next_power_of_two()
+        .clamp(LEAST_BYTES, MOST_BYTES);
+    let most = (POOL_BYTES / bytes_each).clamp(LEAST_BUFFERS, MOST_BUFFERS);
+    let wanted = (lines as usize).next_power_of_two().max(LEAST_BUFFERS);
+    (most.min(wanted) as u16, bytes_each)
 }
 
 #[cfg(test)]

@@ -6,12 +6,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use io_uring::types::Fd;
-use io_uring::{IoUring, opcode, squeue};
-use rustix::pipe::SpliceFlags;
+use io_uring::{opcode, squeue};
 
 use crate::io_buffers::IoBuffers;
-use crate::pipe::Pipe;
-use crate::ring;
+use crate::pipe::{Pipe, moving};
+use crate::ring::RequestRing;
 
 /// How long a relay that is dropped waits for what is in flight.
 const LAST_WAIT: Duration = Duration::from_secs(1);
@@ -19,10 +18,11 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 const NO_OFFSET: i64 = -1;
 
 /// What lies between the file and the socket.
-enum Between {
-    /// Memory, whose one place is in use while anything is in flight.
+pub enum RelayedBy {
+    /// Memory, into whose first place pieces are read and from which they are sent; it is in use
+    /// while anything is in flight.
     Buffer(IoBuffers),
-    /// A pipe.
+    /// A pipe, through which they are spliced.
     Pipe(Pipe),
 }
 
@@ -38,69 +38,40 @@ pub enum Half {
 /// A ring that brings pieces of a file to a socket, one after the other.
 pub struct UringRelay {
     // Dropped first, so that no request outlives the memory it uses.
-    ring: IoUring,
+    ring: RequestRing,
     file: OwnedFd,
     socket: OwnedFd,
-    between: Between,
-    in_flight: usize,
+    between: RelayedBy,
 }
 
 const BROUGHT: u64 = 0;
 const PASSED: u64 = 1;
 
 impl UringRelay {
-    /// A relay with room for `pieces` pieces of at most `bytes` bytes, which are read into one
-    /// buffer and sent from it.
+    /// A relay with room for `pieces` pieces.
     ///
     /// # Errors
-    /// What mmap(2) and io_uring_setup(2) answer: EPERM or ENOSYS where io_uring is forbidden or
-    /// missing.
-    pub fn by_buffer(
+    /// What io_uring_setup(2) answers: EPERM or ENOSYS where io_uring is forbidden or missing.
+    pub fn new(
         file: OwnedFd,
         socket: OwnedFd,
         pieces: u32,
-        bytes: usize,
-    ) -> io::Result<UringRelay> {
-        let between = Between::Buffer(IoBuffers::new(1, bytes)?);
-        UringRelay::new(file, socket, pieces, between)
-    }
-
-    /// A relay with room for `pieces` pieces, which are spliced through a pipe.
-    ///
-    /// # Errors
-    /// What io_uring_setup(2) answers, as above.
-    pub fn by_pipe(
-        file: OwnedFd,
-        socket: OwnedFd,
-        pieces: u32,
-        pipe: Pipe,
-    ) -> io::Result<UringRelay> {
-        UringRelay::new(file, socket, pieces, Between::Pipe(pipe))
-    }
-
-    fn new(
-        file: OwnedFd,
-        socket: OwnedFd,
-        pieces: u32,
-        between: Between,
+        between: RelayedBy,
     ) -> io::Result<UringRelay> {
         let entries = pieces.saturating_mul(2).max(2);
-        let ring = ring::of_one_thread(entries)?;
         Ok(UringRelay {
-            ring,
+            ring: RequestRing::of_one_thread(entries)?,
             file,
             socket,
             between,
-            in_flight: 0,
         })
     }
 
     /// The most bytes of a piece: what the buffer or the pipe holds.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
+    fn capacity(&self) -> usize {
         match &self.between {
-            Between::Buffer(places) => places.size(),
-            Between::Pipe(pipe) => pipe.capacity(),
+            RelayedBy::Buffer(places) => places.size(),
+            RelayedBy::Pipe(pipe) => pipe.capacity(),
         }
     }
 
@@ -109,8 +80,8 @@ impl UringRelay {
     /// this one is done; without it nothing may be queued until all is over.
     ///
     /// # Errors
-    /// `InvalidInput` for more bytes than [`UringRelay::capacity`], `WouldBlock` when the queue
-    /// is full.
+    /// `InvalidInput` for more bytes than what lies between holds, `WouldBlock` when the queue is
+    /// full.
     pub fn piece(&mut self, offset: u64, len: usize, more: bool, linked: bool) -> io::Result<()> {
         if len > self.capacity() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -119,23 +90,24 @@ impl UringRelay {
         let file = Fd(self.file.as_raw_fd());
         let socket = self.socket.as_raw_fd();
         let (bring, pass) = match &mut self.between {
-            Between::Buffer(places) => {
-                if self.in_flight == 0 {
+            RelayedBy::Buffer(places) => {
+                if self.ring.in_flight() == 0 {
                     places.begin(0)?;
                 }
                 let at = places.pointer(0);
                 let bring = opcode::Read::new(file, at, bytes).offset(offset).build();
-                let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | more_of_it(more);
+                let goes_on = if more { libc::MSG_MORE } else { 0 };
+                let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | goes_on;
                 let pass = opcode::Send::new(Fd(socket), at, bytes)
                     .flags(flags)
                     .build();
                 (bring, pass)
             }
-            Between::Pipe(pipe) => {
+            RelayedBy::Pipe(pipe) => {
                 let (read, write) = pipe.raw();
                 let from = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
                 let bring = opcode::Splice::new(file, from, Fd(write), NO_OFFSET, bytes)
-                    .flags(SpliceFlags::MOVE.bits())
+                    .flags(moving(false).bits())
                     .build();
                 (bring, out_of(read, socket, bytes, more))
             }
@@ -149,7 +121,7 @@ impl UringRelay {
     /// # Errors
     /// `InvalidInput` where there is no pipe.
     pub fn rest(&mut self, len: usize, more: bool) -> io::Result<()> {
-        let Between::Pipe(pipe) = &self.between else {
+        let RelayedBy::Pipe(pipe) = &self.between else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -158,17 +130,9 @@ impl UringRelay {
     }
 
     fn push(&mut self, entry: squeue::Entry, linked: bool) -> io::Result<()> {
-        let entry = if linked {
-            entry.flags(squeue::Flags::IO_LINK)
-        } else {
-            entry
-        };
         // SAFETY: the request uses the one place, which nobody sees while anything is in flight,
         // and whose memory is never given back before that.
-        unsafe { self.ring.submission().push(&entry) }
-            .map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
-        self.in_flight += 1;
-        Ok(())
+        unsafe { self.ring.push(entry, linked) }
     }
 
     /// Hands over what is queued and waits until `want` requests are over; false when `timeout`
@@ -178,18 +142,22 @@ impl UringRelay {
     /// # Errors
     /// What io_uring_enter(2) answers.
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
-        Ok(ring::enter(&self.ring, want, timeout)?.is_some())
+        Ok(self.ring.enter(want, timeout)?.is_some())
+    }
+
+    /// Takes the place back when nothing is in flight.
+    fn give_back(&mut self) {
+        if self.ring.in_flight() == 0
+            && let RelayedBy::Buffer(places) = &mut self.between
+        {
+            places.end(0);
+        }
     }
 
     /// The next request that is over.
     pub fn over(&mut self) -> Option<Half> {
-        let entry = self.ring.completion().next()?;
-        self.in_flight -= 1;
-        if self.in_flight == 0
-            && let Between::Buffer(places) = &mut self.between
-        {
-            places.end(0);
-        }
+        let entry = self.ring.next()?;
+        self.give_back();
         Some(match entry.user_data() {
             BROUGHT => Half::Brought(entry.result()),
             _ => Half::Passed(entry.result()),
@@ -197,32 +165,18 @@ impl UringRelay {
     }
 }
 
-fn more_of_it(more: bool) -> i32 {
-    if more { libc::MSG_MORE } else { 0 }
-}
-
 /// What the pipe holds, to the socket.
 fn out_of(pipe: RawFd, socket: RawFd, bytes: u32, more: bool) -> squeue::Entry {
-    let flags = if more {
-        SpliceFlags::MOVE | SpliceFlags::MORE
-    } else {
-        SpliceFlags::MOVE
-    };
     opcode::Splice::new(Fd(pipe), NO_OFFSET, Fd(socket), NO_OFFSET, bytes)
-        .flags(flags.bits())
+        .flags(moving(more).bits())
         .build()
 }
 
 impl Drop for UringRelay {
     fn drop(&mut self) {
-        while self.in_flight > 0 {
-            while self.over().is_some() {}
-            // What still does not end keeps its place in use, whose memory then stays.
-            if self.in_flight == 0 || !matches!(self.enter(1, LAST_WAIT), Ok(true)) {
-                break;
-            }
-        }
-        while self.over().is_some() {}
+        // What still does not end keeps its place in use, whose memory then stays.
+        self.ring.end(LAST_WAIT, |_| ());
+        self.give_back();
     }
 }
 
@@ -230,71 +184,7 @@ impl Drop for UringRelay {
 mod tests {
     use super::*;
     use rustix::fs::MemfdFlags;
-    use std::io::Read;
     use std::os::unix::net::UnixStream;
-
-    const PATIENCE: Duration = Duration::from_secs(60);
-
-    fn relays(socket: &UnixStream) -> [UringRelay; 2] {
-        let file = || {
-            let file = rustix::fs::memfd_create("relay", MemfdFlags::CLOEXEC).unwrap();
-            rustix::io::pwrite(&file, &[1; 4096], 0).unwrap();
-            rustix::io::pwrite(&file, &[2; 4096], 4096).unwrap();
-            file
-        };
-        let socket = || OwnedFd::from(socket.try_clone().unwrap());
-        [
-            UringRelay::by_buffer(file(), socket(), 4, 4096).unwrap(),
-            UringRelay::by_pipe(file(), socket(), 4, Pipe::new(65_536).unwrap()).unwrap(),
-        ]
-    }
-
-    fn all(relay: &mut UringRelay, count: usize) -> Vec<Half> {
-        let mut over = Vec::new();
-        while over.len() < count {
-            assert!(relay.enter(1, PATIENCE).unwrap());
-            over.extend(std::iter::from_fn(|| relay.over()));
-        }
-        over
-    }
-
-    #[test]
-    fn linked_pieces_arrive_whole_and_in_order_by_either_way() {
-        let (a, mut b) = UnixStream::pair().unwrap();
-        for mut relay in relays(&a) {
-            relay.piece(0, 4096, true, true).unwrap();
-            relay.piece(4096, 4096, false, false).unwrap();
-            let over = all(&mut relay, 4);
-            let expected = [Half::Brought(4096), Half::Passed(4096)];
-            assert_eq!(over, [expected, expected].concat());
-            let mut got = vec![0; 8192];
-            b.read_exact(&mut got).unwrap();
-            assert!(got[..4096].iter().all(|x| *x == 1) && got[4096..].iter().all(|x| *x == 2));
-        }
-    }
-
-    #[test]
-    fn what_comes_short_stops_the_chain_and_tells_what_came() {
-        let (a, mut b) = UnixStream::pair().unwrap();
-        for (mut relay, is_pipe) in relays(&a).into_iter().zip([false, true]) {
-            relay.piece(8000, 4096, true, true).unwrap();
-            relay.piece(0, 4096, false, false).unwrap();
-            let over = all(&mut relay, 4);
-            let cancelled = -libc::ECANCELED;
-            assert_eq!(over[0], Half::Brought(192), "{over:?}");
-            assert!(over[1..].iter().all(|half| matches!(half,
-                Half::Brought(r) | Half::Passed(r) if *r == cancelled)));
-            assert_eq!(relay.rest(192, false).is_ok(), is_pipe);
-            if is_pipe {
-                assert_eq!(all(&mut relay, 1), [Half::Passed(192)]);
-                let mut got = [0; 192];
-                b.read_exact(&mut got).unwrap();
-                assert_eq!(got, [2; 192]);
-            }
-            relay.piece(8192, 1, false, false).unwrap();
-            assert_eq!(all(&mut relay, 2)[0], Half::Brought(0), "the end");
-        }
-    }
 
     #[test]
     fn a_relay_that_is_dropped_while_nobody_reads_ends() {
@@ -302,10 +192,12 @@ mod tests {
         let big = 4 << 20;
         let file = rustix::fs::memfd_create("relay", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, big as u64).unwrap();
-        let mut relay = UringRelay::by_buffer(file, a.into(), 1, big).unwrap();
+        let between = RelayedBy::Buffer(IoBuffers::new(1, big).unwrap());
+        let mut relay = UringRelay::new(file, a.into(), 1, between).unwrap();
         assert!(relay.piece(0, big + 1, false, false).is_err());
         relay.piece(0, big, false, false).unwrap();
-        assert_eq!(all(&mut relay, 1), [Half::Brought(big as i32)]);
+        assert!(relay.enter(1, Duration::from_secs(60)).unwrap());
+        assert_eq!(relay.over(), Some(Half::Brought(big as i32)));
         assert!(!relay.enter(1, Duration::from_millis(20)).unwrap());
     }
 }

@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{cqueue, opcode, squeue};
 
-use crate::buffer_ring::BufferRing;
 pub use crate::buffer_ring::Piece;
+use crate::buffer_ring::{BufferRing, answer};
 
 /// Completions for each request that there is room for: one request leads to many.
 const COMPLETIONS: u32 = 4;
@@ -178,10 +178,7 @@ impl UringServer {
             let entry = self.ring.next()?;
             let (what, token) = (entry.user_data() & !0xffff_ffff, entry.user_data() as u32);
             let goes_on = cqueue::more(entry.flags());
-            let result = match entry.result() {
-                error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
-                number => Ok(number as usize),
-            };
+            let result = answer(&entry);
             return Some(match what {
                 ACCEPT => ServerEvent::Accepted {
                     // SAFETY: the kernel has just opened it for us, and nobody else has it.
@@ -217,7 +214,6 @@ impl UringServer {
     }
 
     /// The bytes of a piece.
-    #[must_use]
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
         self.ring.bytes(piece)
     }

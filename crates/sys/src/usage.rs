@@ -2,19 +2,20 @@
 //! server needs no thread of its own for that.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::mem::transmute;
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::clock;
 use crate::process::{ThreadUsage, children_usage, process_usage};
-use crate::syscall::checked;
+use crate::syscall::{handle, handled};
 
 /// What a process has used since it began.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CLOCK_MONOTONIC at the moment of telling.
@@ -27,14 +28,13 @@ pub struct Usage {
     pub children: ThreadUsage,
 }
 
-const WORDS: usize = 14;
-const BYTES: usize = WORDS * 8;
+/// Of a usage, as one process tells it to another.
+const BYTES: usize = size_of::<Usage>();
 
 /// Where a process tells its usage to when it gets the signal.
 static TELL_TO: AtomicI32 = AtomicI32::new(-1);
 
 /// What the calling process has used.
-#[must_use]
 pub fn usage() -> Usage {
     Usage {
         own: process_usage().unwrap_or_default(),
@@ -51,32 +51,18 @@ pub fn usage() -> Usage {
 /// What sigaction(2) answers.
 pub fn tell_when_asked(to: OwnedFd) -> io::Result<()> {
     TELL_TO.store(to.into_raw_fd(), Ordering::Relaxed);
-    let handler: extern "C" fn(libc::c_int) = tell;
-    // SAFETY: all zeros are a valid `sigaction`: no flags, no signals blocked.
-    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = handler as libc::sighandler_t;
-    action.sa_flags = libc::SA_RESTART;
-    // SAFETY: the handler calls only what a handler may, and lives as long as the program.
-    let set = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) };
-    checked(set).map(drop)
+    // SAFETY: the handler calls only what a handler may.
+    unsafe { handle(libc::SIGUSR1, tell, libc::SA_RESTART) }
 }
 
 extern "C" fn tell(_signal: libc::c_int) {
-    // SAFETY: the address is that of the calling thread's own number.
-    let errno = unsafe { *libc::__errno_location() };
     // Nothing in it allocates or locks: getrusage and clock_gettime are plain system calls.
-    let bytes = usage().to_bytes();
-    // SAFETY: write(2) may be called in a handler, signal-safety(7); the bytes are this frame's,
-    // and a wrong number gives an error. So few go into a pipe in one piece, pipe(7).
-    unsafe {
-        libc::write(
-            TELL_TO.load(Ordering::Relaxed),
-            bytes.as_ptr().cast(),
-            BYTES,
-        )
-    };
-    // SAFETY: as above. The code that was interrupted may be about to read it.
-    unsafe { *libc::__errno_location() = errno };
+    handled(|| {
+        let (to, bytes) = (TELL_TO.load(Ordering::Relaxed), usage().to_bytes());
+        // SAFETY: write(2) may be called in a handler, signal-safety(7); the bytes are this frame's,
+        // and a wrong number gives an error. So few go into a pipe in one piece, pipe(7).
+        unsafe { libc::write(to, bytes.as_ptr().cast(), BYTES) };
+    });
 }
 
 /// How long a process may take to tell, in s. One that shares its CPU with hundreds of busy threads
@@ -96,80 +82,36 @@ pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Usage> {
         tv_sec: PATIENCE_S,
         tv_nsec: 0,
     };
-    loop {
-        let mut waiting = [PollFd::from_borrowed_fd(told.as_fd(), PollFlags::IN)];
-        match poll(&mut waiting, Some(&patience)) {
-            Ok(0) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "the process did not tell what it has used",
-                ));
-            }
-            Ok(_) => break,
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+    let mut waiting = [PollFd::from_borrowed_fd(told, PollFlags::IN)];
+    if retry_on_intr(|| poll(&mut waiting, Some(&patience)))? == 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the process did not tell what it has used",
+        ));
     }
     let mut bytes = [0; BYTES];
     match rustix::io::read(told, &mut bytes)? {
-        BYTES => Ok(Usage::from_bytes(&bytes)),
+        BYTES => Ok(Usage::from_bytes(bytes)),
         _ => Err(gone()),
     }
 }
 
 impl Usage {
     fn to_bytes(self) -> [u8; BYTES] {
-        let mut bytes = [0; BYTES];
-        let of = |u: ThreadUsage| {
-            [
-                u.user_ns,
-                u.system_ns,
-                u.faults_minor,
-                u.faults_major,
-                u.switches_voluntary,
-                u.switches_involuntary,
-            ]
-        };
-        let head = [self.clock_ns, self.cpu_ns];
-        let words = head
-            .into_iter()
-            .chain(of(self.own))
-            .chain(of(self.children));
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_ne_bytes());
-        }
-        bytes
+        // SAFETY: it consists of words alone, without gaps.
+        unsafe { transmute(self) }
     }
 
-    fn from_bytes(bytes: &[u8; BYTES]) -> Usage {
-        let mut words = bytes.chunks_exact(8).map(|word| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(word);
-            u64::from_ne_bytes(bytes)
-        });
-        let mut next = || words.next().unwrap_or(0);
-        let (clock_ns, cpu_ns) = (next(), next());
-        let mut usage = || ThreadUsage {
-            user_ns: next(),
-            system_ns: next(),
-            faults_minor: next(),
-            faults_major: next(),
-            switches_voluntary: next(),
-            switches_involuntary: next(),
-        };
-        let (own, children) = (usage(), usage());
-        Usage {
-            clock_ns,
-            cpu_ns,
-            own,
-            children,
-        }
+    fn from_bytes(bytes: [u8; BYTES]) -> Usage {
+        // SAFETY: it consists of words alone, which any bytes are.
+        unsafe { transmute(bytes) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_usage_is_read_as_it_was_written() {
@@ -187,7 +129,7 @@ mod tests {
             own: usage(10),
             children: usage(20),
         };
-        assert_eq!(Usage::from_bytes(&usage.to_bytes()), usage);
+        assert_eq!(Usage::from_bytes(usage.to_bytes()), usage);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bytecost_sys::io_buffers::IoBuffers;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::{CHUNK_BYTES, TestFile, has_room, read_whole, write_all};
+use super::{CHUNK_BYTES, TestFile, read_whole, write_all};
 use crate::walk::Walk;
 
 impl TestFile {
@@ -17,11 +17,8 @@ impl TestFile {
     /// # Errors
     /// `StorageFull` where the file system has no room; else what fallocate(2) answers.
     pub fn reserve(&mut self, len: u64) -> io::Result<()> {
-        if len <= self.len {
+        if !self.may_grow(len)? {
             return Ok(());
-        }
-        if let Some(dir) = &self.dir {
-            has_room(dir, len - self.len)?;
         }
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len) {
             Err(Errno::OPNOTSUPP) => rustix::fs::ftruncate(&self.file, len)?,
@@ -76,13 +73,8 @@ pub fn check_copied(
             read_whole(&source, &mut expected[..len], offset)?;
             read_whole(&copy, &mut found[..len], offset)?;
             if let Some(wrong) = (0..len).find(|i| expected[*i] != found[*i]) {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!(
-                        "the copy is not what the file holds: byte {} of it is wrong",
-                        offset + wrong as u64
-                    ),
-                ));
+                let what = "the copy is not what the file holds";
+                return Err(super::wrong(what, offset + wrong as u64));
             }
             compared += len as u64;
         }

@@ -7,9 +7,8 @@ use std::os::fd::AsFd;
 use bytecost_sys::file_map::resident_pages;
 use bytecost_sys::io_buffers::ALIGN_BYTES;
 use rustix::fs::{Advice, fadvise};
-use rustix::io::Errno;
 
-use super::{CHUNK_BYTES, too_short};
+use super::{CHUNK_BYTES, read_whole};
 
 /// The share of a file's pages that may stay in the page cache though they were dropped: the
 /// kernel keeps a few that it is still busy with.
@@ -38,12 +37,8 @@ pub fn warm(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     let mut at = 0;
     while at < len {
         let most = CHUNK_BYTES.min((len - at) as usize);
-        match rustix::io::pread(file, &mut chunk[..most], offset + at) {
-            Ok(0) => return Err(too_short()),
-            Ok(n) => at += n as u64,
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        read_whole(file, &mut chunk[..most], offset + at)?;
+        at += most as u64;
     }
     if enough()? {
         return Ok(());

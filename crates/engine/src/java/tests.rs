@@ -62,9 +62,7 @@ fn compiled() -> Option<PathBuf> {
 
 /// Sends these parts of a file, and holds what arrives against it.
 fn arrives(pair: fn() -> (OwnedFd, OwnedFd), way: Way, block: usize, parts: &[(u64, u64)]) {
-    let Some(java) = java() else {
-        return;
-    };
+    let Some(java) = java() else { return };
     let file = file(parts.iter().map(|(at, len)| at + len).max().unwrap());
     let (socket, peer) = pair();
     let mut jvm = Jvm::start(&java, start(socket, opened(&file), way, block)).unwrap();
@@ -116,9 +114,7 @@ fn a_file_arrives_as_it_is_over_either_kind_of_socket_and_in_either_way() {
 
 #[test]
 fn the_program_runs_from_its_source_as_well_and_not_from_what_is_gone() {
-    let Some(java) = java() else {
-        return;
-    };
+    let Some(java) = java() else { return };
     let (socket, peer) = unix();
     let mut begun = start(socket, opened(&file(5000)), Way::Stream, 4096);
     begun.compiled = None;
@@ -137,9 +133,7 @@ fn the_program_runs_from_its_source_as_well_and_not_from_what_is_gone() {
 
 #[test]
 fn what_goes_wrong_in_the_program_is_told() {
-    let Some(java) = java() else {
-        return;
-    };
+    let Some(java) = java() else { return };
     for way in [Way::Stream, Way::TransferTo] {
         let (socket, _peer) = tcp();
         let short = file(100);
@@ -160,9 +154,7 @@ fn what_goes_wrong_in_the_program_is_told() {
 
 #[test]
 fn a_receiver_that_stalls_is_waited_for_as_long_as_patience_lasts() {
-    let Some(java) = java() else {
-        return;
-    };
+    let Some(java) = java() else { return };
     let file = file(64 << 20);
     for way in [Way::Stream, Way::TransferTo] {
         let (socket, peer) = unix();

@@ -7,11 +7,14 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::pipe::Pipe;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, pread, pwrite};
+use rustix::io::{pread, pwrite};
 
 use super::file_send::PIPE_BYTES;
+use super::sync_file::written;
 use crate::file::too_short;
-use crate::mover::{FILE_COPY, FILE_TO_NULL, Move, MoveFile, Mover, MoverFacts, Offer, Open};
+use crate::mover::{
+    FILE_COPY, FILE_TO_NULL, Move, MoveFile, Mover, MoverFacts, Offer, Open, finish, whole,
+};
 use crate::setup::Setup;
 use crate::statement::{Each, FILE_TO_FILE, FROM_FILE, INTO_FILE, NOTHING, SPLICES, call};
 use crate::tally::Tally;
@@ -51,8 +54,7 @@ pub const SENDFILE_NULL: Mover = Mover {
     states: NOTHING.by(&[call("sendfile").each(Each::Block)]),
     open: Open::File(|setup| {
         to_null(setup, |_| {
-            Ok(|block: Block<'_>, tally: &mut Tally| {
-                tally.calls += 1;
+            Ok(|block: Block<'_>, _: &mut Tally| {
                 let mut offset = block.offset;
                 let sent = rustix::fs::sendfile(block.to, block.from, Some(&mut offset), block.len);
                 Ok(sent?)
@@ -75,9 +77,9 @@ pub const READ_WRITE_FILE: Mover = Mover {
         to_file(setup, |bytes| {
             let mut memory = IoBuffers::new(1, bytes)?;
             Ok(move |block: Block<'_>, tally: &mut Tally| {
-                let bytes = block.read(&mut memory, tally)?;
-                write_whole(bytes, tally, |rest, done| {
-                    pwrite(block.to, rest, block.offset + done as u64)
+                let bytes = block.read(&mut memory)?;
+                whole(bytes.len(), tally, |done, _| {
+                    written(pwrite(block.to, &bytes[done..], block.offset + done as u64))
                 })?;
                 Ok(bytes.len())
             })
@@ -97,8 +99,7 @@ pub const COPY_FILE_RANGE: Mover = Mover {
     states: INTO_FILE.by(&[call("copy_file_range").each(Each::Block)]),
     open: Open::File(|setup| {
         to_file(setup, |_| {
-            Ok(|block: Block<'_>, tally: &mut Tally| {
-                tally.calls += 1;
+            Ok(|block: Block<'_>, _: &mut Tally| {
                 let (mut from, mut to) = (block.offset, block.offset);
                 let (at_from, at_to) = (Some(&mut from), Some(&mut to));
                 Ok(rustix::fs::copy_file_range(
@@ -137,7 +138,8 @@ struct Block<'a> {
 
 /// The calls that take a block from one file to another.
 trait Carry {
-    /// Takes at most a block: how many bytes went, 0 at the end of the file. Counts its own calls.
+    /// Takes at most a block: how many bytes went, 0 at the end of the file. Counts its calls but for
+    /// the first.
     fn carry(&mut self, block: Block<'_>, tally: &mut Tally) -> io::Result<usize>;
 
     /// The beginning of the block that was carried last, where it can be looked at.
@@ -160,9 +162,11 @@ struct ReadNull {
 
 impl Carry for ReadNull {
     fn carry(&mut self, block: Block<'_>, tally: &mut Tally) -> io::Result<usize> {
-        let bytes = block.read(&mut self.memory, tally)?;
+        let bytes = block.read(&mut self.memory)?;
         self.len = bytes.len();
-        write_whole(bytes, tally, |rest, _| rustix::io::write(block.to, rest))?;
+        whole(bytes.len(), tally, |done, _| {
+            written(rustix::io::write(block.to, &bytes[done..]))
+        })?;
         Ok(self.len)
     }
 
@@ -172,49 +176,21 @@ impl Carry for ReadNull {
 }
 
 fn splice(pipe: &Pipe, block: Block<'_>, tally: &mut Tally) -> io::Result<usize> {
-    tally.calls += 1;
     let filled = pipe.fill_from_file(block.from, block.offset, block.len)?;
-    let mut done = 0;
-    while done < filled {
-        tally.calls += 1;
-        match pipe.drain_at(block.to, block.offset + done as u64, filled - done) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => done += n,
-            // What is in the pipe would be lost otherwise.
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
+    // What is in the pipe would be lost otherwise.
+    whole(filled, tally, |done, _| {
+        written(pipe.drain_at(block.to, block.offset + done as u64, filled - done))
+    })?;
     Ok(filled)
 }
 
 impl Block<'_> {
     /// Reads it into memory, as far as one call does.
-    fn read<'m>(&self, memory: &'m mut IoBuffers, tally: &mut Tally) -> io::Result<&'m [u8]> {
+    fn read<'m>(&self, memory: &'m mut IoBuffers) -> io::Result<&'m [u8]> {
         let bytes = memory.bytes_mut(0).ok_or(io::ErrorKind::WouldBlock)?;
-        tally.calls += 1;
         let n = pread(self.from, &mut bytes[..self.len], self.offset)?;
         Ok(&bytes[..n])
     }
-}
-
-/// Makes a call until all of `bytes` are written.
-fn write_whole(
-    bytes: &[u8],
-    tally: &mut Tally,
-    mut write: impl FnMut(&[u8], usize) -> rustix::io::Result<usize>,
-) -> io::Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        tally.calls += 1;
-        match write(&bytes[done..], done) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => done += n,
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(())
 }
 
 /// A mover that waits for each call.
@@ -235,14 +211,9 @@ fn to_file<C: Carry + 'static>(
     mut setup: Setup,
     make: impl FnOnce(usize) -> io::Result<C>,
 ) -> io::Result<Box<dyn MoveFile>> {
-    let mut work = setup.take_file()?;
-    let to = work.target.take().ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "this mover needs a second file",
-        )
-    })?;
-    setup.file = Some(work);
+    let target = setup.file.as_mut().and_then(|work| work.target.take());
+    let why = "this mover needs a second file";
+    let to = target.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, why))?;
     opened(setup, to, make)
 }
 
@@ -278,8 +249,7 @@ fn opened<C: Carry + 'static>(
 impl<C: Carry> Move for Copying<C> {
     fn offer(&mut self) -> io::Result<Offer> {
         let start = self.walk.step();
-        let mut done = 0;
-        while done < self.size {
+        finish(self.size, &mut self.tally, |done, tally| {
             self.last = start + done as u64;
             let block = Block {
                 from: &self.from,
@@ -287,15 +257,11 @@ impl<C: Carry> Move for Copying<C> {
                 offset: self.last,
                 len: self.block.min(self.size - done),
             };
-            match self.carry.carry(block, &mut self.tally) {
-                Ok(0) => return Err(too_short()),
-                Ok(n) => done += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+            match self.carry.carry(block, tally)? {
+                0 => Err(too_short()),
+                went => Ok(went),
             }
-        }
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        })?;
         Ok(Offer::Moved)
     }
 

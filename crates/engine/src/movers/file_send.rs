@@ -9,9 +9,10 @@ use bytecost_sys::region::Region;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
+use super::sync_file::Position;
 use crate::corked::Corked;
 use crate::file::too_short;
-use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, Release, finish, retry};
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Open, Release, at_once, finish, whole};
 use crate::payload::{Layout, Source};
 use crate::setup::{FileWork, Setup};
 use crate::statement::{CORKS, Each, READ_AND_SENT, Requirement, SEEKS, SPLICES, TAKEN, call};
@@ -61,7 +62,7 @@ pub const SPLICE: Mover = Mover {
     open: Open::Stream(|setup| {
         let pipe = Pipe::new(PIPE_BYTES)?;
         sending(setup, |_| {
-            Ok(move |message: Message<'_>, tally: &mut Tally| {
+            Ok(move |message: &Message<'_>, tally: &mut Tally| {
                 let fill = |done: usize, len: usize| {
                     let from = message.start + done as u64;
                     match pipe.fill_from_file(message.file, from, len) {
@@ -91,11 +92,23 @@ pub const READ_WRITE: Mover = Mover {
     open: Open::Stream(|setup| {
         sending(setup, |work| {
             rustix::fs::seek(&work.file, SeekFrom::Start(0))?;
-            let mut own = Buffer {
-                buffer: Region::new(work.block.max(1))?,
-                position: 0,
-            };
-            Ok(move |message: Message<'_>, tally: &mut Tally| own.send(message, tally))
+            let mut buffer = Region::new(work.block.max(1))?;
+            let mut position = Position(0);
+            Ok(move |message: &Message<'_>, tally: &mut Tally| {
+                position.go(message.file, message.start, tally)?;
+                finish(message.size, tally, |done, tally| {
+                    let most = buffer.bytes().len().min(message.size - done);
+                    let read = rustix::io::read(message.file, &mut buffer.bytes_mut()[..most]);
+                    let bytes = match position.gone(read)? {
+                        0 => return Err(too_short()),
+                        came => &buffer.bytes()[..came],
+                    };
+                    whole(bytes.len(), tally, |done, _| {
+                        Ok(rustix::io::write(message.socket, &bytes[done..])?)
+                    })?;
+                    Ok(bytes.len())
+                })
+            })
         })
     }),
 };
@@ -105,68 +118,37 @@ pub(super) const PIPE_BYTES: usize = 1 << 20;
 /// Bytes of one call where nothing else is said.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// What a call is to send.
-#[derive(Clone, Copy)]
+/// Where a message goes, and where it is in the file.
 struct Message<'a> {
     socket: &'a OwnedFd,
     file: &'a OwnedFd,
-    /// Where it begins in the file.
     start: u64,
     size: usize,
 }
 
-/// A file that is gone through and sent, and how a message of it is.
-struct Sending<F> {
-    socket: OwnedFd,
-    file: OwnedFd,
-    walk: Walk,
-    size: usize,
-    send: F,
-    tally: Tally,
-}
-
-/// The calls that send a message, all of it.
-trait Send: FnMut(Message<'_>, &mut Tally) -> io::Result<()> {}
-
-impl<F: FnMut(Message<'_>, &mut Tally) -> io::Result<()>> Send for F {}
-
-fn sending<F: Send + 'static>(
+/// A mover of a file that is gone through. `make` makes what sends a message, all of it.
+fn sending<F: FnMut(&Message<'_>, &mut Tally) -> io::Result<()> + 'static>(
     mut setup: Setup,
     make: impl FnOnce(&FileWork) -> io::Result<F>,
 ) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
-    let work = take(&mut setup)?;
-    Ok(Box::new(Sending {
-        socket,
-        send: make(&work)?,
-        file: work.file,
-        walk: work.walk,
-        size: setup.size,
-        tally: Tally::default(),
-    }))
-}
-
-impl<F: Send> Move for Sending<F> {
-    fn offer(&mut self) -> io::Result<Offer> {
+    let mut work = take(&mut setup)?;
+    let mut send = make(&work)?;
+    Ok(at_once(move |tally| {
         let message = Message {
-            socket: &self.socket,
-            file: &self.file,
-            start: self.walk.step(),
-            size: self.size,
+            socket: &socket,
+            file: &work.file,
+            start: work.walk.step(),
+            size: setup.size,
         };
-        (self.send)(message, &mut self.tally)?;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
+        send(&message, tally)
+    }))
 }
 
 fn sendfile(setup: Setup) -> io::Result<Box<dyn Move>> {
     sending(setup, |_| {
-        Ok(|message: Message<'_>, tally: &mut Tally| {
-            finish(message.size, tally, |done| {
+        Ok(|message: &Message<'_>, tally: &mut Tally| {
+            finish(message.size, tally, |done, _| {
                 let mut offset = message.start + done as u64;
                 let left = message.size - done;
                 match rustix::fs::sendfile(message.socket, message.file, Some(&mut offset), left) {
@@ -188,73 +170,15 @@ pub(super) fn through_pipe(
     mut fill: impl FnMut(usize, usize) -> io::Result<usize>,
 ) -> io::Result<()> {
     let mut waiting = 0;
-    let mut fills = 0;
-    finish(size, tally, |done| {
+    finish(size, tally, |done, tally| {
         if waiting == 0 {
-            fills += 1;
+            tally.calls += 1;
             waiting = fill(done, size - done)?;
         }
         let drained = pipe.drain(socket, waiting, done + waiting < size)?;
         waiting -= drained;
         Ok(drained)
-    })?;
-    tally.calls += fills;
-    Ok(())
-}
-
-/// The memory that a file is read into, and where the file's position is.
-struct Buffer {
-    buffer: Region,
-    position: u64,
-}
-
-impl Buffer {
-    fn send(&mut self, message: Message<'_>, tally: &mut Tally) -> io::Result<()> {
-        if self.position != message.start {
-            tally.calls += 1;
-            rustix::fs::seek(message.file, SeekFrom::Start(message.start))?;
-            self.position = message.start;
-        }
-        let mut done = 0;
-        while done < message.size {
-            let came = self.bring(message, message.size - done, tally)?;
-            self.pass(message, came, tally)?;
-            done += came;
-        }
-        tally.messages += 1;
-        tally.bytes += message.size as u64;
-        Ok(())
-    }
-
-    /// Reads at most `most` bytes into the buffer: how many came.
-    fn bring(&mut self, from: Message<'_>, most: usize, tally: &mut Tally) -> io::Result<usize> {
-        let most = most.min(self.buffer.len());
-        loop {
-            tally.calls += 1;
-            match rustix::io::read(from.file, &mut self.buffer.bytes_mut()[..most]) {
-                Ok(0) => return Err(too_short()),
-                Ok(n) => {
-                    self.position += n as u64;
-                    return Ok(n);
-                }
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-    }
-
-    /// Writes the buffer's first bytes, all of them.
-    fn pass(&mut self, to: Message<'_>, len: usize, tally: &mut Tally) -> io::Result<()> {
-        let mut done = 0;
-        while done < len {
-            tally.calls += 1;
-            match rustix::io::write(to.socket, &self.buffer.bytes()[done..len]) {
-                Ok(n) => done += n,
-                Err(e) => retry(e.into())?,
-            }
-        }
-        Ok(())
-    }
+    })
 }
 
 /// The file that is sent: the one that was given, else a memory file that holds one round of the
@@ -266,10 +190,7 @@ pub(super) fn take(setup: &mut Setup) -> io::Result<FileWork> {
     }
     let (_, region) = Source::new(setup, Layout::contiguous(setup))?;
     let file = rustix::fs::memfd_create("bytecost-payload", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut written = 0;
-    while written < region.len() {
-        written += rustix::io::pwrite(&file, &region.bytes()[written..], written as u64)?;
-    }
+    crate::file::write_all(&file, region.bytes(), 0)?;
     let (slots, size) = (setup.slots as u64, setup.size as u64);
     Ok(FileWork {
         file,

@@ -53,7 +53,7 @@ const CAUTION: &str = "a Java virtual machine does the work and gets each messag
 struct Java {
     jvm: Jvm,
     walk: Walk,
-    size: u64,
+    size: usize,
     tally: Tally,
 }
 
@@ -78,7 +78,7 @@ fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
     Ok(Box::new(Java {
         jvm: Jvm::start(&java::find()?, start)?,
         walk: work.walk,
-        size: setup.size as u64,
+        size: setup.size,
         tally: Tally::default(),
     }))
 }
@@ -86,9 +86,8 @@ fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
 impl Move for Java {
     fn offer(&mut self) -> io::Result<Offer> {
         // Those of the exchange are no part of what a Java program does to send a file.
-        self.tally.calls += self.jvm.send(self.walk.step(), self.size)?;
-        self.tally.messages += 1;
-        self.tally.bytes += self.size;
+        self.tally.calls += self.jvm.send(self.walk.step(), self.size as u64)?;
+        self.tally.moved(self.size);
         Ok(Offer::Moved)
     }
 

@@ -53,8 +53,7 @@ impl Move for Memcpy {
         let to = self.to.bytes_mut(0).ok_or(io::ErrorKind::WouldBlock)?;
         to.copy_from_slice(from);
         black_box(to);
-        self.tally.messages += 1;
-        self.tally.bytes += from.len() as u64;
+        self.tally.moved(from.len());
         Ok(Offer::Moved)
     }
 

@@ -26,12 +26,15 @@ pub const SEND: Mover = Mover {
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;
-        Ok(Box::new(Sending {
-            socket,
-            size: setup.size,
-            block: work.block.max(1),
-            mapped: Mapped::new(work),
-            tally: Tally::default(),
+        let (size, block) = (setup.size, work.block.max(1));
+        Ok(by_map(work, size, move |map, start, tally| {
+            finish(size, tally, |done, _| {
+                let sent = map.send(&socket, start + done, block.min(size - done));
+                sent.map_err(|e| match Errno::from_io_error(&e) {
+                    Some(Errno::FAULT) => too_short(),
+                    _ => e,
+                })
+            })
         }))
     }),
 };
@@ -56,11 +59,11 @@ pub const TOUCH: Mover = Mover {
                 "a mapping shows the page cache, so nothing goes past it",
             ));
         }
-        Ok(Box::new(Touching {
-            mapped: Mapped::new(work),
-            size: setup.size,
-            offset: 0,
-            tally: Tally::default(),
+        let size = setup.size;
+        Ok(by_map(work, size, move |map, start, tally| {
+            black_box(map.touch(start, size));
+            tally.moved(size);
+            Ok(())
         }))
     }),
 };
@@ -73,14 +76,6 @@ struct Mapped {
 }
 
 impl Mapped {
-    fn new(work: FileWork) -> Mapped {
-        Mapped {
-            file: work.file,
-            walk: work.walk,
-            map: None,
-        }
-    }
-
     /// The mapping from the file's beginning to the end of the walk's part, and where the next
     /// request is in it. A pass has a mapping of its own, as a program has that goes through a
     /// file once: in one that was touched before no page is left to be faulted in.
@@ -100,52 +95,40 @@ impl Mapped {
     }
 }
 
-struct Sending {
-    socket: OwnedFd,
+/// A mover of a mapping, given where the next message is in it.
+struct ByMap<F> {
     mapped: Mapped,
     size: usize,
-    block: usize,
-    tally: Tally,
-}
-
-impl Move for Sending {
-    fn offer(&mut self) -> io::Result<Offer> {
-        let (map, start) = self.mapped.step(&mut self.tally)?;
-        finish(self.size, &mut self.tally, |done| {
-            let len = self.block.min(self.size - done);
-            map.send(&self.socket, start + done, len)
-                .map_err(|e| match Errno::from_io_error(&e) {
-                    Some(Errno::FAULT) => too_short(),
-                    _ => e,
-                })
-        })?;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
-
-    fn let_go(&mut self) -> io::Result<()> {
-        self.mapped.map = None;
-        Ok(())
-    }
-}
-
-struct Touching {
-    mapped: Mapped,
-    size: usize,
+    /// Where the last message was.
     offset: usize,
+    step: F,
     tally: Tally,
 }
 
-impl Move for Touching {
+/// What is done with a message of the mapping, which it counts.
+trait Step: FnMut(&FileMap, usize, &mut Tally) -> io::Result<()> {}
+
+impl<F: FnMut(&FileMap, usize, &mut Tally) -> io::Result<()>> Step for F {}
+
+fn by_map(work: FileWork, size: usize, step: impl Step) -> Box<impl MoveFile> {
+    Box::new(ByMap {
+        mapped: Mapped {
+            file: work.file,
+            walk: work.walk,
+            map: None,
+        },
+        size,
+        offset: 0,
+        step,
+        tally: Tally::default(),
+    })
+}
+
+impl<F: Step> Move for ByMap<F> {
     fn offer(&mut self) -> io::Result<Offer> {
         let (map, start) = self.mapped.step(&mut self.tally)?;
-        black_box(map.touch(start, self.size));
         self.offset = start;
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        (self.step)(map, start, &mut self.tally)?;
         Ok(Offer::Moved)
     }
 
@@ -159,7 +142,7 @@ impl Move for Touching {
     }
 }
 
-impl MoveFile for Touching {
+impl<F: Step> MoveFile for ByMap<F> {
     fn look(&self, _place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
         let Some(map) = &self.mapped.map else { return };
         let mut piece = [0; 4096];

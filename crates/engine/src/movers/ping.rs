@@ -46,7 +46,6 @@ const fn row(
     }
 }
 
-/// Through the caches.
 pub const CACHE_LINE: Mover = row(
     "ping-cache-line",
     "two threads write a number in turn to one cache line, and spin until it is their turn",
@@ -56,7 +55,6 @@ pub const CACHE_LINE: Mover = row(
     |setup| playing(LineEnd::pair(setup.patience), QUICK_TURNS),
 );
 
-/// By futex(2).
 pub const FUTEX: Mover = row(
     "ping-futex",
     "two threads write a number in turn to one word, wake each other up and sleep on it",
@@ -66,7 +64,6 @@ pub const FUTEX: Mover = row(
     |setup| playing(FutexEnd::pair(setup.patience), 1),
 );
 
-/// By pipe(2).
 pub const PIPE: Mover = row(
     "ping-pipe",
     "two threads send each other a number of 8 bytes through two pipes",
@@ -76,7 +73,6 @@ pub const PIPE: Mover = row(
     |_| playing(pipes()?, 1),
 );
 
-/// By socketpair(2).
 pub const UNIX: Mover = row(
     "ping-unix",
     "two threads send each other a number of 8 bytes over a Unix stream socket",
@@ -86,7 +82,6 @@ pub const UNIX: Mover = row(
     |setup| playing(unix(setup.patience)?, 1),
 );
 
-/// By TCP.
 pub const TCP: Mover = row(
     "ping-tcp",
     "two threads send each other a number of 8 bytes over TCP, by 127.0.0.1 and with TCP_NODELAY",
@@ -96,7 +91,7 @@ pub const TCP: Mover = row(
     |setup| playing(tcp(setup.patience)?, 1),
 );
 
-struct Playing<E> {
+struct Playing<E: PingEnd> {
     game: Game<E>,
     turns: u32,
 }

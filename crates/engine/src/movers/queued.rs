@@ -17,12 +17,6 @@ use crate::walk::Walk;
 /// work until the last of it is prepared; one by one, each request would pay for a system call.
 const PORTIONS: usize = 8;
 
-/// What a queue writes, where it writes.
-pub(super) struct Written {
-    /// The file, to be synchronised at the end of each pass.
-    pub(super) synced: Option<OwnedFd>,
-}
-
 /// A mover of a [`RequestQueue`].
 pub(super) struct Queued<Q> {
     queue: Q,
@@ -35,7 +29,9 @@ pub(super) struct Queued<Q> {
     held_back: usize,
     /// Of reads: places that are free.
     free: Vec<usize>,
-    writes: Option<Written>,
+    writes: bool,
+    /// The file, where it is to be synchronised at the end of each pass.
+    synced: Option<OwnedFd>,
     /// The offset of the next request, where one did not find its place yet.
     next: Option<u64>,
     /// By place, the offset of its request.
@@ -52,7 +48,7 @@ pub(super) fn reading<Q: RequestQueue + 'static>(
     let work = setup.take_file()?;
     let (walk, depth) = (work.walk, work.depth.max(1));
     let queue = make(work.file, IoBuffers::new(depth, setup.size)?)?;
-    Ok(Box::new(Queued::new(queue, walk, depth, &setup, None)))
+    Ok(Box::new(Queued::new(queue, walk, depth, &setup)))
 }
 
 /// A mover that writes. With `sync` the file is synchronised at the end of each pass.
@@ -66,18 +62,15 @@ pub(super) fn writing<Q: RequestQueue + 'static>(
     let places = crate::file::to_be_written(setup.size, written_places(setup.size, depth))?;
     let synced = sync.then(|| work.file.try_clone()).transpose()?;
     let queue = make(work.file, places)?;
-    let writes = Some(Written { synced });
-    Ok(Box::new(Queued::new(queue, walk, depth, &setup, writes)))
+    Ok(Box::new(Queued {
+        writes: true,
+        synced,
+        ..Queued::new(queue, walk, depth, &setup)
+    }))
 }
 
 impl<Q: RequestQueue> Queued<Q> {
-    fn new(
-        queue: Q,
-        walk: Walk,
-        depth: usize,
-        setup: &Setup,
-        writes: Option<Written>,
-    ) -> Queued<Q> {
+    fn new(queue: Q, walk: Walk, depth: usize, setup: &Setup) -> Queued<Q> {
         let places = queue.places().count();
         Queued {
             queue,
@@ -88,7 +81,8 @@ impl<Q: RequestQueue> Queued<Q> {
             in_flight: 0,
             held_back: 0,
             free: (0..depth).rev().collect(),
-            writes,
+            writes: false,
+            synced: None,
             next: None,
             offsets: vec![0; places],
             place: 0,
@@ -99,7 +93,7 @@ impl<Q: RequestQueue> Queued<Q> {
     /// At the end of a pass the file is synchronised, once nothing is in flight; false while
     /// something is.
     fn synchronised(&mut self) -> io::Result<bool> {
-        let Some(Written { synced: Some(file) }) = &self.writes else {
+        let Some(file) = &self.synced else {
             return Ok(true);
         };
         if !self.walk.is_at_start() || self.tally.messages == 0 {
@@ -115,7 +109,7 @@ impl<Q: RequestQueue> Queued<Q> {
 
     /// A free place for the next request; none where it must wait.
     fn free_place(&mut self, offset: u64) -> Option<usize> {
-        if self.writes.is_none() {
+        if !self.writes {
             return self.free.pop();
         }
         // What a block holds is decided by its number, so its place is too.
@@ -186,11 +180,10 @@ impl<Q: RequestQueue> MoveFile for Queued<Q> {
         if result as usize != self.size {
             return Err(too_short());
         }
-        if self.writes.is_none() {
+        if !self.writes {
             self.free.push(place);
         }
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        self.tally.moved(self.size);
         Ok(Some(place))
     }
 

@@ -5,14 +5,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use bytecost_sys::iovecs::Iovecs;
-use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, finish, retry};
+use crate::mover::{Move, Mover, MoverFacts, Open, STREAM, at_once, finish, whole};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::statement::{Each, MORE, NOSIGNAL, Requirement, SENDTO, SENT, call};
-use crate::tally::Tally;
 
 pub const SEND: Mover = Mover {
     facts: MoverFacts {
@@ -85,46 +83,20 @@ const OF_FIELDS: MoverFacts<&str> = MoverFacts {
     ..STREAM
 };
 
-/// Messages in memory of that kind, and the call that sends what is left of one.
-struct Sending<M, F> {
-    socket: OwnedFd,
-    source: Source,
-    memory: M,
-    size: usize,
-    send: F,
-    tally: Tally,
-}
-
 /// A mover whose call sends one piece of memory: how many bytes went.
 pub(super) fn in_one_piece(
     mut setup: Setup,
     send: impl Fn(&OwnedFd, &[u8]) -> rustix::io::Result<usize> + 'static,
 ) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
-    let (source, memory) = Source::new(&setup, Layout::contiguous(&setup))?;
-    Ok(Box::new(Sending {
-        socket,
-        source,
-        memory,
-        size: setup.size,
-        send,
-        tally: Tally::default(),
+    let (mut source, mut memory) = Source::new(&setup, Layout::contiguous(&setup))?;
+    Ok(at_once(move |tally| {
+        let slot = source.begin(memory.bytes_mut());
+        let message = &memory.bytes()[source.layout().range(slot, 0)];
+        finish(setup.size, tally, |done, _| {
+            Ok(send(&socket, &message[done..])?)
+        })
     }))
-}
-
-impl<F: Fn(&OwnedFd, &[u8]) -> rustix::io::Result<usize>> Move for Sending<Region, F> {
-    fn offer(&mut self) -> io::Result<Offer> {
-        let slot = self.source.begin(self.memory.bytes_mut());
-        let message = &self.memory.bytes()[self.source.layout().range(slot, 0)];
-        finish(self.size, &mut self.tally, |done| {
-            Ok((self.send)(&self.socket, &message[done..])?)
-        })?;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
 }
 
 /// A mover whose call sends what is left of all fields of a slot: how many bytes went.
@@ -133,82 +105,34 @@ fn gathered(
     send: impl Fn(&OwnedFd, &mut Iovecs, usize, usize) -> io::Result<usize> + 'static,
 ) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
-    let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
-    let memory = Iovecs::new(region, &source.layout().ranges(), setup.fields)?;
-    Ok(Box::new(Sending {
-        socket,
-        source,
-        memory,
-        size: setup.size,
-        send,
-        tally: Tally::default(),
+    let (mut source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
+    let mut memory = Iovecs::new(region, &source.layout().ranges(), setup.fields)?;
+    Ok(at_once(move |tally| {
+        let slot = source.begin(memory.bytes_mut());
+        finish(setup.size, tally, |done, _| {
+            send(&socket, &mut memory, slot, done)
+        })
     }))
-}
-
-impl<F: Fn(&OwnedFd, &mut Iovecs, usize, usize) -> io::Result<usize>> Move for Sending<Iovecs, F> {
-    fn offer(&mut self) -> io::Result<Offer> {
-        let slot = self.source.begin(self.memory.bytes_mut());
-        finish(self.size, &mut self.tally, |done| {
-            (self.send)(&self.socket, &mut self.memory, slot, done)
-        })?;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
-}
-
-struct FieldByField {
-    socket: OwnedFd,
-    source: Source,
-    region: Region,
-    fields: usize,
-    /// Flags of every field but the last.
-    between: SendFlags,
-    size: u64,
-    tally: Tally,
 }
 
 /// One send(2) for each field, with these flags on all but the last.
 fn field_by_field(mut setup: Setup, between: SendFlags) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
-    let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
-    Ok(Box::new(FieldByField {
-        socket,
-        source,
-        region,
-        fields: setup.fields,
-        between: SendFlags::NOSIGNAL | between,
-        size: setup.size as u64,
-        tally: Tally::default(),
-    }))
-}
-
-impl Move for FieldByField {
-    fn offer(&mut self) -> io::Result<Offer> {
-        let slot = self.source.begin(self.region.bytes_mut());
-        for field in 0..self.fields {
-            let flags = if field + 1 < self.fields {
-                self.between
+    let (mut source, mut region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
+    Ok(at_once(move |tally| {
+        let slot = source.begin(region.bytes_mut());
+        for field in 0..setup.fields {
+            let flags = if field + 1 < setup.fields {
+                SendFlags::NOSIGNAL | between
             } else {
                 SendFlags::NOSIGNAL
             };
-            let mut left = &self.region.bytes()[self.source.layout().range(slot, field)];
-            while !left.is_empty() {
-                self.tally.calls += 1;
-                match rustix::net::send(&self.socket, left, flags) {
-                    Ok(n) => left = &left[n..],
-                    Err(e) => retry(e.into())?,
-                }
-            }
+            let bytes = &region.bytes()[source.layout().range(slot, field)];
+            whole(bytes.len(), tally, |done, _| {
+                Ok(rustix::net::send(&socket, &bytes[done..], flags)?)
+            })?;
         }
-        self.tally.messages += 1;
-        self.tally.bytes += self.size;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
+        tally.moved(setup.size);
+        Ok(())
+    }))
 }

@@ -103,8 +103,7 @@ impl SendZerocopy {
     /// The kernel has the whole message; its last completion gives the slot back.
     fn taken(&mut self, slot: usize) {
         self.slots[slot].whole = true;
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        self.tally.moved(self.size);
         self.tally.held += 1;
     }
 
@@ -190,8 +189,7 @@ impl SendZerocopy {
                 Err(e) => retry(e)?,
             }
         }
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        self.tally.moved(self.size);
         Ok(Offer::Held)
     }
 

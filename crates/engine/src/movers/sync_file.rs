@@ -9,7 +9,9 @@ use rustix::fs::SeekFrom;
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 
 use crate::file::{to_be_written, too_short, written_places};
-use crate::mover::{FILE_READ, FILE_WRITE, Move, MoveFile, Mover, MoverFacts, Offer, Open};
+use crate::mover::{
+    FILE_READ, FILE_WRITE, Move, MoveFile, Mover, MoverFacts, Offer, Open, at_once, finish, whole,
+};
 use crate::setup::Setup;
 use crate::statement::{FROM_FILE, INTO_FILE, NOWAIT, Requirement, SEEKS, SYNCS, call};
 use crate::tally::Tally;
@@ -147,11 +149,16 @@ fn by_offset(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
 }
 
 /// Where the file's position is, for calls that go by it.
-struct Position(u64);
+pub(super) struct Position(pub(super) u64);
 
 impl Position {
     /// Goes to an offset, if it is not there.
-    fn go(&mut self, file: &OwnedFd, offset: u64, tally: &mut Tally) -> rustix::io::Result<()> {
+    pub(super) fn go(
+        &mut self,
+        file: &OwnedFd,
+        offset: u64,
+        tally: &mut Tally,
+    ) -> rustix::io::Result<()> {
         if self.0 != offset {
             tally.calls += 1;
             rustix::fs::seek(file, SeekFrom::Start(offset))?;
@@ -161,7 +168,7 @@ impl Position {
     }
 
     /// Notes what a call has moved.
-    fn gone(&mut self, moved: rustix::io::Result<usize>) -> rustix::io::Result<usize> {
+    pub(super) fn gone(&mut self, moved: rustix::io::Result<usize>) -> rustix::io::Result<usize> {
         self.0 += moved? as u64;
         moved
     }
@@ -207,19 +214,13 @@ impl<R: Read> Move for Reading<R> {
     fn offer(&mut self) -> io::Result<Offer> {
         self.offset = self.walk.step();
         let bytes = self.memory.bytes_mut(0).ok_or(io::ErrorKind::WouldBlock)?;
-        let mut done = 0;
-        while done < bytes.len() {
+        finish(bytes.len(), &mut self.tally, |done, tally| {
             let (rest, at) = (&mut bytes[done..], self.offset + done as u64);
-            self.tally.calls += 1;
-            match (self.read)(&self.file, rest, at, &mut self.tally) {
-                Ok(0) => return Err(too_short()),
-                Ok(n) => done += n,
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
+            match (self.read)(&self.file, rest, at, tally)? {
+                0 => Err(too_short()),
+                came => Ok(came),
             }
-        }
-        self.tally.messages += 1;
-        self.tally.bytes += bytes.len() as u64;
+        })?;
         Ok(Offer::Moved)
     }
 
@@ -236,70 +237,37 @@ impl<R: Read> MoveFile for Reading<R> {
     }
 }
 
-/// A mover that writes and waits for each request.
-struct Writing<W> {
-    file: OwnedFd,
-    memory: IoBuffers,
-    walk: Walk,
-    size: usize,
-    /// fdatasync(2) at the end of each pass.
-    sync: bool,
-    write: W,
-    tally: Tally,
-}
-
-/// The call that takes bytes from memory to a file, from an offset on: how many went. It counts
-/// the calls that it makes beside its own.
-trait Write: FnMut(&OwnedFd, &[u8], u64, &mut Tally) -> rustix::io::Result<usize> {}
-
-impl<F> Write for F where F: FnMut(&OwnedFd, &[u8], u64, &mut Tally) -> rustix::io::Result<usize> {}
-
-/// A mover of [`Write`]. With `sync` the file is synchronised at the end of each pass.
+/// A mover that writes and waits for each request, by a call that takes bytes from memory to a file
+/// from an offset on: how many went. It counts the calls that it makes beside its own. With `sync`
+/// the file is synchronised at the end of each pass.
 fn writing(
     mut setup: Setup,
     sync: bool,
-    write: impl Write + 'static,
+    mut write: impl FnMut(&OwnedFd, &[u8], u64, &mut Tally) -> rustix::io::Result<usize> + 'static,
 ) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
-    Ok(Box::new(Writing {
-        file: work.file,
-        memory: to_be_written(setup.size, written_places(setup.size, 1))?,
-        walk: work.walk,
-        size: setup.size,
-        sync,
-        write,
-        tally: Tally::default(),
+    let (file, mut walk) = (work.file, work.walk);
+    let memory = to_be_written(setup.size, written_places(setup.size, 1))?;
+    Ok(at_once(move |tally| {
+        let offset = walk.step();
+        let place = (offset / setup.size as u64) as usize % memory.count();
+        let bytes = memory.bytes(place).ok_or(io::ErrorKind::WouldBlock)?;
+        whole(bytes.len(), tally, |done, tally| {
+            written(write(&file, &bytes[done..], offset + done as u64, tally))
+        })?;
+        if sync && walk.is_at_start() {
+            tally.calls += 1;
+            rustix::fs::fdatasync(&file)?;
+        }
+        tally.moved(bytes.len());
+        Ok(())
     }))
 }
 
-impl<W: Write> Move for Writing<W> {
-    fn offer(&mut self) -> io::Result<Offer> {
-        let offset = self.walk.step();
-        let place = (offset / self.size as u64) as usize % self.memory.count();
-        let bytes = self.memory.bytes(place).ok_or(io::ErrorKind::WouldBlock)?;
-        let mut done = 0;
-        while done < bytes.len() {
-            let (rest, at) = (&bytes[done..], offset + done as u64);
-            self.tally.calls += 1;
-            match (self.write)(&self.file, rest, at, &mut self.tally) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => done += n,
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-        if self.sync && self.walk.is_at_start() {
-            self.tally.calls += 1;
-            rustix::fs::fdatasync(&self.file)?;
-        }
-        self.tally.messages += 1;
-        self.tally.bytes += bytes.len() as u64;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
+/// What a write to a file answers, which takes a byte at least.
+pub(super) fn written(answer: Result<usize, impl Into<io::Error>>) -> io::Result<usize> {
+    match answer.map_err(Into::into)? {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        went => Ok(went),
     }
 }
-
-impl<W: Write> MoveFile for Writing<W> {}

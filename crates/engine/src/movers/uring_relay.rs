@@ -3,9 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_sys::io_buffers::ALIGN_BYTES;
+use bytecost_sys::io_buffers::{ALIGN_BYTES, IoBuffers};
 use bytecost_sys::pipe::Pipe;
-use bytecost_sys::uring_relay::{Half, UringRelay};
+use bytecost_sys::uring_relay::{Half, RelayedBy, UringRelay};
 use rustix::io::Errno;
 
 use super::file_send::{PIPE_BYTES, spliced, take};
@@ -36,7 +36,7 @@ pub const SPLICE: Mover = Mover {
         let pipe = Pipe::new(PIPE_BYTES)?;
         // A piece that begins within a page takes a slot of the pipe more than its pages.
         let piece = pipe.capacity().saturating_sub(ALIGN_BYTES);
-        let ring = UringRelay::by_pipe(work.file, socket, PIECES as u32, pipe)?;
+        let ring = UringRelay::new(work.file, socket, PIECES as u32, RelayedBy::Pipe(pipe))?;
         Ok(Box::new(Relay::new(ring, work.walk, &setup, piece, true)))
     }),
 };
@@ -60,7 +60,8 @@ pub const READ_SEND: Mover = Mover {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;
         let block = work.block.max(1);
-        let ring = UringRelay::by_buffer(work.file, socket, PIECES as u32, block)?;
+        let between = RelayedBy::Buffer(IoBuffers::new(1, block)?);
+        let ring = UringRelay::new(work.file, socket, PIECES as u32, between)?;
         Ok(Box::new(Relay::new(ring, work.walk, &setup, block, false)))
     }),
 };
@@ -186,8 +187,7 @@ impl Move for Relay {
             done += outcome.passed;
             self.left = (self.left + outcome.brought).saturating_sub(outcome.passed);
         }
-        self.tally.messages += 1;
-        self.tally.bytes += self.size as u64;
+        self.tally.moved(self.size);
         Ok(Offer::Moved)
     }
 

@@ -68,7 +68,6 @@ struct UringSend {
     size: usize,
     batch: usize,
     patience: Duration,
-    zero_copy: bool,
     queued: usize,
     /// By slot, whether the kernel still has its buffer.
     held: Vec<bool>,
@@ -84,7 +83,6 @@ fn open(mut setup: Setup, zero_copy: bool, entries: usize) -> io::Result<Box<dyn
         size: setup.size,
         batch: BATCH.min(setup.slots),
         patience: setup.patience,
-        zero_copy,
         queued: 0,
         held: vec![false; setup.slots],
         tally: Tally::default(),
@@ -103,8 +101,7 @@ impl UringSend {
                 SendEvent::Done { tag, result, more } => {
                     whole(result, self.size)?;
                     self.queued -= 1;
-                    self.tally.messages += 1;
-                    self.tally.bytes += self.size as u64;
+                    self.tally.moved(self.size);
                     if more {
                         self.tally.held += 1;
                     } else {
@@ -130,11 +127,7 @@ impl Move for UringSend {
         let slot = self.source.begin(self.ring.bytes_mut());
         let range = self.source.layout().range(slot, 0);
         let linked = self.queued + 1 < self.batch;
-        if self.zero_copy {
-            self.ring.send_zc(range, slot as u64, linked, true)?;
-        } else {
-            self.ring.send(range, slot as u64, linked)?;
-        }
+        self.ring.send(range, slot as u64, linked)?;
         self.held[slot] = true;
         self.queued += 1;
         Ok(Offer::Queued)

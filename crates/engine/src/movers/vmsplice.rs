@@ -1,18 +1,15 @@
 //! `vmsplice`: pages of user memory into a pipe, from the pipe to the socket.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
 use bytecost_spec::survey::Release;
 use bytecost_sys::pipe::Pipe;
-use bytecost_sys::region::Region;
 
 use super::file_send::{PIPE_BYTES, through_pipe};
-use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM};
+use crate::mover::{Move, Mover, MoverFacts, Open, STREAM, at_once};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::statement::{SPLICES, TAKEN, call};
-use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
     facts: MoverFacts {
@@ -30,43 +27,15 @@ pub const MOVER: Mover = Mover {
     open: Open::Stream(open),
 };
 
-struct Vmsplice {
-    socket: OwnedFd,
-    pipe: Pipe,
-    source: Source,
-    region: Region,
-    size: usize,
-    tally: Tally,
-}
-
 fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     setup.write_once()?;
-    let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
+    let (mut source, mut region) = Source::new(&setup, Layout::contiguous(&setup))?;
     let pipe = Pipe::new(PIPE_BYTES)?;
-    Ok(Box::new(Vmsplice {
-        socket,
-        pipe,
-        source,
-        region,
-        size: setup.size,
-        tally: Tally::default(),
+    Ok(at_once(move |tally| {
+        let slot = source.begin(region.bytes_mut());
+        let range = source.layout().range(slot, 0);
+        let fill = |done, _| pipe.fill_from_memory(&region, range.start + done..range.end);
+        through_pipe(setup.size, &pipe, &socket, tally, fill)
     }))
-}
-
-impl Move for Vmsplice {
-    fn offer(&mut self) -> io::Result<Offer> {
-        let slot = self.source.begin(self.region.bytes_mut());
-        let range = self.source.layout().range(slot, 0);
-        let fill = |done: usize, _| {
-            self.pipe
-                .fill_from_memory(&self.region, range.start + done..range.end)
-        };
-        through_pipe(self.size, &self.pipe, &self.socket, &mut self.tally, fill)?;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
 }

@@ -2,12 +2,9 @@
 //!
 //! Nothing is moved, and a message is one wake-up. The caller sleeps, since it holds the clock.
 
-use std::io;
-
-use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK, WorkKind};
+use crate::mover::{Move, Mover, MoverFacts, Open, WORK, WorkKind, at_once};
 use crate::setup::Setup;
 use crate::statement::NOTHING;
-use crate::tally::Tally;
 use crate::work::{Integer, Work};
 
 /// From one beat to the next, in ns: the interval that cyclictest has by default.
@@ -15,7 +12,7 @@ const BEAT_NS: u64 = 1_000_000;
 /// Units of work at each beat of `wake-work`: some 300 µs, so that a quota has something to bind.
 const UNITS: u32 = 30;
 /// What a wake-up is counted as, in bytes: its counter.
-const COUNTER_BYTES: u64 = 8;
+const COUNTER_BYTES: usize = 8;
 
 /// Wakes up.
 pub const MOVER: Mover = Mover {
@@ -37,8 +34,7 @@ pub const WITH_WORK: Mover = Mover {
     facts: MoverFacts {
         name: "wake-work",
         summary: "wakes as wake-up does, and multiplies and adds whole numbers for some 300 µs each time",
-        work: WorkKind::Beats,
-        ..WORK
+        ..MOVER.facts
     },
     states: NOTHING,
     open: Open::Beats {
@@ -47,34 +43,13 @@ pub const WITH_WORK: Mover = Mover {
     },
 };
 
-struct Waking {
-    work: Integer,
-    units: u32,
-    wakes: u64,
-}
-
 fn waking(setup: &Setup, units: u32) -> Box<dyn Move> {
-    Box::new(Waking {
-        work: Integer::new(setup.flow),
-        units,
-        wakes: 0,
+    let mut work = Integer::new(setup.flow);
+    at_once(move |tally| {
+        for _ in 0..units {
+            work.unit()?;
+        }
+        tally.moved(COUNTER_BYTES);
+        Ok(())
     })
-}
-
-impl Move for Waking {
-    fn offer(&mut self) -> io::Result<Offer> {
-        for _ in 0..self.units {
-            self.work.unit()?;
-        }
-        self.wakes += 1;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        Tally {
-            messages: self.wakes,
-            bytes: self.wakes * COUNTER_BYTES,
-            ..Tally::default()
-        }
-    }
 }

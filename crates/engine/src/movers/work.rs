@@ -11,7 +11,6 @@ use crate::statement::NOTHING;
 use crate::tally::Tally;
 use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work, pages};
 
-/// A row of a mover that works.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -30,7 +29,6 @@ const fn row(
     }
 }
 
-/// Whole numbers.
 pub const INTEGER: Mover = row(
     "work-integer",
     "multiplies and adds whole numbers in registers; a message is a step of eight chains",
@@ -38,7 +36,6 @@ pub const INTEGER: Mover = row(
     |setup| Ok(working(Integer::new(setup.flow))),
 );
 
-/// Floating point.
 pub const FLOAT: Mover = row(
     "work-float",
     "multiplies and adds numbers of 64 bits in registers; a message is a step of eight chains",
@@ -46,7 +43,6 @@ pub const FLOAT: Mover = row(
     |setup| Ok(working(Float::new(setup.flow))),
 );
 
-/// Pointers.
 pub const CHASE: Mover = row(
     "work-chase",
     "follows pointers through memory of the message's size, each known when the one before is read",
@@ -60,7 +56,6 @@ pub const CHASE: Mover = row(
     },
 );
 
-/// Memory in order.
 pub const TRIAD: Mover = row(
     "work-stream",
     "reads, adds to and writes memory in order, two halves of the message's size",
@@ -68,7 +63,6 @@ pub const TRIAD: Mover = row(
     |setup| Ok(working(Triad::new(setup.size, pages(setup.huge_pages))?)),
 );
 
-/// Lines in order.
 pub const SEQUENTIAL: Mover = row(
     "work-sequential",
     "reads memory of the message's size line by line",
@@ -76,7 +70,6 @@ pub const SEQUENTIAL: Mover = row(
     |setup| reads(Order::Sequential, &setup),
 );
 
-/// Lines from the end.
 pub const BACKWARD: Mover = row(
     "work-backward",
     "reads memory of the message's size line by line from the end",
@@ -84,7 +77,6 @@ pub const BACKWARD: Mover = row(
     |setup| reads(Order::Backward, &setup),
 );
 
-/// A line of each page.
 pub const STRIDED: Mover = row(
     "work-strided",
     "reads memory of the message's size in steps of 4160 bytes, so that pages change each time",
@@ -92,7 +84,6 @@ pub const STRIDED: Mover = row(
     |setup| reads(Order::Strided, &setup),
 );
 
-/// Lines at random.
 pub const RANDOM: Mover = row(
     "work-random",
     "reads lines of memory of the message's size at random, without waiting for one to know the next",
@@ -125,10 +116,11 @@ impl<W: Work> Move for Working<W> {
     }
 
     fn tally(&self) -> Tally {
-        let messages = self.units * self.work.steps();
+        let (steps, step_bytes) = self.work.steps();
+        let messages = self.units * steps;
         Tally {
             messages,
-            bytes: messages * self.work.step_bytes(),
+            bytes: messages * step_bytes,
             ..Tally::default()
         }
     }

@@ -30,7 +30,6 @@ pub struct FutexEnd {
 
 impl FutexEnd {
     /// Both ends of a futex.
-    #[must_use]
     pub fn pair(patience: Duration) -> (FutexEnd, FutexEnd) {
         let word = Arc::new(Word::default());
         let end = |word| FutexEnd {

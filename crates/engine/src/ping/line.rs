@@ -38,7 +38,6 @@ pub struct LineEnd {
 
 impl LineEnd {
     /// Both ends of a line.
-    #[must_use]
     pub fn pair(patience: Duration) -> (LineEnd, LineEnd) {
         let shared = Arc::new(Shared::default());
         let end = |shared| LineEnd {

@@ -43,9 +43,6 @@ impl StreamEnd {
 }
 
 /// Both ends of two pipes, one for each direction.
-///
-/// # Errors
-/// What pipe(2) answers.
 pub fn pipes() -> io::Result<(StreamEnd, StreamEnd)> {
     let (there_from, there_to) = io::pipe()?;
     let (back_from, back_to) = io::pipe()?;
@@ -55,9 +52,6 @@ pub fn pipes() -> io::Result<(StreamEnd, StreamEnd)> {
 }
 
 /// Both ends of a Unix stream socket.
-///
-/// # Errors
-/// What socketpair(2) or setting the patience answers.
 pub fn unix(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
     let (asks, answers) = UnixStream::pair()?;
     for end in [&asks, &answers] {
@@ -67,9 +61,6 @@ pub fn unix(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
 }
 
 /// Both ends of a TCP connection over the loopback device, with TCP_NODELAY.
-///
-/// # Errors
-/// What the system calls answer; `ConnectionRefused` where strangers only connected.
 pub fn tcp(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let asks = TcpStream::connect(listener.local_addr()?)?;

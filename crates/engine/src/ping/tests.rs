@@ -67,8 +67,7 @@ fn against<E: PingEnd>(ends: (E, E), turns: u64, last: Option<u64>) -> io::Error
     let mut game = Game {
         end: Some(ends.0),
         partner: None,
-        begun: Arc::default(),
-        is_begun: false,
+        waits: None,
         turns: 0,
         calls: 0,
         held: None,

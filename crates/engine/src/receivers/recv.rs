@@ -1,4 +1,4 @@
-//! recv(2) into one buffer, which the kernel copies to, or does not.
+//! recv(2) into one buffer, which the kernel copies to, or does not, or until all is there.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ pub const RECV: Receiver = Receiver {
         summary: "recv(2) into one buffer; the kernel copies",
         sees_content: true,
     },
-    open: |socket, read_size| Recv::open(socket, read_size, RecvFlags::empty()),
+    open: |socket, read_size| Ok(Box::new(Recv::new(socket, read_size, RecvFlags::empty())?)),
 };
 
 /// On TCP MSG_TRUNC throws the bytes away uncopied. Source: tcp(7), MSG_TRUNC. Other sockets copy
@@ -32,7 +32,24 @@ pub const DISCARD: Receiver = Receiver {
                 "MSG_TRUNC discards on TCP only; a Unix stream socket copies the bytes all the same",
             ));
         }
-        Recv::open(socket, read_size, RecvFlags::TRUNC)
+        Ok(Box::new(Recv::new(socket, read_size, RecvFlags::TRUNC)?))
+    },
+};
+
+/// It waits until all that it asked for is there, and never asks past the end of a message: a sender
+/// that waits for an answer would wait for ever. Source: recv(2), MSG_WAITALL.
+pub const WAITALL: Receiver = Receiver {
+    facts: ReceiverFacts {
+        name: "recv-waitall",
+        summary: "recv(2) with MSG_WAITALL: one call waits for a whole message, or for --read-size bytes where that is less; the kernel copies",
+        sees_content: true,
+    },
+    open: |socket, read_size| {
+        Ok(Box::new(RecvWaitall {
+            recv: Recv::new(socket, read_size, RecvFlags::WAITALL)?,
+            message: read_size,
+            left: read_size,
+        }))
     },
 };
 
@@ -45,33 +62,71 @@ struct Recv {
 }
 
 impl Recv {
-    fn open(socket: OwnedFd, read_size: usize, flags: RecvFlags) -> io::Result<Box<dyn Take>> {
-        Ok(Box::new(Recv {
+    fn new(socket: OwnedFd, read_size: usize, flags: RecvFlags) -> io::Result<Recv> {
+        Ok(Recv {
             socket,
             buffer: Region::new(read_size)?,
             flags,
             calls: 0,
-        }))
+        })
     }
-}
 
-impl Take for Recv {
-    fn take(&mut self) -> io::Result<usize> {
-        let buffer = self.buffer.bytes_mut();
-        let most = buffer.len();
+    /// Takes at most so many bytes.
+    #[inline]
+    fn take_most(&mut self, most: usize) -> io::Result<usize> {
+        let bytes = self.buffer.bytes_mut();
+        let most = most.min(bytes.len());
+        let buffer = &mut bytes[..most];
         // The length that MSG_TRUNC reports may exceed what was asked for on other protocols.
         taken(&mut self.calls, || {
             rustix::net::recv(&self.socket, &mut *buffer, self.flags).map(|(_, n)| n.min(most))
         })
     }
+}
+
+impl Take for Recv {
+    fn take(&mut self) -> io::Result<usize> {
+        self.take_most(usize::MAX)
+    }
 
     fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
-        if self.flags.is_empty() {
+        if self.flags != RecvFlags::TRUNC {
             see(&self.buffer.bytes()[..got]);
         }
     }
 
     fn calls(&self) -> u64 {
         self.calls
+    }
+}
+
+struct RecvWaitall {
+    recv: Recv,
+    message: usize,
+    /// What is still to come of the message under way.
+    left: usize,
+}
+
+impl Take for RecvWaitall {
+    fn expect(&mut self, message_bytes: usize) {
+        self.message = message_bytes;
+        self.left = message_bytes;
+    }
+
+    fn take(&mut self) -> io::Result<usize> {
+        let got = self.recv.take_most(self.left)?;
+        self.left -= got;
+        if self.left == 0 {
+            self.left = self.message;
+        }
+        Ok(got)
+    }
+
+    fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
+        self.recv.look(got, see);
+    }
+
+    fn calls(&self) -> u64 {
+        self.recv.calls
     }
 }

@@ -52,11 +52,12 @@ impl Take for Recvmsg {
     fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
         let mut left = got;
         for piece in &self.pieces {
-            let n = left.min(piece.len());
+            let bytes = piece.bytes();
+            let n = left.min(bytes.len());
             if n == 0 {
                 return;
             }
-            see(&piece.bytes()[..n]);
+            see(&bytes[..n]);
             left -= n;
         }
     }

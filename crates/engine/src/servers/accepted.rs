@@ -27,24 +27,27 @@ impl Accepted {
             match rustix::net::accept_with(listener, flags | SocketFlags::CLOEXEC) {
                 Ok(socket) => return Accepted::Socket(socket),
                 Err(Errno::AGAIN) => return Accepted::None,
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    return Accepted::NoRoom;
-                }
-                Err(Errno::INVAL | Errno::BADF | Errno::NOTSOCK) => return Accepted::Closed,
-                Err(_) => {}
+                Err(e) => match Accepted::failed(e) {
+                    Accepted::None => {}
+                    other => return other,
+                },
             }
         }
     }
 
     /// What the kernel answered to an accept that a ring made.
     pub(super) fn of(taken: io::Result<OwnedFd>) -> Accepted {
-        let error = match taken {
-            Ok(socket) => return Accepted::Socket(socket),
-            Err(error) => error,
-        };
-        match Errno::from_io_error(&error) {
-            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Accepted::NoRoom,
-            Some(Errno::INVAL | Errno::BADF | Errno::NOTSOCK) => Accepted::Closed,
+        match taken {
+            Ok(socket) => Accepted::Socket(socket),
+            Err(e) => Errno::from_io_error(&e).map_or(Accepted::None, Accepted::failed),
+        }
+    }
+
+    /// What an error means; of a connection that broke nothing.
+    fn failed(error: Errno) -> Accepted {
+        match error {
+            Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => Accepted::NoRoom,
+            Errno::INVAL | Errno::BADF | Errno::NOTSOCK => Accepted::Closed,
             _ => Accepted::None,
         }
     }

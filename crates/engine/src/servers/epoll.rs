@@ -78,10 +78,6 @@ impl Readiness for Epoll {
         }
     }
 
-    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.put(socket, EventFlags::IN)
-    }
-
     fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
         let flags = match interest {
             Interest::Read => EventFlags::IN,
@@ -89,8 +85,6 @@ impl Readiness for Epoll {
         };
         Ok(epoll::modify(&self.set, socket, named(socket), flags)?)
     }
-
-    fn forget(&mut self, _: RawFd) {}
 
     fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
         self.wait_for(None, ready)

@@ -60,8 +60,6 @@ impl Readiness for Edges {
         Ok(())
     }
 
-    fn forget(&mut self, _: RawFd) {}
-
     fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
         let at_once = Timespec::default();
         let timeout = (!self.queue.is_empty()).then_some(&at_once);

@@ -48,6 +48,8 @@ pub(super) struct EventLoop {
     ticker: Ticker,
     connections: Vec<Option<Connection>>,
     open: usize,
+    /// Where there is no room for one, connections are not taken until one leaves or a tick has
+    /// passed: the listener would stay ready, and asking it again and again would use up the CPU.
     has_room: bool,
     phase: Phase,
     limits: Limits,
@@ -71,26 +73,9 @@ impl EventLoop {
         })
     }
 
-    /// Whether connections are taken now. Where there is no room for one, they are not, until a
-    /// connection leaves or a tick has passed: the listener would stay ready, and asking it again and
-    /// again would use up the CPU.
-    fn listens(&self) -> bool {
-        self.has_room && self.listener.is_some()
-    }
-
     /// The listener, until the server is stopped.
     fn listener(&self) -> Option<BorrowedFd<'_>> {
         self.listener.as_ref().map(AsFd::as_fd)
-    }
-
-    fn stop_signal(&self) -> BorrowedFd<'_> {
-        self.stop.as_fd()
-    }
-
-    /// All that is to be read from at the start: the stop signal, the ticker and the listener.
-    fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let own = [self.stop.as_fd(), self.ticker.as_fd()];
-        own.into_iter().chain(self.listener())
     }
 
     /// What a descriptor is.
@@ -133,12 +118,6 @@ impl EventLoop {
         None
     }
 
-    /// Sends a connection away that the model cannot serve.
-    fn turn_away(&mut self, fd: RawFd) {
-        self.worker.tally.broken += 1;
-        self.close(fd);
-    }
-
     /// The socket of a connection that is there.
     fn socket(&self, fd: RawFd) -> Option<BorrowedFd<'_>> {
         let connection = self.connections.get(fd as usize)?.as_ref()?;
@@ -148,11 +127,7 @@ impl EventLoop {
     /// Serves a connection once. One that is gone meanwhile needs nothing: an event may be older than
     /// what was done since.
     pub(super) fn serve(&mut self, fd: RawFd) -> Wants {
-        let Some(connection) = self
-            .connections
-            .get_mut(fd as usize)
-            .and_then(Option::as_mut)
-        else {
+        let Some(Some(connection)) = self.connections.get_mut(fd as usize) else {
             return Wants::Close;
         };
         let wants = connection.step(&mut self.worker);
@@ -196,18 +171,13 @@ impl EventLoop {
         late
     }
 
-    /// Begins to stop: nothing more is accepted, and the input of all connections ends. Those who wait in the
-    /// listener's queue are reset by the kernel.
-    ///
-    /// # Errors
-    /// What timerfd_settime(2) answers.
+    /// Begins to stop: nothing more is accepted, and the input of all connections ends. Those who
+    /// wait in the listener's queue are reset by the kernel.
     fn begin_stop(&mut self) -> io::Result<()> {
         self.listener = None;
         self.phase = Phase::Stopping;
-        self.connections
-            .iter()
-            .flatten()
-            .for_each(Connection::end_input);
+        let connections = self.connections.iter().flatten();
+        connections.for_each(Connection::end_input);
         self.ticker.start(self.limits.grace)
     }
 
@@ -218,11 +188,6 @@ impl EventLoop {
             Phase::Stopping => self.open == 0,
             Phase::Over => true,
         }
-    }
-
-    /// What was done.
-    fn tally(&self) -> ServerTally {
-        self.worker.tally
     }
 }
 
@@ -240,13 +205,15 @@ pub(super) trait Readiness {
     fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()>;
 
     /// Has a connection watched, which is to be read from.
-    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()>;
+    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.watch(socket, true)
+    }
 
     /// Has a connection watched for that instead.
     fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()>;
 
-    /// Watches a connection no more, which is closed already.
-    fn forget(&mut self, fd: RawFd);
+    /// Watches a connection no more, which is closed already: a set of the kernel's knows.
+    fn forget(&mut self, _fd: RawFd) {}
 
     /// Waits until something is ready and appends it; a signal may end that with nothing.
     fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()>;
@@ -274,7 +241,8 @@ pub(super) trait Readiness {
 /// Serves until it is stopped.
 pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<ServerTally> {
     let mut server = EventLoop::new(setup)?;
-    for fd in server.sources() {
+    let own = [server.stop.as_fd(), server.ticker.as_fd()];
+    for fd in own.into_iter().chain(server.listener()) {
         set.watch(fd, true)?;
     }
     let mut listens = true;
@@ -291,13 +259,14 @@ pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<Ser
                         let fd = socket.as_raw_fd();
                         // No memory, a limit, or no room in the set.
                         if set.add(socket).is_err() {
-                            server.turn_away(fd);
+                            server.worker.tally.broken += 1;
+                            server.close(fd);
                         }
                     }
                 }
                 Source::Ticker => server.tick().into_iter().for_each(|fd| set.forget(fd)),
                 Source::Stop => {
-                    set.watch(server.stop_signal(), false)?;
+                    set.watch(server.stop.as_fd(), false)?;
                     if let Some(listener) = server.listener().filter(|_| listens) {
                         set.watch(listener, false)?;
                     }
@@ -306,13 +275,13 @@ pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<Ser
             }
         }
         if let Some(listener) = server.listener()
-            && server.listens() != listens
+            && server.has_room != listens
         {
             listens = !listens;
             set.watch(listener, listens)?;
         }
     }
-    Ok(server.tally())
+    Ok(server.worker.tally)
 }
 
 impl Limits {

@@ -11,15 +11,15 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use bytecost_sys::children::{self, Deaths};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{SocketFlags, sockopt};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::SocketFlags;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::accepted::Accepted;
 use super::connection::Connection;
 use super::conversation::Worker;
-use super::open_connections::{RETRY, serve_to_end};
+use super::open_connections::{RETRY, be_patient, serve_to_end};
 use super::ticker::Ticker;
 use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
@@ -64,13 +64,9 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
             return parent.stop();
         }
         while happened.connection && parent.has_room() {
-            match parent.take() {
-                Some(socket) => {
-                    if parent.fork(&socket)? {
-                        parent.be_child(socket, &mut worker);
-                    }
-                }
-                None => break,
+            let Some(socket) = parent.take() else { break };
+            if parent.fork(&socket)? {
+                parent.be_child(socket, &mut worker);
             }
         }
     }
@@ -95,10 +91,7 @@ struct Happened {
 impl Parent {
     fn new(setup: ServerSetup) -> io::Result<Parent> {
         rustix::io::ioctl_fionbio(&setup.listener, true)?;
-        // Connections inherit both from the listener.
-        let patience = Some(setup.limits.patience);
-        sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Recv, patience)?;
-        sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Send, patience)?;
+        be_patient(&setup)?;
         let (reports, report_to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&reports, true)?;
         Ok(Parent {
@@ -126,13 +119,7 @@ impl Parent {
         if let Some(listener) = self.listener.as_ref().filter(|_| self.has_room()) {
             waiting.push(PollFd::new(listener, PollFlags::IN));
         }
-        loop {
-            match poll(&mut waiting, None) {
-                Ok(_) => break,
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+        retry_on_intr(|| poll(&mut waiting, None))?;
         let is_ready = |at: usize| waiting.get(at).is_some_and(|w| !w.revents().is_empty());
         Ok(Happened {
             stop: is_ready(0),
@@ -175,9 +162,8 @@ impl Parent {
             Ok(None) => return Ok(true),
             Ok(Some(child)) => {
                 self.tally.connections += 1;
-                let child = child as i32;
-                self.children
-                    .extend(Pid::from_raw(child).map(|pid| (child, pid)));
+                let pid = Pid::from_raw(child as i32);
+                self.children.extend(pid.map(|pid| (child as i32, pid)));
             }
             Err(e) if e.kind() == io::ErrorKind::Unsupported => return Err(e),
             Err(_) => {
@@ -236,10 +222,7 @@ impl Parent {
                 PollFd::new(&self.reports, PollFlags::IN),
                 PollFd::new(&grace, PollFlags::IN),
             ];
-            match poll(&mut waiting, None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
+            retry_on_intr(|| poll(&mut waiting, None))?;
             if grace.ticked() {
                 self.signal(Signal::KILL);
             }

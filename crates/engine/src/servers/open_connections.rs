@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope, scope};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::retry_on_intr;
 use rustix::net::{Shutdown, SocketFlags, shutdown, sockopt};
 
 use super::accepted::Accepted;
@@ -56,10 +58,7 @@ pub(super) struct OpenConnection<'a> {
 impl OpenConnections {
     pub(super) fn new(setup: ServerSetup) -> io::Result<OpenConnections> {
         rustix::io::ioctl_fionbio(&setup.listener, false)?;
-        // Connections inherit both from the listener, which saves two system calls for each.
-        let patience = Some(setup.limits.patience);
-        sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Recv, patience)?;
-        sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Send, patience)?;
+        be_patient(&setup)?;
         Ok(OpenConnections {
             listener: setup.listener,
             stop: setup.stop,
@@ -75,8 +74,27 @@ impl OpenConnections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives each connection to `serve` until the server is stopped and the threads that were started
+    /// for them have ended, and says what was done.
+    pub(super) fn each<'env>(
+        &'env self,
+        mut serve: impl for<'scope> FnMut(&'scope Scope<'scope, 'env>, OpenConnection<'env>),
+    ) -> io::Result<ServerTally> {
+        scope(|scope| {
+            let stopper = Builder::new().spawn_scoped(scope, || self.wait_for_stop())?;
+            while let Some(connection) = self.accept() {
+                serve(scope, connection);
+            }
+            // Ends the wait where no stop signal has come.
+            let _ = rustix::io::write(&self.ended, &1_u64.to_ne_bytes());
+            let stopped = stopper.join();
+            stopped.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+        })?;
+        Ok(self.state().tally)
+    }
+
     /// The next connection; none when the server is stopped.
-    pub(super) fn accept(&self) -> Option<OpenConnection<'_>> {
+    fn accept(&self) -> Option<OpenConnection<'_>> {
         loop {
             let state = self.state();
             if state.stopping {
@@ -121,27 +139,19 @@ impl OpenConnections {
 
     /// Waits for the stop signal, ends the input of all connections, and closes those that are
     /// still open when the grace is over. For a thread of its own.
-    ///
-    /// # Errors
-    /// What poll(2) answers.
-    pub(super) fn wait_for_stop(&self) -> io::Result<()> {
+    fn wait_for_stop(&self) -> io::Result<()> {
         let mut waiting = [
             PollFd::new(&self.stop, PollFlags::IN),
             PollFd::new(&self.ended, PollFlags::IN),
         ];
-        while let Err(e) = poll(&mut waiting, None) {
-            if e != rustix::io::Errno::INTR {
-                self.close(Shutdown::Both);
-                return Err(e.into());
-            }
+        if let Err(e) = retry_on_intr(|| poll(&mut waiting, None)) {
+            self.close(Shutdown::Both);
+            return Err(e.into());
         }
         self.close(Shutdown::Read);
         let any_open = |state: &mut State| !state.sockets.is_empty();
-        let grace = self.limits.grace;
-        drop(
-            self.closed
-                .wait_timeout_while(self.state(), grace, any_open),
-        );
+        let (state, grace) = (self.state(), self.limits.grace);
+        drop(self.closed.wait_timeout_while(state, grace, any_open));
         self.close(Shutdown::Both);
         Ok(())
     }
@@ -156,11 +166,6 @@ impl OpenConnections {
         }
     }
 
-    /// Ends [`OpenConnections::wait_for_stop`] where no stop signal has come.
-    pub(super) fn end(&self) {
-        let _ = rustix::io::write(&self.ended, &1_u64.to_ne_bytes());
-    }
-
     /// Counts what a worker has done.
     pub(super) fn add(&self, tally: ServerTally) {
         self.state().tally.add(tally);
@@ -170,21 +175,13 @@ impl OpenConnections {
     pub(super) fn turned_away(&self) {
         self.state().tally.broken += 1;
     }
-
-    /// What was done.
-    pub(super) fn tally(&self) -> ServerTally {
-        self.state().tally
-    }
 }
 
 impl OpenConnection<'_> {
     /// Serves the connection to its end.
     pub(super) fn serve(self, worker: &mut Worker) {
-        serve_to_end(
-            Connection::new(Arc::clone(&self.socket)),
-            worker,
-            &self.open.limits,
-        );
+        let connection = Connection::new(Arc::clone(&self.socket));
+        serve_to_end(connection, worker, &self.open.limits);
     }
 }
 
@@ -193,6 +190,18 @@ impl Drop for OpenConnection<'_> {
         self.open.state().sockets.remove(&self.number);
         self.open.closed.notify_all();
     }
+}
+
+/// Gives the listener the patience as its timeouts. Connections inherit them, which saves two system
+/// calls for each.
+pub(super) fn be_patient(setup: &ServerSetup) -> io::Result<()> {
+    let patience = Some(setup.limits.patience);
+    sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Recv, patience)?;
+    Ok(sockopt::set_socket_timeout(
+        &setup.listener,
+        sockopt::Timeout::Send,
+        patience,
+    )?)
 }
 
 /// Serves a connection whose socket blocks, and has the patience as its timeouts, to its end.

@@ -19,7 +19,7 @@ pub const SERVER: Server = Server {
         summary: "one thread for all connections: poll goes through all of them each time",
         ..ONE_THREAD
     },
-    serve: |setup| run(setup, PollSet::new()),
+    serve: |setup| run(setup, PollSet::default()),
 };
 
 impl Readiness for PollSet {
@@ -30,10 +30,6 @@ impl Readiness for PollSet {
             self.remove(fd.as_raw_fd());
         }
         Ok(())
-    }
-
-    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.watch(socket, true)
     }
 
     fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {

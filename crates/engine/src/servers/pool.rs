@@ -39,6 +39,8 @@ const TURNS: u32 = 8;
 /// Events that stand for no slot.
 const LISTENER: u64 = u64::MAX;
 const END: u64 = u64::MAX - 1;
+/// What a connection and the listener are armed for.
+const ONCE: EventFlags = EventFlags::IN.union(EventFlags::ONESHOT);
 
 /// What the workers share.
 struct Pool {
@@ -96,20 +98,11 @@ impl Pool {
             stopping: AtomicBool::new(false),
             limits,
         };
-        let once = EventFlags::IN | EventFlags::ONESHOT;
-        epoll::add(
-            &pool.epoll,
-            &pool.listener,
-            EventData::new_u64(LISTENER),
-            once,
-        )?;
+        let listener = EventData::new_u64(LISTENER);
+        epoll::add(&pool.epoll, &pool.listener, listener, ONCE)?;
         // By level, and never read: it wakes each of them.
-        epoll::add(
-            &pool.epoll,
-            &pool.end,
-            EventData::new_u64(END),
-            EventFlags::IN,
-        )?;
+        let end = EventData::new_u64(END);
+        epoll::add(&pool.epoll, &pool.end, end, EventFlags::IN)?;
         Ok(pool)
     }
 
@@ -166,12 +159,11 @@ impl Pool {
     fn register(&self, slot: usize, socket: OwnedFd, worker: &mut Worker) {
         worker.tally.connections += 1;
         self.open.fetch_add(1, Ordering::Relaxed);
-        let once = EventFlags::IN | EventFlags::ONESHOT;
         // The place is locked until the connection is in it: another worker may have the event at once.
         let mut place = locked(&self.slots[slot]);
         let connection = place.insert(Connection::new(Arc::new(socket)));
         let data = EventData::new_u64(slot as u64);
-        let is_in = epoll::add(&self.epoll, &connection.socket, data, once).is_ok();
+        let is_in = epoll::add(&self.epoll, &connection.socket, data, ONCE).is_ok();
         if self.stopping.load(Ordering::SeqCst) {
             connection.end_input(); // whoever stops may have passed this place already
         }
@@ -186,9 +178,8 @@ impl Pool {
     /// Arms the listener, if nobody has.
     fn listen_again(&self) -> io::Result<()> {
         if !self.stopping.load(Ordering::Relaxed) && !self.listens.swap(true, Ordering::Relaxed) {
-            let once = EventFlags::IN | EventFlags::ONESHOT;
             let data = EventData::new_u64(LISTENER);
-            epoll::modify(&self.epoll, &self.listener, data, once)?;
+            epoll::modify(&self.epoll, &self.listener, data, ONCE)?;
         }
         Ok(())
     }
@@ -211,17 +202,15 @@ impl Pool {
             self.free_slot(slot);
             return self.listen_again();
         }
-        let waits_for = if wants.is_to_write() {
-            EventFlags::OUT
-        } else {
-            EventFlags::IN
+        let waits_for = match wants.is_to_write() {
+            true => EventFlags::OUT | EventFlags::ONESHOT,
+            false => ONCE,
         };
         // The place is given up first: from then on another worker may have the next event.
         let socket = Arc::clone(&connection.socket);
         drop(place);
         let data = EventData::new_u64(slot as u64);
-        let once = waits_for | EventFlags::ONESHOT;
-        Ok(epoll::modify(&self.epoll, &socket, data, once)?)
+        Ok(epoll::modify(&self.epoll, &socket, data, waits_for)?)
     }
 
     /// A slot is free again.

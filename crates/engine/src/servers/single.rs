@@ -27,16 +27,7 @@ pub const SERVER: Server = Server {
 fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let mut worker = Worker::new(&setup);
     let open = OpenConnections::new(setup)?;
-    std::thread::scope(|scope| {
-        let stopper = std::thread::Builder::new().spawn_scoped(scope, || open.wait_for_stop())?;
-        while let Some(connection) = open.accept() {
-            connection.serve(&mut worker);
-        }
-        open.end();
-        stopper
-            .join()
-            .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
-    })?;
-    open.add(worker.tally);
-    Ok(open.tally())
+    let mut tally = open.each(|_, connection| connection.serve(&mut worker))?;
+    tally.add(worker.tally);
+    Ok(tally)
 }

@@ -5,7 +5,7 @@
 //! context switch whenever a client was waited for.
 
 use std::io;
-use std::thread::{Builder, scope};
+use std::thread::Builder;
 
 use super::conversation::Worker;
 use super::open_connections::OpenConnections;
@@ -28,28 +28,19 @@ const STACK_BYTES: usize = 256 << 10;
 fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let new_worker = Worker::opener(&setup);
     let open = OpenConnections::new(setup)?;
-    let open = &open;
-    scope(|scope| {
-        let stopper = Builder::new().spawn_scoped(scope, || open.wait_for_stop())?;
-        while let Some(connection) = open.accept() {
-            let new_worker = new_worker.clone();
-            let work = move || {
-                let mut worker = new_worker();
-                connection.serve(&mut worker);
-                open.add(worker.tally);
-            };
-            let thread = Builder::new().stack_size(STACK_BYTES);
-            if thread.spawn_scoped(scope, work).is_err() {
-                // No thread, no service: the connection is gone with the work, and the client sees
-                // its connection closed.
-                open.turned_away();
-            }
+    let counted = &open;
+    open.each(|scope, connection| {
+        let new_worker = new_worker.clone();
+        let work = move || {
+            let mut worker = new_worker();
+            connection.serve(&mut worker);
+            counted.add(worker.tally);
+        };
+        let thread = Builder::new().stack_size(STACK_BYTES);
+        if thread.spawn_scoped(scope, work).is_err() {
+            // No thread, no service: the connection is gone with the work, and the client sees
+            // its connection closed.
+            counted.turned_away();
         }
-        open.end();
-        stopper
-            .join()
-            .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
-        // The scope ends when all threads have.
-    })?;
-    Ok(open.tally())
+    })
 }

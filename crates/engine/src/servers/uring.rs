@@ -137,11 +137,10 @@ fn token(fd: &impl AsFd) -> u32 {
 impl Engine {
     /// Asks for connections, if none is asked for and there is room for one.
     fn accept_again(&mut self) -> io::Result<()> {
-        let listener = self
-            .listener
-            .as_ref()
-            .filter(|_| self.has_room && !self.accepts);
-        if let Some(listener) = listener {
+        if let Some(listener) = &self.listener
+            && self.has_room
+            && !self.accepts
+        {
             self.ring.accept(listener.as_fd())?;
             self.accepts = true;
         }
@@ -199,8 +198,7 @@ impl Engine {
         piece: io::Result<Option<Piece>>,
         goes_on: bool,
     ) -> io::Result<()> {
-        let client = self.clients.get_mut(fd as usize).and_then(Option::as_mut);
-        let Some(client) = client else {
+        let Some(Some(client)) = self.clients.get_mut(fd as usize) else {
             if let Ok(Some(piece)) = piece {
                 self.ring.give_back(piece);
             }
@@ -217,10 +215,8 @@ impl Engine {
                     } else if client.talk.hear_bytes(&mut self.worker, bytes) > 0 || !was_owed {
                         client.quiet_ticks = 0;
                     }
-                    if client.talk.bytes_ahead() > MOST_AHEAD
-                        && client.receives
-                        && !client.is_paused
-                    {
+                    let is_ahead = client.talk.bytes_ahead() > MOST_AHEAD;
+                    if is_ahead && client.receives && !client.is_paused {
                         client.is_paused = true;
                         self.ring.pause(fd)?;
                     }
@@ -232,18 +228,16 @@ impl Engine {
                 client.leaves |= client.talk.is_discarding();
             }
             // Out of buffers, or held up because it was ahead: it is received for again.
-            Err(e)
-                if matches!(
-                    Errno::from_io_error(&e),
-                    Some(Errno::NOBUFS | Errno::CANCELED)
-                ) => {}
-            Err(_) => self.broken(fd),
+            Err(e) => match Errno::from_io_error(&e) {
+                Some(Errno::NOBUFS | Errno::CANCELED) => {}
+                _ => self.broken(fd),
+            },
         }
         self.go_on(fd)
     }
 
     fn sent(&mut self, fd: u32, sent: io::Result<usize>, mut buffer: Vec<u8>) -> io::Result<()> {
-        let Some(client) = self.clients.get_mut(fd as usize).and_then(Option::as_mut) else {
+        let Some(Some(client)) = self.clients.get_mut(fd as usize) else {
             return Ok(());
         };
         client.sends = false;
@@ -267,10 +261,8 @@ impl Engine {
 
     /// The connection is of no more use.
     fn broken(&mut self, fd: u32) {
-        if let Some(client) = self.clients[fd as usize]
-            .as_mut()
-            .filter(|client| !client.leaves)
-        {
+        let client = self.clients[fd as usize].as_mut();
+        if let Some(client) = client.filter(|client| !client.leaves) {
             self.worker.tally.broken += 1;
             client.leave();
         }

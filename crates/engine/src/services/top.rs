@@ -29,7 +29,7 @@ pub const SERVICE: Service = Service {
         Box::new(Top {
             table: ProcessTable::new(&setup.roots),
             ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
-            busiest: [const { Busy::nobody() }; SHOWN],
+            busiest: Default::default(),
         })
     },
     question: |_| Box::new(Asked),
@@ -48,15 +48,6 @@ struct Busy {
 }
 
 impl Busy {
-    const fn nobody() -> Busy {
-        Busy {
-            pid: 0,
-            name: Vec::new(),
-            user_ticks: 0,
-            kernel_ticks: 0,
-        }
-    }
-
     fn ticks(&self) -> u64 {
         self.user_ticks.saturating_add(self.kernel_ticks)
     }
@@ -106,12 +97,11 @@ fn write(busy: &Busy, per_s: u64, out: &mut Vec<u8>) {
     out.extend(busy.name.iter().map(harmless));
     let hundredths = |ticks: u64| (ticks / per_s, ticks % per_s * 100 / per_s);
     let ((user, u), (kernel, k)) = (hundredths(busy.user_ticks), hundredths(busy.kernel_ticks));
-    let times = (user, u, kernel, k);
+    let pid = busy.pid;
     // Writing to a vector cannot fail.
     let _ = write!(
         out,
-        " pid {} user {}.{:02} s kernel {}.{:02} s",
-        busy.pid, times.0, times.1, times.2, times.3
+        " pid {pid} user {user}.{u:02} s kernel {kernel}.{k:02} s"
     );
 }
 
@@ -159,11 +149,8 @@ fn last<'a>(text: &'a [u8], word: &[u8]) -> Option<(&'a [u8], u64)> {
 
 fn number(digits: &[u8]) -> Option<u64> {
     let plain = digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(digits)
-        .ok()
-        .filter(|_| plain)?
-        .parse()
-        .ok()
+    let text = std::str::from_utf8(digits).ok().filter(|_| plain)?;
+    text.parse().ok()
 }
 
 struct Asked;

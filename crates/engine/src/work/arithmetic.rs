@@ -40,7 +40,6 @@ pub struct Integer {
 
 impl Integer {
     /// Chains that begin at a place of the flow's own.
-    #[must_use]
     pub fn new(flow: u32) -> Integer {
         let first = u64::from(flow) * CHAINS as u64;
         Integer {
@@ -68,12 +67,8 @@ impl Work for Integer {
         Ok(())
     }
 
-    fn steps(&self) -> u64 {
-        STEPS
-    }
-
-    fn step_bytes(&self) -> u64 {
-        CHAINS as u64 * 8
+    fn steps(&self) -> (u64, u64) {
+        (STEPS, CHAINS as u64 * 8)
     }
 }
 
@@ -88,7 +83,6 @@ pub struct Float {
 
 impl Float {
     /// Chains that begin at a place of the flow's own.
-    #[must_use]
     pub fn new(flow: u32) -> Float {
         let begin = std::array::from_fn(|i| f64::from(flow) + i as f64 / 8.0);
         let end = begin.map(|start: f64| {
@@ -124,12 +118,8 @@ impl Work for Float {
         }
     }
 
-    fn steps(&self) -> u64 {
-        STEPS
-    }
-
-    fn step_bytes(&self) -> u64 {
-        CHAINS as u64 * 8
+    fn steps(&self) -> (u64, u64) {
+        (STEPS, CHAINS as u64 * 8)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::hint::black_box;
 use std::io;
 
-use super::arithmetic::{ADDEND, FACTOR, jump};
 use bytecost_sys::cache_lines::{CacheLines, Pages};
 
-use super::{LINE_BYTES, Work, too_small};
+use super::arithmetic::{ADDEND, FACTOR, jump};
+use super::{LINE_BYTES, Work, lines_within};
 
 /// CacheLines of a unit: some µs in a near cache, 0.4 ms where each is a miss.
 /// Odd, so that no unit ends where it began.
@@ -28,17 +28,12 @@ impl Chase {
     /// # Errors
     /// `InvalidInput` for less than two lines; that there are no such pages.
     pub fn new(bytes: usize, flow: u32, pages: Pages) -> io::Result<Chase> {
-        let lines = bytes / LINE_BYTES;
-        if lines < 2 {
-            return Err(too_small(bytes));
-        }
-        let lines = 1usize << lines.ilog2();
-        let mut memory = CacheLines::new(lines, pages)?;
-        let mask = lines as u64 - 1;
+        let mut memory = lines_within(bytes, pages)?;
+        let mask = memory.len() as u64 - 1;
         let mut state = u64::from(flow) & mask;
         let start = state;
         // A generator of full period modulo a power of two (Hull and Dobell, 1962) visits each.
-        for _ in 0..lines {
+        for _ in 0..memory.len() {
             let next = next(state, mask);
             memory[place(state, mask)][0] = place(next, mask) as u64;
             state = next;
@@ -48,12 +43,6 @@ impl Chase {
             state: start,
             at: place(start, mask),
         })
-    }
-
-    /// CacheLines that a round visits.
-    #[must_use]
-    pub fn lines(&self) -> usize {
-        self.memory.len()
     }
 }
 
@@ -91,12 +80,8 @@ impl Work for Chase {
         }
     }
 
-    fn steps(&self) -> u64 {
-        STEPS
-    }
-
-    fn step_bytes(&self) -> u64 {
-        LINE_BYTES as u64
+    fn steps(&self) -> (u64, u64) {
+        (STEPS, LINE_BYTES as u64)
     }
 }
 
@@ -108,9 +93,9 @@ mod tests {
     fn a_round_visits_every_line_once() {
         for bytes in [128, 4096, 100_000, 1 << 20] {
             let chase = Chase::new(bytes, 3, Pages::Any).unwrap();
-            let mut seen = vec![false; chase.lines()];
+            let mut seen = vec![false; chase.memory.len()];
             let mut at = chase.at;
-            for _ in 0..chase.lines() {
+            for _ in 0..chase.memory.len() {
                 assert!(!std::mem::replace(&mut seen[at], true), "{bytes}");
                 at = chase.memory[at][0] as usize;
             }
@@ -121,8 +106,8 @@ mod tests {
     #[test]
     fn neighbouring_steps_are_far_apart() {
         let chase = Chase::new(1 << 20, 0, Pages::Any).unwrap();
-        let near = (0..chase.lines()).filter(|i| chase.memory[*i][0].abs_diff(*i as u64) < 64);
-        assert!(near.count() < chase.lines() / 64);
+        let near = (0..chase.memory.len()).filter(|i| chase.memory[*i][0].abs_diff(*i as u64) < 64);
+        assert!(near.count() < chase.memory.len() / 64);
     }
 
     #[test]

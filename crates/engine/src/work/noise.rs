@@ -34,11 +34,7 @@ impl Work for Pauses {
         Ok(())
     }
 
-    fn steps(&self) -> u64 {
-        PAUSES
-    }
-
-    fn step_bytes(&self) -> u64 {
-        0
+    fn steps(&self) -> (u64, u64) {
+        (PAUSES, 0)
     }
 }

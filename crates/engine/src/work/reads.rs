@@ -7,7 +7,7 @@ use std::io;
 use bytecost_sys::cache_lines::{CacheLines, Pages};
 
 use super::arithmetic::{ADDEND, FACTOR};
-use super::{LINE_BYTES, Work, too_small};
+use super::{LINE_BYTES, Work, lines_within};
 
 /// CacheLines of a unit.
 const STEPS: usize = 4096;
@@ -74,21 +74,16 @@ impl Reads {
     /// # Errors
     /// `InvalidInput` for less than two lines; that there are no such pages.
     pub fn new(order: Order, bytes: usize, pages: Pages) -> io::Result<Reads> {
-        let lines = bytes / LINE_BYTES;
-        if lines < 2 {
-            return Err(too_small(bytes));
-        }
-        let lines = 1usize << lines.ilog2();
-        let mask = lines as u64 - 1;
         // Word `w` of the memory is `w`, so that a line's sum follows from its place.
-        let mut memory = CacheLines::new(lines, pages)?;
+        let mut memory = lines_within(bytes, pages)?;
+        let mask = memory.len() as u64 - 1;
         for (line, words) in memory.iter_mut().enumerate() {
             *words = std::array::from_fn(|word| (line * WORDS + word) as u64);
         }
         let words = WORDS as u64;
         let sum_of = |line: u64| line * words * words + words * (words - 1) / 2;
         let mut state = 0;
-        let sums = (0..lines.div_ceil(STEPS)).map(|_| {
+        let sums = (0..memory.len().div_ceil(STEPS)).map(|_| {
             let mut sum = 0u64;
             for _ in 0..STEPS {
                 sum = sum.wrapping_add(sum_of(order.place(state, mask) as u64));
@@ -142,12 +137,8 @@ impl Work for Reads {
         Ok(())
     }
 
-    fn steps(&self) -> u64 {
-        STEPS as u64
-    }
-
-    fn step_bytes(&self) -> u64 {
-        LINE_BYTES as u64
+    fn steps(&self) -> (u64, u64) {
+        (STEPS as u64, LINE_BYTES as u64)
     }
 }
 

@@ -81,13 +81,10 @@ impl Work for Triad {
         Ok(())
     }
 
-    fn steps(&self) -> u64 {
-        self.unit as u64 * 8 / LINE_BYTES as u64
-    }
-
-    /// A line read and a line written.
-    fn step_bytes(&self) -> u64 {
-        2 * LINE_BYTES as u64
+    fn steps(&self) -> (u64, u64) {
+        let line = LINE_BYTES as u64;
+        // A step is a line read and a line written.
+        (self.unit as u64 * 8 / line, 2 * line)
     }
 }
 

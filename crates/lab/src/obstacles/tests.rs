@@ -77,7 +77,7 @@ fn what_was_done_to_loopback_is_told() {
         "packets of 16 KiB at most (gso_max_size)",
         false,
     );
-    let off = || Offload::Segmentation.switch("lo", false).is_ok();
+    let off = || Offload::SEGMENTATION.switch("lo", false).is_ok();
     check(off, Off, "offloads off: tso", false);
     let bucket = || tc("qdisc add dev lo root tbf rate 2gbit burst 1mb latency 50ms");
     check(bucket, Qdisc, "tbf, 2.00 Gbit/s", true);

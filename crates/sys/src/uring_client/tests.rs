@@ -2,7 +2,7 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::SocketFlags;
 
 fn listener() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -15,8 +15,8 @@ fn board(address: SocketAddr, lines: u32, kept: bool) -> UringClient {
 }
 
 fn socket() -> OwnedFd {
-    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
-    rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap()
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    crate::tcp::socket(any, SocketFlags::empty()).unwrap()
 }
 
 /// A port that is taken, and at which nobody listens.
@@ -43,12 +43,11 @@ fn next(board: &mut UringClient) -> ClientEvent {
 
 fn connected(board: &mut UringClient, listener: &TcpListener, line: u32) -> TcpStream {
     board.connect(line, socket()).unwrap();
-    match next(board) {
-        ClientEvent::Connected { line: told, result } => {
-            assert_eq!((told, result.unwrap()), (line, ()))
-        }
-        other => panic!("{other:?}"),
-    }
+    let told = next(board);
+    assert!(
+        matches!(told, ClientEvent::Connected(of, Ok(())) if of == line),
+        "{told:?}"
+    );
     listener.accept().unwrap().0
 }
 
@@ -56,25 +55,24 @@ fn sent(board: &mut UringClient, line: u32, bytes: &[u8]) {
     board
         .send(line, |out| out.extend_from_slice(bytes))
         .unwrap();
-    match next(board) {
-        ClientEvent::Sent { line: told, result } => assert_eq!((told, result.unwrap()), (line, ())),
-        other => panic!("{other:?}"),
-    }
+    let told = next(board);
+    assert!(
+        matches!(told, ClientEvent::Sent(of, Ok(())) if of == line),
+        "{told:?}"
+    );
 }
 
 /// What came: bytes, or none at the end.
 fn received(board: &mut UringClient, line: u32) -> Option<Vec<u8>> {
-    match next(board) {
-        ClientEvent::Received { line: told, piece } => {
-            assert_eq!(told, line);
-            let piece = piece.unwrap()?;
-            let bytes = board.bytes(&piece).to_vec();
-            board.give_back(piece);
-            board.listen(line).unwrap();
-            Some(bytes)
-        }
-        other => panic!("{other:?}"),
-    }
+    let ClientEvent::Received(told, piece) = next(board) else {
+        panic!("nothing was received");
+    };
+    assert_eq!(told, line);
+    let piece = piece.unwrap()?;
+    let bytes = board.bytes(&piece).to_vec();
+    board.give_back(piece);
+    board.listen(line).unwrap();
+    Some(bytes)
 }
 
 #[test]
@@ -127,12 +125,10 @@ fn who_is_not_there_is_told_with_the_reason() {
     let (_held, address) = nobody();
     let mut board = board(address, 1, true);
     board.connect(0, socket()).unwrap();
-    match next(&mut board) {
-        ClientEvent::Connected { line: 0, result } => {
-            assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::ECONNREFUSED));
-        }
-        other => panic!("{other:?}"),
-    }
+    let ClientEvent::Connected(0, Err(refused)) = next(&mut board) else {
+        panic!("it is connected");
+    };
+    assert_eq!(refused.raw_os_error(), Some(libc::ECONNREFUSED));
     board.hang_up(0);
     let error = board.send(0, |_| ()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotConnected);

@@ -100,23 +100,18 @@ impl ClientLoop for UringLoop {
         loop {
             let trouble = |e: io::Error| of(&e);
             return Some(match self.client.next_rang()? {
-                ClientEvent::Connected {
-                    line,
-                    result: Err(e),
-                } if self.goes_on(line, &e) => continue,
-                ClientEvent::Connected { line, result } => {
+                ClientEvent::Connected(line, Err(e)) if self.goes_on(line, &e) => continue,
+                ClientEvent::Connected(line, result) => {
                     LoopEvent::Connected(line, result.map_err(trouble))
                 }
-                ClientEvent::Received { line, piece } => {
+                ClientEvent::Received(line, piece) => {
                     let piece = piece.map_err(trouble);
                     LoopEvent::Heard(
                         line,
                         piece.and_then(|piece| piece.ok_or(ConnectionError::Closed)),
                     )
                 }
-                ClientEvent::Sent { line, result } => {
-                    LoopEvent::Sent(line, result.map_err(trouble))
-                }
+                ClientEvent::Sent(line, result) => LoopEvent::Sent(line, result.map_err(trouble)),
             });
         }
     }

@@ -1,16 +1,32 @@
-//! `libaio`: io_submit(2) and io_getevents(2).
+//! Asynchronous reads of old: glibc's aio_read(3), and io_submit(2) with io_getevents(2).
 
 use std::io;
 
 use bytecost_sys::libaio::Libaio;
+use bytecost_sys::posix_aio::PosixAio;
 use rustix::io::Errno;
 
 use super::queued;
-use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
-use crate::setup::Setup;
+use crate::mover::{FILE_READ, InFlight, Mover, MoverFacts, Open};
 use crate::statement::{Each, FROM_FILE, call};
 
-pub const MOVER: Mover = Mover {
+pub const POSIX: Mover = Mover {
+    facts: MoverFacts {
+        name: "posix-aio",
+        summary: "aio_read(3) of glibc, whose threads call pread(2) in the caller's place; its calls are the library's",
+        in_flight: InFlight::SeveralByThreads,
+        caution: Some(
+            "glibc carries out the requests to one file descriptor one after the other, so more of them in flight wait in its queue, not at the disk",
+        ),
+        ..FILE_READ
+    },
+    states: FROM_FILE.by(&[call("pread64")]),
+    open: Open::File(|setup| {
+        queued::reading(setup, |file, places| Ok(PosixAio::new(file, places)))
+    }),
+};
+
+pub const LIBAIO: Mover = Mover {
     facts: MoverFacts {
         name: "libaio",
         summary: "io_submit(2) of an eighth of the depth at once, io_getevents(2) for at least one: the kernel's asynchronous I/O of old",
@@ -25,14 +41,12 @@ pub const MOVER: Mover = Mover {
         call("io_submit").each(Each::Several),
         call("io_getevents").each(Each::Wait),
     ]),
-    open: Open::File(open),
+    open: Open::File(|setup| {
+        queued::reading(setup, |file, places| {
+            Libaio::new(file, places).map_err(in_words)
+        })
+    }),
 };
-
-fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
-    queued::reading(setup, |file, places| {
-        Libaio::new(file, places).map_err(in_words)
-    })
-}
 
 /// The one error of io_setup(2) that the reader can do something about.
 fn in_words(error: io::Error) -> io::Error {
