@@ -15,7 +15,6 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_evidence::events::Exchange;
 use bytecost_evidence::{Copies, Events, Parties};
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent, EventCount};
 use bytecost_sys::iovecs::MSG_ZEROCOPY;
@@ -369,43 +368,23 @@ fn the_strongest_means_are_taken_and_the_others_are_told() {
     assert_eq!(weaker, !choice.gaps.is_empty(), "{:?}", choice.gaps);
 }
 
-/// A connection whose packets the counters are held against.
-struct Connection {
-    port: u16,
-    sending: TcpStream,
-    taking: TcpStream,
-}
-
-impl Connection {
-    fn new() -> Connection {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let sending = TcpStream::connect(address).unwrap();
-        sending.set_nodelay(true).unwrap();
-        Connection {
-            port: address.port(),
-            sending,
-            taking: listener.accept().unwrap().0,
-        }
-    }
-}
-
-impl Exchange for Connection {
-    fn port(&self) -> u16 {
-        self.port
-    }
-
-    fn exchange(&mut self) -> io::Result<()> {
-        self.sending.write_all(b"known")?;
-        self.taking.read_exact(&mut [0; 5])
-    }
+/// Counters that are held against the packets of a connection first.
+fn events() -> io::Result<Events> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut sending = TcpStream::connect(listener.local_addr()?)?;
+    sending.set_nodelay(true)?;
+    let (mut taking, _) = listener.accept()?;
+    Events::open(Path::new("/"), sending.peer_addr()?.port(), || {
+        sending.write_all(b"known")?;
+        taking.read_exact(&mut [0; 5])
+    })
 }
 
 #[test]
 fn each_call_is_counted_and_every_counter_counts() {
     const CALLS: u64 = 1000;
     let _alone = alone();
-    let mut events = match Events::open(Path::new("/"), &mut Connection::new()) {
+    let mut events = match events() {
         Ok(events) => events,
         Err(e) => {
             assert!(!must(CopyMeans::Tracepoints), "{e}");
@@ -415,14 +394,11 @@ fn each_call_is_counted_and_every_counter_counts() {
     for (event, why) in events.refused() {
         println!("events: no {}: {why}", event.row().title);
     }
-    events
-        .begin(Parties {
-            port: None,
-            network: None,
-            sender: std::process::id(),
-            receiver: None,
-        })
-        .unwrap();
+    let me = Parties {
+        sender: std::process::id(),
+        ..Parties::default()
+    };
+    events.begin(me).unwrap();
     let waits = |usage: process::ThreadUsage| usage.switches_voluntary;
     let waited = waits(process::thread_usage().unwrap());
     let call = || {
