@@ -12,8 +12,7 @@
 //! The programs cost a connection a few percent of its rate, so timed trials go without them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use aya::{Btf, include_bytes_aligned};
@@ -22,13 +21,13 @@ use bytecost_spec::evidence::{Copied, CopyMeans, CopyPlace};
 
 use crate::Parties;
 use crate::bpf::{self, Object};
+use crate::symbols;
 
 pub mod choice;
 mod functions;
 mod packets;
 
 use choice::{HOOKS, Hook, HookChoice, Tried, choose};
-use packets::CountedPackets;
 
 /// Built from the files beside them.
 static PACKETS: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
@@ -36,9 +35,6 @@ static FUNCTIONS: &[u8] = include_bytes_aligned!("../bpf/functions.bpf.o");
 
 /// Packets that must be seen for each that may be lost: less than is told of a number.
 const PACKETS_OF_EACH_LOST: u64 = 200;
-
-/// The longest line of `/proc/kallsyms` that is read.
-const MOST_LINE_BYTES: u64 = 4096;
 
 /// Counts while it lives.
 #[derive(Debug)]
@@ -92,20 +88,19 @@ impl Copies {
 
     /// Takes off what is not needed.
     fn keep_chosen(&mut self) {
-        let is_kept = |program: &str| self.choice.hooks.iter().any(|h| h.program == program);
-        for hook in HOOKS.iter().filter(|h| !is_kept(h.program)) {
-            if let (CopyMeans::Functions, Some(object)) = (hook.means, &mut self.functions) {
-                object.detach(hook.program);
-            } else if let (CopyMeans::Tracepoints, Some(object)) = (hook.means, &mut self.packets) {
-                object.detach(hook.program);
-            }
-        }
         let uses = |means| self.choice.hooks.iter().any(|h| h.means == means);
         if !uses(CopyMeans::Functions) {
             self.functions = None;
         }
         if !uses(CopyMeans::Tracepoints) {
             self.packets = None;
+        }
+        for hook in HOOKS.iter().filter(|h| !self.choice.hooks.contains(h)) {
+            match (hook.means, &mut self.functions, &mut self.packets) {
+                (CopyMeans::Functions, Some(object), _) => object.detach(hook.program),
+                (CopyMeans::Tracepoints, _, Some(object)) => object.detach(hook.program),
+                _ => {}
+            }
         }
     }
 
@@ -149,24 +144,20 @@ impl Copies {
     /// What was counted so far, at each place; the parts may be of different moments.
     #[must_use]
     pub fn copied(&self) -> Vec<Copied> {
-        let packets = self
-            .packets
-            .as_ref()
-            .map(|o| CountedPackets::of(&o.words()));
+        let packets = self.packets.as_ref().map(Object::words);
         let functions = self.functions.as_ref().map(Object::words);
         let misses = self.misses();
         let of = |(leg, means): &(CopyPlace, Result<CopyMeans, String>)| {
-            let bytes = match (means, &functions, &packets) {
-                (Ok(CopyMeans::Functions), Some(words), _) => functions::copied(words, *leg),
-                (Ok(CopyMeans::Tracepoints), _, Some(counted)) => counted.copied(*leg),
-                (Ok(_), ..) => Reading::absent("nothing counts it"),
-                (Err(why), ..) => Reading::absent(why.clone()),
+            let (bytes, seen) = match (means, &functions, &packets) {
+                (Ok(CopyMeans::Functions), Some(words), _) => (functions::copied(words, *leg), 0),
+                (Ok(CopyMeans::Tracepoints), _, Some(words)) => {
+                    (packets::copied(words, *leg), packets::packets(words, *leg))
+                }
+                (Ok(_), ..) => (Reading::absent("nothing counts it"), 0),
+                (Err(why), ..) => (Reading::absent(why.clone()), 0),
             };
-            let own = means.as_ref().ok().map(|m| self.choice.of(*leg, *m));
-            let of_packets = packets.filter(|_| *means == Ok(CopyMeans::Tracepoints));
-            let seen = of_packets.map_or(0, |counted| counted.packets(*leg));
-            let lost = |h| lost(h, seen, &self.missed, &misses);
-            let lost = own.and_then(|mut own| own.find_map(lost));
+            let mut hooks = means.iter().flat_map(|means| self.choice.of(*leg, *means));
+            let lost = hooks.find_map(|hook| lost(hook, seen, &self.missed, &misses));
             let bytes = lost.map_or(bytes, Reading::absent);
             let means = means.as_ref().ok().filter(|_| bytes.measured().is_some());
             Copied {
@@ -236,25 +227,18 @@ struct Names(BTreeSet<String>);
 
 impl Names {
     fn read(root: &Path) -> io::Result<Names> {
-        Names::parse(BufReader::new(File::open(root.join("proc/kallsyms"))?))
+        Names::parse(symbols::text(root)?)
     }
 
-    fn parse(mut text: impl BufRead) -> io::Result<Names> {
+    fn parse(text: impl BufRead) -> io::Result<Names> {
         let mut names = BTreeSet::new();
-        let mut line = String::new();
-        loop {
-            line.clear();
-            if io::Read::take(&mut text, MOST_LINE_BYTES).read_line(&mut line)? == 0 {
-                return Ok(Names(names));
-            }
-            let Some(name) = line.split_ascii_whitespace().nth(2) else {
-                continue;
-            };
-            let plain = name.split('.').next().unwrap_or(name);
-            if HOOKS.iter().any(|h| h.target == plain) {
+        symbols::each(text, |[_, _, name]| {
+            if HOOKS.iter().any(|h| h.target == symbols::plain(name)) {
                 names.insert(name.to_owned());
             }
-        }
+            true
+        })?;
+        Ok(Names(names))
     }
 
     /// What is known of a function without trying it; nothing where it can be tried.
