@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
     use crate::greeters::{FlowKey, KEY_BYTES};
-    use crate::transports::{Listen, Socket, connect, listen};
+    use crate::transports::{Listener, Socket, connect, listen};
     use bytecost_meter::{NetworkMeter, of_process};
     use bytecost_spec::{Axis, Cell, Counter};
     use std::fs;
@@ -190,7 +190,7 @@ mod tests {
         cell
     }
 
-    fn listener(pair: &VethPair) -> Box<dyn Listen> {
+    fn listener(pair: &VethPair) -> Listener {
         let within = pair
             .of(Role::Receiver)
             .within(|| listen(&cell(), None).unwrap());
