@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::cell::Device;
 use bytecost_sys::network::Network;
 use bytecost_sys::{packet, tun};
+use etherparse::Ethernet2Header;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
@@ -32,12 +33,8 @@ pub(crate) const FAR_NAME: &str = NAMES[1];
 pub(super) const SENDER_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 1];
 /// See above.
 pub(super) const FAR_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 2];
-/// Type of a frame that carries IPv4.
-const IPV4: [u8; 2] = [8, 0];
-/// Bytes of the head of a frame of Ethernet.
-const ETHERNET_BYTES: usize = 14;
 /// The most that stands before a packet, in bytes.
-pub const LEAD_BYTES_MOST: usize = ETHERNET_BYTES;
+pub const LEAD_BYTES_MOST: usize = Ethernet2Header::LEN;
 /// Room for what is let through, in bytes, so that it waits until the responder looks.
 const OPENINGS_BYTES: usize = 4 << 20;
 
@@ -46,17 +43,8 @@ const OPENINGS_BYTES: usize = 4 << 20;
 pub fn lead_bytes(device: Device) -> usize {
     match device {
         Device::Tun => tun::HEADER_BYTES,
-        Device::Veth => ETHERNET_BYTES,
+        Device::Veth => Ethernet2Header::LEN,
     }
-}
-
-/// The head of a frame from the far end.
-pub(super) fn frame() -> [u8; ETHERNET_BYTES] {
-    let mut head = [0; ETHERNET_BYTES];
-    head[..6].copy_from_slice(&SENDER_HARDWARE);
-    head[6..12].copy_from_slice(&FAR_HARDWARE);
-    head[12..].copy_from_slice(&IPV4);
-    head
 }
 
 /// Makes the device with its program in a network, and gives what packets come and go by at the

@@ -215,7 +215,7 @@ impl WireResponder {
             let Some(bytes) = self.read(&mut packet)? else {
                 break;
             };
-            let opening = SynPacket::parse(bytes).ok();
+            let opening = SynPacket::parse(bytes);
             let tcp = opening.map(|o| (o.from, Some(o.to)));
             let Some((from, to)) = tcp.or_else(|| Some((udp::opened(bytes)?, None))) else {
                 continue;

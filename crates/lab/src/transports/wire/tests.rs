@@ -303,8 +303,7 @@ fn datagrams_that_the_kernel_has_no_room_to_note_wait_for_completions_and_go_out
 #[test]
 fn only_what_opens_a_flow_of_udp_is_taken_for_it() {
     let mut packet = [0; 28];
-    packet[0] = 0x45;
-    packet[9] = 17;
+    (packet[0], packet[3], packet[9], packet[25]) = (0x45, 28, 17, 8);
     packet[12..16].copy_from_slice(&SENDER.octets());
     packet[20..22].copy_from_slice(&40_000_u16.to_be_bytes());
     packet[22..24].copy_from_slice(&(FAR_END.port() + 1).to_be_bytes());
