@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::{
-    Checker, FileWork, MOVERS, Mover, Offer, PayloadPattern, RECEIVERS, Receiver, Setup,
+    Checker, FileWork, MOVERS, Mover, PayloadPattern, RECEIVERS, Receiver, Setup,
 };
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
@@ -327,10 +327,7 @@ fn one_message(
     let mut taker = (receiver.open)(taker, 2 * SIZE)?;
     taker.expect(size);
     let mut mover = mover.open(setup)?;
-    if mover.offer()? == Offer::Full {
-        return Err(io::Error::other("the first message was not taken"));
-    }
-    mover.flush()?;
+    away::offer(&mut *mover)?;
     while checker.offset() < size as u64 {
         let got = taker.take()?;
         if got == 0 {
@@ -338,11 +335,7 @@ fn one_message(
         }
         checker.check(&*taker, got)?;
     }
-    let tally = mover.tally();
-    if tally.held > tally.released {
-        mover.reap(1)?;
-    }
-    Ok(())
+    away::take_back(&mut *mover)
 }
 
 #[cfg(test)]

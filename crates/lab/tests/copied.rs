@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 
-use bytecost_engine::{MOVERS, Mover, Route, file};
+use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver, Route, file};
 use bytecost_evidence::copies::Copies;
 use bytecost_lab::files::Files;
 use bytecost_lab::protocol::ContentCheck;
@@ -69,6 +69,9 @@ fn main() -> ExitCode {
             all_of_files(means, &[Cache::Warm, Cache::Direct])
         }));
         trials.push(case(of("what is sent"), move || all_that_send(means)));
+        trials.push(case(of("what is received"), move || {
+            all_that_receive(means)
+        }));
     }
     if std::env::var_os(DIR).is_none() {
         trials.push(case(
@@ -152,30 +155,51 @@ fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvidenc
 
 fn all_of_files(means: CopyMeans, caches: &[Cache]) {
     let movers = || MOVERS.iter().filter(|m| m.route.is_of_files());
-    let all = caches.iter().flat_map(|c| movers().map(move |m| (m, *c)));
+    let all = caches
+        .iter()
+        .flat_map(|c| movers().map(move |m| cell(m.name, *c)));
     walk(means, all)
 }
 
 fn all_that_send(means: CopyMeans) {
     let movers = || MOVERS.iter().filter(|m| m.has_peer() && !m.is_helped());
     let of_files = movers().filter(|m| m.route == Route::FileToSocket);
-    let all = movers().map(|m| (m, Cache::Memory));
-    walk(means, all.chain(of_files.map(|m| (m, Cache::Warm))))
+    let all = movers().map(|m| cell(m.name, Cache::Memory));
+    walk(
+        means,
+        all.chain(of_files.map(|m| cell(m.name, Cache::Warm))),
+    )
 }
 
-fn walk(means: CopyMeans, cells: impl Iterator<Item = (&'static Mover, Cache)>) {
+fn all_that_receive(means: CopyMeans) {
+    let by = |receiver: &Receiver| {
+        let mut cell = cell("send", Cache::Memory);
+        receiver.name.clone_into(&mut cell.receiver);
+        cell
+    };
+    walk(means, RECEIVERS.iter().map(by));
+}
+
+/// Holds each place on the way of these cells against what their rows state.
+fn walk(means: CopyMeans, cells: impl Iterator<Item = Cell>) {
     let Some((mut lab, mut watch)) = counting(means, Path::new("/")) else {
         return;
     };
     let mut places = 0;
     let mut wrong = Vec::new();
-    for (mover, cache) in cells {
-        let what = format!("{}: {}, {}", means.title(), mover.name, cache.name());
+    for cell in cells {
+        let Cell {
+            mover,
+            receiver,
+            cache,
+            ..
+        } = &cell;
+        let what = format!("{}: {mover} to {receiver}, {}", means.title(), cache.name());
         let kind = match cache {
             Cache::Memory => "tmpfs".to_owned(),
             _ => file::file_system(&dir()).unwrap(),
         };
-        let evidence = match counted(&mut lab, &mut watch, &cell(mover.name, cache)) {
+        let evidence = match counted(&mut lab, &mut watch, &cell) {
             Ok(evidence) => evidence,
             Err(why) => {
                 println!("{what}, {kind}: does not work here: {why}");
@@ -197,8 +221,9 @@ fn walk(means: CopyMeans, cells: impl Iterator<Item = (&'static Mover, Cache)>) 
             println!("{what}, {kind}: {}: {told}", copied.leg.title());
             let case = Case {
                 means,
-                mover,
-                cache,
+                mover: Mover::named(mover).unwrap(),
+                receiver,
+                cache: *cache,
                 leg: copied.leg,
                 kind: &kind,
             };

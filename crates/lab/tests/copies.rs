@@ -1,18 +1,13 @@
-//! Known truths for the count of copies: how often each mover's bytes are copied on loopback, and
-//! that over wire nobody copies them but their sender.
+//! Known truths for the count of copies: over wire nobody copies a mover's bytes but their sender.
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bytecost_engine::{Mover, Offer, Receiver, Setup};
+use bytecost_engine::{Mover, Offer, Setup};
 use bytecost_evidence::{Copies, Parties};
 use bytecost_lab::transports::link::LinkChoice;
-use bytecost_lab::transports::wire::responder::{Rules, WireResponder};
 use bytecost_lab::transports::wire::{FAR_END, Wire, udp};
 use bytecost_lab::transports::{self, set_patience};
 use bytecost_spec::cell::Device;
@@ -49,22 +44,6 @@ fn counting() -> Option<Copies> {
 /// Functions that take pages over are counted by process, which all tests here share.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// Counts what goes to a port of a network; both sides are threads of this process.
-fn begin(copies: &mut Copies, port: u16, network: Option<u64>) {
-    let me = std::process::id();
-    let parties = Parties {
-        port: Some(port),
-        network,
-        sender: me,
-        receiver: Some(me),
-    };
-    copies.begin(parties).unwrap();
-}
-
 fn cell(transport: Transport) -> Cell {
     Cell {
         transport,
@@ -94,20 +73,6 @@ fn send(mover: &str, socket: OwnedFd, size: usize) {
     }
 }
 
-fn over_loopback(copies: &mut Copies, mover: &'static str, receiver: &str, size: usize) {
-    let cell = cell(Transport::Loopback);
-    let listener = transports::listen(&cell, None).unwrap();
-    let address: SocketAddr = listener.address().parse().unwrap();
-    begin(copies, address.port(), None);
-    let sender = transports::connect(&cell, &listener.address()).unwrap();
-    let taker = listener.accept(PATIENCE).unwrap();
-    set_patience(&taker, PATIENCE).unwrap();
-    let sending = thread::spawn(move || send(mover, sender, size));
-    let mut taker = (Receiver::named(receiver).unwrap().open)(taker, 256 << 10).unwrap();
-    while taker.take().unwrap() > 0 {}
-    sending.join().unwrap();
-}
-
 fn over_wire(
     copies: &mut Copies,
     wire: &Wire,
@@ -115,46 +80,27 @@ fn over_wire(
     mover: &'static str,
     size: usize,
 ) {
-    let [far, map] = wire
-        .descriptors()
-        .map(|fd| fd.try_clone_to_owned().unwrap());
-    let rules = Rules {
-        device: wire.link().device,
-        mtu_bytes: wire.link().mtu_bytes,
-        acknowledge_bytes: 128 << 10,
-        flows_most: 1,
+    let mut far = wire.responder(128 << 10, 1).unwrap();
+    let me = std::process::id();
+    let parties = Parties {
+        port: Some(FAR_END.port()),
+        network: Some(rustix::fs::fstat(wire.network()).unwrap().st_ino),
+        sender: me,
+        receiver: Some(me),
     };
-    let mut far = WireResponder::new(far, map, rules).unwrap();
-    let network = rustix::fs::fstat(wire.network()).unwrap().st_ino;
-    begin(copies, FAR_END.port(), Some(network));
-    let sent = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let sending = scope.spawn(|| {
-            let sending = wire.network().within(|| {
-                let socket = transports::connect(&cell(transport), &FAR_END.to_string()).unwrap();
-                let own = socket.try_clone().unwrap();
-                send(mover, socket, size);
-                if transport == Transport::WireUdp {
-                    udp::close(&own).unwrap();
-                }
-            });
-            sent.store(true, Ordering::Relaxed);
-            sending.unwrap();
-        });
-        while !sent.load(Ordering::Relaxed) {
-            far.look().unwrap();
+    copies.begin(parties).unwrap();
+    let sending = wire.answered(&mut far, || {
+        let socket = transports::connect(&cell(transport), &FAR_END.to_string()).unwrap();
+        let own = socket.try_clone().unwrap();
+        send(mover, socket, size);
+        if transport == Transport::WireUdp {
+            udp::close(&own).unwrap();
         }
-        sending.join().unwrap();
     });
+    sending.unwrap();
     while far.ended() < 1 {
         far.look().unwrap();
     }
-}
-
-/// How often a mover's row states that a byte is copied at a place.
-fn stated(mover: &str, leg: CopyPlace) -> f64 {
-    let copies = Mover::named(mover).unwrap().states.copies;
-    f64::from(u8::from(copies.contains(&leg)))
 }
 
 /// Whether nothing is absent. The kernel leaves out a program that would interrupt itself, and what
@@ -180,34 +126,6 @@ fn check(copies: &Copies, what: &str, size: usize, expected: [f64; 3]) {
         found.iter().zip(&expected).all(near),
         "{what}: copied {found:?} times, not {expected:?}: {counted:?}"
     );
-}
-
-#[test]
-fn on_loopback_each_way_copies_as_often_as_is_known() {
-    let _alone = alone();
-    let Some(mut copies) = counting() else {
-        return;
-    };
-    for (mover, receiver) in [
-        ("send", "recv"),
-        ("sendmsg", "recvmsg"),
-        ("send-fields", "recv"),
-        ("uring-send", "recv"),
-        ("send-zerocopy", "recv"),
-        ("uring-send-zc", "recv"),
-        ("sendfile", "recv"),
-        ("splice", "recv"),
-        ("vmsplice", "recv"),
-        ("send", "recv-discard"),
-    ] {
-        let size = 65_536;
-        over_loopback(&mut copies, mover, receiver, size);
-        let mut expected = PLACES.map(|leg| stated(mover, leg));
-        if receiver == "recv-discard" {
-            expected[2] = 0.0;
-        }
-        check(&copies, &format!("{mover} to {receiver}"), size, expected);
-    }
 }
 
 /// A device, and each means that counts what goes into the kernel, by itself.
@@ -236,14 +154,16 @@ fn nothing_is_copied_but_by_the_sender(
     sizes: &[usize],
     movers: &[&'static str],
 ) {
-    let _alone = alone();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((wire, all)) = wire_and_means(link) else {
         return;
     };
     for mut copies in all {
         let means = copies.choice().means(CopyPlace::IntoKernel).unwrap();
         for mover in movers {
-            let sender = stated(mover, CopyPlace::IntoKernel);
+            let stated = Mover::named(mover).unwrap().states.copies;
+            let is_copied = stated.contains(&CopyPlace::IntoKernel);
+            let sender = f64::from(u8::from(is_copied));
             for &size in sizes {
                 for _ in 0..TRIALS {
                     over_wire(&mut copies, &wire, transport, mover, size);

@@ -13,7 +13,8 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
 
 use bytecost_sys::network::Network;
 
@@ -27,9 +28,10 @@ pub mod responder;
 pub mod shared_counters;
 pub mod udp;
 
-pub use device::SENDER;
+pub use super::veth::SENDER;
 use device::told;
 pub(crate) use device::{FAR_NAME, NAME};
+use responder::{Rules, WireResponder};
 
 /// Where senders connect to. Nobody listens: the responder answers.
 pub const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
@@ -67,10 +69,47 @@ impl Wire {
         &self.network
     }
 
+    /// Who acknowledges at the far end: after so many bytes of a flow, and so many flows at most.
+    ///
+    /// # Errors
+    /// As [`WireResponder::new`].
+    pub fn responder(
+        &self,
+        acknowledge_bytes: u64,
+        flows_most: usize,
+    ) -> io::Result<WireResponder> {
+        let [far, map] = self.descriptors().map(|fd| fd.try_clone_to_owned());
+        let rules = Rules {
+            device: self.link.device,
+            mtu_bytes: self.link.mtu_bytes,
+            acknowledge_bytes,
+            flows_most,
+        };
+        WireResponder::new(far?, map?, rules)
+    }
+
+    /// Does something in the network that senders are in, while a responder looks.
+    ///
+    /// # Errors
+    /// As [`WireResponder::look`]; that the thread cannot enter the network, or panicked.
+    pub fn answered<T: Send>(
+        &self,
+        far: &mut WireResponder,
+        work: impl FnOnce() -> T + Send,
+    ) -> io::Result<T> {
+        thread::scope(|scope| {
+            let working = scope.spawn(|| self.network.within(work));
+            while !working.is_finished() {
+                far.look()?;
+            }
+            let panicked = |_| Err(io::Error::other("the sender panicked"));
+            working.join().unwrap_or_else(panicked)
+        })
+    }
+
     /// What a responder needs: what packets come and go by at the far end, then the program's map.
     #[must_use]
     pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        use std::os::fd::AsFd;
         [self.far.as_fd(), self.map.as_fd()]
     }
 
