@@ -23,8 +23,6 @@ use crate::protocol::Role;
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The receiver's address.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
-/// The two, and what IPv4 keeps for itself.
-const PREFIX_BITS: u8 = 30;
 /// Names of the links, the sender's first.
 pub(crate) const NAMES: [&str; 2] = ["bytecost0", "bytecost1"];
 /// How long the link may take to come up.
@@ -59,7 +57,7 @@ impl VethPair {
             (&pair.receiver, receiver, RECEIVER),
         ];
         for (network, name, address) in ends {
-            network.within(|| bring_up(name, address, link))??;
+            network.within(|| link.bring_up(&mut Netlink::open()?, name, address))??;
         }
         // Neither is up before the other is.
         for (network, name, _) in ends {
@@ -117,16 +115,6 @@ pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
         _ => format!("{what} cannot be made: {error}"),
     };
     io::Error::new(error.kind(), text)
-}
-
-fn bring_up(name: &str, address: Ipv4Addr, link: LinkChoice) -> io::Result<()> {
-    let mut netlink = Netlink::open()?;
-    let loopback = netlink.known("lo")?;
-    netlink.set_up(loopback.index)?;
-    link.bound(&mut netlink, name)?;
-    let device = netlink.known(name)?;
-    netlink.add_address(device.index, address, PREFIX_BITS)?;
-    netlink.set_up(device.index)
 }
 
 /// Waits until packets can pass by a link of the calling thread's network.

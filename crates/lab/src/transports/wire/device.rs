@@ -7,7 +7,6 @@
 //! nothing else does but what opens a flow, so it has nothing copied.
 
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::cell::Device;
@@ -20,11 +19,8 @@ use rustix::net::sockopt;
 use super::program;
 use crate::netlink::Netlink;
 use crate::transports::link::LinkChoice;
-use crate::transports::veth::{self, NAMES};
+use crate::transports::veth::{self, NAMES, SENDER};
 
-/// The sender's address; as that of veth, of a range that is set aside for such things (RFC 2544).
-pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-const PREFIX_BITS: u8 = 30;
 /// Name of the device, the sender's end where it is a pair.
 pub(crate) const NAME: &str = NAMES[0];
 /// Name of the other end of a pair.
@@ -60,7 +56,8 @@ fn on_tun(link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)> {
     let tun = tun::open(NAME).map_err(|e| told("a tun device", &e))?;
     // Before it is up, so that no packet is seen that is not ours.
     let map = program::attach(NAME, link.device).map_err(|e| told("a BPF program", &e))?;
-    bring_up(&mut Netlink::open()?, link).map_err(|e| told("the tun device's network", &e))?;
+    link.bring_up(&mut Netlink::open()?, NAME, SENDER)
+        .map_err(|e| told("the tun device's network", &e))?;
     Ok((tun, map))
 }
 
@@ -77,7 +74,7 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
         }
         let far = netlink.known(FAR_NAME)?.index;
         netlink.set_up(far)?;
-        bring_up(&mut netlink, link)?;
+        link.bring_up(&mut netlink, NAME, SENDER)?;
         // Neither is up before the other is.
         veth::await_up(NAME)?;
         veth::await_up(FAR_NAME)?;
@@ -89,16 +86,6 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
     sockopt::set_socket_recv_buffer_size_force(&socket, OPENINGS_BYTES)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, OPENINGS_BYTES))?;
     Ok((socket, map))
-}
-
-/// The sender's end.
-pub(super) fn bring_up(netlink: &mut Netlink, link: LinkChoice) -> io::Result<()> {
-    let (loopback, device) = (netlink.known("lo")?.index, netlink.known(NAME)?.index);
-    netlink.set_up(loopback)?;
-    netlink.set_mtu(device, link.mtu_bytes)?;
-    link.bound(netlink, NAME)?;
-    netlink.add_address(device, SENDER, PREFIX_BITS)?;
-    netlink.set_up(device)
 }
 
 /// What to do about an error of making `what`.

@@ -3,14 +3,11 @@ use bytecost_engine::{Move, Mover, Offer, Setup};
 use bytecost_spec::Cell;
 use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
 use bytecost_sys::tun;
-use responder::{Rules, WireResponder};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::fs;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 const ACKNOWLEDGE_BYTES: u64 = 128 << 10;
@@ -41,40 +38,24 @@ fn wire(link: LinkChoice) -> Option<Wire> {
 }
 
 fn responder(wire: &Wire, flows_most: usize) -> WireResponder {
-    let [far, map] = wire
-        .descriptors()
-        .map(|fd| fd.try_clone_to_owned().unwrap());
-    let rules = Rules {
-        device: wire.link().device,
-        mtu_bytes: wire.link().mtu_bytes,
-        acknowledge_bytes: ACKNOWLEDGE_BYTES,
-        flows_most,
-    };
-    WireResponder::new(far, map, rules).unwrap()
+    wire.responder(ACKNOWLEDGE_BYTES, flows_most).unwrap()
 }
 
 /// Does something in the wire's network while the responder looks, until it has answered the end
 /// of as many flows.
 fn answered<T: Send>(
     wire: &Wire,
-    responder: &mut WireResponder,
+    far: &mut WireResponder,
     ends: usize,
     work: impl FnOnce() -> T + Send,
 ) -> T {
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let working = scope.spawn(|| {
-            let got = wire.network().within(work).unwrap();
-            done.store(true, Ordering::Relaxed);
-            got
-        });
-        let began = Instant::now();
-        while !done.load(Ordering::Relaxed) || responder.ended() < ends {
-            responder.look().unwrap();
-            assert!(began.elapsed() < PATIENCE, "{:?}", responder.tally());
-        }
-        working.join().unwrap()
-    })
+    let got = wire.answered(far, work).unwrap();
+    let began = Instant::now();
+    while far.ended() < ends {
+        far.look().unwrap();
+        assert!(began.elapsed() < PATIENCE, "{:?}", far.tally());
+    }
+    got
 }
 
 #[test]
@@ -237,7 +218,7 @@ fn waiting_network() -> Option<(Network, OwnedFd)> {
     let network = Network::new().map_err(|e| skipped(&e)).ok()?;
     let tun = network.within(|| {
         let tun = tun::open(NAME)?;
-        device::bring_up(&mut Netlink::open()?, LinkChoice::default())?;
+        LinkChoice::default().bring_up(&mut Netlink::open()?, NAME, SENDER)?;
         // A network's own since Linux 6.8, so that nothing is to be restored.
         fs::write("/proc/sys/net/core/optmem_max", FEW_NOTES_BYTES)?;
         Ok::<_, io::Error>(tun)
