@@ -12,7 +12,7 @@ use bytecost_spec::{Cache, Cell, Counter, Failure, Sample};
 use libtest_mimic::Trial;
 
 use super::sent::{cut, disturbed};
-use super::{case, cell, fails, given, is_refused, lab, needed, read, sample, settings, trial_in};
+use super::{case, cell, fails, given, lab, needed, read, sample, settings, trial_in, tried};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
 pub fn files() -> Files {
@@ -45,10 +45,7 @@ pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
                     mover.name,
                     cache.name()
                 );
-                trials.push(case(name, move || match refused {
-                    None => all_is_moved(&cell),
-                    Some(why) => is_refused(&cell, &why),
-                }));
+                trials.push(tried(name, cell, refused, all_is_moved));
             }
         }
     }

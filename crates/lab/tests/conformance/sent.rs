@@ -17,7 +17,7 @@ use rustix::process::Pid;
 
 use super::endpoints::{children, endpoints, marked};
 use super::files::{files, has_open, sample_of, trial_of};
-use super::{SOON, case, cell, fails, is_refused, lab, read, sample, trial_in};
+use super::{SOON, case, cell, fails, lab, read, sample, trial_in, tried};
 
 /// Messages of one kind, and from where they are sent.
 const CLASSES: [(&str, &[Cache]); 5] = [
@@ -60,10 +60,7 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
                     let cell = cell(&format!("{way} cache={} {values}", cache.name()));
                     let refused = refused(survey, &found, &cell);
                     let name = cell.id().replace('/', " ");
-                    trials.push(case(name, move || match refused {
-                        None => all_arrives(&cell),
-                        Some(why) => is_refused(&cell, &why),
-                    }));
+                    trials.push(tried(name, cell, refused, all_arrives));
                 }
             }
         }
