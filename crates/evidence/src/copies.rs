@@ -197,7 +197,7 @@ fn attach<const N: usize>(
     let refuse_all = |why: String, tried: &mut BTreeMap<&'static str, Tried>| {
         tried.extend(own().map(|h| (h.program, Tried::Refused(why.clone()))));
     };
-    let mut object: Object<N> = match Object::load(bytes, types) {
+    let mut object: Object<N> = match Object::load(bytes, types, &[]) {
         Ok(object) => object,
         Err(e) => {
             refuse_all(e.to_string(), tried);

@@ -80,7 +80,7 @@ impl Events {
         exchange: impl FnMut() -> io::Result<()>,
     ) -> io::Result<Events> {
         let types = bpf::types(root)?;
-        let mut object = Object::load(OBJECT, &types)?;
+        let mut object = Object::load(OBJECT, &types, &[])?;
         let mut refused = BTreeMap::new();
         for (program, tracepoint, events) in PROGRAMS {
             match object.attach(program, tracepoint, &types) {

@@ -14,7 +14,9 @@ const IDLE: usize = 5;
 const IDLE_INTERRUPTS: usize = 6;
 const LOST: usize = 7;
 /// Words of `struct task`: window, time, interrupts, `who`.
-pub(super) const TASK_WORDS: usize = 3 + WHO_WORDS;
+const TASK_WORDS: usize = 3 + WHO_WORDS;
+pub(super) type CpuWords = [u64; CPU_WORDS];
+pub(super) type TaskWords = [u64; TASK_WORDS];
 
 /// Of include/linux/sched.h.
 const PF_IO_WORKER: u64 = 0x10;
@@ -108,8 +110,8 @@ impl WindowAccounts {
     /// not count, and what runs then is not yet in its task's sum.
     pub(super) fn of(
         (from_ns, to_ns): (u64, u64),
-        cpus: &[[u64; CPU_WORDS]],
-        tasks: BTreeMap<u32, [u64; TASK_WORDS]>,
+        cpus: &[CpuWords],
+        tasks: BTreeMap<u32, TaskWords>,
         makers: BTreeMap<u32, Maker>,
     ) -> WindowAccounts {
         let mut seen = WindowAccounts {
@@ -119,7 +121,7 @@ impl WindowAccounts {
             ..WindowAccounts::default()
         };
         let own = tasks.values().filter(|words| words[0] == from_ns);
-        let task = |words: &[u64; TASK_WORDS]| Task::of(&words[3..], words[1], words[2]);
+        let task = |words: &TaskWords| Task::of(&words[3..], words[1], words[2]);
         seen.tasks = own.map(task).collect();
         for words in cpus {
             let is_own = words[0] == from_ns;
