@@ -23,21 +23,13 @@ const DATAGRAMS: u32 = 200;
 /// How long a datagram may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The clocks of a thread, and work of which interrupts do a part.
-pub trait Clocks {
-    /// Time that has passed, in ns.
+/// The clocks of a thread, in ns, and work of which interrupts do a part.
+trait Clocks {
     fn elapsed_ns(&mut self) -> u64;
-    /// CPU time of the thread, in ns.
     fn cpu_ns(&mut self) -> u64;
     /// Context switches of the thread, of either kind.
-    ///
-    /// # Errors
-    /// What getrusage(2) answers.
     fn switches(&mut self) -> io::Result<u64>;
     /// Sends a datagram to itself, and takes it.
-    ///
-    /// # Errors
-    /// What the socket answers.
     fn exchange(&mut self) -> io::Result<()>;
 }
 
@@ -47,7 +39,10 @@ pub fn test(roots: &Roots) -> CpuClock {
     let tried = thread::scope(|scope| {
         let tested = scope.spawn(|| {
             process::set_affinity(&[process::current_cpu()])?;
-            best_of(&mut Loopback::new()?)
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+            socket.connect(socket.local_addr()?)?;
+            socket.set_read_timeout(Some(PATIENCE))?;
+            best_of(&mut Loopback(socket))
         });
         let panicked = |_| Err(io::Error::other("the thread panicked"));
         tested.join().unwrap_or_else(panicked)
@@ -67,10 +62,7 @@ pub fn test(roots: &Roots) -> CpuClock {
 
 /// The quickest try of those without a context switch. What a hypervisor takes unseen is in both
 /// clocks and would hide a loss, what it is seen to take is in one and would feign it.
-///
-/// # Errors
-/// What the first failing call answers.
-pub fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
+fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
     let mut best = CpuClock::default();
     for _ in 0..MOST_TRIES {
         let switches = clocks.switches()?;
@@ -96,19 +88,8 @@ pub fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
     Ok(best)
 }
 
-/// The real ones.
-struct Loopback {
-    socket: UdpSocket,
-}
-
-impl Loopback {
-    fn new() -> io::Result<Loopback> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.connect(socket.local_addr()?)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        Ok(Loopback { socket })
-    }
-}
+/// The real ones, with a socket that is connected to itself.
+struct Loopback(UdpSocket);
 
 impl Clocks for Loopback {
     fn elapsed_ns(&mut self) -> u64 {
@@ -125,8 +106,8 @@ impl Clocks for Loopback {
     }
 
     fn exchange(&mut self) -> io::Result<()> {
-        self.socket.send(&[0])?;
-        self.socket.recv(&mut [0])?;
+        self.0.send(&[0])?;
+        self.0.recv(&mut [0])?;
         Ok(())
     }
 }

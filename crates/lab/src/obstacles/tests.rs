@@ -120,7 +120,7 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
     if let Ok(wire) = Wire::new(LinkChoice::default()) {
         cell.set(Axis::Transport, "wire").unwrap();
         assert_eq!(of(&cell, Some(NetworkPath::Wire(&wire))), []);
-        if wire.network().within(bucket).unwrap() {
+        if wire.network.within(bucket).unwrap() {
             assert_eq!(of(&cell, Some(NetworkPath::Wire(&wire))), told());
         }
     }

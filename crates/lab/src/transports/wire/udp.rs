@@ -24,10 +24,7 @@ const HEAD_BYTES: u32 = (Ipv4Header::MIN_LEN + UdpHeader::LEN) as u32;
 
 /// A socket with the cell's options, connected to the far end, whose messages the kernel hands to
 /// the device whole, as what a card would cut into segments of its MTU (UDP_SEGMENT, Linux 4.18).
-///
-/// # Errors
-/// What the system calls answer.
-pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
+pub(crate) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     let far: SocketAddrV4 = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     let kind = SocketType::DGRAM;
     let socket = rustix::net::socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
@@ -41,10 +38,7 @@ pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
 }
 
 /// Says that a flow is over.
-///
-/// # Errors
-/// What sendto(2) answers.
-pub fn close(socket: &OwnedFd) -> io::Result<()> {
+pub(crate) fn close(socket: &OwnedFd) -> io::Result<()> {
     tell(socket, CLOSING_PORT)
 }
 
@@ -55,8 +49,7 @@ fn tell(socket: &OwnedFd, port: u16) -> io::Result<()> {
 }
 
 /// Who opens a flow, if that is what a packet is for, without what a device puts before it.
-#[must_use]
-pub fn opened(packet: &[u8]) -> Option<SocketAddrV4> {
+pub(crate) fn opened(packet: &[u8]) -> Option<SocketAddrV4> {
     let ip = Ipv4Slice::from_slice(packet).ok()?;
     let udp = UdpSlice::from_slice(ip.payload().payload).ok()?;
     let head = ip.header();
