@@ -136,9 +136,6 @@ impl Endpoint {
     }
 
     /// That its process is still there.
-    ///
-    /// # Errors
-    /// How it ended.
     pub(crate) fn has_not_ended(&mut self) -> Result<(), TrialError> {
         match self.is_there() {
             true => Ok(()),

@@ -45,9 +45,6 @@ pub(crate) struct Throttled {
 
 impl ControlGroups {
     /// Makes what a cell asks for; none where it asks for none. `cpus` are those that may be used.
-    ///
-    /// # Errors
-    /// Why it cannot be had, and what to do about it. Nothing is left then.
     pub(crate) fn make(
         roots: &Roots,
         asked: &Cgroup,
@@ -92,9 +89,6 @@ impl ControlGroups {
     }
 
     /// Takes a process in, with all that it will start.
-    ///
-    /// # Errors
-    /// What the kernel answers, with the group.
     pub(crate) fn take_in(&self, pid: u32) -> io::Result<()> {
         through(&self.doors(), pid)
     }
@@ -124,16 +118,25 @@ impl Throttled {
 
     /// What it did between two readings.
     pub(crate) fn between(from: &Result<Self, String>, to: &Result<Self, String>) -> Readings {
-        let difference = |of: fn(&Throttled) -> u64| match (from, to) {
-            (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
-            (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
-        };
+        let grown = |of| Throttled::grown(from, to, of);
         [
-            (Counter::CgroupPeriods, difference(|t| t.periods)),
-            (Counter::CgroupThrottledPeriods, difference(|t| t.throttled)),
-            (Counter::CgroupThrottledNs, difference(|t| t.throttled_ns)),
+            (Counter::CgroupPeriods, grown(|t| t.periods)),
+            (Counter::CgroupThrottledPeriods, grown(|t| t.throttled)),
+            (Counter::CgroupThrottledNs, grown(|t| t.throttled_ns)),
         ]
         .into()
+    }
+
+    /// By how much one of its numbers grew.
+    pub(crate) fn grown(
+        from: &Result<Self, String>,
+        to: &Result<Self, String>,
+        of: fn(&Throttled) -> u64,
+    ) -> Reading {
+        match (from, to) {
+            (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
+            (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
+        }
     }
 }
 
@@ -147,9 +150,6 @@ impl Drop for ControlGroups {
 }
 
 /// Takes the calling process, with all that it will start, into the groups of these doors.
-///
-/// # Errors
-/// What the kernel answers, with the group.
 pub(crate) fn enter(doors: &[PathBuf]) -> io::Result<()> {
     // That is who writes it.
     through(doors, 0)

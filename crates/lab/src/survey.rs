@@ -63,11 +63,7 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
 /// Tries every mover and every receiver over one transport.
 fn over(transport: Transport) -> (Vec<Support>, Vec<Support>) {
     let place = Place::of(transport);
-    let row = |name: &str, refused| Support {
-        name: name.to_owned(),
-        transport,
-        refused,
-    };
+    let row = |name, refused| support(name, transport, refused);
     let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
     let movers = MOVERS.iter().filter(|m| !apart(m));
     let movers = movers.map(|m| row(m.name, attempt(m, &RECEIVERS[0], &place, None)));
@@ -79,6 +75,19 @@ fn over(transport: Transport) -> (Vec<Support>, Vec<Support>) {
         row(receiver.name, refused)
     });
     (movers.collect(), receivers.collect())
+}
+
+fn support(name: &str, transport: Transport, refused: Option<String>) -> Support {
+    Support {
+        name: name.to_owned(),
+        transport,
+        refused,
+    }
+}
+
+/// The movers that have another program do their work.
+fn helped_movers() -> impl Iterator<Item = &'static Mover> {
+    MOVERS.iter().filter(|m| m.is_helped())
 }
 
 /// The programs that movers have do their work, ready to be started, or why they are not.
@@ -118,13 +127,10 @@ pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
     let mut found = Vec::new();
     for &transport in transports {
         let place = Place::of(transport);
-        for mover in MOVERS.iter().filter(|m| m.is_helped()) {
-            found.push(Support {
-                name: mover.name.to_owned(),
-                transport,
-                refused: attempt(mover, &RECEIVERS[0], &place, Some(helpers)),
-            });
-        }
+        found.extend(helped_movers().map(|mover| {
+            let refused = attempt(mover, &RECEIVERS[0], &place, Some(helpers));
+            support(mover.name, transport, refused)
+        }));
     }
     found
 }
@@ -146,27 +152,17 @@ pub fn one_helped() -> Result<(), String> {
 /// Java, each is tried by itself.
 #[must_use]
 pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
-    let over: Vec<Transport> = survey.movers.iter().map(|row| row.transport).collect();
-    let transports = Transport::WITHIN
-        .iter()
-        .copied()
-        .filter(|t| over.contains(t));
-    let transports: Vec<Transport> = transports.collect();
+    let is_tried = |t: &&Transport| survey.movers.iter().any(|row| row.transport == **t);
+    let transports = Transport::WITHIN.iter().filter(is_tried).copied();
     if one.is_err() && java::find().is_ok() {
-        return helped(&Helpers::ready(), &transports);
+        return helped(&Helpers::ready(), &transports.collect::<Vec<_>>());
     }
-    let refused = |transport: Transport| match transport.is_wire() {
-        true => Some(away::NO_HELPERS.to_owned()),
-        false => (one.clone().err()).or_else(|| survey.mover_refused("send", transport)),
-    };
-    let movers = || MOVERS.iter().filter(|m| m.is_helped());
-    let rows = transports
-        .into_iter()
-        .flat_map(|transport| movers().map(move |mover| (mover.name.to_owned(), transport)));
-    let rows = rows.map(|(name, transport)| Support {
-        name,
-        transport,
-        refused: refused(transport),
+    let rows = transports.flat_map(|transport| {
+        let refused = match transport.is_wire() {
+            true => Some(away::NO_HELPERS.to_owned()),
+            false => (one.clone().err()).or_else(|| survey.mover_refused("send", transport)),
+        };
+        helped_movers().map(move |mover| support(mover.name, transport, refused.clone()))
     });
     rows.collect()
 }
@@ -206,26 +202,22 @@ impl Place {
 
     /// A connection: the sender's end, then the receiver's.
     fn connect(&self) -> io::Result<(OwnedFd, OwnedFd)> {
-        let (listener, sender) = match self {
-            Place::Here(transport) => {
-                let cell = cell(*transport);
-                let listener = transports::listen(&cell, None)?;
-                let sender = transports::connect(&cell, &listener.address())?;
-                (listener, sender)
-            }
-            Place::Apart(pair) => {
-                let cell = cell(Transport::Veth);
-                let listener = pair
-                    .of(Role::Receiver)
-                    .within(|| transports::listen(&cell, None))??;
-                let at = listener.address();
-                let sender = pair
-                    .of(Role::Sender)
-                    .within(|| transports::connect(&cell, &at))??;
-                (listener, sender)
-            }
+        let (transport, pair) = match self {
+            Place::Here(transport) => (*transport, None),
+            Place::Apart(pair) => (Transport::Veth, Some(pair)),
             Place::Away(..) => return Err(io::ErrorKind::Unsupported.into()),
             Place::Nowhere(why) => return Err(io::Error::other(why.clone())),
+        };
+        let cell = cell(transport);
+        let listen = || transports::listen(&cell, None);
+        let listener = match pair {
+            Some(pair) => pair.of(Role::Receiver).within(listen)??,
+            None => listen()?,
+        };
+        let connect = || transports::connect(&cell, &listener.address());
+        let sender = match pair {
+            Some(pair) => pair.of(Role::Sender).within(connect)??,
+            None => connect()?,
         };
         Ok((sender, listener.accept(PATIENCE)?))
     }
@@ -370,8 +362,7 @@ mod tests {
         let places = [Transport::Loopback, Transport::Unix];
         let helpers = Helpers::ready();
         let found = helped(&helpers, &places);
-        let movers = MOVERS.iter().filter(|m| m.is_helped()).count();
-        assert_eq!(found.len(), movers * places.len());
+        assert_eq!(found.len(), helped_movers().count() * places.len());
         match &helpers.java {
             Ok(_) => assert!(found.iter().all(|row| row.refused.is_none()), "{found:?}"),
             Err(why) => assert!(why.contains("JDK"), "{why}"),

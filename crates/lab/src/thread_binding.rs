@@ -18,9 +18,6 @@ pub(crate) struct ThreadBinding {
 impl ThreadBinding {
     /// Holds the calling thread to the set of CPUs of its number, going round, and to a node's
     /// memory. To be called before it touches any.
-    ///
-    /// # Errors
-    /// What the kernel answers; `InvalidInput` where it took only some of the CPUs.
     pub(crate) fn take(
         pins: &[Vec<u32>],
         flow: u32,
@@ -50,9 +47,6 @@ impl ThreadBinding {
     }
 
     /// Gives the calling thread its scheduler class as well.
-    ///
-    /// # Errors
-    /// Why it cannot be had, and what to do about it.
     pub(crate) fn with_class(self, class: Class) -> io::Result<ThreadBinding> {
         classes::take(class)?;
         Ok(ThreadBinding {
@@ -63,9 +57,6 @@ impl ThreadBinding {
     }
 
     /// Where the calling thread is held; none where nothing was chosen for it.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     pub(crate) fn held(self) -> io::Result<Option<Held>> {
         if !self.chosen {
             return Ok(None);
@@ -74,9 +65,6 @@ impl ThreadBinding {
     }
 
     /// Where the calling thread is held, or may run where nothing was chosen.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     pub(crate) fn told(self) -> io::Result<Held> {
         Ok(Held {
             cpus: process::affinity()?,

@@ -41,7 +41,7 @@ const MOST_LATE: u64 = 10;
 pub(crate) type AffectedPlaces = BTreeMap<CopyPlace, String>;
 
 /// Who watches, and what was seen in the last trial.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Watch {
     time: Option<TimeSampler>,
     pub(crate) copies: Option<Copies>,
@@ -77,10 +77,10 @@ impl Watch {
     /// # Errors
     /// Why the CPUs cannot be watched here, and what to do about it.
     pub fn of_time(cpus: &[u32], window: Duration) -> io::Result<Watch> {
-        let time = TimeSampler::open(Path::new("/"), cpus)?;
         Ok(Watch {
-            time: Some(time),
-            ..Watch::blind(window)
+            time: Some(TimeSampler::open(Path::new("/"), cpus)?),
+            window,
+            ..Watch::default()
         })
     }
 
@@ -95,7 +95,8 @@ impl Watch {
             copies,
             events,
             accountant,
-            ..Watch::blind(window)
+            window,
+            ..Watch::default()
         }
     }
 
@@ -104,24 +105,8 @@ impl Watch {
     pub fn of_footprint(window: Duration) -> Watch {
         Watch {
             probes: true,
-            ..Watch::blind(window)
-        }
-    }
-
-    fn blind(window: Duration) -> Watch {
-        Watch {
-            time: None,
-            copies: None,
-            events: None,
-            known: BTreeMap::new(),
-            missed: None,
-            accountant: None,
-            probes: false,
             window,
-            parties: Parties::default(),
-            cpus_of: AccountedProcesses::default(),
-            is_scheduled: false,
-            seen: WatchedTrial::default(),
+            ..Watch::default()
         }
     }
 

@@ -45,9 +45,6 @@ impl NetlinkDeserializable for AnyMessage {
 }
 
 /// Every message of the list that a request of this type asks for, without its head.
-///
-/// # Errors
-/// What the kernel answers: EPERM without the rights, EINVAL for a part of it that is not there.
 pub(crate) fn list(
     protocol: Option<Protocol>,
     request: u16,
