@@ -25,7 +25,6 @@ use bytecost_sys::sampler::Sampler;
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::net::SendFlags;
 
-/// How long each kind of work is looked at.
 const EACH: Duration = Duration::from_millis(1500);
 /// Frames of a chain that are kept: one of the first decides.
 const MOST_FRAMES: usize = 3;
@@ -174,7 +173,6 @@ fn file_sent(stop: &AtomicBool) -> io::Result<()> {
     })
 }
 
-/// Messages that wait for their answers.
 fn asked(stop: &AtomicBool) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut asker = TcpStream::connect(listener.local_addr()?)?;
@@ -242,7 +240,6 @@ fn file_written(stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Connections that are opened for one message and closed.
 fn connections(stop: &AtomicBool) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     while !stop.load(Ordering::Relaxed) {
@@ -256,7 +253,6 @@ fn connections(stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Memory that is taken, touched and given back.
 fn memory(stop: &AtomicBool) -> io::Result<()> {
     while !stop.load(Ordering::Relaxed) {
         Region::new(MESSAGE * 16)?.bytes_mut().fill(7);

@@ -70,8 +70,8 @@ impl Copies {
             missed: BTreeMap::new(),
         };
         if wanted.contains(&CopyMeans::Functions) {
-            let symbols = Names::read(root)?;
-            let there = |target: &str| symbols.state(target);
+            let names = names(symbols::text(root)?)?;
+            let there = |target: &str| state(&names, target);
             found.functions = attach(CopyMeans::Functions, FUNCTIONS, &types, there, &mut tried);
         }
         if wanted.contains(&CopyMeans::Tracepoints) {
@@ -86,7 +86,6 @@ impl Copies {
         Ok(found)
     }
 
-    /// Takes off what is not needed.
     fn keep_chosen(&mut self) {
         let uses = |means| self.choice.hooks.iter().any(|h| h.means == means);
         if !uses(CopyMeans::Functions) {
@@ -223,38 +222,27 @@ fn attach<const N: usize>(
 }
 
 /// The names of the kernel's functions that hooks are for, and others of theirs.
-struct Names(BTreeSet<String>);
-
-impl Names {
-    fn read(root: &Path) -> io::Result<Names> {
-        Names::parse(symbols::text(root)?)
-    }
-
-    fn parse(text: impl BufRead) -> io::Result<Names> {
-        let mut names = BTreeSet::new();
-        symbols::each(text, |[_, _, name]| {
-            if HOOKS.iter().any(|h| h.target == symbols::plain(name)) {
-                names.insert(name.to_owned());
-            }
-            true
-        })?;
-        Ok(Names(names))
-    }
-
-    /// What is known of a function without trying it; nothing where it can be tried.
-    fn state(&self, target: &str) -> Option<Tried> {
-        if self.0.contains(target) {
-            return None;
+fn names(text: impl BufRead) -> io::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    symbols::each(text, |[_, _, name]| {
+        if HOOKS.iter().any(|h| h.target == symbols::plain(name)) {
+            names.insert(name.to_owned());
         }
-        let begins = format!("{target}.");
-        let other = self.0.iter().find(|name| name.starts_with(&begins));
-        Some(match other {
-            Some(other) => {
-                Tried::Refused(format!("it is compiled to another form here, `{other}`"))
-            }
-            None => Tried::NotThere,
-        })
+        true
+    })?;
+    Ok(names)
+}
+
+/// What is known of a function without trying it; nothing where it can be tried.
+fn state(names: &BTreeSet<String>, target: &str) -> Option<Tried> {
+    if names.contains(target) {
+        return None;
     }
+    let begins = format!("{target}.");
+    let other = names.iter().find(|name| name.starts_with(&begins));
+    Some(other.map_or(Tried::NotThere, |other| {
+        Tried::Refused(format!("it is compiled to another form here, `{other}`"))
+    }))
 }
 
 #[cfg(test)]
@@ -267,13 +255,13 @@ mod tests {
                     ffffffff81000010 t simple_copy_to_iter.isra.0\n\
                     ffffffff81000020 t another\n\
                     strange\n";
-        let names = Names::parse(text.as_bytes()).unwrap();
-        assert_eq!(names.state("tcp_sendmsg"), None);
-        let Some(Tried::Refused(why)) = names.state("simple_copy_to_iter") else {
+        let names = names(text.as_bytes()).unwrap();
+        assert_eq!(state(&names, "tcp_sendmsg"), None);
+        let Some(Tried::Refused(why)) = state(&names, "simple_copy_to_iter") else {
             panic!("it is there in another form");
         };
         assert!(why.contains("`simple_copy_to_iter.isra.0`"), "{why}");
-        assert_eq!(names.state("filemap_read"), Some(Tried::NotThere));
+        assert_eq!(state(&names, "filemap_read"), Some(Tried::NotThere));
     }
 
     #[test]

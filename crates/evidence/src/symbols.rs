@@ -7,7 +7,6 @@ use std::path::Path;
 
 /// The most symbols that are read; a kernel with all its modules has some 200,000.
 const MOST_SYMBOLS: usize = 4 << 20;
-/// The longest line that is read.
 const MOST_LINE_BYTES: u64 = 4096;
 
 /// Functions of the running kernel and its modules, by where they begin.
@@ -32,7 +31,6 @@ impl Symbols {
         Symbols::first(text(root)?, 1).map(|_| ())
     }
 
-    /// So many of them at most.
     fn first(text: impl BufRead, most: usize) -> io::Result<Symbols> {
         let mut found = Symbols::default();
         let mut hidden = 0_usize;

@@ -37,7 +37,6 @@ pub struct TimeSampler {
     lost: u64,
 }
 
-/// What an error was about.
 fn told(what: &str, e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{what}: {e}"))
 }

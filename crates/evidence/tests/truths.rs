@@ -23,8 +23,6 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 #[path = "truths/accounts.rs"]
 mod accounts;
-#[path = "truths/files_to_files.rs"]
-mod files_to_files;
 #[path = "truths/killed.rs"]
 mod killed;
 
@@ -192,7 +190,6 @@ impl Truths {
             }
         };
         self.files();
-        self.files_to_files();
         self.check_connection(
             "send and recv over loopback",
             of_socket(1.0, 0.0, 1.0),
@@ -254,12 +251,17 @@ impl Truths {
             "pread of a memory file",
             [Some(1.0), neither, Some(0.0), neither, neither],
         );
+        let into_file = [Some(0.0), neither, Some(1.0), neither, neither];
         self.begin(None);
         drop(memory_file());
-        self.check(
-            "pwrite of a memory file",
-            [Some(0.0), neither, Some(1.0), neither, neither],
-        );
+        self.check("pwrite of a memory file", into_file);
+        let target = memfd_create("target", MemfdFlags::CLOEXEC).unwrap();
+        self.begin(None);
+        let mut at = 0;
+        while at < PAYLOAD_BYTES as u64 {
+            rustix::fs::sendfile(&target, &file, Some(&mut at), MESSAGE_BYTES).unwrap();
+        }
+        self.check("sendfile from a memory file to another", into_file);
         self.begin(None);
         let null = std::fs::OpenOptions::new()
             .write(true)

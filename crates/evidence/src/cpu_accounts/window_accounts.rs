@@ -22,6 +22,18 @@ pub(super) type TaskWords = [u64; TASK_WORDS];
 const PF_IO_WORKER: u64 = 0x10;
 const PF_KTHREAD: u64 = 0x20_0000;
 
+/// Threads of a side, those that work for it, and its children.
+const OF_SENDER: [CpuUser; 3] = [
+    CpuUser::SenderThreads,
+    CpuUser::SenderWorkers,
+    CpuUser::SenderChildren,
+];
+const OF_RECEIVER: [CpuUser; 3] = [
+    CpuUser::ReceiverThreads,
+    CpuUser::ReceiverWorkers,
+    CpuUser::ReceiverChildren,
+];
+
 /// Processes from one to its ancestor that is asked for, at most.
 const MOST_ANCESTORS: usize = 32;
 /// Lines that name a part of one user; the rest of it is one line.
@@ -45,14 +57,12 @@ pub struct AccountedProcesses {
     pub controlled: bool,
 }
 
-/// Who started a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Maker {
     pub(super) thread: u32,
     pub(super) process: u32,
 }
 
-/// A task with its time on CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Task {
     tid: u32,
@@ -65,7 +75,6 @@ struct Task {
     interrupts_ns: u64,
 }
 
-/// What was seen within one window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WindowAccounts {
     elapsed_ns: u64,
@@ -152,7 +161,6 @@ impl WindowAccounts {
         seen
     }
 
-    /// The accounts of these processes.
     pub(super) fn accounts(&self, whose: &AccountedProcesses) -> CpuAccounts {
         if self.lost_ns > 0 {
             return CpuAccounts::absent(format!(
@@ -196,28 +204,16 @@ impl WindowAccounts {
         let nameless = |user| (user, String::new());
         let mut at = task.process;
         for _ in 0..MOST_ANCESTORS {
-            let [threads, workers, children] = if at == whose.sender {
-                [
-                    CpuUser::SenderThreads,
-                    CpuUser::SenderWorkers,
-                    CpuUser::SenderChildren,
-                ]
-            } else if Some(at) == whose.receiver {
-                [
-                    CpuUser::ReceiverThreads,
-                    CpuUser::ReceiverWorkers,
-                    CpuUser::ReceiverChildren,
-                ]
-            } else if Some(at) == whose.background {
-                return nameless(CpuUser::Background);
-            } else if at == whose.coordinator {
-                return nameless(CpuUser::Instrument);
-            } else {
-                match self.parent(at) {
-                    Some(parent) => at = parent,
-                    None => break,
+            let [threads, workers, children] = match at {
+                at if at == whose.sender => OF_SENDER,
+                at if Some(at) == whose.receiver => OF_RECEIVER,
+                at if Some(at) == whose.background => return nameless(CpuUser::Background),
+                at if at == whose.coordinator => return nameless(CpuUser::Instrument),
+                _ => {
+                    let Some(parent) = self.parent(at) else { break };
+                    at = parent;
+                    continue;
                 }
-                continue;
             };
             let maker = self.makers.get(&task.tid);
             return if at != task.process {
