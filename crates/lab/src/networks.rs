@@ -67,6 +67,18 @@ impl<'n> NetworkPath<'n> {
         }
     }
 
+    /// Does something in the network of one side.
+    pub(crate) fn within<T: Send>(
+        self,
+        role: Role,
+        work: impl FnOnce() -> T + Send,
+    ) -> io::Result<T> {
+        match self.of(role) {
+            Some(network) => network.within(work),
+            None => Ok(work()),
+        }
+    }
+
     /// The device of [`Transport::Wire`] and [`Transport::WireUdp`], if that is what it is.
     pub(crate) fn wire(self) -> Option<&'n Wire> {
         match self {

@@ -69,11 +69,8 @@ pub(crate) fn of(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle>
     };
     let roots = &Roots::real();
     let within = |role, device, name| {
-        let there = between
-            .of(role)?
-            .within(|| look(roots, device, name))
-            .ok()?;
-        Some(there.obstacles)
+        let there = between.within(role, || look(roots, device, name));
+        Some(there.ok()?.obstacles)
     };
     let found = match (cell.transport, between) {
         (Transport::Loopback, NetworkPath::Nothing) => vec![Some(of_loopback(roots).obstacles)],

@@ -25,19 +25,16 @@ pub mod wire;
 /// # Errors
 /// What the system calls answer, with what to do; a port in use is said as such.
 pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Listener> {
-    match cell.transport {
-        Transport::Loopback => tcp::listen(cell, Ipv4Addr::LOCALHOST.into(), port),
-        Transport::Unix => unix::listen(cell),
-        Transport::Veth => tcp::listen(cell, veth::RECEIVER.into(), port),
-        Transport::Wire | Transport::WireUdp => Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "nobody listens over wire: a responder acknowledges",
-        )),
-        Transport::Peer => Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "no other host is known: name it with --peer",
-        )),
-    }
+    let why = match cell.transport {
+        Transport::Loopback => return tcp::listen(cell, Ipv4Addr::LOCALHOST.into(), port),
+        Transport::Unix => return unix::listen(cell),
+        Transport::Veth => return tcp::listen(cell, veth::RECEIVER.into(), port),
+        Transport::Wire | Transport::WireUdp => {
+            "nobody listens over wire: a responder acknowledges"
+        }
+        Transport::Peer => "no other host is known: name it with --peer",
+    };
+    Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
 /// Connects to the receiving end.

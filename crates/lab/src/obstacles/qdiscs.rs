@@ -20,7 +20,6 @@ const NO_BOUND: u32 = u32::MAX;
 const RATE_AT: usize = 8;
 const RATESPEC_BYTES: usize = 12;
 
-/// What a discipline does to what passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Qdisc {
     /// Its name and figures: `tbf, 2.00 Gbit/s`.

@@ -9,7 +9,6 @@ use bytecost_spec::{Cell, Transport};
 use crate::transports;
 use crate::transports::wire::{FAR_END, Wire};
 
-/// Bytes of the one message.
 pub(crate) const SIZE: usize = 4096;
 pub(super) const SLOTS: usize = 4;
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -59,7 +58,6 @@ fn send(mover: &Mover, transport: Transport, size: usize) -> io::Result<()> {
     take_back(&mut *mover)
 }
 
-/// Has a mover send its first message.
 pub(super) fn offer(mover: &mut dyn Move) -> io::Result<()> {
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));

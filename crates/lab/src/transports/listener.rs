@@ -51,7 +51,6 @@ impl Listener {
     }
 }
 
-/// Sets both socket buffers where the cell asks for a size.
 pub(super) fn set_buffers(socket: &OwnedFd, cell: &Cell) -> io::Result<()> {
     let Some(bytes) = cell.socket_buffer_bytes else {
         return Ok(());

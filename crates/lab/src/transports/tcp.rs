@@ -9,7 +9,6 @@ use rustix::net::{SocketFlags, sockopt};
 
 use super::listener::{Listener, set_buffers};
 
-/// Listens at an address of this host.
 pub(crate) fn listen(cell: &Cell, address: IpAddr, port: Option<u16>) -> io::Result<Listener> {
     let address = SocketAddr::from((address, port.unwrap_or(0)));
     listen_at(cell, address).map_err(|e| match port {

@@ -23,9 +23,7 @@ use crate::protocol::Role;
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The receiver's address.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
-/// Names of the links, the sender's first.
 pub(crate) const NAMES: [&str; 2] = ["bytecost0", "bytecost1"];
-/// How long the link may take to come up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Two namespaces and the link between them. Dropping it drops both.
