@@ -63,7 +63,6 @@ fn set(class: Class, policy: Policy) -> io::Result<()> {
     })
 }
 
-/// The class of the calling thread, as the kernel says.
 pub(crate) fn taken() -> io::Result<Class> {
     Ok(match sched::policy()? {
         Policy::Other(nice) => Class::Other(nice),

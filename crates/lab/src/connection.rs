@@ -9,18 +9,15 @@ use rustix::net::sockopt;
 
 /// A meter with the connection's TCP_INFO beside it.
 pub(crate) struct ConnectionMeter<'a, M> {
-    /// The thread's meter.
     pub(crate) thread: M,
     /// The connection; none for a mover without a peer.
     pub(crate) socket: Option<&'a OwnedFd>,
-    /// Whether it speaks TCP.
     pub(crate) is_tcp: bool,
     /// SO_RCVBUF when the window opened.
     receive_buffer_from: Option<rustix::io::Result<usize>>,
 }
 
 impl<'a, M> ConnectionMeter<'a, M> {
-    /// Reads this thread and this connection.
     pub(crate) fn new(
         thread: M,
         socket: Option<&'a OwnedFd>,
@@ -80,14 +77,10 @@ impl<M> ConnectionMeter<'_, M> {
             Ok(bytes) => Reading::Measured(bytes as u64),
             Err(e) => Reading::absent(format!("getsockopt: {e}")),
         };
-        readings.insert(
-            Counter::SendBufferBytes,
-            buffer(sockopt::socket_send_buffer_size(socket)),
-        );
-        readings.insert(
-            Counter::ReceiveBufferBytes,
-            buffer(sockopt::socket_recv_buffer_size(socket)),
-        );
+        let sends = sockopt::socket_send_buffer_size(socket);
+        let receives = sockopt::socket_recv_buffer_size(socket);
+        readings.insert(Counter::SendBufferBytes, buffer(sends));
+        readings.insert(Counter::ReceiveBufferBytes, buffer(receives));
         let from = self.receive_buffer_from;
         readings.extend(from.map(|from| (Counter::ReceiveBufferStartBytes, buffer(from))));
         if self.is_tcp {

@@ -122,11 +122,9 @@ mod tests {
         /// Of each datagram in softirq, in ns, and whether the clock loses that.
         softirq_ns: u64,
         loses: bool,
-        /// Which tries, from 0, have a context switch, with 1 ms off the CPU.
-        switched: fn(u64) -> bool,
-        /// Which tries have the CPU taken away by a hypervisor, seen and unseen.
-        stolen: fn(u64) -> bool,
-        stolen_unseen: fn(u64) -> bool,
+        /// Of a try, from 0: whether it has a context switch, with 1 ms off the CPU, and whether a
+        /// hypervisor takes the CPU away, seen and unseen.
+        disturbed: fn(u64) -> [bool; 3],
         exchanges: u64,
         now: [u64; 3],
     }
@@ -136,9 +134,7 @@ mod tests {
             Fake {
                 softirq_ns: 500,
                 loses,
-                switched: |_| false,
-                stolen: |_| false,
-                stolen_unseen: |_| false,
+                disturbed: |_| [false; 3],
                 exchanges: 0,
                 now: [7, 3, 1],
             }
@@ -156,21 +152,14 @@ mod tests {
             Ok(self.now[2])
         }
         fn exchange(&mut self) -> io::Result<()> {
-            let try_number = self.exchanges / u64::from(DATAGRAMS);
-            let first = self.exchanges.is_multiple_of(u64::from(DATAGRAMS));
-            self.now[0] += 2000;
-            self.now[1] += 2000 - if self.loses { self.softirq_ns } else { 0 };
-            if first && (self.switched)(try_number) {
-                self.now[0] += 1_000_000;
-                self.now[2] += 1;
-            }
-            if first && (self.stolen)(try_number) {
-                self.now[0] += 1_000_000;
-            }
-            if first && (self.stolen_unseen)(try_number) {
-                self.now[0] += 9_000_000;
-                self.now[1] += 9_000_000;
-            }
+            let datagrams = u64::from(DATAGRAMS);
+            let first = self.exchanges.is_multiple_of(datagrams);
+            let disturbed = (self.disturbed)(self.exchanges / datagrams);
+            let [switched, stolen, unseen] = disturbed.map(|is_so| u64::from(first && is_so));
+            let lost_ns = if self.loses { self.softirq_ns } else { 0 };
+            self.now[0] += 2000 + 1_000_000 * (switched + stolen) + 9_000_000 * unseen;
+            self.now[1] += 2000 - lost_ns + 9_000_000 * unseen;
+            self.now[2] += switched;
             self.exchanges += 1;
             Ok(())
         }
@@ -200,9 +189,7 @@ mod tests {
     fn what_disturbs_a_try_changes_nothing() {
         for loses in [true, false] {
             let busy = Fake {
-                switched: |n| n % 3 != 0,
-                stolen: |n| n % 2 == 0,
-                stolen_unseen: |n| n % 5 == 0,
+                disturbed: |n| [n % 3 != 0, n % 2 == 0, n % 5 == 0],
                 ..Fake::new(loses)
             };
             let expected = match loses {
@@ -216,7 +203,7 @@ mod tests {
     #[test]
     fn where_the_thread_is_always_taken_off_its_cpu_nothing_is_told() {
         let busy = |loses| Fake {
-            switched: |_| true,
+            disturbed: |_| [true, false, false],
             ..Fake::new(loses)
         };
         for loses in [true, false] {

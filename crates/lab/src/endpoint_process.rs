@@ -28,7 +28,6 @@ const LAST_WORDS_NS: u64 = 200_000_000;
 
 /// Why a trial is given up.
 pub(crate) enum TrialError {
-    /// It was told to stop.
     Interrupted,
     /// Something went wrong, in a sentence.
     Failed(String),
@@ -42,9 +41,7 @@ impl From<io::Error> for TrialError {
 
 /// Where the process of a side is.
 enum EndpointProcess {
-    /// On this host: a child.
     Here(Child),
-    /// On the other host.
     There(RemoteEnd),
 }
 
@@ -53,7 +50,6 @@ pub(crate) struct Endpoint {
     role: Role,
     process: EndpointProcess,
     control: UnixStream,
-    /// The build that it must be.
     build: String,
     greeted: bool,
     over: bool,
@@ -127,7 +123,6 @@ impl Endpoint {
         })
     }
 
-    /// Whether its process has not ended.
     fn is_there(&mut self) -> bool {
         match &mut self.process {
             EndpointProcess::Here(child) => matches!(child.try_wait(), Ok(None)),
@@ -143,7 +138,6 @@ impl Endpoint {
         }
     }
 
-    /// The side that it plays.
     pub(crate) fn role(&self) -> Role {
         self.role
     }
@@ -177,7 +171,6 @@ impl Endpoint {
         machine.unwrap_or_default()
     }
 
-    /// Gives it an order.
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         let heard = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
@@ -233,7 +226,6 @@ impl Endpoint {
         }
     }
 
-    /// Says how the process ended.
     fn gone(&mut self) -> TrialError {
         let child = match &mut self.process {
             EndpointProcess::Here(child) => child,

@@ -13,7 +13,6 @@ use bytecost_host::cgroups::{self, Controller, Parent, Version};
 use bytecost_spec::cell::QUOTA_PERIOD_US;
 use bytecost_spec::{Cgroup, Counter, Reading, Readings};
 
-/// How the names of all groups of ours begin.
 const PREFIX: &str = "bytecost-";
 /// How often a group is tried to be removed whose processes are just ending, and the time between.
 const TRIES: u32 = 100;
@@ -51,13 +50,9 @@ impl ControlGroups {
         cpus: &[u32],
     ) -> Result<Option<ControlGroups>, String> {
         let of_cpu = asked.quota_percent.is_some() || asked.weight.is_some();
-        let wanted: Vec<Controller> = [
-            of_cpu.then_some(Controller::Cpu),
-            asked.cpuset.is_some().then_some(Controller::Cpuset),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let of_cpu = of_cpu.then_some(Controller::Cpu);
+        let of_cpuset = asked.cpuset.is_some().then_some(Controller::Cpuset);
+        let wanted: Vec<Controller> = of_cpu.into_iter().chain(of_cpuset).collect();
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -116,7 +111,6 @@ impl Throttled {
             .ok_or_else(|| format!("{} has no counts of throttling", path.display()))
     }
 
-    /// What it did between two readings.
     pub(crate) fn between(from: &Result<Self, String>, to: &Result<Self, String>) -> Readings {
         let grown = |of| Throttled::grown(from, to, of);
         [
@@ -127,7 +121,6 @@ impl Throttled {
         .into()
     }
 
-    /// By how much one of its numbers grew.
     pub(crate) fn grown(
         from: &Result<Self, String>,
         to: &Result<Self, String>,
@@ -179,26 +172,23 @@ fn settings(
     let mut files = Vec::new();
     let has = |controller| parent.controllers.contains(&controller);
     if has(Controller::Cpu) {
-        let quota = asked
-            .quota_percent
-            .map(|percent| u64::from(percent) * QUOTA_PERIOD_US / 100);
-        match (parent.version, quota) {
-            (_, None) => {}
-            (Version::V2, Some(quota)) => {
-                files.push(("cpu.max", format!("{quota} {QUOTA_PERIOD_US}")));
-            }
-            (Version::V1, Some(quota)) => {
-                files.push(("cpu.cfs_period_us", QUOTA_PERIOD_US.to_string()));
-                files.push(("cpu.cfs_quota_us", quota.to_string()));
+        let is_second = parent.version == Version::V2;
+        if let Some(percent) = asked.quota_percent {
+            let quota = u64::from(percent) * QUOTA_PERIOD_US / 100;
+            match is_second {
+                true => files.push(("cpu.max", format!("{quota} {QUOTA_PERIOD_US}"))),
+                false => files.extend([
+                    ("cpu.cfs_period_us", QUOTA_PERIOD_US.to_string()),
+                    ("cpu.cfs_quota_us", quota.to_string()),
+                ]),
             }
         }
-        match (parent.version, asked.weight) {
-            (_, None) => {}
-            (Version::V2, Some(weight)) => files.push(("cpu.weight", weight.to_string())),
-            (Version::V1, Some(weight)) => {
-                let shares = (u64::from(weight) * USUAL_SHARES / 100).max(LEAST_SHARES);
-                files.push(("cpu.shares", shares.to_string()));
-            }
+        if let Some(weight) = asked.weight {
+            let shares = (u64::from(weight) * USUAL_SHARES / 100).max(LEAST_SHARES);
+            files.push(match is_second {
+                true => ("cpu.weight", weight.to_string()),
+                false => ("cpu.shares", shares.to_string()),
+            });
         }
     }
     if has(Controller::Cpuset)
@@ -220,7 +210,6 @@ fn settings(
     Ok(files)
 }
 
-/// What `cpu.stat` says of a quota.
 fn throttled(text: &str, version: Version) -> Option<Throttled> {
     let value = |name: &str| -> Option<u64> {
         let mut lines = text.lines();
@@ -275,7 +264,6 @@ struct Owner {
 }
 
 impl Owner {
-    /// This process, as a machine below `roots` shows it.
     fn this(roots: &Roots) -> Result<Owner, String> {
         let pid = std::process::id();
         let unknown = || "this process cannot be looked up in /proc".to_owned();
@@ -300,11 +288,12 @@ impl Owner {
 
     /// Whose a group of that name is; none where it is no name of ours.
     fn of(name: &str) -> Option<Owner> {
-        let mut parts = name.strip_prefix(PREFIX)?.split('-');
-        let (namespace, pid, start, number) =
-            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let parts: Vec<&str> = name.strip_prefix(PREFIX)?.split('-').collect();
+        let [namespace, pid, start, number] = parts[..] else {
+            return None;
+        };
         number.parse::<u32>().ok()?;
-        parts.next().is_none().then_some(Owner {
+        Some(Owner {
             namespace: namespace.parse::<u64>().ok()?.to_string(),
             pid: pid.parse().ok()?,
             start: start.parse().ok()?,

@@ -9,7 +9,6 @@ use bytecost_evidence::Events;
 
 use crate::endpoint_process::PATIENCE;
 
-/// What is in a message.
 const MESSAGE_BYTES: usize = 100;
 
 /// The sending and the receiving end of a connection over loopback, which sends at once.

@@ -21,7 +21,6 @@ const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 32 << 20..=256 << 20;
 pub(crate) struct NeighbourProcess {
     end: Endpoint,
     what: Disturb,
-    /// Where its threads are held.
     pub(crate) held: Vec<Held>,
 }
 
@@ -67,7 +66,6 @@ impl NeighbourProcess {
         }
     }
 
-    /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         // It always plays on this host.
         self.end.local_pid().unwrap_or(0)

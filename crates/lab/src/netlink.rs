@@ -39,13 +39,9 @@ pub(crate) struct Link {
     /// be set to.
     pub(crate) segment_bytes: Option<u32>,
     pub(crate) segment_bytes_most: Option<u32>,
-    /// Whether packets can pass.
     pub(crate) is_up: bool,
-    /// Whether it is one end of a veth pair.
     pub(crate) is_veth: bool,
-    /// Whether an XDP program is attached.
     pub(crate) has_xdp: bool,
-    /// The most segments that are handed to it in one packet.
     pub(crate) segments: Option<u32>,
 }
 
@@ -107,12 +103,10 @@ impl Netlink {
         })
     }
 
-    /// Brings a link up.
     pub(crate) fn set_up(&mut self, index: u32) -> io::Result<()> {
         self.set(index, LinkFlags::Up, vec![])
     }
 
-    /// Gives a link an MTU.
     pub(crate) fn set_mtu(&mut self, index: u32, mtu_bytes: u32) -> io::Result<()> {
         let mtu = vec![LinkAttribute::Mtu(mtu_bytes)];
         self.set(index, LinkFlags::empty(), mtu)
@@ -134,7 +128,6 @@ impl Netlink {
         self.set(index, LinkFlags::Noarp, address)
     }
 
-    /// Sets these flags and attributes of a link.
     fn set(
         &mut self,
         index: u32,
@@ -149,7 +142,6 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Gives a link an address.
     pub(crate) fn add_address(
         &mut self,
         index: u32,

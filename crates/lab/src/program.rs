@@ -14,7 +14,6 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// The program of this process.
 const OWN: &str = "/proc/self/exe";
 /// The bits of a file's mode with which others than its owner and group may read and run it.
 const READ_AND_RUN: u32 = 0o005;

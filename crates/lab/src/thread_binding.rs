@@ -7,7 +7,6 @@ use bytecost_sys::{memory_policy, process};
 
 use crate::classes;
 
-/// What was chosen for the calling thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadBinding {
     chosen: bool,
@@ -46,7 +45,6 @@ impl ThreadBinding {
         })
     }
 
-    /// Gives the calling thread its scheduler class as well.
     pub(crate) fn with_class(self, class: Class) -> io::Result<ThreadBinding> {
         classes::take(class)?;
         Ok(ThreadBinding {

@@ -73,7 +73,6 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     all
 }
 
-/// The first attribute of a type.
 pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     let mut all = attributes(bytes).into_iter();
     all.find_map(|(of, value)| (of == kind).then_some(value))
