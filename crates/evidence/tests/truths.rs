@@ -207,18 +207,6 @@ impl Truths {
             of_socket(0.0, 0.0, 1.0),
             sendfile,
         );
-        self.check_connection(
-            "pread of a memory file, send and recv",
-            [Some(1.0), Some(1.0), Some(0.0), Some(0.0), Some(1.0)],
-            |mut socket| {
-                let mut buffer = message.clone();
-                for i in 0..MESSAGES {
-                    let place = (i * MESSAGE_BYTES) as u64;
-                    file.read_exact_at(&mut buffer, place).unwrap();
-                    socket.write_all(&buffer).unwrap();
-                }
-            },
-        );
         let mut flagged = Vec::new();
         self.check_connection(
             "send with MSG_ZEROCOPY and recv over loopback",

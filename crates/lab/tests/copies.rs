@@ -6,48 +6,38 @@
 use std::process::ExitCode;
 
 use bytecost_spec::evidence::CopyMeans;
-use bytecost_spec::{Axis, Cache};
+use bytecost_spec::{Axis, Cache, Cell};
 use libtest_mimic::Arguments;
 
 mod harness;
 #[path = "copied/known.rs"]
 mod known;
 
-/// Movers, with the wires and the sizes that they are tried with: of UDP one packet, and one that a
-/// card would cut into many.
-const TRIED: &[(&[&str], &[&[(Axis, &str)]])] = &[
-    (
-        &[
-            "send",
-            "send-zerocopy",
-            "uring-send-zc",
-            "sendfile",
-            "vmsplice",
-        ],
-        &[
-            &[(Axis::Transport, "wire"), (Axis::Size, "4KiB")],
-            &[(Axis::Transport, "wire")],
-            &[(Axis::Transport, "wire"), (Axis::Device, "veth")],
-            &[
-                (Axis::Transport, "wire"),
-                (Axis::Device, "veth"),
-                (Axis::Segment, "4KiB"),
-            ],
-        ],
-    ),
-    (
-        &[
-            "send",
-            "sendmsg",
-            "uring-send",
-            "send-zerocopy",
-            "uring-send-zc",
-        ],
-        &[
-            &[(Axis::Transport, "wire-udp"), (Axis::Size, "1000")],
-            &[(Axis::Transport, "wire-udp"), (Axis::Size, "32000")],
-        ],
-    ),
+/// Movers over TCP, and the wires and sizes that they are tried with.
+const OVER_TCP: [&str; 5] = [
+    "send",
+    "send-zerocopy",
+    "uring-send-zc",
+    "sendfile",
+    "vmsplice",
+];
+const TCP: &[&str] = &[
+    "transport=wire size=4KiB",
+    "transport=wire",
+    "transport=wire device=veth",
+    "transport=wire device=veth segment=4KiB",
+];
+/// And over UDP: one packet, and one that a card would cut into many.
+const OVER_UDP: [&str; 5] = [
+    "send",
+    "sendmsg",
+    "uring-send",
+    "send-zerocopy",
+    "uring-send-zc",
+];
+const UDP: &[&str] = &[
+    "transport=wire-udp size=1000",
+    "transport=wire-udp size=32000",
 ];
 
 fn main() -> ExitCode {
@@ -68,16 +58,20 @@ fn over_wire(means: CopyMeans) {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: namespaces of one's own are root's");
     }
-    let cells = TRIED.iter().flat_map(|(movers, wires)| {
-        let each = wires
+    let all = [(OVER_TCP, TCP), (OVER_UDP, UDP)];
+    let cells = all.into_iter().flat_map(|(movers, wires)| {
+        wires
             .iter()
-            .flat_map(|wire| movers.iter().map(move |mover| (wire, mover)));
-        each.map(|(wire, mover)| {
-            let mut cell = known::cell(mover, Cache::Memory);
-            wire.iter()
-                .for_each(|(axis, value)| cell.set(*axis, value).unwrap());
-            cell
-        })
+            .flat_map(move |wire| movers.map(|mover| cell(mover, wire)))
     });
     known::walk(means, cells);
+}
+
+fn cell(mover: &str, wire: &str) -> Cell {
+    let mut cell = known::cell(mover, Cache::Memory);
+    for word in wire.split_whitespace() {
+        let (axis, value) = word.split_once('=').unwrap();
+        cell.set(Axis::named(axis).unwrap(), value).unwrap();
+    }
+    cell
 }

@@ -12,7 +12,6 @@
 //! map are held by descriptors alone, so that nothing outlives the processes that have them.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 
@@ -29,11 +28,8 @@ pub(crate) mod shared_counters;
 pub(crate) mod udp;
 
 use device::told;
-pub(crate) use device::{FAR_NAME, NAME};
+pub(crate) use device::{FAR_END, FAR_NAME, NAME};
 use responder::{Rules, WireResponder};
-
-/// Where senders connect to. Nobody listens: the responder answers.
-pub(crate) const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
 
 /// The device with its program, in a network of its own. Dropping it drops all of it.
 #[derive(Debug)]

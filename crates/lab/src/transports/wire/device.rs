@@ -7,6 +7,7 @@
 //! nothing else does but what opens a flow, so it has nothing copied.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::cell::Device;
@@ -21,6 +22,8 @@ use crate::netlink::Netlink;
 use crate::transports::link::LinkChoice;
 use crate::transports::veth::{self, NAMES, SENDER};
 
+/// Where senders connect to. Nobody listens: the responder answers.
+pub(crate) const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
 /// Name of the device, the sender's end where it is a pair.
 pub(crate) const NAME: &str = NAMES[0];
 /// Name of the other end of a pair.

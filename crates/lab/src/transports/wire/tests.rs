@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::fs;
 use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
 const ACKNOWLEDGE_BYTES: u64 = 128 << 10;

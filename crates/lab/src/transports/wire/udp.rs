@@ -13,7 +13,7 @@ use bytecost_sys::udp;
 use etherparse::{IpNumber, Ipv4Header, Ipv4Slice, UdpHeader, UdpSlice};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
-use super::FAR_END;
+use super::device::FAR_END;
 use crate::transports::listener::set_buffers;
 
 /// Where a flow says that it begins; `crates/lab/bpf/wire.bpf.c` has the same.
