@@ -41,7 +41,7 @@ fn check(bytes: &[u8]) {
     let mut read = None;
     let used = allocation_counter::measure(|| read = Some(SynPacket::parse(bytes)));
     assert_eq!(used.count_total, 0);
-    let Some(Ok(opening)) = read else {
+    let Some(Some(opening)) = read else {
         return;
     };
     let again = Saying {
@@ -54,7 +54,7 @@ fn check(bytes: &[u8]) {
     for device in Device::ALL {
         let packet = Packet::opened(*device, again, 1500, opening.scales);
         assert!(packet.bytes().len() <= MOST_BYTES);
-        assert_eq!(SynPacket::parse(packet.ip()), Ok(opening));
+        assert_eq!(SynPacket::parse(packet.ip()), Some(opening));
     }
 }
 
@@ -67,7 +67,7 @@ fn openings_are_valid_before_they_are_spoilt() {
     for scales in [true, false] {
         assert_eq!(
             SynPacket::parse(&opening(scales)).map(|o| o.scales),
-            Ok(scales)
+            Some(scales)
         );
     }
 }

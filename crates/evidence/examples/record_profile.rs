@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use bytecost_evidence::symbols::{Symbols, plain};
@@ -25,7 +25,6 @@ use bytecost_sys::sampler::Sampler;
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::net::SendFlags;
 
-/// How long each kind of work is looked at.
 const EACH: Duration = Duration::from_millis(1500);
 /// Frames of a chain that are kept: one of the first decides.
 const MOST_FRAMES: usize = 3;
@@ -88,10 +87,28 @@ fn record(
         }
         sampler.disable()?;
         stop.store(true, Ordering::Relaxed);
-        match working.join() {
-            Ok(done) => done,
-            Err(_) => Err(io::Error::other("the work panicked")),
-        }
+        ended(working)
+    })
+}
+
+fn ended(thread: ScopedJoinHandle<'_, io::Result<()>>) -> io::Result<()> {
+    let panicked = |_| Err(io::Error::other("it panicked"));
+    thread.join().unwrap_or_else(panicked)
+}
+
+/// Somebody reads all that comes, and what does the work closes the other end.
+fn while_read(
+    mut receiver: impl Read + Send,
+    work: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    thread::scope(|scope| {
+        let reading = scope.spawn(move || {
+            let mut room = vec![0; 4 * MESSAGE];
+            while receiver.read(&mut room)? > 0 {}
+            Ok(())
+        });
+        work()?;
+        ended(reading)
     })
 }
 
@@ -102,21 +119,13 @@ fn stream(
 ) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let sender = TcpStream::connect(listener.local_addr()?)?;
-    let (mut receiver, _) = listener.accept()?;
-    thread::scope(|scope| {
-        let reading = scope.spawn(move || {
-            let mut room = vec![0; 4 * MESSAGE];
-            while receiver.read(&mut room)? > 0 {}
-            Ok(())
-        });
+    let (receiver, _) = listener.accept()?;
+    while_read(receiver, || {
         let message = vec![7; MESSAGE];
         while !stop.load(Ordering::Relaxed) {
             send(&sender, &message)?;
         }
-        sender.shutdown(std::net::Shutdown::Write)?;
-        reading
-            .join()
-            .map_err(|_| io::Error::other("it panicked"))?
+        sender.shutdown(std::net::Shutdown::Write)
     })
 }
 
@@ -164,7 +173,6 @@ fn file_sent(stop: &AtomicBool) -> io::Result<()> {
     })
 }
 
-/// Messages that wait for their answers.
 fn asked(stop: &AtomicBool) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut asker = TcpStream::connect(listener.local_addr()?)?;
@@ -185,40 +193,27 @@ fn asked(stop: &AtomicBool) -> io::Result<()> {
             asker.read_exact(&mut message)?;
         }
         drop(asker);
-        answering
-            .join()
-            .map_err(|_| io::Error::other("it panicked"))?
+        ended(answering)
     })
 }
 
 fn unix(stop: &AtomicBool) -> io::Result<()> {
-    let (mut sender, mut receiver) = UnixStream::pair()?;
-    thread::scope(|scope| {
-        let reading = scope.spawn(move || -> io::Result<()> {
-            let mut room = vec![0; 4 * MESSAGE];
-            while receiver.read(&mut room)? > 0 {}
-            Ok(())
-        });
+    let (mut sender, receiver) = UnixStream::pair()?;
+    while_read(receiver, move || {
         while !stop.load(Ordering::Relaxed) {
             sender.write_all(&[7; 4096])?;
         }
-        drop(sender);
-        reading
-            .join()
-            .map_err(|_| io::Error::other("it panicked"))?
+        Ok(())
     })
 }
 
 fn datagrams(stop: &AtomicBool) -> io::Result<()> {
-    let (sender, receiver) = (
-        UdpSocket::bind("127.0.0.1:0")?,
-        UdpSocket::bind("127.0.0.1:0")?,
-    );
-    sender.connect(receiver.local_addr()?)?;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(socket.local_addr()?)?;
     let mut room = vec![0; MESSAGE];
     while !stop.load(Ordering::Relaxed) {
-        sender.send(&room[..32_000])?;
-        receiver.recv(&mut room)?;
+        socket.send(&room[..32_000])?;
+        socket.recv(&mut room)?;
     }
     Ok(())
 }
@@ -245,7 +240,6 @@ fn file_written(stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Connections that are opened for one message and closed.
 fn connections(stop: &AtomicBool) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     while !stop.load(Ordering::Relaxed) {
@@ -259,7 +253,6 @@ fn connections(stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Memory that is taken, touched and given back.
 fn memory(stop: &AtomicBool) -> io::Result<()> {
     while !stop.load(Ordering::Relaxed) {
         Region::new(MESSAGE * 16)?.bytes_mut().fill(7);

@@ -158,73 +158,65 @@ mod tests {
         assert!(Map::parse("# all\n[skb] # these\na a* b\n[memory]\nab*").is_ok());
     }
 
-    fn check(chain: &[&str], expected: (Kind, &str, bool)) {
-        let (kind, function, moved) = expected;
-        let found = MAP.attribute(chain.iter().copied());
-        let expected = Attribution::Work {
-            kind,
-            function,
-            moved,
-        };
-        assert_eq!(found, expected, "{chain:?}");
-    }
-
-    #[test]
-    fn a_function_of_the_map_decides() {
-        use Kind::*;
-        check(&[], (User, "", false));
-        check(
-            &["rep_movs_alternative", "_copy_from_iter"],
-            (DataCopy, "rep_movs_alternative", false),
-        );
-        check(
-            &["tcp_sendmsg_locked.cold"],
-            (Protocol, "tcp_sendmsg_locked", false),
-        );
-        check(&["skb_copy_ubufs"], (DataCopy, "skb_copy_ubufs", false));
-        check(&["skb_release_data"], (Skb, "skb_release_data", false));
-        check(
-            &["folio_put_testzero"],
-            (Memory, "folio_put_testzero", false),
-        );
-        check(
-            &["filemap_get_read_batch"],
-            (Files, "filemap_get_read_batch", false),
-        );
-        check(&["sock_def_readable"], (Socket, "sock_def_readable", false));
-        check(&["__x64_sys_sendto"], (Entry, "__x64_sys_sendto", false));
-    }
-
-    #[test]
-    fn a_function_that_serves_its_caller_is_given_to_it() {
-        use Kind::*;
-        let wake = [
-            "_raw_spin_unlock_irqrestore",
+    /// Chains, the innermost first, with the kind and the function that decides it.
+    const KNOWN: &[(&str, Kind, &str)] = &[
+        ("", Kind::User, ""),
+        (
+            "rep_movs_alternative _copy_from_iter",
+            Kind::DataCopy,
+            "rep_movs_alternative",
+        ),
+        (
+            "tcp_sendmsg_locked.cold",
+            Kind::Protocol,
+            "tcp_sendmsg_locked",
+        ),
+        ("skb_copy_ubufs", Kind::DataCopy, "skb_copy_ubufs"),
+        ("skb_release_data", Kind::Skb, "skb_release_data"),
+        ("folio_put_testzero", Kind::Memory, "folio_put_testzero"),
+        (
+            "filemap_get_read_batch",
+            Kind::Files,
+            "filemap_get_read_batch",
+        ),
+        ("sock_def_readable", Kind::Socket, "sock_def_readable"),
+        ("__x64_sys_sendto", Kind::Entry, "__x64_sys_sendto"),
+        // A function that serves its caller is given to it.
+        (
+            "_raw_spin_unlock_irqrestore __wake_up_sync_key sock_def_readable",
+            Kind::Scheduling,
             "__wake_up_sync_key",
-            "sock_def_readable",
-        ];
-        check(&wake, (Scheduling, "__wake_up_sync_key", true));
-        let soft = [
-            "handle_softirqs",
-            "__local_bh_enable_ip",
+        ),
+        (
+            "handle_softirqs __local_bh_enable_ip __dev_queue_xmit ip_finish_output2",
+            Kind::Device,
             "__dev_queue_xmit",
-            "ip_finish_output2",
-        ];
-        check(&soft, (Device, "__dev_queue_xmit", true));
-        check(&["memset"], (Unattributed, "memset", false));
-    }
+        ),
+        ("memset", Kind::Unattributed, "memset"),
+        // What the map does not know is not guessed.
+        (
+            "zzz_unheard_of tcp_sendmsg",
+            Kind::Unattributed,
+            "zzz_unheard_of",
+        ),
+        (
+            "memset zzz_unheard_of",
+            Kind::Unattributed,
+            "zzz_unheard_of",
+        ),
+    ];
 
     #[test]
-    fn what_the_map_does_not_know_is_not_guessed() {
-        use Kind::*;
-        check(
-            &["zzz_unheard_of", "tcp_sendmsg"],
-            (Unattributed, "zzz_unheard_of", false),
-        );
-        check(
-            &["memset", "zzz_unheard_of"],
-            (Unattributed, "zzz_unheard_of", true),
-        );
+    fn a_function_of_the_map_decides_and_what_it_does_not_know_is_not_guessed() {
+        for (chain, kind, function) in KNOWN {
+            let expected = Attribution::Work {
+                kind: *kind,
+                function,
+                moved: !chain.starts_with(function),
+            };
+            let found = MAP.attribute(chain.split_whitespace());
+            assert_eq!(found, expected, "{chain}");
+        }
     }
 
     #[test]

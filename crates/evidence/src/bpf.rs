@@ -71,19 +71,12 @@ pub struct Object<const N: usize> {
 }
 
 impl<const N: usize> Object<N> {
-    /// Makes its map and fits its programs to the kernel. Nothing is attached yet.
+    /// Makes its maps, with room for so many entries in these, and fits its programs to the kernel.
+    /// Nothing is attached yet.
     ///
     /// # Errors
     /// No rights for BPF; an object that does not fit.
-    pub fn load(bytes: &[u8], types: &Btf) -> io::Result<Object<N>> {
-        Object::sized(bytes, types, &[])
-    }
-
-    /// The same, with room for so many entries in these maps.
-    ///
-    /// # Errors
-    /// As [`Object::load`].
-    pub fn sized(bytes: &[u8], types: &Btf, room: &[(&str, u32)]) -> io::Result<Object<N>> {
+    pub fn load(bytes: &[u8], types: &Btf, room: &[(&str, u32)]) -> io::Result<Object<N>> {
         let mut loader = EbpfLoader::new();
         for (map, entries) in room {
             loader.map_max_entries(map, *entries);

@@ -12,8 +12,7 @@
 //! The programs cost a connection a few percent of its rate, so timed trials go without them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use aya::{Btf, include_bytes_aligned};
@@ -22,13 +21,13 @@ use bytecost_spec::evidence::{Copied, CopyMeans, CopyPlace};
 
 use crate::Parties;
 use crate::bpf::{self, Object};
+use crate::symbols;
 
 pub mod choice;
 mod functions;
 mod packets;
 
 use choice::{HOOKS, Hook, HookChoice, Tried, choose};
-use packets::CountedPackets;
 
 /// Built from the files beside them.
 static PACKETS: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
@@ -36,9 +35,6 @@ static FUNCTIONS: &[u8] = include_bytes_aligned!("../bpf/functions.bpf.o");
 
 /// Packets that must be seen for each that may be lost: less than is told of a number.
 const PACKETS_OF_EACH_LOST: u64 = 200;
-
-/// The longest line of `/proc/kallsyms` that is read.
-const MOST_LINE_BYTES: u64 = 4096;
 
 /// Counts while it lives.
 #[derive(Debug)]
@@ -74,8 +70,8 @@ impl Copies {
             missed: BTreeMap::new(),
         };
         if wanted.contains(&CopyMeans::Functions) {
-            let symbols = Names::read(root)?;
-            let there = |target: &str| symbols.state(target);
+            let names = names(symbols::text(root)?)?;
+            let there = |target: &str| state(&names, target);
             found.functions = attach(CopyMeans::Functions, FUNCTIONS, &types, there, &mut tried);
         }
         if wanted.contains(&CopyMeans::Tracepoints) {
@@ -90,22 +86,20 @@ impl Copies {
         Ok(found)
     }
 
-    /// Takes off what is not needed.
     fn keep_chosen(&mut self) {
-        let is_kept = |program: &str| self.choice.hooks.iter().any(|h| h.program == program);
-        for hook in HOOKS.iter().filter(|h| !is_kept(h.program)) {
-            if let (CopyMeans::Functions, Some(object)) = (hook.means, &mut self.functions) {
-                object.detach(hook.program);
-            } else if let (CopyMeans::Tracepoints, Some(object)) = (hook.means, &mut self.packets) {
-                object.detach(hook.program);
-            }
-        }
         let uses = |means| self.choice.hooks.iter().any(|h| h.means == means);
         if !uses(CopyMeans::Functions) {
             self.functions = None;
         }
         if !uses(CopyMeans::Tracepoints) {
             self.packets = None;
+        }
+        for hook in HOOKS.iter().filter(|h| !self.choice.hooks.contains(h)) {
+            match (hook.means, &mut self.functions, &mut self.packets) {
+                (CopyMeans::Functions, Some(object), _) => object.detach(hook.program),
+                (CopyMeans::Tracepoints, _, Some(object)) => object.detach(hook.program),
+                _ => {}
+            }
         }
     }
 
@@ -149,24 +143,20 @@ impl Copies {
     /// What was counted so far, at each place; the parts may be of different moments.
     #[must_use]
     pub fn copied(&self) -> Vec<Copied> {
-        let packets = self
-            .packets
-            .as_ref()
-            .map(|o| CountedPackets::of(&o.words()));
+        let packets = self.packets.as_ref().map(Object::words);
         let functions = self.functions.as_ref().map(Object::words);
         let misses = self.misses();
         let of = |(leg, means): &(CopyPlace, Result<CopyMeans, String>)| {
-            let bytes = match (means, &functions, &packets) {
-                (Ok(CopyMeans::Functions), Some(words), _) => functions::copied(words, *leg),
-                (Ok(CopyMeans::Tracepoints), _, Some(counted)) => counted.copied(*leg),
-                (Ok(_), ..) => Reading::absent("nothing counts it"),
-                (Err(why), ..) => Reading::absent(why.clone()),
+            let (bytes, seen) = match (means, &functions, &packets) {
+                (Ok(CopyMeans::Functions), Some(words), _) => (functions::copied(words, *leg), 0),
+                (Ok(CopyMeans::Tracepoints), _, Some(words)) => {
+                    (packets::copied(words, *leg), packets::packets(words, *leg))
+                }
+                (Ok(_), ..) => (Reading::absent("nothing counts it"), 0),
+                (Err(why), ..) => (Reading::absent(why.clone()), 0),
             };
-            let own = means.as_ref().ok().map(|m| self.choice.of(*leg, *m));
-            let of_packets = packets.filter(|_| *means == Ok(CopyMeans::Tracepoints));
-            let seen = of_packets.map_or(0, |counted| counted.packets(*leg));
-            let lost = |h| lost(h, seen, &self.missed, &misses);
-            let lost = own.and_then(|mut own| own.find_map(lost));
+            let mut hooks = means.iter().flat_map(|means| self.choice.of(*leg, *means));
+            let lost = hooks.find_map(|hook| lost(hook, seen, &self.missed, &misses));
             let bytes = lost.map_or(bytes, Reading::absent);
             let means = means.as_ref().ok().filter(|_| bytes.measured().is_some());
             Copied {
@@ -206,7 +196,7 @@ fn attach<const N: usize>(
     let refuse_all = |why: String, tried: &mut BTreeMap<&'static str, Tried>| {
         tried.extend(own().map(|h| (h.program, Tried::Refused(why.clone()))));
     };
-    let mut object: Object<N> = match Object::load(bytes, types) {
+    let mut object: Object<N> = match Object::load(bytes, types, &[]) {
         Ok(object) => object,
         Err(e) => {
             refuse_all(e.to_string(), tried);
@@ -232,45 +222,27 @@ fn attach<const N: usize>(
 }
 
 /// The names of the kernel's functions that hooks are for, and others of theirs.
-struct Names(BTreeSet<String>);
-
-impl Names {
-    fn read(root: &Path) -> io::Result<Names> {
-        Names::parse(BufReader::new(File::open(root.join("proc/kallsyms"))?))
-    }
-
-    fn parse(mut text: impl BufRead) -> io::Result<Names> {
-        let mut names = BTreeSet::new();
-        let mut line = String::new();
-        loop {
-            line.clear();
-            if io::Read::take(&mut text, MOST_LINE_BYTES).read_line(&mut line)? == 0 {
-                return Ok(Names(names));
-            }
-            let Some(name) = line.split_ascii_whitespace().nth(2) else {
-                continue;
-            };
-            let plain = name.split('.').next().unwrap_or(name);
-            if HOOKS.iter().any(|h| h.target == plain) {
-                names.insert(name.to_owned());
-            }
+fn names(text: impl BufRead) -> io::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    symbols::each(text, |[_, _, name]| {
+        if HOOKS.iter().any(|h| h.target == symbols::plain(name)) {
+            names.insert(name.to_owned());
         }
-    }
+        true
+    })?;
+    Ok(names)
+}
 
-    /// What is known of a function without trying it; nothing where it can be tried.
-    fn state(&self, target: &str) -> Option<Tried> {
-        if self.0.contains(target) {
-            return None;
-        }
-        let begins = format!("{target}.");
-        let other = self.0.iter().find(|name| name.starts_with(&begins));
-        Some(match other {
-            Some(other) => {
-                Tried::Refused(format!("it is compiled to another form here, `{other}`"))
-            }
-            None => Tried::NotThere,
-        })
+/// What is known of a function without trying it; nothing where it can be tried.
+fn state(names: &BTreeSet<String>, target: &str) -> Option<Tried> {
+    if names.contains(target) {
+        return None;
     }
+    let begins = format!("{target}.");
+    let other = names.iter().find(|name| name.starts_with(&begins));
+    Some(other.map_or(Tried::NotThere, |other| {
+        Tried::Refused(format!("it is compiled to another form here, `{other}`"))
+    }))
 }
 
 #[cfg(test)]
@@ -283,13 +255,13 @@ mod tests {
                     ffffffff81000010 t simple_copy_to_iter.isra.0\n\
                     ffffffff81000020 t another\n\
                     strange\n";
-        let names = Names::parse(text.as_bytes()).unwrap();
-        assert_eq!(names.state("tcp_sendmsg"), None);
-        let Some(Tried::Refused(why)) = names.state("simple_copy_to_iter") else {
+        let names = names(text.as_bytes()).unwrap();
+        assert_eq!(state(&names, "tcp_sendmsg"), None);
+        let Some(Tried::Refused(why)) = state(&names, "simple_copy_to_iter") else {
             panic!("it is there in another form");
         };
         assert!(why.contains("`simple_copy_to_iter.isra.0`"), "{why}");
-        assert_eq!(names.state("filemap_read"), Some(Tried::NotThere));
+        assert_eq!(state(&names, "filemap_read"), Some(Tried::NotThere));
     }
 
     #[test]

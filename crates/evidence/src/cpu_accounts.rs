@@ -9,8 +9,9 @@ use std::io;
 use std::path::Path;
 use std::thread;
 
+use aya::Pod;
 use aya::include_bytes_aligned;
-use aya::maps::HashMap;
+use aya::maps::{HashMap, MapData};
 use bytecost_spec::evidence::CpuAccounts;
 use bytecost_sys::mapped_words::MappedWords;
 use bytecost_sys::{clock, process};
@@ -20,7 +21,7 @@ use crate::bpf::{self, Object, told};
 mod window_accounts;
 
 pub use window_accounts::AccountedProcesses;
-use window_accounts::{CPU_WORDS, Maker, SINCE, TASK_WORDS, WindowAccounts};
+use window_accounts::{CPU_WORDS, CpuWords, Maker, SINCE, TaskWords, WindowAccounts, numbers};
 
 /// Built from the file beside it.
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/cpu.bpf.o");
@@ -128,7 +129,7 @@ impl Open {
         let online = aya::util::online_cpus().map_err(asked)?;
         let highest = online.iter().max().map_or(0, |cpu| *cpu as usize);
         let possible = aya::util::nr_cpus().map_err(asked)?.max(highest + 1);
-        let mut object = Object::sized(OBJECT, &types, &[("cpus", possible as u32)])?;
+        let mut object = Object::load(OBJECT, &types, &[("cpus", possible as u32)])?;
         for tracepoint in NEEDED {
             object.attach(tracepoint, tracepoint, &types).map_err(|e| {
                 let why = format!("the tracepoint `{tracepoint}` cannot be hooked: {e}");
@@ -183,29 +184,21 @@ impl Open {
                 "the kernel left out programs that were to see a switch or an interrupt, as they were at work already",
             ));
         }
-        let running = cpus
-            .iter()
-            .flat_map(|words| window_accounts::numbers(words));
-        let others = tasks
-            .values()
-            .flat_map(|words| window_accounts::numbers(words));
+        let running = cpus.iter().flat_map(|words| numbers(words));
+        let others = tasks.values().flat_map(|words| numbers(words));
         let makers = self.makers(running.chain(others).collect())?;
         Ok(WindowAccounts::of((from_ns, to_ns), &cpus, tasks, makers))
     }
 
     /// The words of each CPU and of each task, when nothing of the window is added any more but by
     /// tasks that run.
-    #[allow(clippy::type_complexity)]
-    fn settled(
-        &mut self,
-        to_ns: u64,
-    ) -> io::Result<(Vec<[u64; CPU_WORDS]>, BTreeMap<u32, [u64; TASK_WORDS]>)> {
+    fn settled(&mut self, to_ns: u64) -> io::Result<(Vec<CpuWords>, BTreeMap<u32, TaskWords>)> {
         // A CPU that was switched meanwhile is so after the window, and once only.
         for _ in 0..self.online.len() + 2 {
             let before = self.words();
             let tasks = self.tasks()?;
             let after = self.words();
-            let is_over = |words: &[u64; CPU_WORDS]| words[SINCE] >= to_ns;
+            let is_over = |words: &CpuWords| words[SINCE] >= to_ns;
             let mut pairs = before.iter().zip(&after);
             if pairs.all(|(one, other)| is_over(one) || one[SINCE] == other[SINCE]) {
                 return Ok((after, tasks));
@@ -220,7 +213,7 @@ impl Open {
         programs.filter_map(|p| self.object.misses(p)).sum()
     }
 
-    fn words(&self) -> Vec<[u64; CPU_WORDS]> {
+    fn words(&self) -> Vec<CpuWords> {
         let of = |cpu: &u32| {
             let first = *cpu as usize * CPU_WORDS;
             std::array::from_fn(|at| self.cpus.get(first + at))
@@ -228,16 +221,18 @@ impl Open {
         self.online.iter().map(of).collect()
     }
 
-    fn tasks(&mut self) -> io::Result<BTreeMap<u32, [u64; TASK_WORDS]>> {
-        let tasks = HashMap::<_, u32, [u64; TASK_WORDS]>::try_from(self.object.map("tasks")?)
-            .map_err(|e| told(&e))?;
+    fn map<V: Pod>(&mut self, name: &str) -> io::Result<HashMap<&mut MapData, u32, V>> {
+        HashMap::try_from(self.object.map(name)?).map_err(|e| told(&e))
+    }
+
+    fn tasks(&mut self) -> io::Result<BTreeMap<u32, TaskWords>> {
+        let tasks = self.map("tasks")?;
         tasks.iter().map(|e| e.map_err(|e| told(&e))).collect()
     }
 
     /// Who started these tasks, and those in turn, as far back as that is known.
     fn makers(&mut self, mut left: Vec<u32>) -> io::Result<BTreeMap<u32, Maker>> {
-        let makers = HashMap::<_, u32, [u64; 2]>::try_from(self.object.map("makers")?)
-            .map_err(|e| told(&e))?;
+        let makers = self.map::<[u64; 2]>("makers")?;
         let mut found = BTreeMap::new();
         let mut asked = BTreeSet::new();
         while let Some(task) = left.pop() {
@@ -255,8 +250,7 @@ impl Open {
 
     /// Makes room for the tasks of the next window.
     fn clear<'a>(&mut self, tasks: impl Iterator<Item = &'a u32>) -> io::Result<()> {
-        let mut map = HashMap::<_, u32, [u64; TASK_WORDS]>::try_from(self.object.map("tasks")?)
-            .map_err(|e| told(&e))?;
+        let mut map = self.map::<TaskWords>("tasks")?;
         // One that is gone already is what is wanted.
         tasks.for_each(|task| drop(map.remove(task)));
         Ok(())

@@ -66,28 +66,21 @@ pub struct Events {
     parties: Parties,
 }
 
-/// A connection over loopback whose packets are known: who counts moves nothing itself.
-pub trait Exchange {
-    /// The port that is sent to.
-    fn port(&self) -> u16;
-
-    /// Sends one small message, which goes out at once, and takes it in.
-    ///
-    /// # Errors
-    /// What sending or receiving answers.
-    fn exchange(&mut self) -> io::Result<()>;
-}
-
 impl Events {
-    /// Attaches all that can be, and lets each count known work, over the connection too: one that does not is absent from
-    /// then on, with that reason.
+    /// Attaches all that can be, and lets each count known work: one that misses some is absent from
+    /// then on, with that reason. `exchange` is to send one small message to this port over
+    /// loopback, at once, and to receive it: who counts moves nothing itself.
     ///
     /// # Errors
     /// In a sentence, where nothing can be counted: no rights for BPF, or a kernel that does not
-    /// tell its types.
-    pub fn open(root: &Path, connection: &mut dyn Exchange) -> io::Result<Events> {
+    /// tell its types; what `exchange` answers.
+    pub fn open(
+        root: &Path,
+        port: u16,
+        exchange: impl FnMut() -> io::Result<()>,
+    ) -> io::Result<Events> {
         let types = bpf::types(root)?;
-        let mut object = Object::load(OBJECT, &types)?;
+        let mut object = Object::load(OBJECT, &types, &[])?;
         let mut refused = BTreeMap::new();
         for (program, tracepoint, events) in PROGRAMS {
             match object.attach(program, tracepoint, &types) {
@@ -104,7 +97,7 @@ impl Events {
             refused,
             parties: Parties::default(),
         };
-        for (event, why) in failing(&mut found, connection)? {
+        for (event, why) in failing(&mut found, port, exchange)? {
             found.refused.entry(event).or_insert(why);
         }
         Ok(found)
@@ -153,25 +146,34 @@ impl Events {
         let counted = self.object.words();
         let mut counts = Vec::new();
         for row in EVENTS {
-            let mut sides = match row.of {
-                EventOf::Process => vec![Side::Sender, Side::Receiver],
-                EventOf::Connection => vec![Side::Both],
-            };
-            sides.retain(|side| match side {
+            let is_there = |side: &&Side| match side {
                 Side::Receiver => self.parties.receiver.is_some(),
                 Side::Both => self.parties.port.is_some(),
                 _ => true,
-            });
-            counts.extend(sides.into_iter().map(|side| EventCount {
-                event: row.event,
-                side,
-                count: match self.refused.get(&row.event) {
-                    Some(why) => Reading::absent(why.clone()),
-                    None => Reading::Measured(counted[place(row.event, side)]),
-                },
-            }));
+            };
+            counts.extend(
+                sides(row.of)
+                    .iter()
+                    .filter(is_there)
+                    .map(|&side| EventCount {
+                        event: row.event,
+                        side,
+                        count: match self.refused.get(&row.event) {
+                            Some(why) => Reading::absent(why.clone()),
+                            None => Reading::Measured(counted[place(row.event, side)]),
+                        },
+                    }),
+            );
         }
         counts
+    }
+}
+
+/// The sides that have a count of an event each.
+fn sides(of: EventOf) -> &'static [Side] {
+    match of {
+        EventOf::Process => &[Side::Sender, Side::Receiver],
+        EventOf::Connection => &[Side::Both],
     }
 }
 
@@ -196,23 +198,19 @@ fn place(event: CountedEvent, side: Side) -> usize {
 }
 
 /// What happened at least.
-struct Known {
-    event: CountedEvent,
-    side: Side,
-    least: u64,
-}
+type Known = (CountedEvent, Side, u64);
 
 /// Events whose counters miss some of the known work, each with what to say of it. Retransmits are
 /// not among them: nothing here can cause one.
 fn failing(
     events: &mut Events,
-    connection: &mut dyn Exchange,
+    port: u16,
+    mut exchange: impl FnMut() -> io::Result<()>,
 ) -> io::Result<Vec<(CountedEvent, String)>> {
     events.begin(Parties {
-        port: Some(connection.port()),
-        network: None,
+        port: Some(port),
         sender: std::process::id(),
-        receiver: None,
+        ..Parties::default()
     })?;
     let before = process::thread_usage()?;
     for _ in 0..CALLS {
@@ -226,7 +224,7 @@ fn failing(
     drop(fresh);
     let faults = process::thread_usage()?.faults_minor - before.faults_minor;
     for _ in 0..WRITES {
-        connection.exchange()?;
+        exchange()?;
     }
     let acknowledged = place(CountedEvent::Acknowledgements, Side::Both);
     for _ in 0..LOOKS {
@@ -250,15 +248,14 @@ fn failing(
         (CountedEvent::Segments, Side::Both, WRITES),
         (CountedEvent::Acknowledgements, Side::Both, 1),
     ];
-    let known = known.map(|(event, side, least)| Known { event, side, least });
     Ok(missed(&known, &events.object.words()))
 }
 
 fn missed(known: &[Known], counted: &[u64; WORDS]) -> Vec<(CountedEvent, String)> {
-    let missed = known.iter().filter_map(|known| {
-        let (found, least) = (counted[place(known.event, known.side)], known.least);
+    let missed = known.iter().filter_map(|&(event, side, least)| {
+        let found = counted[place(event, side)];
         let why = format!("self-test failed: it counted {found} where there were at least {least}");
-        (found < least).then_some((known.event, why))
+        (found < least).then_some((event, why))
     });
     missed.collect()
 }
@@ -271,11 +268,7 @@ mod tests {
     fn every_count_has_a_place_of_its_own() {
         let mut places = Vec::new();
         for row in EVENTS {
-            let sides: &[Side] = match row.of {
-                EventOf::Process => &[Side::Sender, Side::Receiver],
-                EventOf::Connection => &[Side::Both],
-            };
-            places.extend(sides.iter().map(|side| place(row.event, *side)));
+            places.extend(sides(row.of).iter().map(|side| place(row.event, *side)));
         }
         places.sort_unstable();
         assert_eq!(places, (SET..WORDS).collect::<Vec<_>>());
@@ -283,28 +276,18 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_tell_its_types_is_told() {
-        struct Nobody;
-        impl Exchange for Nobody {
-            fn port(&self) -> u16 {
-                0
-            }
-            fn exchange(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
         let nowhere = tempfile::tempdir().unwrap();
-        let why = Events::open(nowhere.path(), &mut Nobody).unwrap_err();
+        let why = Events::open(nowhere.path(), 0, || Ok(())).unwrap_err();
         let why = why.to_string();
         assert!(why.contains("CONFIG_DEBUG_INFO_BTF"), "{why}");
     }
 
     #[test]
     fn a_counter_that_misses_known_work_is_told_and_no_other() {
-        let known = |event, side, least| Known { event, side, least };
         let known = [
-            known(CountedEvent::SystemCalls, Side::Sender, 100),
-            known(CountedEvent::WakeUps, Side::Sender, 3),
-            known(CountedEvent::Packets, Side::Both, 4),
+            (CountedEvent::SystemCalls, Side::Sender, 100),
+            (CountedEvent::WakeUps, Side::Sender, 3),
+            (CountedEvent::Packets, Side::Both, 4),
         ];
         let check = |calls: u64, wakeups: u64, packets: u64, expected: &[CountedEvent]| {
             let mut counted = [0; WORDS];

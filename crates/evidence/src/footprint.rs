@@ -30,7 +30,6 @@ const MOST_TICKS: usize = 1024;
 /// The largest cache that is looked at, in bytes: a set of half its size and something of twice its
 /// size must fit into memory and be read in a short time.
 const MOST_BYTES: u64 = 128 << 20;
-/// Rounds of a calibration.
 const ROUNDS: usize = 7;
 
 #[derive(Clone, Copy, Debug)]
@@ -65,12 +64,7 @@ impl WorkingSet {
             first: places[0],
             lines,
             together: if near { TOGETHER } else { 1 },
-            calibration: Calibration {
-                most_ticks: 0,
-                hit_ticks: Vec::new(),
-                miss_ticks: Vec::new(),
-                refused: None,
-            },
+            calibration: Calibration::default(),
         };
         if cache_bytes > MOST_BYTES {
             set.calibration.refused = Some(format!(
@@ -82,7 +76,7 @@ impl WorkingSet {
         let other = vec![1_u8; 4 * bytes];
         let (mut hits, mut misses) = (Vec::new(), Vec::new());
         let look = |set: &WorkingSet, before: &dyn Fn()| {
-            let mut ticks = Ticks::default();
+            let mut ticks = Ticks::none();
             set.prime();
             before();
             set.time(|took| ticks.add(took));
@@ -145,7 +139,6 @@ impl WorkingSet {
         }
     }
 
-    /// The line that a line names.
     #[inline]
     fn after(&self, at: usize) -> usize {
         self.memory[at].next as usize
@@ -216,30 +209,37 @@ fn laid_out(lines: usize, near: bool) -> (Vec<Line>, Vec<usize>) {
     (memory, places)
 }
 
-/// How many loads took how long.
+/// How many loads took how long, each a place.
 #[derive(Clone, Debug)]
-struct Ticks {
-    counts: Vec<u64>,
-}
-
-impl Default for Ticks {
-    fn default() -> Ticks {
-        Ticks {
-            counts: vec![0; MOST_TICKS],
-        }
-    }
-}
+struct Ticks(Vec<u64>);
 
 impl Ticks {
+    fn none() -> Ticks {
+        Ticks(vec![0; MOST_TICKS])
+    }
+
     fn add(&mut self, ticks: u64) {
         let most = MOST_TICKS as u64 - 1;
-        self.counts[ticks.min(most) as usize] += 1;
+        self.0[ticks.min(most) as usize] += 1;
     }
 
     /// All loads together, of which none counts as more than `most`.
     fn sum(&self, most: usize) -> u64 {
-        let ticks = self.counts.iter().enumerate();
+        let ticks = self.0.iter().enumerate();
         ticks.map(|(t, n)| t.min(most) as u64 * n).sum()
+    }
+
+    /// Mean and variance of the loads, of which none counts as more than `most`.
+    fn spread(&self, most: usize) -> (f64, f64) {
+        let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for (ticks, count) in self.0.iter().enumerate() {
+            let (ticks, count) = (ticks.min(most) as f64, *count as f64);
+            n += count;
+            sum += count * ticks;
+            squares += count * ticks * ticks;
+        }
+        let mean = sum / f64::max(n, 1.0);
+        (mean, (squares / f64::max(n, 1.0) - mean * mean).max(0.0))
     }
 }
 
@@ -285,28 +285,13 @@ fn told_apart(hits: &[Ticks], misses: &[Ticks]) -> Calibration {
 }
 
 fn together(rounds: &[Ticks]) -> Ticks {
-    let mut all = Ticks::default();
+    let mut all = Ticks::none();
     for round in rounds {
-        for (sum, n) in all.counts.iter_mut().zip(&round.counts) {
+        for (sum, n) in all.0.iter_mut().zip(&round.0) {
             *sum += n;
         }
     }
     all
-}
-
-impl Ticks {
-    /// Mean and variance of the loads, of which none counts as more than `most`.
-    fn spread(&self, most: usize) -> (f64, f64) {
-        let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
-        for (ticks, count) in self.counts.iter().enumerate() {
-            let (ticks, count) = (ticks.min(most) as f64, *count as f64);
-            n += count;
-            sum += count * ticks;
-            squares += count * ticks * ticks;
-        }
-        let mean = sum / f64::max(n, 1.0);
-        (mean, (squares / f64::max(n, 1.0) - mean * mean).max(0.0))
-    }
 }
 
 #[cfg(test)]
@@ -314,7 +299,7 @@ mod tests {
     use super::*;
 
     fn ticks(of: &[(u64, u64)]) -> Ticks {
-        let mut ticks = Ticks::default();
+        let mut ticks = Ticks::none();
         for (took, times) in of {
             (0..*times).for_each(|_| ticks.add(*took));
         }

@@ -1,20 +1,17 @@
 //! The kernel's symbols by their addresses, from `/proc/kallsyms`.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 /// The most symbols that are read; a kernel with all its modules has some 200,000.
 const MOST_SYMBOLS: usize = 4 << 20;
-/// The longest line that is read.
 const MOST_LINE_BYTES: u64 = 4096;
 
-/// Functions of the running kernel and its modules, sorted by where they begin.
+/// Functions of the running kernel and its modules, by where they begin.
 #[derive(Clone, Debug, Default)]
-pub struct Symbols {
-    starts: Vec<(u64, u32)>,
-    names: String,
-}
+pub struct Symbols(BTreeMap<u64, String>);
 
 impl Symbols {
     /// Reads `proc/kallsyms` below `root`.
@@ -23,8 +20,7 @@ impl Symbols {
     /// What opening and reading it answers; `PermissionDenied` where the addresses are hidden
     /// (kernel.kptr_restrict); `InvalidData` where it holds no function.
     pub fn read(root: &Path) -> io::Result<Symbols> {
-        let file = BufReader::new(File::open(root.join("proc/kallsyms"))?);
-        Symbols::parse(file)
+        Symbols::first(text(root)?, MOST_SYMBOLS)
     }
 
     /// Whether [`Symbols::read`] would find any: it ends at the first.
@@ -32,47 +28,26 @@ impl Symbols {
     /// # Errors
     /// As that.
     pub fn check(root: &Path) -> io::Result<()> {
-        let file = BufReader::new(File::open(root.join("proc/kallsyms"))?);
-        Symbols::first(file, 1).map(|_| ())
+        Symbols::first(text(root)?, 1).map(|_| ())
     }
 
-    fn parse(text: impl BufRead) -> io::Result<Symbols> {
-        Symbols::first(text, MOST_SYMBOLS)
-    }
-
-    /// So many of them at most.
-    fn first(mut text: impl BufRead, most: usize) -> io::Result<Symbols> {
+    fn first(text: impl BufRead, most: usize) -> io::Result<Symbols> {
         let mut found = Symbols::default();
-        let mut line = String::new();
         let mut hidden = 0_usize;
-        while found.starts.len() < most {
-            line.clear();
-            if io::Read::take(&mut text, MOST_LINE_BYTES).read_line(&mut line)? == 0 {
-                break;
-            }
-            let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) =
-                (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
+        each(text, |[address, kind, name]| {
             let is_code = matches!(kind, "t" | "T" | "w" | "W");
-            // Padding before a function, which nothing runs.
-            if !is_code || name.starts_with("__pfx_") {
-                continue;
-            }
+            // Padding before a function is run by nothing.
             match u64::from_str_radix(address, 16) {
+                _ if !is_code || name.starts_with("__pfx_") => {}
                 Ok(0) => hidden += 1,
-                Ok(address) => {
-                    let at = u32::try_from(found.names.len()).map_err(io::Error::other)?;
-                    found.starts.push((address, at));
-                    found.names.push_str(name);
-                    found.names.push('\n');
-                }
+                // Of several names of one address the last stands: those of a linker's section come
+                // first.
+                Ok(address) => drop(found.0.insert(address, name.to_owned())),
                 Err(_) => {}
             }
-        }
-        if found.starts.is_empty() {
+            found.0.len() < most
+        })?;
+        if found.0.is_empty() {
             return Err(if hidden > 0 {
                 io::Error::new(
                     io::ErrorKind::PermissionDenied,
@@ -85,26 +60,38 @@ impl Symbols {
                 )
             });
         }
-        // Of several names of one address the last stands: those of a linker's section come
-        // first.
-        found.starts.sort_by_key(|(address, at)| (*address, *at));
-        found.starts.dedup_by(|later, earlier| {
-            let same = later.0 == earlier.0;
-            if same {
-                *earlier = *later;
-            }
-            same
-        });
         Ok(found)
     }
 
     /// The function that an address lies in; none below the first.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<&str> {
-        let after = self.starts.partition_point(|(start, _)| *start <= address);
-        let (_, at) = self.starts.get(after.checked_sub(1)?)?;
-        self.names.get(*at as usize..)?.lines().next()
+        let (_, name) = self.0.range(..=address).next_back()?;
+        Some(name)
     }
+}
+
+/// The kernel's own list, below `root`.
+pub(crate) fn text(root: &Path) -> io::Result<impl BufRead> {
+    Ok(BufReader::new(File::open(root.join("proc/kallsyms"))?))
+}
+
+/// Shows the address, the kind and the name of each symbol, as long as more are wanted.
+pub(crate) fn each(
+    mut text: impl BufRead,
+    mut wants_more: impl FnMut([&str; 3]) -> bool,
+) -> io::Result<()> {
+    let mut line = String::new();
+    while io::Read::take(&mut text, MOST_LINE_BYTES).read_line(&mut line)? > 0 {
+        let mut words = line.split_ascii_whitespace();
+        if let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next())
+            && !wants_more([address, kind, name])
+        {
+            break;
+        }
+        line.clear();
+    }
+    Ok(())
 }
 
 /// A function's name as its source has it: without what the compiler appends to parts and
@@ -121,15 +108,11 @@ pub fn plain(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> io::Result<Symbols> {
-        Symbols::parse(text.as_bytes())
-    }
-
     #[test]
     fn an_address_is_in_the_function_that_begins_before_it() {
         let text = "ffff1000 T _stext\nffff1000 T first\nffff1010 t __pfx_second\nffff1020 t second.isra.0\n\
                     ffff1030 d data\nffff2000 t in_module [veth]\nnonsense\n";
-        let symbols = parsed(text).unwrap();
+        let symbols = Symbols::first(text.as_bytes(), MOST_SYMBOLS).unwrap();
         let check = |address, expected| assert_eq!(symbols.name(address), expected, "{address:x}");
         check(0xffff_0fff, None);
         check(0xffff_1000, Some("first"));
@@ -174,12 +157,7 @@ mod tests {
     fn the_running_kernel_has_the_functions_that_everything_rests_on() {
         match Symbols::read(Path::new("/")) {
             Ok(symbols) => {
-                let names: Vec<&str> = symbols
-                    .starts
-                    .iter()
-                    .filter_map(|(start, _)| symbols.name(*start))
-                    .collect();
-                assert!(names.contains(&"tcp_sendmsg"));
+                assert!(symbols.0.values().any(|name| name == "tcp_sendmsg"));
             }
             Err(e) => assert_eq!(e.kind(), io::ErrorKind::PermissionDenied, "{e}"),
         }

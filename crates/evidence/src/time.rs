@@ -37,7 +37,6 @@ pub struct TimeSampler {
     lost: u64,
 }
 
-/// What an error was about.
 fn told(what: &str, e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{what}: {e}"))
 }
@@ -196,40 +195,31 @@ fn sorted<'a>(
             }
         }
     }
-    let mut rows: Vec<Looks> = rows
-        .into_iter()
-        .map(|((party, kind, function), (count, moved))| Looks {
-            party,
-            kind,
-            function: function.to_owned(),
-            count,
-            moved,
-        })
-        .collect();
+    let mut rows: Vec<Looks> = rows.into_iter().map(row).collect();
     rows.sort_by_key(|r| std::cmp::Reverse(r.count));
     (shortened(rows), idle)
+}
+
+fn row(((party, kind, function), (count, moved)): ((Party, Kind, &str), (u64, u64))) -> Looks {
+    Looks {
+        party,
+        kind,
+        function: function.to_owned(),
+        count,
+        moved,
+    }
 }
 
 /// With the rarest functions of each kind joined in one row without a name.
 fn shortened(mut rows: Vec<Looks>) -> Vec<Looks> {
     let rare = rows.split_off(rows.len().min(MOST_ROWS));
-    let mut joined: BTreeMap<(Party, Kind), (u64, u64)> = BTreeMap::new();
+    let mut joined: BTreeMap<(Party, Kind, &str), (u64, u64)> = BTreeMap::new();
     for row in rare {
-        let sum = joined.entry((row.party, row.kind)).or_default();
+        let sum = joined.entry((row.party, row.kind, "")).or_default();
         sum.0 += row.count;
         sum.1 += row.moved;
     }
-    rows.extend(
-        joined
-            .into_iter()
-            .map(|((party, kind), (count, moved))| Looks {
-                party,
-                kind,
-                function: String::new(),
-                count,
-                moved,
-            }),
-    );
+    rows.extend(joined.into_iter().map(row));
     rows
 }
 

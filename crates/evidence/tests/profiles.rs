@@ -2,7 +2,7 @@
 //! `crates/evidence/examples/record_profile.rs`: `COUNT INNERMOST;CALLER;…`, one line a chain.
 //! 6.1 and 6.12 are Debian's, for clouds, emulated; 6.18 is one of a virtual machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytecost_evidence::attribution::{Attribution, MAP};
 use bytecost_spec::evidence::{KINDS, Kind};
@@ -21,34 +21,56 @@ const PROFILES: &[(&str, &str)] = &[
 const STUDIES: &str = include_str!("profiles/studies-6.18.txt");
 
 /// Looks at CPUs with something to do, by kind, and by function where it has none.
-fn sorted(text: &'static str) -> (BTreeMap<Kind, u64>, BTreeMap<&'static str, u64>) {
-    let (mut kinds, mut unknown) = (BTreeMap::new(), BTreeMap::new());
-    for line in text.lines().filter(|l| !l.starts_with('#')) {
-        let (count, chain) = line.split_once(' ').unwrap();
+#[derive(Default)]
+struct Sorted {
+    kinds: BTreeMap<Kind, u64>,
+    unknown: BTreeMap<&'static str, u64>,
+}
+
+impl Sorted {
+    /// Adds looks at a chain of calls; false for those at an idle CPU.
+    fn add(&mut self, count: &str, chain: impl IntoIterator<Item = &'static str>) -> bool {
         let count: u64 = count.parse().unwrap();
-        let Attribution::Work { kind, function, .. } = MAP.attribute(chain.split(';')) else {
-            continue;
+        let Attribution::Work { kind, function, .. } = MAP.attribute(chain) else {
+            return false;
         };
-        *kinds.entry(kind).or_default() += count;
+        *self.kinds.entry(kind).or_default() += count;
         if kind == Kind::Unattributed {
-            *unknown.entry(function).or_default() += count;
+            *self.unknown.entry(function).or_default() += count;
         }
+        true
     }
-    (kinds, unknown)
+
+    /// Holds that few of more looks than `least` have no kind.
+    fn check(&self, what: &str, least: u64) {
+        let all: u64 = self.kinds.values().sum();
+        let share = self.unknown.values().sum::<u64>() as f64 / all as f64;
+        let told = format!(
+            "{what}: {share:.4} of {all} looks have no kind: {:?}",
+            self.unknown
+        );
+        println!("{told}");
+        assert!(all > least && share < MOST_UNATTRIBUTED, "{told}");
+    }
+}
+
+fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+    text.lines().filter(|l| !l.starts_with('#'))
+}
+
+fn sorted(profile: &'static str) -> Sorted {
+    let mut sorted = Sorted::default();
+    for line in lines(profile) {
+        let (count, chain) = line.split_once(' ').unwrap();
+        sorted.add(count, chain.split(';'));
+    }
+    sorted
 }
 
 #[test]
 fn the_map_knows_what_each_kernel_spends_its_time_in() {
     for (kernel, text) in PROFILES {
-        let (kinds, unknown) = sorted(text);
-        let all: u64 = kinds.values().sum();
-        assert!(all > 10_000, "Linux {kernel}: only {all} looks");
-        let share = unknown.values().sum::<u64>() as f64 / all as f64;
-        println!("Linux {kernel}: {share:.4} of {all} looks have no kind: {unknown:?}");
-        assert!(
-            share < MOST_UNATTRIBUTED,
-            "Linux {kernel}: {share:.3} of the looks have no kind: {unknown:?}"
-        );
+        sorted(text).check(&format!("Linux {kernel}"), 10_000);
     }
 }
 
@@ -56,11 +78,11 @@ fn the_map_knows_what_each_kernel_spends_its_time_in() {
 #[test]
 fn every_kind_of_work_is_met_on_each_kernel() {
     for (kernel, text) in PROFILES {
-        let met: BTreeSet<Kind> = sorted(text).0.into_keys().collect();
+        let met = sorted(text).kinds;
         let missed: Vec<&str> = KINDS
             .iter()
             .filter(|row| !matches!(row.kind, Kind::User | Kind::Unattributed))
-            .filter(|row| !met.contains(&row.kind))
+            .filter(|row| !met.contains_key(&row.kind))
             .map(|row| row.name)
             .collect();
         assert!(missed.is_empty(), "Linux {kernel}: no look at {missed:?}");
@@ -69,30 +91,18 @@ fn every_kind_of_work_is_met_on_each_kernel() {
 
 #[test]
 fn in_no_built_in_study_much_of_the_time_has_no_kind() {
-    let mut studies: BTreeMap<&str, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
-    for line in STUDIES.lines().filter(|l| !l.starts_with('#')) {
+    let mut studies: BTreeMap<&str, Sorted> = BTreeMap::new();
+    for line in lines(STUDIES) {
         let words: Vec<&str> = line.split(' ').collect();
         let [study, count, function] = words[..] else {
             panic!("{line}");
         };
-        let count: u64 = count.parse().unwrap();
         let chain = Some(function).filter(|f| *f != "-");
-        let Attribution::Work { kind, function, .. } = MAP.attribute(chain) else {
-            panic!("{line}: an idle CPU is nobody's time");
-        };
-        let (all, unknown) = studies.entry(study).or_default();
-        *all += count;
-        if kind == Kind::Unattributed {
-            *unknown.entry(function).or_default() += count;
-        }
+        let is_work = studies.entry(study).or_default().add(count, chain);
+        assert!(is_work, "{line}: an idle CPU is nobody's time");
     }
     assert!(studies.len() > 10, "{:?}", studies.keys());
-    for (study, (all, unknown)) in studies {
-        let share = unknown.values().sum::<u64>() as f64 / all as f64;
-        println!("{study}: {share:.4} of {all} looks have no kind: {unknown:?}");
-        assert!(
-            all > 500 && share < MOST_UNATTRIBUTED,
-            "{study}: {share:.3} of {all}: {unknown:?}"
-        );
+    for (study, sorted) in studies {
+        sorted.check(study, 500);
     }
 }

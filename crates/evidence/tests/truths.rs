@@ -15,7 +15,6 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_evidence::events::Exchange;
 use bytecost_evidence::{Copies, Events, Parties};
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent, EventCount};
 use bytecost_sys::iovecs::MSG_ZEROCOPY;
@@ -24,8 +23,6 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 #[path = "truths/accounts.rs"]
 mod accounts;
-#[path = "truths/files_to_files.rs"]
-mod files_to_files;
 #[path = "truths/killed.rs"]
 mod killed;
 
@@ -193,7 +190,6 @@ impl Truths {
             }
         };
         self.files();
-        self.files_to_files();
         self.check_connection(
             "send and recv over loopback",
             of_socket(1.0, 0.0, 1.0),
@@ -210,18 +206,6 @@ impl Truths {
             "sendfile from the page cache to recv over loopback",
             of_socket(0.0, 0.0, 1.0),
             sendfile,
-        );
-        self.check_connection(
-            "pread of a memory file, send and recv",
-            [Some(1.0), Some(1.0), Some(0.0), Some(0.0), Some(1.0)],
-            |mut socket| {
-                let mut buffer = message.clone();
-                for i in 0..MESSAGES {
-                    let place = (i * MESSAGE_BYTES) as u64;
-                    file.read_exact_at(&mut buffer, place).unwrap();
-                    socket.write_all(&buffer).unwrap();
-                }
-            },
         );
         let mut flagged = Vec::new();
         self.check_connection(
@@ -255,12 +239,17 @@ impl Truths {
             "pread of a memory file",
             [Some(1.0), neither, Some(0.0), neither, neither],
         );
+        let into_file = [Some(0.0), neither, Some(1.0), neither, neither];
         self.begin(None);
         drop(memory_file());
-        self.check(
-            "pwrite of a memory file",
-            [Some(0.0), neither, Some(1.0), neither, neither],
-        );
+        self.check("pwrite of a memory file", into_file);
+        let target = memfd_create("target", MemfdFlags::CLOEXEC).unwrap();
+        self.begin(None);
+        let mut at = 0;
+        while at < PAYLOAD_BYTES as u64 {
+            rustix::fs::sendfile(&target, &file, Some(&mut at), MESSAGE_BYTES).unwrap();
+        }
+        self.check("sendfile from a memory file to another", into_file);
         self.begin(None);
         let null = std::fs::OpenOptions::new()
             .write(true)
@@ -369,43 +358,23 @@ fn the_strongest_means_are_taken_and_the_others_are_told() {
     assert_eq!(weaker, !choice.gaps.is_empty(), "{:?}", choice.gaps);
 }
 
-/// A connection whose packets the counters are held against.
-struct Connection {
-    port: u16,
-    sending: TcpStream,
-    taking: TcpStream,
-}
-
-impl Connection {
-    fn new() -> Connection {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let sending = TcpStream::connect(address).unwrap();
-        sending.set_nodelay(true).unwrap();
-        Connection {
-            port: address.port(),
-            sending,
-            taking: listener.accept().unwrap().0,
-        }
-    }
-}
-
-impl Exchange for Connection {
-    fn port(&self) -> u16 {
-        self.port
-    }
-
-    fn exchange(&mut self) -> io::Result<()> {
-        self.sending.write_all(b"known")?;
-        self.taking.read_exact(&mut [0; 5])
-    }
+/// Counters that are held against the packets of a connection first.
+fn events() -> io::Result<Events> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut sending = TcpStream::connect(listener.local_addr()?)?;
+    sending.set_nodelay(true)?;
+    let (mut taking, _) = listener.accept()?;
+    Events::open(Path::new("/"), sending.peer_addr()?.port(), || {
+        sending.write_all(b"known")?;
+        taking.read_exact(&mut [0; 5])
+    })
 }
 
 #[test]
 fn each_call_is_counted_and_every_counter_counts() {
     const CALLS: u64 = 1000;
     let _alone = alone();
-    let mut events = match Events::open(Path::new("/"), &mut Connection::new()) {
+    let mut events = match events() {
         Ok(events) => events,
         Err(e) => {
             assert!(!must(CopyMeans::Tracepoints), "{e}");
@@ -415,14 +384,11 @@ fn each_call_is_counted_and_every_counter_counts() {
     for (event, why) in events.refused() {
         println!("events: no {}: {why}", event.row().title);
     }
-    events
-        .begin(Parties {
-            port: None,
-            network: None,
-            sender: std::process::id(),
-            receiver: None,
-        })
-        .unwrap();
+    let me = Parties {
+        sender: std::process::id(),
+        ..Parties::default()
+    };
+    events.begin(me).unwrap();
     let waits = |usage: process::ThreadUsage| usage.switches_voluntary;
     let waited = waits(process::thread_usage().unwrap());
     let call = || {

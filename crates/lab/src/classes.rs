@@ -35,9 +35,6 @@ fn policy(class: Class) -> Policy {
 
 /// Gives the calling thread its class, before it starts anything that is to inherit it. The usual
 /// one leaves it as it is.
-///
-/// # Errors
-/// Why it cannot be had, and what to do about it.
 pub(crate) fn take(class: Class) -> io::Result<()> {
     if class == Class::default() {
         return Ok(());
@@ -47,9 +44,6 @@ pub(crate) fn take(class: Class) -> io::Result<()> {
 
 /// Makes the calling process and thread the watchdog of threads of this class, which are started
 /// after it: see the module.
-///
-/// # Errors
-/// As [`take`].
 pub(crate) fn watch(class: Class) -> io::Result<()> {
     if !class.needs_watchdog() {
         return Ok(());
@@ -69,10 +63,6 @@ fn set(class: Class, policy: Policy) -> io::Result<()> {
     })
 }
 
-/// The class of the calling thread, as the kernel says.
-///
-/// # Errors
-/// What it answers.
 pub(crate) fn taken() -> io::Result<Class> {
     Ok(match sched::policy()? {
         Policy::Other(nice) => Class::Other(nice),

@@ -8,21 +8,21 @@ use bytecost_sys::tcp::{self, TcpInfo};
 use rustix::net::sockopt;
 
 /// A meter with the connection's TCP_INFO beside it.
-pub struct ConnectionMeter<'a, M> {
-    /// The thread's meter.
-    pub thread: M,
+pub(crate) struct ConnectionMeter<'a, M> {
+    pub(crate) thread: M,
     /// The connection; none for a mover without a peer.
-    pub socket: Option<&'a OwnedFd>,
-    /// Whether it speaks TCP.
-    pub is_tcp: bool,
+    pub(crate) socket: Option<&'a OwnedFd>,
+    pub(crate) is_tcp: bool,
     /// SO_RCVBUF when the window opened.
     receive_buffer_from: Option<rustix::io::Result<usize>>,
 }
 
 impl<'a, M> ConnectionMeter<'a, M> {
-    /// Reads this thread and this connection.
-    #[must_use]
-    pub fn new(thread: M, socket: Option<&'a OwnedFd>, is_tcp: bool) -> ConnectionMeter<'a, M> {
+    pub(crate) fn new(
+        thread: M,
+        socket: Option<&'a OwnedFd>,
+        is_tcp: bool,
+    ) -> ConnectionMeter<'a, M> {
         ConnectionMeter {
             thread,
             socket,
@@ -68,8 +68,7 @@ impl<M: Meter> Meter for ConnectionMeter<'_, M> {
 
 impl<M> ConnectionMeter<'_, M> {
     /// What the connection alone says, from what TCP_INFO was at two times.
-    #[must_use]
-    pub fn of_connection(&self, start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
+    pub(crate) fn of_connection(&self, start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         let mut readings = Readings::new();
         let Some(socket) = self.socket else {
             return readings;
@@ -78,14 +77,10 @@ impl<M> ConnectionMeter<'_, M> {
             Ok(bytes) => Reading::Measured(bytes as u64),
             Err(e) => Reading::absent(format!("getsockopt: {e}")),
         };
-        readings.insert(
-            Counter::SendBufferBytes,
-            buffer(sockopt::socket_send_buffer_size(socket)),
-        );
-        readings.insert(
-            Counter::ReceiveBufferBytes,
-            buffer(sockopt::socket_recv_buffer_size(socket)),
-        );
+        let sends = sockopt::socket_send_buffer_size(socket);
+        let receives = sockopt::socket_recv_buffer_size(socket);
+        readings.insert(Counter::SendBufferBytes, buffer(sends));
+        readings.insert(Counter::ReceiveBufferBytes, buffer(receives));
         let from = self.receive_buffer_from;
         readings.extend(from.map(|from| (Counter::ReceiveBufferStartBytes, buffer(from))));
         if self.is_tcp {
@@ -112,10 +107,8 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         TcpPathMtuBytes,
     ];
     let (Some(start), Some(end)) = (start, end) else {
-        return all
-            .into_iter()
-            .map(|c| (c, Reading::absent("TCP_INFO could not be read")))
-            .collect();
+        let absent = |counter| (counter, Reading::absent("TCP_INFO could not be read"));
+        return all.map(absent).into();
     };
     let grown = |from: u64, to: u64| Reading::Measured(to.saturating_sub(from));
     let value = |counter| match counter {
@@ -144,7 +137,7 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         ),
         _ => grown(start.retransmits.into(), end.retransmits.into()),
     };
-    all.into_iter().map(|c| (c, value(c))).collect()
+    all.map(|counter| (counter, value(counter))).into()
 }
 
 #[cfg(test)]

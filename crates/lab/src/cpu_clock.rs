@@ -23,21 +23,13 @@ const DATAGRAMS: u32 = 200;
 /// How long a datagram may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The clocks of a thread, and work of which interrupts do a part.
-pub trait Clocks {
-    /// Time that has passed, in ns.
+/// The clocks of a thread, in ns, and work of which interrupts do a part.
+trait Clocks {
     fn elapsed_ns(&mut self) -> u64;
-    /// CPU time of the thread, in ns.
     fn cpu_ns(&mut self) -> u64;
     /// Context switches of the thread, of either kind.
-    ///
-    /// # Errors
-    /// What getrusage(2) answers.
     fn switches(&mut self) -> io::Result<u64>;
     /// Sends a datagram to itself, and takes it.
-    ///
-    /// # Errors
-    /// What the socket answers.
     fn exchange(&mut self) -> io::Result<()>;
 }
 
@@ -47,7 +39,10 @@ pub fn test(roots: &Roots) -> CpuClock {
     let tried = thread::scope(|scope| {
         let tested = scope.spawn(|| {
             process::set_affinity(&[process::current_cpu()])?;
-            best_of(&mut Loopback::new()?)
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+            socket.connect(socket.local_addr()?)?;
+            socket.set_read_timeout(Some(PATIENCE))?;
+            best_of(&mut Loopback(socket))
         });
         let panicked = |_| Err(io::Error::other("the thread panicked"));
         tested.join().unwrap_or_else(panicked)
@@ -67,10 +62,7 @@ pub fn test(roots: &Roots) -> CpuClock {
 
 /// The quickest try of those without a context switch. What a hypervisor takes unseen is in both
 /// clocks and would hide a loss, what it is seen to take is in one and would feign it.
-///
-/// # Errors
-/// What the first failing call answers.
-pub fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
+fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
     let mut best = CpuClock::default();
     for _ in 0..MOST_TRIES {
         let switches = clocks.switches()?;
@@ -96,19 +88,8 @@ pub fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
     Ok(best)
 }
 
-/// The real ones.
-struct Loopback {
-    socket: UdpSocket,
-}
-
-impl Loopback {
-    fn new() -> io::Result<Loopback> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.connect(socket.local_addr()?)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        Ok(Loopback { socket })
-    }
-}
+/// The real ones, with a socket that is connected to itself.
+struct Loopback(UdpSocket);
 
 impl Clocks for Loopback {
     fn elapsed_ns(&mut self) -> u64 {
@@ -125,8 +106,8 @@ impl Clocks for Loopback {
     }
 
     fn exchange(&mut self) -> io::Result<()> {
-        self.socket.send(&[0])?;
-        self.socket.recv(&mut [0])?;
+        self.0.send(&[0])?;
+        self.0.recv(&mut [0])?;
         Ok(())
     }
 }
@@ -141,11 +122,9 @@ mod tests {
         /// Of each datagram in softirq, in ns, and whether the clock loses that.
         softirq_ns: u64,
         loses: bool,
-        /// Which tries, from 0, have a context switch, with 1 ms off the CPU.
-        switched: fn(u64) -> bool,
-        /// Which tries have the CPU taken away by a hypervisor, seen and unseen.
-        stolen: fn(u64) -> bool,
-        stolen_unseen: fn(u64) -> bool,
+        /// Of a try, from 0: whether it has a context switch, with 1 ms off the CPU, and whether a
+        /// hypervisor takes the CPU away, seen and unseen.
+        disturbed: fn(u64) -> [bool; 3],
         exchanges: u64,
         now: [u64; 3],
     }
@@ -155,9 +134,7 @@ mod tests {
             Fake {
                 softirq_ns: 500,
                 loses,
-                switched: |_| false,
-                stolen: |_| false,
-                stolen_unseen: |_| false,
+                disturbed: |_| [false; 3],
                 exchanges: 0,
                 now: [7, 3, 1],
             }
@@ -175,21 +152,14 @@ mod tests {
             Ok(self.now[2])
         }
         fn exchange(&mut self) -> io::Result<()> {
-            let try_number = self.exchanges / u64::from(DATAGRAMS);
-            let first = self.exchanges.is_multiple_of(u64::from(DATAGRAMS));
-            self.now[0] += 2000;
-            self.now[1] += 2000 - if self.loses { self.softirq_ns } else { 0 };
-            if first && (self.switched)(try_number) {
-                self.now[0] += 1_000_000;
-                self.now[2] += 1;
-            }
-            if first && (self.stolen)(try_number) {
-                self.now[0] += 1_000_000;
-            }
-            if first && (self.stolen_unseen)(try_number) {
-                self.now[0] += 9_000_000;
-                self.now[1] += 9_000_000;
-            }
+            let datagrams = u64::from(DATAGRAMS);
+            let first = self.exchanges.is_multiple_of(datagrams);
+            let disturbed = (self.disturbed)(self.exchanges / datagrams);
+            let [switched, stolen, unseen] = disturbed.map(|is_so| u64::from(first && is_so));
+            let lost_ns = if self.loses { self.softirq_ns } else { 0 };
+            self.now[0] += 2000 + 1_000_000 * (switched + stolen) + 9_000_000 * unseen;
+            self.now[1] += 2000 - lost_ns + 9_000_000 * unseen;
+            self.now[2] += switched;
             self.exchanges += 1;
             Ok(())
         }
@@ -219,9 +189,7 @@ mod tests {
     fn what_disturbs_a_try_changes_nothing() {
         for loses in [true, false] {
             let busy = Fake {
-                switched: |n| n % 3 != 0,
-                stolen: |n| n % 2 == 0,
-                stolen_unseen: |n| n % 5 == 0,
+                disturbed: |n| [n % 3 != 0, n % 2 == 0, n % 5 == 0],
                 ..Fake::new(loses)
             };
             let expected = match loses {
@@ -235,7 +203,7 @@ mod tests {
     #[test]
     fn where_the_thread_is_always_taken_off_its_cpu_nothing_is_told() {
         let busy = |loses| Fake {
-            switched: |_| true,
+            disturbed: |_| [true, false, false],
             ..Fake::new(loses)
         };
         for loses in [true, false] {

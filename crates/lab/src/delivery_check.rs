@@ -7,7 +7,9 @@ use bytecost_spec::{Cell, Transport};
 use crate::endpoint_process::TrialError;
 use crate::protocol::Done;
 
-/// What was checked in a trial; none of a mover that moves nothing.
+/// What was checked in a trial; none of a mover that moves nothing. Without another end what was
+/// moved is the mover's own count, and what was compared, it has compared. Work checks the result of
+/// each of its units, a ping-pong each number; they fail where one is wrong.
 pub(crate) fn of(
     cell: &Cell,
     mover: Option<&Mover>,
@@ -15,11 +17,23 @@ pub(crate) fn of(
     sender: &Done,
     receiver: Option<&Done>,
 ) -> Result<Option<Truth>, TrialError> {
-    Ok(match receiver {
-        Some(receiver) => Some(of_both(cell, own, sender, receiver)?),
-        None if mover.is_some_and(|m| m.route.is_of_cpus()) => Some(of_work(sender)),
-        None => mover.filter(|m| !m.moves_nothing()).map(|_| of_one(sender)),
-    })
+    if let Some(receiver) = receiver {
+        return of_both(cell, own, sender, receiver).map(Some);
+    }
+    Ok(mover.filter(|m| !m.moves_nothing()).map(|mover| {
+        let bytes = sender.total_bytes.iter().sum();
+        let (compared_bytes, checked) = match sender.compared_bytes {
+            _ if mover.route.is_of_cpus() => (bytes, "result"),
+            0 => (0, "count"),
+            compared => (compared, "content"),
+        };
+        Truth {
+            sent_bytes: bytes,
+            received_bytes: bytes,
+            compared_bytes,
+            checked: checked.to_owned(),
+        }
+    }))
 }
 
 /// What arrived must be what was sent: the content is checked where it arrives, the count here.
@@ -32,17 +46,11 @@ fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Tru
             cell.threads
         )));
     }
-    for (flow, (sent, got)) in sender
-        .total_bytes
-        .iter()
-        .zip(&receiver.total_bytes)
-        .enumerate()
-    {
-        if sent != got {
-            return Err(TrialError::Failed(format!(
-                "flow {flow}: {sent} bytes were sent, {got} arrived"
-            )));
-        }
+    let both = sender.total_bytes.iter().zip(&receiver.total_bytes);
+    if let Some((flow, (sent, got))) = both.enumerate().find(|(_, (sent, got))| sent != got) {
+        return Err(TrialError::Failed(format!(
+            "flow {flow}: {sent} bytes were sent, {got} arrived"
+        )));
     }
     let sees_content = own
         && cell.transport.has_receiver()
@@ -59,32 +67,4 @@ fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Tru
         compared_bytes: receiver.compared_bytes,
         checked: if sees_content { "content" } else { "count" }.to_owned(),
     })
-}
-
-/// Work checks the result of each of its units, a ping-pong each number; they fail where one is
-/// wrong.
-fn of_work(mover: &Done) -> Truth {
-    let bytes = mover.total_bytes.iter().sum();
-    Truth {
-        sent_bytes: bytes,
-        received_bytes: bytes,
-        compared_bytes: bytes,
-        checked: "result".to_owned(),
-    }
-}
-
-/// Without another end what was moved is the mover's own count; what was compared, it has compared.
-fn of_one(mover: &Done) -> Truth {
-    let bytes = mover.total_bytes.iter().sum();
-    let checked = if mover.compared_bytes > 0 {
-        "content"
-    } else {
-        "count"
-    };
-    Truth {
-        sent_bytes: bytes,
-        received_bytes: bytes,
-        compared_bytes: mover.compared_bytes,
-        checked: checked.to_owned(),
-    }
 }

@@ -28,7 +28,6 @@ const LAST_WORDS_NS: u64 = 200_000_000;
 
 /// Why a trial is given up.
 pub(crate) enum TrialError {
-    /// It was told to stop.
     Interrupted,
     /// Something went wrong, in a sentence.
     Failed(String),
@@ -42,9 +41,7 @@ impl From<io::Error> for TrialError {
 
 /// Where the process of a side is.
 enum EndpointProcess {
-    /// On this host: a child.
     Here(Child),
-    /// On the other host.
     There(RemoteEnd),
 }
 
@@ -53,7 +50,6 @@ pub(crate) struct Endpoint {
     role: Role,
     process: EndpointProcess,
     control: UnixStream,
-    /// The build that it must be.
     build: String,
     greeted: bool,
     over: bool,
@@ -71,15 +67,13 @@ impl Endpoint {
         if let Some(network) = network {
             network.start_in(&mut command)?;
         }
+        let passed_on = PASSED_ON.iter();
+        let passed_on = passed_on.filter_map(|name| Some((name, std::env::var_os(name)?)));
         let child = command
             .arg("endpoint")
             .arg(std::process::id().to_string())
             .env_clear()
-            .envs(
-                PASSED_ON
-                    .iter()
-                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
-            )
+            .envs(passed_on)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -87,14 +81,9 @@ impl Endpoint {
             .process_group(0)
             .spawn()
             .map_err(|e| {
-                io::Error::new(
-                    e.kind(),
-                    format!(
-                        "the {} cannot be started from {}: {e}",
-                        role.name(),
-                        program.path().display()
-                    ),
-                )
+                let (name, path) = (role.name(), program.path().display());
+                let why = format!("the {name} cannot be started from {path}: {e}");
+                io::Error::new(e.kind(), why)
             })?;
         ours.set_read_timeout(Some(PATIENCE))?;
         ours.set_write_timeout(Some(PATIENCE))?;
@@ -127,7 +116,6 @@ impl Endpoint {
         })
     }
 
-    /// Whether its process has not ended.
     fn is_there(&mut self) -> bool {
         match &mut self.process {
             EndpointProcess::Here(child) => matches!(child.try_wait(), Ok(None)),
@@ -136,17 +124,14 @@ impl Endpoint {
     }
 
     /// That its process is still there.
-    ///
-    /// # Errors
-    /// How it ended.
     pub(crate) fn has_not_ended(&mut self) -> Result<(), TrialError> {
-        match self.is_there() {
-            true => Ok(()),
-            false => Err(self.gone()),
+        if self.is_there() {
+            Ok(())
+        } else {
+            Err(self.gone())
         }
     }
 
-    /// The side that it plays.
     pub(crate) fn role(&self) -> Role {
         self.role
     }
@@ -180,16 +165,12 @@ impl Endpoint {
         machine.unwrap_or_default()
     }
 
-    /// Gives it an order.
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         let heard = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
             EndpointProcess::There(end) => end.order(order),
         };
-        match heard {
-            true => Ok(()),
-            false => Err(self.gone()),
-        }
+        if heard { Ok(()) } else { Err(self.gone()) }
     }
 
     /// Gives it descriptors that belong to the last order.
@@ -197,10 +178,7 @@ impl Endpoint {
         &mut self,
         descriptors: [BorrowedFd<'_>; protocol::HANDED_OVER],
     ) -> Result<(), TrialError> {
-        match protocol::hand_over(&self.control, descriptors) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.gone()),
-        }
+        protocol::hand_over(&self.control, descriptors).map_err(|_| self.gone())
     }
 
     pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
@@ -236,7 +214,6 @@ impl Endpoint {
         }
     }
 
-    /// Says how the process ended.
     fn gone(&mut self) -> TrialError {
         let child = match &mut self.process {
             EndpointProcess::Here(child) => child,
@@ -263,16 +240,11 @@ impl Endpoint {
             let _ = stderr.take(2048).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
-        let said = said
-            .lines()
-            .next()
-            .map(|l| format!(" ({})", l.trim()))
-            .unwrap_or_default();
+        let said = said.lines().next().map(|l| format!(" ({})", l.trim()));
+        let said = said.unwrap_or_default();
         TrialError::Failed(format!("the {} {how} in mid-trial{said}", self.role.name()))
     }
-}
 
-impl Endpoint {
     fn kill(&mut self) {
         if let EndpointProcess::Here(child) = &mut self.process {
             let _ = child.kill();

@@ -39,41 +39,38 @@ impl FileTask {
 /// Files of one run do not disturb each other: one that is to stay in the page cache is never
 /// dropped from it, and none that is read is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Memory,
-    Warm,
-    Disk,
-    MemoryWritten,
-    DiskWritten,
-    MemoryTarget,
-    DiskTarget,
+struct Kind {
+    is_on_disk: bool,
+    purpose: Purpose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Purpose {
+    Cached,
+    Dropped,
+    Written,
+    /// The second file of a cell that has two.
+    Target,
 }
 
 impl Kind {
     fn of(cell: &Cell, route: Route) -> Kind {
-        match (cell.cache, route) {
-            (Cache::Memory, Route::MemoryToFile) => Kind::MemoryWritten,
-            (_, Route::MemoryToFile) => Kind::DiskWritten,
-            (Cache::Memory, _) => Kind::Memory,
-            (Cache::Warm, _) => Kind::Warm,
-            (Cache::Cold | Cache::Direct, _) => Kind::Disk,
+        let purpose = match (cell.cache, route) {
+            (_, Route::MemoryToFile) => Purpose::Written,
+            (Cache::Memory | Cache::Warm, _) => Purpose::Cached,
+            (Cache::Cold | Cache::Direct, _) => Purpose::Dropped,
+        };
+        Kind {
+            is_on_disk: cell.cache != Cache::Memory,
+            purpose,
         }
     }
 
-    /// The second file of a cell that has two.
     fn of_target(cell: &Cell, route: Route) -> Option<Kind> {
-        match (cell.cache, route) {
-            (Cache::Memory, Route::FileToFile) => Some(Kind::MemoryTarget),
-            (_, Route::FileToFile) => Some(Kind::DiskTarget),
-            _ => None,
-        }
-    }
-
-    fn is_on_disk(self) -> bool {
-        !matches!(
-            self,
-            Kind::Memory | Kind::MemoryWritten | Kind::MemoryTarget
-        )
+        (route == Route::FileToFile).then_some(Kind {
+            is_on_disk: cell.cache != Cache::Memory,
+            purpose: Purpose::Target,
+        })
     }
 }
 
@@ -131,14 +128,14 @@ impl Files {
             let source =
                 (self.user.is_none() || !route.reads_a_file()).then(|| Kind::of(cell, route));
             let kinds = source.into_iter().chain(Kind::of_target(cell, route));
-            for kind in kinds.filter(|kind| kind.is_on_disk()) {
+            for kind in kinds.filter(|kind| kind.is_on_disk) {
                 let len = most.entry(kind).or_default();
                 *len = (*len).max(len_bytes(cell, route));
             }
         }
-        most.iter()
-            .map(|(kind, len)| len - self.own.get(kind).map_or(0, TestFile::len).min(*len))
-            .sum()
+        let has = |kind| self.own.get(kind).map_or(0, TestFile::len);
+        let needed = most.iter().map(|(kind, len)| len.saturating_sub(has(kind)));
+        needed.sum()
     }
 
     /// Refuses what the file system has no room for, before anything is made.
@@ -170,14 +167,12 @@ impl Files {
                 ));
             }
         }
-        let target = match Kind::of_target(cell, route) {
-            None => None,
-            Some(kind) => {
-                let file = self.own(kind)?;
-                file.reserve(len_bytes(cell, route))?;
-                Some(file.path())
-            }
-        };
+        let mut target = None;
+        if let Some(kind) = Kind::of_target(cell, route) {
+            let file = self.own(kind)?;
+            file.reserve(len_bytes(cell, route))?;
+            target = Some(file.path());
+        }
         if let Some(path) = &self.user {
             return Ok(Some(FileTask {
                 path: path.clone(),
@@ -198,7 +193,7 @@ impl Files {
     fn own(&mut self, kind: Kind) -> io::Result<&mut TestFile> {
         Ok(match self.own.entry(kind) {
             Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(free) => free.insert(if kind.is_on_disk() {
+            Entry::Vacant(free) => free.insert(if kind.is_on_disk {
                 TestFile::in_dir(&self.dir)?
             } else {
                 TestFile::in_memory()?
@@ -211,7 +206,6 @@ fn told(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// The route of a cell that works on a file.
 fn route(cell: &Cell) -> Option<Route> {
     let route = Mover::named(&cell.mover)?.route;
     (route.is_of_files() || route == Route::FileToSocket).then_some(route)
@@ -268,20 +262,12 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
             cell.threads, cell.size_bytes, cell.ring
         )));
     }
-    let target = match &task.target {
-        None => None,
-        Some(path) => Some(file::open(path, Opening { write: true, ..how })?),
-    };
-    let seed = 0x5bd1_e995 + u64::from(flow);
+    let target = (task.target.as_ref()).map(|at| file::open(at, Opening { write: true, ..how }));
+    let target = target.transpose()?;
+    let (start, seed) = (part(cell, mover, flow).0, 0x5bd1_e995 + u64::from(flow));
     Ok(FileWork {
         file,
-        walk: Walk::new(
-            cell.access,
-            part(cell, mover, flow).0,
-            blocks,
-            cell.size_bytes,
-            seed,
-        ),
+        walk: Walk::new(cell.access, start, blocks, cell.size_bytes, seed),
         depth: cell.depth as usize,
         block: usize::try_from(cell.block_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
         target,

@@ -20,7 +20,7 @@ use rustix::net::RecvFlags;
 use crate::flow_key::UnusedKeys;
 pub use crate::flow_key::{FlowKey, KEY_BYTES};
 use crate::protocol::{self, LENGTH_BYTES};
-use crate::transports::Listen;
+use crate::transports::Listener;
 
 /// Connections that may be about to say who they are; of more, the one that has waited longest is
 /// dropped.
@@ -168,7 +168,7 @@ impl Greeters {
     /// As [`Greeters::come`].
     pub fn next(
         &mut self,
-        listeners: &[Box<dyn Listen>],
+        listeners: &[Listener],
         patience: Duration,
     ) -> io::Result<(usize, OwnedFd)> {
         let until_ns = clock::monotonic_ns().saturating_add(patience.as_nanos() as u64);
@@ -226,7 +226,7 @@ impl<S: Default> Greeters<S> {
     ///
     /// # Errors
     /// `TimedOut` when nobody has come by `until_ns`, else what poll(2) answers.
-    pub fn come(&mut self, listeners: &[Box<dyn Listen>], until_ns: u64) -> io::Result<Came<S>> {
+    pub fn come(&mut self, listeners: &[Listener], until_ns: u64) -> io::Result<Came<S>> {
         loop {
             if let Some(came) = self.came.pop_front() {
                 return Ok(came);
@@ -265,7 +265,7 @@ impl<S: Default> Greeters<S> {
 
     /// Waits no longer than so many ns: which of the listeners, and then of those who are greeted,
     /// there is something to hear of.
-    fn ready(&self, listeners: &[Box<dyn Listen>], wait_ns: u64) -> io::Result<Vec<bool>> {
+    fn ready(&self, listeners: &[Listener], wait_ns: u64) -> io::Result<Vec<bool>> {
         let wait = Timespec::try_from(Duration::from_nanos(wait_ns));
         let wait = wait.map_err(|_| io::ErrorKind::InvalidInput)?;
         let sockets = listeners.iter().map(|l| l.socket());
@@ -353,7 +353,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn listening(transport: &str) -> (Cell, [Box<dyn Listen>; 1]) {
+    fn listening(transport: &str) -> (Cell, [Listener; 1]) {
         let mut cell = Cell::default();
         cell.set(Axis::Transport, transport).unwrap();
         let listener = listen(&cell, None).unwrap();

@@ -13,7 +13,6 @@ use bytecost_host::cgroups::{self, Controller, Parent, Version};
 use bytecost_spec::cell::QUOTA_PERIOD_US;
 use bytecost_spec::{Cgroup, Counter, Reading, Readings};
 
-/// How the names of all groups of ours begin.
 const PREFIX: &str = "bytecost-";
 /// How often a group is tried to be removed whose processes are just ending, and the time between.
 const TRIES: u32 = 100;
@@ -45,22 +44,15 @@ pub(crate) struct Throttled {
 
 impl ControlGroups {
     /// Makes what a cell asks for; none where it asks for none. `cpus` are those that may be used.
-    ///
-    /// # Errors
-    /// Why it cannot be had, and what to do about it. Nothing is left then.
     pub(crate) fn make(
         roots: &Roots,
         asked: &Cgroup,
         cpus: &[u32],
     ) -> Result<Option<ControlGroups>, String> {
         let of_cpu = asked.quota_percent.is_some() || asked.weight.is_some();
-        let wanted: Vec<Controller> = [
-            of_cpu.then_some(Controller::Cpu),
-            asked.cpuset.is_some().then_some(Controller::Cpuset),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let of_cpu = of_cpu.then_some(Controller::Cpu);
+        let of_cpuset = asked.cpuset.is_some().then_some(Controller::Cpuset);
+        let wanted: Vec<Controller> = of_cpu.into_iter().chain(of_cpuset).collect();
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -92,9 +84,6 @@ impl ControlGroups {
     }
 
     /// Takes a process in, with all that it will start.
-    ///
-    /// # Errors
-    /// What the kernel answers, with the group.
     pub(crate) fn take_in(&self, pid: u32) -> io::Result<()> {
         through(&self.doors(), pid)
     }
@@ -122,18 +111,25 @@ impl Throttled {
             .ok_or_else(|| format!("{} has no counts of throttling", path.display()))
     }
 
-    /// What it did between two readings.
     pub(crate) fn between(from: &Result<Self, String>, to: &Result<Self, String>) -> Readings {
-        let difference = |of: fn(&Throttled) -> u64| match (from, to) {
-            (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
-            (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
-        };
+        let grown = |of| Throttled::grown(from, to, of);
         [
-            (Counter::CgroupPeriods, difference(|t| t.periods)),
-            (Counter::CgroupThrottledPeriods, difference(|t| t.throttled)),
-            (Counter::CgroupThrottledNs, difference(|t| t.throttled_ns)),
+            (Counter::CgroupPeriods, grown(|t| t.periods)),
+            (Counter::CgroupThrottledPeriods, grown(|t| t.throttled)),
+            (Counter::CgroupThrottledNs, grown(|t| t.throttled_ns)),
         ]
         .into()
+    }
+
+    pub(crate) fn grown(
+        from: &Result<Self, String>,
+        to: &Result<Self, String>,
+        of: fn(&Throttled) -> u64,
+    ) -> Reading {
+        match (from, to) {
+            (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
+            (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
+        }
     }
 }
 
@@ -147,9 +143,6 @@ impl Drop for ControlGroups {
 }
 
 /// Takes the calling process, with all that it will start, into the groups of these doors.
-///
-/// # Errors
-/// What the kernel answers, with the group.
 pub(crate) fn enter(doors: &[PathBuf]) -> io::Result<()> {
     // That is who writes it.
     through(doors, 0)
@@ -179,26 +172,23 @@ fn settings(
     let mut files = Vec::new();
     let has = |controller| parent.controllers.contains(&controller);
     if has(Controller::Cpu) {
-        let quota = asked
-            .quota_percent
-            .map(|percent| u64::from(percent) * QUOTA_PERIOD_US / 100);
-        match (parent.version, quota) {
-            (_, None) => {}
-            (Version::V2, Some(quota)) => {
-                files.push(("cpu.max", format!("{quota} {QUOTA_PERIOD_US}")));
-            }
-            (Version::V1, Some(quota)) => {
-                files.push(("cpu.cfs_period_us", QUOTA_PERIOD_US.to_string()));
-                files.push(("cpu.cfs_quota_us", quota.to_string()));
+        let is_second = parent.version == Version::V2;
+        if let Some(percent) = asked.quota_percent {
+            let quota = u64::from(percent) * QUOTA_PERIOD_US / 100;
+            match is_second {
+                true => files.push(("cpu.max", format!("{quota} {QUOTA_PERIOD_US}"))),
+                false => files.extend([
+                    ("cpu.cfs_period_us", QUOTA_PERIOD_US.to_string()),
+                    ("cpu.cfs_quota_us", quota.to_string()),
+                ]),
             }
         }
-        match (parent.version, asked.weight) {
-            (_, None) => {}
-            (Version::V2, Some(weight)) => files.push(("cpu.weight", weight.to_string())),
-            (Version::V1, Some(weight)) => {
-                let shares = (u64::from(weight) * USUAL_SHARES / 100).max(LEAST_SHARES);
-                files.push(("cpu.shares", shares.to_string()));
-            }
+        if let Some(weight) = asked.weight {
+            let shares = (u64::from(weight) * USUAL_SHARES / 100).max(LEAST_SHARES);
+            files.push(match is_second {
+                true => ("cpu.weight", weight.to_string()),
+                false => ("cpu.shares", shares.to_string()),
+            });
         }
     }
     if has(Controller::Cpuset)
@@ -220,7 +210,6 @@ fn settings(
     Ok(files)
 }
 
-/// What `cpu.stat` says of a quota.
 fn throttled(text: &str, version: Version) -> Option<Throttled> {
     let value = |name: &str| -> Option<u64> {
         let mut lines = text.lines();
@@ -275,7 +264,6 @@ struct Owner {
 }
 
 impl Owner {
-    /// This process, as a machine below `roots` shows it.
     fn this(roots: &Roots) -> Result<Owner, String> {
         let pid = std::process::id();
         let unknown = || "this process cannot be looked up in /proc".to_owned();
@@ -300,11 +288,12 @@ impl Owner {
 
     /// Whose a group of that name is; none where it is no name of ours.
     fn of(name: &str) -> Option<Owner> {
-        let mut parts = name.strip_prefix(PREFIX)?.split('-');
-        let (namespace, pid, start, number) =
-            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let parts: Vec<&str> = name.strip_prefix(PREFIX)?.split('-').collect();
+        let [namespace, pid, start, number] = parts[..] else {
+            return None;
+        };
         number.parse::<u32>().ok()?;
-        parts.next().is_none().then_some(Owner {
+        Some(Owner {
             namespace: namespace.parse::<u64>().ok()?.to_string(),
             pid: pid.parse().ok()?,
             start: start.parse().ok()?,

@@ -18,7 +18,6 @@ use crate::groups;
 use crate::netlink::Netlink;
 use crate::transports::veth::NAMES;
 
-/// The most processes that are looked at.
 const MOST_PROCESSES: usize = 1 << 20;
 
 /// An endpoint, its server, and what that forks.
@@ -42,34 +41,29 @@ pub struct Leftover {
 /// alone, and so are their groups.
 #[must_use]
 pub fn remove() -> Vec<Leftover> {
-    let ended = |(pid, what)| {
-        told(
-            kill(pid),
+    let ended = orphans().into_iter().filter_map(|(pid, what)| {
+        let (gone, left) = (
             format!("ended process {pid}, {what}"),
             format!("process {pid} is {what} and cannot be ended"),
-        )
-    };
-    let unlinked = |name| {
-        told(
-            unlink(name),
+        );
+        told(kill(pid), gone, left)
+    });
+    let unlinked = NAMES.into_iter().filter_map(|name| {
+        let (gone, left) = (
             format!("removed the link {name}"),
             format!("the link {name} is left and cannot be removed"),
-        )
-    };
-    let processes = orphans().into_iter().filter_map(ended);
-    let mut left: Vec<Leftover> = processes
-        .chain(NAMES.into_iter().filter_map(unlinked))
-        .collect();
+        );
+        told(unlink(name), gone, left)
+    });
+    let mut left: Vec<Leftover> = ended.chain(unlinked).collect();
     // After the processes, which may be in them.
     let groups = groups::remove_leftovers(&Roots::real()).into_iter();
     left.extend(groups.filter_map(|(dir, removed)| {
+        let group = format!("the control group {}", dir.display());
         told(
             removed,
-            format!("removed the control group {}", dir.display()),
-            format!(
-                "the control group {} is left and cannot be removed",
-                dir.display()
-            ),
+            format!("removed {group}"),
+            format!("{group} is left and cannot be removed"),
         )
     }));
     left
@@ -88,17 +82,12 @@ fn told(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftove
 /// Processes of this user whose parent is not the one of ours that started them, and what they
 /// are.
 fn orphans() -> Vec<(u32, &'static str)> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .take(MOST_PROCESSES)
-        .flatten()
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            Some((pid, orphan(&entry.path())?))
-        })
-        .collect()
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    let found = entries.take(MOST_PROCESSES).flatten().filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        Some((pid, orphan(&entry.path())?))
+    });
+    found.collect()
 }
 
 /// What an orphan is; none for any other process.

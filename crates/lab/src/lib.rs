@@ -4,7 +4,7 @@
 //! happens goes out as [`event::Event`]s.
 
 mod classes;
-pub mod connection;
+mod connection;
 mod counters_cost;
 pub mod cpu_clock;
 mod delivery_check;

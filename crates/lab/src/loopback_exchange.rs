@@ -6,11 +6,9 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 
 use bytecost_evidence::Events;
-use bytecost_evidence::events::Exchange;
 
 use crate::endpoint_process::PATIENCE;
 
-/// What is in a message.
 const MESSAGE_BYTES: usize = 100;
 
 /// The sending and the receiving end of a connection over loopback, which sends at once.
@@ -23,39 +21,15 @@ pub(crate) fn connection() -> io::Result<(TcpStream, TcpStream)> {
     Ok((sending, taking))
 }
 
-struct Loopback {
-    port: u16,
-    sending: TcpStream,
-    taking: TcpStream,
-}
-
-impl Loopback {
-    fn new() -> io::Result<Loopback> {
-        let (sending, taking) = connection()?;
-        Ok(Loopback {
-            port: sending.peer_addr()?.port(),
-            sending,
-            taking,
-        })
-    }
-}
-
-impl Exchange for Loopback {
-    fn port(&self) -> u16 {
-        self.port
-    }
-
-    fn exchange(&mut self) -> io::Result<()> {
-        let mut message = [7; MESSAGE_BYTES];
-        self.sending.write_all(&message)?;
-        self.taking.read_exact(&mut message)
-    }
-}
-
 /// Counters of what a message takes besides bytes, each of which has counted known work.
 ///
 /// # Errors
 /// As [`Events::open`]; what making a connection over loopback answers.
 pub fn events() -> io::Result<Events> {
-    Events::open(Path::new("/"), &mut Loopback::new()?)
+    let (mut sending, mut taking) = connection()?;
+    let mut message = [7; MESSAGE_BYTES];
+    Events::open(Path::new("/"), sending.peer_addr()?.port(), || {
+        sending.write_all(&message)?;
+        taking.read_exact(&mut message)
+    })
 }

@@ -51,7 +51,6 @@ pub struct Meters {
 }
 
 impl Default for Meters {
-    /// No perf events.
     fn default() -> Meters {
         Meters {
             cpu_by: CpuBy::Thread,

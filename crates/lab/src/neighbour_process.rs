@@ -21,7 +21,6 @@ const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 32 << 20..=256 << 20;
 pub(crate) struct NeighbourProcess {
     end: Endpoint,
     what: Disturb,
-    /// Where its threads are held.
     pub(crate) held: Vec<Held>,
 }
 
@@ -29,9 +28,6 @@ impl NeighbourProcess {
     /// A cell's neighbour, once all its threads are busy; none where it has none. It is the one of
     /// the trial before, where that one still runs and is to do the same. It ends by itself after
     /// `most_ns`, or some minutes later where it is kept, whatever happens here.
-    ///
-    /// # Errors
-    /// What it says is wrong, or that it was told to stop.
     pub(crate) fn beside(
         former: Option<NeighbourProcess>,
         program: &Program,
@@ -70,7 +66,6 @@ impl NeighbourProcess {
         }
     }
 
-    /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         // It always plays on this host.
         self.end.local_pid().unwrap_or(0)
@@ -78,9 +73,6 @@ impl NeighbourProcess {
 
     /// The trial is over: the process ends, but for one that keeps CPUs awake. If that one ended
     /// with each trial, CPUs would fall asleep between them, and the host could move them.
-    ///
-    /// # Errors
-    /// That it ended before, or what it says went wrong.
     pub(crate) fn trial_ended(
         mut self,
         stop: &AtomicBool,

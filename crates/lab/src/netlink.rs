@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
@@ -18,19 +18,20 @@ use netlink_packet_route::link::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{SendFlags, SocketFlags, SocketType, sendto};
+use rustix::net::{Protocol, SendFlags, SocketFlags, SocketType, sendto};
 
 use crate::socket::set_patience;
 
-/// How long the kernel may take for an answer, which it gives before the call returns.
+/// How long the kernel may take for a part of its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A link told with all that the kernel knows of it takes some 2 KiB.
+/// The kernel makes no datagram larger than this; a link told with all that is known of it takes
+/// some 2 KiB.
 const MOST_BYTES: usize = 32 << 10;
-/// Datagrams that are read for one answer.
-const MOST_DATAGRAMS: usize = 16;
+/// Datagrams that are read for one answer; a list that is longer is an error, not cut short.
+const MOST_DATAGRAMS: usize = 4096;
 
 /// A link, as far as it matters here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) mtu_bytes: Option<u32>,
@@ -38,36 +39,19 @@ pub(crate) struct Link {
     /// be set to.
     pub(crate) segment_bytes: Option<u32>,
     pub(crate) segment_bytes_most: Option<u32>,
-    /// Whether packets can pass.
     pub(crate) is_up: bool,
-    /// Whether it is one end of a veth pair.
     pub(crate) is_veth: bool,
-    /// Whether an XDP program is attached.
     pub(crate) has_xdp: bool,
-    /// The most segments that are handed to it in one packet.
     pub(crate) segments: Option<u32>,
 }
 
 /// A conversation with the kernel about one network.
-pub(crate) struct Netlink {
-    socket: OwnedFd,
-    sequence: u32,
-}
+pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
     /// Begins one about the network of the calling thread.
     pub(crate) fn open() -> io::Result<Netlink> {
-        let socket = rustix::net::socket_with(
-            rustix::net::AddressFamily::NETLINK,
-            SocketType::RAW,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        set_patience(&socket, PATIENCE)?;
-        Ok(Netlink {
-            socket,
-            sequence: 0,
-        })
+        Ok(Netlink(socket(None)?))
     }
 
     /// Makes a veth pair, veth(4): `name` here and `peer` in another network, both down.
@@ -94,8 +78,7 @@ impl Netlink {
         ];
         let link = end(name, LinkAttribute::LinkInfo(info));
         let flags = NLM_F_CREATE | NLM_F_EXCL;
-        self.ask(RouteNetlinkMessage::NewLink(link), flags)?;
-        Ok(())
+        self.ask(RouteNetlinkMessage::NewLink(link), flags)
     }
 
     /// The link of that name; none where there is none.
@@ -104,7 +87,8 @@ impl Netlink {
         asked
             .attributes
             .push(LinkAttribute::IfName(name.to_owned()));
-        match self.ask(RouteNetlinkMessage::GetLink(asked), 0) {
+        let told = converse(&self.0, RouteNetlinkMessage::GetLink(asked), NLM_F_ACK);
+        match told.map(|mut told| told.pop()) {
             Ok(Some(RouteNetlinkMessage::NewLink(told))) => Ok(Some(link(&told))),
             Ok(_) => Err(io::ErrorKind::InvalidData.into()),
             Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => Ok(None),
@@ -119,52 +103,45 @@ impl Netlink {
         })
     }
 
-    /// Brings a link up.
     pub(crate) fn set_up(&mut self, index: u32) -> io::Result<()> {
-        let mut link = LinkMessage::default();
-        link.header.index = index;
-        link.header.flags = LinkFlags::Up;
-        link.header.change_mask = LinkFlags::Up;
-        self.ask(RouteNetlinkMessage::SetLink(link), 0)?;
-        Ok(())
+        self.set(index, LinkFlags::Up, vec![])
     }
 
-    /// Gives a link an MTU.
     pub(crate) fn set_mtu(&mut self, index: u32, mtu_bytes: u32) -> io::Result<()> {
-        self.set(index, [LinkAttribute::Mtu(mtu_bytes)])
+        let mtu = vec![LinkAttribute::Mtu(mtu_bytes)];
+        self.set(index, LinkFlags::empty(), mtu)
     }
 
     /// Bounds what a link is handed in one packet: so many bytes, and so many segments.
     pub(crate) fn set_segment(&mut self, index: u32, bytes: u32, segments: u32) -> io::Result<()> {
-        let bounds = [
+        let bounds = vec![
             LinkAttribute::GsoMaxSize(bytes),
             LinkAttribute::GsoIpv4MaxSize(bytes),
             LinkAttribute::GsoMaxSegs(segments),
         ];
-        self.set(index, bounds)
+        self.set(index, LinkFlags::empty(), bounds)
     }
 
     /// Gives a link that is down a hardware address, and has it ask for no other's (IFF_NOARP).
     pub(crate) fn set_hardware(&mut self, index: u32, address: [u8; 6]) -> io::Result<()> {
-        let mut link = LinkMessage::default();
-        link.header.index = index;
-        link.header.flags = LinkFlags::Noarp;
-        link.header.change_mask = LinkFlags::Noarp;
-        link.attributes
-            .push(LinkAttribute::Address(address.to_vec()));
-        self.ask(RouteNetlinkMessage::SetLink(link), 0)?;
-        Ok(())
+        let address = vec![LinkAttribute::Address(address.to_vec())];
+        self.set(index, LinkFlags::Noarp, address)
     }
 
-    fn set<const N: usize>(&mut self, index: u32, these: [LinkAttribute; N]) -> io::Result<()> {
+    fn set(
+        &mut self,
+        index: u32,
+        flags: LinkFlags,
+        attributes: Vec<LinkAttribute>,
+    ) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
-        link.attributes.extend(these);
-        self.ask(RouteNetlinkMessage::SetLink(link), 0)?;
-        Ok(())
+        link.header.flags = flags;
+        link.header.change_mask = flags;
+        link.attributes = attributes;
+        self.ask(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Gives a link an address.
     pub(crate) fn add_address(
         &mut self,
         index: u32,
@@ -180,111 +157,101 @@ impl Netlink {
             .attributes
             .extend([AddressAttribute::Local(ip), AddressAttribute::Address(ip)]);
         let flags = NLM_F_CREATE | NLM_F_EXCL;
-        self.ask(RouteNetlinkMessage::NewAddress(message), flags)?;
-        Ok(())
+        self.ask(RouteNetlinkMessage::NewAddress(message), flags)
     }
 
     /// Removes a link; the other end of a veth pair goes with it.
     pub(crate) fn remove(&mut self, index: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
-        self.ask(RouteNetlinkMessage::DelLink(link), 0)?;
-        Ok(())
+        self.ask(RouteNetlinkMessage::DelLink(link), 0)
     }
 
-    /// Asks, and waits until the kernel says that it is done; gives what it told on the way.
-    fn ask(
-        &mut self,
-        message: RouteNetlinkMessage,
-        flags: u16,
-    ) -> io::Result<Option<RouteNetlinkMessage>> {
-        self.sequence += 1;
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        let kernel = SocketAddrNetlink::new(0, 0);
-        sendto(&self.socket, &bytes, SendFlags::empty(), &kernel)?;
-        let mut told = None;
-        let mut buffer = vec![0; MOST_BYTES];
-        for _ in 0..MOST_DATAGRAMS {
-            let length = rustix::io::read(&self.socket, &mut buffer[..])?;
-            for answer in answers(&buffer[..length])? {
-                if answer.header.sequence_number != self.sequence {
-                    continue;
-                }
-                match answer.payload {
-                    NetlinkPayload::Error(end) => {
-                        return match end.code {
-                            None => Ok(told),
-                            Some(code) => Err(io::Error::from_raw_os_error(code.get().abs())),
-                        };
-                    }
-                    NetlinkPayload::InnerMessage(inner) => told = Some(inner),
-                    _ => {}
-                }
-            }
-        }
-        Err(io::Error::other("the kernel's response has no end"))
+    /// Asks for something, and waits until the kernel says that it is done.
+    fn ask(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        converse(&self.0, message, NLM_F_ACK | flags).map(drop)
     }
 }
 
-/// The messages of one datagram, each beginning at a multiple of four bytes.
-fn answers(mut bytes: &[u8]) -> io::Result<Vec<NetlinkMessage<RouteNetlinkMessage>>> {
-    let mut all = Vec::new();
+fn socket(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
+    let (family, flags) = (rustix::net::AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+    let socket = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
+    set_patience(&socket, PATIENCE)?;
+    Ok(socket)
+}
+
+/// Asks, and gives all messages that the kernel answers until it says that it is done.
+fn converse<M: NetlinkSerializable + NetlinkDeserializable>(
+    socket: &OwnedFd,
+    message: M,
+    flags: u16,
+) -> io::Result<Vec<M>> {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | flags;
+    let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    let kernel = SocketAddrNetlink::new(0, 0);
+    sendto(socket, &bytes, SendFlags::empty(), &kernel)?;
+    let mut told = Vec::new();
+    let mut buffer = vec![0; MOST_BYTES];
+    for _ in 0..MOST_DATAGRAMS {
+        let length = rustix::io::read(socket, &mut buffer[..])?;
+        if take(&buffer[..length], &mut told)? {
+            return Ok(told);
+        }
+    }
+    Err(io::Error::other("the kernel's response has no end"))
+}
+
+/// Adds the messages of one datagram, each beginning at a multiple of four bytes; whether the
+/// answer ends with it.
+fn take<M: NetlinkDeserializable>(mut bytes: &[u8], told: &mut Vec<M>) -> io::Result<bool> {
     while !bytes.is_empty() {
-        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes)
+        let message = NetlinkMessage::<M>::deserialize(bytes)
             .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
+        match message.payload {
+            NetlinkPayload::Done(_) => return Ok(true),
+            NetlinkPayload::Error(end) => match end.code {
+                None => return Ok(true),
+                Some(code) => return Err(io::Error::from_raw_os_error(code.get().abs())),
+            },
+            NetlinkPayload::InnerMessage(inner) => told.push(inner),
+            _ => {}
+        }
         let length = (message.header.length as usize).next_multiple_of(4);
-        all.push(message);
         bytes = bytes.get(length.max(4)..).unwrap_or_default();
     }
-    Ok(all)
+    Ok(false)
 }
 
 fn link(told: &LinkMessage) -> Link {
-    let has = |wanted: fn(&LinkAttribute) -> bool| told.attributes.iter().any(wanted);
-    let number = |read: fn(&LinkAttribute) -> Option<u32>| told.attributes.iter().find_map(read);
-    Link {
+    let mut link = Link {
         index: told.header.index,
-        mtu_bytes: number(|a| match a {
-            LinkAttribute::Mtu(bytes) => Some(*bytes),
-            _ => None,
-        }),
-        // A bound of IPv4's own exists since Linux 6.3.
-        segment_bytes: number(|a| match a {
-            LinkAttribute::GsoIpv4MaxSize(bytes) => Some(*bytes),
-            _ => None,
-        })
-        .or(number(|a| match a {
-            LinkAttribute::GsoMaxSize(bytes) => Some(*bytes),
-            _ => None,
-        })),
-        segment_bytes_most: number(|a| match a {
-            LinkAttribute::TsoMaxSize(bytes) => Some(*bytes),
-            _ => None,
-        }),
-        segments: number(|a| match a {
-            LinkAttribute::GsoMaxSegs(n) => Some(*n),
-            _ => None,
-        }),
-        has_xdp: has(|a| {
-            let LinkAttribute::Xdp(all) = a else {
-                return false;
-            };
-            let is_on =
-                |x: &LinkXdp| matches!(x, LinkXdp::Attached(at) if *at != XdpAttached::None);
-            all.iter().any(is_on)
-        }),
-        is_up: has(|a| matches!(a, LinkAttribute::OperState(State::Up))),
-        is_veth: has(|a| {
-            let LinkAttribute::LinkInfo(info) = a else {
-                return false;
-            };
-            info.contains(&LinkInfo::Kind(InfoKind::Veth))
-        }),
+        ..Link::default()
+    };
+    let mut of_ipv4 = None;
+    for attribute in &told.attributes {
+        match attribute {
+            LinkAttribute::Mtu(bytes) => link.mtu_bytes = Some(*bytes),
+            LinkAttribute::GsoMaxSize(bytes) => link.segment_bytes = Some(*bytes),
+            LinkAttribute::GsoIpv4MaxSize(bytes) => of_ipv4 = Some(*bytes),
+            LinkAttribute::TsoMaxSize(bytes) => link.segment_bytes_most = Some(*bytes),
+            LinkAttribute::GsoMaxSegs(segments) => link.segments = Some(*segments),
+            LinkAttribute::OperState(state) => link.is_up = *state == State::Up,
+            LinkAttribute::LinkInfo(info) => {
+                link.is_veth = info.contains(&LinkInfo::Kind(InfoKind::Veth));
+            }
+            LinkAttribute::Xdp(all) => {
+                let is_on =
+                    |x: &LinkXdp| matches!(x, LinkXdp::Attached(at) if *at != XdpAttached::None);
+                link.has_xdp = all.iter().any(is_on);
+            }
+            _ => {}
+        }
     }
+    // A bound of IPv4's own exists since Linux 6.3.
+    link.segment_bytes = of_ipv4.or(link.segment_bytes);
+    link
 }

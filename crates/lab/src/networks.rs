@@ -34,9 +34,6 @@ pub(crate) enum NetworkPath<'n> {
 
 impl Networks {
     /// What the cell needs.
-    ///
-    /// # Errors
-    /// Why it cannot be made, and what to do.
     pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<NetworkPath<'_>> {
         let link = LinkChoice::of(cell);
         Ok(match cell.transport {
@@ -66,7 +63,19 @@ impl<'n> NetworkPath<'n> {
         match self {
             NetworkPath::Nothing => None,
             NetworkPath::Pair(pair) => Some(pair.of(role)),
-            NetworkPath::Wire(wire) => Some(wire.network()),
+            NetworkPath::Wire(wire) => Some(&wire.network),
+        }
+    }
+
+    /// Does something in the network of one side.
+    pub(crate) fn within<T: Send>(
+        self,
+        role: Role,
+        work: impl FnOnce() -> T + Send,
+    ) -> io::Result<T> {
+        match self.of(role) {
+            Some(network) => network.within(work),
+            None => Ok(work()),
         }
     }
 

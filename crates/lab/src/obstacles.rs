@@ -69,11 +69,8 @@ pub(crate) fn of(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle>
     };
     let roots = &Roots::real();
     let within = |role, device, name| {
-        let there = between
-            .of(role)?
-            .within(|| look(roots, device, name))
-            .ok()?;
-        Some(there.obstacles)
+        let there = between.within(role, || look(roots, device, name));
+        Some(there.ok()?.obstacles)
     };
     let found = match (cell.transport, between) {
         (Transport::Loopback, NetworkPath::Nothing) => vec![Some(of_loopback(roots).obstacles)],
@@ -116,7 +113,11 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
         let read = Offload::ALL.map(|o| Some((o, o.is_on(name).ok()?)));
         let off = read.into_iter().flatten().filter(|(_, is_on)| !is_on);
         let names: Vec<&str> = off.map(|(o, _)| o.name).collect();
-        add("", Ok(of_offloads(name, &names)));
+        if !names.is_empty() {
+            let off = format!("offloads off: {}", names.join(", "));
+            let off = obstacle(ObstacleKind::Offload, name, off);
+            found.obstacles.push(off);
+        }
     }
     let chains = list(Some(NETFILTER), GET_CHAINS, &[0; HEAD_BYTES]);
     match chains {
@@ -153,48 +154,28 @@ fn obstacle(kind: ObstacleKind, place: &str, found: String) -> Obstacle {
 }
 
 fn of_link(device: Device, name: &str, link: &Link) -> Vec<Obstacle> {
+    let mut all = Vec::new();
+    let mut add = |kind, found| all.push(obstacle(kind, name, found));
     // What a cell asks of a link that is made for it is no obstacle.
-    let is_ours = device != Device::Loopback;
-    let mtu = link
-        .mtu_bytes
-        .filter(|m| !is_ours && *m != LOOPBACK_MTU_BYTES);
-    let bytes = link.segment_bytes.filter(|b| !is_ours && *b < PACKET_BYTES);
-    let segments = link.segments.filter(|n| !is_ours && *n < PACKET_SEGMENTS);
-    let all = [
-        mtu.map(|m| {
-            obstacle(
-                ObstacleKind::Mtu,
-                name,
-                format!("MTU {m}, usually {LOOPBACK_MTU_BYTES}"),
-            )
-        }),
-        bytes.map(|b| {
-            let most = bytes_in_words(u64::from(b));
-            obstacle(
-                ObstacleKind::Offload,
-                name,
-                format!("packets of {most} at most (gso_max_size)"),
-            )
-        }),
-        segments.map(|n| {
+    if device == Device::Loopback {
+        if let Some(mtu) = link.mtu_bytes.filter(|m| *m != LOOPBACK_MTU_BYTES) {
+            let found = format!("MTU {mtu}, usually {LOOPBACK_MTU_BYTES}");
+            add(ObstacleKind::Mtu, found);
+        }
+        if let Some(bytes) = link.segment_bytes.filter(|b| *b < PACKET_BYTES) {
+            let most = bytes_in_words(u64::from(bytes));
+            let found = format!("packets of {most} at most (gso_max_size)");
+            add(ObstacleKind::Offload, found);
+        }
+        if let Some(n) = link.segments.filter(|n| *n < PACKET_SEGMENTS) {
             let found = format!("packets of {n} segments at most (gso_max_segs)");
-            obstacle(ObstacleKind::Offload, name, found)
-        }),
-        link.has_xdp
-            .then(|| obstacle(ObstacleKind::Xdp, name, "an XDP program".to_owned())),
-    ];
-    all.into_iter().flatten().collect()
-}
-
-fn of_offloads(name: &str, off: &[&str]) -> Vec<Obstacle> {
-    match off {
-        [] => Vec::new(),
-        off => vec![obstacle(
-            ObstacleKind::Offload,
-            name,
-            format!("offloads off: {}", off.join(", ")),
-        )],
+            add(ObstacleKind::Offload, found);
+        }
     }
+    if link.has_xdp {
+        add(ObstacleKind::Xdp, "an XDP program".to_owned());
+    }
+    all
 }
 
 /// The chains of nftables that packets of IPv4 to a socket here go through.

@@ -20,9 +20,6 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Drops a piece of a file from the page cache and makes sure that it is gone. Where sockets
 /// still hold pages of it, this is tried again, at most for `patience`.
-///
-/// # Errors
-/// As [`file::cool`].
 pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, patience: Duration) -> io::Result<()> {
     let file = file.as_fd();
     let until_ns = clock::monotonic_ns() + patience.as_nanos() as u64;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 /// Where a trial stands. Phases only go forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
+#[allow(missing_docs)]
 pub enum Phase {
     /// Threads wait.
     Waiting = 0,
@@ -15,17 +16,11 @@ pub enum Phase {
     Window = 2,
     /// In its second eighth, and so on: see [`EIGHTHS`].
     Eighth2 = 3,
-    #[allow(missing_docs)]
     Eighth3 = 4,
-    #[allow(missing_docs)]
     Eighth4 = 5,
-    #[allow(missing_docs)]
     Eighth5 = 6,
-    #[allow(missing_docs)]
     Eighth6 = 7,
-    #[allow(missing_docs)]
     Eighth7 = 8,
-    #[allow(missing_docs)]
     Eighth8 = 9,
     /// Bytes still move, so that the other side's window ends under load as well.
     Cooldown = 10,

@@ -2,23 +2,19 @@
 //! whatever becomes of the file at its path.
 
 use std::fs::{File, Permissions};
-use std::io;
+use std::io::{self, Seek};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache};
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// The program of this process.
 const OWN: &str = "/proc/self/exe";
-/// The longest table of program headers that is read, and the longest notes, in bytes: several
-/// times what linkers write.
-const MOST_BYTES: u64 = 64 << 10;
-/// Program header and note that hold a build id, elf(5): PT_NOTE and NT_GNU_BUILD_ID.
-const PT_NOTE: u64 = 4;
-const NT_GNU_BUILD_ID: u64 = 3;
 /// The bits of a file's mode with which others than its owner and group may read and run it.
 const READ_AND_RUN: u32 = 0o005;
 
@@ -68,6 +64,8 @@ impl Program {
             return Ok(self);
         }
         let copy = File::from(memfd_create("bytecost", MemfdFlags::CLOEXEC)?);
+        // Its build was read from it.
+        (&self.held).rewind()?;
         io::copy(&mut &self.held, &mut &copy)?;
         copy.set_permissions(Permissions::from_mode(0o500 | READ_AND_RUN))?;
         // What somebody may write is not run.
@@ -121,64 +119,24 @@ fn build(file: &File) -> io::Result<String> {
     ))
 }
 
-/// The note of that type among the program headers, elf(5): of 64 bits, in this machine's order,
-/// which is what this machine runs. None of any other file.
+/// The note of that type among the program headers, elf(5), of 64 bits, which is what this machine
+/// runs. None of any other file.
 fn build_id(file: &File) -> Option<String> {
-    let header = read(file, 0, 64)?;
-    if !header.starts_with(b"\x7fELF\x02") {
-        return None;
-    }
-    let (at, size, count) = (
-        number(&header, 32, 8)?,
-        number(&header, 54, 2)?,
-        number(&header, 56, 2)?,
-    );
-    let table = read(file, at, size.checked_mul(count)?)?;
-    let entries = table.chunks_exact(usize::try_from(size).ok().filter(|n| *n > 0)?);
-    let notes = entries.filter(|e| number(e, 0, 4) == Some(PT_NOTE));
-    let mut found = notes.filter_map(|e| {
-        let notes = read(file, number(e, 8, 8)?, number(e, 32, 8)?)?;
-        in_notes(&notes)
-    });
-    found.next()
-}
-
-/// The build id among notes: lengths of name and content, type, and both, each filled up to four
-/// bytes.
-fn in_notes(mut notes: &[u8]) -> Option<String> {
-    loop {
-        let lengths = [number(notes, 0, 4)?, number(notes, 4, 4)?];
-        let kind = number(notes, 8, 4)?;
-        let [name, content] = lengths.map(|n| n as usize);
-        let from = 12 + name.next_multiple_of(4);
-        let bytes = notes.get(from..from + content)?;
-        if kind == NT_GNU_BUILD_ID && notes.get(12..12 + name)? == b"GNU\0" && content > 0 {
-            return Some(bytes.iter().map(|b| format!("{b:02x}")).collect());
+    let read = ReadCache::new(file);
+    let header = FileHeader64::<Endianness>::parse(&read).ok()?;
+    let endian = header.endian().ok()?;
+    for segment in header.program_headers(endian, &read).ok()? {
+        let Ok(Some(mut notes)) = segment.notes(endian, &read) else {
+            continue;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            let is_id = note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID;
+            if is_id && !note.desc().is_empty() {
+                return Some(note.desc().iter().map(|b| format!("{b:02x}")).collect());
+            }
         }
-        notes = notes.get(from + content.next_multiple_of(4)..)?;
     }
-}
-
-/// So many bytes of a file; none where it has fewer, or they are too many.
-fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
-    let mut read = vec![
-        0;
-        usize::try_from(bytes)
-            .ok()
-            .filter(|_| bytes <= MOST_BYTES)?
-    ];
-    file.read_exact_at(&mut read, at).ok()?;
-    Some(read)
-}
-
-/// A number of up to eight bytes in this machine's order.
-fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at + len)?;
-    let add = |sum: u64, b: &u8| sum << 8 | u64::from(*b);
-    Some(match cfg!(target_endian = "little") {
-        true => bytes.iter().rev().fold(0, add),
-        false => bytes.iter().fold(0, add),
-    })
+    None
 }
 
 #[cfg(test)]
@@ -232,27 +190,6 @@ mod tests {
     }
 
     #[test]
-    fn notes_of_any_bytes_are_an_id_or_none() {
-        let note = |kind: u32, content: &[u8]| {
-            let mut note = Vec::new();
-            for n in [4, content.len() as u32, kind] {
-                note.extend(n.to_ne_bytes());
-            }
-            note.extend(b"GNU\0");
-            note.extend(content);
-            note.resize(note.len().next_multiple_of(4), 0);
-            note
-        };
-        let two = [note(1, b"abcde"), note(3, &[0xab, 0, 1])].concat();
-        assert_eq!(in_notes(&two).as_deref(), Some("ab0001"));
-        for cut in 0..two.len() - 1 {
-            assert_eq!(in_notes(&two[..cut]), None, "{cut}");
-        }
-        assert_eq!(in_notes(&[0xff; 64]), None);
-        assert_eq!(in_notes(&[0; 64]), None);
-    }
-
-    #[test]
     fn what_is_held_is_started_though_another_lies_at_its_path() {
         let dir = tempfile::tempdir().unwrap();
         let [path, other] = ["bytecost", "other"].map(|name| dir.path().join(name));
@@ -264,7 +201,11 @@ mod tests {
         let status = again.stdin(Stdio::null()).status().unwrap();
         assert!(!status.success());
         assert!(held.command().status().unwrap().success());
+        std::fs::set_permissions(&path, Permissions::from_mode(0o500)).unwrap();
+        let of_owner = Program::at(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(held.command().status().unwrap().success());
+        let copy = of_owner.for_all().unwrap();
+        assert_eq!(build(&copy.held).unwrap(), copy.build);
     }
 }

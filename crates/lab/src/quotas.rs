@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use bytecost_host::cgroups::Version;
 use bytecost_host::{Roots, quota};
-use bytecost_spec::{Counter, Reading, Readings};
+use bytecost_spec::{Counter, Readings};
 
 use crate::groups::Throttled;
 
@@ -41,13 +41,10 @@ impl Quotas {
         if never(&from) && never(&self.last) {
             return Readings::new();
         }
-        let difference = |of: fn(&Throttled) -> u64| match (&from, &self.last) {
-            (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
-            (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
-        };
+        let grown = |of| Throttled::grown(&from, &self.last, of);
         [
-            (Counter::QuotaThrottledPeriods, difference(|t| t.throttled)),
-            (Counter::QuotaThrottledNs, difference(|t| t.throttled_ns)),
+            (Counter::QuotaThrottledPeriods, grown(|t| t.throttled)),
+            (Counter::QuotaThrottledNs, grown(|t| t.throttled_ns)),
         ]
         .into()
     }
@@ -67,6 +64,7 @@ impl Quotas {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytecost_spec::Reading;
     use std::fs;
 
     #[test]

@@ -8,18 +8,17 @@ use std::time::Duration;
 
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::{
-    Checker, FileWork, MOVERS, Mover, Offer, PayloadPattern, RECEIVERS, Receiver, Setup,
+    Checker, FileWork, MOVERS, Mover, PayloadPattern, RECEIVERS, Receiver, Setup,
 };
 use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_spec::cell::Device;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
+use crate::networks::{NetworkPath, Networks};
 use crate::protocol::Role;
 use crate::side_by_side;
 use crate::transports;
-use crate::transports::link::LinkChoice;
-use crate::transports::veth::VethPair;
-use crate::transports::wire::Wire;
 
 mod away;
 mod links;
@@ -60,14 +59,10 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     survey
 }
 
-/// Tries every mover and every receiver over one transport.
 fn over(transport: Transport) -> (Vec<Support>, Vec<Support>) {
-    let place = Place::of(transport);
-    let row = |name: &str, refused| Support {
-        name: name.to_owned(),
-        transport,
-        refused,
-    };
+    let mut networks = Networks::default();
+    let place = Place::of(transport, &mut networks);
+    let row = |name, refused| support(name, transport, refused);
     let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
     let movers = MOVERS.iter().filter(|m| !apart(m));
     let movers = movers.map(|m| row(m.name, attempt(m, &RECEIVERS[0], &place, None)));
@@ -79,6 +74,19 @@ fn over(transport: Transport) -> (Vec<Support>, Vec<Support>) {
         row(receiver.name, refused)
     });
     (movers.collect(), receivers.collect())
+}
+
+fn support(name: &str, transport: Transport, refused: Option<String>) -> Support {
+    Support {
+        name: name.to_owned(),
+        transport,
+        refused,
+    }
+}
+
+/// The movers that have another program do their work.
+fn helped_movers() -> impl Iterator<Item = &'static Mover> {
+    MOVERS.iter().filter(|m| m.is_helped())
 }
 
 /// The programs that movers have do their work, ready to be started, or why they are not.
@@ -103,7 +111,6 @@ impl Helpers {
         self.java.as_ref().ok().map(Compiled::version)
     }
 
-    /// Where the Java program lies compiled.
     pub(crate) fn java(&self) -> io::Result<PathBuf> {
         match &self.java {
             Ok(compiled) => Ok(compiled.path()),
@@ -115,16 +122,13 @@ impl Helpers {
 /// Tries the movers that [`survey()`] leaves out, those that have another program do their work.
 #[must_use]
 pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
-    let mut found = Vec::new();
+    let (mut found, mut networks) = (Vec::new(), Networks::default());
     for &transport in transports {
-        let place = Place::of(transport);
-        for mover in MOVERS.iter().filter(|m| m.is_helped()) {
-            found.push(Support {
-                name: mover.name.to_owned(),
-                transport,
-                refused: attempt(mover, &RECEIVERS[0], &place, Some(helpers)),
-            });
-        }
+        let place = Place::of(transport, &mut networks);
+        found.extend(helped_movers().map(|mover| {
+            let refused = attempt(mover, &RECEIVERS[0], &place, Some(helpers));
+            support(mover.name, transport, refused)
+        }));
     }
     found
 }
@@ -137,7 +141,8 @@ pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
 pub fn one_helped() -> Result<(), String> {
     java::find().map_err(|e| e.to_string())?;
     let mover = Mover::named("java-transfer-to").ok_or("there is no such mover")?;
-    let place = Place::of(Transport::Unix);
+    let mut networks = Networks::default();
+    let place = Place::of(Transport::Unix, &mut networks);
     one_message(mover, &RECEIVERS[0], &place, None, None).map_err(|e| reason(&e))
 }
 
@@ -146,27 +151,17 @@ pub fn one_helped() -> Result<(), String> {
 /// Java, each is tried by itself.
 #[must_use]
 pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
-    let over: Vec<Transport> = survey.movers.iter().map(|row| row.transport).collect();
-    let transports = Transport::WITHIN
-        .iter()
-        .copied()
-        .filter(|t| over.contains(t));
-    let transports: Vec<Transport> = transports.collect();
+    let is_tried = |t: &&Transport| survey.movers.iter().any(|row| row.transport == **t);
+    let transports = Transport::WITHIN.iter().filter(is_tried).copied();
     if one.is_err() && java::find().is_ok() {
-        return helped(&Helpers::ready(), &transports);
+        return helped(&Helpers::ready(), &transports.collect::<Vec<_>>());
     }
-    let refused = |transport: Transport| match transport.is_wire() {
-        true => Some(away::NO_HELPERS.to_owned()),
-        false => (one.clone().err()).or_else(|| survey.mover_refused("send", transport)),
-    };
-    let movers = || MOVERS.iter().filter(|m| m.is_helped());
-    let rows = transports
-        .into_iter()
-        .flat_map(|transport| movers().map(move |mover| (mover.name.to_owned(), transport)));
-    let rows = rows.map(|(name, transport)| Support {
-        name,
-        transport,
-        refused: refused(transport),
+    let rows = transports.flat_map(|transport| {
+        let refused = match transport.is_wire() {
+            true => Some(away::NO_HELPERS.to_owned()),
+            false => (one.clone().err()).or_else(|| survey.mover_refused("send", transport)),
+        };
+        helped_movers().map(move |mover| support(mover.name, transport, refused.clone()))
     });
     rows.collect()
 }
@@ -176,57 +171,41 @@ fn can_set(name: &str) -> bool {
     cell.set(Axis::Congestion, name).is_ok() && transports::listen(&cell, None).is_ok()
 }
 
-/// Where one message is moved.
-enum Place {
-    /// Both ends are where this process is.
-    Here(Transport),
-    /// Each end is in a namespace of its own.
-    Apart(VethPair),
-    /// To nobody.
-    Away(Wire, Transport),
-    /// Nowhere, and why.
-    Nowhere(String),
+/// Where one message is moved: over a transport, and by what is made for it, or why it cannot be.
+struct Place<'n> {
+    transport: Transport,
+    path: io::Result<NetworkPath<'n>>,
 }
 
-impl Place {
-    fn of(transport: Transport) -> Place {
-        match transport {
-            Transport::Loopback | Transport::Unix => Place::Here(transport),
-            Transport::Veth => match VethPair::new(LinkChoice::default()) {
-                Ok(pair) => Place::Apart(pair),
-                Err(e) => Place::Nowhere(e.to_string()),
-            },
-            Transport::Wire | Transport::WireUdp => match links::any_wire() {
-                Ok(wire) => Place::Away(wire, transport),
-                Err(e) => Place::Nowhere(e.to_string()),
-            },
-            Transport::Peer => Place::Nowhere("name the other host with --peer".to_owned()),
+impl Place<'_> {
+    /// Makes what a transport needs. What does not depend on the device of a wire is tried on any;
+    /// where there is none, it is said of the usual one.
+    fn of(transport: Transport, networks: &mut Networks) -> Place<'_> {
+        if transport == Transport::Peer {
+            let path = Err(io::Error::other("name the other host with --peer"));
+            return Place { transport, path };
         }
+        let usual = cell(transport);
+        let other = Cell {
+            device: Device::Veth,
+            ..usual.clone()
+        };
+        let serves = networks.between(&usual).is_ok() || networks.between(&other).is_err();
+        let path = networks.between(if serves { &usual } else { &other });
+        Place { transport, path }
+    }
+
+    fn path(&self) -> io::Result<NetworkPath<'_>> {
+        let path = self.path.as_ref().copied();
+        path.map_err(|e| io::Error::new(e.kind(), e.to_string()))
     }
 
     /// A connection: the sender's end, then the receiver's.
     fn connect(&self) -> io::Result<(OwnedFd, OwnedFd)> {
-        let (listener, sender) = match self {
-            Place::Here(transport) => {
-                let cell = cell(*transport);
-                let listener = transports::listen(&cell, None)?;
-                let sender = transports::connect(&cell, &listener.address())?;
-                (listener, sender)
-            }
-            Place::Apart(pair) => {
-                let cell = cell(Transport::Veth);
-                let listener = pair
-                    .of(Role::Receiver)
-                    .within(|| transports::listen(&cell, None))??;
-                let at = listener.address();
-                let sender = pair
-                    .of(Role::Sender)
-                    .within(|| transports::connect(&cell, &at))??;
-                (listener, sender)
-            }
-            Place::Away(..) => return Err(io::ErrorKind::Unsupported.into()),
-            Place::Nowhere(why) => return Err(io::Error::other(why.clone())),
-        };
+        let (path, cell) = (self.path()?, cell(self.transport));
+        let listener = path.within(Role::Receiver, || transports::listen(&cell, None))??;
+        let connect = || transports::connect(&cell, &listener.address());
+        let sender = path.within(Role::Sender, connect)??;
         Ok((sender, listener.accept(PATIENCE)?))
     }
 }
@@ -235,15 +214,15 @@ impl Place {
 fn attempt(
     mover: &Mover,
     receiver: &Receiver,
-    place: &Place,
+    place: &Place<'_>,
     helpers: Option<&Helpers>,
 ) -> Option<String> {
     if !mover.has_peer() {
         return None;
     }
-    let once = |java: Option<PathBuf>| match place {
-        Place::Away(..) if java.is_some() => Err(io::Error::other(away::NO_HELPERS)),
-        Place::Away(wire, transport) => away::one_message(mover, wire, *transport),
+    let once = |java: Option<PathBuf>| match place.path()? {
+        NetworkPath::Wire(_) if java.is_some() => Err(io::Error::other(away::NO_HELPERS)),
+        NetworkPath::Wire(wire) => away::one_message(mover, wire, place.transport),
         _ => one_message(mover, receiver, place, None, java),
     };
     let tried = || helpers.map(Helpers::java).transpose().and_then(&once);
@@ -267,7 +246,8 @@ pub(crate) fn one_of_file(
     content: Option<PayloadPattern>,
     java: Option<PathBuf>,
 ) -> io::Result<()> {
-    let place = Place::of(Transport::Loopback);
+    let mut networks = Networks::default();
+    let place = Place::of(Transport::Loopback, &mut networks);
     one_message(
         mover,
         &RECEIVERS[0],
@@ -300,7 +280,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 fn one_message(
     mover: &Mover,
     receiver: &Receiver,
-    place: &Place,
+    place: &Place<'_>,
     file: Option<(FileWork, usize, Option<PayloadPattern>)>,
     java: Option<PathBuf>,
 ) -> io::Result<()> {
@@ -327,10 +307,7 @@ fn one_message(
     let mut taker = (receiver.open)(taker, 2 * SIZE)?;
     taker.expect(size);
     let mut mover = mover.open(setup)?;
-    if mover.offer()? == Offer::Full {
-        return Err(io::Error::other("the first message was not taken"));
-    }
-    mover.flush()?;
+    away::offer(&mut *mover)?;
     while checker.offset() < size as u64 {
         let got = taker.take()?;
         if got == 0 {
@@ -338,11 +315,7 @@ fn one_message(
         }
         checker.check(&*taker, got)?;
     }
-    let tally = mover.tally();
-    if tally.held > tally.released {
-        mover.reap(1)?;
-    }
-    Ok(())
+    away::take_back(&mut *mover)
 }
 
 #[cfg(test)]
@@ -377,8 +350,7 @@ mod tests {
         let places = [Transport::Loopback, Transport::Unix];
         let helpers = Helpers::ready();
         let found = helped(&helpers, &places);
-        let movers = MOVERS.iter().filter(|m| m.is_helped()).count();
-        assert_eq!(found.len(), movers * places.len());
+        assert_eq!(found.len(), helped_movers().count() * places.len());
         match &helpers.java {
             Ok(_) => assert!(found.iter().all(|row| row.refused.is_none()), "{found:?}"),
             Err(why) => assert!(why.contains("JDK"), "{why}"),

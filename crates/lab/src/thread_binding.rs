@@ -7,7 +7,6 @@ use bytecost_sys::{memory_policy, process};
 
 use crate::classes;
 
-/// What was chosen for the calling thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadBinding {
     chosen: bool,
@@ -18,9 +17,6 @@ pub(crate) struct ThreadBinding {
 impl ThreadBinding {
     /// Holds the calling thread to the set of CPUs of its number, going round, and to a node's
     /// memory. To be called before it touches any.
-    ///
-    /// # Errors
-    /// What the kernel answers; `InvalidInput` where it took only some of the CPUs.
     pub(crate) fn take(
         pins: &[Vec<u32>],
         flow: u32,
@@ -49,10 +45,6 @@ impl ThreadBinding {
         })
     }
 
-    /// Gives the calling thread its scheduler class as well.
-    ///
-    /// # Errors
-    /// Why it cannot be had, and what to do about it.
     pub(crate) fn with_class(self, class: Class) -> io::Result<ThreadBinding> {
         classes::take(class)?;
         Ok(ThreadBinding {
@@ -63,9 +55,6 @@ impl ThreadBinding {
     }
 
     /// Where the calling thread is held; none where nothing was chosen for it.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     pub(crate) fn held(self) -> io::Result<Option<Held>> {
         if !self.chosen {
             return Ok(None);
@@ -74,9 +63,6 @@ impl ThreadBinding {
     }
 
     /// Where the calling thread is held, or may run where nothing was chosen.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     pub(crate) fn told(self) -> io::Result<Held> {
         Ok(Held {
             cpus: process::affinity()?,

@@ -1,13 +1,15 @@
 //! What lies between the two ends: connections, made and dressed as the cell asks.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::{Cell, Transport};
 
 pub use crate::socket::{Socket, set_patience};
-pub use listener::Listen;
+pub use listener::Listener;
+pub use tcp::listen_at;
+pub(crate) use tcp::{listen as listen_for_peer, socket as tcp_socket};
 
 pub mod link;
 mod listener;
@@ -22,45 +24,17 @@ pub mod wire;
 ///
 /// # Errors
 /// What the system calls answer, with what to do; a port in use is said as such.
-pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
-    match cell.transport {
-        Transport::Loopback => tcp::listen(cell, Ipv4Addr::LOCALHOST.into(), port),
-        Transport::Unix => unix::listen(cell),
-        Transport::Veth => tcp::listen(cell, veth::RECEIVER.into(), port),
-        Transport::Wire | Transport::WireUdp => Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "nobody listens over wire: a responder acknowledges",
-        )),
-        Transport::Peer => Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "no other host is known: name it with --peer",
-        )),
-    }
-}
-
-/// Opens the listening end of [`Transport::Peer`] at an address of this host.
-///
-/// # Errors
-/// As [`listen`].
-pub(crate) fn listen_for_peer(
-    cell: &Cell,
-    at: IpAddr,
-    port: Option<u16>,
-) -> io::Result<Box<dyn Listen>> {
-    tcp::listen(cell, at, port)
-}
-
-/// Listens with TCP at any address of this machine, for sessions by hand; port 0 takes a free one.
-///
-/// # Errors
-/// What the system calls answer; a port in use is `AddrInUse`.
-pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Box<dyn Listen>> {
-    tcp::listen_at(cell, address)
-}
-
-/// A TCP socket with the cell's options for a peer at `address`, not yet connected.
-pub(crate) fn tcp_socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
-    tcp::socket(cell, address)
+pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Listener> {
+    let why = match cell.transport {
+        Transport::Loopback => return tcp::listen(cell, Ipv4Addr::LOCALHOST.into(), port),
+        Transport::Unix => return unix::listen(cell),
+        Transport::Veth => return tcp::listen(cell, veth::RECEIVER.into(), port),
+        Transport::Wire | Transport::WireUdp => {
+            "nobody listens over wire: a responder acknowledges"
+        }
+        Transport::Peer => "no other host is known: name it with --peer",
+    };
+    Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
 /// Connects to the receiving end.
@@ -90,6 +64,7 @@ pub fn close(cell: &Cell, socket: &OwnedFd) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
     use std::time::Duration;
 
     use super::*;

@@ -11,6 +11,7 @@ use crate::endpoint_process::TrialError;
 use crate::protocol::Done;
 
 /// Both sides, the machine and what ran beside them.
+#[derive(Default)]
 pub(crate) struct TrialOutput {
     pub(crate) sender: Done,
     /// The receiver, or who stands in its place.
@@ -48,11 +49,8 @@ impl TrialOutput {
             sender,
             receiver,
             machine,
-            peer_machine: Readings::new(),
             truth,
-            neighbour: Vec::new(),
-            packet_sockets: Vec::new(),
-            obstacles: Vec::new(),
+            ..TrialOutput::default()
         })
     }
 

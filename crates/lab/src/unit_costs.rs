@@ -43,6 +43,11 @@ type Measured = io::Result<CostTrial>;
 /// nothing of packets, which are received in one.
 #[must_use]
 pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
+    let empty = |event| UnitCost {
+        event,
+        trials: Vec::new(),
+        absent: None,
+    };
     let mut costs: Vec<UnitCost> = PRICED.iter().map(|row| empty(row.event)).collect();
     let measured = thread::scope(|scope| {
         let all = scope.spawn(|| repeat(clock, &mut costs)).join();
@@ -54,14 +59,6 @@ pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
         }
     }
     costs
-}
-
-fn empty(event: Priced) -> UnitCost {
-    UnitCost {
-        event,
-        trials: Vec::new(),
-        absent: None,
-    }
 }
 
 fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
@@ -89,7 +86,7 @@ fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
 
 fn once(event: Priced, cpus: &[u32], memory: &mut [u8], clock: ClockVerdict) -> Measured {
     match event {
-        Priced::SystemCall => Ok(system_calls()),
+        Priced::SystemCall => system_calls(),
         Priced::SocketCall => socket_calls(),
         Priced::FileCall => file_calls(),
         Priced::SwitchSameCpu => switches(cpus[0], cpus[0]),
@@ -102,9 +99,9 @@ fn once(event: Priced, cpus: &[u32], memory: &mut [u8], clock: ClockVerdict) -> 
             "the CPU clock of a thread leaves interrupts out, in which packets are received",
         )),
         Priced::Packet => packets(),
-        Priced::CopyNear => Ok(copies(&mut memory[..256 << 10])),
-        Priced::CopyMiddle => Ok(copies(&mut memory[..4 << 20])),
-        Priced::CopyFar => Ok(copies(memory)),
+        Priced::CopyNear => copies(&mut memory[..256 << 10]),
+        Priced::CopyMiddle => copies(&mut memory[..4 << 20]),
+        Priced::CopyFar => copies(memory),
     }
 }
 
@@ -115,15 +112,17 @@ fn cpu_ns<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<i64> {
     Ok((clock::thread_cpu_ns() - before) as i64)
 }
 
-fn system_calls() -> CostTrial {
-    let before = clock::thread_cpu_ns();
-    for _ in 0..CALLS {
-        black_box(rustix::process::getppid());
-    }
-    CostTrial {
-        cpu_ns: (clock::thread_cpu_ns() - before) as i64,
+fn system_calls() -> Measured {
+    let cpu_ns = cpu_ns(|| {
+        for _ in 0..CALLS {
+            black_box(rustix::process::getppid());
+        }
+        Ok(())
+    })?;
+    Ok(CostTrial {
+        cpu_ns,
         events: CALLS,
-    }
+    })
 }
 
 /// Sends all messages and receives them, some at a time; each in `pieces` calls, and as soon as
@@ -263,28 +262,30 @@ fn page_faults() -> Measured {
     })?;
     let faults = process::thread_usage()?.faults_minor - before;
     rustix::thread::disable_transparent_huge_pages(false)?;
-    match faults >= PAGES as u64 / 2 {
-        true => Ok(CostTrial {
-            cpu_ns,
-            events: faults,
-        }),
-        false => Err(io::Error::other("fresh memory came without faults")),
+    if faults < PAGES as u64 / 2 {
+        return Err(io::Error::other("fresh memory came without faults"));
     }
+    Ok(CostTrial {
+        cpu_ns,
+        events: faults,
+    })
 }
 
 /// Copies one half of some memory into the other.
-fn copies(memory: &mut [u8]) -> CostTrial {
+fn copies(memory: &mut [u8]) -> Measured {
     let (from, to) = memory.split_at_mut(memory.len() / 2);
     let times = COPIED_BYTES / from.len();
-    let before = clock::thread_cpu_ns();
-    for _ in 0..times {
-        to.copy_from_slice(black_box(from));
-        black_box(&mut *to);
-    }
-    CostTrial {
-        cpu_ns: (clock::thread_cpu_ns() - before) as i64,
+    let cpu_ns = cpu_ns(|| {
+        for _ in 0..times {
+            to.copy_from_slice(black_box(from));
+            black_box(&mut *to);
+        }
+        Ok(())
+    })?;
+    Ok(CostTrial {
+        cpu_ns,
         events: (times * from.len()) as u64,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -17,15 +17,14 @@ use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::evidence::{
     self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind,
 };
-use bytecost_spec::{Cell, Counter, Reading, Transport};
+use bytecost_spec::host::CpuCache;
+use bytecost_spec::{Cell, Counter, Host, Reading, Transport};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, TrialError, wait_until};
 use crate::neighbour_process::NeighbourProcess;
 use crate::protocol::{FromEndpoint, Role, Schedule};
 use crate::trial_output::TrialOutput;
-
-mod caches;
 
 /// From one look at the samplers to the next.
 const TAKE_NS: u64 = 20_000_000;
@@ -41,7 +40,7 @@ const MOST_LATE: u64 = 10;
 pub(crate) type AffectedPlaces = BTreeMap<CopyPlace, String>;
 
 /// Who watches, and what was seen in the last trial.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Watch {
     time: Option<TimeSampler>,
     pub(crate) copies: Option<Copies>,
@@ -77,10 +76,10 @@ impl Watch {
     /// # Errors
     /// Why the CPUs cannot be watched here, and what to do about it.
     pub fn of_time(cpus: &[u32], window: Duration) -> io::Result<Watch> {
-        let time = TimeSampler::open(Path::new("/"), cpus)?;
         Ok(Watch {
-            time: Some(time),
-            ..Watch::blind(window)
+            time: Some(TimeSampler::open(Path::new("/"), cpus)?),
+            window,
+            ..Watch::default()
         })
     }
 
@@ -95,7 +94,8 @@ impl Watch {
             copies,
             events,
             accountant,
-            ..Watch::blind(window)
+            window,
+            ..Watch::default()
         }
     }
 
@@ -104,24 +104,8 @@ impl Watch {
     pub fn of_footprint(window: Duration) -> Watch {
         Watch {
             probes: true,
-            ..Watch::blind(window)
-        }
-    }
-
-    fn blind(window: Duration) -> Watch {
-        Watch {
-            time: None,
-            copies: None,
-            events: None,
-            known: BTreeMap::new(),
-            missed: None,
-            accountant: None,
-            probes: false,
             window,
-            parties: Parties::default(),
-            cpus_of: AccountedProcesses::default(),
-            is_scheduled: false,
-            seen: WatchedTrial::default(),
+            ..Watch::default()
         }
     }
 
@@ -157,6 +141,17 @@ impl Watch {
     #[must_use]
     pub fn window(&self) -> Duration {
         self.window
+    }
+
+    /// The caches that the sender is to look at: those of the CPU that it is held on, else those
+    /// of the first.
+    pub(crate) fn caches(&self, host: &Host, pins: &[Vec<u32>]) -> Vec<CpuCache> {
+        if !self.probes {
+            return Vec::new();
+        }
+        let first = host.cpus.first().map_or(0, |c| c.cpu);
+        let cpu = pins.first().and_then(|set| set.first()).copied();
+        caches_of(host, cpu.unwrap_or(first))
     }
 
     /// Both sides are ready, and no byte of the payload has moved.
@@ -339,6 +334,15 @@ fn missed((from_ns, to_ns): (u64, u64), set_ns: u64) -> Option<String> {
     })
 }
 
+/// The caches of data of a CPU, nearest first, each level once.
+fn caches_of(host: &Host, cpu: u32) -> Vec<CpuCache> {
+    let own = |c: &&CpuCache| c.kind != "Instruction" && c.shared_by.contains(&cpu);
+    let mut caches: Vec<CpuCache> = host.caches.iter().filter(own).cloned().collect();
+    caches.sort_by_key(|c| c.level);
+    caches.dedup_by_key(|c| c.level);
+    caches
+}
+
 /// The places at which a cell's bytes may be copied by the kernel.
 pub(crate) fn way(cell: &Cell) -> Vec<CopyPlace> {
     let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
@@ -372,5 +376,41 @@ mod tests {
         assert_eq!(missed(window, 1_100_000), None);
         let told = "the counters began 9.0 ms after a window of 50 ms";
         assert_eq!(missed(window, 10_000_000).unwrap(), told);
+    }
+
+    #[test]
+    fn the_caches_are_those_of_the_cpu_that_the_sender_is_held_on() {
+        let cache = |level, kind: &str, size_bytes, cpu| CpuCache {
+            level,
+            kind: kind.to_owned(),
+            size_bytes,
+            shared_by: vec![cpu],
+        };
+        let both = |size_bytes| CpuCache {
+            shared_by: vec![0, 1],
+            ..cache(3, "Unified", size_bytes, 0)
+        };
+        let host = Host {
+            caches: vec![
+                both(32 << 20),
+                cache(1, "Instruction", 1 << 10, 1),
+                cache(1, "Data", 32 << 10, 0),
+                cache(1, "Data", 48 << 10, 1),
+                cache(2, "Unified", 1 << 20, 1),
+            ],
+            ..Host::default()
+        };
+        let sizes = |watch: &Watch, pins: &[Vec<u32>]| -> Vec<u64> {
+            let caches = watch.caches(&host, pins);
+            caches.iter().map(|c| c.size_bytes >> 10).collect()
+        };
+        let probing = Watch::of_footprint(Duration::from_millis(1));
+        assert_eq!(sizes(&probing, &[]), [32, 32 << 10]);
+        assert_eq!(sizes(&probing, &[vec![1, 0]]), [48, 1 << 10, 32 << 10]);
+        let blind = Watch {
+            probes: false,
+            ..probing
+        };
+        assert_eq!(sizes(&blind, &[]), [0; 0]);
     }
 }

@@ -28,7 +28,7 @@ use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::Requests;
 use bytecost_lab::transports::set_patience;
 use bytecost_meter::NoMeter;
-use bytecost_spec::{Access, Reaping};
+use bytecost_spec::Access;
 use bytecost_sys::call_listener::{CALLS, CallListener, PendingCall, SystemCall};
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::net::sockopt;
@@ -334,15 +334,9 @@ fn ready(mover: &Mover) -> io::Result<(Setup, Option<JoinHandle<io::Result<Owned
         java: (mover.is_helped())
             .then(|| JAVA.as_ref().map(Compiled::path))
             .flatten(),
-        size: SIZE,
         fields: FIELDS,
         slots: PASS as usize,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: PATIENCE,
+        ..Setup::new(SIZE, PATIENCE)
     };
     Ok((setup, reader))
 }
@@ -366,20 +360,29 @@ fn connected() -> io::Result<(OwnedFd, JoinHandle<io::Result<OwnedFd>>)> {
 /// A file of one pass in the page cache, and another one where there are two.
 fn file_work(mover: &Mover) -> io::Result<FileWork> {
     let len = PASS * SIZE as u64;
-    let write = |write| Opening {
-        write,
-        direct: false,
-    };
+    let direct = false;
     // Not in memory: RWF_NOWAIT is not for memory files.
     let mut own = TestFile::in_dir(env!("CARGO_TARGET_TMPDIR").as_ref())?;
     own.grow(len)?;
-    let opened = file::open(&own.path(), write(mover.route == Route::MemoryToFile))?;
+    let opened = file::open(
+        &own.path(),
+        Opening {
+            write: mover.route == Route::MemoryToFile,
+            direct,
+        },
+    )?;
     file::warm(&opened, 0, len)?;
     let target = match mover.route {
         Route::FileToFile => {
             let mut target = TestFile::in_dir(env!("CARGO_TARGET_TMPDIR").as_ref())?;
             target.reserve(len)?;
-            Some(file::open(&target.path(), write(true))?)
+            Some(file::open(
+                &target.path(),
+                Opening {
+                    write: true,
+                    direct,
+                },
+            )?)
         }
         _ => None,
     };

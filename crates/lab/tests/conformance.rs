@@ -22,7 +22,7 @@ use bytecost_spec::{
     Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Transport, TrialKey,
 };
 use harness::case;
-use libtest_mimic::Arguments;
+use libtest_mimic::{Arguments, Trial};
 
 #[path = "conformance/endpoints.rs"]
 mod endpoints;
@@ -58,11 +58,7 @@ fn main() -> ExitCode {
         let refused = survey
             .mover_refused(&cell.mover, cell.transport)
             .or_else(|| survey.receiver_refused(&cell.receiver, cell.transport));
-        let name = name(&cell);
-        trials.push(case(name, move || match refused {
-            None => all_arrives(&cell),
-            Some(why) => is_refused(&cell, &why),
-        }));
+        trials.push(tried(name(&cell), cell, refused, all_arrives));
     }
     let helpers = Arc::new(helpers);
     trials.extend(files::trials(&helpers));
@@ -73,26 +69,29 @@ fn main() -> ExitCode {
     trials.push(case("all that must work here works", move || {
         needed::over_transports(&survey, &helpers)
     }));
-    trials.push(case("null moves nothing and has no peer", null));
-    trials.push(case("memcpy counts what it copies", memcpy));
-    trials.push(case(
-        // Invariant 9.
-        "a lost endpoint fails the trial alone",
-        endpoints::lost_endpoint,
-    ));
-    trials.push(case(
-        // Invariant 9.
-        "each trial has endpoints of its own, and those that none has used are gone",
-        endpoints::of_one_trial_each,
-    ));
-    trials.push(case(
-        "a program that is no endpoint is told",
-        endpoints::no_endpoint,
-    ));
-    trials.push(case(
-        "an endpoint of another build is refused",
-        endpoints::another_build,
-    ));
+    let alone: [(&str, fn()); 6] = [
+        ("null moves nothing and has no peer", null),
+        ("memcpy counts what it copies", memcpy),
+        (
+            // Invariant 9.
+            "a lost endpoint fails the trial alone",
+            endpoints::lost_endpoint,
+        ),
+        (
+            // Invariant 9.
+            "each trial has endpoints of its own, and those that none has used are gone",
+            endpoints::of_one_trial_each,
+        ),
+        (
+            "a program that is no endpoint is told",
+            endpoints::no_endpoint,
+        ),
+        (
+            "an endpoint of another build is refused",
+            endpoints::another_build,
+        ),
+    ];
+    trials.extend(alone.map(|(name, run)| case(name, run)));
     let mut arguments = Arguments::from_args();
     // A trial waits for its processes, its clock and its disk as well as for a CPU.
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -122,25 +121,26 @@ fn cells() -> Vec<Cell> {
     // Over wire nobody receives, so it has cells of its own.
     for transport in Transport::WITHIN.iter().filter(|t| t.has_receiver()) {
         for mover in MOVERS.iter().filter(|m| m.has_peer()) {
-            // Starting a program takes a second, and to it the receiver makes no difference.
-            let receivers = if mover.is_helped() {
-                1
-            } else {
-                RECEIVERS.len()
+            // Starting a program takes a second, and to it the receiver makes no difference; it takes
+            // long for the thousand messages that go round the ring three times.
+            let (receivers, asked) = match mover.is_helped() {
+                true => (1, "4000"),
+                false => (RECEIVERS.len(), "256"),
             };
             for receiver in &RECEIVERS[..receivers] {
-                for (pattern, size, threads) in [
-                    ("stream", "4000", "1"),
-                    ("stream", "1000008", "2"),
-                    // A program takes long for the thousand that go round the ring three times.
-                    ("ask", if mover.is_helped() { "4000" } else { "256" }, "1"),
-                ] {
-                    let (transport, mover, receiver) =
-                        (transport.name(), mover.name, receiver.name);
-                    cells.push(cell(&format!(
-                        "transport={transport} mover={mover} receiver={receiver} pattern={pattern} size={size} threads={threads} ring={TABLE_RING}"
-                    )));
-                }
+                let (transport, mover, receiver) = (transport.name(), mover.name, receiver.name);
+                cells.extend(
+                    [
+                        "pattern=stream size=4000 threads=1",
+                        "pattern=stream size=1000008 threads=2",
+                        &format!("pattern=ask size={asked} threads=1"),
+                    ]
+                    .map(|values| {
+                        cell(&format!(
+                            "transport={transport} mover={mover} receiver={receiver} {values} ring={TABLE_RING}"
+                        ))
+                    }),
+                );
             }
         }
     }
@@ -165,19 +165,20 @@ fn conducts() -> Vec<Cell> {
         "receiver=recv-waitall read-size=field",
         "receiver=recv-waitall read-size=3000",
     ] {
-        for mover in MOVERS {
-            let of_cell = |axis, is: bool| is || !values.contains(axis);
-            let possible = mover.has_peer()
+        let of_cell = |axis, is: bool| is || !values.contains(axis);
+        let is_possible = |mover: &&Mover| {
+            mover.has_peer()
                 && (!mover.is_helped() || values == "cork=on")
                 && of_cell("payload", mover.can_refill())
-                && of_cell("reaping", mover.leaves_completions);
-            for pattern in ["stream", "ask"].iter().filter(|_| possible) {
-                let plain = format!(
-                    "mover={} pattern={pattern} size=8000 ring=64KiB",
-                    mover.name
-                );
-                all.push(cell(&format!("{plain} {values}")));
-            }
+                && of_cell("reaping", mover.leaves_completions)
+        };
+        for mover in MOVERS.iter().filter(is_possible) {
+            all.extend(["stream", "ask"].map(|pattern| {
+                let name = mover.name;
+                cell(&format!(
+                    "mover={name} pattern={pattern} size=8000 ring=64KiB {values}"
+                ))
+            }));
         }
     }
     all
@@ -309,13 +310,19 @@ fn all_arrives(cell: &Cell) {
     );
 }
 
-/// What the survey refuses must fail when it is tried all the same, with a reason.
-fn is_refused(cell: &Cell, why: &str) {
-    assert!(!why.is_empty(), "a refusal has a reason");
-    match trial(cell) {
-        Err(failure) => assert!(!failure.reason.is_empty(), "a failure has a reason"),
-        Ok(_) => panic!("the survey refuses what works: {why}"),
-    }
+/// A case of a cell that works, or that the survey refuses: then it must fail when it is tried all
+/// the same, with a reason.
+fn tried(name: String, cell: Cell, refused: Option<String>, works: fn(&Cell)) -> Trial {
+    case(name, move || {
+        let Some(why) = refused else {
+            return works(&cell);
+        };
+        assert!(!why.is_empty(), "a refusal has a reason");
+        match trial(&cell) {
+            Err(failure) => assert!(!failure.reason.is_empty(), "a failure has a reason"),
+            Ok(_) => panic!("the survey refuses what works: {why}"),
+        }
+    })
 }
 
 /// Namespaces of one's own are root's.

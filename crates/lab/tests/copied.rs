@@ -6,18 +6,12 @@
 //! memory, so that nothing is left of them however the test ends. It has a main of its own, since
 //! the same program plays the endpoints, and the test in the namespace.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::sync::atomic::AtomicBool;
 
-use bytecost_engine::{MOVERS, Mover, Route, file};
-use bytecost_evidence::copies::Copies;
-use bytecost_lab::files::Files;
-use bytecost_lab::protocol::ContentCheck;
-use bytecost_lab::{Event, Lab, Watch};
-use bytecost_meter::MachineMeter;
-use bytecost_spec::evidence::{CopyMeans, CopyPlace, TrialEvidence};
-use bytecost_spec::{Axis, Cache, Cell, Record};
+use bytecost_engine::{MOVERS, RECEIVERS, Receiver, Route};
+use bytecost_spec::Cache;
+use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 use libtest_mimic::Arguments;
 
 mod harness;
@@ -25,10 +19,7 @@ mod harness;
 mod known;
 
 use harness::case;
-use known::Case;
-
-/// Set in the process that tests in a directory.
-const DIR: &str = "BYTECOST_TEST_DIR";
+use known::{DIR, cell, counted, counting, walk};
 
 /// File systems, each with the tools that it takes and how it comes to be at `/mnt/at`.
 const MOUNTED: &[(&str, &[&str], &str)] = &[
@@ -69,6 +60,9 @@ fn main() -> ExitCode {
             all_of_files(means, &[Cache::Warm, Cache::Direct])
         }));
         trials.push(case(of("what is sent"), move || all_that_send(means)));
+        trials.push(case(of("what is received"), move || {
+            all_that_receive(means)
+        }));
     }
     if std::env::var_os(DIR).is_none() {
         trials.push(case(
@@ -87,129 +81,31 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// Where files lie: what was mounted, else a disk where there is one.
-fn dir() -> PathBuf {
-    let of_crate = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    match std::env::var_os(DIR) {
-        Some(dir) => dir.into(),
-        None if of_crate.is_dir() => of_crate,
-        None => std::env::temp_dir(),
-    }
-}
-
-/// A lab, and who counts by these means; none where they are refused, which is printed.
-fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
-    let copies = match Copies::by(root, &[means]) {
-        Ok(copies) => copies,
-        Err(e) => {
-            let is_held = means == CopyMeans::Tracepoints && rustix::process::geteuid().is_root();
-            assert!(!is_held, "{e}");
-            println!("{}: refused: {e}", means.title());
-            return None;
-        }
-    };
-    let settings = harness::settings(ContentCheck::Quick);
-    let window = settings.window;
-    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
-    let lab = lab.with_files(Files::new(dir(), None));
-    Some((lab, Watch::counting(Some(copies), None, window)))
-}
-
-fn cell(mover: &str, cache: Cache) -> Cell {
-    let mut cell = Cell {
-        cache,
-        ..Cell::default()
-    };
-    for (axis, value) in [
-        (Axis::Mover, mover),
-        (Axis::Receiver, "recv"),
-        (Axis::Size, "64KiB"),
-        (Axis::Block, "64KiB"),
-        (Axis::Ring, "1MiB"),
-        (Axis::Depth, "4"),
-    ] {
-        cell.set(axis, value).unwrap();
-    }
-    cell
-}
-
-/// What was counted of a cell, or why it does not work here.
-fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvidence, String> {
-    let mut found = Err("nothing ended".to_owned());
-    let mut see = |event| {
-        if let Event::TrialEnded(record) = event {
-            found = match *record {
-                Record::Evidence(evidence) => Ok(evidence),
-                Record::Failure(failure) => Err(failure.reason),
-                other => Err(format!("{other:?}")),
-            };
-        }
-    };
-    let stop = AtomicBool::new(false);
-    lab.watched(watch, [(0, 0, cell.clone())], None, &stop, &mut see);
-    found
-}
-
 fn all_of_files(means: CopyMeans, caches: &[Cache]) {
     let movers = || MOVERS.iter().filter(|m| m.route.is_of_files());
-    let all = caches.iter().flat_map(|c| movers().map(move |m| (m, *c)));
+    let all = caches
+        .iter()
+        .flat_map(|c| movers().map(move |m| cell(m.name, *c)));
     walk(means, all)
 }
 
 fn all_that_send(means: CopyMeans) {
     let movers = || MOVERS.iter().filter(|m| m.has_peer() && !m.is_helped());
     let of_files = movers().filter(|m| m.route == Route::FileToSocket);
-    let all = movers().map(|m| (m, Cache::Memory));
-    walk(means, all.chain(of_files.map(|m| (m, Cache::Warm))))
+    let all = movers().map(|m| cell(m.name, Cache::Memory));
+    walk(
+        means,
+        all.chain(of_files.map(|m| cell(m.name, Cache::Warm))),
+    )
 }
 
-fn walk(means: CopyMeans, cells: impl Iterator<Item = (&'static Mover, Cache)>) {
-    let Some((mut lab, mut watch)) = counting(means, Path::new("/")) else {
-        return;
+fn all_that_receive(means: CopyMeans) {
+    let by = |receiver: &Receiver| {
+        let mut cell = cell("send", Cache::Memory);
+        receiver.name.clone_into(&mut cell.receiver);
+        cell
     };
-    let mut places = 0;
-    let mut wrong = Vec::new();
-    for (mover, cache) in cells {
-        let what = format!("{}: {}, {}", means.title(), mover.name, cache.name());
-        let kind = match cache {
-            Cache::Memory => "tmpfs".to_owned(),
-            _ => file::file_system(&dir()).unwrap(),
-        };
-        let evidence = match counted(&mut lab, &mut watch, &cell(mover.name, cache)) {
-            Ok(evidence) => evidence,
-            Err(why) => {
-                println!("{what}, {kind}: does not work here: {why}");
-                continue;
-            }
-        };
-        let copies = evidence.copies.expect("nobody counted");
-        if copies.payload_bytes == 0 {
-            println!("{what}, {kind}: nothing was moved within the window");
-            continue;
-        }
-        for copied in &copies.legs {
-            let per_byte = copied
-                .bytes
-                .measured()
-                .map(|b| b as f64 / copies.payload_bytes as f64);
-            let told =
-                per_byte.map_or_else(|| format!("{:?}", copied.bytes), |v| format!("{v:.3}"));
-            println!("{what}, {kind}: {}: {told}", copied.leg.title());
-            let case = Case {
-                means,
-                mover,
-                cache,
-                leg: copied.leg,
-                kind: &kind,
-            };
-            if !case.is_right(per_byte) {
-                wrong.push(format!("{what}, {kind}: {}: {told}", copied.leg.title()));
-            }
-            places += usize::from(per_byte.is_some());
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(places > 0, "nothing was counted in {}", dir().display());
+    walk(means, RECEIVERS.iter().map(by));
 }
 
 /// Memory files are read by a function of their own: where it is not counted, a known transfer

@@ -172,10 +172,8 @@ impl HookChoice {
         if self.legs.iter().any(|(_, means)| means.is_ok()) {
             return None;
         }
-        self.legs
-            .first()
-            .and_then(|(_, why)| why.as_ref().err())
-            .map(String::as_str)
+        let (_, first) = self.legs.first()?;
+        first.as_ref().err().map(String::as_str)
     }
 }
 
@@ -186,28 +184,17 @@ pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> HookChoice
     let mut legs = Vec::with_capacity(CopyPlace::ALL.len());
     let mut hooks: Vec<&'static Hook> = Vec::new();
     for &leg in CopyPlace::ALL {
-        let mut why = None;
-        let mut chosen = None;
+        let mut found = Err("no means was asked for".to_owned());
         for &means in wanted {
-            match told(tried, leg, means) {
-                Ok(()) => {
-                    chosen = Some(means);
-                    break;
-                }
-                Err(reason) => why = Some(reason),
+            if found.is_err() {
+                found = told(tried, leg, means).map(|()| means);
             }
         }
-        let Some(means) = chosen else {
-            let why = why.unwrap_or_else(|| "no means was asked for".to_owned());
-            legs.push((leg, Err(why)));
-            continue;
-        };
-        legs.push((leg, Ok(means)));
-        for hook in of(leg, means).filter(|h| is_used(tried, h)) {
-            if !hooks.contains(&hook) {
-                hooks.push(hook);
-            }
+        if let Ok(means) = found {
+            let used = of(leg, means).filter(|h| is_used(tried, h));
+            hooks.extend(used.filter(|h| !hooks.contains(h)).collect::<Vec<_>>());
         }
+        legs.push((leg, found));
     }
     HookChoice {
         legs,
@@ -234,24 +221,21 @@ fn is_used(tried: &BTreeMap<&str, Tried>, hook: &Hook) -> bool {
 
 /// Whether a means tells of a place, or why it does not.
 fn told(tried: &BTreeMap<&str, Tried>, leg: CopyPlace, means: CopyMeans) -> Result<(), String> {
-    let mut some = false;
-    for hook in of(leg, means) {
-        some = true;
-        let stands_in = of(leg, means)
-            .any(|h| h.need == InPlaceOf(hook.program) && is_attached(tried, h.program));
-        let is_missed = match tried.get(hook.program) {
+    let is_missed = |hook: &&Hook| {
+        let stands_in = |h: &Hook| h.need == InPlaceOf(hook.program);
+        match tried.get(hook.program) {
             Some(Tried::Attached) => false,
-            _ if stands_in => false,
+            _ if of(leg, means).any(|h| stands_in(h) && is_attached(tried, h.program)) => false,
             Some(Tried::NotThere) => hook.need == Must,
             _ => !matches!(hook.need, InPlaceOf(_) | OfSome),
-        };
-        if is_missed {
-            return Err(why(tried, hook));
         }
+    };
+    if of(leg, means).next().is_none() {
+        return Err(format!("{} do not tell it", means.title()));
     }
-    match some {
-        true => Ok(()),
-        false => Err(format!("{} do not tell it", means.title())),
+    match of(leg, means).find(is_missed) {
+        Some(hook) => Err(why(tried, hook)),
+        None => Ok(()),
     }
 }
 
@@ -325,11 +309,9 @@ mod tests {
 
     /// A kernel that refuses a means altogether, as one without fentry or without rights does.
     fn without(means: &[CopyMeans]) -> BTreeMap<&'static str, Tried> {
-        let outcome = |h: &'static Hook| match means.contains(&h.means) {
-            true => (h.program, Tried::Refused("not permitted".to_owned())),
-            false => (h.program, Tried::Attached),
-        };
-        HOOKS.iter().map(outcome).collect()
+        let refused = || Tried::Refused("not permitted".to_owned());
+        let own = HOOKS.iter().filter(|h| means.contains(&h.means));
+        kernel(&own.map(|h| (h.target, refused())).collect::<Vec<_>>())
     }
 
     fn means(choice: &HookChoice) -> Vec<Option<CopyMeans>> {
@@ -354,14 +336,9 @@ mod tests {
             ("filemap_read", Tried::NotThere),
             ("sys_exit", Tried::Refused("no field `orig_ax`".to_owned())),
         ]);
-        let mixed = [
-            None,
-            Some(Functions),
-            Some(Functions),
-            Some(Functions),
-            Some(Functions),
-        ];
-        check(another_cpu, mixed);
+        let mut all_but_one = [Some(Functions); 5];
+        all_but_one[0] = None;
+        check(another_cpu, all_but_one);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use bytecost_spec::evidence::CopyPlace;
 /// Words of `struct sums` in `functions.bpf.c`.
 pub(super) const WORDS: usize = 11;
 
-/// Bytes that were copied at a place.
 pub(super) fn copied(words: &[u64; WORDS], leg: CopyPlace) -> Reading {
     let [
         _,

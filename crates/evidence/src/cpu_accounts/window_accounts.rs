@@ -14,11 +14,25 @@ const IDLE: usize = 5;
 const IDLE_INTERRUPTS: usize = 6;
 const LOST: usize = 7;
 /// Words of `struct task`: window, time, interrupts, `who`.
-pub(super) const TASK_WORDS: usize = 3 + WHO_WORDS;
+const TASK_WORDS: usize = 3 + WHO_WORDS;
+pub(super) type CpuWords = [u64; CPU_WORDS];
+pub(super) type TaskWords = [u64; TASK_WORDS];
 
 /// Of include/linux/sched.h.
 const PF_IO_WORKER: u64 = 0x10;
 const PF_KTHREAD: u64 = 0x20_0000;
+
+/// Threads of a side, those that work for it, and its children.
+const OF_SENDER: [CpuUser; 3] = [
+    CpuUser::SenderThreads,
+    CpuUser::SenderWorkers,
+    CpuUser::SenderChildren,
+];
+const OF_RECEIVER: [CpuUser; 3] = [
+    CpuUser::ReceiverThreads,
+    CpuUser::ReceiverWorkers,
+    CpuUser::ReceiverChildren,
+];
 
 /// Processes from one to its ancestor that is asked for, at most.
 const MOST_ANCESTORS: usize = 32;
@@ -43,14 +57,12 @@ pub struct AccountedProcesses {
     pub controlled: bool,
 }
 
-/// Who started a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Maker {
     pub(super) thread: u32,
     pub(super) process: u32,
 }
 
-/// A task with its time on CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Task {
     tid: u32,
@@ -63,7 +75,6 @@ struct Task {
     interrupts_ns: u64,
 }
 
-/// What was seen within one window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WindowAccounts {
     elapsed_ns: u64,
@@ -108,8 +119,8 @@ impl WindowAccounts {
     /// not count, and what runs then is not yet in its task's sum.
     pub(super) fn of(
         (from_ns, to_ns): (u64, u64),
-        cpus: &[[u64; CPU_WORDS]],
-        tasks: BTreeMap<u32, [u64; TASK_WORDS]>,
+        cpus: &[CpuWords],
+        tasks: BTreeMap<u32, TaskWords>,
         makers: BTreeMap<u32, Maker>,
     ) -> WindowAccounts {
         let mut seen = WindowAccounts {
@@ -119,7 +130,7 @@ impl WindowAccounts {
             ..WindowAccounts::default()
         };
         let own = tasks.values().filter(|words| words[0] == from_ns);
-        let task = |words: &[u64; TASK_WORDS]| Task::of(&words[3..], words[1], words[2]);
+        let task = |words: &TaskWords| Task::of(&words[3..], words[1], words[2]);
         seen.tasks = own.map(task).collect();
         for words in cpus {
             let is_own = words[0] == from_ns;
@@ -150,7 +161,6 @@ impl WindowAccounts {
         seen
     }
 
-    /// The accounts of these processes.
     pub(super) fn accounts(&self, whose: &AccountedProcesses) -> CpuAccounts {
         if self.lost_ns > 0 {
             return CpuAccounts::absent(format!(
@@ -194,28 +204,16 @@ impl WindowAccounts {
         let nameless = |user| (user, String::new());
         let mut at = task.process;
         for _ in 0..MOST_ANCESTORS {
-            let [threads, workers, children] = if at == whose.sender {
-                [
-                    CpuUser::SenderThreads,
-                    CpuUser::SenderWorkers,
-                    CpuUser::SenderChildren,
-                ]
-            } else if Some(at) == whose.receiver {
-                [
-                    CpuUser::ReceiverThreads,
-                    CpuUser::ReceiverWorkers,
-                    CpuUser::ReceiverChildren,
-                ]
-            } else if Some(at) == whose.background {
-                return nameless(CpuUser::Background);
-            } else if at == whose.coordinator {
-                return nameless(CpuUser::Instrument);
-            } else {
-                match self.parent(at) {
-                    Some(parent) => at = parent,
-                    None => break,
+            let [threads, workers, children] = match at {
+                at if at == whose.sender => OF_SENDER,
+                at if Some(at) == whose.receiver => OF_RECEIVER,
+                at if Some(at) == whose.background => return nameless(CpuUser::Background),
+                at if at == whose.coordinator => return nameless(CpuUser::Instrument),
+                _ => {
+                    let Some(parent) = self.parent(at) else { break };
+                    at = parent;
+                    continue;
                 }
-                continue;
             };
             let maker = self.makers.get(&task.tid);
             return if at != task.process {

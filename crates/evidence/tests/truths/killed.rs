@@ -7,10 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytecost_evidence::CpuAccountant;
 use bytecost_evidence::copies::Copies;
-use bytecost_evidence::{CpuAccountant, Events};
-
-use super::Connection;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Set in a process of this test that counts until it is killed.
@@ -38,7 +36,7 @@ fn a_process_that_counts_until_it_is_killed() {
     }
     let _held = (
         Copies::open(Path::new("/")),
-        Events::open(Path::new("/"), &mut Connection::new()),
+        super::events(),
         CpuAccountant::open(Path::new("/")),
     );
     let mut out = io::stdout();

@@ -213,7 +213,6 @@ impl Lab {
             .collect())
     }
 
-    /// The counted copies of a cell, as far as they are to be believed.
     pub(super) fn believed(
         &self,
         counted: Option<CopiedBytes>,

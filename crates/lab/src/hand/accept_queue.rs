@@ -15,7 +15,7 @@ use super::session_key::{Cipher, GREETING_BYTES, SessionKey};
 use super::wire::{Control, after, peer};
 use super::{Admission, PATIENCE, SessionEvent, TURN};
 use crate::greeters::{Came, FlowKey, Greeters, Hearing, Newcomer, Unheard, address};
-use crate::transports::{Listen, Socket};
+use crate::transports::{Listener, Socket};
 
 /// Connections from one address that may be about to say who they are; the flows of the session
 /// that is being gathered are not counted.
@@ -52,7 +52,7 @@ pub(super) enum AwaitedWord {
 
 /// Who has come in and was not yet seen to.
 pub(super) struct AcceptQueue {
-    listener: [Box<dyn Listen>; 1],
+    listener: [Listener; 1],
     key: Option<SessionKey>,
     greeters: Greeters<AwaitedWord>,
     turned_away: u64,
@@ -64,7 +64,7 @@ pub(super) struct AcceptQueue {
 }
 
 impl AcceptQueue {
-    pub(super) fn new(listener: Box<dyn Listen>, access: &Admission) -> AcceptQueue {
+    pub(super) fn new(listener: Listener, access: &Admission) -> AcceptQueue {
         AcceptQueue {
             listener: [listener],
             key: access.key.clone(),

@@ -20,7 +20,6 @@ const NO_BOUND: u32 = u32::MAX;
 const RATE_AT: usize = 8;
 const RATESPEC_BYTES: usize = 12;
 
-/// What a discipline does to what passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Qdisc {
     /// Its name and figures: `tbf, 2.00 Gbit/s`.
@@ -156,20 +155,12 @@ fn rate(bytes_per_s: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn put(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
-        out.extend((4 + value.len() as u16).to_ne_bytes());
-        out.extend(kind.to_ne_bytes());
-        out.extend(value);
-        out.resize(out.len().next_multiple_of(4), 0);
-    }
+    use crate::netlink::dump::written;
 
     /// What the kernel would tell of a discipline with these options.
     fn told(name: &str, options: &[u8]) -> Vec<u8> {
-        let mut told = vec![0; HEAD_BYTES];
-        put(&mut told, TCA_KIND, format!("{name}\0").as_bytes());
-        put(&mut told, TCA_OPTIONS, options);
-        told
+        let name = written(TCA_KIND, format!("{name}\0").as_bytes());
+        [vec![0; HEAD_BYTES], name, written(TCA_OPTIONS, options)].concat()
     }
 
     #[track_caller]
@@ -181,13 +172,6 @@ mod tests {
         assert_eq!(qdisc(&told(name, options)), Some(found));
     }
 
-    fn attributes(all: &[(u16, &[u8])]) -> Vec<u8> {
-        let mut out = Vec::new();
-        all.iter()
-            .for_each(|(kind, value)| put(&mut out, *kind, value));
-        out
-    }
-
     fn ratespec(bytes_per_s: u32) -> Vec<u8> {
         [&[0; RATE_AT][..], &bytes_per_s.to_ne_bytes()].concat()
     }
@@ -196,10 +180,10 @@ mod tests {
     fn disciplines_that_hold_back_are_told_with_their_figures() {
         // 2 Gbit/s, and 80 Gbit/s, which is more than 32 bits of bytes a second.
         let parms = [ratespec(250_000_000), vec![0; 24]].concat();
-        check("tbf", &attributes(&[(1, &parms)]), "tbf, 2.00 Gbit/s", true);
+        check("tbf", &written(1, &parms), "tbf, 2.00 Gbit/s", true);
         let parms = [ratespec(NO_BOUND), vec![0; 24]].concat();
         let wide = 10_000_000_000_u64.to_ne_bytes();
-        let options = attributes(&[(1, &parms), (4, &wide)]);
+        let options = [written(1, &parms), written(4, &wide)].concat();
         check("tbf", &options, "tbf, 80.0 Gbit/s", true);
 
         let qopt = |ticks: u32, loss: u32| {
@@ -208,13 +192,13 @@ mod tests {
         };
         check("netem", &qopt(0, 0), "netem", false);
         check("netem", &qopt(156_250, 0), "netem, delay 10.0 ms", true);
-        let options = [qopt(0, u32::MAX / 50), attributes(&[(8, &wide)])].concat();
+        let options = [qopt(0, u32::MAX / 50), written(8, &wide)].concat();
         check("netem", &options, "netem, loss 2.00 %, 80.0 Gbit/s", true);
 
-        let base = |n: u64| attributes(&[(2, &n.to_ne_bytes())]);
+        let base = |n: u64| written(2, &n.to_ne_bytes());
         check("cake", &base(12_500_000), "cake, 100 Mbit/s", true);
         check("cake", &base(0), "cake", false);
-        let most = |n: u32| attributes(&[(7, &n.to_ne_bytes())]);
+        let most = |n: u32| written(7, &n.to_ne_bytes());
         check("fq", &most(125_000_000), "fq, 1.00 Gbit/s a flow", true);
         check("fq", &most(NO_BOUND), "fq", false);
     }
@@ -226,7 +210,7 @@ mod tests {
         assert_eq!(qdisc(&told("noqueue", &[])), None);
         assert_eq!(qdisc(&[]), None);
         // Options that are cut off say nothing of a bound.
-        let whole = told("tbf", &attributes(&[(1, &ratespec(7))]));
+        let whole = told("tbf", &written(1, &ratespec(7)));
         for length in 0..whole.len() {
             assert!(qdisc(&whole[..length]).is_none_or(|q| !q.limits));
         }

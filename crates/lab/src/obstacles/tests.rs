@@ -4,6 +4,7 @@ use bytecost_spec::Axis;
 use bytecost_sys::network::Network;
 
 use super::*;
+use crate::netlink::dump::written;
 use crate::transports::link::LinkChoice;
 use crate::transports::veth::VethPair;
 use crate::transports::wire::Wire;
@@ -119,7 +120,7 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
     if let Ok(wire) = Wire::new(LinkChoice::default()) {
         cell.set(Axis::Transport, "wire").unwrap();
         assert_eq!(of(&cell, Some(NetworkPath::Wire(&wire))), []);
-        if wire.network().within(bucket).unwrap() {
+        if wire.network.within(bucket).unwrap() {
             assert_eq!(of(&cell, Some(NetworkPath::Wire(&wire))), told());
         }
     }
@@ -130,18 +131,10 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
 
 /// A chain as nftables tells it: of a family, at a hook or none, with so many rules.
 fn chain(family: u8, hook: Option<u32>, rules: u32) -> Vec<u8> {
-    let attribute = |kind: u16, value: &[u8]| {
-        let length = 4 + value.len() as u16;
-        [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
-    };
-    let hook = hook.map(|n| {
-        // NLA_F_NESTED.
-        attribute(
-            CHAIN_HOOK | 0x8000,
-            &attribute(HOOK_NUMBER, &n.to_be_bytes()),
-        )
-    });
-    let rules = attribute(CHAIN_USE, &rules.to_be_bytes());
+    // NLA_F_NESTED.
+    let number = |n: u32| written(HOOK_NUMBER, &n.to_be_bytes());
+    let hook = hook.map(|n| written(CHAIN_HOOK | 0x8000, &number(n)));
+    let rules = written(CHAIN_USE, &rules.to_be_bytes());
     [vec![family, 0, 0, 0], hook.unwrap_or_default(), rules].concat()
 }
 
@@ -203,23 +196,17 @@ fn nft(requests: &[(u16, Vec<u8>)]) -> bool {
 
 #[test]
 fn rules_of_nftables_are_found_where_they_are() {
-    let attribute = |kind: u16, value: &[u8]| {
-        let length = 4 + value.len() as u16;
-        let mut all = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
-        all.resize(all.len().next_multiple_of(4), 0);
-        all
-    };
-    let table = || [vec![2, 0, 0, 0], attribute(1, b"mine\0")].concat();
+    let table = || [vec![2, 0, 0, 0], written(1, b"mine\0")].concat();
     let hook = [
-        attribute(HOOK_NUMBER, &1_u32.to_be_bytes()),
-        attribute(2, &[0; 4]),
+        written(HOOK_NUMBER, &1_u32.to_be_bytes()),
+        written(2, &[0; 4]),
     ]
     .concat();
     let chain = [
         table(),
-        attribute(3, b"in\0"),
-        attribute(CHAIN_HOOK | 0x8000, &hook),
-        attribute(7, b"filter\0"),
+        written(3, b"in\0"),
+        written(CHAIN_HOOK | 0x8000, &hook),
+        written(7, b"filter\0"),
     ]
     .concat();
     // NFT_MSG_NEWTABLE and NFT_MSG_NEWCHAIN.

@@ -15,7 +15,7 @@ use super::channel::{Door, FoundWay};
 use crate::greeters::{FlowKey, Greeters, KEY_BYTES};
 use crate::netlink::dump::{attribute, list, number};
 use crate::side_by_side;
-use crate::transports::{self, Listen};
+use crate::transports::{self, Listener};
 
 /// How long an address may take to be reached.
 const REACHED_WITHIN: Duration = Duration::from_secs(2);
@@ -86,7 +86,7 @@ pub(super) fn cards(at: IpAddr) -> Vec<NetworkCard> {
 
 /// Somebody is listened for at each of these addresses.
 pub(super) struct ListeningDoors {
-    listeners: Vec<Box<dyn Listen>>,
+    listeners: Vec<Listener>,
     pub(super) doors: Vec<Door>,
 }
 

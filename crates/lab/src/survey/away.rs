@@ -1,18 +1,14 @@
 //! One message over wire: what arrives is counted, and nobody sees it.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Mover, Offer, Receiver, Setup};
+use bytecost_engine::{Move, Mover, Offer, Receiver, Setup};
 use bytecost_spec::{Cell, Transport};
 
 use crate::transports;
-use crate::transports::wire::responder::{Rules, WireResponder};
 use crate::transports::wire::{FAR_END, Wire};
 
-/// Bytes of the one message.
 pub(crate) const SIZE: usize = 4096;
 pub(super) const SLOTS: usize = 4;
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -34,29 +30,9 @@ const WHOLE: usize = 24 << 10;
 pub(super) fn one_message(mover: &Mover, wire: &Wire, transport: Transport) -> io::Result<()> {
     let is_whole = transport.most_message_bytes().is_some();
     let size = if is_whole { WHOLE } else { SIZE };
-    let [far, map] = wire.descriptors().map(|fd| fd.try_clone_to_owned());
-    let rules = Rules {
-        device: wire.link().device,
-        mtu_bytes: wire.link().mtu_bytes,
-        acknowledge_bytes: size as u64,
-        flows_most: 1,
-    };
-    let mut far = WireResponder::new(far?, map?, rules)?;
-    let sent = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let sending = scope.spawn(|| {
-            let moved = wire.network().within(|| send(mover, transport, size));
-            sent.store(true, Ordering::Relaxed);
-            moved?
-        });
-        // Every wait of the sender's has an end.
-        while !sent.load(Ordering::Relaxed) {
-            far.look()?;
-        }
-        sending
-            .join()
-            .map_err(|_| io::Error::other("the sender panicked"))?
-    })?;
+    let mut far = wire.responder(size as u64, 1)?;
+    // Every wait of the sender's has an end.
+    wire.answered(&mut far, || send(mover, transport, size))??;
     // The last look may have been before the flow was opened.
     far.look()?;
     let came = far.seen().next().unwrap_or_default();
@@ -78,10 +54,19 @@ fn send(mover: &Mover, transport: Transport, size: usize) -> io::Result<()> {
         slots: SLOTS,
         ..Setup::new(size, PATIENCE)
     })?;
+    offer(&mut *mover)?;
+    take_back(&mut *mover)
+}
+
+pub(super) fn offer(mover: &mut dyn Move) -> io::Result<()> {
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));
     }
-    mover.flush()?;
+    mover.flush()
+}
+
+/// Takes in the completion of a message that a mover holds.
+pub(super) fn take_back(mover: &mut dyn Move) -> io::Result<()> {
     let tally = mover.tally();
     if tally.held > tally.released {
         mover.reap(1)?;

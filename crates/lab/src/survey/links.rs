@@ -37,23 +37,14 @@ pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> 
 }
 
 fn segment_bytes_most(transport: Transport, device: Device) -> io::Result<Option<u32>> {
-    if transport.is_wire() {
-        wire(device)?.segment_bytes_most()
-    } else {
-        VethPair::new(LinkChoice::default())?.segment_bytes_most()
-    }
-}
-
-fn wire(device: Device) -> io::Result<Wire> {
-    Wire::new(LinkChoice {
+    let link = LinkChoice {
         device,
         ..LinkChoice::default()
-    })
-}
-
-/// A wire of any kind, for what does not depend on it; else why there is none of the usual kind.
-pub(super) fn any_wire() -> io::Result<Wire> {
-    wire(Device::default()).or_else(|usual| wire(Device::Veth).map_err(|_| usual))
+    };
+    match transport.is_wire() {
+        true => Wire::new(link)?.segment_bytes_most(),
+        false => VethPair::new(link)?.segment_bytes_most(),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a cell asks of the link that is made for it.
 
 use std::io;
+use std::net::Ipv4Addr;
 
 use bytecost_spec::Cell;
 use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
@@ -14,6 +15,9 @@ const HEAD_BYTES: u32 = 40;
 const KEPT_FREE_BYTES: u32 = 512;
 /// What a device takes at most where the kernel does not say: before Linux 5.19 all took as much.
 const USUAL_MOST_BYTES: u32 = 65_536;
+
+/// The two ends of a link, and what IPv4 keeps for itself.
+const PREFIX_BITS: u8 = 30;
 
 /// What is asked of a link. Cells that ask the same share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,9 +61,25 @@ impl LinkChoice {
         Some((payload_bytes / segment_bytes).max(1))
     }
 
+    /// Brings up the loopback device and a device of the calling thread's network, which has this
+    /// address and keeps to what is asked.
+    pub(super) fn bring_up(
+        self,
+        netlink: &mut Netlink,
+        name: &str,
+        address: Ipv4Addr,
+    ) -> io::Result<()> {
+        let (loopback, device) = (netlink.known("lo")?.index, netlink.known(name)?.index);
+        netlink.set_up(loopback)?;
+        netlink.set_mtu(device, self.mtu_bytes)?;
+        self.bound(netlink, name)?;
+        netlink.add_address(device, address, PREFIX_BITS)?;
+        netlink.set_up(device)
+    }
+
     /// Has the kernel keep to it when it hands packets to a device of the calling thread's
     /// network. Sockets that are connected already do not change.
-    pub(super) fn bound(self, netlink: &mut Netlink, name: &str) -> io::Result<()> {
+    fn bound(self, netlink: &mut Netlink, name: &str) -> io::Result<()> {
         let (Some(bytes), Some(segments)) = (self.segment_bytes, self.segments()) else {
             return Ok(());
         };

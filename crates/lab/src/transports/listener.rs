@@ -1,45 +1,56 @@
 //! What listens, and what all sockets of a cell have.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use bytecost_spec::Cell;
-use rustix::net::sockopt;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{SocketFlags, sockopt};
 
 /// A place where the receiver takes connections.
-pub trait Listen: Send {
+#[derive(Debug)]
+pub struct Listener {
+    pub(super) socket: OwnedFd,
+    pub(super) address: String,
+    /// Whether TCP sends at once on what it accepts; none for the Unix domain.
+    pub(super) nodelay: Option<bool>,
+}
+
+impl Listener {
     /// Where it listens, for [`super::connect`].
-    fn address(&self) -> String;
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.address.clone()
+    }
 
     /// The socket that listens.
-    fn socket(&self) -> BorrowedFd<'_>;
+    #[must_use]
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 
     /// The next connection.
     ///
     /// # Errors
     /// What accept(2) answers; `TimedOut` when none came within `patience`.
-    fn accept(&self, patience: Duration) -> io::Result<OwnedFd>;
-}
-
-/// Accepts one connection within `patience`.
-pub(super) fn accept(socket: &OwnedFd, patience: Duration) -> io::Result<OwnedFd> {
-    use rustix::event::{PollFd, PollFlags, Timespec};
-    let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut polled = [PollFd::new(socket, PollFlags::IN)];
-    if rustix::event::poll(&mut polled, Some(&timeout))? == 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "no connection came: did the sender start?",
-        ));
+    pub fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {
+        let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
+        if rustix::event::poll(&mut polled, Some(&timeout))? == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "no connection came: did the sender start?",
+            ));
+        }
+        let accepted = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC)?;
+        if let Some(nodelay) = self.nodelay {
+            sockopt::set_tcp_nodelay(&accepted, nodelay)?;
+        }
+        Ok(accepted)
     }
-    Ok(rustix::net::accept_with(
-        socket,
-        rustix::net::SocketFlags::CLOEXEC,
-    )?)
 }
 
-/// Sets both socket buffers where the cell asks for a size.
 pub(super) fn set_buffers(socket: &OwnedFd, cell: &Cell) -> io::Result<()> {
     let Some(bytes) = cell.socket_buffer_bytes else {
         return Ok(());

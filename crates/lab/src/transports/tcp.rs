@@ -2,25 +2,14 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::os::fd::OwnedFd;
 
 use bytecost_spec::Cell;
 use rustix::net::{SocketFlags, sockopt};
 
-use super::listener::{Listen, accept, set_buffers};
+use super::listener::{Listener, set_buffers};
 
-struct Tcp {
-    socket: OwnedFd,
-    address: SocketAddr,
-    nodelay: bool,
-}
-
-pub(super) fn listen(
-    cell: &Cell,
-    address: IpAddr,
-    port: Option<u16>,
-) -> io::Result<Box<dyn Listen>> {
+pub(crate) fn listen(cell: &Cell, address: IpAddr, port: Option<u16>) -> io::Result<Listener> {
     let address = SocketAddr::from((address, port.unwrap_or(0)));
     listen_at(cell, address).map_err(|e| match port {
         Some(port) if e.kind() == io::ErrorKind::AddrInUse => io::Error::new(
@@ -31,18 +20,21 @@ pub(super) fn listen(
     })
 }
 
-/// Listens at any address of this machine; port 0 takes a free one.
-pub(super) fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Box<dyn Listen>> {
+/// Listens with TCP at any address of this machine; port 0 takes a free one.
+///
+/// # Errors
+/// What the system calls answer; a port in use is `AddrInUse`.
+pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Listener> {
     let socket = socket(cell, address)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, 1024)?;
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
-    Ok(Box::new(Tcp {
+    Ok(Listener {
         socket,
-        address,
-        nodelay: cell.sends_at_once(),
-    }))
+        address: address.to_string(),
+        nodelay: Some(cell.sends_at_once()),
+    })
 }
 
 pub(super) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
@@ -55,7 +47,7 @@ pub(super) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
 
 /// A socket with the cell's options; they must be set before the handshake to take effect in
 /// full (the window scale depends on the buffer).
-pub(super) fn socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
+pub(crate) fn socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = bytecost_sys::tcp::socket(address, SocketFlags::empty())?;
     set_buffers(&socket, cell)?;
     if cell.congestion != "default" {
@@ -70,20 +62,4 @@ pub(super) fn socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
         })?;
     }
     Ok(socket)
-}
-
-impl Listen for Tcp {
-    fn address(&self) -> String {
-        self.address.to_string()
-    }
-
-    fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
-    fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {
-        let accepted = accept(&self.socket, patience)?;
-        sockopt::set_tcp_nodelay(&accepted, self.nodelay)?;
-        Ok(accepted)
-    }
 }

@@ -1,66 +1,39 @@
 //! Stream sockets of the Unix domain, under an abstract name, so that no file is left behind.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use bytecost_spec::Cell;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::listener::{Listen, accept, set_buffers};
+use super::listener::{Listener, set_buffers};
 
-struct Unix {
-    socket: OwnedFd,
-    name: String,
-}
-
-pub(super) fn listen(cell: &Cell) -> io::Result<Box<dyn Listen>> {
+pub(super) fn listen(cell: &Cell) -> io::Result<Listener> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!(
-        "bytecost-{}-{}",
-        std::process::id(),
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    );
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("bytecost-{}-{number}", std::process::id());
     let socket = socket(cell)?;
-    rustix::net::bind(
-        &socket,
-        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
-    )?;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, 1024)?;
-    Ok(Box::new(Unix { socket, name }))
+    Ok(Listener {
+        socket,
+        address: name,
+        nodelay: None,
+    })
 }
 
 pub(super) fn connect(cell: &Cell, name: &str) -> io::Result<OwnedFd> {
     let socket = socket(cell)?;
-    rustix::net::connect(
-        &socket,
-        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
-    )?;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    rustix::net::connect(&socket, &address)?;
     Ok(socket)
 }
 
 fn socket(cell: &Cell) -> io::Result<OwnedFd> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
     set_buffers(&socket, cell)?;
     Ok(socket)
-}
-
-impl Listen for Unix {
-    fn address(&self) -> String {
-        self.name.clone()
-    }
-
-    fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
-    fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {
-        accept(&self.socket, patience)
-    }
 }

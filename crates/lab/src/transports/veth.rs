@@ -23,11 +23,7 @@ use crate::protocol::Role;
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The receiver's address.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
-/// The two, and what IPv4 keeps for itself.
-const PREFIX_BITS: u8 = 30;
-/// Names of the links, the sender's first.
 pub(crate) const NAMES: [&str; 2] = ["bytecost0", "bytecost1"];
-/// How long the link may take to come up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Two namespaces and the link between them. Dropping it drops both.
@@ -59,7 +55,7 @@ impl VethPair {
             (&pair.receiver, receiver, RECEIVER),
         ];
         for (network, name, address) in ends {
-            network.within(|| bring_up(name, address, link))??;
+            network.within(|| link.bring_up(&mut Netlink::open()?, name, address))??;
         }
         // Neither is up before the other is.
         for (network, name, _) in ends {
@@ -119,16 +115,6 @@ pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), text)
 }
 
-fn bring_up(name: &str, address: Ipv4Addr, link: LinkChoice) -> io::Result<()> {
-    let mut netlink = Netlink::open()?;
-    let loopback = netlink.known("lo")?;
-    netlink.set_up(loopback.index)?;
-    link.bound(&mut netlink, name)?;
-    let device = netlink.known(name)?;
-    netlink.add_address(device.index, address, PREFIX_BITS)?;
-    netlink.set_up(device.index)
-}
-
 /// Waits until packets can pass by a link of the calling thread's network.
 pub(super) fn await_up(name: &str) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
@@ -154,11 +140,11 @@ mod tests {
 
     use super::*;
     use crate::greeters::{FlowKey, KEY_BYTES};
-    use crate::transports::{Listen, Socket, connect, listen};
+    use crate::transports::{Listener, Socket, connect, listen};
     use bytecost_meter::{NetworkMeter, of_process};
     use bytecost_spec::{Axis, Cell, Counter};
     use std::fs;
-    use std::io::{Read, Write};
+    use std::io::Read;
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::OwnedFd;
     use std::process::{Child, Command, Stdio};
@@ -190,7 +176,7 @@ mod tests {
         cell
     }
 
-    fn listener(pair: &VethPair) -> Box<dyn Listen> {
+    fn listener(pair: &VethPair) -> Listener {
         let within = pair
             .of(Role::Receiver)
             .within(|| listen(&cell(), None).unwrap());
@@ -251,72 +237,28 @@ mod tests {
         }
     }
 
+    /// What that does to packets, wire holds.
     #[test]
-    fn packets_are_no_larger_than_they_may_be() {
-        const BYTES: usize = 4 << 20;
-        let sent = |pair: &VethPair| {
-            let dev = || fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-            let dev = pair.of(Role::Sender).within(dev).unwrap();
-            let line = dev
-                .lines()
-                .find_map(|l| l.trim().strip_prefix("bytecost0:"));
-            let words = line.unwrap().split_whitespace();
-            // After eight columns of what came in: bytes, then packets.
-            let numbers: Vec<u64> = words.skip(8).take(2).map(|w| w.parse().unwrap()).collect();
-            [numbers[0], numbers[1]]
+    fn both_ends_keep_to_the_bound_of_packets() {
+        let link = LinkChoice {
+            segment_bytes: Some(16 << 10),
+            ..LinkChoice::default()
         };
-        let packets = |segment_bytes| {
-            let pair = pair_of(LinkChoice {
-                segment_bytes,
-                ..LinkChoice::default()
-            })?;
-            let (a, b) = connection(&pair);
-            let before = sent(&pair);
-            let [mut a, mut b] = [a, b].map(TcpStream::from);
-            thread::scope(|scope| {
-                scope.spawn(move || a.write_all(&vec![7; BYTES]).unwrap());
-                let read = io::copy(&mut b, &mut io::sink()).unwrap();
-                assert_eq!(read, BYTES as u64);
-            });
-            let after = sent(&pair);
-            assert!(after[0] - before[0] > BYTES as u64);
-            Some(after[1] - before[1])
-        };
-        for segment in [1500, 3000, 16 << 10] {
-            let Some(packets) = packets(Some(segment)) else {
-                return;
-            };
-            // Segments have a timestamp each.
-            let whole = (segment - 40) / 1460 * 1448;
-            let least = (BYTES as u64).div_ceil(u64::from(whole));
-            assert!(
-                (least..2 * least).contains(&packets),
-                "{segment}: {packets}"
-            );
-        }
-        let large = [None, Some(256 << 10)].map(|segment| packets(segment).unwrap());
-        let least = (BYTES >> 16) as u64;
-        assert!((least..4 * least).contains(&large[0]), "{large:?}");
-        assert!(large[1] < large[0], "{large:?}");
-    }
-
-    /// A process in one of the namespaces that waits until it is ended.
-    struct Waiting(Child);
-
-    impl Waiting {
-        fn within(network: &Network) -> Waiting {
-            let mut command = Command::new("cat");
-            command.stdin(Stdio::piped());
-            network.start_in(&mut command).unwrap();
-            Waiting(command.spawn().unwrap())
+        let Some(pair) = pair_of(link) else { return };
+        for (role, name) in [(Role::Sender, NAMES[0]), (Role::Receiver, NAMES[1])] {
+            let end = pair.of(role).within(|| Netlink::open()?.known(name));
+            let end = end.unwrap().unwrap();
+            assert_eq!(end.segments, Some(11), "{end:?}");
+            assert!(end.segment_bytes.is_some_and(|b| b >= 16 << 10), "{end:?}");
         }
     }
 
-    impl Drop for Waiting {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
+    /// A process in one of the namespaces, which ends with its input.
+    fn waiting(network: &Network) -> Child {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped());
+        network.start_in(&mut command).unwrap();
+        command.spawn().unwrap()
     }
 
     #[test]
@@ -324,8 +266,8 @@ mod tests {
         let Some(pair) = pair(LINK_MTU_BYTES) else {
             return;
         };
-        let both = [Role::Sender, Role::Receiver].map(|role| Waiting::within(pair.of(role)));
-        let dirs = both.each_ref().map(|w| of_process(w.0.id()));
+        let both = [Role::Sender, Role::Receiver].map(|role| waiting(pair.of(role)));
+        let dirs = both.each_ref().map(|child| of_process(child.id()));
         let meter = NetworkMeter::open(&dirs);
         let grown = |work: &dyn Fn()| {
             let start = meter.read();
@@ -344,6 +286,8 @@ mod tests {
         let connecting = || drop(connection(&pair));
         // A handshake alone takes three segments.
         assert!(grown(&connecting) >= 3);
+        both.into_iter()
+            .for_each(|child| drop(child.wait_with_output()));
     }
 
     #[test]

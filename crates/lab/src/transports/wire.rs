@@ -12,45 +12,38 @@
 //! map are held by descriptors alone, so that nothing outlives the processes that have them.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
 
 use bytecost_sys::network::Network;
 
 use super::link::LinkChoice;
 use crate::netlink::Netlink;
 
-pub mod device;
+mod device;
 pub mod packet;
 mod program;
-pub mod responder;
-pub mod shared_counters;
-pub mod udp;
+pub(crate) mod responder;
+pub(crate) mod shared_counters;
+pub(crate) mod udp;
 
-pub use device::SENDER;
 use device::told;
-pub(crate) use device::{FAR_NAME, NAME};
-
-/// Where senders connect to. Nobody listens: the responder answers.
-pub const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
+pub(crate) use device::{FAR_END, FAR_NAME, NAME};
+use responder::{Rules, WireResponder};
 
 /// The device with its program, in a network of its own. Dropping it drops all of it.
 #[derive(Debug)]
-pub struct Wire {
-    network: Network,
+pub(crate) struct Wire {
+    /// The network that senders are in.
+    pub(crate) network: Network,
     far: OwnedFd,
     map: OwnedFd,
-    link: LinkChoice,
+    pub(crate) link: LinkChoice,
 }
 
 impl Wire {
-    /// Makes one.
-    ///
-    /// # Errors
-    /// In a sentence, with what to do: no rights (CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF), a
-    /// kernel without network namespaces, tun or veth, BPF or clsact, an MTU or a bound that it
-    /// refuses.
-    pub fn new(link: LinkChoice) -> io::Result<Wire> {
+    /// Makes one, or says what is missing for it and what to do.
+    pub(crate) fn new(link: LinkChoice) -> io::Result<Wire> {
         let network = Network::new().map_err(|e| told("network namespaces", &e))?;
         let (far, map) = device::made(&network, link)?;
         Ok(Wire {
@@ -61,31 +54,46 @@ impl Wire {
         })
     }
 
-    /// The network that senders are in.
-    #[must_use]
-    pub fn network(&self) -> &Network {
-        &self.network
+    /// Who acknowledges at the far end: after so many bytes of a flow, and so many flows at most.
+    pub(crate) fn responder(
+        &self,
+        acknowledge_bytes: u64,
+        flows_most: usize,
+    ) -> io::Result<WireResponder> {
+        let [far, map] = self.descriptors().map(|fd| fd.try_clone_to_owned());
+        let rules = Rules {
+            device: self.link.device,
+            mtu_bytes: self.link.mtu_bytes,
+            acknowledge_bytes,
+            flows_most,
+        };
+        WireResponder::new(far?, map?, rules)
+    }
+
+    /// Does something in the network that senders are in, while a responder looks.
+    pub(crate) fn answered<T: Send>(
+        &self,
+        far: &mut WireResponder,
+        work: impl FnOnce() -> T + Send,
+    ) -> io::Result<T> {
+        thread::scope(|scope| {
+            let working = scope.spawn(|| self.network.within(work));
+            while !working.is_finished() {
+                far.look()?;
+            }
+            let panicked = |_| Err(io::Error::other("the sender panicked"));
+            working.join().unwrap_or_else(panicked)
+        })
     }
 
     /// What a responder needs: what packets come and go by at the far end, then the program's map.
-    #[must_use]
-    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        use std::os::fd::AsFd;
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.far.as_fd(), self.map.as_fd()]
-    }
-
-    /// What the device is.
-    #[must_use]
-    pub fn link(&self) -> LinkChoice {
-        self.link
     }
 
     /// The most that the kernel hands the device in one packet, in bytes; none where it does not
     /// say.
-    ///
-    /// # Errors
-    /// What rtnetlink(7) answers.
-    pub fn segment_bytes_most(&self) -> io::Result<Option<u32>> {
+    pub(crate) fn segment_bytes_most(&self) -> io::Result<Option<u32>> {
         let device = self.network.within(|| Netlink::open()?.known(NAME))??;
         Ok(device.segment_bytes_most)
     }

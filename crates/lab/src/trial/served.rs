@@ -12,9 +12,10 @@ use bytecost_spec::{Cell, Counter, Readings, Transport};
 use bytecost_sys::clock;
 use bytecost_sys::sched::Promptness;
 
+use super::sides::one_ready;
 use super::{Lab, Sides};
 use crate::endpoint::looked_at;
-use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait, wait_until};
+use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait_until};
 use crate::networks::{self, NetworkPath};
 use crate::obstacles;
 use crate::protocol::{Done, FromEndpoint, Role, Schedule, Task, ToEndpoint};
@@ -53,19 +54,13 @@ impl Lab {
         let nothing = NetworkPath::Nothing;
         let mut sides = Sides::new(&self.settings, &mut self.ahead, nothing, link, window);
         let notice = NOTICE + link.map_or(Duration::ZERO, |link| 2 * link.round_trip());
-        let soon = || clock::monotonic_ns() + GRACE_NS;
         let mut ends = Vec::with_capacity(2);
-        ends.push(sides.start(Role::Server)?);
-        ends[SERVER].order(&ToEndpoint::Prepare(Box::new(Task {
+        let server = Task {
             role: Role::Server,
-            meets: sides.listens(Role::Server),
             ..task.clone()
-        })))?;
-        let (address, process) = match wait(&mut ends, soon(), stop)? {
-            (_, FromEndpoint::Listening { address, process }) => (address, process),
-            (_, other) => return Err(out_of_turn(&other)),
         };
-        ready(&mut ends, soon(), stop)?;
+        let (address, process) = sides.listening(&mut ends, server, stop)?;
+        one_ready(&mut ends, 0, stop)?;
         ends.push(sides.start(Role::Client)?);
         ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Client,
@@ -73,7 +68,7 @@ impl Lab {
             pins: pins.receiver,
             ..task
         })))?;
-        ready(&mut ends, soon(), stop)?;
+        one_ready(&mut ends, 0, stop)?;
         if let Some(watch) = &mut watch {
             watch.serving_begins(ends[CLIENT].local_pid().unwrap_or(0), process)?;
         }
@@ -177,13 +172,6 @@ fn look(cell: &Cell) -> Duration {
     Duration::from_nanos(look_takes_ns(looked_at))
 }
 
-fn ready(ends: &mut [Endpoint], until_ns: u64, stop: &AtomicBool) -> Result<(), TrialError> {
-    match wait(ends, until_ns, stop)? {
-        (_, FromEndpoint::Ready) => Ok(()),
-        (_, other) => Err(out_of_turn(&other)),
-    }
-}
-
 /// The clients are the sending side, the server the receiving one. What was answered the clients
 /// know, who have checked each answer.
 fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> TrialOutput {
@@ -205,10 +193,8 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Tria
         sender: client,
         receiver: Some(server),
         machine,
-        peer_machine: Readings::new(),
         truth,
-        neighbour: Vec::new(),
-        packet_sockets: Vec::new(),
         obstacles: obstacles::of(cell, Some(NetworkPath::Nothing)),
+        ..TrialOutput::default()
     }
 }

@@ -96,9 +96,8 @@ impl<'l> Sides<'l> {
             if (self.link).is_some_and(|link| link.side_listens() == Role::Sender) {
                 tasks.reverse();
             }
-            let listening = tasks.pop();
-            if let Some(task) = listening {
-                address = Some(self.listening(&mut ends, task, stop)?);
+            if let Some(task) = tasks.pop() {
+                address = Some(self.listening(&mut ends, task, stop)?.0);
             }
         }
         for task in tasks {
@@ -116,22 +115,18 @@ impl<'l> Sides<'l> {
             ends.insert(place, end);
         }
         for _ in 0..ends.len() {
-            let until_ns = clock::monotonic_ns() + GRACE_NS + ready_ns;
-            match wait(&mut ends, until_ns, stop)? {
-                (_, FromEndpoint::Ready) => {}
-                (_, other) => return Err(out_of_turn(&other)),
-            }
+            one_ready(&mut ends, ready_ns, stop)?;
         }
         Ok((ends, address))
     }
 
-    /// Starts the side that listens: where it does.
-    fn listening(
+    /// Starts the side that listens: where it does, and the process of a server.
+    pub(super) fn listening(
         &mut self,
         ends: &mut Vec<Endpoint>,
         task: Task,
         stop: &AtomicBool,
-    ) -> Result<String, TrialError> {
+    ) -> Result<(String, Option<u32>), TrialError> {
         let mut end = self.start(task.role)?;
         let meets = self.listens(task.role);
         end.order(&ToEndpoint::Prepare(Box::new(Task { meets, ..task })))?;
@@ -140,8 +135,20 @@ impl<'l> Sides<'l> {
         }
         ends.push(end);
         match wait(ends, clock::monotonic_ns() + GRACE_NS, stop)? {
-            (_, FromEndpoint::Listening { address, .. }) => Ok(address),
+            (_, FromEndpoint::Listening { address, process }) => Ok((address, process)),
             (_, other) => Err(out_of_turn(&other)),
         }
+    }
+}
+
+/// Waits until one more of the ends is ready, so much longer than usual.
+pub(super) fn one_ready(
+    ends: &mut [Endpoint],
+    longer_ns: u64,
+    stop: &AtomicBool,
+) -> Result<(), TrialError> {
+    match wait(ends, clock::monotonic_ns() + GRACE_NS + longer_ns, stop)? {
+        (_, FromEndpoint::Ready) => Ok(()),
+        (_, other) => Err(out_of_turn(&other)),
     }
 }

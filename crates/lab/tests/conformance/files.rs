@@ -4,15 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytecost_engine::{MOVERS, Route};
+use bytecost_engine::{MOVERS, Mover, Route};
 use bytecost_lab::file_survey::survey;
 use bytecost_lab::files::Files;
 use bytecost_lab::survey::Helpers;
+use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Cache, Cell, Counter, Failure, Sample};
 use libtest_mimic::Trial;
 
 use super::sent::{cut, disturbed};
-use super::{case, cell, fails, given, is_refused, lab, needed, read, sample, settings, trial_in};
+use super::{case, cell, fails, given, lab, needed, read, sample, settings, trial_in, tried};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
 pub fn files() -> Files {
@@ -35,20 +36,10 @@ pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
                     mover.name,
                     cache.name()
                 ));
-                let refused = found
-                    .movers
-                    .iter()
-                    .find(|m| m.name == mover.name && m.cache == *cache);
-                let refused = refused.and_then(|m| m.refused.clone());
-                let name = format!(
-                    "{}/{}/{access}/{size}/{depth}/{threads}",
-                    mover.name,
-                    cache.name()
-                );
-                trials.push(case(name, move || match refused {
-                    None => all_is_moved(&cell),
-                    Some(why) => is_refused(&cell, &why),
-                }));
+                let refused = refused_on(&found, mover.name, *cache);
+                let (mover, cache) = (mover.name, cache.name());
+                let name = format!("{mover}/{cache}/{access}/{size}/{depth}/{threads}");
+                trials.push(tried(name, cell, refused, all_is_moved));
             }
         }
     }
@@ -62,6 +53,13 @@ pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
         needed::on_files(&found, &helpers)
     }));
     trials
+}
+
+/// Why a mover does not work on a file in that state.
+pub fn refused_on(found: &FileSurvey, mover: &str, cache: Cache) -> Option<String> {
+    let mut rows = found.movers.iter();
+    let row = rows.find(|m| m.name == mover && m.cache == cache)?;
+    row.refused.clone()
 }
 
 /// A trial with other files than the usual.
@@ -83,10 +81,7 @@ fn all_is_moved(cell: &Cell) {
     );
     let pass = cell.file_slots() * cell.size_bytes * u64::from(cell.threads);
     assert!(truth.sent_bytes >= 3 * pass, "three passes: {truth:?}");
-    let mover = MOVERS
-        .iter()
-        .find(|m| m.name == cell.mover)
-        .expect("no row");
+    let mover = Mover::named(&cell.mover).expect("no row");
     let last_block = match cell.size_bytes % cell.block_bytes {
         0 => cell.block_bytes,
         rest => rest,
@@ -132,9 +127,8 @@ fn of_the_user() {
         ("read-write-file", 256 << 10),
         ("copy_file_range", 256 << 10),
     ] {
-        let truth = sample_of(&cell(mover, "256KiB"), mine())
-            .truth
-            .expect("no truth");
+        let sample = sample_of(&cell(mover, "256KiB"), mine());
+        let truth = sample.truth.expect("no truth");
         assert!(truth.compared_bytes == compared, "{mover}: {truth:?}");
     }
     for (mover, ring, word) in [

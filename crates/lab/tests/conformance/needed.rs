@@ -15,23 +15,18 @@ const NOWAIT: &[&str] = &["btrfs", "ext4", "xfs"];
 /// Of what the survey found over each transport.
 pub fn over_transports(survey: &Survey, helpers: &Helpers) {
     let had = |t: Transport| !t.is_made() || is_root();
-    let mut all = Vec::new();
-    for row in survey.movers.iter().filter(|row| had(row.transport)) {
+    let rows = survey.movers.iter().filter(|row| had(row.transport));
+    let wrong = rows.filter_map(|row| {
         let is_there = |need: &Requirement| match need {
             Requirement::Stream => Some(row.transport.most_message_bytes().is_none()),
             Requirement::Tcp => Some(row.transport.is_tcp()),
             Requirement::Inet => Some(row.transport != Transport::Unix),
             Requirement::Receiver => Some(row.transport.has_receiver()),
-            _ => Some(machine::has(need, || helpers.java_version().is_some()).unwrap_or(true)),
+            need => has(need, helpers),
         };
-        all.extend(wrong(
-            &row.name,
-            row.transport.name(),
-            is_there,
-            &row.refused,
-        ));
-    }
-    assert!(all.is_empty(), "{}", all.join("\n"));
+        wrong(&row.name, row.transport.name(), is_there, &row.refused)
+    });
+    none(wrong.collect());
 }
 
 /// Of what the survey found on files: those that are not cold, which they may not become.
@@ -41,19 +36,26 @@ pub fn on_files(found: &FileSurvey, helpers: &Helpers) {
         Cache::Cold => false,
         Cache::Direct => found.direct_bytes.is_some(),
     };
-    let mut all = Vec::new();
-    for row in found.movers.iter().filter(|row| had(row.cache)) {
+    let rows = found.movers.iter().filter(|row| had(row.cache));
+    let is_known = |cache| cache != Cache::Memory && NOWAIT.contains(&&*found.file_system);
+    let wrong = rows.filter_map(|row| {
         let is_there = |need: &Requirement| match need {
             Requirement::PageCache => Some(row.cache != Cache::Direct),
-            Requirement::Nowait => {
-                let is_known = row.cache != Cache::Memory && NOWAIT.contains(&&*found.file_system);
-                is_known.then_some(true)
-            }
-            _ => Some(machine::has(need, || helpers.java_version().is_some()).unwrap_or(true)),
+            Requirement::Nowait => is_known(row.cache).then_some(true),
+            need => has(need, helpers),
         };
-        all.extend(wrong(&row.name, row.cache.name(), is_there, &row.refused));
-    }
-    assert!(all.is_empty(), "{}", all.join("\n"));
+        wrong(&row.name, row.cache.name(), is_there, &row.refused)
+    });
+    none(wrong.collect());
+}
+
+fn has(need: &Requirement, helpers: &Helpers) -> Option<bool> {
+    let found = machine::has(need, || helpers.java_version().is_some());
+    Some(found.unwrap_or(true))
+}
+
+fn none(wrong: Vec<String>) {
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// What is wrong with a refusal, or with its absence.

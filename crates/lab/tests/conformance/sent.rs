@@ -16,8 +16,8 @@ use libtest_mimic::Trial;
 use rustix::process::Pid;
 
 use super::endpoints::{children, endpoints, marked};
-use super::files::{files, has_open, sample_of, trial_of};
-use super::{SOON, case, cell, fails, is_refused, lab, read, sample, trial_in};
+use super::files::{files, has_open, refused_on, sample_of, trial_of};
+use super::{SOON, case, cell, fails, lab, read, sample, trial_in, tried};
 
 /// Messages of one kind, and from where they are sent.
 const CLASSES: [(&str, &[Cache]); 5] = [
@@ -60,26 +60,21 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
                     let cell = cell(&format!("{way} cache={} {values}", cache.name()));
                     let refused = refused(survey, &found, &cell);
                     let name = cell.id().replace('/', " ");
-                    trials.push(case(name, move || match refused {
-                        None => all_arrives(&cell),
-                        Some(why) => is_refused(&cell, &why),
-                    }));
+                    trials.push(tried(name, cell, refused, all_arrives));
                 }
             }
         }
     }
     for mover in MOVERS.iter().filter(|m| m.route == Route::FileToSocket) {
-        let works = survey
+        if survey
             .mover_refused(mover.name, Transport::Loopback)
-            .is_none();
-        if works {
-            trials.push(case(
-                format!(
-                    "a file that is truncated while {} sends it is told",
-                    mover.name
-                ),
-                || truncated(mover),
-            ));
+            .is_none()
+        {
+            let name = format!(
+                "a file that is truncated while {} sends it is told",
+                mover.name
+            );
+            trials.push(case(name, || truncated(mover)));
         }
     }
     trials.push(case(
@@ -94,13 +89,7 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
 }
 
 fn refused(survey: &Survey, found: &FileSurvey, cell: &Cell) -> Option<String> {
-    let on_disk = || {
-        let row = found
-            .movers
-            .iter()
-            .find(|m| m.name == cell.mover && m.cache == cell.cache);
-        row.and_then(|m| m.refused.clone())
-    };
+    let on_disk = || refused_on(found, &cell.mover, cell.cache);
     survey
         .mover_refused(&cell.mover, cell.transport)
         .or_else(|| (cell.cache != Cache::Memory).then(on_disk).flatten())
@@ -190,19 +179,13 @@ fn of_the_user() {
         ("6000002", "warm", "too short"),
         ("6000001", "memory", "not a memory file"),
     ] {
-        fails(
-            trial_of(&sending("sendfile", size, cache), files()),
-            &[word],
-        );
+        let ended = trial_of(&sending("sendfile", size, cache), files());
+        fails(ended, &[word]);
     }
-    assert!(
-        std::fs::read(&path).unwrap() == vec![7; 6_000_001],
-        "it was changed"
-    );
-    assert!(
-        std::fs::metadata(&path).unwrap().modified().unwrap() == before,
-        "it was touched"
-    );
+    let content = std::fs::read(&path).unwrap();
+    assert!(content == vec![7; 6_000_001], "it was changed");
+    let after = std::fs::metadata(&path).unwrap().modified().unwrap();
+    assert!(after == before, "it was touched");
 }
 
 /// Makes the file shorter while an endpoint sends it: the trial must say so, and end.

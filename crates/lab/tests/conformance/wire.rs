@@ -7,7 +7,7 @@ use bytecost_spec::survey::{Release, Route};
 use bytecost_spec::{Axis, Cell, Counter, Survey, Transport};
 use libtest_mimic::Trial;
 
-use super::{case, cell, is_refused, read, sample};
+use super::{cell, read, sample, tried};
 
 /// From this size on a packet has one buffer, so that the flag of io_uring is right too.
 const LARGE: &str = "1000008";
@@ -26,10 +26,7 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
         .map(|cell| {
             let refused = survey.mover_refused(&cell.mover, cell.transport);
             let name = format!("over {}", cell.id().replace('/', " "));
-            case(name, move || match refused {
-                None => all_is_counted(&cell),
-                Some(why) => is_refused(&cell, &why),
-            })
+            tried(name, cell, refused, all_is_counted)
         })
         .collect()
 }

@@ -1,29 +1,172 @@
 //! What each row states of its copies, and where a count may be absent.
 
-use bytecost_engine::Mover;
-use bytecost_spec::Cache;
-use bytecost_spec::evidence::{CopyMeans, CopyPlace};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use bytecost_engine::{Mover, file};
+use bytecost_evidence::copies::Copies;
+use bytecost_lab::files::Files;
+use bytecost_lab::protocol::ContentCheck;
+use bytecost_lab::{Event, Lab, Watch};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
+use bytecost_spec::{Axis, Cache, Cell, Record};
+
+use crate::harness;
 
 /// Copies that a byte may seem to have had too many or too few; of what goes over TCP, which sends
 /// a segment again here and there, which is copied again.
 const NEAR: f64 = 0.02;
 const NEAR_OVER_TCP: f64 = 0.05;
+/// Set in the process that tests in a directory.
+pub const DIR: &str = "BYTECOST_TEST_DIR";
+/// Trials of which one has to count everything: the kernel leaves out a program that would interrupt
+/// itself, and what it counts is absent then.
+const TRIALS: u32 = 3;
 /// Calls that take pages out of a file, as its file system can.
 const TAKING: &[&str] = &["sendfile", "splice", "copy_file_range", "IORING_OP_SPLICE"];
 
+/// Where files lie: what was mounted, else a disk where there is one.
+fn dir() -> PathBuf {
+    let of_crate = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    match std::env::var_os(DIR) {
+        Some(dir) => dir.into(),
+        None if of_crate.is_dir() => of_crate,
+        None => std::env::temp_dir(),
+    }
+}
+
+/// A lab, and who counts by these means; none where they are refused, which is printed.
+pub fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
+    let copies = match Copies::by(root, &[means]) {
+        Ok(copies) => copies,
+        Err(e) => {
+            let is_held = means == CopyMeans::Tracepoints && rustix::process::geteuid().is_root();
+            assert!(!is_held, "{e}");
+            println!("{}: refused: {e}", means.title());
+            return None;
+        }
+    };
+    let settings = harness::settings(ContentCheck::Quick);
+    let window = settings.window;
+    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    let lab = lab.with_files(Files::new(dir(), None));
+    Some((lab, Watch::counting(Some(copies), None, window)))
+}
+
+pub fn cell(mover: &str, cache: Cache) -> Cell {
+    let mut cell = Cell {
+        cache,
+        ..Cell::default()
+    };
+    for (axis, value) in [
+        (Axis::Mover, mover),
+        (Axis::Receiver, "recv"),
+        (Axis::Size, "64KiB"),
+        (Axis::Block, "64KiB"),
+        (Axis::Ring, "1MiB"),
+        (Axis::Depth, "4"),
+    ] {
+        cell.set(axis, value).unwrap();
+    }
+    cell
+}
+
+/// What was counted of a cell, or why it does not work here.
+pub fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvidence, String> {
+    let mut found = Err("nothing ended".to_owned());
+    let mut see = |event| {
+        if let Event::TrialEnded(record) = event {
+            found = match *record {
+                Record::Evidence(evidence) => Ok(evidence),
+                Record::Failure(failure) => Err(failure.reason),
+                other => Err(format!("{other:?}")),
+            };
+        }
+    };
+    let stop = AtomicBool::new(false);
+    lab.watched(watch, [(0, 0, cell.clone())], None, &stop, &mut see);
+    found
+}
+
+/// Holds each place on the way of these cells against what their rows state.
+pub fn walk(means: CopyMeans, cells: impl Iterator<Item = Cell>) {
+    let Some((mut lab, mut watch)) = counting(means, Path::new("/")) else {
+        return;
+    };
+    let (mut places, mut wrong) = (0, Vec::new());
+    for cell in cells {
+        let mut trials = 0..TRIALS;
+        while trials.next().is_some() {
+            let found = match counted(&mut lab, &mut watch, &cell) {
+                Ok(found) => found.copies.expect("nobody counted"),
+                Err(why) => {
+                    println!("{}: does not work here: {why}", cell.id());
+                    break;
+                }
+            };
+            let (lost, told) = compared(means, &cell, &found);
+            // What is absent is tried again, what is wrong is not.
+            if !lost || trials.is_empty() {
+                let is_counted =
+                    |c: &&Copied| found.payload_bytes > 0 && c.bytes.measured().is_some();
+                places += found.legs.iter().filter(is_counted).count();
+                wrong.extend(told);
+                break;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(places > 0, "nothing was counted in {}", dir().display());
+}
+
+/// Whether something is absent that must not be, and all that is not as it must be.
+fn compared(means: CopyMeans, cell: &Cell, found: &CopiedBytes) -> (bool, Vec<String>) {
+    let kind = match cell.cache {
+        Cache::Memory => "tmpfs".to_owned(),
+        _ => file::file_system(&dir()).unwrap(),
+    };
+    let (mut lost, mut wrong) = (false, Vec::new());
+    // Where nothing was moved within the window, nothing is known.
+    for copied in found.legs.iter().filter(|_| found.payload_bytes > 0) {
+        let bytes = copied.bytes.measured();
+        let per_byte = bytes.map(|b| b as f64 / found.payload_bytes as f64);
+        let told = per_byte.map_or_else(|| format!("{:?}", copied.bytes), |v| format!("{v:.3}"));
+        let (title, cell_id) = (copied.leg.title(), cell.id());
+        let told = format!("{}: {cell_id}, {kind}: {title}: {told}", means.title());
+        println!("{told}");
+        let case = Case {
+            means,
+            mover: Mover::named(&cell.mover).unwrap(),
+            receiver: &cell.receiver,
+            cache: cell.cache,
+            leg: copied.leg,
+            kind: &kind,
+        };
+        if !case.is_right(per_byte) {
+            lost |= per_byte.is_none();
+            wrong.push(told);
+        }
+    }
+    (lost, wrong)
+}
+
 /// One place on the way of one cell.
-pub struct Case<'k> {
-    pub means: CopyMeans,
-    pub mover: &'static Mover,
-    pub cache: Cache,
-    pub leg: CopyPlace,
-    pub kind: &'k str,
+struct Case<'k> {
+    means: CopyMeans,
+    mover: &'static Mover,
+    receiver: &'k str,
+    cache: Cache,
+    leg: CopyPlace,
+    kind: &'k str,
 }
 
 impl Case<'_> {
     /// Whether this is a number that is known to be right, or an absence that is allowed.
-    pub fn is_right(&self, per_byte: Option<f64>) -> bool {
-        let is_copied = self.cache != Cache::Direct && self.mover.states.copies.contains(&self.leg);
+    fn is_right(&self, per_byte: Option<f64>) -> bool {
+        let is_discarded = self.receiver == "recv-discard" && self.leg == CopyPlace::ToReader;
+        let is_stated = self.mover.states.copies.contains(&self.leg);
+        let is_copied = is_stated && !is_discarded && self.cache != Cache::Direct;
         let expected = f64::from(u8::from(is_copied));
         let near = if self.mover.has_peer() {
             NEAR_OVER_TCP

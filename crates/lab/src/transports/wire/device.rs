@@ -7,23 +7,23 @@
 //! nothing else does but what opens a flow, so it has nothing copied.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::cell::Device;
 use bytecost_sys::network::Network;
 use bytecost_sys::{packet, tun};
+use etherparse::Ethernet2Header;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use super::program;
 use crate::netlink::Netlink;
 use crate::transports::link::LinkChoice;
-use crate::transports::veth::{self, NAMES};
+use crate::transports::veth::{self, NAMES, SENDER};
 
-/// The sender's address; as that of veth, of a range that is set aside for such things (RFC 2544).
-pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-const PREFIX_BITS: u8 = 30;
+/// Where senders connect to. Nobody listens: the responder answers.
+pub(crate) const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
 /// Name of the device, the sender's end where it is a pair.
 pub(crate) const NAME: &str = NAMES[0];
 /// Name of the other end of a pair.
@@ -32,12 +32,8 @@ pub(crate) const FAR_NAME: &str = NAMES[1];
 pub(super) const SENDER_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 1];
 /// See above.
 pub(super) const FAR_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 2];
-/// Type of a frame that carries IPv4.
-const IPV4: [u8; 2] = [8, 0];
-/// Bytes of the head of a frame of Ethernet.
-const ETHERNET_BYTES: usize = 14;
 /// The most that stands before a packet, in bytes.
-pub const LEAD_BYTES_MOST: usize = ETHERNET_BYTES;
+pub const LEAD_BYTES_MOST: usize = Ethernet2Header::LEN;
 /// Room for what is let through, in bytes, so that it waits until the responder looks.
 const OPENINGS_BYTES: usize = 4 << 20;
 
@@ -46,17 +42,8 @@ const OPENINGS_BYTES: usize = 4 << 20;
 pub fn lead_bytes(device: Device) -> usize {
     match device {
         Device::Tun => tun::HEADER_BYTES,
-        Device::Veth => ETHERNET_BYTES,
+        Device::Veth => Ethernet2Header::LEN,
     }
-}
-
-/// The head of a frame from the far end.
-pub(super) fn frame() -> [u8; ETHERNET_BYTES] {
-    let mut head = [0; ETHERNET_BYTES];
-    head[..6].copy_from_slice(&SENDER_HARDWARE);
-    head[6..12].copy_from_slice(&FAR_HARDWARE);
-    head[12..].copy_from_slice(&IPV4);
-    head
 }
 
 /// Makes the device with its program in a network, and gives what packets come and go by at the
@@ -72,7 +59,8 @@ fn on_tun(link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)> {
     let tun = tun::open(NAME).map_err(|e| told("a tun device", &e))?;
     // Before it is up, so that no packet is seen that is not ours.
     let map = program::attach(NAME, link.device).map_err(|e| told("a BPF program", &e))?;
-    bring_up(&mut Netlink::open()?, link).map_err(|e| told("the tun device's network", &e))?;
+    link.bring_up(&mut Netlink::open()?, NAME, SENDER)
+        .map_err(|e| told("the tun device's network", &e))?;
     Ok((tun, map))
 }
 
@@ -89,7 +77,7 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
         }
         let far = netlink.known(FAR_NAME)?.index;
         netlink.set_up(far)?;
-        bring_up(&mut netlink, link)?;
+        link.bring_up(&mut netlink, NAME, SENDER)?;
         // Neither is up before the other is.
         veth::await_up(NAME)?;
         veth::await_up(FAR_NAME)?;
@@ -101,16 +89,6 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
     sockopt::set_socket_recv_buffer_size_force(&socket, OPENINGS_BYTES)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, OPENINGS_BYTES))?;
     Ok((socket, map))
-}
-
-/// The sender's end.
-pub(super) fn bring_up(netlink: &mut Netlink, link: LinkChoice) -> io::Result<()> {
-    let (loopback, device) = (netlink.known("lo")?.index, netlink.known(NAME)?.index);
-    netlink.set_up(loopback)?;
-    netlink.set_mtu(device, link.mtu_bytes)?;
-    link.bound(netlink, NAME)?;
-    netlink.add_address(device, SENDER, PREFIX_BITS)?;
-    netlink.set_up(device)
 }
 
 /// What to do about an error of making `what`.

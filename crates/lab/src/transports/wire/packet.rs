@@ -2,11 +2,16 @@
 //! (RFC 9293), behind what the device puts before them: the header of a tun device (`struct
 //! virtio_net_hdr`), or of a frame of Ethernet.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 
 use bytecost_spec::cell::Device;
+use etherparse::checksum::Sum16BitWords;
+use etherparse::{
+    EtherType, Ethernet2Header, IpNumber, Ipv4Header, Ipv4Slice, TcpHeader, TcpOptionElement,
+    TcpOptions, TcpSlice,
+};
 
-use super::device::{LEAD_BYTES_MOST, frame, lead_bytes};
+use super::device::{FAR_HARDWARE, LEAD_BYTES_MOST, SENDER_HARDWARE, lead_bytes};
 
 /// The longest packet that is looked at, in bytes: one that opens a connection has no payload, so
 /// two headers of at most 60 bytes each.
@@ -15,11 +20,10 @@ pub const MOST_BYTES: usize = LEAD_BYTES_MOST + 120;
 /// (RFC 7323), so that the window never holds the sender back.
 pub const WINDOW_SHIFT: u8 = 14;
 
-const IP_BYTES: usize = 20;
-const TCP_BYTES: usize = 20;
-const TCP: u8 = 6;
+const IP_BYTES: u16 = Ipv4Header::MIN_LEN as u16;
+const TCP_BYTES: u16 = TcpHeader::MIN_LEN as u16;
 /// What this end writes at most: its headers and two options.
-const ROOM: usize = LEAD_BYTES_MOST + IP_BYTES + TCP_BYTES + 8;
+const ROOM: usize = LEAD_BYTES_MOST + Ipv4Header::MIN_LEN + TcpHeader::MIN_LEN + 8;
 /// The checksum is still to be made, so the kernel does not check it: VIRTIO_NET_HDR_F_NEEDS_CSUM.
 const NEEDS_CHECKSUM: u8 = 1;
 /// Where the checksum lies within a TCP header.
@@ -29,8 +33,6 @@ const CHECKSUM_AT: u16 = 16;
 pub const FIN: u8 = 1;
 /// SYN: a connection is opened.
 pub const SYN: u8 = 2;
-/// RST: it is given up.
-pub const RST: u8 = 4;
 /// ACK: the number acknowledged is one.
 pub const ACK: u8 = 16;
 
@@ -47,76 +49,24 @@ pub struct SynPacket {
     pub scales: bool,
 }
 
-/// Why a packet is not taken for an opening.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strange {
-    /// It ends within a header.
-    Short,
-    /// It is not IPv4, or its lengths contradict each other.
-    NotIp,
-    /// It is a part of one, or not TCP.
-    NotTcp,
-    /// It does not open a connection.
-    NoOpening,
-}
-
 impl SynPacket {
-    /// Reads a packet, without what a device puts before it.
-    ///
-    /// # Errors
-    /// What is strange about it.
-    pub fn parse(ip: &[u8]) -> Result<SynPacket, Strange> {
-        let ip_head: &[u8; IP_BYTES] = ip.first_chunk().ok_or(Strange::Short)?;
-        let ip_bytes = usize::from(ip_head[0] & 15) * 4;
-        let total = usize::from(u16_at(ip_head, 2));
-        if ip_head[0] >> 4 != 4 || ip_bytes < IP_BYTES || total < ip_bytes || total > ip.len() {
-            return Err(Strange::NotIp);
-        }
-        // More fragments, or not the first one.
-        if ip_head[9] != TCP || u16_at(ip_head, 6) & 0x3fff != 0 {
-            return Err(Strange::NotTcp);
-        }
-        let tcp = &ip[ip_bytes..total];
-        let head: &[u8; TCP_BYTES] = tcp.first_chunk().ok_or(Strange::Short)?;
-        let tcp_bytes = usize::from(head[12] >> 4) * 4;
-        if tcp_bytes < TCP_BYTES || tcp_bytes > tcp.len() {
-            return Err(Strange::NotTcp);
-        }
-        if head[13] & (SYN | ACK | RST | FIN) != SYN || tcp.len() > tcp_bytes {
-            return Err(Strange::NoOpening);
-        }
-        let address = |at: usize, port: usize| {
-            let [a, b, c, d] = [at, at + 1, at + 2, at + 3].map(|i| ip_head[i]);
-            SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16_at(head, port))
-        };
-        Ok(SynPacket {
-            from: address(12, 0),
-            to: address(16, 2),
-            sequence: u32::from_be_bytes([head[4], head[5], head[6], head[7]]),
-            scales: has_option(&tcp[TCP_BYTES..tcp_bytes], 3),
+    /// Reads a packet, without what a device puts before it; none where it is not whole or opens
+    /// no connection. Options after one that contradicts itself are not looked at.
+    #[must_use]
+    pub fn parse(ip: &[u8]) -> Option<SynPacket> {
+        let ip = Ipv4Slice::from_slice(ip).ok()?;
+        let (head, payload) = (ip.header(), ip.payload());
+        let tcp = TcpSlice::from_slice(payload.payload).ok()?;
+        let is_tcp = head.protocol() == IpNumber::TCP && !payload.fragmented;
+        let opens = tcp.syn() && !tcp.ack() && !tcp.rst() && !tcp.fin();
+        let scale = |option| matches!(option, Ok(TcpOptionElement::WindowScale(_)));
+        (is_tcp && opens && tcp.payload().is_empty()).then(|| SynPacket {
+            from: SocketAddrV4::new(head.source_addr(), tcp.source_port()),
+            to: SocketAddrV4::new(head.destination_addr(), tcp.destination_port()),
+            sequence: tcp.sequence_number(),
+            scales: tcp.options_iterator().any(scale),
         })
     }
-}
-
-/// Whether an option is among those of a TCP header. What is after one that contradicts itself is
-/// not looked at.
-fn has_option(mut options: &[u8], wanted: u8) -> bool {
-    while let [kind, rest @ ..] = options {
-        options = match (*kind, rest) {
-            (0, _) => return false,
-            (1, rest) => rest,
-            (kind, _) if kind == wanted => return true,
-            (_, [length, ..]) if *length >= 2 => {
-                options.get(usize::from(*length)..).unwrap_or_default()
-            }
-            _ => return false,
-        };
-    }
-    false
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
 /// A packet to be written to a device's descriptor, behind what stands before it there.
@@ -147,63 +97,72 @@ impl Packet {
     /// are scaled, where the opening can.
     #[must_use]
     pub fn opened(device: Device, saying: Saying, mtu_bytes: u32, scales: bool) -> Packet {
-        let most = mtu_bytes.saturating_sub((IP_BYTES + TCP_BYTES) as u32);
+        let most = mtu_bytes.saturating_sub(u32::from(IP_BYTES + TCP_BYTES));
         let [high, low] = u16::try_from(most).unwrap_or(u16::MAX).to_be_bytes();
-        let scaled = [2, 4, high, low, 1, 3, 3, WINDOW_SHIFT];
-        let options = if scales { &scaled[..] } else { &scaled[..4] };
+        let options = match scales {
+            true => TcpOptions::from([2, 4, high, low, 1, 3, 3, WINDOW_SHIFT]),
+            false => TcpOptions::from([2, 4, high, low]),
+        };
         Packet::new(device, saying, options)
     }
 
     /// A packet without options: an acknowledgement, or the end of a connection.
     #[must_use]
     pub fn plain(device: Device, saying: Saying) -> Packet {
-        Packet::new(device, saying, &[])
+        Packet::new(device, saying, TcpOptions::default())
     }
 
-    fn new(device: Device, saying: Saying, options: &[u8]) -> Packet {
-        let lead = lead_bytes(device);
-        let len = lead + IP_BYTES + TCP_BYTES + options.len();
-        let mut packet = Packet {
-            bytes: [0; ROOM],
-            lead,
-            len,
+    fn new(device: Device, saying: Saying, options: TcpOptions) -> Packet {
+        let [from, to] = [saying.from, saying.to];
+        let mut tcp = TcpHeader {
+            acknowledgment_number: saying.acknowledged,
+            fin: saying.flags & FIN != 0,
+            syn: saying.flags & SYN != 0,
+            ack: saying.flags & ACK != 0,
+            options,
+            ..TcpHeader::new(from.port(), to.port(), saying.sequence, u16::MAX)
         };
-        let (head, ip) = packet.bytes.split_at_mut(lead);
-        match device {
+        let mut ip = Ipv4Header {
+            total_len: IP_BYTES + tcp.header_len_u16(),
+            dont_fragment: true,
+            time_to_live: 64,
+            protocol: IpNumber::TCP,
+            source: from.ip().octets(),
+            destination: to.ip().octets(),
+            ..Ipv4Header::default()
+        };
+        ip.header_checksum = ip.calc_header_checksum();
+        let pseudo = Sum16BitWords::new()
+            .add_4bytes(ip.source)
+            .add_4bytes(ip.destination)
+            .add_2bytes([0, ip.protocol.0])
+            .add_2bytes(tcp.header_len_u16().to_be_bytes());
+        let mut lead = [0; LEAD_BYTES_MOST];
+        tcp.checksum = match device {
             Device::Tun => {
-                head[0] = NEEDS_CHECKSUM;
-                head[6..8].copy_from_slice(&(IP_BYTES as u16).to_ne_bytes());
-                head[8..10].copy_from_slice(&CHECKSUM_AT.to_ne_bytes());
+                lead[0] = NEEDS_CHECKSUM;
+                lead[6..8].copy_from_slice(&IP_BYTES.to_ne_bytes());
+                lead[8..10].copy_from_slice(&CHECKSUM_AT.to_ne_bytes());
+                // Of the pseudo header alone: whoever makes the checksum adds the rest.
+                !pseudo.ones_complement().to_be()
             }
-            Device::Veth => head.copy_from_slice(&frame()),
-        }
-        let (ip, tcp) = ip.split_at_mut(IP_BYTES);
-        let tcp_bytes = (TCP_BYTES + options.len()) as u16;
-        ip[0] = 0x45;
-        ip[2..4].copy_from_slice(&(IP_BYTES as u16 + tcp_bytes).to_be_bytes());
-        ip[6] = 0x40; // do not fragment
-        ip[8] = 64;
-        ip[9] = TCP;
-        ip[12..16].copy_from_slice(&saying.from.ip().octets());
-        ip[16..20].copy_from_slice(&saying.to.ip().octets());
-        let checksum = !folded(sum(ip));
-        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
-        tcp[0..2].copy_from_slice(&saying.from.port().to_be_bytes());
-        tcp[2..4].copy_from_slice(&saying.to.port().to_be_bytes());
-        tcp[4..8].copy_from_slice(&saying.sequence.to_be_bytes());
-        tcp[8..12].copy_from_slice(&saying.acknowledged.to_be_bytes());
-        tcp[12] = ((tcp_bytes / 4) << 4) as u8;
-        tcp[13] = saying.flags;
-        tcp[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
-        tcp[TCP_BYTES..][..options.len()].copy_from_slice(options);
-        let pseudo = sum(&ip[12..20]) + u32::from(TCP) + u32::from(tcp_bytes);
-        let checksum = match device {
-            // Of the pseudo header alone: whoever makes the checksum adds the rest.
-            Device::Tun => folded(pseudo),
-            Device::Veth => !folded(pseudo + sum(&tcp[..usize::from(tcp_bytes)])),
+            Device::Veth => {
+                let frame = Ethernet2Header {
+                    source: FAR_HARDWARE,
+                    destination: SENDER_HARDWARE,
+                    ether_type: EtherType::IPV4,
+                };
+                lead = frame.to_bytes();
+                pseudo.add_slice(&tcp.to_bytes()).ones_complement().to_be()
+            }
         };
-        tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
-        packet
+        let (mut bytes, mut len) = ([0; ROOM], 0);
+        for part in [&lead[..lead_bytes(device)], &ip.to_bytes(), &tcp.to_bytes()] {
+            bytes[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
+        }
+        let lead = lead_bytes(device);
+        Packet { bytes, lead, len }
     }
 
     /// Its bytes, with what stands before it.
@@ -219,21 +178,10 @@ impl Packet {
     }
 }
 
-/// The sum of an even number of bytes as the Internet checksum takes them (RFC 1071).
-fn sum(bytes: &[u8]) -> u32 {
-    let words = bytes.as_chunks::<2>().0.iter();
-    words.map(|w| u32::from(u16::from_be_bytes(*w))).sum()
-}
-
-fn folded(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn saying(flags: u8) -> Saying {
@@ -246,11 +194,9 @@ mod tests {
         }
     }
 
-    /// A valid opening, as the kernel writes one.
-    fn opening() -> Vec<u8> {
-        Packet::opened(Device::Tun, saying(SYN), 1500, true)
-            .ip()
-            .to_vec()
+    fn syn(device: Device, mtu_bytes: u32, scales: bool) -> Vec<u8> {
+        let opened = Packet::opened(device, saying(SYN), mtu_bytes, scales);
+        opened.ip().to_vec()
     }
 
     #[test]
@@ -261,86 +207,85 @@ mod tests {
             sequence: 7,
             scales,
         };
-        assert_eq!(SynPacket::parse(&opening()), Ok(expected(true)));
-        let unscaled = Packet::opened(Device::Veth, saying(SYN), 1500, false);
-        assert_eq!(SynPacket::parse(unscaled.ip()), Ok(expected(false)));
-        let mut followed = opening();
-        followed.extend([0; 20]);
-        assert_eq!(
-            SynPacket::parse(&followed),
-            Ok(expected(true)),
-            "padding is none of it"
-        );
+        let opening = syn(Device::Tun, 1500, true);
+        let padded = [&opening[..], &[0; 20]].concat();
+        let unscaled = syn(Device::Veth, 1500, false);
+        for (bytes, scales) in [(opening, true), (padded, true), (unscaled, false)] {
+            assert_eq!(SynPacket::parse(&bytes), Some(expected(scales)));
+        }
     }
 
     #[test]
     fn what_is_no_opening_is_told_apart() {
-        let check = |change: &dyn Fn(&mut Vec<u8>), expected| {
-            let mut bytes = opening();
+        let check = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = syn(Device::Tun, 1500, true);
             change(&mut bytes);
-            assert_eq!(SynPacket::parse(&bytes), Err(expected));
+            assert_eq!(SynPacket::parse(&bytes), None, "{bytes:?}");
         };
-        let tcp = IP_BYTES;
-        check(&|b| b.truncate(19), Strange::Short);
-        check(&|b| b.truncate(3), Strange::Short);
-        check(&|b| b[0] = 0x65, Strange::NotIp);
-        check(&|b| b[0] = 0x44, Strange::NotIp);
-        check(&|b| b[0] = 0x4f, Strange::NotIp);
-        check(&|b| b[3] = 255, Strange::NotIp);
-        check(&|b| b[3] = 19, Strange::NotIp);
-        check(&|b| b[3] = 30, Strange::Short);
-        check(&|b| b[9] = 17, Strange::NotTcp);
-        check(&|b| b[6] = 0x20, Strange::NotTcp);
-        check(&|b| b[7] = 1, Strange::NotTcp);
-        check(&|b| b[tcp + 12] = 0x40, Strange::NotTcp);
-        check(&|b| b[tcp + 12] = 0xf0, Strange::NotTcp);
-        for flags in [0, ACK, SYN | ACK, SYN | RST, SYN | FIN, RST] {
-            check(&|b| b[tcp + 13] = flags, Strange::NoOpening);
+        for len in 0..syn(Device::Tun, 1500, true).len() {
+            check(&|b| b.truncate(len));
         }
-        // Payload in it: what is no option is data.
-        check(&|b| b[tcp + 12] = 0x50, Strange::NoOpening);
+        // Of IPv4: another version or length, another protocol, a part of a packet.
+        for (at, value) in [(0, 0x65), (0, 0x44), (0, 0x4f), (3, 255), (3, 19), (3, 30)] {
+            check(&|b| b[at] = value);
+        }
+        for (at, value) in [(9, 17), (6, 0x20), (7, 1)] {
+            check(&|b| b[at] = value);
+        }
+        // Of TCP: another length, of which one has what is no option be data; other flags.
+        for (at, value) in [(32, 0x40), (32, 0xf0), (32, 0x50)] {
+            check(&|b| b[at] = value);
+        }
+        const RST: u8 = 4;
+        for flags in [0, ACK, SYN | ACK, SYN | RST, SYN | FIN, RST] {
+            check(&|b| b[33] = flags);
+        }
     }
 
     #[test]
     fn options_end_where_they_contradict_themselves() {
-        let check = |options: &[u8], expected| assert_eq!(has_option(options, 3), expected);
-        check(&[], false);
-        check(&[1, 1, 3, 3, 7], true);
-        check(&[2, 4, 5, 0xb4, 3, 3, 7], true);
-        check(&[0, 3, 3, 7], false);
-        check(&[2, 0, 3, 3, 7], false);
-        check(&[2, 1, 3, 3, 7], false);
-        check(&[2, 40, 3, 3, 7], false);
-        check(&[2], false);
+        let check = |options: [u8; 8], expected| {
+            let mut bytes = syn(Device::Tun, 1500, true);
+            bytes[40..].copy_from_slice(&options);
+            let found = SynPacket::parse(&bytes).unwrap();
+            assert_eq!(found.scales, expected, "{options:?}");
+        };
+        check([0; 8], false);
+        check([1, 1, 3, 3, 7, 0, 0, 0], true);
+        check([2, 4, 5, 0xb4, 3, 3, 7, 1], true);
+        check([0, 3, 3, 7, 0, 0, 0, 0], false);
+        check([2, 0, 3, 3, 7, 0, 0, 0], false);
+        check([2, 1, 3, 3, 7, 0, 0, 0], false);
+        check([2, 40, 3, 3, 7, 0, 0, 0], false);
+        check([1, 1, 1, 1, 1, 1, 1, 2], false);
     }
 
     #[test]
     fn what_is_written_has_its_lengths_and_checksums() {
-        let check = |packet: Packet, head: &[u8], expected: fn(&[u8], u32) -> u32| {
-            assert_eq!(packet.bytes().strip_suffix(packet.ip()).unwrap(), head);
-            let ip = packet.ip();
-            assert_eq!(usize::from(u16_at(ip, 2)), ip.len());
-            assert_eq!(folded(sum(&ip[..IP_BYTES])), 0xffff);
-            let tcp = &ip[IP_BYTES..];
-            assert_eq!(usize::from(tcp[12] >> 4) * 4, tcp.len());
-            let pseudo = sum(&ip[12..20]) + u32::from(TCP) + tcp.len() as u32;
-            assert_eq!(folded(expected(tcp, pseudo)), 0xffff);
+        let check = |packet: Packet, lead: &[u8], completed: bool| {
+            assert_eq!(packet.bytes().strip_suffix(packet.ip()).unwrap(), lead);
+            let ip = Ipv4Slice::from_slice(packet.ip()).unwrap();
+            let (head, tcp) = (ip.header().to_header(), ip.payload().payload);
+            assert_eq!(head.header_checksum, head.calc_header_checksum());
+            let (tcp, payload) = TcpHeader::from_slice(tcp).unwrap();
+            assert!(payload.is_empty());
+            let whole = tcp.calc_checksum_ipv4(&head, &[]).unwrap();
+            if completed {
+                return assert_eq!(tcp.checksum, whole);
+            }
+            // What the kernel would do to complete it: a checksum of all, with this one in its place.
+            let sum = Sum16BitWords::new().add_slice(&tcp.to_bytes());
+            assert_eq!(sum.ones_complement().to_be(), whole);
         };
-        // What the kernel would do to complete it, and check afterwards.
-        let completed = |tcp: &[u8], pseudo: u32| {
-            let checksum = !folded(sum(tcp));
-            sum(tcp) - u32::from(u16_at(tcp, 16)) + u32::from(checksum) + pseudo
-        };
-        let whole = |tcp: &[u8], pseudo: u32| sum(tcp) + pseudo;
         let virtio = [1, 0, 0, 0, 0, 0, 20, 0, 16, 0];
         let ethernet = [2, 0, 198, 18, 0, 1, 2, 0, 198, 18, 0, 2, 8, 0];
-        let ack = saying(ACK);
-        check(Packet::plain(Device::Tun, ack), &virtio, completed);
-        check(Packet::plain(Device::Veth, ack), &ethernet, whole);
-        for scales in [true, false] {
-            let opened = |device| Packet::opened(device, saying(SYN | ACK), 9000, scales);
-            check(opened(Device::Tun), &virtio, completed);
-            check(opened(Device::Veth), &ethernet, whole);
+        for (device, lead) in [(Device::Tun, &virtio[..]), (Device::Veth, &ethernet)] {
+            let completed = device == Device::Veth;
+            check(Packet::plain(device, saying(ACK)), lead, completed);
+            for scales in [true, false] {
+                let opened = Packet::opened(device, saying(SYN | ACK), 9000, scales);
+                check(opened, lead, completed);
+            }
         }
     }
 
@@ -350,12 +295,11 @@ mod tests {
             (1500, 1460),
             (576, 536),
             (65_535, 65_495),
-            (u32::MAX, 65_535),
+            (u32::MAX, 65_535_u16),
         ] {
-            let packet = Packet::opened(Device::Tun, saying(SYN | ACK), mtu, true);
-            let options = &packet.ip()[IP_BYTES + TCP_BYTES..];
-            assert_eq!(u16_at(options, 2), expected);
-            assert_eq!(options[4..], [1, 3, 3, WINDOW_SHIFT]);
+            let [high, low] = expected.to_be_bytes();
+            let options = [2, 4, high, low, 1, 3, 3, WINDOW_SHIFT];
+            assert_eq!(syn(Device::Tun, mtu, true)[40..], options);
         }
     }
 }

@@ -15,9 +15,6 @@ static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/wire.bpf.o");
 
 /// Loads the program, attaches it to what leaves by a device of the calling thread's network, and
 /// gives the map that it writes to. The device holds the program from then on.
-///
-/// # Errors
-/// What bpf(2) or rtnetlink(7) answers, with its errno where there is one.
 pub(super) fn attach(device: &str, kind: Device) -> io::Result<OwnedFd> {
     let mut object = Ebpf::load(OBJECT).map_err(|e| told(&e))?;
     let name = match kind {

@@ -21,7 +21,7 @@ use super::udp;
 
 /// After so long without anything new, what has come is acknowledged although it is less than
 /// the rules ask for: the sender may wait for that.
-pub const QUIET_NS: u64 = 10_000;
+const QUIET_NS: u64 = 10_000;
 /// After so long it gives way to others on its CPU, and looks for openings.
 const IDLE_NS: u64 = 200_000;
 /// After so long it sleeps between looks.
@@ -38,31 +38,31 @@ const OWN_START: u32 = 1;
 
 /// What a responder goes by.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// What the wire is made of.
-    pub device: Device,
+    pub(crate) device: Device,
     /// MTU of the device, in bytes.
-    pub mtu_bytes: u32,
+    pub(crate) mtu_bytes: u32,
     /// Bytes of a flow after which they are acknowledged.
-    pub acknowledge_bytes: u64,
+    pub(crate) acknowledge_bytes: u64,
     /// Flows that are answered; openings beyond are not.
-    pub flows_most: usize,
+    pub(crate) flows_most: usize,
 }
 
 /// What was done and seen so far, all flows together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ResponderTally {
+pub(crate) struct ResponderTally {
     /// Acknowledgements written.
-    pub acknowledgements: u64,
+    pub(crate) acknowledgements: u64,
     /// CPU time that writing them took. The kernel does the sender's part of it there, unless the
     /// sender is just within a call: it frees what was acknowledged, and sends what waited.
-    pub writing_ns: u64,
+    pub(crate) writing_ns: u64,
     /// Packets that brought payload.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// Packets that began after what was expected, and count as lost.
-    pub gaps: u64,
+    pub(crate) gaps: u64,
     /// Packets with nothing new.
-    pub repeats: u64,
+    pub(crate) repeats: u64,
 }
 
 /// One flow, as far as it was answered.
@@ -92,7 +92,7 @@ enum End {
 
 /// The far end of all flows over one device.
 #[derive(Debug)]
-pub struct WireResponder {
+pub(crate) struct WireResponder {
     far: OwnedFd,
     counters: WireCounters,
     rules: Rules,
@@ -105,10 +105,7 @@ pub struct WireResponder {
 impl WireResponder {
     /// Ready to answer at the far end of a device, given its descriptor and the program's map; see
     /// [`super::Wire::descriptors`]. What the device still holds of earlier flows is dropped.
-    ///
-    /// # Errors
-    /// What mapping the map or reading the device answers.
-    pub fn new(far: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<WireResponder> {
+    pub(crate) fn new(far: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<WireResponder> {
         let responder = WireResponder {
             far,
             counters: WireCounters::new(map)?,
@@ -130,10 +127,7 @@ impl WireResponder {
 
     /// Looks once at everything, and answers what is due. Gives way to others where nothing has
     /// come for a while; never waits for longer than 50 µs and the kernel's slack.
-    ///
-    /// # Errors
-    /// What reading or writing the device answers.
-    pub fn look(&mut self) -> io::Result<()> {
+    pub(crate) fn look(&mut self) -> io::Result<()> {
         let now_ns = clock::monotonic_ns();
         let idle_ns = now_ns.saturating_sub(self.busy_ns);
         if self.flows.len() < self.rules.flows_most || idle_ns > IDLE_NS {
@@ -157,31 +151,27 @@ impl WireResponder {
     }
 
     /// Flows that were opened, in that order.
-    #[must_use]
-    pub fn opened(&self) -> usize {
+    pub(crate) fn opened(&self) -> usize {
         self.flows.len()
     }
 
     /// What has come of each flow, in the order in which they were opened.
-    pub fn seen(&self) -> impl Iterator<Item = FlowReceived> {
+    pub(crate) fn seen(&self) -> impl Iterator<Item = FlowReceived> {
         self.flows.iter().map(|f| self.counters.seen(f.from.port()))
     }
 
     /// Flows whose senders have closed and were told so, or have given up.
-    #[must_use]
-    pub fn ended(&self) -> usize {
+    pub(crate) fn ended(&self) -> usize {
         self.flows.iter().filter(|f| f.end != End::Open).count()
     }
 
     /// When anything last came, in ns of CLOCK_MONOTONIC.
-    #[must_use]
-    pub fn busy_ns(&self) -> u64 {
+    pub(crate) fn busy_ns(&self) -> u64 {
         self.busy_ns
     }
 
     /// What was done and seen so far.
-    #[must_use]
-    pub fn tally(&self) -> ResponderTally {
+    pub(crate) fn tally(&self) -> ResponderTally {
         let mut tally = ResponderTally {
             acknowledgements: self.acknowledgements,
             writing_ns: self.writing_ns,
@@ -215,7 +205,7 @@ impl WireResponder {
             let Some(bytes) = self.read(&mut packet)? else {
                 break;
             };
-            let opening = SynPacket::parse(bytes).ok();
+            let opening = SynPacket::parse(bytes);
             let tcp = opening.map(|o| (o.from, Some(o.to)));
             let Some((from, to)) = tcp.or_else(|| Some((udp::opened(bytes)?, None))) else {
                 continue;

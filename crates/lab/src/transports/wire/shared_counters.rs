@@ -12,41 +12,37 @@ const WORDS: usize = 8;
 
 /// The map of the program, mapped into memory.
 #[derive(Debug)]
-pub struct WireCounters(MappedWords);
+pub(crate) struct WireCounters(MappedWords);
 
 /// What has come of a flow so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowReceived {
+pub(crate) struct FlowReceived {
     /// Sequence number of the first byte of payload.
-    pub start: u32,
+    pub(crate) start: u32,
     /// Bytes of payload that came in order.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Packets that brought payload: of up to what is asked for, or 64 KiB each, which a card would
     /// cut into segments.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// Packets that began after what was expected. They count as lost.
-    pub gaps: u64,
+    pub(crate) gaps: u64,
     /// Packets with nothing new.
-    pub repeats: u64,
+    pub(crate) repeats: u64,
     /// Whether the sender has closed.
-    pub closed: bool,
+    pub(crate) closed: bool,
     /// Whether it has given up.
-    pub reset: bool,
+    pub(crate) reset: bool,
 }
 
 impl WireCounters {
     /// Maps the program's map.
-    ///
-    /// # Errors
-    /// What mmap(2) answers.
-    pub fn new(map: impl AsFd) -> io::Result<WireCounters> {
+    pub(crate) fn new(map: impl AsFd) -> io::Result<WireCounters> {
         Ok(WireCounters(MappedWords::new(map, FLOWS * WORDS)?))
     }
 
     /// What has come of the flow from this port. The parts may be of different moments, but none
     /// is older than what was seen before.
-    #[must_use]
-    pub fn seen(&self, port: u16) -> FlowReceived {
+    pub(crate) fn seen(&self, port: u16) -> FlowReceived {
         let word = |at| self.0.get(usize::from(port) * WORDS + at);
         // Written after the bytes that come before it, so read before them.
         let ended = word(5);

@@ -5,37 +5,32 @@
 //! device starts to count anew with it, and notes the one that closes.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::Cell;
 use bytecost_sys::udp;
+use etherparse::{IpNumber, Ipv4Header, Ipv4Slice, UdpHeader, UdpSlice};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
-use super::FAR_END;
+use super::device::FAR_END;
 use crate::transports::listener::set_buffers;
 
 /// Where a flow says that it begins; `crates/lab/bpf/wire.bpf.c` has the same.
 const OPENING_PORT: u16 = FAR_END.port() + 1;
 /// Where it says that it is over.
 const CLOSING_PORT: u16 = FAR_END.port() + 2;
-const IP_BYTES: usize = 20;
-const UDP_BYTES: usize = 8;
-const UDP: u8 = 17;
+const HEAD_BYTES: u32 = (Ipv4Header::MIN_LEN + UdpHeader::LEN) as u32;
 
 /// A socket with the cell's options, connected to the far end, whose messages the kernel hands to
 /// the device whole, as what a card would cut into segments of its MTU (UDP_SEGMENT, Linux 4.18).
-///
-/// # Errors
-/// What the system calls answer.
-pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
+pub(crate) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     let far: SocketAddrV4 = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     let kind = SocketType::DGRAM;
     let socket = rustix::net::socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
     set_buffers(&socket, cell)?;
-    let mtu_bytes = cell.link_mtu_bytes();
-    let heads = (IP_BYTES + UDP_BYTES) as u32;
-    let segment = u16::try_from(mtu_bytes.saturating_sub(heads)).unwrap_or(u16::MAX);
+    let segment_bytes = cell.link_mtu_bytes().saturating_sub(HEAD_BYTES);
+    let segment = u16::try_from(segment_bytes).unwrap_or(u16::MAX);
     rustix::net::connect(&socket, &far)?;
     tell(&socket, OPENING_PORT)?;
     udp::set_segment(&socket, segment)?;
@@ -43,10 +38,7 @@ pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
 }
 
 /// Says that a flow is over.
-///
-/// # Errors
-/// What sendto(2) answers.
-pub fn close(socket: &OwnedFd) -> io::Result<()> {
+pub(crate) fn close(socket: &OwnedFd) -> io::Result<()> {
     tell(socket, CLOSING_PORT)
 }
 
@@ -57,17 +49,12 @@ fn tell(socket: &OwnedFd, port: u16) -> io::Result<()> {
 }
 
 /// Who opens a flow, if that is what a packet is for, without what a device puts before it.
-#[must_use]
-pub fn opened(packet: &[u8]) -> Option<SocketAddrV4> {
-    let ip: &[u8; IP_BYTES] = packet.first_chunk()?;
-    let udp: &[u8; UDP_BYTES] = packet.get(IP_BYTES..)?.first_chunk()?;
-    // Version 4 without options, as the program on the device lets through.
-    if ip[0] != 0x45 || ip[9] != UDP || u16::from_be_bytes([udp[2], udp[3]]) != OPENING_PORT {
-        return None;
-    }
-    let from = Ipv4Addr::new(ip[12], ip[13], ip[14], ip[15]);
-    Some(SocketAddrV4::new(
-        from,
-        u16::from_be_bytes([udp[0], udp[1]]),
-    ))
+pub(crate) fn opened(packet: &[u8]) -> Option<SocketAddrV4> {
+    let ip = Ipv4Slice::from_slice(packet).ok()?;
+    let udp = UdpSlice::from_slice(ip.payload().payload).ok()?;
+    let head = ip.header();
+    // Without options, as the program on the device lets through.
+    let opens = head.protocol() == IpNumber::UDP && head.ihl() == 5;
+    (opens && udp.destination_port() == OPENING_PORT)
+        .then(|| SocketAddrV4::new(head.source_addr(), udp.source_port()))
 }
