@@ -9,7 +9,7 @@ use crate::document::{
 };
 use crate::numbers::{self, p_value, ratio, ratio_interval, verdict};
 use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, value_in_words,
+    QuestionEntry, QuestionRow, QuestionTable, axis_in_words, cell_of, questions, value_in_words,
 };
 
 /// What is said where a ratio is not that of the numbers beside it.
@@ -166,12 +166,9 @@ pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
         return f.cell.clone();
     };
     let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
-    let words = others.map(|&axis| {
-        let value = value_in_words(axis, &cell.value(axis));
-        match axis {
-            Axis::Size => value,
-            _ => format!("{} {value}", axis.name()),
-        }
+    let words = others.map(|&axis| match axis {
+        Axis::Size => value_in_words(axis, &cell.value(axis)),
+        _ => axis_in_words(axis, &cell.value(axis)),
     });
     words.collect::<Vec<_>>().join(", ")
 }

@@ -7,7 +7,7 @@ use bytecost_spec::{Axis, Better, Host, Metric, NetworkCard, PeerSide, Unit, uni
 use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
-use crate::question::{QuestionTable, cell_of, sort_values, value_in_words};
+use crate::question::{QuestionTable, axis_in_words, cell_of, sort_values, value_in_words};
 use crate::text::count;
 
 /// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
@@ -354,7 +354,7 @@ pub(crate) fn panel(panel: &[(Axis, String)]) -> String {
     let words: Vec<String> = panel
         .iter()
         .filter(|(axis, value)| axis.tells(value))
-        .map(|(axis, value)| format!("{} {}", axis.name(), value_in_words(*axis, value)))
+        .map(|(axis, value)| axis_in_words(*axis, value))
         .collect();
     words.join(", ")
 }

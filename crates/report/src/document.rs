@@ -185,7 +185,22 @@ impl Document {
     }
 
     pub fn paragraph(&mut self, tone: Tone, text: impl Into<String>) {
-        self.push(DocBlock::Paragraph(DocLine::of(tone, text)));
+        self.push(DocBlock::paragraph(tone, text));
+    }
+
+    /// A list of which the end is folded away.
+    pub fn list(&mut self, mut lines: Vec<DocLine>, most: usize, more: &str) {
+        let rest = lines.split_off(lines.len().min(most));
+        if !lines.is_empty() {
+            self.push(DocBlock::List(lines));
+        }
+        if !rest.is_empty() {
+            self.push(DocBlock::Fold {
+                title: format!("{} {more}", rest.len()),
+                blocks: vec![DocBlock::List(rest)],
+                is_rest: true,
+            });
+        }
     }
 }
 
@@ -203,9 +218,7 @@ impl DocBlock {
             short: "",
         })
     }
-}
 
-impl DocBlock {
     /// Whether a text has anything of it.
     pub fn is_in_text(&self) -> bool {
         match self {

@@ -319,6 +319,11 @@ pub(crate) fn cell_of(id: &str) -> Option<Cell> {
     Cell::from_id(id)
 }
 
+/// What a run has of a cell.
+pub(crate) fn result<'a>(a: &'a Analysis, id: &str) -> Option<&'a CellResult> {
+    a.cells.iter().find(|c| c.id == id)
+}
+
 /// Sorts values by their number, where all are numbers; else their order stays.
 pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
     if values.iter().all(|v| axis.number(v).is_some()) {
@@ -336,4 +341,18 @@ pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
     } else {
         axis.word(value).to_owned()
     }
+}
+
+/// `threads 2`.
+pub(crate) fn axis_in_words(axis: Axis, value: &str) -> String {
+    format!("{} {}", axis.name(), value_in_words(axis, value))
+}
+
+/// `send, 64 KiB, threads 2`: movers and sizes speak for themselves.
+pub(crate) fn place_in_words(place: impl Iterator<Item = (Axis, String)>) -> String {
+    let words = place.map(|(axis, value)| match axis {
+        Axis::Mover | Axis::Size => value_in_words(axis, &value),
+        _ => axis_in_words(axis, &value),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }

@@ -12,7 +12,7 @@ use crate::document::{
 };
 use crate::numbers::{self, bare_ratio, whole};
 use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, value_in_words,
+    QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, result, value_in_words,
 };
 use crate::sections::{self, findings};
 use crate::style::Style;
@@ -125,7 +125,7 @@ pub(crate) fn answer(a: &Analysis) -> Document {
         rests_on: findings(a, &answer.findings),
         ..DocLine::from(answer.sentence.as_str())
     });
-    sections::lists(lines.collect(), 0, "more sentences", &mut d);
+    d.list(lines.collect(), 0, "more sentences");
     d
 }
 
@@ -458,7 +458,7 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
         },
         _ if row.is_baseline => {
             let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
-            let of = here.find_map(|f| a.cells.iter().find(|c| c.id == f.baseline));
+            let of = here.find_map(|f| result(a, &f.baseline));
             let estimate = of.and_then(|c| c.estimates.get(&q.metric));
             estimate.map_or(NO_VERDICT.into(), |e| units::number(e.value).into())
         }

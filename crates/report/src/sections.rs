@@ -14,7 +14,7 @@ use crate::books::{self, books};
 use crate::ceiling;
 use crate::comparisons;
 use crate::counted::{CountTable, counted, roles};
-use crate::crossing::Crossings;
+use crate::crossing;
 use crate::descriptions;
 use crate::document::{
     DocBlock, DocColumn, DocFigure, DocLine, DocMark, DocTable, DocTerm, Document, DrawingRef,
@@ -25,27 +25,10 @@ use crate::heat::heats;
 use crate::main_effects;
 use crate::overview;
 use crate::published_series;
-use crate::published_tables::beside;
+use crate::published_tables;
+use crate::question::axis_in_words;
 use crate::stack::stacks;
 use crate::text::count;
-
-/// Sentences about crossovers that a page shows above their table.
-const CROSSOVERS_MOST: usize = 4;
-
-/// A list of which the end is folded away.
-pub(crate) fn lists(mut lines: Vec<DocLine>, most: usize, more: &str, d: &mut Document) {
-    let rest = lines.split_off(lines.len().min(most));
-    if !lines.is_empty() {
-        d.push(DocBlock::List(lines));
-    }
-    if !rest.is_empty() {
-        d.push(DocBlock::Fold {
-            title: format!("{} {more}", rest.len()),
-            blocks: vec![DocBlock::List(rest)],
-            is_rest: true,
-        });
-    }
-}
 
 /// Places of the findings with these ids.
 pub(crate) fn findings(a: &Analysis, ids: &[String]) -> Vec<usize> {
@@ -60,7 +43,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
     run(a, &mut d);
     speed_ups(a, &mut d);
     main_effects::section(a, &mut d);
-    crossovers(a, &mut d);
+    crossing::section(a, &mut d);
     explanations(a, &mut d);
     charts(a, &mut d);
     distances(a, &mut d);
@@ -77,7 +60,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
             .for_each(|table| count_table(table, a.study.unit, &mut d));
     }
     claims(a, &mut d);
-    published(a, &mut d);
+    published_tables::section(a, &mut d);
     caveats(a, &mut d);
     missing(a, &mut d);
     machine(a, &mut d);
@@ -137,27 +120,6 @@ fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
         title: "The same as a table".to_owned(),
         blocks,
         is_rest: false,
-    }
-}
-
-fn crossovers(a: &Analysis, d: &mut Document) {
-    let all = Crossings::of(a);
-    if all.is_empty() {
-        return;
-    }
-    d.section("Crossover points", "crossovers", "Crossovers");
-    let decided = all.decided.iter();
-    let sentences = decided.map(|c| DocLine::from(c.sentence.as_str()));
-    lists(sentences.collect(), CROSSOVERS_MOST, "more sentences", d);
-    if !all.decided.is_empty() {
-        d.push(DocBlock::Table(Crossings::table(&all.decided)));
-    }
-    if let Some(words) = all.open_in_words() {
-        d.push(DocBlock::Fold {
-            title: words,
-            blocks: vec![DocBlock::Table(Crossings::table(&all.open))],
-            is_rest: false,
-        });
     }
 }
 
@@ -286,22 +248,14 @@ fn bars(a: &Analysis, d: &mut Document) {
 fn count_table(of: CountTable, unit: Unit, d: &mut Document) {
     d.section(&unit.in_words(of.title), of.section, of.short);
     d.paragraph(Tone::Faint, unit.in_words(of.lead));
-    let columns = of.columns.into_iter().enumerate();
-    let columns = columns.map(|(i, heading)| match i {
-        0 => DocColumn::left(heading),
-        _ => DocColumn::right(heading),
-    });
+    let mut columns = vec![DocColumn::left("cell")];
+    columns.extend(of.columns.into_iter().map(DocColumn::right));
     let rows = of.rows.into_iter();
     let rows = rows.map(|(name, texts)| std::iter::once(name).chain(texts).collect());
-    d.push(DocBlock::Card(
-        std::iter::once(DocBlock::Table(DocTable::of(columns.collect(), rows)))
-            .chain(
-                of.notes
-                    .into_iter()
-                    .map(|n| DocBlock::paragraph(Tone::Faint, n)),
-            )
-            .collect(),
-    ));
+    let mut card = vec![DocBlock::Table(DocTable::of::<String>(columns, rows))];
+    let notes = of.notes.into_iter();
+    card.extend(notes.map(|n| DocBlock::paragraph(Tone::Faint, n)));
+    d.push(DocBlock::Card(card));
 }
 
 fn claims(a: &Analysis, d: &mut Document) {
@@ -349,38 +303,6 @@ fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
         }));
     }
     blocks
-}
-
-fn published(a: &Analysis, d: &mut Document) {
-    let Some(beside) = beside(a) else { return };
-    d.section("Published beside measured", "published", "Published");
-    d.paragraph(Tone::Plain, &beside.summary);
-    if !beside.differs.is_empty() {
-        let text = format!(
-            "The measured cells differ from the published in {}.",
-            beside.differs
-        );
-        d.paragraph(Tone::Plain, text);
-    }
-    for note in &beside.notes {
-        d.paragraph(Tone::Faint, note);
-    }
-    for table in beside.tables {
-        let columns = vec![
-            DocColumn::left("Cell"),
-            DocColumn::right(&beside.source),
-            DocColumn::right("Measured here"),
-            DocColumn::left("95 % interval"),
-            DocColumn::right("Here / there"),
-            DocColumn::left("Differs in"),
-        ];
-        let cells = count(table.rows.len(), "cell", "cells");
-        d.push(DocBlock::Fold {
-            title: format!("{}: {cells}", table.heading),
-            blocks: vec![DocBlock::Table(DocTable::of(columns, table.rows))],
-            is_rest: false,
-        });
-    }
 }
 
 fn caveats(a: &Analysis, d: &mut Document) {
@@ -521,10 +443,7 @@ fn method(a: &Analysis, d: &mut Document) {
     if !a.study.constants.is_empty() {
         own.push(DocBlock::heading("Held constant"));
         let constants = a.study.constants.iter();
-        let words = constants.map(|(axis, value)| {
-            let value = crate::question::value_in_words(*axis, value);
-            format!("{} {value}", axis.name())
-        });
+        let words = constants.map(|(axis, value)| axis_in_words(*axis, value));
         own.paragraph(Tone::Plain, words.collect::<Vec<_>>().join("; "));
     }
     d.push(DocBlock::PageOnly(own.blocks));
