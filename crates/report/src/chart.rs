@@ -4,6 +4,7 @@ use bytecost_analysis::{Estimate, FigureData, Point, Series};
 
 use crate::question::value_in_words;
 use crate::scale::{Scale, places, tick};
+use crate::text::shortened;
 
 /// Width and height of the drawing, in its own units.
 pub(crate) const SIZE: (f64, f64) = (640.0, 400.0);
@@ -104,7 +105,10 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
         Some(_) => Scale::of_ratios(spans),
         None => Scale::of(spans),
     };
-    let longest = labels.iter().map(|l| shortened(l).chars().count()).max();
+    let longest = labels
+        .iter()
+        .map(|l| shortened(l, LABEL_MOST).chars().count())
+        .max();
     let right = SIZE.0 - 24.0 - CHARACTER * longest.unwrap_or(0) as f64;
     let bottom = SIZE.1 - BOTTOM;
     let inset = 14.0;
@@ -254,7 +258,7 @@ fn label(lines: &mut [ChartLine], names: &[String], right: f64, bottom: f64) {
         let (from_x, from_y) = end(&lines[i]);
         let x = right + 12.0;
         lines[i].label = Some(Label {
-            text: shortened(names.get(i).map_or("", String::as_str)),
+            text: shortened(names.get(i).map_or("", String::as_str), LABEL_MOST),
             leader: format!("M{:.1} {from_y:.1}L{:.1} {y:.1}", from_x + 6.0, x - 3.0),
             x,
             y,
@@ -287,14 +291,6 @@ fn apart(places: &mut [f64], bottom: f64) {
     for ((i, place), mean) in places.iter_mut().enumerate().zip(means) {
         *place = mean.clamp(least, most.max(least)) + i as f64 * LABEL_HEIGHT;
     }
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= LABEL_MOST {
-        return name.to_owned();
-    }
-    let head: String = name.chars().take(LABEL_MOST - 1).collect();
-    head + "…"
 }
 
 /// The values across, without those that would run into each other.

@@ -9,8 +9,8 @@ use crate::document::{DocBlock, DocColumn, DocEntry, DocTable, Tone};
 use crate::text::{TextSpan, clean, spans};
 
 /// Room for the names of rows and of columns.
-const LEFT: f64 = 52.0;
-const TOP: f64 = 44.0;
+pub(crate) const LEFT: f64 = 52.0;
+pub(crate) const TOP: f64 = 44.0;
 const MARGIN: f64 = 6.0;
 /// How wide all columns are together, and a column at most.
 const WIDTH: f64 = 520.0;
@@ -98,16 +98,6 @@ pub(crate) fn heats(a: &Analysis) -> Vec<Heat> {
     let maps = a.matrices.iter().enumerate();
     maps.map(|(i, m)| heat(m, several(&m).then_some(i + 1)))
         .collect()
-}
-
-/// Where the names of rows end.
-pub(crate) fn names_end() -> f64 {
-    LEFT - 8.0
-}
-
-/// Where the map begins.
-pub(crate) fn corner() -> (f64, f64) {
-    (LEFT, TOP)
 }
 
 fn heat(m: &MatrixData, number: Option<usize>) -> Heat {

@@ -5,14 +5,14 @@ use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 
 use crate::document::{DocColumn, DocTable};
 use crate::numbers::{bare_ratio, ratio};
-use crate::question::value_in_words;
+use crate::question::{place_in_words, value_in_words};
 use crate::scale::{Scale, tick};
-use crate::text::{clean, count, wrap};
+use crate::text::{clean, count, shortened, wrap};
 
 /// Where names end, and where the scale begins and ends.
-const NAMES: f64 = 226.0;
-const LEFT: f64 = 240.0;
-const RIGHT: f64 = 458.0;
+pub(crate) const NAMES: f64 = 226.0;
+pub(crate) const LEFT: f64 = 240.0;
+pub(crate) const RIGHT: f64 = 458.0;
 /// Room above the first group, for the numbers of the scale, and below the last.
 const TOP: f64 = 24.0;
 const FOOT: f64 = 10.0;
@@ -99,21 +99,6 @@ pub(crate) enum OverviewEntry {
     },
     /// Why there is none: all of it, and as lines with their places.
     Gap(String, Vec<(f64, String)>),
-}
-
-/// Where the names of rows end, for the templates.
-pub(crate) fn names_end() -> f64 {
-    NAMES
-}
-
-/// Where reasons begin.
-pub(crate) fn reasons_begin() -> f64 {
-    LEFT
-}
-
-/// Where numbers stand.
-pub(crate) fn numbers_begin() -> f64 {
-    RIGHT + 12.0
 }
 
 /// The figure; none where the study has no pairs.
@@ -227,7 +212,7 @@ fn group(
         };
         OverviewRow {
             y: at,
-            name: shortened(&full),
+            name: shortened(&full, NAME_MOST),
             full,
             entry,
         }
@@ -267,22 +252,9 @@ fn interval(e: &Estimate) -> String {
 /// `posix-aio, 64 KiB`; of a pair that was not planned nothing but its way.
 fn name(s: &SpeedUp, row: &SpeedUpRow) -> String {
     let own = value_in_words(s.axis, &row.value);
-    let place = row.place.iter().map(|(axis, value)| {
-        let words = value_in_words(*axis, value);
-        match axis {
-            bytecost_spec::Axis::Mover | bytecost_spec::Axis::Size => words,
-            _ => format!("{} {words}", axis.name()),
-        }
-    });
-    let words: Vec<String> = std::iter::once(own).chain(place).collect();
-    clean(&words.join(", "))
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_MOST {
-        return name.to_owned();
-    }
-    name.chars().take(NAME_MOST - 1).chain(['…']).collect()
+    let place = place_in_words(row.place.iter().cloned());
+    let words = [own, place].into_iter().filter(|words| !words.is_empty());
+    clean(&words.collect::<Vec<_>>().join(", "))
 }
 
 /// The same as a table: a row for each place of each pair.

@@ -4,18 +4,20 @@
 use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer, grouped};
 use bytecost_spec::evidence::{CopyPlace, KINDS, Kind, KindRow, Party};
 use bytecost_spec::{Axis, Cell, units};
+use itertools::Itertools as _;
 
+use crate::counted::further;
 use crate::document::{DocColumn, DocTable};
 use crate::numbers;
-use crate::question::value_in_words;
-use crate::text::clean;
+use crate::question::{axis_in_words, result, value_in_words};
+use crate::text::{clean, shortened};
 
 /// Where bars begin, and where the longest ends.
-const LEFT: f64 = 176.0;
+pub(crate) const LEFT: f64 = 176.0;
 const RIGHT: f64 = 566.0;
 /// Height of a bar with the room below it, of the bar, and of a group's heading.
 const ROW: f64 = 22.0;
-const BAR: f64 = 15.0;
+pub(crate) const BAR: f64 = 15.0;
 const HEADING: f64 = 28.0;
 /// The most bars that are drawn; findings.json has the others.
 const MOST_BARS: usize = 48;
@@ -119,16 +121,6 @@ fn key(row: &KindRow) -> Key {
     }
 }
 
-/// Height of a bar, for the templates.
-pub(crate) fn bar_height() -> f64 {
-    BAR
-}
-
-/// Where the names of bars end.
-pub(crate) fn names_end() -> f64 {
-    LEFT - 10.0
-}
-
 /// A bar before it has a place.
 struct Row<'a> {
     cell: &'a Cell,
@@ -156,14 +148,10 @@ pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
     copies(a).into_iter().chain(times).collect()
 }
 
-fn cell_of<'a>(a: &'a Analysis, id: &str) -> Option<&'a Cell> {
-    a.cells.iter().find(|c| c.id == id).map(|c| &c.cell)
-}
-
 /// Where the CPU time goes, of both sides or of servers; none where no such cell was watched.
 fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
     let known = a.cpu_time.iter().filter(|time| time.per == per);
-    let known = known.filter_map(|time| Some((time, cell_of(a, &time.cell)?)));
+    let known = known.filter_map(|time| Some((time, &result(a, &time.cell)?.cell)));
     let watched: Vec<(&CellTime, &Cell)> = known.collect();
     if watched.is_empty() {
         return None;
@@ -217,7 +205,7 @@ fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
 /// How often each byte is copied; none where no cell was counted.
 fn copies(a: &Analysis) -> Option<Stack> {
     let known = a.copies.iter().filter(|c| !c.is_flagged_only());
-    let known = known.filter_map(|c| Some((c, cell_of(a, &c.cell)?)));
+    let known = known.filter_map(|c| Some((c, &result(a, &c.cell)?.cell)));
     let rows: Vec<Row<'_>> = known.map(|(c, cell)| copied(c, cell)).collect();
     if rows.is_empty() {
         return None;
@@ -227,16 +215,10 @@ fn copies(a: &Analysis) -> Option<Stack> {
     let mut notes = vec![
         "Counted in trials of their own, which are not timed. A bar that ends at 0 is never copied by the kernel; + is what was not counted.".to_owned(),
     ];
-    let mut means: Vec<&str> = Vec::new();
-    for leg in a.copies.iter().flat_map(|c| &c.legs) {
-        if let Some(title) = leg.means.map(|m| m.title())
-            && !means.contains(&title)
-        {
-            means.push(title);
-        }
-    }
+    let legs = a.copies.iter().flat_map(|c| &c.legs);
+    let mut means = legs.filter_map(|leg| leg.means).map(|m| m.title()).unique();
     notes.push(format!("Known by: {}.", means.join(", ")));
-    notes.extend(beyond(rows.len()));
+    notes.extend(further(rows.len(), MOST_BARS, "further cells"));
     Some(Stack {
         section: "copies",
         id: "copies-per-byte",
@@ -296,15 +278,7 @@ fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<BarGroup>, 
     let names = names(&a.study.varied);
     let places = grouped(rows.iter().take(MOST_BARS).map(|row| {
         let others = a.study.varied.iter().filter(|axis| Some(**axis) != names);
-        let values: Vec<String> = others
-            .map(|axis| {
-                format!(
-                    "{} {}",
-                    axis.name(),
-                    value_in_words(*axis, &row.cell.value(*axis))
-                )
-            })
-            .collect();
+        let mut values = others.map(|axis| axis_in_words(*axis, &row.cell.value(*axis)));
         (clean(&values.join(", ")), row)
     }));
     let mut y = 0.0;
@@ -335,16 +309,16 @@ fn group(
     let bars = rows
         .iter()
         .map(|row| {
-            let name = names.map_or_else(
-                || {
-                    row.cell
-                        .serving
-                        .server
-                        .clone()
-                        .unwrap_or_else(|| row.cell.mover.clone())
-                },
-                |axis| value_in_words(axis, &row.cell.value(axis)),
-            );
+            let name = match names {
+                Some(axis) => value_in_words(axis, &row.cell.value(axis)),
+                None => row
+                    .cell
+                    .serving
+                    .server
+                    .as_ref()
+                    .unwrap_or(&row.cell.mover)
+                    .clone(),
+            };
             let bar = bar(row, &name, most, *y);
             *y += ROW;
             bar
@@ -375,13 +349,9 @@ fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
             part
         })
         .collect();
-    let mut short: String = clean(name);
-    if short.chars().count() > NAME_MOST {
-        short = short.chars().take(NAME_MOST - 1).chain(['…']).collect();
-    }
     Bar {
         y,
-        name: short,
+        name: shortened(&clean(name), NAME_MOST),
         parts,
         end: x + 6.0,
         total: row.total.clone(),
@@ -431,12 +401,6 @@ fn notes(watched: &[(&CellTime, &Cell)]) -> Vec<String> {
         most(|t| t.unattributed),
         most(|t| t.moved)
     )];
-    notes.extend(beyond(watched.len()));
+    notes.extend(further(watched.len(), MOST_BARS, "further cells"));
     notes
-}
-
-/// What is said of cells that are not drawn.
-fn beyond(cells: usize) -> Option<String> {
-    let more = cells.checked_sub(MOST_BARS).filter(|n| *n > 0)?;
-    Some(format!("{more} further cells are in findings.json."))
 }

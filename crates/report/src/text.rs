@@ -33,6 +33,14 @@ pub(crate) fn columns(text: &str) -> usize {
     textwrap::core::display_width(text)
 }
 
+/// A name of at most so many characters.
+pub(crate) fn shortened(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.to_owned();
+    }
+    name.chars().take(most - 1).chain(['…']).collect()
+}
+
 /// A piece of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextSpan {
