@@ -1,9 +1,9 @@
 //! What a run, a host and a group of cells are, in words that all renderers share.
 
-use bytecost_analysis::{Analysis, Estimate, Explanation, Published};
+use bytecost_analysis::{Analysis, Estimate, Explanation, Published, grouped};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Better, Host, Metric, NetworkCard, PeerSide, Unit, units};
+use bytecost_spec::{Axis, Better, Cell, Host, Metric, NetworkCard, PeerSide, Unit, units};
 use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
@@ -52,7 +52,6 @@ pub(crate) fn imported_sentence(published: &Published) -> String {
 /// What to make of an imported run.
 pub(crate) const IMPORTED: &str = "These are the published numbers as they are. They came without intervals, so that nothing here says how sure they are.";
 
-/// What is missing for an answer.
 pub(crate) fn missing(e: &Explanation) -> &str {
     e.missing
         .as_deref()
@@ -111,7 +110,6 @@ pub(crate) fn widest(a: &Analysis) -> Option<String> {
     })
 }
 
-/// The machine in one line.
 pub(crate) fn host_line(host: &Host) -> String {
     let mut parts = vec![
         host.cpu_model.clone(),
@@ -128,7 +126,6 @@ pub(crate) fn host_line(host: &Host) -> String {
     parts.join(" · ")
 }
 
-/// The machine, fact by fact.
 pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
     let limit = |bytes: Option<u64>| bytes.map(units::bytes_in_words);
     let smt = host.cpus.iter().any(|c| c.siblings.len() > 1);
@@ -196,7 +193,6 @@ pub(crate) fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(&'static str, 
     facts
 }
 
-/// A network card, fact by fact.
 fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
     let driver = card.driver.as_ref();
     let kind = match (driver, card.is_virtual) {
@@ -366,46 +362,25 @@ pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
         [] => &[Axis::Mover, Axis::Size, Axis::Threads],
         _ => varied,
     };
-    let mut found: Vec<(Axis, Vec<String>)> = Vec::new();
-    let mut others: Vec<String> = Vec::new();
-    for id in ids {
-        let Some(cell) = cell_of(id) else {
-            if !others.iter().any(|o| o == id) {
-                others.push((*id).to_owned());
-            }
-            continue;
-        };
-        for row in AXES.iter().filter(|row| varied.contains(&row.axis)) {
-            let value = cell.value(row.axis);
-            match found.iter_mut().find(|(axis, _)| *axis == row.axis) {
-                Some((_, values)) if values.contains(&value) => {}
-                Some((_, values)) => values.push(value),
-                None => found.push((row.axis, vec![value])),
-            }
-        }
-    }
-    let axes = found.into_iter().map(|(axis, mut values)| {
+    let cells = ids.iter().map(|id| cell_of(id).ok_or(*id));
+    let (cells, others): (Vec<Cell>, Vec<&str>) = cells.partition_result();
+    let axes = AXES.iter().map(|row| row.axis);
+    let axes = axes.filter(|axis| varied.contains(axis) && !cells.is_empty());
+    let axes = axes.map(|axis| {
+        let mut values: Vec<String> = cells.iter().map(|c| c.value(axis)).unique().collect();
         sort_values(axis, &mut values);
-        let words: Vec<String> = values.iter().map(|v| value_in_words(axis, v)).collect();
+        let mut words = values.iter().map(|v| value_in_words(axis, v));
         format!("{} {}", axis.name(), words.join(", "))
     });
-    let mut parts: Vec<String> = axes.collect();
-    parts.extend(others);
-    parts.join("; ")
+    let others = others.into_iter().unique().map(str::to_owned);
+    axes.chain(others).join("; ")
 }
 
 /// Refusals with the same reason, together: what, and why.
 pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for refusal in &a.refusals {
-        match groups.iter_mut().find(|(why, _)| *why == refusal.why) {
-            Some((_, whats)) => whats.push(&refusal.what),
-            None => groups.push((&refusal.why, vec![&refusal.what])),
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(why, whats)| (cells(&whats, &a.study.varied), why.to_owned()))
+    let refusals = a.refusals.iter().map(|r| (&r.why, r.what.as_str()));
+    let told = grouped(refusals).into_iter();
+    told.map(|(why, whats)| (cells(&whats, &a.study.varied), why.clone()))
         .collect()
 }
 
@@ -435,8 +410,6 @@ pub(crate) fn command(a: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    use bytecost_spec::Cell;
 
     #[test]
     fn cells_are_named_by_what_they_differ_in() {

@@ -2,7 +2,7 @@
 //! verdict of every host, and what differs between the machines. Nothing is pooled, and nothing is
 //! judged over hosts: each verdict is that of its own run.
 
-use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
 use bytecost_spec::host::Identity;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Host, Metric, NetworkCard, Unit};
@@ -295,22 +295,21 @@ fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(String, String)> {
 fn differences(runs: &[HostRun<'_>]) -> Vec<HostDifference> {
     let facts: Vec<_> = runs.iter().map(facts).collect();
     let names = facts.iter().flatten().map(|(name, _)| name).unique();
-    let differs = names.filter_map(|name| {
-        let mut values: Vec<HostFact> = Vec::new();
-        for (run, facts) in runs.iter().zip(&facts) {
-            let mut found = facts.iter().filter(|(n, _)| n == name).map(|(_, v)| v);
+    let differs = names.filter_map(|fact| {
+        let values = runs.iter().zip(&facts).map(|(run, facts)| {
+            let mut found = facts.iter().filter(|(n, _)| n == fact).map(|(_, v)| v);
             let value = Some(found.join("; ")).filter(|value| !value.is_empty());
-            let host = run.host.to_owned();
-            match values.iter_mut().find(|v| v.value == value) {
-                Some(same) => same.hosts.push(host),
-                None => values.push(HostFact {
-                    value,
-                    hosts: vec![host],
-                }),
-            }
-        }
-        let fact = name.clone();
-        (values.len() > 1).then_some(HostDifference { fact, values })
+            (value, run.host.to_owned())
+        });
+        let values = grouped(values);
+        let is_different = values.len() > 1;
+        let values = values.into_iter();
+        is_different.then(|| HostDifference {
+            fact: fact.clone(),
+            values: values
+                .map(|(value, hosts)| HostFact { value, hosts })
+                .collect(),
+        })
     });
     differs.collect()
 }
