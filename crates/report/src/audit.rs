@@ -1,6 +1,7 @@
 //! `bytecost audit`: claims with their rulings, for a terminal and as JSON.
 
 use bytecost_analysis::{AS_PUBLISHED, AuditFigure, Audited, Ruling};
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::style::{Ink, Style};
@@ -76,7 +77,6 @@ pub(crate) const RULINGS: &[RulingRow] = &[
     row(Ruling::Undecided, "?", "undecided", "same", Ink::Faint),
 ];
 
-/// The row of a ruling.
 pub(crate) fn ruling(of: Ruling) -> &'static RulingRow {
     let row = RULINGS.iter().find(|r| r.ruling == of);
     row.unwrap_or(&RULINGS[RULINGS.len() - 1])
@@ -148,13 +148,10 @@ pub fn json(settled: &[Settled]) -> String {
         format: u32,
         claims: &'a [Settled],
     }
-    let all = All {
+    crate::json::pretty(&All {
         format: FORMAT,
         claims: settled,
-    };
-    let mut text = serde_json::to_string_pretty(&all).expect("keys are text");
-    text.push('\n');
-    text
+    })
 }
 
 struct Out {
@@ -165,12 +162,13 @@ struct Out {
 impl Out {
     fn prose(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
         for line in wrap(text, self.style.columns(), first, rest) {
-            match ink {
-                Some(ink) => self.text.push_str(&self.style.paint(ink, &line)),
-                None => self.text.push_str(&line),
-            }
-            self.text.push('\n');
+            let line = ink.map_or(line.clone(), |ink| self.style.paint(ink, &line));
+            self.text.push_str(&format!("{line}\n"));
         }
+    }
+
+    fn detail(&mut self, text: &str) {
+        self.prose(Some(Ink::Faint), text, "    · ", "      ");
     }
 
     fn claim(&mut self, a: &Audited, run: Option<&str>) {
@@ -185,32 +183,19 @@ impl Out {
         figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
         for figure in figures.into_iter().take(MOST_FIGURES) {
             let both = [("here", &figure.measured), ("published", &figure.published)];
-            let told = both
-                .iter()
-                .filter_map(|(whose, number)| number.as_ref().map(|n| format!("{whose} {n}")));
-            let told = told.collect::<Vec<_>>().join("; ");
+            let told = both.map(|(whose, n)| n.as_ref().map(|n| format!("{whose} {n}")));
             let line = match &figure.published {
                 Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
-                _ => format!("{}: {told}", clean(&figure.what)),
+                _ => format!("{}: {}", figure.what, told.iter().flatten().join("; ")),
             };
-            self.prose(Some(Ink::Faint), &line, "    · ", "      ");
+            self.detail(&line);
         }
         if let Some(more) = a.figures.len().checked_sub(MOST_FIGURES + 1) {
             let more = count(more + 1, "figure more", "figures more");
-            self.prose(
-                Some(Ink::Faint),
-                &format!("{more}: --json"),
-                "    · ",
-                "      ",
-            );
+            self.detail(&format!("{more}: --json"));
         }
         if let Some(run) = run {
-            self.prose(
-                Some(Ink::Faint),
-                &format!("from run {run}"),
-                "    · ",
-                "      ",
-            );
+            self.detail(&format!("from run {run}"));
         }
     }
 

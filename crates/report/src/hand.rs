@@ -6,7 +6,8 @@ use bytecost_spec::{Axis, Counter, Pattern, Placement, Side, units};
 
 use crate::numbers::{percent, whole};
 use crate::style::{Ink, Style};
-use crate::text::{columns, wrap};
+use crate::terminal::labelled;
+use crate::text::{columns, count};
 
 mod figures;
 mod hints;
@@ -46,84 +47,64 @@ fn sends(begun: &Begun) -> bool {
     begun.own != Side::Receiver
 }
 
+const fn column(
+    head: &'static str,
+    width: usize,
+    has: fn(&Begun) -> bool,
+    value: fn(&Begun, &Second) -> Option<String>,
+) -> Column {
+    Column {
+        head,
+        width,
+        has,
+        value,
+    }
+}
+
+fn always(_: &Begun) -> bool {
+    true
+}
+
 /// The columns, in their order.
 const COLUMNS: &[Column] = &[
-    Column {
-        head: "second",
-        width: 6,
-        has: |_| true,
-        value: |_, s| Some(s.number.to_string()),
-    },
-    Column {
-        head: "Gbit/s",
-        width: 8,
-        has: |_| true,
-        value: |_, s| Some(units::number(Figures::of(&s.own).gbit_per_s())),
-    },
-    Column {
-        head: "messages/s",
-        width: 10,
-        has: |_| true,
-        value: |_, s| Some(whole(Figures::of(&s.own).messages_per_s() as u64)),
-    },
-    Column {
-        head: "bytes",
-        width: 15,
-        has: sends,
-        value: |_, s| Some(whole(Figures::of(&s.own).bytes())),
-    },
-    Column {
-        head: "sender s/GB",
-        width: 8,
-        has: |_| true,
-        value: |b, s| {
-            Figures::of(sending(b, s)?)
-                .cpu_s_per_gb()
-                .map(units::number)
-        },
-    },
-    Column {
-        head: "receiver s/GB",
-        width: 8,
-        has: |b| !sends(b),
-        value: |_, s| Figures::of(&s.own).cpu_s_per_gb().map(units::number),
-    },
-    Column {
-        head: "calls/msg",
-        width: 8,
-        has: |_| true,
-        value: |_, s| Figures::of(&s.own).calls_per_message().map(units::number),
-    },
-    Column {
-        head: "copied",
-        width: 8,
-        has: |b| b.completes,
-        value: |b, s| Figures::of(sending(b, s)?).copied_share().map(percent),
-    },
-    Column {
-        head: "fairness",
-        width: 8,
-        has: |b| b.cell.threads > 1,
-        value: |_, s| Figures::of(&s.own).fairness().map(|f| format!("{f:.3}")),
-    },
-    Column {
-        head: "p50 µs",
-        width: 8,
-        has: asks,
-        value: |b, s| latency(b, s, |l| l.us_p50),
-    },
-    Column {
-        head: "p99 µs",
-        width: 8,
-        has: asks,
-        value: |b, s| latency(b, s, |l| l.us_p99),
-    },
-    Column {
-        head: "max µs",
-        width: 8,
-        has: asks,
-        value: |b, s| latency(b, s, |l| l.us_max),
-    },
+    column("second", 6, always, |_, s| Some(s.number.to_string())),
+    column("Gbit/s", 8, always, |_, s| {
+        Some(units::number(Figures::of(&s.own).gbit_per_s()))
+    }),
+    column("messages/s", 10, always, |_, s| {
+        Some(whole(Figures::of(&s.own).messages_per_s() as u64))
+    }),
+    column("bytes", 15, sends, |_, s| {
+        Some(whole(Figures::of(&s.own).bytes()))
+    }),
+    column("sender s/GB", 8, always, |b, s| {
+        let cpu = Figures::of(sending(b, s)?).cpu_s_per_gb();
+        cpu.map(units::number)
+    }),
+    column(
+        "receiver s/GB",
+        8,
+        |b| !sends(b),
+        |_, s| Figures::of(&s.own).cpu_s_per_gb().map(units::number),
+    ),
+    column("calls/msg", 8, always, |_, s| {
+        Figures::of(&s.own).calls_per_message().map(units::number)
+    }),
+    column(
+        "copied",
+        8,
+        |b| b.completes,
+        |b, s| Figures::of(sending(b, s)?).copied_share().map(percent),
+    ),
+    column(
+        "fairness",
+        8,
+        |b| b.cell.threads > 1,
+        |_, s| Figures::of(&s.own).fairness().map(|f| format!("{f:.3}")),
+    ),
+    column("p50 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p50)),
+    column("p99 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p99)),
+    column("max µs", 8, asks, |b, s| latency(b, s, |l| l.us_max)),
 ];
 
 fn aligned<'a>(values: impl Iterator<Item = (&'a Column, String)>) -> String {
@@ -163,10 +144,7 @@ fn what(begun: &Begun) -> String {
         cell.mover,
         cell.receiver,
         units::bytes_in_words(cell.size_bytes),
-        match cell.threads {
-            1 => "1 flow".to_owned(),
-            n => format!("{n} flows"),
-        }
+        count(cell.threads as usize, "flow", "flows")
     );
     words.push_str(match cell.pattern {
         Pattern::Stream => ", without pause",
@@ -213,36 +191,27 @@ pub fn summary(summary: &Summary, style: Style) -> String {
         SessionEnd::Failed(_) => Ink::Bad,
         _ => Ink::Strong,
     };
-    let mut out = format!("{}\n", style.paint(ink, &title));
-    let mut row = |label: &str, text: &str| {
-        let first = format!("  {label:<14}");
-        for line in wrap(text, style.columns(), &first, "                ") {
-            out.push_str(&line);
-            out.push('\n');
-        }
-    };
-    row("moved", &moved(summary));
-    row("rate", &rate(&own));
-    row("CPU per byte", &cpu(summary));
-    if let Some(text) = calls(summary) {
-        row("calls", &text);
-    }
-    if let Some(text) = round_trips(summary) {
-        row("latency", &text);
-    }
-    if let Some(text) = copied(summary) {
-        row("zero-copy", &text);
-    }
-    row("checked", &checked(summary));
-    for hint in hints::hints(summary) {
-        row("note", &hint);
-    }
-    row(
+    let mut rows = vec![
+        ("moved", moved(summary)),
+        ("rate", rate(&own)),
+        ("CPU per byte", cpu(summary)),
+    ];
+    rows.extend(calls(summary).map(|text| ("calls", text)));
+    rows.extend(round_trips(summary).map(|text| ("latency", text)));
+    rows.extend(copied(summary).map(|text| ("zero-copy", text)));
+    rows.push(("checked", checked(summary)));
+    rows.extend(hints::hints(summary).into_iter().map(|hint| ("note", hint)));
+    rows.push((
         "note",
-        "a single live measurement, without confidence intervals; the same with intervals:",
-    );
-    out.push_str(&format!("                {}\n", with_intervals(begun)));
-    out
+        "a single live measurement, without confidence intervals; the same with intervals:"
+            .to_owned(),
+    ));
+    format!(
+        "{}\n{}                {}\n",
+        style.paint(ink, &title),
+        labelled(rows, 14, style),
+        with_intervals(begun)
+    )
 }
 
 fn moved(summary: &Summary) -> String {
@@ -299,11 +268,10 @@ fn calls(summary: &Summary) -> Option<String> {
         let calls = Figures::of(&part(summary, side)?.whole).calls_per_message()?;
         Some(format!("{name} {} a message", units::number(calls)))
     };
-    let told: Vec<String> = [of("sender", Side::Sender), of("receiver", Side::Receiver)]
-        .into_iter()
+    let told = [of("sender", Side::Sender), of("receiver", Side::Receiver)];
+    told.into_iter()
         .flatten()
-        .collect();
-    (!told.is_empty()).then(|| told.join(", "))
+        .reduce(|a, b| format!("{a}, {b}"))
 }
 
 fn round_trips(summary: &Summary) -> Option<String> {
@@ -385,10 +353,7 @@ fn with_intervals(begun: &Begun) -> String {
 /// What a server came to, when it ends.
 #[must_use]
 pub fn served(served: &Served) -> String {
-    let sessions = match served.sessions {
-        1 => "1 session".to_owned(),
-        n => format!("{} sessions", whole(n)),
-    };
+    let sessions = count(served.sessions as usize, "session", "sessions");
     let failed = match served.failed {
         0 => String::new(),
         n => format!(" ({} failed)", whole(n)),

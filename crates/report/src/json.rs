@@ -64,3 +64,10 @@ pub(crate) fn pretty(value: &impl serde::Serialize) -> String {
     text.push('\n');
     text
 }
+
+/// A line of JSON, with its line feed.
+pub(crate) fn line(value: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string(value).expect("keys are text");
+    text.push('\n');
+    text
+}

@@ -27,6 +27,21 @@ pub(crate) fn print(document: &Document, style: Style) -> String {
     printer.out
 }
 
+/// Texts beside their labels, of so many columns each.
+pub(crate) fn labelled(
+    rows: impl IntoIterator<Item = (&'static str, String)>,
+    label: usize,
+    style: Style,
+) -> String {
+    let rest = " ".repeat(label + 2);
+    let rows = rows.into_iter();
+    let lines = rows.flat_map(|(name, text)| {
+        let first = format!("  {name:<label$}");
+        wrap(&text, style.columns(), &first, &rest)
+    });
+    lines.map(|line| line + "\n").collect()
+}
+
 struct Printer {
     style: Style,
     indent: String,

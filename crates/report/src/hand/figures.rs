@@ -35,15 +35,15 @@ impl<'a> Figures<'a> {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.flows()
-            .iter()
-            .fold(0, |sum, f| sum.saturating_add(f.bytes))
+        self.sum(|f| f.bytes)
     }
 
     pub(super) fn messages(&self) -> u64 {
-        self.flows()
-            .iter()
-            .fold(0, |sum, f| sum.saturating_add(f.messages))
+        self.sum(|f| f.messages)
+    }
+
+    fn sum(&self, of: fn(&FlowReading) -> u64) -> u64 {
+        self.flows().iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// The longest of the flows.

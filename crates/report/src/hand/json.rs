@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::figures::Figures;
 use super::hints;
+use crate::json::line;
 
 /// What a stretch comes to. What cannot be had is `null`; what a session does not have is left out.
 #[derive(Serialize)]
@@ -152,10 +153,4 @@ pub fn summary_json(summary: &Summary) -> String {
 #[must_use]
 pub fn served_json(served: &Served) -> String {
     line(served)
-}
-
-fn line(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string(value).expect("keys are text");
-    text.push('\n');
-    text
 }
