@@ -20,33 +20,22 @@ const CHARACTER_NARROW: f64 = 12.0;
 /// The most characters of a label beside a line.
 const LABEL_MOST: usize = 16;
 
-/// A drawn figure.
-#[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    /// Right end of the plotting area.
     pub right: f64,
-    /// Lower end of the plotting area.
     pub bottom: f64,
-    /// Whether the axis upwards is logarithmic.
     pub log: bool,
     /// Lines across, from below.
     pub rows: Vec<Tick>,
-    /// Values across.
     pub columns: Vec<Tick>,
-    /// One a series.
     pub lines: Vec<ChartLine>,
     /// Columns where a line has no point, by their number, and where they lie.
     pub gaps: Vec<(usize, f64)>,
-    /// Whether there is no point at all.
     pub empty: bool,
     /// Path of what can be reached at most; empty where that is not known.
     pub ceiling: String,
 }
 
-/// A tick of either axis.
-#[derive(Clone, Debug)]
 pub(crate) struct Tick {
-    /// Where.
     pub at: f64,
     /// What stands there; empty where there is no room.
     pub label: String,
@@ -54,42 +43,28 @@ pub(crate) struct Tick {
     pub narrow: bool,
 }
 
-/// A drawn series.
-#[derive(Clone, Debug)]
 pub(crate) struct ChartLine {
     /// Path of the line, broken at gaps.
     pub path: String,
     /// Path of the intervals: a band along the line, a bar where a point stands alone.
     pub band: String,
-    /// Its measured points with their column.
     pub dots: Vec<Dot>,
     /// Its name beside its end, where it has a point.
     pub label: Option<Label>,
 }
 
-/// A measured point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dot {
-    /// Column.
     pub column: usize,
-    /// Across.
     pub x: f64,
-    /// Down.
     pub y: f64,
-    /// What was measured.
     pub estimate: Estimate,
 }
 
-/// A name beside the end of a line.
-#[derive(Clone, Debug)]
 pub(crate) struct Label {
-    /// The name, shortened.
     pub text: String,
-    /// Path from the end of the line to the name.
     pub leader: String,
-    /// Across.
     pub x: f64,
-    /// Down.
     pub y: f64,
 }
 

@@ -14,8 +14,6 @@ const MOST_NOTES: usize = 12;
 /// What stands where nothing was counted.
 pub(crate) const NOTHING: &str = "–";
 
-/// The table.
-#[derive(Clone, Debug)]
 pub(crate) struct CountTable {
     /// Its section on the page, and its name in the page's list of sections.
     pub section: &'static str,

@@ -13,7 +13,6 @@ pub(crate) struct Document {
     pub blocks: Vec<DocBlock>,
 }
 
-/// A part of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DocBlock {
     Heading(DocHeading),
@@ -40,7 +39,6 @@ pub(crate) enum DocBlock {
     PageOnly(Vec<DocBlock>),
 }
 
-/// A heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocHeading {
     /// 1 is the document's own, 2 a section's, 3 one within it.
@@ -67,17 +65,14 @@ pub(crate) enum Tone {
 pub(crate) struct DocLine {
     pub text: String,
     pub tone: Tone,
-    /// A sign before it.
     pub mark: Option<DocMark>,
     /// The findings that it rests on, by their places among all, from 0.
     pub rests_on: Vec<usize>,
 }
 
-/// A label and its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocTerm {
     pub label: String,
-    /// A sign before the label.
     pub mark: Option<DocMark>,
     pub lines: Vec<DocLine>,
 }
@@ -102,7 +97,6 @@ pub(crate) enum MarkKind {
     Bare,
 }
 
-/// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocTable {
     /// What is in it, in one line above it; empty where a heading says it.
@@ -111,7 +105,6 @@ pub(crate) struct DocTable {
     pub rows: Vec<DocRow>,
 }
 
-/// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocColumn {
     pub heading: String,
@@ -137,7 +130,6 @@ pub(crate) struct DocRow {
     pub finding: Option<usize>,
 }
 
-/// An entry of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocEntry {
     pub text: String,
@@ -164,7 +156,6 @@ pub(crate) enum DrawingRef {
     Chart(usize),
     /// A map of distances between CPUs.
     Heat(usize),
-    /// Stacked bars.
     Stack(usize),
     SpeedUps,
 }
@@ -174,7 +165,6 @@ impl Document {
         self.blocks.push(block);
     }
 
-    /// A section's heading.
     pub fn section(&mut self, text: &str, anchor: &'static str, short: &'static str) {
         self.push(DocBlock::Heading(DocHeading {
             level: 2,

@@ -31,38 +31,27 @@ const MARKERS: [&str; 11] = [
 ];
 
 /// A figure, ready for the template.
-#[derive(Clone, Debug)]
 pub(crate) struct DrawnFigure {
-    /// Unique within the page.
     pub id: String,
-    /// Its heading.
     pub title: String,
-    /// What it holds constant.
     pub panel: String,
     /// The metric with its unit, its good direction and its kind of scale.
     pub y: String,
-    /// Name of the axis across.
     pub x: String,
-    /// The drawing.
     pub chart: Chart,
     /// How much wider than its place the drawing is on a narrow screen, where the names beside
     /// the lines are cut off.
     pub crop: String,
-    /// One a series.
     pub lines: Vec<SeriesLine>,
-    /// Values across, for the table.
     pub columns: Vec<String>,
-    /// Gaps with their reasons.
     pub gaps: Vec<Vec<TextSpan>>,
     /// Columns with gaps: where, and what is missing there.
     pub gap_marks: Vec<(f64, String)>,
     /// Why there is no point at all, where there is none.
     pub empty: Option<String>,
-    /// What a reader must know of it.
     pub note: Option<Vec<TextSpan>>,
     /// Who published the hollow points, where there are any.
     pub source: Option<String>,
-    /// Whether points wait for a delayed acknowledgement.
     pub stalls: bool,
     /// What the line of the most that can be reached is of, where there is one.
     pub ceiling: Option<String>,
@@ -74,39 +63,27 @@ pub(crate) const STALL_MARKER: &str = "M0 -7.4L6.8 4.8H-6.8ZM0 -3V1.2M0 2.6V3.2"
 pub(crate) const STALL_WORDS: &str = "waits for a delayed acknowledgement";
 
 /// A series, ready for the template.
-#[derive(Clone, Debug)]
 pub(crate) struct SeriesLine {
-    /// Its name.
     pub name: String,
-    /// Its colour.
     pub color: usize,
     /// Whether it is drawn dashed, because its colour is another's too.
     pub dashed: bool,
-    /// Whether the others are held against it.
     pub is_baseline: bool,
     /// Whether it was published by others, and is drawn hollow.
     pub hollow: bool,
-    /// Path of its marker.
     pub marker: &'static str,
-    /// Its measured points.
     pub dots: Vec<DotText>,
     /// Its row of the table: value and interval, or the reason of the gap.
     pub entries: Vec<EntryText>,
 }
 
 /// A point with what is said of it.
-#[derive(Clone, Debug)]
 pub(crate) struct DotText {
     pub at: Dot,
-    /// The value across.
     pub x: String,
-    /// The value with its unit.
     pub value: String,
-    /// The interval and the trials.
     pub interval: String,
-    /// How it compares with the baseline.
     pub compared: String,
-    /// Whether it waits for a delayed acknowledgement.
     pub stalled: bool,
 }
 
@@ -126,24 +103,19 @@ impl DotText {
     }
 }
 
-/// An entry of the table.
-#[derive(Clone, Debug)]
 pub(crate) enum EntryText {
     /// Value and interval, and whether it waits for a delayed acknowledgement.
     Measured(String, String, bool),
-    /// The reason.
     Gap(String),
 }
 
 /// Colours and markers of all series of a page: a name looks the same in every figure.
-#[derive(Clone, Debug)]
 pub(crate) struct Palette {
     names: Vec<String>,
     baselines: Vec<String>,
 }
 
 impl Palette {
-    /// The palette of a result.
     pub(crate) fn of(a: &Analysis, figures: &[FigureData]) -> Palette {
         let baselines = a.findings.iter().map(|f| f.baseline_value.clone());
         let baselines: Vec<String> = baselines.unique().collect();

@@ -26,7 +26,6 @@ const OPACITY: (f64, f64) = (0.06, 0.5);
 const IN_US: f64 = 10_000.0;
 
 /// A heat map, laid out.
-#[derive(Clone, Debug)]
 pub(crate) struct Heat {
     /// Unique within the page, and the name of its picture.
     pub id: String,
@@ -35,7 +34,6 @@ pub(crate) struct Heat {
     pub sub: String,
     pub width: f64,
     pub height: f64,
-    /// Width and height of a field.
     pub step: f64,
     pub names: Vec<CpuLabel>,
     pub fields: Vec<Field>,
@@ -53,16 +51,12 @@ pub(crate) struct Heat {
 }
 
 /// The name of a CPU beside its row and above its column.
-#[derive(Clone, Debug)]
 pub(crate) struct CpuLabel {
     pub at: f64,
     pub cpu: u32,
-    /// Whether there is room for it.
     pub is_told: bool,
 }
 
-/// A pair of CPUs.
-#[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub x: f64,
     pub y: f64,
@@ -74,25 +68,18 @@ pub(crate) struct Field {
     pub tells: String,
 }
 
-/// A row of the table.
-#[derive(Clone, Debug)]
 pub(crate) struct HeatRow {
     pub cpu: u32,
     pub entries: Vec<HeatEntry>,
 }
 
-/// An entry of the table.
-#[derive(Clone, Debug)]
 pub(crate) enum HeatEntry {
-    /// Value and interval.
     Measured(String, String),
-    /// The reason.
     Gap(String),
     /// The study did not ask for it.
     NotAsked,
 }
 
-/// All maps of a result.
 pub(crate) fn heats(a: &Analysis) -> Vec<Heat> {
     let several = |m: &&MatrixData| a.matrices.iter().filter(|o| o.mover == m.mover).count() > 1;
     let maps = a.matrices.iter().enumerate();

@@ -21,7 +21,6 @@ pub(crate) fn ratio(r: f64) -> String {
     format!("{}×", bare_ratio(r))
 }
 
-/// A ratio without the sign.
 pub(crate) fn bare_ratio(r: f64) -> String {
     if !r.is_finite() {
         "–".to_owned()
@@ -97,7 +96,6 @@ pub(crate) fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A verdict in words.
 pub(crate) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",

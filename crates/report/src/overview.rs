@@ -27,25 +27,20 @@ const NOTE_COLUMNS: usize = 92;
 const REASON_COLUMNS: usize = 56;
 /// The most rows that are drawn; findings.json has the others.
 const MOST_ROWS: usize = 60;
-/// Colours of the palette.
 const COLORS: usize = 10;
 
 /// The figure, laid out, and its table.
-#[derive(Clone, Debug)]
 pub(crate) struct Overview {
     pub groups: Vec<OverviewPair>,
     pub ticks: Vec<ScaleTick>,
     /// Upper and lower end of the scale's lines.
     pub ends: (f64, f64),
     pub height: f64,
-    /// Whether anything published is drawn.
     pub published: bool,
     /// What a reader must know of what is not drawn.
     pub notes: Vec<String>,
 }
 
-/// A number of the scale.
-#[derive(Clone, Debug)]
 pub(crate) struct ScaleTick {
     pub x: f64,
     pub label: String,
@@ -53,12 +48,9 @@ pub(crate) struct ScaleTick {
     pub even: bool,
 }
 
-/// A pair.
-#[derive(Clone, Debug)]
 pub(crate) struct OverviewPair {
     pub y: f64,
     pub title: String,
-    /// Class of its colour.
     pub class: String,
     /// Lines of its note, each with its place.
     pub note: Vec<(f64, String)>,
@@ -66,8 +58,6 @@ pub(crate) struct OverviewPair {
     pub rows: Vec<OverviewRow>,
 }
 
-/// What was published.
-#[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub y: f64,
     pub x: f64,
@@ -76,7 +66,6 @@ pub(crate) struct Mark {
 }
 
 /// A place at which both were measured, or not.
-#[derive(Clone, Debug)]
 pub(crate) struct OverviewRow {
     pub y: f64,
     /// Its name, cut where it would not fit, and all of it.
@@ -85,8 +74,6 @@ pub(crate) struct OverviewRow {
     pub entry: OverviewEntry,
 }
 
-/// What was found there.
-#[derive(Clone, Debug)]
 pub(crate) enum OverviewEntry {
     /// The speed-up and its interval, in pixels and in words.
     Times {

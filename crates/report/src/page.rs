@@ -116,7 +116,6 @@ fn sections_of(blocks: &[DocBlock]) -> Vec<(&'static str, &'static str)> {
     found
 }
 
-/// Everything of a result that is drawn.
 #[derive(Default)]
 struct Drawings {
     charts: Vec<DrawnFigure>,

@@ -153,7 +153,6 @@ fn lines(text: &str, columns: usize, height: f64, y: &mut f64) -> Vec<(f64, Stri
     wrap(text, columns, "", "").into_iter().map(down).collect()
 }
 
-/// A heat map of what the distance between two CPUs costs.
 fn heat(a: &Analysis, h: Heat) -> Picture {
     let plain = |spans: &[TextSpan]| spans.iter().map(|span| span.text.as_str()).collect();
     let mut y = 34.0;
@@ -166,7 +165,6 @@ fn heat(a: &Analysis, h: Heat) -> Picture {
     Picture::of(slug(&h.id), &HeatSvg { h, frame })
 }
 
-/// A figure of bars.
 fn stacked(a: &Analysis, s: Stack) -> Picture {
     /// From one column of the legend to the next, and columns.
     const LEGEND: (f64, usize) = (212.0, 3);
@@ -184,7 +182,6 @@ fn stacked(a: &Analysis, s: Stack) -> Picture {
     Picture::of(s.id.to_owned(), &StackSvg { s, frame, legend })
 }
 
-/// How many times as fast.
 fn speed_ups(a: &Analysis) -> Option<Picture> {
     let o = overview(a)?;
     let theirs = match o.published {

@@ -23,7 +23,6 @@ const STALL: &str = "nagle-stall";
 pub(crate) const NOT_PUBLISHED: &str = "not published";
 
 /// A line of a figure and whose it is.
-#[derive(Clone, Debug)]
 pub(crate) struct OverlaidLine {
     /// The name that gives it its colour.
     pub of: String,
@@ -41,11 +40,9 @@ impl OverlaidLine {
 }
 
 /// A figure with the published lines behind its own.
-#[derive(Clone, Debug)]
 pub(crate) struct Overlaid {
     /// The figure, published lines as series without intervals.
     pub data: FigureData,
-    /// One a series.
     pub lines: Vec<OverlaidLine>,
 }
 

@@ -8,9 +8,7 @@ use bytecost_spec::{Axis, Cell, Metric, units};
 use itertools::Itertools as _;
 
 /// One table of the result: one metric compared along one axis, the rest held constant.
-#[derive(Clone, Debug)]
 pub(crate) struct QuestionTable<'a> {
-    /// What is compared.
     pub metric: Metric,
     /// The axis whose values are compared, down.
     pub axis: Axis,
@@ -18,27 +16,19 @@ pub(crate) struct QuestionTable<'a> {
     pub baseline: &'a str,
     /// The axis across, where anything else varies.
     pub x: Option<Axis>,
-    /// Its values.
     pub columns: Vec<String>,
     /// What the table holds constant, of the axes that vary in the study.
     pub panel: Vec<(Axis, String)>,
-    /// The baseline first.
     pub rows: Vec<QuestionRow<'a>>,
 }
 
-/// A value of the compared axis.
-#[derive(Clone, Debug)]
 pub(crate) struct QuestionRow<'a> {
-    /// The value.
     pub name: String,
     /// Whether the others are held against it.
     pub is_baseline: bool,
-    /// One for each column.
     pub entries: Vec<QuestionEntry<'a>>,
 }
 
-/// What one cell came to.
-#[derive(Clone, Debug)]
 pub(crate) enum QuestionEntry<'a> {
     /// Measured, with the comparison where there is one.
     Measured(Estimate, Option<&'a Finding>),
@@ -47,7 +37,6 @@ pub(crate) enum QuestionEntry<'a> {
 }
 
 impl<'a> QuestionEntry<'a> {
-    /// Its comparison, where there is one.
     pub(crate) fn finding(&self) -> Option<&'a Finding> {
         match self {
             QuestionEntry::Measured(_, finding) => *finding,

@@ -8,9 +8,7 @@ const LOG_FROM: f64 = 30.0;
 pub(crate) struct Scale {
     /// Whether equal ratios take equal room. Else the axis begins at zero.
     pub log: bool,
-    /// The lower end.
     pub from: f64,
-    /// The upper end.
     pub to: f64,
     /// Where lines and numbers stand.
     pub ticks: Vec<f64>,

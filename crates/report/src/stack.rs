@@ -24,8 +24,6 @@ const MOST_BARS: usize = 48;
 /// The most characters of a bar's name.
 const NAME_MOST: usize = 24;
 
-/// A figure, laid out.
-#[derive(Clone, Debug)]
 pub(crate) struct Stack {
     /// Its section on the page, its own name, and that in the page's list of sections.
     pub section: &'static str,
@@ -44,7 +42,6 @@ pub(crate) struct Stack {
 }
 
 /// Bars that share a scale.
-#[derive(Clone, Debug)]
 pub(crate) struct BarGroup {
     pub y: f64,
     /// What they have in common, of what varies; empty where nothing else varies.
@@ -52,8 +49,6 @@ pub(crate) struct BarGroup {
     pub bars: Vec<Bar>,
 }
 
-/// A cell.
-#[derive(Clone, Debug)]
 pub(crate) struct Bar {
     pub y: f64,
     pub name: String,
@@ -64,7 +59,6 @@ pub(crate) struct Bar {
 }
 
 /// A part of a cell's bar: a kind of work, or a place.
-#[derive(Clone, Debug)]
 pub(crate) struct BarPart {
     pub x: f64,
     pub width: f64,
@@ -73,10 +67,8 @@ pub(crate) struct BarPart {
     pub tells: String,
 }
 
-/// An entry of the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Class of its colour.
     pub class: &'static str,
     pub title: &'static str,
 }

@@ -9,7 +9,6 @@ pub struct Style {
     pub color: bool,
 }
 
-/// A kind of paint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     Strong,

@@ -28,7 +28,6 @@ pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> Vec<Str
         .collect()
 }
 
-/// How many columns a text takes.
 pub(crate) fn columns(text: &str) -> usize {
     textwrap::core::display_width(text)
 }
@@ -41,12 +40,10 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
     name.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// A piece of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextSpan {
     /// Whether it stood between backticks.
     pub code: bool,
-    /// Its text, without the backticks.
     pub text: String,
 }
 
