@@ -1,7 +1,8 @@
 //! CSV in the layouts of others: what is read comes out as it was, and runs fit in.
 
+use crate::fixture;
+
 use bytecost_report::layout::{Layout, layouts};
-use bytecost_spec::sample::FlowReading;
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::{
     Axis, Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings, TrialKey,
@@ -60,19 +61,10 @@ fn sizes_and_numbers_mean_what_they_meant_there() {
     let first = &a.published.cells[0];
     assert_eq!((first.cell.size_bytes, first.cell.fields), (2048, 8));
     assert_eq!(first.cell.value(Axis::Mover), "send-fields");
-    assert_eq!(
-        first.values[&Metric::both(Measure::ThroughputGbitPerS)],
-        0.0
-    );
-    assert_eq!(
-        first.values[&Metric::both(Measure::LatencyUsP50)],
-        40_876.649
-    );
-    assert!(
-        !first
-            .values
-            .contains_key(&Metric::both(Measure::CyclesPerByte))
-    );
+    let value = |measure| first.values.get(&Metric::both(measure)).copied();
+    assert_eq!(value(Measure::ThroughputGbitPerS), Some(0.0));
+    assert_eq!(value(Measure::LatencyUsP50), Some(40_876.649));
+    assert_eq!(value(Measure::CyclesPerByte), None);
     let b = layout("pa02-b").import(PUBLISHED[1].1).unwrap();
     let cycles = Metric {
         measure: Measure::CyclesPerByte,
@@ -133,41 +125,30 @@ fn a_bad_file_is_told_with_its_line() {
 }
 
 fn cell(mover: &str, axes: &[(Axis, &str)]) -> Cell {
-    let mut cell = Cell {
-        mover: mover.to_owned(),
-        receiver: "recv".to_owned(),
-        size_bytes: 2048,
-        fields: 8,
-        ..Cell::default()
-    };
-    for (axis, value) in axes {
-        cell.set(*axis, value).unwrap();
-    }
-    cell
+    let own = [
+        (Axis::Mover, mover),
+        (Axis::Size, "2KiB"),
+        (Axis::Fields, "8"),
+    ];
+    fixture::cell(&[&own, axes].concat())
 }
 
 fn side(flows: &[(u64, u64, u64)], switches: u64) -> SideReadings {
+    let read = |(counter, n)| (counter, Reading::Measured(n));
+    let known = [
+        (Counter::ContextSwitchesVoluntary, switches),
+        (Counter::ContextSwitchesInvoluntary, 1),
+        (Counter::LlcLoadMisses, 50),
+        (Counter::PerfEnabledNs, 10),
+        (Counter::PerfRunningNs, 5),
+    ];
+    let absent = (Counter::Cycles, Reading::absent("no hardware counters"));
+    let flows = flows
+        .iter()
+        .map(|(bytes, messages, ns)| fixture::flow(*bytes, *messages, *ns));
     SideReadings {
-        readings: [
-            (
-                Counter::ContextSwitchesVoluntary,
-                Reading::Measured(switches),
-            ),
-            (Counter::ContextSwitchesInvoluntary, Reading::Measured(1)),
-            (Counter::Cycles, Reading::absent("no hardware counters")),
-            (Counter::LlcLoadMisses, Reading::Measured(50)),
-            (Counter::PerfEnabledNs, Reading::Measured(10)),
-            (Counter::PerfRunningNs, Reading::Measured(5)),
-        ]
-        .into(),
-        flows: flows
-            .iter()
-            .map(|&(bytes, messages, elapsed_ns)| FlowReading {
-                bytes,
-                messages,
-                elapsed_ns,
-            })
-            .collect(),
+        readings: known.map(read).into_iter().chain([absent]).collect(),
+        flows: flows.collect(),
         ..SideReadings::default()
     }
 }

@@ -1,7 +1,8 @@
 //! The layout of timed programs: a row a run, both ways.
 
+use crate::fixture::{self, cell};
+
 use bytecost_report::layout::{Layout as _, RUNS, Runs, layouts};
-use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Axis, Cell, Imported, Measure, Metric, Sample, SideReadings, TrialKey};
 
 const JOINED: &str = include_str!("../../../published/os-features.csv");
@@ -87,14 +88,6 @@ fn a_bad_file_is_told_with_its_line() {
     );
 }
 
-fn cell(axes: &[(Axis, &str)]) -> Cell {
-    let mut cell = Cell::default();
-    for (axis, value) in axes {
-        cell.set(*axis, value).unwrap();
-    }
-    cell
-}
-
 fn work(threads: &str, placement: &str) -> Cell {
     cell(&[
         (Axis::Mover, "work-integer"),
@@ -113,11 +106,9 @@ fn read(mover: &str, size: &str) -> Cell {
 
 /// A trial with flows of so many bytes, messages and ns.
 fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> Sample {
-    let flow = |&(bytes, messages, elapsed_ns): &(u64, u64, u64)| FlowReading {
-        bytes,
-        messages,
-        elapsed_ns,
-    };
+    let flows = flows
+        .iter()
+        .map(|(bytes, messages, ns)| fixture::flow(*bytes, *messages, *ns));
     Sample {
         trial: TrialKey {
             block,
@@ -127,7 +118,7 @@ fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> S
         cell: cell.id(),
         trial_ms: 1,
         sender: SideReadings {
-            flows: flows.iter().map(flow).collect(),
+            flows: flows.collect(),
             ..SideReadings::default()
         },
         ..Sample::default()
