@@ -13,7 +13,7 @@ mod figures;
 mod hints;
 mod json;
 
-use figures::{Figures, part};
+use figures::{Figures, counter, part, system_share};
 pub use json::{second_json, served_json, summary_json};
 
 /// A column of the lines that come each second.
@@ -69,38 +69,38 @@ fn always(_: &Begun) -> bool {
 const COLUMNS: &[Column] = &[
     column("second", 6, always, |_, s| Some(s.number.to_string())),
     column("Gbit/s", 8, always, |_, s| {
-        Some(units::number(Figures::of(&s.own).gbit_per_s()))
+        Some(units::number(Figures::of(&s.own).throughput_gbit_per_s))
     }),
     column("messages/s", 10, always, |_, s| {
-        Some(whole(Figures::of(&s.own).messages_per_s() as u64))
+        Some(whole(Figures::of(&s.own).messages_per_s as u64))
     }),
     column("bytes", 15, sends, |_, s| {
-        Some(whole(Figures::of(&s.own).bytes()))
+        Some(whole(Figures::of(&s.own).bytes))
     }),
     column("sender s/GB", 8, always, |b, s| {
-        let cpu = Figures::of(sending(b, s)?).cpu_s_per_gb();
+        let cpu = Figures::of(sending(b, s)?).cpu_s_per_gb;
         cpu.map(units::number)
     }),
     column(
         "receiver s/GB",
         8,
         |b| !sends(b),
-        |_, s| Figures::of(&s.own).cpu_s_per_gb().map(units::number),
+        |_, s| Figures::of(&s.own).cpu_s_per_gb.map(units::number),
     ),
     column("calls/msg", 8, always, |_, s| {
-        Figures::of(&s.own).calls_per_message().map(units::number)
+        Figures::of(&s.own).calls_per_message.map(units::number)
     }),
     column(
         "copied",
         8,
         |b| b.completes,
-        |b, s| Figures::of(sending(b, s)?).copied_share().map(percent),
+        |b, s| Figures::of(sending(b, s)?).copied_share.map(percent),
     ),
     column(
         "fairness",
         8,
         |b| b.cell.threads > 1,
-        |_, s| Figures::of(&s.own).fairness().map(|f| format!("{f:.3}")),
+        |_, s| Figures::of(&s.own).fairness.map(|f| format!("{f:.3}")),
     ),
     column("p50 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p50)),
     column("p99 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p99)),
@@ -185,7 +185,7 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     let title = format!(
         "session {} {ended}, after {} s",
         begun.session,
-        units::number(own.elapsed_s())
+        units::number(own.elapsed_s)
     );
     let ink = match summary.end {
         SessionEnd::Failed(_) => Ink::Bad,
@@ -218,19 +218,19 @@ fn moved(summary: &Summary) -> String {
     let own = Figures::of(&summary.own.whole);
     format!(
         "{} bytes in {} messages: {}",
-        whole(own.bytes()),
-        whole(own.messages()),
+        whole(own.bytes),
+        whole(own.messages),
         what(&summary.begun)
     )
 }
 
-fn rate(own: &Figures<'_>) -> String {
+fn rate(own: &Figures) -> String {
     let mut text = format!(
         "{} Gbit/s on average, {} messages/s",
-        units::number(own.gbit_per_s()),
-        whole(own.messages_per_s() as u64)
+        units::number(own.throughput_gbit_per_s),
+        whole(own.messages_per_s as u64)
     );
-    if let (Some((slowest, fastest)), Some(fairness)) = (own.spread_gbit_per_s(), own.fairness()) {
+    if let (Some((slowest, fastest)), Some(fairness)) = (own.spread, own.fairness) {
         text.push_str(&format!(
             "; slowest flow {}, fastest {}, fairness {fairness:.3}",
             units::number(slowest),
@@ -246,7 +246,7 @@ fn cpu(summary: &Summary) -> String {
             return format!("{name} not told");
         };
         let figures = Figures::of(&part.whole);
-        match (figures.cpu_s_per_gb(), figures.system_share()) {
+        match (figures.cpu_s_per_gb, system_share(&part.whole)) {
             (Some(cpu), Some(system)) => format!(
                 "{name} {} s/GB ({} in the kernel)",
                 units::number(cpu),
@@ -265,7 +265,7 @@ fn cpu(summary: &Summary) -> String {
 
 fn calls(summary: &Summary) -> Option<String> {
     let of = |name: &str, side| {
-        let calls = Figures::of(&part(summary, side)?.whole).calls_per_message()?;
+        let calls = Figures::of(&part(summary, side)?.whole).calls_per_message?;
         Some(format!("{name} {} a message", units::number(calls)))
     };
     let told = [of("sender", Side::Sender), of("receiver", Side::Receiver)];
@@ -295,8 +295,8 @@ fn copied(summary: &Summary) -> Option<String> {
     let figures = Figures::of(&sender.whole);
     Some(
         match (
-            figures.copied_share(),
-            figures.counter(Counter::Completions),
+            figures.copied_share,
+            counter(&sender.whole, Counter::Completions),
         ) {
             (Some(share), Some(n)) => format!(
                 "the kernel copied {} of {} buffers after all",
@@ -315,8 +315,8 @@ fn checked(summary: &Summary) -> String {
         return "the other side has not told what it moved, so nothing was compared".to_owned();
     };
     let (sent, got) = (
-        Figures::of(&sender.whole).bytes(),
-        Figures::of(&receiver.whole).bytes(),
+        Figures::of(&sender.whole).bytes,
+        Figures::of(&receiver.whole).bytes,
     );
     let count = if sent == got {
         format!("all {} bytes that were sent arrived", whole(sent))
