@@ -4,6 +4,7 @@ use bytecost_analysis::{AS_PUBLISHED, AuditFigure, Audited, Ruling};
 use itertools::Itertools as _;
 use serde::Serialize;
 
+use crate::document::{DocMark, MarkKind};
 use crate::style::{Ink, Style};
 use crate::text::{clean, count, wrap};
 
@@ -22,64 +23,32 @@ pub struct Settled {
     pub audited: Audited,
 }
 
-/// A row of the table of rulings.
-pub(crate) struct RulingRow {
-    pub(crate) ruling: Ruling,
-    pub(crate) sign: &'static str,
-    /// `confirmed`.
-    pub(crate) words: &'static str,
-    /// Its class on the page.
-    pub(crate) class: &'static str,
-    pub(crate) ink: Ink,
-}
-
-const fn row(
-    ruling: Ruling,
-    sign: &'static str,
-    words: &'static str,
-    class: &'static str,
-    ink: Ink,
-) -> RulingRow {
-    RulingRow {
-        ruling,
-        sign,
-        words,
-        class,
-        ink,
-    }
-}
-
 /// Every ruling, in the order in which they are counted.
-pub(crate) const RULINGS: &[RulingRow] = &[
-    row(Ruling::Confirmed, "✓", "confirmed", "better", Ink::Good),
-    row(
+const RULINGS: &[(Ruling, DocMark)] = &[
+    (
+        Ruling::Confirmed,
+        DocMark::new("✓", "confirmed", MarkKind::Good),
+    ),
+    (
         Ruling::ConfirmedInPart,
-        "✓",
-        "confirmed in part",
-        "better",
-        Ink::Good,
+        DocMark::new("✓", "confirmed in part", MarkKind::Good),
     ),
-    row(
+    (
         Ruling::ConfirmedByLessThanMatters,
-        "=",
-        "confirmed, by less than matters",
-        "same",
-        Ink::Faint,
+        DocMark::new("=", "confirmed, by less than matters", MarkKind::Same),
     ),
-    row(
+    (
         Ruling::ConfirmedForAnotherReason,
-        "≠",
-        "confirmed for another reason",
-        "open",
-        Ink::Warn,
+        DocMark::new("≠", "confirmed for another reason", MarkKind::Open),
     ),
-    row(Ruling::Refuted, "✗", "refuted", "worse", Ink::Bad),
-    row(Ruling::Undecided, "?", "undecided", "same", Ink::Faint),
+    (Ruling::Refuted, DocMark::new("✗", "refuted", MarkKind::Bad)),
+    (Ruling::Undecided, UNDECIDED),
 ];
+const UNDECIDED: DocMark = DocMark::new("?", "undecided", MarkKind::Same);
 
-pub(crate) fn ruling(of: Ruling) -> &'static RulingRow {
-    let row = RULINGS.iter().find(|r| r.ruling == of);
-    row.unwrap_or(&RULINGS[RULINGS.len() - 1])
+pub(crate) fn ruling(of: Ruling) -> DocMark {
+    let row = RULINGS.iter().find(|(ruling, _)| *ruling == of);
+    row.map_or(UNDECIDED, |(_, mark)| *mark)
 }
 
 /// For each claim, what the first run says that decides it by its own figures; else the first that
@@ -125,9 +94,9 @@ pub fn terminal(settled: &[Settled], style: Style) -> String {
 
 /// `3 claims: 1 confirmed, 2 undecided.`
 pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> String {
-    let counts = RULINGS.iter().filter_map(|row| {
-        let n = audits.clone().filter(|a| a.ruling == row.ruling).count();
-        (n > 0).then(|| format!("{n} {}", row.words))
+    let counts = RULINGS.iter().filter_map(|(ruling, mark)| {
+        let n = audits.clone().filter(|a| a.ruling == *ruling).count();
+        (n > 0).then(|| format!("{n} {}", mark.words))
     });
     let counts: Vec<String> = counts.collect();
     let all = count(audits.clone().count(), "claim", "claims");
@@ -173,9 +142,9 @@ impl Out {
 
     fn claim(&mut self, a: &Audited, run: Option<&str>) {
         self.text.push('\n');
-        let row = ruling(a.ruling);
-        let head = format!("{} {} ({}): {}", row.sign, a.id, a.source, clean(&a.words));
-        self.prose(Some(row.ink), &head, "", "  ");
+        let mark = ruling(a.ruling);
+        let head = format!("{} {} ({}): {}", mark.sign, a.id, a.source, clean(&a.words));
+        self.prose(Some(mark.kind.ink()), &head, "", "  ");
         self.prose(None, &format!("Claimed: {}", a.claim), "  ", "    ");
         self.prose(None, &a.because, "  ", "  ");
         // What was measured comes before what stands in published files alone.

@@ -81,12 +81,7 @@ fn copies(c: &Ceiling) -> Option<DocTable> {
                 .collect()
         })
         .collect();
-    let columns = vec![
-        DocColumn::left("working set"),
-        DocColumn::right("memcpy"),
-        DocColumn::right("out of a file"),
-        DocColumn::right("into a file"),
-    ];
+    let columns = DocColumn::numbers("working set", ["memcpy", "out of a file", "into a file"]);
     (!rows.is_empty()).then(|| DocTable {
         caption: "One core's copy, by itself and in the kernel".to_owned(),
         ..DocTable::of(columns, rows)
@@ -111,12 +106,7 @@ fn disk(c: &Ceiling) -> Option<DocTable> {
         .collect();
     let place = c.dir.as_deref();
     let place = place.map_or(String::new(), |dir| format!(", in {dir}"));
-    let columns = vec![
-        DocColumn::left("requests"),
-        DocColumn::right("in flight"),
-        DocColumn::right("reading"),
-        DocColumn::right("by"),
-    ];
+    let columns = DocColumn::numbers("requests", ["in flight", "reading", "by"]);
     (!rows.is_empty()).then(|| DocTable {
         caption: format!("The disk past the page cache{place}"),
         ..DocTable::of(columns, rows)

@@ -92,11 +92,11 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
         .map(|share| LEFT + inset + share * (right - LEFT - 2.0 * inset))
         .collect();
     let height = |value: f64| bottom - scale.share(value) * (bottom - TOP);
-    let mut lines: Vec<ChartLine> = figure
+    let lines = figure
         .series
         .iter()
-        .map(|series| line(series, &across, &height))
-        .collect();
+        .map(|series| line(series, &across, &height));
+    let mut lines: Vec<ChartLine> = lines.collect();
     label(&mut lines, labels, right, bottom);
     let empty = lines.iter().all(|l| l.dots.is_empty());
     let has_gap = |column: usize| {
@@ -107,20 +107,16 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
     let gaps = columns_with_gaps
         .filter(|(column, _)| !empty && has_gap(*column))
         .collect();
+    let ticks = scale.ticks.iter().filter(|_| !empty).map(|&value| Tick {
+        at: height(value),
+        label: tick(value),
+        narrow: true,
+    });
     Chart {
         right,
         bottom,
         log: scale.log && !empty,
-        rows: scale
-            .ticks
-            .iter()
-            .filter(|_| !empty)
-            .map(|&value| Tick {
-                at: height(value),
-                label: tick(value),
-                narrow: true,
-            })
-            .collect(),
+        rows: ticks.collect(),
         columns: columns(figure, &across),
         ceiling: ceiling(figure, &across, &height),
         lines,
@@ -148,27 +144,23 @@ fn ceiling(figure: &FigureData, across: &[f64], height: &impl Fn(f64) -> f64) ->
 }
 
 fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
-    series
-        .points
-        .iter()
-        .enumerate()
-        .filter_map(|(i, p)| match p {
-            Point::Measured(e) if e.value.is_finite() => Some((i, *e)),
-            _ => None,
-        })
+    let points = series.points.iter().enumerate();
+    points.filter_map(|(i, p)| match p {
+        Point::Measured(e) if e.value.is_finite() => Some((i, *e)),
+        _ => None,
+    })
 }
 
 fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> ChartLine {
-    let dots: Vec<Dot> = measured(series)
-        .filter_map(|(column, estimate)| {
-            Some(Dot {
-                column,
-                x: *across.get(column)?,
-                y: height(estimate.value),
-                estimate,
-            })
+    let dots = measured(series).filter_map(|(column, estimate)| {
+        Some(Dot {
+            column,
+            x: *across.get(column)?,
+            y: height(estimate.value),
+            estimate,
         })
-        .collect();
+    });
+    let dots: Vec<Dot> = dots.collect();
     let mut path = String::new();
     let mut band = String::new();
     for stretch in dots.chunk_by(|a, b| b.column == a.column + 1) {
@@ -192,18 +184,17 @@ fn interval(dot: &Dot) -> Option<(f64, f64)> {
 
 /// A closed band along several points, a bar through one.
 fn intervals(dots: &[Dot], height: &impl Fn(f64) -> f64) -> String {
-    let ends: Vec<(f64, f64, f64)> = dots
-        .iter()
-        .filter_map(|d| interval(d).map(|(low, high)| (d.x, height(low), height(high))))
-        .collect();
+    let ends = dots.iter().filter_map(|d| {
+        let (low, high) = interval(d)?;
+        Some((d.x, height(low), height(high)))
+    });
+    let ends: Vec<(f64, f64, f64)> = ends.collect();
     match ends[..] {
         [] => String::new(),
-        [(x, low, high)] => format!(
-            "M{:.1} {high:.1}H{:.1}V{low:.1}H{:.1}Z",
-            x - 2.5,
-            x + 2.5,
-            x - 2.5
-        ),
+        [(x, low, high)] => {
+            let (left, right) = (x - 2.5, x + 2.5);
+            format!("M{left:.1} {high:.1}H{right:.1}V{low:.1}H{left:.1}Z")
+        }
         _ => {
             let upper = ends.iter().map(|(x, _, high)| (*x, *high));
             let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
@@ -250,10 +241,8 @@ fn apart(places: &mut [f64], bottom: f64) {
         let mut pool = (place - i as f64 * LABEL_HEIGHT, 1);
         while let Some(&(mean, count)) = pools.last().filter(|last| last.0 > pool.0) {
             let both = count + pool.1;
-            pool = (
-                (mean * count as f64 + pool.0 * pool.1 as f64) / both as f64,
-                both,
-            );
+            let sum = mean * count as f64 + pool.0 * pool.1 as f64;
+            pool = (sum / both as f64, both);
             pools.pop();
         }
         pools.push(pool);

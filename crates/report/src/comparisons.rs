@@ -1,15 +1,15 @@
 //! The comparisons of a result: a table a question, and all findings in one list.
 
 use bytecost_analysis::{Analysis, Estimate, Finding, Verdict};
-use bytecost_spec::{Axis, units};
+use bytecost_spec::{Axis, Cell, units};
 
 use crate::descriptions;
 use crate::document::{
     DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document, Tone, note,
 };
-use crate::numbers::{self, p_value, ratio, ratio_interval, verdict};
+use crate::numbers::{self, p_value, ratio, ratio_interval};
 use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, axis_in_words, cell_of, questions, value_in_words,
+    QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions, value_in_words,
 };
 
 /// What is said where a ratio is not that of the numbers beside it.
@@ -62,14 +62,10 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 }
 
 fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTable {
-    let mut columns = vec![DocColumn::left(q.axis.name())];
-    match q.x {
-        Some(x) => {
-            let values = q.columns.iter().map(|c| value_in_words(x, c));
-            columns.extend(values.map(DocColumn::right));
-        }
-        None => columns.push(DocColumn::right(q.metric.measure.row().unit)),
-    }
+    let headings = match q.x {
+        Some(x) => q.columns.iter().map(|c| value_in_words(x, c)).collect(),
+        None => vec![q.metric.measure.row().unit.to_owned()],
+    };
     let baseline = q.rows.iter().find(|row| row.is_baseline);
     let mut row = |of: &QuestionRow<'_>| {
         let entries = of.entries.iter().enumerate().map(|(i, e)| {
@@ -89,7 +85,7 @@ fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTab
     };
     DocTable {
         rows: q.rows.iter().map(&mut row).collect(),
-        columns,
+        columns: DocColumn::numbers(q.axis.name(), headings),
         ..DocTable::default()
     }
 }
@@ -156,13 +152,13 @@ fn said(f: &Finding) -> String {
         (None, Verdict::NotDecided, Some(needed)) => {
             format!("not decided; about {needed} blocks would decide")
         }
-        _ => verdict(f.verdict).to_owned(),
+        _ => DocMark::of(f.verdict).words.to_owned(),
     }
 }
 
 /// What both cells of a finding hold constant, of the axes that vary, in words.
 pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
-    let Some(cell) = cell_of(&f.cell) else {
+    let Some(cell) = Cell::from_id(&f.cell) else {
         return f.cell.clone();
     };
     let others = a.study.varied.iter().filter(|axis| **axis != f.axis);

@@ -7,7 +7,7 @@ use bytecost_spec::{Axis, Better, Cell, Host, Metric, NetworkCard, PeerSide, Uni
 use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
-use crate::question::{QuestionTable, axis_in_words, cell_of, sort_values, value_in_words};
+use crate::question::{QuestionTable, axis_in_words, sort_values, value_in_words};
 use crate::text::count;
 
 /// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
@@ -362,7 +362,7 @@ pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
         [] => &[Axis::Mover, Axis::Size, Axis::Threads],
         _ => varied,
     };
-    let cells = ids.iter().map(|id| cell_of(id).ok_or(*id));
+    let cells = ids.iter().map(|id| Cell::from_id(id).ok_or(*id));
     let (cells, others): (Vec<Cell>, Vec<&str>) = cells.partition_result();
     let axes = AXES.iter().map(|row| row.axis);
     let axes = axes.filter(|axis| varied.contains(axis) && !cells.is_empty());

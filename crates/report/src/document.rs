@@ -264,6 +264,17 @@ impl DocColumn {
         }
     }
 
+    /// Those of a table of numbers, after the column of what they are of.
+    pub fn numbers<H: Into<String>>(
+        first: impl Into<String>,
+        headings: impl IntoIterator<Item = H>,
+    ) -> Vec<DocColumn> {
+        let numbers = headings.into_iter().map(DocColumn::right);
+        std::iter::once(DocColumn::left(first))
+            .chain(numbers)
+            .collect()
+    }
+
     /// One of names that must be copied.
     pub fn names(heading: impl Into<String>) -> DocColumn {
         DocColumn {
@@ -321,20 +332,20 @@ impl<T: Into<String>> From<T> for DocEntry {
 }
 
 impl DocMark {
+    pub const fn new(sign: &'static str, words: &'static str, kind: MarkKind) -> DocMark {
+        DocMark { sign, words, kind }
+    }
+
     /// The sign of a verdict.
     pub fn of(verdict: Verdict) -> DocMark {
-        let kind = match verdict {
-            Verdict::Better => MarkKind::Good,
-            Verdict::Worse => MarkKind::Bad,
-            Verdict::NoDifferenceThatMatters => MarkKind::Same,
-            Verdict::NotDecided => MarkKind::Open,
-            Verdict::NotJudged => MarkKind::Bare,
+        let (sign, words, kind) = match verdict {
+            Verdict::Better => ("▲", "better", MarkKind::Good),
+            Verdict::Worse => ("▼", "worse", MarkKind::Bad),
+            Verdict::NoDifferenceThatMatters => ("=", "no difference that matters", MarkKind::Same),
+            Verdict::NotDecided => ("?", "not decided", MarkKind::Open),
+            Verdict::NotJudged => ("·", "not judged", MarkKind::Bare),
         };
-        DocMark {
-            sign: crate::numbers::mark(verdict),
-            words: crate::numbers::verdict(verdict),
-            kind,
-        }
+        DocMark { sign, words, kind }
     }
 }
 

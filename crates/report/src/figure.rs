@@ -1,16 +1,17 @@
 //! A figure of the page: its drawing, its legend and its table, ready for the template.
 
-use bytecost_analysis::{Analysis, Estimate, FigureData, Finding, Point, Series};
+use bytecost_analysis::{Analysis, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
 use bytecost_spec::{Better, Cell, Unit};
 use itertools::Itertools as _;
 
 use crate::chart::{self, Chart, Dot};
 use crate::descriptions;
+use crate::document::DocMark;
 use crate::missing_points;
 use crate::numbers::{self, ratio, ratio_interval};
 use crate::published_series::{self, Overlaid};
-use crate::question::value_in_words;
+use crate::question::{is_at, value_in_words};
 use crate::text::{TextSpan, clean, count, spans};
 
 /// Colours of the page's palette; slot 0 is the baseline's.
@@ -149,18 +150,21 @@ pub(crate) fn figure(
     let Overlaid { data, lines: whose } = published_series::overlaid(a, f);
     let source = whose.iter().find_map(|l| l.source.as_deref().map(clean));
     let imported = descriptions::imported(a).is_some();
-    let labels: Vec<String> = whose
-        .iter()
-        .map(|l| match (&l.source, imported) {
-            (Some(source), false) => clean(source),
-            _ => clean(&l.of),
-        })
-        .collect();
+    let labels = whose.iter().map(|l| match (&l.source, imported) {
+        (Some(source), false) => clean(source),
+        _ => clean(&l.of),
+    });
+    let labels: Vec<String> = labels.collect();
     let chart = chart::chart(&data, &labels);
     let lines = data.series.iter().zip(&whose).zip(&chart.lines);
     let lines: Vec<SeriesLine> = lines
         .map(|((series, whose), drawn)| line(a, &data, series, whose, drawn, palette))
         .collect();
+    let gaps = missing_points::told(&data, chart.empty);
+    let gap_marks = chart.gaps.iter();
+    let gap_marks = gap_marks
+        .filter_map(|(column, at)| Some((*at, missing_points::at_column(&data, *column)?)));
+    let ceiling = f.ceiling.as_ref().filter(|_| !chart.ceiling.is_empty());
     DrawnFigure {
         id: format!("figure-{}", number + 1),
         title: clean(&f.title),
@@ -169,20 +173,11 @@ pub(crate) fn figure(
         x: f.x.name().to_owned(),
         crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
         columns: f.x_values.iter().map(|v| value_in_words(f.x, v)).collect(),
-        gaps: missing_points::told(&data, chart.empty)
-            .iter()
-            .map(|gap| spans(gap))
-            .collect(),
-        gap_marks: chart
-            .gaps
-            .iter()
-            .filter_map(|(column, at)| Some((*at, missing_points::at_column(&data, *column)?)))
-            .collect(),
+        gaps: gaps.iter().map(|gap| spans(gap)).collect(),
+        gap_marks: gap_marks.collect(),
         empty: chart.empty.then(|| missing_points::why_empty(&data)),
         note: f.note.as_deref().map(spans),
-        ceiling: (!chart.ceiling.is_empty())
-            .then(|| f.ceiling.as_ref().map(|c| clean(&c.words)))
-            .flatten(),
+        ceiling: ceiling.map(|c| clean(&c.words)),
         source,
         stalls: lines.iter().flat_map(|l| &l.dots).any(|d| d.stalled),
         lines,
@@ -223,28 +218,21 @@ fn line(
     palette: &Palette,
 ) -> SeriesLine {
     let slot = palette.slot(&whose.of);
+    let dots = drawn
+        .dots
+        .iter()
+        .map(|dot| dot_text(a, f, &series.name, whose, dot));
+    let points = series.points.iter().enumerate();
+    let entries = points.map(|(i, p)| entry(f, p, whose.stalls(i)));
     SeriesLine {
         name: clean(&series.name),
-        color: if slot == 0 {
-            0
-        } else {
-            (slot - 1) % COLORS + 1
-        },
+        color: slot.checked_sub(1).map_or(0, |place| place % COLORS + 1),
         dashed: slot > COLORS,
         is_baseline: whose.source.is_none() && palette.is_baseline(&whose.of),
         hollow: whose.source.is_some(),
         marker: MARKERS[slot % MARKERS.len()],
-        dots: drawn
-            .dots
-            .iter()
-            .map(|dot| dot_text(a, f, &series.name, whose, dot))
-            .collect(),
-        entries: series
-            .points
-            .iter()
-            .enumerate()
-            .map(|(i, p)| entry(f, p, whose.stalls(i)))
-            .collect(),
+        dots: dots.collect(),
+        entries: entries.collect(),
     }
 }
 
@@ -273,46 +261,34 @@ fn dot_text(
             (None, Some(interval)) => format!("95 % interval {interval}, {trials}"),
             (None, None) => format!("no interval, {trials}"),
         },
-        compared: finding
-            .map(|f| {
-                format!(
-                    "{} {} ({}), {}",
-                    ratio(f.ratio),
-                    f.baseline_value,
-                    ratio_interval(f),
-                    numbers::verdict(f.verdict)
-                )
-            })
-            .unwrap_or_default(),
+        compared: finding.map_or_else(String::new, |f| {
+            let words = DocMark::of(f.verdict).words;
+            let (ratio, interval) = (ratio(f.ratio), ratio_interval(f));
+            format!("{ratio} {} ({interval}), {words}", f.baseline_value)
+        }),
         stalled: whose.stalls(dot.column),
     }
 }
 
 /// The finding that a point is the other side of.
 fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &str) -> Option<&'a Finding> {
+    let is_here = |cell: Cell| cell.value(f.x) == x && is_at(&cell, &f.panel);
     a.findings.iter().find(|finding| {
-        let fits = |cell: &Cell| {
-            cell.value(f.x) == x
-                && f.panel
-                    .iter()
-                    .all(|(axis, value)| cell.value(*axis) == *value)
-        };
         finding.metric == f.y
             && finding.value == name
-            && crate::question::cell_of(&finding.cell).is_some_and(|cell| fits(&cell))
+            && Cell::from_id(&finding.cell).is_some_and(is_here)
     })
 }
 
 fn entry(f: &FigureData, point: &Point, stalled: bool) -> EntryText {
     match point {
-        Point::Measured(e) if f.relative_to.is_some() => {
-            EntryText::Measured(ratio(e.value), bounds(e), stalled)
+        Point::Measured(e) => {
+            let value = match f.relative_to {
+                Some(_) => ratio(e.value),
+                None => units::number(e.value),
+            };
+            EntryText::Measured(value, numbers::interval(e).unwrap_or_default(), stalled)
         }
-        Point::Measured(e) => EntryText::Measured(units::number(e.value), bounds(e), stalled),
         Point::Gap(why) => EntryText::Gap(clean(why)),
     }
-}
-
-fn bounds(e: &Estimate) -> String {
-    numbers::interval(e).unwrap_or_default()
 }

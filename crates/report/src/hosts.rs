@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, Document, Tone, note,
 };
-use crate::numbers::{milliseconds, percent, ratio, ratio_interval, verdict};
+use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::style::Style;
 use crate::text::count;
 use crate::{comparisons, descriptions, json, page};
@@ -159,7 +159,7 @@ impl HostEstimate {
     fn said(&self) -> &'static str {
         match self.finding.withheld {
             Some(_) => "no verdict",
-            None => verdict(self.finding.verdict),
+            None => DocMark::of(self.finding.verdict).words,
         }
     }
 }

@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone, note,
 };
-use crate::numbers::{bare_ratio, p_value, ratio};
+use crate::numbers::{p_value, ratio, ratios};
 
 /// The section; nothing where there is no main effect.
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
@@ -43,7 +43,6 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 }
 
 fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
-    let interval = |low, high| format!("{} to {}", bare_ratio(low), bare_ratio(high));
     let furthest = &e.furthest;
     let place = (e.place.iter())
         .filter(|(axis, value)| axis.tells(value))
@@ -73,7 +72,7 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
                 mark: e.p_corrected.map(|_| DocMark::of(e.verdict)),
                 ..ratio(e.ratio).into()
             },
-            interval(e.low, e.high).into(),
+            ratios(e.low, e.high).into(),
         ],
     });
     entries.extend([
@@ -81,7 +80,7 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
         format!(
             "{} ({})",
             ratio(furthest.ratio),
-            interval(furthest.low, furthest.high)
+            ratios(furthest.low, furthest.high)
         )
         .into(),
         p_value(furthest.p).into(),

@@ -4,7 +4,7 @@
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 
 use crate::document::{DocColumn, DocTable};
-use crate::numbers::{bare_ratio, ratio};
+use crate::numbers::{ratio, ratios};
 use crate::question::{place_in_words, value_in_words};
 use crate::scale::{Scale, tick};
 use crate::text::{clean, count, shortened, wrap};
@@ -230,10 +230,8 @@ fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> OverviewEntry {
 
 /// `0.11 to 0.13`, or nothing.
 fn interval(e: &Estimate) -> String {
-    match (e.low, e.high) {
-        (Some(low), Some(high)) => format!("{} to {}", bare_ratio(low), bare_ratio(high)),
-        _ => String::new(),
-    }
+    let ends = e.low.zip(e.high);
+    ends.map_or_else(String::new, |(low, high)| ratios(low, high))
 }
 
 /// `posix-aio, 64 KiB`; of a pair that was not planned nothing but its way.

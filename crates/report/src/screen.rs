@@ -12,7 +12,7 @@ use crate::document::{
 };
 use crate::numbers::{self, bare_ratio, whole};
 use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, result, value_in_words,
+    QuestionEntry, QuestionRow, QuestionTable, questions, result, value_in_words,
 };
 use crate::sections::{self, findings};
 use crate::style::Style;
@@ -285,7 +285,7 @@ fn refused(a: &Analysis) -> Vec<DocLine> {
         a.cells.iter().any(|c| way(&c.cell) == way(cell))
     };
     let refused = a.refusals.iter();
-    let refused = refused.filter_map(|r| Some((r.why.as_str(), cell_of(&r.what)?)));
+    let refused = refused.filter_map(|r| Some((r.why.as_str(), Cell::from_id(&r.what)?)));
     let refused = refused.filter(|(_, cell)| !is_measured(cell));
     let way = |cell: Cell| cell.serving.server.unwrap_or(cell.mover);
     let refused = refused.map(|(why, cell)| (why, way(cell)));

@@ -248,8 +248,7 @@ fn bars(a: &Analysis, d: &mut Document) {
 fn count_table(of: CountTable, unit: Unit, d: &mut Document) {
     d.section(&unit.in_words(of.title), of.section, of.short);
     d.paragraph(Tone::Faint, unit.in_words(of.lead));
-    let mut columns = vec![DocColumn::left("cell")];
-    columns.extend(of.columns.into_iter().map(DocColumn::right));
+    let columns = DocColumn::numbers("cell", of.columns);
     let rows = of.rows.into_iter();
     let rows = rows.map(|(name, texts)| std::iter::once(name).chain(texts).collect());
     let mut card = vec![DocBlock::Table(DocTable::of::<String>(columns, rows))];
@@ -270,20 +269,9 @@ fn claims(a: &Analysis, d: &mut Document) {
 }
 
 fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
-    let row = ruling(c.ruling);
-    let mark = DocMark {
-        sign: row.sign,
-        words: row.words,
-        kind: match row.class {
-            "better" => MarkKind::Good,
-            "worse" => MarkKind::Bad,
-            "open" => MarkKind::Open,
-            _ => MarkKind::Same,
-        },
-    };
     let mut blocks = vec![
         DocBlock::Paragraph(DocLine {
-            mark: Some(mark),
+            mark: Some(ruling(c.ruling)),
             ..DocLine::from(c.words.as_str())
         }),
         DocBlock::paragraph(Tone::Strong, format!("{} ({})", c.claim, c.source)),
@@ -411,10 +399,10 @@ fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
 /// What was looked at on the machine, what it means, and what to do.
 pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
     let term = |check: &Check| {
-        let (sign, words, kind) = match check.level {
-            Level::Good => ("✓", "as it should be", MarkKind::Good),
-            Level::Note => ("·", "worth knowing", MarkKind::Same),
-            Level::Warning => ("!", "weakens results", MarkKind::Open),
+        let mark = match check.level {
+            Level::Good => DocMark::new("✓", "as it should be", MarkKind::Good),
+            Level::Note => DocMark::new("·", "worth knowing", MarkKind::Same),
+            Level::Warning => DocMark::new("!", "weakens results", MarkKind::Open),
         };
         let mut lines = vec![
             DocLine::from(check.found.as_str()),
@@ -424,7 +412,7 @@ pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
             lines.push(DocLine::from(format!("→ {remedy}")));
         }
         DocTerm {
-            mark: Some(DocMark { sign, words, kind }),
+            mark: Some(mark),
             ..DocTerm::new(&check.name, lines)
         }
     };

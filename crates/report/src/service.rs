@@ -35,12 +35,7 @@ pub fn answer(asking: &Asking, answer: &Response, style: Style) -> String {
 }
 
 fn busiest(processes: &[Process], style: Style) -> String {
-    let columns = vec![
-        DocColumn::left("process"),
-        DocColumn::right("pid"),
-        DocColumn::right("user s"),
-        DocColumn::right("kernel s"),
-    ];
+    let columns = DocColumn::numbers("process", ["pid", "user s", "kernel s"]);
     let rows = processes.iter().map(|p| {
         let [user, kernel] = [p.user_s, p.kernel_s].map(|s| format!("{s:.2}"));
         vec![p.name.clone(), p.pid.to_string(), user, kernel]
