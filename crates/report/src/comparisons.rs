@@ -11,6 +11,7 @@ use crate::numbers::{self, p_value, ratio, ratio_interval};
 use crate::question::{
     QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions, value_in_words,
 };
+use crate::text::count;
 
 /// What is said where a ratio is not that of the numbers beside it.
 const NOT_THE_QUOTIENT: &str = "This ratio is not that of the two numbers. It compares block by block, and the numbers are over all trials; where values vary much between blocks, or have two modes, the two differ.";
@@ -22,14 +23,12 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         return;
     }
     d.section("Comparisons", "comparisons", "Comparisons");
-    d.paragraph(
-        Tone::Faint,
-        format!(
-            "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided{}.",
-            numbers::percent(a.study.smallest_effect),
-            not_judged(a.findings.iter())
-        ),
+    let legend = format!(
+        "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided{}.",
+        numbers::percent(a.study.smallest_effect),
+        not_judged(a.findings.iter())
     );
+    d.paragraph(Tone::Faint, legend);
     d.paragraph(Tone::Faint, descriptions::families(a));
     let mut notes = Vec::new();
     let mut cards = all.iter().map(|q| {
@@ -42,23 +41,16 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     d.blocks.extend(cards.next());
     let rest: Vec<DocBlock> = cards.collect();
     if !rest.is_empty() {
-        d.push(DocBlock::Fold {
-            title: crate::text::count(rest.len(), "more table", "more tables"),
-            blocks: rest,
-            is_rest: true,
-        });
+        let title = count(rest.len(), "more table", "more tables");
+        d.push(DocBlock::rest(title, rest));
     }
     if !notes.is_empty() {
         d.push(DocBlock::Notes(notes));
     }
-    d.push(DocBlock::PageOnly(vec![DocBlock::Fold {
-        title: format!(
-            "All {} comparisons, with interval, p value and blocks",
-            a.findings.len()
-        ),
-        blocks: vec![DocBlock::Table(list(a))],
-        is_rest: false,
-    }]));
+    let number = a.findings.len();
+    let title = format!("All {number} comparisons, with interval, p value and blocks");
+    let fold = DocBlock::fold(title, vec![DocBlock::Table(list(a))]);
+    d.push(DocBlock::PageOnly(vec![fold]));
 }
 
 fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTable {
@@ -75,10 +67,9 @@ fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTab
             });
             entry(a, e, of.is_baseline, beside, notes)
         });
+        let name = std::iter::once(DocEntry::from(of.name.as_str()));
         DocRow {
-            entries: std::iter::once(DocEntry::from(of.name.as_str()))
-                .chain(entries)
-                .collect(),
+            entries: name.chain(entries).collect(),
             is_baseline: of.is_baseline,
             ..DocRow::default()
         }

@@ -24,11 +24,9 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         d.push(DocBlock::Table(table(&decided, a.study.unit)));
     }
     if !open.is_empty() {
-        d.push(DocBlock::Fold {
-            title: open_in_words(open.len(), decided.is_empty()),
-            blocks: vec![DocBlock::Table(table(&open, a.study.unit))],
-            is_rest: false,
-        });
+        let title = open_in_words(open.len(), decided.is_empty());
+        let table = DocBlock::Table(table(&open, a.study.unit));
+        d.push(DocBlock::fold(title, vec![table]));
     }
 }
 

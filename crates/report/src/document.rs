@@ -185,11 +185,8 @@ impl Document {
             self.push(DocBlock::List(lines));
         }
         if !rest.is_empty() {
-            self.push(DocBlock::Fold {
-                title: format!("{} {more}", rest.len()),
-                blocks: vec![DocBlock::List(rest)],
-                is_rest: true,
-            });
+            let title = format!("{} {more}", rest.len());
+            self.push(DocBlock::rest(title, vec![DocBlock::List(rest)]));
         }
     }
 }
@@ -207,6 +204,36 @@ impl DocBlock {
             anchor: "",
             short: "",
         })
+    }
+
+    /// Labels, each with a line.
+    pub fn terms<N: Into<String>, L: Into<DocLine>>(
+        terms: impl IntoIterator<Item = (N, L)>,
+    ) -> DocBlock {
+        let terms = terms.into_iter();
+        DocBlock::Terms(
+            terms
+                .map(|(name, line)| DocTerm::new(name, [line]))
+                .collect(),
+        )
+    }
+
+    /// Blocks that a page shows when it is asked for them.
+    pub fn fold(title: impl Into<String>, blocks: Vec<DocBlock>) -> DocBlock {
+        DocBlock::Fold {
+            title: title.into(),
+            blocks,
+            is_rest: false,
+        }
+    }
+
+    /// The same of what only goes on with what stands above it.
+    pub fn rest(title: impl Into<String>, blocks: Vec<DocBlock>) -> DocBlock {
+        DocBlock::Fold {
+            title: title.into(),
+            blocks,
+            is_rest: true,
+        }
     }
 
     /// Whether a text has anything of it.
@@ -304,12 +331,11 @@ impl DocTable {
     /// The table without columns in which nothing stands.
     pub fn without_empty_columns(mut self) -> DocTable {
         for i in (0..self.columns.len()).rev() {
-            let mut entries = self.rows.iter().filter_map(|row| row.entries.get(i));
-            if entries.all(|entry| entry.text.is_empty()) {
+            if self.rows.iter().all(|row| row.entries[i].text.is_empty()) {
                 self.columns.remove(i);
-                for row in &mut self.rows {
-                    row.entries.remove(i);
-                }
+                self.rows
+                    .iter_mut()
+                    .for_each(|row| drop(row.entries.remove(i)));
             }
         }
         self

@@ -2,7 +2,7 @@
 //! for the one that answers, and the stronger the colour the longer. Each has its table.
 
 use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
-use bytecost_spec::{Axis, units};
+use bytecost_spec::units;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocTable, Tone};
@@ -99,7 +99,7 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
     let names = names.filter(|(i, _)| step >= COLUMN_OF_NAMES || i.is_multiple_of(4));
     let names = names.map(|(i, cpu)| ((i as f64 + 0.5) * step, *cpu));
     let mover = clean(&m.mover);
-    let panel = descriptions::panel(&told(&m.panel));
+    let panel = descriptions::panel(&m.panel);
     let suffix = number.map_or_else(String::new, |n| format!("-{n}"));
     let words: Vec<String> = m.words.iter().map(|w| clean(w)).collect();
     Heat {
@@ -123,11 +123,6 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
         gaps: gaps_of(m),
         title: mover,
     }
-}
-
-fn told(panel: &[(Axis, String)]) -> Vec<(Axis, String)> {
-    let tells = |(axis, value): &&(Axis, String)| axis.tells(value);
-    panel.iter().filter(tells).cloned().collect()
 }
 
 fn sub(m: &MatrixData, unit: &str, panel: &str) -> String {

@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, Document, Tone, note,
+    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone, note,
 };
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::style::Style;
@@ -247,15 +247,13 @@ fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
         facts.extend(theirs.map(|(name, value)| (format!("Other host: {name}"), value)));
     }
     let build = run.build.unwrap_or("not known");
+    let effect = percent(a.study.smallest_effect);
     let measured = [
         ("bytecost", &*a.run.bytecost_version),
         ("Build of bytecost", build),
         ("Window", &milliseconds(a.study.window_ms)),
         ("Warm-up", &milliseconds(a.study.warmup_ms)),
-        (
-            "Smallest difference that matters",
-            &percent(a.study.smallest_effect),
-        ),
+        ("Smallest difference that matters", &effect),
         ("Java", a.run.java.as_deref().unwrap_or("not used")),
         ("Files", a.run.files.as_deref().unwrap_or("not used")),
     ];
@@ -284,11 +282,8 @@ fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(String, String)> {
     let kernel = kernel.into_iter();
     let kernel = kernel.filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
     let of_kernel = of_kernel.iter().map(|(n, v)| (n.clone(), v.clone()));
-    facts
-        .chain(settings)
-        .chain(kernel)
-        .chain(of_kernel)
-        .collect()
+    let facts = facts.chain(settings).chain(kernel);
+    facts.chain(of_kernel).collect()
 }
 
 /// Facts that are not the same everywhere, in the order in which they are known.
@@ -314,21 +309,23 @@ fn differences(runs: &[HostRun<'_>]) -> Vec<HostDifference> {
     differs.collect()
 }
 
+fn document(t: &HostTable, all: bool) -> Document {
+    let mut d = answer(t);
+    d.blocks.extend(body(t, all).blocks);
+    d
+}
+
 /// Renders the table for a terminal: its primary comparisons, or all. No line is wider than
 /// `style.width`.
 #[must_use]
 pub fn terminal(t: &HostTable, all: bool, style: Style) -> String {
-    let mut d = answer(t);
-    d.blocks.extend(body(t, all).blocks);
-    crate::terminal::print(&d, style)
+    crate::terminal::print(&document(t, all), style)
 }
 
 /// Renders all of the table as Markdown.
 #[must_use]
 pub fn markdown(t: &HostTable) -> String {
-    let mut d = answer(t);
-    d.blocks.extend(body(t, true).blocks);
-    crate::markdown::print(&t.title, &d)
+    crate::markdown::print(&t.title, &document(t, true))
 }
 
 /// Renders all of the table as a page that needs nothing else.
@@ -366,11 +363,11 @@ pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
             f.family.name().to_owned(),
         ];
         let measured = f.hosts.iter().map(|h| {
-            let numbers = [h.finding.ratio, h.finding.low, h.finding.high].map(|n| n.to_string());
-            let blocks = h.finding.blocks.to_string();
-            let why = h.finding.withheld.clone().unwrap_or_default();
-            let words = [blocks, h.said().to_owned(), why];
-            (&h.host, [&numbers[..], &words].concat())
+            let of = &h.finding;
+            let numbers = [of.ratio, of.low, of.high].map(|n| n.to_string());
+            let why = of.withheld.clone().unwrap_or_default();
+            let words = [of.blocks.to_string(), h.said().to_owned(), why];
+            (&h.host, [numbers, words].concat())
         });
         let gaps = f.gaps.iter().map(|gap| {
             let mut fields = vec![String::new(); 4];
@@ -463,11 +460,8 @@ fn body(t: &HostTable, all: bool) -> Document {
         let more = count(rest.len(), "more comparison", "more comparisons");
         d.paragraph(Tone::Faint, format!("{more}: --all"));
     }
-    d.section(
-        "What differs between the hosts",
-        "differences",
-        "Differences",
-    );
+    let title = "What differs between the hosts";
+    d.section(title, "differences", "Differences");
     match t.differences.is_empty() {
         true => d.paragraph(Tone::Plain, "No fact that is known of them differs."),
         false => d.push(DocBlock::Table(differing(t))),
@@ -479,10 +473,8 @@ fn body(t: &HostTable, all: bool) -> Document {
 
 fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> DocTable {
     // A metric that is that of all rows stands above them once.
-    let metric = match shown.iter().map(|f| f.metric).all_equal_value() {
-        Ok(metric) => Some(metric.title(t.unit)),
-        Err(_) => None,
-    };
+    let metric = shown.iter().map(|f| f.metric).all_equal_value().ok();
+    let metric = metric.map(|metric| metric.title(t.unit));
     let rows = shown.iter().flat_map(|f| {
         let title = match metric {
             Some(_) => String::new(),
@@ -506,28 +498,22 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
             };
             [gap.host.as_str().into(), "–".into(), "–".into(), said]
         }));
-        let rows = all.into_iter().map(|entries| {
+        let rows = all.into_iter().map(|entries| -> Vec<DocEntry> {
             // The names stand in the first row of a comparison alone.
             let names = std::mem::take(&mut names).map(DocEntry::from);
-            DocRow {
-                entries: names.into_iter().chain(entries).collect(),
-                ..DocRow::default()
-            }
+            names.into_iter().chain(entries).collect()
         });
         rows.collect::<Vec<_>>()
     });
+    let names = ["metric", "what", "where", "host"].map(DocColumn::left);
+    let numbers = ["ratio", "95 % interval"].map(DocColumn::right);
+    let columns = names
+        .into_iter()
+        .chain(numbers)
+        .chain([DocColumn::left("verdict")]);
     DocTable {
         caption: metric.clone().unwrap_or_default(),
-        rows: rows.collect(),
-        columns: vec![
-            DocColumn::left("metric"),
-            DocColumn::left("what"),
-            DocColumn::left("where"),
-            DocColumn::left("host"),
-            DocColumn::right("ratio"),
-            DocColumn::right("95 % interval"),
-            DocColumn::left("verdict"),
-        ],
+        ..DocTable::of(columns.collect(), rows)
     }
     .without_empty_columns()
 }
@@ -551,12 +537,8 @@ fn runs(t: &HostTable) -> DocTable {
         let texts = [&h.host, &h.run, &h.started, &h.measured];
         texts.into_iter().chain([&ended]).cloned().collect()
     });
-    let columns = vec![
-        DocColumn::left("host"),
-        DocColumn::names("run"),
-        DocColumn::left("started"),
-        DocColumn::left("measured"),
-        DocColumn::left("state"),
-    ];
+    let mut columns = ["host", "run", "started", "measured", "state"].map(DocColumn::left);
+    columns[1].whole = true;
+    let columns = columns.to_vec();
     DocTable::of::<String>(columns, rows).without_empty_columns()
 }

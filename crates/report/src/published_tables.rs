@@ -67,11 +67,9 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
             DocColumn::left("Differs in"),
         ];
         let heading = descriptions::metric_with_unit(metric, a.study.unit);
-        d.push(DocBlock::Fold {
-            title: format!("{heading}: {}", count(rows.len(), "cell", "cells")),
-            blocks: vec![DocBlock::Table(DocTable::of(columns, rows))],
-            is_rest: false,
-        });
+        let title = format!("{heading}: {}", count(rows.len(), "cell", "cells"));
+        let table = DocBlock::Table(DocTable::of(columns, rows));
+        d.push(DocBlock::fold(title, vec![table]));
     }
 }
 

@@ -48,16 +48,15 @@ pub(crate) fn body(a: &Analysis) -> Document {
     charts(a, &mut d);
     distances(a, &mut d);
     bars(a, &mut d);
-    for table in [
+    let counts = [
         books(a),
         books::counted(a),
         counted(a),
         roles(a),
         footprint::table(a),
-    ] {
-        table
-            .into_iter()
-            .for_each(|table| count_table(table, a.study.unit, &mut d));
+    ];
+    for table in counts.into_iter().flatten() {
+        count_table(table, a.study.unit, &mut d);
     }
     claims(a, &mut d);
     published_tables::section(a, &mut d);
@@ -86,9 +85,8 @@ fn run(a: &Analysis, d: &mut Document) {
         ("Plan", a.run.plan.clone().unwrap_or_default()),
     ];
     let terms = terms.into_iter().filter(|(_, text)| !text.is_empty());
-    let mut terms: Vec<DocTerm> = terms
-        .map(|(label, text)| DocTerm::new(label, [text]))
-        .collect();
+    let terms = terms.map(|(label, text)| DocTerm::new(label, [text]));
+    let mut terms: Vec<DocTerm> = terms.collect();
     let floors = descriptions::floors(a);
     if !floors.is_empty() {
         terms.push(DocTerm::new("Limits of the method", floors));
@@ -116,11 +114,7 @@ fn speed_ups(a: &Analysis, d: &mut Document) {
 
 /// What a drawing shows, for who cannot see it.
 fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
-    DocBlock::Fold {
-        title: "The same as a table".to_owned(),
-        blocks,
-        is_rest: false,
-    }
+    DocBlock::fold("The same as a table", blocks)
 }
 
 fn explanations(a: &Analysis, d: &mut Document) {
@@ -138,22 +132,22 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
     let answer = match &e.answer {
         Some(answer) => DocLine::from(answer.as_str()),
         None => {
-            let missing = descriptions::missing(e);
-            DocLine::of(Tone::Faint, format!("No answer in this run: {}", missing))
+            let missing = e
+                .missing
+                .as_deref()
+                .unwrap_or("the data do not support one.");
+            DocLine::of(Tone::Faint, format!("No answer in this run: {missing}"))
         }
     };
     let rests_on = findings(a, &e.findings);
     let mut terms = Vec::new();
     for (label, lines) in [
-        ("Numbers", e.numbers.clone()),
-        ("Evidence", e.evidence.clone()),
-        (
-            "What would change it",
-            e.would_change.clone().into_iter().collect(),
-        ),
+        ("Numbers", &e.numbers[..]),
+        ("Evidence", &e.evidence),
+        ("What would change it", e.would_change.as_slice()),
     ] {
         if !lines.is_empty() {
-            terms.push(DocTerm::new(label, lines));
+            terms.push(DocTerm::new(label, lines.to_vec()));
         }
     }
     let mut blocks = vec![
@@ -161,11 +155,8 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
         DocBlock::Paragraph(DocLine { rests_on, ..answer }),
     ];
     if !terms.is_empty() {
-        blocks.push(DocBlock::Fold {
-            title: "Numbers and evidence".to_owned(),
-            blocks: vec![DocBlock::Terms(terms)],
-            is_rest: false,
-        });
+        let terms = vec![DocBlock::Terms(terms)];
+        blocks.push(DocBlock::fold("Numbers and evidence", terms));
     }
     blocks
 }
@@ -200,11 +191,8 @@ fn charts(a: &Analysis, d: &mut Document) {
     own.section("Figures", "figures", "Figures");
     let imported = descriptions::imported(a).is_some();
     for (place, f) in charts.iter().enumerate() {
-        let instead = match imported {
-            true => published_series::told(a, f),
-            false => Vec::new(),
-        };
-        own.push(figure(DrawingRef::Chart(place), instead));
+        let told = imported.then(|| published_series::told(a, f));
+        own.push(figure(DrawingRef::Chart(place), told.unwrap_or_default()));
     }
     match imported {
         true => d.blocks.append(&mut own.blocks),
@@ -218,11 +206,8 @@ fn distances(a: &Analysis, d: &mut Document) {
     if maps.is_empty() {
         return;
     }
-    d.section(
-        "What the distance between two CPUs costs",
-        "distances",
-        "Distances",
-    );
+    let title = "What the distance between two CPUs costs";
+    d.section(title, "distances", "Distances");
     d.paragraph(
         Tone::Faint,
         "Two threads take turns, each on its CPU: the stronger the colour, the longer a turn there and back takes. Each map has a scale of its own.",
@@ -282,9 +267,10 @@ fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
     ];
     if !c.figures.is_empty() {
         let columns = ["Of what", "Published", "Measured here"].map(DocColumn::left);
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
-        let row =
-            |f: &AuditFigure| vec![f.what.clone(), or_none(&f.published), or_none(&f.measured)];
+        let row = |f: &AuditFigure| {
+            let both = [&f.published, &f.measured].map(|text| text.as_deref().unwrap_or("–"));
+            vec![f.what.clone(), both[0].to_owned(), both[1].to_owned()]
+        };
         blocks.push(DocBlock::Table(DocTable {
             caption: "Published beside measured".to_owned(),
             ..DocTable::of(columns.to_vec(), c.figures.iter().map(row))
@@ -320,14 +306,9 @@ fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
         Some(("Remedy", c.remedy.clone())),
         Some(("Affects", affects)),
     ];
-    let terms = terms.into_iter().flatten();
     vec![
         DocBlock::paragraph(Tone::Warning, &c.text),
-        DocBlock::Terms(
-            terms
-                .map(|(label, text)| DocTerm::new(label, [text]))
-                .collect(),
-        ),
+        DocBlock::terms(terms.into_iter().flatten()),
     ]
 }
 
@@ -354,10 +335,7 @@ fn missing(a: &Analysis, d: &mut Document) {
     d.section("What is missing", "missing", "Missing");
     for (heading, list) in parts.into_iter().filter(|(_, list)| !list.is_empty()) {
         d.push(DocBlock::heading(heading));
-        let terms = list
-            .into_iter()
-            .map(|(what, why)| DocTerm::new(what, [why]));
-        d.push(DocBlock::Terms(terms.collect()));
+        d.push(DocBlock::terms(list));
     }
 }
 
@@ -369,11 +347,7 @@ fn machine(a: &Analysis, d: &mut Document) {
     own.section("Machine", "machine", "Machine");
     match &a.peer {
         Some(peer) => own.push(DocBlock::Table(two_machines(&a.host, peer))),
-        None => {
-            let facts = descriptions::host(&a.host).into_iter();
-            let facts = facts.map(|(name, fact)| DocTerm::new(name, [fact]));
-            own.push(DocBlock::Terms(facts.collect()));
-        }
+        None => own.push(DocBlock::terms(descriptions::host(&a.host))),
     }
     if !a.host.checks.is_empty() {
         own.push(DocBlock::heading("Checks"));
@@ -425,9 +399,7 @@ fn method(a: &Analysis, d: &mut Document) {
     }
     let mut own = Document::default();
     own.section("Method", "method", "Method");
-    let terms = descriptions::method(a).into_iter();
-    let terms = terms.map(|(name, says)| DocTerm::new(name, [says]));
-    own.push(DocBlock::Terms(terms.collect()));
+    own.push(DocBlock::terms(descriptions::method(a)));
     if !a.study.constants.is_empty() {
         own.push(DocBlock::heading("Held constant"));
         let constants = a.study.constants.iter();
@@ -440,18 +412,13 @@ fn method(a: &Analysis, d: &mut Document) {
 fn again(a: &Analysis, d: &mut Document) {
     d.section("Reproduce", "again", "Reproduce");
     d.push(DocBlock::Code(descriptions::command(a)));
-    let made = format!(
-        "`bytecost report {}` makes this report again, byte for byte.",
-        a.run.id
-    );
-    d.paragraph(
-        Tone::Plain,
-        match descriptions::imported(a) {
-            Some(_) => made,
-            None => format!(
-                "The order of trials comes from the seed {}. Every number is computed from the samples of the run: {made}",
-                a.run.seed
-            ),
-        },
-    );
+    let (run, seed) = (&a.run.id, a.run.seed);
+    let made = format!("`bytecost report {run}` makes this report again, byte for byte.");
+    let text = match descriptions::imported(a) {
+        Some(_) => made,
+        None => format!(
+            "The order of trials comes from the seed {seed}. Every number is computed from the samples of the run: {made}"
+        ),
+    };
+    d.paragraph(Tone::Plain, text);
 }

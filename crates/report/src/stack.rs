@@ -78,13 +78,10 @@ impl Stack {
     pub(crate) fn told(&self) -> DocTable {
         let rows = self.groups.iter().flat_map(|group| {
             group.bars.iter().map(|bar| {
-                let parts: Vec<&str> = bar.parts.iter().map(|p| p.tells.as_str()).collect();
-                vec![
-                    bar.name.clone(),
-                    group.title.clone(),
-                    bar.total.clone(),
-                    parts.join("; "),
-                ]
+                let parts = bar.parts.iter().map(|p| &p.tells).join("; ");
+                [&bar.name, &group.title, &bar.total, &parts]
+                    .map(String::clone)
+                    .to_vec()
             })
         });
         let columns = ["What", "Where", "Sum", "Parts"].map(DocColumn::left);
@@ -274,11 +271,9 @@ fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<BarGroup>, 
         (clean(&values.join(", ")), row)
     }));
     let mut y = 0.0;
-    let groups = places
-        .into_iter()
-        .map(|(title, rows)| group(title, &rows, most, names, &mut y))
-        .collect();
-    (groups, y)
+    let groups = places.into_iter();
+    let groups = groups.map(|(title, rows)| group(title, &rows, most, names, &mut y));
+    (groups.collect(), y)
 }
 
 /// The axis whose values name the bars: the mover or the server, or whatever else varies.
@@ -298,8 +293,8 @@ fn group(
     let most = most.unwrap_or_else(|| rows.iter().map(|r| r.size()).fold(0.0, f64::max));
     let top = *y;
     *y += HEADING;
-    let bars = rows
-        .iter()
+    let bars = rows.iter();
+    let bars = bars
         .map(|row| {
             let name = match names {
                 Some(axis) => value_in_words(axis, &row.cell.value(axis)),
@@ -327,20 +322,17 @@ fn group(
 fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
     let scale = (RIGHT - LEFT) / most.max(f64::MIN_POSITIVE);
     let mut x = LEFT;
-    let parts = row
-        .parts
-        .iter()
-        .map(|share| {
-            let part = BarPart {
-                x,
-                width: share.size * scale,
-                key: share.key,
-                tells: share.tells.clone(),
-            };
-            x += part.width;
-            part
-        })
-        .collect();
+    let parts = row.parts.iter().map(|share| {
+        let width = share.size * scale;
+        x += width;
+        BarPart {
+            x: x - width,
+            width,
+            key: share.key,
+            tells: share.tells.clone(),
+        }
+    });
+    let parts = parts.collect();
     Bar {
         y,
         name: shortened(&clean(name), NAME_MOST),
@@ -352,35 +344,22 @@ fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
 
 /// `data copy: 110 ns for each KiB, 52 %; sender 60 (55 to 65), receiver 50 (46 to 55)`.
 fn tells(time: &CellTime, row: &KindRow) -> String {
-    let share = time.of_kind(row.kind) / time.total().max(f64::MIN_POSITIVE);
-    let sides: Vec<String> = time
-        .kinds
-        .iter()
-        .filter(|k| k.kind == row.kind)
-        .map(|k| {
-            let party = match (k.party, time.per) {
-                (Party::Sender, TimePer::Kib) => "sender",
-                (Party::Receiver, TimePer::Kib) => "receiver",
-                (Party::Sender, TimePer::Request) => "clients",
-                (Party::Receiver, TimePer::Request) => "server",
-                (Party::Rest, _) => "rest",
-            };
-            format!(
-                "{party} {} ({} to {})",
-                units::number(k.ns_per_unit),
-                units::number(k.low),
-                units::number(k.high)
-            )
-        })
-        .collect();
-    format!(
-        "{}: {} ns {}, {}; {}",
-        row.title,
-        units::number(time.of_kind(row.kind)),
-        time.per.words(),
-        numbers::percent(share),
-        sides.join(", ")
-    )
+    let ns = time.of_kind(row.kind);
+    let share = numbers::percent(ns / time.total().max(f64::MIN_POSITIVE));
+    let sides = time.kinds.iter().filter(|k| k.kind == row.kind);
+    let mut sides = sides.map(|k| {
+        let party = match (k.party, time.per) {
+            (Party::Sender, TimePer::Kib) => "sender",
+            (Party::Receiver, TimePer::Kib) => "receiver",
+            (Party::Sender, TimePer::Request) => "clients",
+            (Party::Receiver, TimePer::Request) => "server",
+            (Party::Rest, _) => "rest",
+        };
+        let [ns, low, high] = [k.ns_per_unit, k.low, k.high].map(units::number);
+        format!("{party} {ns} ({low} to {high})")
+    });
+    let (title, ns, per) = (row.title, units::number(ns), time.per.words());
+    format!("{title}: {ns} ns {per}, {share}; {}", sides.join(", "))
 }
 
 fn notes(watched: &[(&CellTime, &Cell)]) -> Vec<String> {
