@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
 use crate::question::{QuestionTable, axis_in_words, sort_values, value_in_words};
-use crate::text::count;
+use crate::text::{count, joined};
 
 /// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
 pub(crate) fn run(a: &Analysis) -> String {
@@ -101,7 +101,7 @@ pub(crate) fn host_line(host: &Host) -> String {
         host.distribution.clone().unwrap_or_default(),
         hypervisor.map_or_else(String::new, |name| format!("under {name}")),
     ];
-    parts.iter().filter(|part| !part.is_empty()).join(" · ")
+    joined(parts, " · ")
 }
 
 pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {

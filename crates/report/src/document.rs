@@ -362,6 +362,11 @@ impl DocMark {
         DocMark { sign, words, kind }
     }
 
+    /// The sign before a text, where there is one.
+    pub fn sign_of(mark: Option<DocMark>) -> String {
+        mark.map_or_else(String::new, |m| format!("{} ", m.sign))
+    }
+
     /// The sign of a verdict.
     pub fn of(verdict: Verdict) -> DocMark {
         let (sign, words, kind) = match verdict {
@@ -372,6 +377,17 @@ impl DocMark {
             Verdict::NotJudged => ("·", "not judged", MarkKind::Bare),
         };
         DocMark { sign, words, kind }
+    }
+}
+
+impl Tone {
+    pub fn ink(self) -> Option<Ink> {
+        match self {
+            Tone::Plain => None,
+            Tone::Strong => Some(Ink::Strong),
+            Tone::Faint => Some(Ink::Faint),
+            Tone::Warning => Some(Ink::Warn),
+        }
     }
 }
 
@@ -400,11 +416,9 @@ impl MarkKind {
 /// The place of a footnote, from 1; added where it is new.
 pub(crate) fn note(notes: &mut Vec<String>, why: &str) -> usize {
     let why = crate::text::clean(why);
-    match notes.iter().position(|n| *n == why) {
-        Some(at) => at + 1,
-        None => {
-            notes.push(why);
-            notes.len()
-        }
-    }
+    let known = notes.iter().position(|n| *n == why);
+    known.unwrap_or_else(|| {
+        notes.push(why);
+        notes.len() - 1
+    }) + 1
 }

@@ -12,7 +12,7 @@ use crate::missing_points;
 use crate::numbers::{self, ratio, ratio_interval};
 use crate::published_series::{self, Overlaid};
 use crate::question::{is_at, value_in_words};
-use crate::text::{TextSpan, clean, count, spans};
+use crate::text::{TextSpan, clean, count, joined, spans};
 
 /// Colours of the page's palette; slot 0 is the baseline's.
 const COLORS: usize = 10;
@@ -92,15 +92,8 @@ impl DotText {
     /// All of it in one line.
     pub(crate) fn all(&self) -> String {
         let stalled = if self.stalled { STALL_WORDS } else { "" };
-        let mut parts = vec![
-            &*self.x,
-            &*self.value,
-            stalled,
-            &*self.interval,
-            &*self.compared,
-        ];
-        parts.retain(|p| !p.is_empty());
-        parts.join(", ")
+        let DotText { x, value, .. } = self;
+        joined([x, value, stalled, &self.interval, &self.compared], ", ")
     }
 }
 
@@ -133,10 +126,8 @@ impl Palette {
     }
 
     fn slot(&self, name: &str) -> usize {
-        match self.names.iter().position(|n| n == name) {
-            Some(at) => at + 1,
-            None => 0,
-        }
+        let place = self.names.iter().position(|n| n == name);
+        place.map_or(0, |at| at + 1)
     }
 }
 
@@ -192,21 +183,15 @@ fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
         Better::Higher => "more is better",
         Better::Lower => "less is better",
     };
-    let times = f
-        .relative_to
-        .as_ref()
-        .map(|b| format!("times {}'s", clean(b)));
-    let mut y: Vec<&str> = vec![
-        times.as_deref().unwrap_or(row.unit),
-        direction,
-        if log { "log scale" } else { "" },
-    ];
-    y.retain(|part| !part.is_empty());
-    let title = f.y.title(unit);
-    if !f.title.contains(&title) {
-        y.insert(0, &title);
+    let times = f.relative_to.as_ref();
+    let times = times.map(|b| format!("times {}'s", clean(b)));
+    let scale = if log { "log scale" } else { "" };
+    let mut title = f.y.title(unit);
+    if f.title.contains(&title) {
+        title.clear();
     }
-    y.join(", ")
+    let unit = times.as_deref().unwrap_or(row.unit);
+    joined([&title, unit, direction, scale], ", ")
 }
 
 fn line(

@@ -7,7 +7,7 @@ use crate::document::{DocColumn, DocTable};
 use crate::numbers::{ratio, ratios};
 use crate::question::{place_in_words, value_in_words};
 use crate::scale::{Scale, tick};
-use crate::text::{clean, count, shortened, wrap};
+use crate::text::{clean, count, joined, shortened, wrap};
 
 /// Where names end, and where the scale begins and ends.
 pub(crate) const NAMES: f64 = 226.0;
@@ -118,13 +118,11 @@ pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
 
 /// All numbers that the scale must reach.
 fn values(speed_ups: &[SpeedUp]) -> impl Iterator<Item = f64> + '_ {
-    let measured = speed_ups
-        .iter()
-        .flat_map(|s| &s.rows)
-        .filter_map(|row| match &row.point {
-            Point::Measured(e) => Some([Some(e.value), e.low, e.high]),
-            Point::Gap(_) => None,
-        });
+    let rows = speed_ups.iter().flat_map(|s| &s.rows);
+    let measured = rows.filter_map(|row| match &row.point {
+        Point::Measured(e) => Some([Some(e.value), e.low, e.high]),
+        Point::Gap(_) => None,
+    });
     let published = speed_ups.iter().filter_map(|s| s.published);
     measured.flatten().flatten().chain(published)
 }
@@ -157,27 +155,17 @@ fn group(
     y: &mut f64,
     room: &mut usize,
 ) -> OverviewPair {
-    let top = *y;
-    *y += HEADING;
+    let top = down(y, HEADING);
     let lines = |text: &str, columns: usize, y: &mut f64| -> Vec<(f64, String)> {
-        let place = |line: String| {
-            let at = *y;
-            *y += LINE;
-            (at, line)
-        };
-        let wrapped = wrap(&clean(text), columns, "", "");
-        wrapped.into_iter().map(place).collect()
+        let wrapped = wrap(text, columns, "", "").into_iter();
+        wrapped.map(|line| (down(y, LINE), line)).collect()
     };
     let note = s.note.as_deref();
     let note = note.map_or_else(Vec::new, |text| lines(text, NOTE_COLUMNS, y));
-    let published = s.published.map(|times| {
-        let at = *y;
-        *y += ROW;
-        Mark {
-            y: at,
-            x: across(times),
-            times: ratio(times),
-        }
+    let published = s.published.map(|times| Mark {
+        y: down(y, ROW),
+        x: across(times),
+        times: ratio(times),
     });
     let shown = s.rows.len().min(*room);
     *room -= shown;
@@ -216,6 +204,12 @@ fn group(
     }
 }
 
+/// A place, and from it so much further down.
+fn down(y: &mut f64, height: f64) -> f64 {
+    *y += height;
+    *y - height
+}
+
 fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> OverviewEntry {
     let (low, high) = (e.low.unwrap_or(e.value), e.high.unwrap_or(e.value));
     OverviewEntry::Times {
@@ -238,8 +232,7 @@ fn interval(e: &Estimate) -> String {
 fn name(s: &SpeedUp, row: &SpeedUpRow) -> String {
     let own = value_in_words(s.axis, &row.value);
     let place = place_in_words(row.place.iter().cloned());
-    let words = [own, place].into_iter().filter(|words| !words.is_empty());
-    clean(&words.collect::<Vec<_>>().join(", "))
+    clean(&joined([own, place], ", "))
 }
 
 /// The same as a table: a row for each place of each pair.

@@ -17,7 +17,7 @@ use crate::question::{
 use crate::sections::{self, findings};
 use crate::style::Style;
 use crate::terminal::print;
-use crate::text::count;
+use crate::text::{count, joined};
 
 /// The most lines that it has.
 pub const LINES: usize = 30;
@@ -44,23 +44,27 @@ struct Room {
     lines: usize,
 }
 
+const ROOMY: Room = Room {
+    rows: usize::MAX,
+    reasons: WITHHELD,
+    noise_floor: true,
+    brief: false,
+    lines: usize::MAX,
+};
+
 /// The first screen for a terminal. `page` is where the whole report is, `run` the run's name.
 #[must_use]
 pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     if descriptions::imported(a).is_some() {
         return terminal(a, style);
     }
-    let links = [
-        ("Full report", page),
-        ("Why", &format!("bytecost explain {run}")),
-    ];
+    let explain = format!("bytecost explain {run}");
+    let links = [("Full report", page), ("Why", &explain)];
     let print = |room| print(&within(a, room, run, &links), style);
     let mut room = Room {
         rows: ROWS,
-        reasons: WITHHELD,
-        noise_floor: true,
-        brief: false,
         lines: a.advice.lines.len(),
+        ..ROOMY
     };
     let mut text = print(room);
     while text.lines().count() > LINES {
@@ -92,18 +96,6 @@ impl Room {
     }
 }
 
-/// The same where there is room for all of it.
-fn roomy(a: &Analysis) -> Document {
-    let room = Room {
-        rows: usize::MAX,
-        reasons: WITHHELD,
-        noise_floor: true,
-        brief: false,
-        lines: usize::MAX,
-    };
-    within(a, room, &a.run.id, &[])
-}
-
 /// What a reader sees first.
 pub(crate) fn answer(a: &Analysis) -> Document {
     let mut d = Document::default();
@@ -115,7 +107,7 @@ pub(crate) fn answer(a: &Analysis) -> Document {
     if a.answers.is_empty() && a.advice.lines.is_empty() {
         d.paragraph(Tone::Strong, "This run gives no answer.");
     }
-    d.blocks.extend(roomy(a).blocks);
+    d.blocks.extend(within(a, ROOMY, &a.run.id, &[]).blocks);
     let is_advice = |answer: &&AnswerSentence| {
         let mut advice = a.advice.lines.iter();
         advice.any(|line| answer.sentence.contains(&line.text))
@@ -162,16 +154,12 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
         .collect();
     if more > 0 {
         let lines = count(more, "line of advice", "lines of advice");
-        terms.push(DocTerm::new(
-            "More",
-            [format!("{lines}: bytecost report {run} --all")],
-        ));
+        let lines = format!("{lines}: bytecost report {run} --all");
+        terms.push(DocTerm::new("More", [lines]));
     }
     document.push(DocBlock::Terms(terms));
-    let table = table(a, room.rows);
-    document
-        .blocks
-        .extend(table.into_iter().map(DocBlock::Table));
+    let table = table(a, room.rows).map(DocBlock::Table);
+    document.blocks.extend(table);
     let mut terms = Vec::new();
     let withheld = withheld(a, room.reasons, !links.is_empty());
     if !withheld.is_empty() {
@@ -215,21 +203,18 @@ fn machine(host: &Host) -> String {
         format!("Linux {kernel}"),
         host.virtualization.clone().unwrap_or_default(),
     ];
-    let told = parts.into_iter().filter(|part| !part.is_empty());
-    told.collect::<Vec<_>>().join(", ")
+    joined(parts, ", ")
 }
 
 /// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`.
 fn header(a: &Analysis) -> String {
     let places = a.advice.situations.iter().flat_map(|s| &s.place);
     let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
-    let paths: Vec<&str> = paths
-        .map(|(_, path)| match path.as_str() {
-            "loopback" => "loopback TCP",
-            "peer" => "network TCP",
-            other => other,
-        })
-        .collect();
+    let mut paths = paths.map(|(_, path)| match path.as_str() {
+        "loopback" => "loopback TCP",
+        "peer" => "network TCP",
+        other => other,
+    });
     let peer = a.peer.as_ref().map(|peer| {
         let there = machine(&peer.host);
         format!("{} ({there}) over {}", peer.name, peer.way)
@@ -245,10 +230,9 @@ fn header(a: &Analysis) -> String {
     let seconds = |s: f64| format!("{} s", whole(s.round() as u64));
     let budget = over.map_or_else(String::new, |s| format!(" (budget {})", seconds(s)));
     let run = format!("{}{budget}, {blocks}", seconds(a.run.measured_s));
-    let ranges = if a.findings.is_empty() {
-        ""
-    } else {
-        "95 % intervals"
+    let ranges = match a.findings.is_empty() {
+        true => "",
+        false => "95 % intervals",
     };
     let parts = [
         a.study.name.clone(),
@@ -258,10 +242,7 @@ fn header(a: &Analysis) -> String {
         run,
         ranges.to_owned(),
     ];
-    parts
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .join(" · ")
+    joined(parts, " · ")
 }
 
 /// Where all cells had their ends, and what ran beside all of them, where that is not the usual.
@@ -271,9 +252,8 @@ fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
         let value = values.exactly_one().ok()?;
         (value != axis.row().default).then(|| axis.subject(&value))
     };
-    [Axis::Placement, Axis::Neighbour]
-        .into_iter()
-        .filter_map(of_all)
+    let axes = [Axis::Placement, Axis::Neighbour].into_iter();
+    axes.filter_map(of_all)
 }
 
 /// The movers and servers that the command line names and that have no cell, by the reason.
@@ -324,10 +304,7 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
     let of = count(of, "comparison", "comparisons");
     let counted = (all > 0).then(|| match most {
         0 => format!("{all} of {of}, for {why}"),
-        _ => [&format!("{all} of {of}: {why}"), see]
-            .iter()
-            .filter(|s| !s.is_empty())
-            .join("; "),
+        _ => joined([&format!("{all} of {of}: {why}"), see], "; "),
     });
     let failed = (a.run.failed > 0).then(|| {
         let trials = count(a.run.trials + a.run.failed, "trial", "trials");
@@ -380,7 +357,6 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         let heading = q.x.zip(q.columns.get(i));
         DocColumn::right(heading.map_or_else(String::new, |(x, c)| value_in_words(x, c)))
     }));
-    let unit = q.metric.measure.row().unit;
     let rows = order.iter().map(|row| {
         let name = DocEntry::from(row.name.clone());
         let entries = shown.iter().map(|&i| shown_entry(a, q, row, i));
@@ -405,17 +381,11 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         place => format!(", {place}"),
     };
     let caption = format!(
-        "{}{} relative to {}{}: ▲ better, ▼ worse, = within {}, ? undecided{}",
-        q.metric.title(a.study.unit),
-        if unit.is_empty() {
-            String::new()
-        } else {
-            format!(" ({unit})")
-        },
+        "{} relative to {}{place}: ▲ better, ▼ worse, = within {}, ? undecided{}{missing}",
+        descriptions::metric_with_unit(q.metric, a.study.unit),
         q.baseline,
-        place,
         numbers::percent(a.study.smallest_effect),
-        not_judged(shown_findings).to_owned() + &missing
+        not_judged(shown_findings)
     );
     Some(DocTable {
         caption,
@@ -436,14 +406,8 @@ fn named(a: &Analysis) -> impl Iterator<Item = &str> {
 /// Some of so many columns: the ends, and what lies evenly between.
 fn spread(count: usize) -> Vec<usize> {
     let shown = count.min(COLUMNS);
-    let at = |i: usize| {
-        if shown < 2 {
-            0
-        } else {
-            i * (count - 1) / (shown - 1)
-        }
-    };
-    (0..shown).map(at).collect()
+    let steps = shown.saturating_sub(1).max(1);
+    (0..shown).map(|i| i * (count - 1) / steps).collect()
 }
 
 /// What stands in a column of a row. A baseline to which the table's place does not apply has the number
