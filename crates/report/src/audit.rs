@@ -107,9 +107,6 @@ pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> 
 }
 
 /// Renders rulings as JSON: the format, and a list of claims with the run of each.
-///
-/// # Panics
-/// Never: no map is in it whose keys are not text.
 #[must_use]
 pub fn json(settled: &[Settled]) -> String {
     #[derive(Serialize)]

@@ -125,12 +125,8 @@ pub fn begun(begun: &Begun, style: Style) -> String {
         Side::Receiver => "from",
         _ => "to",
     };
-    let what = format!(
-        "session {} {with} {}: {}",
-        begun.session,
-        units::one_line(&begun.peer),
-        what(begun)
-    );
+    let (session, peer, what) = (begun.session, units::one_line(&begun.peer), what(begun));
+    let what = format!("session {session} {with} {peer}: {what}");
     let heads = COLUMNS.iter().filter(|c| (c.has)(begun));
     let heads = aligned(heads.map(|c| (c, c.head.to_owned())));
     format!("{what}\n{}\n", style.paint(Ink::Faint, &heads))
@@ -246,21 +242,15 @@ fn cpu(summary: &Summary) -> String {
             return format!("{name} not told");
         };
         let figures = Figures::of(&part.whole);
-        match (figures.cpu_s_per_gb, system_share(&part.whole)) {
-            (Some(cpu), Some(system)) => format!(
-                "{name} {} s/GB ({} in the kernel)",
-                units::number(cpu),
-                percent(system)
-            ),
-            (Some(cpu), None) => format!("{name} {} s/GB", units::number(cpu)),
-            _ => format!("{name} moved nothing"),
+        let Some(cpu) = figures.cpu_s_per_gb.map(units::number) else {
+            return format!("{name} moved nothing");
+        };
+        match system_share(&part.whole).map(percent) {
+            Some(system) => format!("{name} {cpu} s/GB ({system} in the kernel)"),
+            None => format!("{name} {cpu} s/GB"),
         }
     };
-    format!(
-        "{}, {}",
-        of("sender", Side::Sender),
-        of("receiver", Side::Receiver)
-    )
+    [of("sender", Side::Sender), of("receiver", Side::Receiver)].join(", ")
 }
 
 fn calls(summary: &Summary) -> Option<String> {
@@ -292,20 +282,12 @@ fn copied(summary: &Summary) -> Option<String> {
     let Some(sender) = part(summary, Side::Sender) else {
         return Some("the sender has not told what was copied".to_owned());
     };
-    let figures = Figures::of(&sender.whole);
-    Some(
-        match (
-            figures.copied_share,
-            counter(&sender.whole, Counter::Completions),
-        ) {
-            (Some(share), Some(n)) => format!(
-                "the kernel copied {} of {} buffers after all",
-                percent(share),
-                whole(n)
-            ),
-            _ => "no buffer came back".to_owned(),
-        },
-    )
+    let share = Figures::of(&sender.whole).copied_share.map(percent);
+    let buffers = counter(&sender.whole, Counter::Completions).map(whole);
+    Some(match (share, buffers) {
+        (Some(share), Some(n)) => format!("the kernel copied {share} of {n} buffers after all"),
+        _ => "no buffer came back".to_owned(),
+    })
 }
 
 fn checked(summary: &Summary) -> String {
@@ -314,20 +296,13 @@ fn checked(summary: &Summary) -> String {
     else {
         return "the other side has not told what it moved, so nothing was compared".to_owned();
     };
-    let (sent, got) = (
-        Figures::of(&sender.whole).bytes,
-        Figures::of(&receiver.whole).bytes,
-    );
+    let [sent, got] = [sender, receiver].map(|part| whole(Figures::of(&part.whole).bytes));
     let count = if sent == got {
-        format!("all {} bytes that were sent arrived", whole(sent))
+        format!("all {sent} bytes that were sent arrived")
     } else if sender.cut || receiver.cut {
-        format!(
-            "{} bytes were sent and {} had arrived when the flows were cut off",
-            whole(sent),
-            whole(got)
-        )
+        format!("{sent} bytes were sent and {got} had arrived when the flows were cut off")
     } else {
-        format!("{} bytes were sent, {} arrived", whole(sent), whole(got))
+        format!("{sent} bytes were sent, {got} arrived")
     };
     let content = match receiver.compared_bytes {
         0 => "their content was not compared".to_owned(),
@@ -360,10 +335,8 @@ pub fn served(served: &Served) -> String {
     };
     let mut text = format!("served {sessions}{failed}, {} bytes", whole(served.bytes));
     if served.turned_away > 0 {
-        text.push_str(&format!(
-            "; connections turned away: {}",
-            whole(served.turned_away)
-        ));
+        let away = whole(served.turned_away);
+        text.push_str(&format!("; connections turned away: {away}"));
     }
     text.push('\n');
     text

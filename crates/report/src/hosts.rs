@@ -336,9 +336,6 @@ pub fn html(t: &HostTable) -> String {
 }
 
 /// Renders the table as JSON.
-///
-/// # Panics
-/// Never: no map is in it whose keys are not text.
 #[must_use]
 pub fn json(t: &HostTable) -> String {
     json::pretty(t)

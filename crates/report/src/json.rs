@@ -5,18 +5,12 @@ use bytecost_analysis::Analysis;
 /// Renders a result as `findings.json`: indented, fields in the order of [`Analysis`].
 ///
 /// A number that is not finite is written as `null`: JSON has no other word for it.
-///
-/// # Panics
-/// Never: every map of an analysis has text as its keys, which is all that could fail.
 #[must_use]
 pub fn findings_json(a: &Analysis) -> String {
     pretty(a)
 }
 
 /// The explanations of a result and its crossovers, with the run and the study that they are of.
-///
-/// # Panics
-/// Never, for the reason that [`findings_json`] does not.
 #[must_use]
 pub fn explain_json(a: &Analysis) -> String {
     pretty(&serde_json::json!({

@@ -113,9 +113,6 @@ struct Key {
 }
 
 /// Every figure as a picture.
-///
-/// # Panics
-/// Never: the template writes into memory and asks nothing that could fail.
 #[must_use]
 pub fn pictures(a: &Analysis) -> Vec<Picture> {
     let figures = published_series::figures(a);

@@ -47,12 +47,9 @@ fn busiest(processes: &[Process], style: Style) -> String {
 /// What a load found.
 #[must_use]
 pub fn asked(asked: &Asked, style: Style) -> String {
+    let here = if asked.interrupted { " here" } else { "" };
     let title = format!(
-        "load {} after {} s",
-        match asked.interrupted {
-            true => "ended here",
-            false => "ended",
-        },
+        "load ended{here} after {} s",
         units::number(asked.elapsed_s)
     );
     let mut rows = vec![
@@ -130,15 +127,12 @@ fn rate(per_s: f64) -> String {
 }
 
 fn latencies(latency: &Latencies) -> String {
-    let us = units::number;
+    let of = latency;
+    let us = [of.us_p50, of.us_p90, of.us_p99, of.us_p999, of.us_max].map(units::number);
+    let [p50, p90, p99, p999, max] = us;
+    let requests = count(of.count as usize, "request", "requests");
     format!(
-        "p50 {} µs, p90 {} µs, p99 {} µs, p99.9 {} µs, max {} µs, of {}",
-        us(latency.us_p50),
-        us(latency.us_p90),
-        us(latency.us_p99),
-        us(latency.us_p999),
-        us(latency.us_max),
-        count(latency.count as usize, "request", "requests")
+        "p50 {p50} µs, p90 {p90} µs, p99 {p99} µs, p99.9 {p999} µs, max {max} µs, of {requests}"
     )
 }
 
@@ -160,13 +154,9 @@ fn errors(asked: &Asked) -> String {
 
 fn fairness(asked: &Asked) -> String {
     let (least, middle, most) = asked.fairness;
-    format!(
-        "{} to {} responses a connection, median {}; {} opened",
-        whole(least),
-        whole(most),
-        whole(middle),
-        count(asked.opened as usize, "connection", "connections")
-    )
+    let [least, middle, most] = [least, middle, most].map(whole);
+    let opened = count(asked.opened as usize, "connection", "connections");
+    format!("{least} to {most} responses a connection, median {middle}; {opened} opened")
 }
 
 fn generator(asked: &Asked) -> String {
@@ -186,9 +176,7 @@ fn generator(asked: &Asked) -> String {
     );
     if let Some(late) = generator.late_us_p99 {
         let late = units::number(late);
-        text.push_str(&format!(
-            "; 99\u{a0}% of requests left at most {late} µs late"
-        ));
+        text += &format!("; 99\u{a0}% of requests left at most {late} µs late");
     }
     text
 }
@@ -198,8 +186,7 @@ fn verdict(asked: &Asked) -> String {
     if let Some(limit) = &asked.generator.limit {
         return format!("none, the load generator was the limit: {limit}");
     }
-    let failed = asked.errors_in_all();
-    if failed > 0 || asked.unanswered > 0 {
+    if asked.errors_in_all() > 0 || asked.unanswered > 0 {
         return unserved(asked);
     }
     if asked.answers < FEW_ANSWERS {
