@@ -5,7 +5,7 @@ use bytecost_spec::evidence::{CountedEvent, EVENTS};
 use bytecost_spec::{Side, units};
 use itertools::Itertools as _;
 
-use crate::question::{place_in_words, result};
+use crate::question::{place_in_words, result, way};
 
 /// The most cells that are told; findings.json has the others.
 pub(crate) const MOST_ROWS: usize = 48;
@@ -140,8 +140,12 @@ pub(crate) fn rows<'c>(
 fn label(a: &Analysis, id: &str) -> Option<String> {
     let cell = &result(a, id)?.cell;
     let varied = a.study.varied.iter().map(|axis| (*axis, cell.value(*axis)));
-    let label = Some(place_in_words(varied)).filter(|label| !label.is_empty());
-    label.or_else(|| Some(cell.serving.server.as_ref().unwrap_or(&cell.mover).clone()))
+    let label = place_in_words(varied);
+    Some(if label.is_empty() {
+        way(cell).clone()
+    } else {
+        label
+    })
 }
 
 /// What is said of those that are not shown.

@@ -6,7 +6,7 @@ use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 use crate::document::{DocColumn, DocTable};
 use crate::numbers::{ratio, ratios};
 use crate::question::{place_in_words, value_in_words};
-use crate::scale::{Scale, tick};
+use crate::scale::{Scale, down, tick};
 use crate::text::{clean, count, joined, shortened, wrap};
 
 /// Where names end, and where the scale begins and ends.
@@ -202,12 +202,6 @@ fn group(
         published,
         rows,
     }
-}
-
-/// A place, and from it so much further down.
-fn down(y: &mut f64, height: f64) -> f64 {
-    *y += height;
-    *y - height
 }
 
 fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> OverviewEntry {

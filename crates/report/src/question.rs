@@ -283,6 +283,11 @@ pub(crate) fn result<'a>(a: &'a Analysis, id: &str) -> Option<&'a CellResult> {
     a.cells.iter().find(|c| c.id == id)
 }
 
+/// What a cell tries: its server, or its mover.
+pub(crate) fn way(cell: &Cell) -> &String {
+    cell.serving.server.as_ref().unwrap_or(&cell.mover)
+}
+
 /// Sorts values by their number, where all are numbers; else their order stays.
 pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
     if values.iter().all(|v| axis.number(v).is_some()) {

@@ -122,6 +122,12 @@ pub(crate) fn places(numbers: Option<&[f64]>, count: usize) -> Vec<f64> {
         .collect()
 }
 
+/// A place, and from it so much further down.
+pub(crate) fn down(y: &mut f64, height: f64) -> f64 {
+    *y += height;
+    *y - height
+}
+
 /// The number at a tick: no more digits than it needs.
 pub(crate) fn tick(value: f64) -> String {
     if value == 0.0 {

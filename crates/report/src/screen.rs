@@ -12,7 +12,7 @@ use crate::document::{
 };
 use crate::numbers::{self, bare_ratio, whole};
 use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, questions, result, value_in_words,
+    QuestionEntry, QuestionRow, QuestionTable, questions, result, value_in_words, way,
 };
 use crate::sections::{self, findings};
 use crate::style::Style;
@@ -261,14 +261,13 @@ fn refused(a: &Analysis) -> Vec<DocLine> {
     let words = a.run.command.iter().flat_map(|word| word.split([',', '=']));
     let named: Vec<&str> = words.collect();
     let is_measured = |cell: &Cell| {
-        let way = |c: &Cell| (c.mover.clone(), c.serving.server.clone());
-        a.cells.iter().any(|c| way(&c.cell) == way(cell))
+        let both = |c: &Cell| (c.mover.clone(), c.serving.server.clone());
+        a.cells.iter().any(|c| both(&c.cell) == both(cell))
     };
     let refused = a.refusals.iter();
     let refused = refused.filter_map(|r| Some((r.why.as_str(), Cell::from_id(&r.what)?)));
     let refused = refused.filter(|(_, cell)| !is_measured(cell));
-    let way = |cell: Cell| cell.serving.server.unwrap_or(cell.mover);
-    let refused = refused.map(|(why, cell)| (why, way(cell)));
+    let refused = refused.map(|(why, cell)| (why, way(&cell).clone()));
     let mut by_reason = grouped(refused.filter(|(_, way)| named.contains(&&**way)));
     let more = by_reason.split_off(by_reason.len().min(REASONS));
     let told = by_reason.into_iter().map(|(why, ways)| {

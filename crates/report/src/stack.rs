@@ -9,7 +9,8 @@ use itertools::Itertools as _;
 use crate::counted::further;
 use crate::document::{DocColumn, DocTable};
 use crate::numbers;
-use crate::question::{axis_in_words, result, value_in_words};
+use crate::question::{axis_in_words, result, value_in_words, way};
+use crate::scale::down;
 use crate::text::{clean, shortened};
 
 /// Where bars begin, and where the longest ends.
@@ -291,26 +292,13 @@ fn group(
     y: &mut f64,
 ) -> BarGroup {
     let most = most.unwrap_or_else(|| rows.iter().map(|r| r.size()).fold(0.0, f64::max));
-    let top = *y;
-    *y += HEADING;
-    let bars = rows.iter();
-    let bars = bars
-        .map(|row| {
-            let name = match names {
-                Some(axis) => value_in_words(axis, &row.cell.value(axis)),
-                None => row
-                    .cell
-                    .serving
-                    .server
-                    .as_ref()
-                    .unwrap_or(&row.cell.mover)
-                    .clone(),
-            };
-            let bar = bar(row, &name, most, *y);
-            *y += ROW;
-            bar
-        })
-        .collect();
+    let top = down(y, HEADING);
+    let bars = rows.iter().map(|row| {
+        let name = names.map(|axis| value_in_words(axis, &row.cell.value(axis)));
+        let name = name.unwrap_or_else(|| way(row.cell).clone());
+        bar(row, &name, most, down(y, ROW))
+    });
+    let bars = bars.collect();
     *y += 6.0;
     BarGroup {
         y: top,

@@ -53,7 +53,13 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     };
     let refused = |name: &str, t| survey.mover_refused(name, t);
     let names = ["Movers", "mover"];
-    support(names, &movers(of_sockets), over, refused, &mut d);
+    support(
+        names,
+        &movers(|route| !route.is_of_files() && !route.is_of_cpus()),
+        over,
+        refused,
+        &mut d,
+    );
     if let Some(files) = &survey.files {
         let caches = Over {
             columns: Cache::ALL,
@@ -65,8 +71,11 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         let of_files = movers(Route::is_of_files);
         support([&heading, "mover"], &of_files, caches, refused, &mut d);
     }
-    for &(heading, of) in WITHOUT_A_PATH {
-        let rows = movers(of);
+    let turns = "Two threads that take turns, on two CPUs or one";
+    for (heading, rows) in [
+        ("Work, which moves nothing", movers(Route::is_work)),
+        (turns, movers(Route::is_ping)),
+    ] {
         if !rows.is_empty() {
             named(heading, ["mover", "what it does"], rows, &mut d);
         }
@@ -96,22 +105,6 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         d.push(DocBlock::terms(counters.map(|r| (&r.what, r.why.as_str()))));
     }
     terminal::print(&d, style)
-}
-
-/// Whether movers of a route are meant.
-type Meant = fn(Route) -> bool;
-
-/// Movers that move nothing over a path: their heading, and which they are.
-const WITHOUT_A_PATH: &[(&str, Meant)] = &[
-    ("Work, which moves nothing", Route::is_work),
-    (
-        "Two threads that take turns, on two CPUs or one",
-        Route::is_ping,
-    ),
-];
-
-fn of_sockets(route: Route) -> bool {
-    !route.is_of_files() && !route.is_of_cpus()
 }
 
 /// Renders `bytecost doctor`: what was looked at, and for each what it means and what to do.

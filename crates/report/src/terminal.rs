@@ -5,7 +5,7 @@ use crate::document::{
 };
 use crate::grid::{self, ROW_COLUMNS};
 use crate::numbers::superscript;
-use crate::style::{Ink, Style};
+use crate::style::{Ink, MARKS, Style, VERDICTS};
 use crate::text::{clean, columns, wrap};
 
 /// The widest label beside its lines.
@@ -62,7 +62,7 @@ impl Printer {
         for line in wrap(text, self.style.columns(), &first, &rest) {
             match ink {
                 Some(ink) => self.line(&self.style.paint(ink, &line)),
-                None => self.line(&self.style.paint_marks(&line)),
+                None => self.line(&self.style.paint_signs(&line, MARKS)),
             }
         }
     }
@@ -185,6 +185,7 @@ impl Printer {
             self.wrapped(Some(Ink::Faint), &table.caption, "", "  ");
         }
         let texts = entry_texts(table);
+        let signs = if table.is_marked() { VERDICTS } else { MARKS };
         let width = |column: usize| {
             let entries = texts.iter().filter_map(|row| row.get(column));
             entries.map(|text| columns(text)).max().unwrap_or(0)
@@ -219,8 +220,7 @@ impl Printer {
                 let line = format!("{}  {line}", self.indent);
                 match i {
                     0 => self.line(&self.style.paint(Ink::Faint, &line)),
-                    _ if table.is_marked() => self.line(&self.style.paint_verdicts(&line)),
-                    _ => self.line(&self.style.paint_marks(&line)),
+                    _ => self.line(&self.style.paint_signs(&line, signs)),
                 }
             }
         }
@@ -289,7 +289,6 @@ fn fitting(widths: &[usize], room: usize) -> Vec<std::ops::Range<usize>> {
 mod tests {
     use super::*;
     use crate::document::DocColumn;
-    use bytecost_analysis::Verdict;
 
     const PLAIN: Style = Style::plain(60);
 
@@ -306,58 +305,6 @@ mod tests {
         check(&[10, 10, 10], 33, &[(0, 2), (2, 3)]);
         check(&[50, 10], 20, &[(0, 1), (1, 2)]);
         check(&[], 20, &[]);
-    }
-
-    #[test]
-    fn terms_and_tables_are_aligned() {
-        let entry = |text: &str, verdict: Option<Verdict>| DocEntry {
-            mark: verdict.map(DocMark::of),
-            ..DocEntry::from(text)
-        };
-        let mut document = Document::default();
-        document.paragraph(Tone::Plain, "send-copies · loopback");
-        document.push(DocBlock::Terms(vec![
-            DocTerm::new("Data in memory", ["use `send`", "at every size"]),
-            DocTerm::new(
-                "Avoid",
-                ["one send per field, which takes twelve times the CPU time of one call"],
-            ),
-        ]));
-        document.push(DocBlock::Table(DocTable {
-            caption: "CPU time per byte".to_owned(),
-            ..DocTable::of(
-                vec![
-                    DocColumn::left(""),
-                    DocColumn::right("256 B"),
-                    DocColumn::right("4 KiB"),
-                ],
-                [
-                    vec![
-                        entry("send", None),
-                        entry("4.03 s/GB", None),
-                        entry("0.752", None),
-                    ],
-                    vec![
-                        entry("sendfile", None),
-                        entry("1.46", Some(Verdict::Worse)),
-                        entry("0.99", Some(Verdict::NotDecided)),
-                    ],
-                ],
-            )
-        }));
-        insta::assert_snapshot!(print(&document, PLAIN), @"
-        send-copies · loopback
-
-        Data in memory  use `send`
-                        at every size
-        Avoid           one send per field, which takes twelve times
-                        the CPU time of one call
-
-        CPU time per byte
-                          256 B    4 KiB
-          send      4.03 s/GB    0.752
-          sendfile       1.46 ▼   0.99 ?
-        ");
     }
 
     #[test]
