@@ -10,7 +10,7 @@ use std::error::Error;
 use std::fs::write;
 
 use bytecost_report::hosts::{self, HostRun};
-use bytecost_report::{SCHEMAS, findings_json, html, pictures, png};
+use bytecost_report::{findings_json, html, pictures, png};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -51,8 +51,8 @@ fn two_hosts() -> String {
 }
 
 fn schemas(dir: &str) -> Result<(), Box<dyn Error>> {
-    for row in SCHEMAS {
-        write(format!("{dir}/{}.schema.json", row.file), row.json())?;
+    for (file, schema) in bytecost_report::schemas() {
+        write(format!("{dir}/{file}.schema.json"), schema)?;
     }
     Ok(())
 }

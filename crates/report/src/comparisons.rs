@@ -4,9 +4,7 @@ use bytecost_analysis::{Analysis, Estimate, Finding, Verdict};
 use bytecost_spec::{Axis, Cell, units};
 
 use crate::descriptions;
-use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document, Tone, note,
-};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document, Tone};
 use crate::numbers::{self, p_value, ratio, ratio_interval};
 use crate::question::{
     QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions, value_in_words,
@@ -89,35 +87,29 @@ fn entry(
     notes: &mut Vec<String>,
 ) -> DocEntry {
     match entry {
-        QuestionEntry::Gap(why) => DocEntry {
-            note: Some(note(notes, why)),
-            ..DocEntry::from("–")
-        },
+        QuestionEntry::Gap(why) => DocEntry::from("–").noted(notes, Some(why)),
         QuestionEntry::Measured(e, None) => DocEntry {
             ratio: if is_baseline { "1×" } else { "" }.to_owned(),
             ..DocEntry::from(units::number(e.value))
         },
-        QuestionEntry::Measured(e, Some(f)) => DocEntry {
-            ratio: ratio(f.ratio),
-            mark: Some(DocMark::of(f.verdict)),
-            note: match (&f.withheld, baseline) {
-                (Some(why), _) => Some(note(notes, why)),
-                (None, Some(b)) if contradicts(f, e.value / b.value, a.study.smallest_effect) => {
-                    Some(note(notes, NOT_THE_QUOTIENT))
-                }
-                _ => None,
-            },
-            tells: format!(
-                "{}: {} {} (95 % interval {}), {} ({})",
+        QuestionEntry::Measured(e, Some(f)) => {
+            let quotient = baseline.map(|b| e.value / b.value);
+            let odd = quotient.is_some_and(|q| contradicts(f, q, a.study.smallest_effect));
+            let why = f.withheld.as_deref().or(odd.then_some(NOT_THE_QUOTIENT));
+            let (ratio, interval, family) = (ratio(f.ratio), ratio_interval(f), f.family.name());
+            let tells = format!(
+                "{}: {ratio} {} (95 % interval {interval}), {} ({family})",
                 f.value,
-                ratio(f.ratio),
                 f.baseline_value,
-                ratio_interval(f),
-                said(f),
-                f.family.name()
-            ),
-            ..DocEntry::from(units::number(e.value))
-        },
+                said(f)
+            );
+            let entry = DocEntry {
+                ratio,
+                tells,
+                ..DocEntry::from(units::number(e.value))
+            };
+            entry.marked(DocMark::of(f.verdict)).noted(notes, why)
+        }
     }
 }
 
@@ -163,10 +155,7 @@ pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
 /// Every finding with all of its numbers.
 fn list(a: &Analysis) -> DocTable {
     let rows = a.findings.iter().enumerate().map(|(number, f)| {
-        let verdict = DocEntry {
-            mark: Some(DocMark::of(f.verdict)),
-            ..DocEntry::from(said(f))
-        };
+        let verdict = DocEntry::from(said(f)).marked(DocMark::of(f.verdict));
         DocRow {
             entries: vec![
                 f.metric.title(a.study.unit).into(),

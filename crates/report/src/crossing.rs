@@ -47,15 +47,11 @@ fn table(of: &[&Crossover], unit: Unit) -> DocTable {
             Crossing::NeverBetter => Verdict::Worse,
             Crossing::Undecided => Verdict::NotDecided,
         };
-        let from = DocEntry {
-            mark: Some(DocMark::of(verdict)),
-            ..DocEntry::from(from)
-        };
         vec![
             format!("{} against {}", c.value, c.baseline).into(),
             c.metric.title(unit).into(),
             descriptions::panel(&c.place).into(),
-            from,
+            DocEntry::from(from).marked(DocMark::of(verdict)),
             interval.unwrap_or_else(|| "–".to_owned()).into(),
         ]
     });

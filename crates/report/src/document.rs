@@ -357,6 +357,26 @@ impl<T: Into<String>> From<T> for DocEntry {
     }
 }
 
+impl DocEntry {
+    pub fn marked(self, mark: DocMark) -> DocEntry {
+        let mark = Some(mark);
+        DocEntry { mark, ..self }
+    }
+
+    /// The entry with a footnote, where there is something to say.
+    pub fn noted(self, notes: &mut Vec<String>, why: Option<&str>) -> DocEntry {
+        let note = why.map(|why| note(notes, why));
+        DocEntry { note, ..self }
+    }
+}
+
+impl DocLine {
+    /// The line with the findings that it rests on.
+    pub fn resting_on(self, rests_on: Vec<usize>) -> DocLine {
+        DocLine { rests_on, ..self }
+    }
+}
+
 impl DocMark {
     pub const fn new(sign: &'static str, words: &'static str, kind: MarkKind) -> DocMark {
         DocMark { sign, words, kind }
@@ -414,7 +434,7 @@ impl MarkKind {
 }
 
 /// The place of a footnote, from 1; added where it is new.
-pub(crate) fn note(notes: &mut Vec<String>, why: &str) -> usize {
+fn note(notes: &mut Vec<String>, why: &str) -> usize {
     let why = crate::text::clean(why);
     let known = notes.iter().position(|n| *n == why);
     known.unwrap_or_else(|| {

@@ -9,9 +9,7 @@ use bytecost_spec::{Host, Metric, NetworkCard, Unit};
 use itertools::Itertools as _;
 use serde::Serialize;
 
-use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone, note,
-};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone};
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::style::Style;
 use crate::text::count;
@@ -479,20 +477,14 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
         };
         let mut names = [title, f.what.clone(), f.place.clone()];
         let measured = f.hosts.iter().map(|h| {
-            let said = DocEntry {
-                mark: Some(DocMark::of(h.finding.verdict)),
-                note: h.finding.withheld.as_ref().map(|why| note(notes, why)),
-                ..DocEntry::from(h.said())
-            };
+            let said = DocEntry::from(h.said()).marked(DocMark::of(h.finding.verdict));
+            let said = said.noted(notes, h.finding.withheld.as_deref());
             let (ratio, interval) = (ratio(h.finding.ratio), ratio_interval(&h.finding));
             [h.host.as_str().into(), ratio.into(), interval.into(), said]
         });
         let mut all: Vec<[DocEntry; 4]> = measured.collect();
         all.extend(f.gaps.iter().map(|gap| {
-            let said = DocEntry {
-                note: Some(note(notes, &gap.why)),
-                ..DocEntry::from("not measured")
-            };
+            let said = DocEntry::from("not measured").noted(notes, Some(&gap.why));
             [gap.host.as_str().into(), "–".into(), "–".into(), said]
         }));
         let rows = all.into_iter().map(|entries| -> Vec<DocEntry> {

@@ -243,12 +243,11 @@ impl ColumnLayout {
         row.map(|(theirs, _)| *theirs)
     }
 
-    /// Their size of a cell.
-    pub(crate) fn size_of(&self, cell: &Cell) -> u64 {
-        if self.sizes_are_of_fields {
-            cell.size_bytes / u64::from(FIELDS)
-        } else {
-            cell.size_bytes
+    /// How many times their size a message has.
+    pub(crate) fn sizes_a_message(&self) -> u64 {
+        match self.sizes_are_of_fields {
+            true => u64::from(FIELDS),
+            false => 1,
         }
     }
 

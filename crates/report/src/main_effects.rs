@@ -3,9 +3,7 @@
 use bytecost_analysis::{Analysis, MainEffect};
 use itertools::Itertools as _;
 
-use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone, note,
-};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone};
 use crate::numbers::{p_value, ratio, ratios};
 
 /// The section; nothing where there is no main effect.
@@ -61,10 +59,7 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
     };
     entries.extend(match no_mean {
         Some(why) => [
-            DocEntry {
-                note: Some(note(notes, why)),
-                ..DocEntry::from("–")
-            },
+            DocEntry::from("–").noted(notes, Some(why)),
             DocEntry::from("–"),
         ],
         None => [

@@ -113,9 +113,8 @@ pub(crate) fn answer(a: &Analysis) -> Document {
         advice.any(|line| answer.sentence.contains(&line.text))
     };
     let others = a.answers.iter().filter(|answer| !is_advice(answer));
-    let lines = others.map(|answer| DocLine {
-        rests_on: findings(a, &answer.findings),
-        ..DocLine::from(answer.sentence.as_str())
+    let lines = others.map(|answer| {
+        DocLine::from(answer.sentence.as_str()).resting_on(findings(a, &answer.findings))
     });
     d.list(lines.collect(), 0, "more sentences");
     d
@@ -189,10 +188,7 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
 /// A line of the advice with the findings that it rests on.
 fn said(a: &Analysis, line: &AdviceLine, brief: bool) -> DocLine {
     let short = line.brief.as_ref().filter(|_| brief);
-    DocLine {
-        rests_on: findings(a, &line.findings),
-        ..DocLine::from(short.unwrap_or(&line.text).as_str())
-    }
+    DocLine::from(short.unwrap_or(&line.text).as_str()).resting_on(findings(a, &line.findings))
 }
 
 /// `2 CPUs, Linux 6.18, KVM`.
@@ -414,11 +410,9 @@ fn spread(count: usize) -> Vec<usize> {
 fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
     match row.entries.get(i) {
         Some(QuestionEntry::Measured(e, _)) if row.is_baseline => units::number(e.value).into(),
-        Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => DocEntry {
-            text: format!("{}×", bare_ratio(f.ratio)),
-            mark: Some(DocMark::of(f.verdict)),
-            ..DocEntry::default()
-        },
+        Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => {
+            DocEntry::from(numbers::ratio(f.ratio)).marked(DocMark::of(f.verdict))
+        }
         _ if row.is_baseline => {
             let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
             let of = here.find_map(|f| result(a, &f.baseline));

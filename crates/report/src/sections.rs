@@ -139,7 +139,6 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
             DocLine::of(Tone::Faint, format!("No answer in this run: {missing}"))
         }
     };
-    let rests_on = findings(a, &e.findings);
     let mut terms = Vec::new();
     for (label, lines) in [
         ("Numbers", &e.numbers[..]),
@@ -152,7 +151,7 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
     }
     let mut blocks = vec![
         DocBlock::heading(&e.question),
-        DocBlock::Paragraph(DocLine { rests_on, ..answer }),
+        DocBlock::Paragraph(answer.resting_on(findings(a, &e.findings))),
     ];
     if !terms.is_empty() {
         let terms = vec![DocBlock::Terms(terms)];
@@ -254,16 +253,14 @@ fn claims(a: &Analysis, d: &mut Document) {
 }
 
 fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
+    let because = DocLine::from(c.because.as_str());
     let mut blocks = vec![
         DocBlock::Paragraph(DocLine {
             mark: Some(ruling(c.ruling)),
             ..DocLine::from(c.words.as_str())
         }),
         DocBlock::paragraph(Tone::Strong, format!("{} ({})", c.claim, c.source)),
-        DocBlock::Paragraph(DocLine {
-            rests_on: findings(a, &c.findings),
-            ..DocLine::from(c.because.as_str())
-        }),
+        DocBlock::Paragraph(because.resting_on(findings(a, &c.findings))),
     ];
     if !c.figures.is_empty() {
         let columns = ["Of what", "Published", "Measured here"].map(DocColumn::left);

@@ -3,11 +3,12 @@
 use crate::fixture;
 
 use bytecost_report::Style;
+use bytecost_report::layout::{Layout as _, RUNS};
 use bytecost_report::tables::{self, RunLine};
 use bytecost_spec::survey::{
     MoverFacts, ReceiverFacts, Route, ServerFacts, ServerSurvey, ServiceFacts,
 };
-use bytecost_spec::{Refusal, Study, Support, Survey, Transport};
+use bytecost_spec::{Published, Refusal, Study, Support, Survey, Transport};
 
 const PLAIN: Style = Style::plain(100);
 
@@ -83,28 +84,11 @@ fn survey() -> Survey {
 }
 
 fn study() -> Study {
-    Study::parse(
-        r#"
-name = "send-copies"
-title = "How to send"
-question = "From what message size does it pay to skip a copy or a call?"
-prediction = "From 10 KiB."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "20ms"
-window = "60ms"
-blocks-least = 6
-blocks-most = 20
-[axes]
-mover = ["send", "send-zerocopy"]
-[[compare]]
-axis = "mover"
-baseline = "send"
-metrics = ["cpu_s_per_gb"]
-"#,
-    )
-    .unwrap()
+    Study {
+        name: "send-copies".to_owned(),
+        question: "From what message size does it pay to skip a copy or a call?".to_owned(),
+        ..RUNS[0].study(&Published::default())
+    }
 }
 
 fn runs() -> Vec<RunLine> {

@@ -113,7 +113,7 @@ fn header(layout: &ColumnLayout) -> String {
 fn row(layout: &ColumnLayout, cell: &Cell, value: impl Fn(&Column) -> Option<f64>) -> String {
     let mut values = layout.columns.iter().map(|column| match column.what {
         What::Impl => layout.name_of(&cell.mover).unwrap_or_default().to_owned(),
-        What::Size => layout.size_of(cell).to_string(),
+        What::Size => (cell.size_bytes / layout.sizes_a_message()).to_string(),
         What::Threads => cell.threads.to_string(),
         _ => value(column).map_or_else(String::new, |v| written(v, column.decimals)),
     });

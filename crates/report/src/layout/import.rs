@@ -182,17 +182,9 @@ fn mover(layout: &ColumnLayout, value: &str) -> Result<String, String> {
 }
 
 fn size(layout: &ColumnLayout, value: &str) -> Result<u64, String> {
-    let fields = u64::from(FIELDS);
-    let factor = if layout.sizes_are_of_fields {
-        fields
-    } else {
-        1
-    };
-    let size = value
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor));
-    size.filter(|n| (1..=MAX_SIZE_BYTES).contains(n) && n.is_multiple_of(fields))
+    let size = value.parse::<u64>().ok();
+    let size = size.and_then(|n| n.checked_mul(layout.sizes_a_message()));
+    size.filter(|n| (1..=MAX_SIZE_BYTES).contains(n) && n.is_multiple_of(FIELDS.into()))
         .ok_or_else(|| {
             format!(
                 "`{value}` is out of bounds: whole bytes of which {FIELDS} fields make a message of at most {MAX_SIZE_BYTES}"
