@@ -1,6 +1,6 @@
 //! Claims files and published tables: any text.
 
-use bytecost_report::layout::Form;
+use bytecost_report::layout::layouts;
 use bytecost_spec::claim;
 
 use crate::edit::edited;
@@ -80,7 +80,7 @@ fn check_claims(text: &str) {
 }
 
 fn check_table(text: &str) {
-    for layout in Form::all() {
+    for layout in layouts() {
         match layout.import(text) {
             Ok(imported) => {
                 let again = layout.import(&layout.csv_of_imported(&imported)).unwrap();

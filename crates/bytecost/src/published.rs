@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use bytecost_analysis::Grounds;
-use bytecost_report::layout::{ColumnLayout, import};
+use bytecost_report::layout::{ColumnLayout, Layout as _};
 use bytecost_report::times::TIMES;
 use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, TestKind};
 use bytecost_spec::table::MAX_TABLE_BYTES;
@@ -90,7 +90,7 @@ impl Library {
         for (name, text) in TABLES {
             tables.push(Table::parse(name, text).with_context(|| *name)?);
             if let Some(layout) = ColumnLayout::named(name) {
-                published.push(import(layout, text).with_context(|| *name)?.published);
+                published.push(layout.import(text).with_context(|| *name)?.published);
             }
         }
         for times in TIMES {

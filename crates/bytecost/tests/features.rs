@@ -11,7 +11,7 @@ use bytecost_lab::file_survey;
 use bytecost_lab::files::Files;
 use bytecost_lab::survey::survey;
 use bytecost_plan::Plan;
-use bytecost_report::layout::RUNS;
+use bytecost_report::layout::{Layout as _, RUNS};
 use bytecost_spec::{Axis, Host, Study, Transport};
 use common::{Place, says};
 
@@ -137,7 +137,7 @@ fn the_budget_pays_for_all_four_features_in_under_three_minutes() {
         let blocks = if as_published { 3 } else { 8 };
         assert_eq!(plan.blocks_least, blocks);
         // Without a sample of any the layout says which modes it looks for.
-        let none = RUNS[0].csv(&plan.cells, &[]).unwrap_err();
+        let none = RUNS[0].csv(&plan.cells, &[], false).unwrap_err();
         assert!(none.contains("sync_io, async_aio"), "{none}");
     }
 }

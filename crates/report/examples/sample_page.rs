@@ -6,18 +6,17 @@
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 
-use std::io;
-use std::process::ExitCode;
+use std::error::Error;
+use std::fs::write;
 
 use bytecost_report::hosts::{self, HostRun};
-use bytecost_report::{JsonSchemaRow, SCHEMAS, findings_json, html, pictures, png};
+use bytecost_report::{findings_json, html, pictures, png};
 
-fn main() -> ExitCode {
+fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let Some(path) = args.next() else {
-        eprintln!("name the file to write, for example report.html");
-        return ExitCode::FAILURE;
-    };
+    let path = args
+        .next()
+        .ok_or("name the file to write, for example report.html")?;
     let text = match args.next().as_deref() {
         None | Some("planted") => html(&fixture::planted()),
         Some("plain") => html(&fixture::analysis()),
@@ -30,23 +29,13 @@ fn main() -> ExitCode {
         Some("hosts") => two_hosts(),
         Some("schemas") => return schemas(&path),
         Some(other) => {
-            eprintln!(
+            return Err(format!(
                 "`{other}` is not known: choose from planted, plain, hostile, empty, imported, paired, figures, findings, hosts, schemas"
-            );
-            return ExitCode::FAILURE;
+            )
+            .into());
         }
     };
-    written(&path, std::fs::write(&path, text))
-}
-
-fn written(path: &str, written: io::Result<()>) -> ExitCode {
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("{path}: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    Ok(write(&path, text)?)
 }
 
 /// Runs of two hosts in one table.
@@ -61,15 +50,14 @@ fn two_hosts() -> String {
     hosts::json(&hosts::table(&runs))
 }
 
-fn schemas(dir: &str) -> ExitCode {
-    let write = |row: &JsonSchemaRow| {
-        let path = format!("{dir}/{}.schema.json", row.file);
-        std::fs::write(path, row.json())
-    };
-    written(dir, SCHEMAS.iter().try_for_each(write))
+fn schemas(dir: &str) -> Result<(), Box<dyn Error>> {
+    for (file, schema) in bytecost_report::schemas() {
+        write(format!("{dir}/{file}.schema.json"), schema)?;
+    }
+    Ok(())
 }
 
-fn figures(dir: &str) -> ExitCode {
+fn figures(dir: &str) -> Result<(), Box<dyn Error>> {
     for (kind, a) in [
         ("run", fixture::planted()),
         ("imported", fixture::imported()),
@@ -77,20 +65,9 @@ fn figures(dir: &str) -> ExitCode {
     ] {
         for picture in pictures(&a) {
             let path = format!("{dir}/{kind}-{}", picture.name);
-            let dots = match png(&picture) {
-                Ok(dots) => dots,
-                Err(e) => {
-                    eprintln!("{path}: {e}");
-                    return ExitCode::FAILURE;
-                }
-            };
-            let written = std::fs::write(format!("{path}.svg"), picture.svg)
-                .and_then(|()| std::fs::write(format!("{path}.png"), dots));
-            if let Err(e) = written {
-                eprintln!("{path}: {e}");
-                return ExitCode::FAILURE;
-            }
+            write(format!("{path}.png"), png(&picture)?)?;
+            write(format!("{path}.svg"), picture.svg)?;
         }
     }
-    ExitCode::SUCCESS
+    Ok(())
 }

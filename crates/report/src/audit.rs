@@ -1,8 +1,10 @@
 //! `bytecost audit`: claims with their rulings, for a terminal and as JSON.
 
 use bytecost_analysis::{AS_PUBLISHED, AuditFigure, Audited, Ruling};
+use itertools::Itertools as _;
 use serde::Serialize;
 
+use crate::document::{DocMark, MarkKind};
 use crate::style::{Ink, Style};
 use crate::text::{clean, count, wrap};
 
@@ -21,65 +23,32 @@ pub struct Settled {
     pub audited: Audited,
 }
 
-/// A row of the table of rulings.
-pub(crate) struct RulingRow {
-    pub(crate) ruling: Ruling,
-    pub(crate) sign: &'static str,
-    /// `confirmed`.
-    pub(crate) words: &'static str,
-    /// Its class on the page.
-    pub(crate) class: &'static str,
-    pub(crate) ink: Ink,
-}
-
-const fn row(
-    ruling: Ruling,
-    sign: &'static str,
-    words: &'static str,
-    class: &'static str,
-    ink: Ink,
-) -> RulingRow {
-    RulingRow {
-        ruling,
-        sign,
-        words,
-        class,
-        ink,
-    }
-}
-
 /// Every ruling, in the order in which they are counted.
-pub(crate) const RULINGS: &[RulingRow] = &[
-    row(Ruling::Confirmed, "✓", "confirmed", "better", Ink::Good),
-    row(
+const RULINGS: &[(Ruling, DocMark)] = &[
+    (
+        Ruling::Confirmed,
+        DocMark::new("✓", "confirmed", MarkKind::Good),
+    ),
+    (
         Ruling::ConfirmedInPart,
-        "✓",
-        "confirmed in part",
-        "better",
-        Ink::Good,
+        DocMark::new("✓", "confirmed in part", MarkKind::Good),
     ),
-    row(
+    (
         Ruling::ConfirmedByLessThanMatters,
-        "=",
-        "confirmed, by less than matters",
-        "same",
-        Ink::Faint,
+        DocMark::new("=", "confirmed, by less than matters", MarkKind::Same),
     ),
-    row(
+    (
         Ruling::ConfirmedForAnotherReason,
-        "≠",
-        "confirmed for another reason",
-        "open",
-        Ink::Warn,
+        DocMark::new("≠", "confirmed for another reason", MarkKind::Open),
     ),
-    row(Ruling::Refuted, "✗", "refuted", "worse", Ink::Bad),
-    row(Ruling::Undecided, "?", "undecided", "same", Ink::Faint),
+    (Ruling::Refuted, DocMark::new("✗", "refuted", MarkKind::Bad)),
+    (Ruling::Undecided, UNDECIDED),
 ];
+const UNDECIDED: DocMark = DocMark::new("?", "undecided", MarkKind::Same);
 
-/// The row of a ruling.
-pub(crate) fn ruling(of: Ruling) -> &'static RulingRow {
-    let row = RULINGS.iter().find(|r| r.ruling == of);
-    row.unwrap_or(&RULINGS[RULINGS.len() - 1])
+pub(crate) fn ruling(of: Ruling) -> DocMark {
+    let row = RULINGS.iter().find(|(ruling, _)| *ruling == of);
+    row.map_or(UNDECIDED, |(_, mark)| *mark)
 }
 
 /// For each claim, what the first run says that decides it by its own figures; else the first that
@@ -125,9 +94,9 @@ pub fn terminal(settled: &[Settled], style: Style) -> String {
 
 /// `3 claims: 1 confirmed, 2 undecided.`
 pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> String {
-    let counts = RULINGS.iter().filter_map(|row| {
-        let n = audits.clone().filter(|a| a.ruling == row.ruling).count();
-        (n > 0).then(|| format!("{n} {}", row.words))
+    let counts = RULINGS.iter().filter_map(|(ruling, mark)| {
+        let n = audits.clone().filter(|a| a.ruling == *ruling).count();
+        (n > 0).then(|| format!("{n} {}", mark.words))
     });
     let counts: Vec<String> = counts.collect();
     let all = count(audits.clone().count(), "claim", "claims");
@@ -138,9 +107,6 @@ pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> 
 }
 
 /// Renders rulings as JSON: the format, and a list of claims with the run of each.
-///
-/// # Panics
-/// Never: no map is in it whose keys are not text.
 #[must_use]
 pub fn json(settled: &[Settled]) -> String {
     #[derive(Serialize)]
@@ -148,13 +114,10 @@ pub fn json(settled: &[Settled]) -> String {
         format: u32,
         claims: &'a [Settled],
     }
-    let all = All {
+    crate::json::pretty(&All {
         format: FORMAT,
         claims: settled,
-    };
-    let mut text = serde_json::to_string_pretty(&all).expect("keys are text");
-    text.push('\n');
-    text
+    })
 }
 
 struct Out {
@@ -165,19 +128,20 @@ struct Out {
 impl Out {
     fn prose(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
         for line in wrap(text, self.style.columns(), first, rest) {
-            match ink {
-                Some(ink) => self.text.push_str(&self.style.paint(ink, &line)),
-                None => self.text.push_str(&line),
-            }
-            self.text.push('\n');
+            let line = ink.map_or(line.clone(), |ink| self.style.paint(ink, &line));
+            self.text.push_str(&format!("{line}\n"));
         }
+    }
+
+    fn detail(&mut self, text: &str) {
+        self.prose(Some(Ink::Faint), text, "    · ", "      ");
     }
 
     fn claim(&mut self, a: &Audited, run: Option<&str>) {
         self.text.push('\n');
-        let row = ruling(a.ruling);
-        let head = format!("{} {} ({}): {}", row.sign, a.id, a.source, clean(&a.words));
-        self.prose(Some(row.ink), &head, "", "  ");
+        let mark = ruling(a.ruling);
+        let head = format!("{} {} ({}): {}", mark.sign, a.id, a.source, clean(&a.words));
+        self.prose(Some(mark.kind.ink()), &head, "", "  ");
         self.prose(None, &format!("Claimed: {}", a.claim), "  ", "    ");
         self.prose(None, &a.because, "  ", "  ");
         // What was measured comes before what stands in published files alone.
@@ -185,32 +149,19 @@ impl Out {
         figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
         for figure in figures.into_iter().take(MOST_FIGURES) {
             let both = [("here", &figure.measured), ("published", &figure.published)];
-            let told = both
-                .iter()
-                .filter_map(|(whose, number)| number.as_ref().map(|n| format!("{whose} {n}")));
-            let told = told.collect::<Vec<_>>().join("; ");
+            let told = both.map(|(whose, n)| n.as_ref().map(|n| format!("{whose} {n}")));
             let line = match &figure.published {
                 Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
-                _ => format!("{}: {told}", clean(&figure.what)),
+                _ => format!("{}: {}", figure.what, told.iter().flatten().join("; ")),
             };
-            self.prose(Some(Ink::Faint), &line, "    · ", "      ");
+            self.detail(&line);
         }
         if let Some(more) = a.figures.len().checked_sub(MOST_FIGURES + 1) {
             let more = count(more + 1, "figure more", "figures more");
-            self.prose(
-                Some(Ink::Faint),
-                &format!("{more}: --json"),
-                "    · ",
-                "      ",
-            );
+            self.detail(&format!("{more}: --json"));
         }
         if let Some(run) = run {
-            self.prose(
-                Some(Ink::Faint),
-                &format!("from run {run}"),
-                "    · ",
-                "      ",
-            );
+            self.detail(&format!("from run {run}"));
         }
     }
 

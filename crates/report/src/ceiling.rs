@@ -17,12 +17,10 @@ const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what th
 pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     let unknown = a.ceiling.is_none() && a.study.name != STUDY;
-    let rates = || {
-        a.cells
-            .iter()
-            .any(|c| c.estimates.contains_key(&throughput))
-    };
-    (unknown && descriptions::imported(a).is_none() && rates()).then_some(HINT)
+    let mut cells = a.cells.iter();
+    let measured =
+        descriptions::imported(a).is_none() && cells.any(|c| c.estimates.contains_key(&throughput));
+    (unknown && measured).then_some(HINT)
 }
 
 /// Renders a ceiling: the copies by working set, the disk, and where they are from. No line is
@@ -30,23 +28,19 @@ pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
 #[must_use]
 pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     let mut d = Document::default();
-    d.paragraph(
-        Tone::Strong,
-        "What this machine reaches at most, in Gbit/s (95 % intervals)",
-    );
+    let heading = "What this machine reaches at most, in Gbit/s (95 % intervals)";
+    d.paragraph(Tone::Strong, heading);
     let tables = [copies(c), disk(c)].into_iter().flatten();
     d.blocks.extend(tables.map(DocBlock::Table));
     let cell = |id: &str| descriptions::cells(&[id], &a.study.varied);
     // Counters are not what this is about.
-    let refusals = a
-        .refusals
-        .iter()
-        .filter(|r| bytecost_spec::Cell::from_id(&r.what).is_some())
-        .map(|r| DocLine::from(format!("{}: {}", cell(&r.what), r.why)));
-    let failures = a
-        .failures
-        .iter()
-        .map(|f| DocLine::of(Tone::Warning, format!("{}: {}", cell(&f.cell), f.reason)));
+    let refusals = a.refusals.iter();
+    let refusals = refusals.filter(|r| bytecost_spec::Cell::from_id(&r.what).is_some());
+    let refusals = refusals.map(|r| DocLine::from(format!("{}: {}", cell(&r.what), r.why)));
+    let failures = a.failures.iter().map(|f| {
+        let text = format!("{}: {}", cell(&f.cell), f.reason);
+        DocLine::of(Tone::Warning, text)
+    });
     let busy = a.caveats.iter().filter(|c| c.kind == "other-processes");
     let busy = busy.map(|c| DocLine::of(Tone::Warning, format!("{} {}", c.text, c.evidence)));
     let lines: Vec<DocLine> = refusals.chain(failures).chain(busy).collect();
@@ -71,22 +65,14 @@ fn copies(c: &Ceiling) -> Option<DocTable> {
     ];
     let of_copies = c.rates.iter().filter(|r| kinds.contains(&r.kind));
     let sets = of_copies.map(|r| r.working_set_bytes).sorted().dedup();
-    let rows: Vec<Vec<String>> = sets
-        .map(|set| {
-            let is_at = |r: &&CeilingRate| r.working_set_bytes == set;
-            let at = |kind| c.rates.iter().filter(is_at).find(|r| r.kind == kind);
-            let rates = kinds.map(|kind| at(kind).map_or("–".to_owned(), value));
-            std::iter::once(units::bytes_in_words(set))
-                .chain(rates)
-                .collect()
-        })
-        .collect();
-    let columns = vec![
-        DocColumn::left("working set"),
-        DocColumn::right("memcpy"),
-        DocColumn::right("out of a file"),
-        DocColumn::right("into a file"),
-    ];
+    let rows = sets.map(|set| {
+        let is_at = |r: &&CeilingRate| r.working_set_bytes == set;
+        let at = |kind| c.rates.iter().filter(is_at).find(|r| r.kind == kind);
+        let rates = kinds.map(|kind| at(kind).map_or("–".to_owned(), value));
+        [vec![units::bytes_in_words(set)], rates.to_vec()].concat()
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let columns = DocColumn::numbers("working set", ["memcpy", "out of a file", "into a file"]);
     (!rows.is_empty()).then(|| DocTable {
         caption: "One core's copy, by itself and in the kernel".to_owned(),
         ..DocTable::of(columns, rows)
@@ -95,28 +81,18 @@ fn copies(c: &Ceiling) -> Option<DocTable> {
 
 fn disk(c: &Ceiling) -> Option<DocTable> {
     let own = c.rates.iter().filter(|r| r.kind.is_of_disk());
-    let rows: Vec<Vec<String>> = own
-        .map(|r| {
-            let order = match r.kind {
-                CeilingKind::DiskRandom => "random",
-                _ => "sequential",
-            };
-            vec![
-                format!("{} {order}", units::bytes_in_words(r.size_bytes)),
-                r.depth.to_string(),
-                value(r),
-                r.mover.clone(),
-            ]
-        })
-        .collect();
+    let rows = own.map(|r| {
+        let order = match r.kind {
+            CeilingKind::DiskRandom => "random",
+            _ => "sequential",
+        };
+        let requests = format!("{} {order}", units::bytes_in_words(r.size_bytes));
+        vec![requests, r.depth.to_string(), value(r), r.mover.clone()]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
     let place = c.dir.as_deref();
     let place = place.map_or(String::new(), |dir| format!(", in {dir}"));
-    let columns = vec![
-        DocColumn::left("requests"),
-        DocColumn::right("in flight"),
-        DocColumn::right("reading"),
-        DocColumn::right("by"),
-    ];
+    let columns = DocColumn::numbers("requests", ["in flight", "reading", "by"]);
     (!rows.is_empty()).then(|| DocTable {
         caption: format!("The disk past the page cache{place}"),
         ..DocTable::of(columns, rows)

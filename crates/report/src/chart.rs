@@ -4,6 +4,7 @@ use bytecost_analysis::{Estimate, FigureData, Point, Series};
 
 use crate::question::value_in_words;
 use crate::scale::{Scale, places, tick};
+use crate::text::shortened;
 
 /// Width and height of the drawing, in its own units.
 pub(crate) const SIZE: (f64, f64) = (640.0, 400.0);
@@ -19,33 +20,22 @@ const CHARACTER_NARROW: f64 = 12.0;
 /// The most characters of a label beside a line.
 const LABEL_MOST: usize = 16;
 
-/// A drawn figure.
-#[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    /// Right end of the plotting area.
     pub right: f64,
-    /// Lower end of the plotting area.
     pub bottom: f64,
-    /// Whether the axis upwards is logarithmic.
     pub log: bool,
     /// Lines across, from below.
     pub rows: Vec<Tick>,
-    /// Values across.
     pub columns: Vec<Tick>,
-    /// One a series.
     pub lines: Vec<ChartLine>,
     /// Columns where a line has no point, by their number, and where they lie.
     pub gaps: Vec<(usize, f64)>,
-    /// Whether there is no point at all.
     pub empty: bool,
     /// Path of what can be reached at most; empty where that is not known.
     pub ceiling: String,
 }
 
-/// A tick of either axis.
-#[derive(Clone, Debug)]
 pub(crate) struct Tick {
-    /// Where.
     pub at: f64,
     /// What stands there; empty where there is no room.
     pub label: String,
@@ -53,42 +43,28 @@ pub(crate) struct Tick {
     pub narrow: bool,
 }
 
-/// A drawn series.
-#[derive(Clone, Debug)]
 pub(crate) struct ChartLine {
     /// Path of the line, broken at gaps.
     pub path: String,
     /// Path of the intervals: a band along the line, a bar where a point stands alone.
     pub band: String,
-    /// Its measured points with their column.
     pub dots: Vec<Dot>,
     /// Its name beside its end, where it has a point.
     pub label: Option<Label>,
 }
 
-/// A measured point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dot {
-    /// Column.
     pub column: usize,
-    /// Across.
     pub x: f64,
-    /// Down.
     pub y: f64,
-    /// What was measured.
     pub estimate: Estimate,
 }
 
-/// A name beside the end of a line.
-#[derive(Clone, Debug)]
 pub(crate) struct Label {
-    /// The name, shortened.
     pub text: String,
-    /// Path from the end of the line to the name.
     pub leader: String,
-    /// Across.
     pub x: f64,
-    /// Down.
     pub y: f64,
 }
 
@@ -104,7 +80,10 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
         Some(_) => Scale::of_ratios(spans),
         None => Scale::of(spans),
     };
-    let longest = labels.iter().map(|l| shortened(l).chars().count()).max();
+    let longest = labels
+        .iter()
+        .map(|l| shortened(l, LABEL_MOST).chars().count())
+        .max();
     let right = SIZE.0 - 24.0 - CHARACTER * longest.unwrap_or(0) as f64;
     let bottom = SIZE.1 - BOTTOM;
     let inset = 14.0;
@@ -113,11 +92,11 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
         .map(|share| LEFT + inset + share * (right - LEFT - 2.0 * inset))
         .collect();
     let height = |value: f64| bottom - scale.share(value) * (bottom - TOP);
-    let mut lines: Vec<ChartLine> = figure
+    let lines = figure
         .series
         .iter()
-        .map(|series| line(series, &across, &height))
-        .collect();
+        .map(|series| line(series, &across, &height));
+    let mut lines: Vec<ChartLine> = lines.collect();
     label(&mut lines, labels, right, bottom);
     let empty = lines.iter().all(|l| l.dots.is_empty());
     let has_gap = |column: usize| {
@@ -128,20 +107,16 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
     let gaps = columns_with_gaps
         .filter(|(column, _)| !empty && has_gap(*column))
         .collect();
+    let ticks = scale.ticks.iter().filter(|_| !empty).map(|&value| Tick {
+        at: height(value),
+        label: tick(value),
+        narrow: true,
+    });
     Chart {
         right,
         bottom,
         log: scale.log && !empty,
-        rows: scale
-            .ticks
-            .iter()
-            .filter(|_| !empty)
-            .map(|&value| Tick {
-                at: height(value),
-                label: tick(value),
-                narrow: true,
-            })
-            .collect(),
+        rows: ticks.collect(),
         columns: columns(figure, &across),
         ceiling: ceiling(figure, &across, &height),
         lines,
@@ -169,27 +144,23 @@ fn ceiling(figure: &FigureData, across: &[f64], height: &impl Fn(f64) -> f64) ->
 }
 
 fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
-    series
-        .points
-        .iter()
-        .enumerate()
-        .filter_map(|(i, p)| match p {
-            Point::Measured(e) if e.value.is_finite() => Some((i, *e)),
-            _ => None,
-        })
+    let points = series.points.iter().enumerate();
+    points.filter_map(|(i, p)| match p {
+        Point::Measured(e) if e.value.is_finite() => Some((i, *e)),
+        _ => None,
+    })
 }
 
 fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> ChartLine {
-    let dots: Vec<Dot> = measured(series)
-        .filter_map(|(column, estimate)| {
-            Some(Dot {
-                column,
-                x: *across.get(column)?,
-                y: height(estimate.value),
-                estimate,
-            })
+    let dots = measured(series).filter_map(|(column, estimate)| {
+        Some(Dot {
+            column,
+            x: *across.get(column)?,
+            y: height(estimate.value),
+            estimate,
         })
-        .collect();
+    });
+    let dots: Vec<Dot> = dots.collect();
     let mut path = String::new();
     let mut band = String::new();
     for stretch in dots.chunk_by(|a, b| b.column == a.column + 1) {
@@ -213,18 +184,17 @@ fn interval(dot: &Dot) -> Option<(f64, f64)> {
 
 /// A closed band along several points, a bar through one.
 fn intervals(dots: &[Dot], height: &impl Fn(f64) -> f64) -> String {
-    let ends: Vec<(f64, f64, f64)> = dots
-        .iter()
-        .filter_map(|d| interval(d).map(|(low, high)| (d.x, height(low), height(high))))
-        .collect();
+    let ends = dots.iter().filter_map(|d| {
+        let (low, high) = interval(d)?;
+        Some((d.x, height(low), height(high)))
+    });
+    let ends: Vec<(f64, f64, f64)> = ends.collect();
     match ends[..] {
         [] => String::new(),
-        [(x, low, high)] => format!(
-            "M{:.1} {high:.1}H{:.1}V{low:.1}H{:.1}Z",
-            x - 2.5,
-            x + 2.5,
-            x - 2.5
-        ),
+        [(x, low, high)] => {
+            let (left, right) = (x - 2.5, x + 2.5);
+            format!("M{left:.1} {high:.1}H{right:.1}V{low:.1}H{left:.1}Z")
+        }
         _ => {
             let upper = ends.iter().map(|(x, _, high)| (*x, *high));
             let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
@@ -254,7 +224,7 @@ fn label(lines: &mut [ChartLine], names: &[String], right: f64, bottom: f64) {
         let (from_x, from_y) = end(&lines[i]);
         let x = right + 12.0;
         lines[i].label = Some(Label {
-            text: shortened(names.get(i).map_or("", String::as_str)),
+            text: shortened(names.get(i).map_or("", String::as_str), LABEL_MOST),
             leader: format!("M{:.1} {from_y:.1}L{:.1} {y:.1}", from_x + 6.0, x - 3.0),
             x,
             y,
@@ -271,10 +241,8 @@ fn apart(places: &mut [f64], bottom: f64) {
         let mut pool = (place - i as f64 * LABEL_HEIGHT, 1);
         while let Some(&(mean, count)) = pools.last().filter(|last| last.0 > pool.0) {
             let both = count + pool.1;
-            pool = (
-                (mean * count as f64 + pool.0 * pool.1 as f64) / both as f64,
-                both,
-            );
+            let sum = mean * count as f64 + pool.0 * pool.1 as f64;
+            pool = (sum / both as f64, both);
             pools.pop();
         }
         pools.push(pool);
@@ -287,14 +255,6 @@ fn apart(places: &mut [f64], bottom: f64) {
     for ((i, place), mean) in places.iter_mut().enumerate().zip(means) {
         *place = mean.clamp(least, most.max(least)) + i as f64 * LABEL_HEIGHT;
     }
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= LABEL_MOST {
-        return name.to_owned();
-    }
-    let head: String = name.chars().take(LABEL_MOST - 1).collect();
-    head + "…"
 }
 
 /// The values across, without those that would run into each other.

@@ -1,16 +1,15 @@
 //! The comparisons of a result: a table a question, and all findings in one list.
 
 use bytecost_analysis::{Analysis, Estimate, Finding, Verdict};
-use bytecost_spec::{Axis, units};
+use bytecost_spec::{Axis, Cell, units};
 
 use crate::descriptions;
-use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document, Tone, note,
-};
-use crate::numbers::{self, p_value, ratio, ratio_interval, verdict};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document, Tone};
+use crate::numbers::{self, p_value, ratio, ratio_interval};
 use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, value_in_words,
+    QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions, value_in_words,
 };
+use crate::text::count;
 
 /// What is said where a ratio is not that of the numbers beside it.
 const NOT_THE_QUOTIENT: &str = "This ratio is not that of the two numbers. It compares block by block, and the numbers are over all trials; where values vary much between blocks, or have two modes, the two differ.";
@@ -22,14 +21,12 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         return;
     }
     d.section("Comparisons", "comparisons", "Comparisons");
-    d.paragraph(
-        Tone::Faint,
-        format!(
-            "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided{}.",
-            numbers::percent(a.study.smallest_effect),
-            not_judged(a.findings.iter())
-        ),
+    let legend = format!(
+        "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided{}.",
+        numbers::percent(a.study.smallest_effect),
+        not_judged(a.findings.iter())
     );
+    d.paragraph(Tone::Faint, legend);
     d.paragraph(Tone::Faint, descriptions::families(a));
     let mut notes = Vec::new();
     let mut cards = all.iter().map(|q| {
@@ -42,34 +39,23 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     d.blocks.extend(cards.next());
     let rest: Vec<DocBlock> = cards.collect();
     if !rest.is_empty() {
-        d.push(DocBlock::Fold {
-            title: crate::text::count(rest.len(), "more table", "more tables"),
-            blocks: rest,
-            is_rest: true,
-        });
+        let title = count(rest.len(), "more table", "more tables");
+        d.push(DocBlock::rest(title, rest));
     }
     if !notes.is_empty() {
         d.push(DocBlock::Notes(notes));
     }
-    d.push(DocBlock::PageOnly(vec![DocBlock::Fold {
-        title: format!(
-            "All {} comparisons, with interval, p value and blocks",
-            a.findings.len()
-        ),
-        blocks: vec![DocBlock::Table(list(a))],
-        is_rest: false,
-    }]));
+    let number = a.findings.len();
+    let title = format!("All {number} comparisons, with interval, p value and blocks");
+    let fold = DocBlock::fold(title, vec![DocBlock::Table(list(a))]);
+    d.push(DocBlock::PageOnly(vec![fold]));
 }
 
 fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTable {
-    let mut columns = vec![DocColumn::left(q.axis.name())];
-    match q.x {
-        Some(x) => {
-            let values = q.columns.iter().map(|c| value_in_words(x, c));
-            columns.extend(values.map(DocColumn::right));
-        }
-        None => columns.push(DocColumn::right(q.metric.measure.row().unit)),
-    }
+    let headings = match q.x {
+        Some(x) => q.columns.iter().map(|c| value_in_words(x, c)).collect(),
+        None => vec![q.metric.measure.row().unit.to_owned()],
+    };
     let baseline = q.rows.iter().find(|row| row.is_baseline);
     let mut row = |of: &QuestionRow<'_>| {
         let entries = of.entries.iter().enumerate().map(|(i, e)| {
@@ -79,17 +65,16 @@ fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTab
             });
             entry(a, e, of.is_baseline, beside, notes)
         });
+        let name = std::iter::once(DocEntry::from(of.name.as_str()));
         DocRow {
-            entries: std::iter::once(DocEntry::from(of.name.as_str()))
-                .chain(entries)
-                .collect(),
+            entries: name.chain(entries).collect(),
             is_baseline: of.is_baseline,
             ..DocRow::default()
         }
     };
     DocTable {
         rows: q.rows.iter().map(&mut row).collect(),
-        columns,
+        columns: DocColumn::numbers(q.axis.name(), headings),
         ..DocTable::default()
     }
 }
@@ -102,35 +87,29 @@ fn entry(
     notes: &mut Vec<String>,
 ) -> DocEntry {
     match entry {
-        QuestionEntry::Gap(why) => DocEntry {
-            note: Some(note(notes, why)),
-            ..DocEntry::from("–")
-        },
+        QuestionEntry::Gap(why) => DocEntry::from("–").noted(notes, Some(why)),
         QuestionEntry::Measured(e, None) => DocEntry {
             ratio: if is_baseline { "1×" } else { "" }.to_owned(),
             ..DocEntry::from(units::number(e.value))
         },
-        QuestionEntry::Measured(e, Some(f)) => DocEntry {
-            ratio: ratio(f.ratio),
-            mark: Some(DocMark::of(f.verdict)),
-            note: match (&f.withheld, baseline) {
-                (Some(why), _) => Some(note(notes, why)),
-                (None, Some(b)) if contradicts(f, e.value / b.value, a.study.smallest_effect) => {
-                    Some(note(notes, NOT_THE_QUOTIENT))
-                }
-                _ => None,
-            },
-            tells: format!(
-                "{}: {} {} (95 % interval {}), {} ({})",
+        QuestionEntry::Measured(e, Some(f)) => {
+            let quotient = baseline.map(|b| e.value / b.value);
+            let odd = quotient.is_some_and(|q| contradicts(f, q, a.study.smallest_effect));
+            let why = f.withheld.as_deref().or(odd.then_some(NOT_THE_QUOTIENT));
+            let (ratio, interval, family) = (ratio(f.ratio), ratio_interval(f), f.family.name());
+            let tells = format!(
+                "{}: {ratio} {} (95 % interval {interval}), {} ({family})",
                 f.value,
-                ratio(f.ratio),
                 f.baseline_value,
-                ratio_interval(f),
-                said(f),
-                f.family.name()
-            ),
-            ..DocEntry::from(units::number(e.value))
-        },
+                said(f)
+            );
+            let entry = DocEntry {
+                ratio,
+                tells,
+                ..DocEntry::from(units::number(e.value))
+            };
+            entry.marked(DocMark::of(f.verdict)).noted(notes, why)
+        }
     }
 }
 
@@ -156,22 +135,19 @@ fn said(f: &Finding) -> String {
         (None, Verdict::NotDecided, Some(needed)) => {
             format!("not decided; about {needed} blocks would decide")
         }
-        _ => verdict(f.verdict).to_owned(),
+        _ => DocMark::of(f.verdict).words.to_owned(),
     }
 }
 
 /// What both cells of a finding hold constant, of the axes that vary, in words.
 pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
-    let Some(cell) = cell_of(&f.cell) else {
+    let Some(cell) = Cell::from_id(&f.cell) else {
         return f.cell.clone();
     };
     let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
-    let words = others.map(|&axis| {
-        let value = value_in_words(axis, &cell.value(axis));
-        match axis {
-            Axis::Size => value,
-            _ => format!("{} {value}", axis.name()),
-        }
+    let words = others.map(|&axis| match axis {
+        Axis::Size => value_in_words(axis, &cell.value(axis)),
+        _ => axis_in_words(axis, &cell.value(axis)),
     });
     words.collect::<Vec<_>>().join(", ")
 }
@@ -179,10 +155,7 @@ pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
 /// Every finding with all of its numbers.
 fn list(a: &Analysis) -> DocTable {
     let rows = a.findings.iter().enumerate().map(|(number, f)| {
-        let verdict = DocEntry {
-            mark: Some(DocMark::of(f.verdict)),
-            ..DocEntry::from(said(f))
-        };
+        let verdict = DocEntry::from(said(f)).marked(DocMark::of(f.verdict));
         DocRow {
             entries: vec![
                 f.metric.title(a.study.unit).into(),

@@ -2,95 +2,69 @@
 
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Verdict};
 use bytecost_spec::{Axis, Unit};
+use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::document::{DocColumn, DocEntry, DocMark, DocTable};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
 use crate::question::value_in_words;
-use crate::text::clean;
 
-/// A crossover, ready for a row of a table.
-#[derive(Clone, Debug)]
-pub(crate) struct CrossingText {
-    /// The way that is asked about.
-    pub value: String,
-    /// What it is held against.
-    pub baseline: String,
-    /// The metric's title.
-    pub metric: String,
-    /// What both hold constant.
-    pub place: String,
-    /// From where on it is better: `from 4.2 KiB`, `never within 256 B to 1 MiB`.
-    pub from: String,
-    /// The intervals of the places, in the same order; empty where there is none.
-    pub interval: String,
-    /// Better, worse, or not decided.
-    pub mark: DocMark,
-    /// It in one sentence.
-    pub sentence: String,
+/// Sentences about crossovers that a page shows above their table.
+const SENTENCES_MOST: usize = 4;
+
+/// The section; nothing where there is no crossover.
+pub(crate) fn section(a: &Analysis, d: &mut Document) {
+    if a.crossovers.is_empty() {
+        return;
+    }
+    d.section("Crossover points", "crossovers", "Crossovers");
+    let (decided, open) = ordered(&a.crossovers);
+    let sentences = decided.iter().map(|c| DocLine::from(c.sentence.as_str()));
+    d.list(sentences.collect(), SENTENCES_MOST, "more sentences");
+    if !decided.is_empty() {
+        d.push(DocBlock::Table(table(&decided, a.study.unit)));
+    }
+    if !open.is_empty() {
+        let title = open_in_words(open.len(), decided.is_empty());
+        let table = DocBlock::Table(table(&open, a.study.unit));
+        d.push(DocBlock::fold(title, vec![table]));
+    }
 }
 
-/// The crossovers of a result, as readers want them.
-pub(crate) struct Crossings {
-    /// Those that say something: what says most first, else in their order.
-    pub decided: Vec<CrossingText>,
-    /// Those that the intervals leave open, in their order.
-    pub open: Vec<CrossingText>,
+/// Those that say something, what says most first, and those that the intervals leave open.
+fn ordered(all: &[Crossover]) -> (Vec<&Crossover>, Vec<&Crossover>) {
+    let is_decided = |c: &&Crossover| c.outcome != Crossing::Undecided;
+    let (mut decided, open): (Vec<_>, Vec<_>) = all.iter().partition(is_decided);
+    decided.sort_by_key(|c| rank(&c.outcome));
+    (decided, open)
 }
 
-impl Crossings {
-    pub fn of(a: &Analysis) -> Crossings {
-        Crossings::of_all(&a.crossovers, a.study.unit)
-    }
+fn table(of: &[&Crossover], unit: Unit) -> DocTable {
+    let columns = ["What", "Metric", "Where", "Better", "95 % interval"].map(DocColumn::left);
+    let rows = of.iter().map(|c| {
+        let (from, interval) = outcome_in_words(c);
+        let verdict = match c.outcome {
+            Crossing::AlwaysBetter | Crossing::At(_) => Verdict::Better,
+            Crossing::NeverBetter => Verdict::Worse,
+            Crossing::Undecided => Verdict::NotDecided,
+        };
+        vec![
+            format!("{} against {}", c.value, c.baseline).into(),
+            c.metric.title(unit).into(),
+            descriptions::panel(&c.place).into(),
+            DocEntry::from(from).marked(DocMark::of(verdict)),
+            interval.unwrap_or_else(|| "–".to_owned()).into(),
+        ]
+    });
+    DocTable::of::<DocEntry>(columns.to_vec(), rows).without_empty_columns()
+}
 
-    fn of_all(all: &[Crossover], unit: Unit) -> Crossings {
-        let (open, mut decided): (Vec<&Crossover>, Vec<&Crossover>) =
-            all.iter().partition(|c| c.outcome == Crossing::Undecided);
-        decided.sort_by_key(|c| rank(&c.outcome));
-        let texts = |list: Vec<&Crossover>| list.into_iter().map(|c| crossing(c, unit)).collect();
-        Crossings {
-            decided: texts(decided),
-            open: texts(open),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.decided.is_empty() && self.open.is_empty()
-    }
-
-    /// Some of them as a table.
-    pub fn table(of: &[CrossingText]) -> DocTable {
-        let columns = ["What", "Metric", "Where", "Better", "95 % interval"].map(DocColumn::left);
-        let rows = of.iter().map(|c| {
-            let from = DocEntry {
-                mark: Some(c.mark),
-                ..DocEntry::from(c.from.as_str())
-            };
-            vec![
-                format!("{} against {}", c.value, c.baseline).into(),
-                c.metric.as_str().into(),
-                c.place.as_str().into(),
-                from,
-                if c.interval.is_empty() {
-                    "–"
-                } else {
-                    &c.interval
-                }
-                .into(),
-            ]
-        });
-        DocTable::of::<DocEntry>(columns.to_vec(), rows).without_empty_columns()
-    }
-
-    /// What is to be said of those that are left open, if there are any.
-    pub fn open_in_words(&self) -> Option<String> {
-        let open = self.open.len();
-        match (open, self.decided.is_empty()) {
-            (0, _) => None,
-            (1, true) => Some("The one pair that was looked at is not decided.".to_owned()),
-            (_, true) => Some(format!("None of {open} pairs is decided.")),
-            (1, false) => Some("1 more pair is not decided.".to_owned()),
-            (_, false) => Some(format!("{open} more pairs are not decided.")),
-        }
+/// What is to be said of those that are left open; `all` where no other is decided.
+fn open_in_words(open: usize, all: bool) -> String {
+    match (open, all) {
+        (1, true) => "The one pair that was looked at is not decided.".to_owned(),
+        (_, true) => format!("None of {open} pairs is decided."),
+        (1, false) => "1 more pair is not decided.".to_owned(),
+        (_, false) => format!("{open} more pairs are not decided."),
     }
 }
 
@@ -105,37 +79,21 @@ fn rank(outcome: &Crossing) -> u8 {
     }
 }
 
-fn crossing(c: &Crossover, unit: Unit) -> CrossingText {
-    let (least, most) = (
-        value_in_words(c.along, &c.range.0),
-        value_in_words(c.along, &c.range.1),
-    );
-    let range = clean(&format!("{least} to {most}"));
-    let (from, interval) = match &c.outcome {
-        Crossing::AlwaysBetter => (format!("throughout {range}"), String::new()),
-        Crossing::NeverBetter => (format!("never within {range}"), String::new()),
-        Crossing::Undecided => (format!("not decided within {range}"), String::new()),
+/// From where on it is better, `from 4.2 KiB` or `never within 256 B to 1 MiB`, and the intervals of
+/// the places in the same order.
+fn outcome_in_words(c: &Crossover) -> (String, Option<String>) {
+    let [least, most] = [&c.range.0, &c.range.1].map(|end| value_in_words(c.along, end));
+    let word = match &c.outcome {
+        Crossing::AlwaysBetter => "throughout",
+        Crossing::NeverBetter => "never within",
+        Crossing::Undecided => "not decided within",
         Crossing::At(points) => {
-            let places: Vec<String> = points.iter().map(|p| place(c.along, p)).collect();
-            let bounds: Vec<String> = points.iter().map(|p| bounds(c.along, p)).collect();
-            (clean(&places.join(", ")), clean(&bounds.join("; ")))
+            let places = points.iter().map(|p| place(c.along, p)).join(", ");
+            let bounds = points.iter().map(|p| bounds(c.along, p)).join("; ");
+            return (places, Some(bounds).filter(|b| !b.is_empty()));
         }
     };
-    let verdict = match c.outcome {
-        Crossing::AlwaysBetter | Crossing::At(_) => Verdict::Better,
-        Crossing::NeverBetter => Verdict::Worse,
-        Crossing::Undecided => Verdict::NotDecided,
-    };
-    CrossingText {
-        value: clean(&c.value),
-        baseline: clean(&c.baseline),
-        metric: c.metric.title(unit),
-        place: clean(&descriptions::panel(&c.place)),
-        from,
-        interval,
-        mark: DocMark::of(verdict),
-        sentence: c.sentence.clone(),
-    }
+    (format!("{word} {least} to {most}"), None)
 }
 
 /// The nearest value at which it is decided to be better.
@@ -200,14 +158,12 @@ mod tests {
         let at = |low, high| Crossing::At(vec![point(true, low, high)]);
         let check = |outcomes: Vec<(&str, Crossing)>, expected: &[&str], words: Option<&str>| {
             let crossovers = outcomes.into_iter().map(|(v, o)| crossover(v, o));
-            let all = Crossings::of_all(&crossovers.collect::<Vec<_>>(), Unit::Message);
-            let values = all
-                .decided
-                .iter()
-                .chain(&all.open)
-                .map(|c| c.value.as_str());
+            let all: Vec<Crossover> = crossovers.collect();
+            let (decided, open) = ordered(&all);
+            let values = decided.iter().chain(&open).map(|c| c.value.as_str());
             assert_eq!(values.collect::<Vec<_>>(), expected);
-            assert_eq!(all.open_in_words().as_deref(), words);
+            let said = (!open.is_empty()).then(|| open_in_words(open.len(), decided.is_empty()));
+            assert_eq!(said.as_deref(), words);
         };
         check(
             vec![
@@ -230,20 +186,21 @@ mod tests {
 
     #[test]
     fn a_crossover_says_from_where_and_how_sure() {
-        let check = |outcome: Crossing, from: &str, interval: &str| {
-            let text = crossing(&crossover("sendfile", outcome), Unit::Message);
-            assert_eq!(
-                (text.from.as_str(), text.interval.as_str()),
-                (from, interval)
-            );
+        let check = |outcome: Crossing, from: &str, interval: Option<&str>| {
+            let (said, bounds) = outcome_in_words(&crossover("sendfile", outcome));
+            assert_eq!((said.as_str(), bounds.as_deref()), (from, interval));
         };
-        check(Crossing::AlwaysBetter, "throughout 256 B to 1 MiB", "");
-        check(Crossing::NeverBetter, "never within 256 B to 1 MiB", "");
-        check(Crossing::Undecided, "not decided within 256 B to 1 MiB", "");
+        check(Crossing::AlwaysBetter, "throughout 256 B to 1 MiB", None);
+        check(Crossing::NeverBetter, "never within 256 B to 1 MiB", None);
+        check(
+            Crossing::Undecided,
+            "not decided within 256 B to 1 MiB",
+            None,
+        );
         check(
             Crossing::At(vec![point(true, Some("4KiB"), Some("16KiB"))]),
             "from 16 KiB",
-            "4 KiB to 16 KiB",
+            Some("4 KiB to 16 KiB"),
         );
         check(
             Crossing::At(vec![
@@ -251,7 +208,7 @@ mod tests {
                 point(false, Some("64KiB"), None),
             ]),
             "from 2 KiB, up to 64 KiB",
-            "not decided below 2 KiB; not decided above 64 KiB",
+            Some("not decided below 2 KiB; not decided above 64 KiB"),
         );
     }
 }

@@ -1,28 +1,26 @@
 //! What a run, a host and a group of cells are, in words that all renderers share.
 
-use bytecost_analysis::{Analysis, Estimate, Explanation, Published};
+use bytecost_analysis::{Analysis, Estimate, Published, grouped};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Better, Host, Metric, NetworkCard, PeerSide, Unit, units};
+use bytecost_spec::{Axis, Better, Cell, Host, Metric, NetworkCard, PeerSide, Unit, units};
 use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
-use crate::question::{QuestionTable, cell_of, sort_values, value_in_words};
-use crate::text::count;
+use crate::question::{QuestionTable, axis_in_words, sort_values, value_in_words};
+use crate::text::{count, joined};
 
 /// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
 pub(crate) fn run(a: &Analysis) -> String {
     let r = &a.run;
-    let mut aside = Vec::new();
-    if r.repeated > 0 {
-        aside.push(format!("{} repeated", whole(r.repeated as u64)));
-    }
-    if r.failed > 0 {
-        aside.push(format!("{} failed", whole(r.failed as u64)));
-    }
+    let aside = [(r.repeated, "repeated"), (r.failed, "failed")].into_iter();
+    let aside = aside.filter(|(n, _)| *n > 0);
+    let aside = aside
+        .map(|(n, what)| format!("{} {what}", whole(n as u64)))
+        .join(", ");
     let aside = match aside.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", aside.join(", ")),
+        true => aside,
+        false => format!(" ({aside})"),
     };
     format!(
         "{}, {} in {} s{aside}, seed {}",
@@ -52,13 +50,6 @@ pub(crate) fn imported_sentence(published: &Published) -> String {
 /// What to make of an imported run.
 pub(crate) const IMPORTED: &str = "These are the published numbers as they are. They came without intervals, so that nothing here says how sure they are.";
 
-/// What is missing for an answer.
-pub(crate) fn missing(e: &Explanation) -> &str {
-    e.missing
-        .as_deref()
-        .unwrap_or("the data do not support one.")
-}
-
 /// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
 pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
     let each = a.counters_cost.iter().map(|c| {
@@ -67,12 +58,9 @@ pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
         format!("{} {with} instead of {without}", c.mover)
     });
     let each: Vec<String> = each.collect();
-    let of = (a.counters_cost.iter()).map(|c| {
-        c.with_ns_per_message
-            .trials
-            .min(c.without_ns_per_message.trials)
-    });
-    let trials = of.min()?;
+    let both = a.counters_cost.iter();
+    let both = both.flat_map(|c| [&c.with_ns_per_message, &c.without_ns_per_message]);
+    let trials = both.map(|e| e.trials).min()?;
     Some(format!(
         "{} ns of CPU time {} ({} of each)",
         each.join(", "),
@@ -85,13 +73,10 @@ pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
 /// out, a sentence each, where that was measured.
 pub(crate) fn floors(a: &Analysis) -> Vec<String> {
     let of_loop = a.loop_floor_ns_per_message.as_ref().map(|floor| {
-        let interval = numbers::interval(floor)
-            .map(|i| format!(" (95 % interval {i})"))
-            .unwrap_or_default();
-        format!(
-            "The measuring loop itself costs {} ns a message{interval}.",
-            units::number(floor.value)
-        )
+        let interval = numbers::interval(floor);
+        let interval = interval.map_or_else(String::new, |i| format!(" (95 % interval {i})"));
+        let ns = units::number(floor.value);
+        format!("The measuring loop itself costs {ns} ns a message{interval}.")
     });
     let of_noise = a.noise_floor.as_ref().map(|f| f.sentence.clone());
     let of_counters =
@@ -102,33 +87,23 @@ pub(crate) fn floors(a: &Analysis) -> Vec<String> {
 
 /// The widest interval among the first metrics' findings, where there is one.
 pub(crate) fn widest(a: &Analysis) -> Option<String> {
-    a.run.widest_interval.map(|w| {
-        format!(
-            "±{} (asked: ±{})",
-            numbers::percent(w),
-            numbers::percent(a.study.precision)
-        )
-    })
+    let asked = numbers::percent(a.study.precision);
+    let widest = a.run.widest_interval.map(numbers::percent);
+    widest.map(|widest| format!("±{widest} (asked: ±{asked})"))
 }
 
-/// The machine in one line.
 pub(crate) fn host_line(host: &Host) -> String {
-    let mut parts = vec![
+    let hypervisor = host.virtualization.as_ref();
+    let parts = [
         host.cpu_model.clone(),
         count(host.cpus.len(), "CPU", "CPUs"),
         format!("Linux {}", host.kernel),
+        host.distribution.clone().unwrap_or_default(),
+        hypervisor.map_or_else(String::new, |name| format!("under {name}")),
     ];
-    if let Some(distribution) = &host.distribution {
-        parts.push(distribution.clone());
-    }
-    if let Some(hypervisor) = &host.virtualization {
-        parts.push(format!("under {hypervisor}"));
-    }
-    parts.retain(|p| !p.is_empty());
-    parts.join(" · ")
+    joined(parts, " · ")
 }
 
-/// The machine, fact by fact.
 pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
     let limit = |bytes: Option<u64>| bytes.map(units::bytes_in_words);
     let smt = host.cpus.iter().any(|c| c.siblings.len() > 1);
@@ -140,51 +115,44 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
         (true, _) | (_, None) => "none".to_owned(),
         (false, Some(bytes)) => units::bytes_in_words(bytes),
     };
+    let threads = match smt {
+        true => "several hardware threads",
+        false => "one hardware thread",
+    };
+    let memory_gib = host.memory_bytes as f64 / f64::from(1 << 30);
+    let kernel = format!("{} ({})", host.kernel, host.architecture);
+    let congestion = host.congestion_default.as_ref().map(|default| {
+        let available = host.congestion_available.join(", ");
+        format!("{default} by default; available: {available}")
+    });
+    let online = format!("{}{allowed}, {threads} a core", host.cpus.len());
+    let hypervisor = host.virtualization.clone();
     let facts = [
         ("CPU", Some(host.cpu_model.clone())),
-        (
-            "CPUs online",
-            Some(format!(
-                "{}{allowed}, {} hardware thread{} a core",
-                host.cpus.len(),
-                if smt { "several" } else { "one" },
-                if smt { "s" } else { "" }
-            )),
-        ),
+        ("CPUs online", Some(online)),
         ("Caches", Some(caches(host).join(", "))),
-        (
-            "Memory",
-            Some(format!(
-                "{:.1} GiB",
-                host.memory_bytes as f64 / f64::from(1 << 30)
-            )),
-        ),
-        (
-            "Kernel",
-            Some(format!("{} ({})", host.kernel, host.architecture)),
-        ),
+        ("Memory", Some(format!("{memory_gib:.1} GiB"))),
+        ("Kernel", Some(kernel)),
         ("Distribution", host.distribution.clone()),
         (
             "Virtualization",
-            host.virtualization.clone().or(Some("none seen".to_owned())),
+            hypervisor.or(Some("none seen".to_owned())),
         ),
-        (
-            "Congestion control",
-            host.congestion_default.as_ref().map(|d| {
-                format!(
-                    "{d} by default; available: {}",
-                    host.congestion_available.join(", ")
-                )
-            }),
-        ),
+        ("Congestion control", congestion),
         ("Locked-memory limit", Some(memlock)),
         ("Descriptor limit", Some(whole(host.nofile_limit))),
         ("optmem_max", limit(host.optmem_max_bytes)),
         ("wmem_max", limit(host.wmem_max_bytes)),
         ("rmem_max", limit(host.rmem_max_bytes)),
     ];
+    known(facts)
+}
+
+fn known(
+    facts: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) -> Vec<(&'static str, String)> {
+    let facts = facts.into_iter();
     facts
-        .into_iter()
         .filter_map(|(name, fact)| Some((name, fact.filter(|f| !f.is_empty())?)))
         .collect()
 }
@@ -196,7 +164,6 @@ pub(crate) fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(&'static str, 
     facts
 }
 
-/// A network card, fact by fact.
 fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
     let driver = card.driver.as_ref();
     let kind = match (driver, card.is_virtual) {
@@ -208,24 +175,22 @@ fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
         let names = card.offloads.iter().filter(move |(_, on)| **on == wanted);
         names.map(|(name, _)| name.as_str()).join(", ")
     };
-    let queues = (card.rx_queues + card.tx_queues > 0)
-        .then(|| format!("{} to receive, {} to send", card.rx_queues, card.tx_queues));
+    let (rx, tx) = (card.rx_queues, card.tx_queues);
+    let queues = (rx + tx > 0).then(|| format!("{rx} to receive, {tx} to send"));
     let rings = card.rings.map(|r| {
-        format!(
-            "{} of {} to receive, {} of {} to send",
-            r.rx, r.rx_most, r.tx, r.tx_most
-        )
+        let (rx, tx) = (
+            format!("{} of {}", r.rx, r.rx_most),
+            format!("{} of {}", r.tx, r.tx_most),
+        );
+        format!("{rx} to receive, {tx} to send")
     });
     let adaptive = match card.coalesce_adaptive {
         Some(true) => ", adaptive",
         _ => "",
     };
     let interrupts = card.interrupts.iter();
-    let cpus = interrupts
-        .flat_map(|i| i.cpus.iter().copied())
-        .sorted()
-        .dedup();
-    let cpus: Vec<u32> = cpus.collect();
+    let mut cpus = interrupts.flat_map(|i| &i.cpus).sorted().dedup();
+    let delay = card.coalesce_rx_us.map(|us| format!("{us} µs{adaptive}"));
     let facts = [
         ("Network card", Some(format!("{} ({kind})", card.name))),
         ("Link speed", card.speed()),
@@ -234,38 +199,27 @@ fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
         ("Rings", rings),
         ("Offloads on", Some(on(true))),
         ("Offloads off", Some(on(false))),
-        (
-            "Interrupt delay",
-            card.coalesce_rx_us.map(|us| format!("{us} µs{adaptive}")),
-        ),
-        ("Interrupts on CPUs", Some(cpus.iter().join(", "))),
+        ("Interrupt delay", delay),
+        ("Interrupts on CPUs", Some(cpus.join(", "))),
     ];
-    facts
-        .into_iter()
-        .filter_map(|(name, fact)| Some((name, fact.filter(|f| !f.is_empty())?)))
-        .collect()
+    known(facts)
 }
 
 fn caches(host: &Host) -> Vec<String> {
-    host.caches
-        .iter()
-        .map(|c| {
-            let kind = match c.kind.as_str() {
-                "Data" => "d",
-                "Instruction" => "i",
-                _ => "",
-            };
-            let shared = match c.shared_by.len() {
-                0 | 1 => String::new(),
-                n => format!(" shared by {n}"),
-            };
-            format!(
-                "L{}{kind} {}{shared}",
-                c.level,
-                units::bytes_in_words(c.size_bytes)
-            )
-        })
-        .collect()
+    let caches = host.caches.iter().map(|c| {
+        let kind = match c.kind.as_str() {
+            "Data" => "d",
+            "Instruction" => "i",
+            _ => "",
+        };
+        let shared = match c.shared_by.len() {
+            0 | 1 => String::new(),
+            n => format!(" shared by {n}"),
+        };
+        let size = units::bytes_in_words(c.size_bytes);
+        format!("L{}{kind} {size}{shared}", c.level)
+    });
+    caches.collect()
 }
 
 /// How the numbers were made, with the numbers of this run.
@@ -337,13 +291,10 @@ pub(crate) fn metric_with_unit(metric: Metric, unit: Unit) -> String {
 /// `against send, by size; threads 1, transport loopback`.
 pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
     let across =
-        q.x.map(|x| format!(", by {}", x.name()))
-            .unwrap_or_default();
-    let panel = panel(&q.panel);
-    let panel = if panel.is_empty() {
-        panel
-    } else {
-        format!("; {panel}")
+        q.x.map_or_else(String::new, |x| format!(", by {}", x.name()));
+    let panel = match panel(&q.panel) {
+        none if none.is_empty() => none,
+        panel => format!("; {panel}"),
     };
     format!("{} against {}{across}{panel}", q.axis.name(), q.baseline)
 }
@@ -351,12 +302,9 @@ pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
 /// `threads 1, transport loopback`. What a cell's name tells only where it matters is told only
 /// there.
 pub(crate) fn panel(panel: &[(Axis, String)]) -> String {
-    let words: Vec<String> = panel
-        .iter()
-        .filter(|(axis, value)| axis.tells(value))
-        .map(|(axis, value)| format!("{} {}", axis.name(), value_in_words(*axis, value)))
-        .collect();
-    words.join(", ")
+    let told = panel.iter().filter(|(axis, value)| axis.tells(value));
+    told.map(|(axis, value)| axis_in_words(*axis, value))
+        .join(", ")
 }
 
 /// A group of cells by what they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`. What is
@@ -366,46 +314,25 @@ pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
         [] => &[Axis::Mover, Axis::Size, Axis::Threads],
         _ => varied,
     };
-    let mut found: Vec<(Axis, Vec<String>)> = Vec::new();
-    let mut others: Vec<String> = Vec::new();
-    for id in ids {
-        let Some(cell) = cell_of(id) else {
-            if !others.iter().any(|o| o == id) {
-                others.push((*id).to_owned());
-            }
-            continue;
-        };
-        for row in AXES.iter().filter(|row| varied.contains(&row.axis)) {
-            let value = cell.value(row.axis);
-            match found.iter_mut().find(|(axis, _)| *axis == row.axis) {
-                Some((_, values)) if values.contains(&value) => {}
-                Some((_, values)) => values.push(value),
-                None => found.push((row.axis, vec![value])),
-            }
-        }
-    }
-    let axes = found.into_iter().map(|(axis, mut values)| {
+    let cells = ids.iter().map(|id| Cell::from_id(id).ok_or(*id));
+    let (cells, others): (Vec<Cell>, Vec<&str>) = cells.partition_result();
+    let axes = AXES.iter().map(|row| row.axis);
+    let axes = axes.filter(|axis| varied.contains(axis) && !cells.is_empty());
+    let axes = axes.map(|axis| {
+        let mut values: Vec<String> = cells.iter().map(|c| c.value(axis)).unique().collect();
         sort_values(axis, &mut values);
-        let words: Vec<String> = values.iter().map(|v| value_in_words(axis, v)).collect();
+        let mut words = values.iter().map(|v| value_in_words(axis, v));
         format!("{} {}", axis.name(), words.join(", "))
     });
-    let mut parts: Vec<String> = axes.collect();
-    parts.extend(others);
-    parts.join("; ")
+    let others = others.into_iter().unique().map(str::to_owned);
+    axes.chain(others).join("; ")
 }
 
 /// Refusals with the same reason, together: what, and why.
 pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for refusal in &a.refusals {
-        match groups.iter_mut().find(|(why, _)| *why == refusal.why) {
-            Some((_, whats)) => whats.push(&refusal.what),
-            None => groups.push((&refusal.why, vec![&refusal.what])),
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(why, whats)| (cells(&whats, &a.study.varied), why.to_owned()))
+    let refusals = a.refusals.iter().map(|r| (&r.why, r.what.as_str()));
+    let told = grouped(refusals).into_iter();
+    told.map(|(why, whats)| (cells(&whats, &a.study.varied), why.clone()))
         .collect()
 }
 
@@ -435,8 +362,6 @@ pub(crate) fn command(a: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    use bytecost_spec::Cell;
 
     #[test]
     fn cells_are_named_by_what_they_differ_in() {

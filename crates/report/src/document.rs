@@ -13,7 +13,6 @@ pub(crate) struct Document {
     pub blocks: Vec<DocBlock>,
 }
 
-/// A part of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DocBlock {
     Heading(DocHeading),
@@ -40,7 +39,6 @@ pub(crate) enum DocBlock {
     PageOnly(Vec<DocBlock>),
 }
 
-/// A heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocHeading {
     /// 1 is the document's own, 2 a section's, 3 one within it.
@@ -67,17 +65,14 @@ pub(crate) enum Tone {
 pub(crate) struct DocLine {
     pub text: String,
     pub tone: Tone,
-    /// A sign before it.
     pub mark: Option<DocMark>,
     /// The findings that it rests on, by their places among all, from 0.
     pub rests_on: Vec<usize>,
 }
 
-/// A label and its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocTerm {
     pub label: String,
-    /// A sign before the label.
     pub mark: Option<DocMark>,
     pub lines: Vec<DocLine>,
 }
@@ -102,7 +97,6 @@ pub(crate) enum MarkKind {
     Bare,
 }
 
-/// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocTable {
     /// What is in it, in one line above it; empty where a heading says it.
@@ -111,7 +105,6 @@ pub(crate) struct DocTable {
     pub rows: Vec<DocRow>,
 }
 
-/// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocColumn {
     pub heading: String,
@@ -137,7 +130,6 @@ pub(crate) struct DocRow {
     pub finding: Option<usize>,
 }
 
-/// An entry of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocEntry {
     pub text: String,
@@ -164,7 +156,6 @@ pub(crate) enum DrawingRef {
     Chart(usize),
     /// A map of distances between CPUs.
     Heat(usize),
-    /// Stacked bars.
     Stack(usize),
     SpeedUps,
 }
@@ -174,7 +165,6 @@ impl Document {
         self.blocks.push(block);
     }
 
-    /// A section's heading.
     pub fn section(&mut self, text: &str, anchor: &'static str, short: &'static str) {
         self.push(DocBlock::Heading(DocHeading {
             level: 2,
@@ -185,7 +175,19 @@ impl Document {
     }
 
     pub fn paragraph(&mut self, tone: Tone, text: impl Into<String>) {
-        self.push(DocBlock::Paragraph(DocLine::of(tone, text)));
+        self.push(DocBlock::paragraph(tone, text));
+    }
+
+    /// A list of which the end is folded away.
+    pub fn list(&mut self, mut lines: Vec<DocLine>, most: usize, more: &str) {
+        let rest = lines.split_off(lines.len().min(most));
+        if !lines.is_empty() {
+            self.push(DocBlock::List(lines));
+        }
+        if !rest.is_empty() {
+            let title = format!("{} {more}", rest.len());
+            self.push(DocBlock::rest(title, vec![DocBlock::List(rest)]));
+        }
     }
 }
 
@@ -203,9 +205,37 @@ impl DocBlock {
             short: "",
         })
     }
-}
 
-impl DocBlock {
+    /// Labels, each with a line.
+    pub fn terms<N: Into<String>, L: Into<DocLine>>(
+        terms: impl IntoIterator<Item = (N, L)>,
+    ) -> DocBlock {
+        let terms = terms.into_iter();
+        DocBlock::Terms(
+            terms
+                .map(|(name, line)| DocTerm::new(name, [line]))
+                .collect(),
+        )
+    }
+
+    /// Blocks that a page shows when it is asked for them.
+    pub fn fold(title: impl Into<String>, blocks: Vec<DocBlock>) -> DocBlock {
+        DocBlock::Fold {
+            title: title.into(),
+            blocks,
+            is_rest: false,
+        }
+    }
+
+    /// The same of what only goes on with what stands above it.
+    pub fn rest(title: impl Into<String>, blocks: Vec<DocBlock>) -> DocBlock {
+        DocBlock::Fold {
+            title: title.into(),
+            blocks,
+            is_rest: true,
+        }
+    }
+
     /// Whether a text has anything of it.
     pub fn is_in_text(&self) -> bool {
         match self {
@@ -261,6 +291,17 @@ impl DocColumn {
         }
     }
 
+    /// Those of a table of numbers, after the column of what they are of.
+    pub fn numbers<H: Into<String>>(
+        first: impl Into<String>,
+        headings: impl IntoIterator<Item = H>,
+    ) -> Vec<DocColumn> {
+        let numbers = headings.into_iter().map(DocColumn::right);
+        std::iter::once(DocColumn::left(first))
+            .chain(numbers)
+            .collect()
+    }
+
     /// One of names that must be copied.
     pub fn names(heading: impl Into<String>) -> DocColumn {
         DocColumn {
@@ -290,12 +331,11 @@ impl DocTable {
     /// The table without columns in which nothing stands.
     pub fn without_empty_columns(mut self) -> DocTable {
         for i in (0..self.columns.len()).rev() {
-            let mut entries = self.rows.iter().filter_map(|row| row.entries.get(i));
-            if entries.all(|entry| entry.text.is_empty()) {
+            if self.rows.iter().all(|row| row.entries[i].text.is_empty()) {
                 self.columns.remove(i);
-                for row in &mut self.rows {
-                    row.entries.remove(i);
-                }
+                self.rows
+                    .iter_mut()
+                    .for_each(|row| drop(row.entries.remove(i)));
             }
         }
         self
@@ -317,20 +357,56 @@ impl<T: Into<String>> From<T> for DocEntry {
     }
 }
 
+impl DocEntry {
+    pub fn marked(self, mark: DocMark) -> DocEntry {
+        let mark = Some(mark);
+        DocEntry { mark, ..self }
+    }
+
+    /// The entry with a footnote, where there is something to say.
+    pub fn noted(self, notes: &mut Vec<String>, why: Option<&str>) -> DocEntry {
+        let note = why.map(|why| note(notes, why));
+        DocEntry { note, ..self }
+    }
+}
+
+impl DocLine {
+    /// The line with the findings that it rests on.
+    pub fn resting_on(self, rests_on: Vec<usize>) -> DocLine {
+        DocLine { rests_on, ..self }
+    }
+}
+
 impl DocMark {
+    pub const fn new(sign: &'static str, words: &'static str, kind: MarkKind) -> DocMark {
+        DocMark { sign, words, kind }
+    }
+
+    /// The sign before a text, where there is one.
+    pub fn sign_of(mark: Option<DocMark>) -> String {
+        mark.map_or_else(String::new, |m| format!("{} ", m.sign))
+    }
+
     /// The sign of a verdict.
     pub fn of(verdict: Verdict) -> DocMark {
-        let kind = match verdict {
-            Verdict::Better => MarkKind::Good,
-            Verdict::Worse => MarkKind::Bad,
-            Verdict::NoDifferenceThatMatters => MarkKind::Same,
-            Verdict::NotDecided => MarkKind::Open,
-            Verdict::NotJudged => MarkKind::Bare,
+        let (sign, words, kind) = match verdict {
+            Verdict::Better => ("▲", "better", MarkKind::Good),
+            Verdict::Worse => ("▼", "worse", MarkKind::Bad),
+            Verdict::NoDifferenceThatMatters => ("=", "no difference that matters", MarkKind::Same),
+            Verdict::NotDecided => ("?", "not decided", MarkKind::Open),
+            Verdict::NotJudged => ("·", "not judged", MarkKind::Bare),
         };
-        DocMark {
-            sign: crate::numbers::mark(verdict),
-            words: crate::numbers::verdict(verdict),
-            kind,
+        DocMark { sign, words, kind }
+    }
+}
+
+impl Tone {
+    pub fn ink(self) -> Option<Ink> {
+        match self {
+            Tone::Plain => None,
+            Tone::Strong => Some(Ink::Strong),
+            Tone::Faint => Some(Ink::Faint),
+            Tone::Warning => Some(Ink::Warn),
         }
     }
 }
@@ -358,13 +434,11 @@ impl MarkKind {
 }
 
 /// The place of a footnote, from 1; added where it is new.
-pub(crate) fn note(notes: &mut Vec<String>, why: &str) -> usize {
+fn note(notes: &mut Vec<String>, why: &str) -> usize {
     let why = crate::text::clean(why);
-    match notes.iter().position(|n| *n == why) {
-        Some(at) => at + 1,
-        None => {
-            notes.push(why);
-            notes.len()
-        }
-    }
+    let known = notes.iter().position(|n| *n == why);
+    known.unwrap_or_else(|| {
+        notes.push(why);
+        notes.len() - 1
+    }) + 1
 }

@@ -20,20 +20,14 @@ pub fn explain(a: &Analysis, style: Style) -> String {
     let questions = a.explanations.iter();
     let cards = questions.map(|e| DocBlock::Card(sections::explanation(a, e)));
     d.blocks.extend(cards);
-    d.push(DocBlock::Card(
-        [
-            Some(format!(
-                "Ratios are of the first to the second, with their {} % intervals in brackets. Run {}, study {}.",
-                (100.0 * a.study.level).round(),
-                a.run.id,
-                a.study.name
-            )),
-            ceiling::hint(a).map(str::to_owned),
-        ]
-        .into_iter()
-        .flatten()
-        .map(|text| DocBlock::paragraph(Tone::Faint, text))
-        .collect(),
-    ));
+    let about = format!(
+        "Ratios are of the first to the second, with their {} % intervals in brackets. Run {}, study {}.",
+        (100.0 * a.study.level).round(),
+        a.run.id,
+        a.study.name
+    );
+    let foot = std::iter::once(about).chain(ceiling::hint(a).map(str::to_owned));
+    let foot = foot.map(|text| DocBlock::paragraph(Tone::Faint, text));
+    d.push(DocBlock::Card(foot.collect()));
     terminal::print(&d, style)
 }

@@ -1,17 +1,18 @@
 //! A figure of the page: its drawing, its legend and its table, ready for the template.
 
-use bytecost_analysis::{Analysis, Estimate, FigureData, Finding, Point, Series};
+use bytecost_analysis::{Analysis, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
 use bytecost_spec::{Better, Cell, Unit};
 use itertools::Itertools as _;
 
 use crate::chart::{self, Chart, Dot};
 use crate::descriptions;
+use crate::document::DocMark;
 use crate::missing_points;
 use crate::numbers::{self, ratio, ratio_interval};
 use crate::published_series::{self, Overlaid};
-use crate::question::value_in_words;
-use crate::text::{TextSpan, clean, count, spans};
+use crate::question::{is_at, value_in_words};
+use crate::text::{TextSpan, clean, count, joined, spans};
 
 /// Colours of the page's palette; slot 0 is the baseline's.
 const COLORS: usize = 10;
@@ -31,38 +32,27 @@ const MARKERS: [&str; 11] = [
 ];
 
 /// A figure, ready for the template.
-#[derive(Clone, Debug)]
 pub(crate) struct DrawnFigure {
-    /// Unique within the page.
     pub id: String,
-    /// Its heading.
     pub title: String,
-    /// What it holds constant.
     pub panel: String,
     /// The metric with its unit, its good direction and its kind of scale.
     pub y: String,
-    /// Name of the axis across.
     pub x: String,
-    /// The drawing.
     pub chart: Chart,
     /// How much wider than its place the drawing is on a narrow screen, where the names beside
     /// the lines are cut off.
     pub crop: String,
-    /// One a series.
     pub lines: Vec<SeriesLine>,
-    /// Values across, for the table.
     pub columns: Vec<String>,
-    /// Gaps with their reasons.
     pub gaps: Vec<Vec<TextSpan>>,
     /// Columns with gaps: where, and what is missing there.
     pub gap_marks: Vec<(f64, String)>,
     /// Why there is no point at all, where there is none.
     pub empty: Option<String>,
-    /// What a reader must know of it.
     pub note: Option<Vec<TextSpan>>,
     /// Who published the hollow points, where there are any.
     pub source: Option<String>,
-    /// Whether points wait for a delayed acknowledgement.
     pub stalls: bool,
     /// What the line of the most that can be reached is of, where there is one.
     pub ceiling: Option<String>,
@@ -74,39 +64,27 @@ pub(crate) const STALL_MARKER: &str = "M0 -7.4L6.8 4.8H-6.8ZM0 -3V1.2M0 2.6V3.2"
 pub(crate) const STALL_WORDS: &str = "waits for a delayed acknowledgement";
 
 /// A series, ready for the template.
-#[derive(Clone, Debug)]
 pub(crate) struct SeriesLine {
-    /// Its name.
     pub name: String,
-    /// Its colour.
     pub color: usize,
     /// Whether it is drawn dashed, because its colour is another's too.
     pub dashed: bool,
-    /// Whether the others are held against it.
     pub is_baseline: bool,
     /// Whether it was published by others, and is drawn hollow.
     pub hollow: bool,
-    /// Path of its marker.
     pub marker: &'static str,
-    /// Its measured points.
     pub dots: Vec<DotText>,
     /// Its row of the table: value and interval, or the reason of the gap.
     pub entries: Vec<EntryText>,
 }
 
 /// A point with what is said of it.
-#[derive(Clone, Debug)]
 pub(crate) struct DotText {
     pub at: Dot,
-    /// The value across.
     pub x: String,
-    /// The value with its unit.
     pub value: String,
-    /// The interval and the trials.
     pub interval: String,
-    /// How it compares with the baseline.
     pub compared: String,
-    /// Whether it waits for a delayed acknowledgement.
     pub stalled: bool,
 }
 
@@ -114,36 +92,24 @@ impl DotText {
     /// All of it in one line.
     pub(crate) fn all(&self) -> String {
         let stalled = if self.stalled { STALL_WORDS } else { "" };
-        let mut parts = vec![
-            &*self.x,
-            &*self.value,
-            stalled,
-            &*self.interval,
-            &*self.compared,
-        ];
-        parts.retain(|p| !p.is_empty());
-        parts.join(", ")
+        let DotText { x, value, .. } = self;
+        joined([x, value, stalled, &self.interval, &self.compared], ", ")
     }
 }
 
-/// An entry of the table.
-#[derive(Clone, Debug)]
 pub(crate) enum EntryText {
     /// Value and interval, and whether it waits for a delayed acknowledgement.
     Measured(String, String, bool),
-    /// The reason.
     Gap(String),
 }
 
 /// Colours and markers of all series of a page: a name looks the same in every figure.
-#[derive(Clone, Debug)]
 pub(crate) struct Palette {
     names: Vec<String>,
     baselines: Vec<String>,
 }
 
 impl Palette {
-    /// The palette of a result.
     pub(crate) fn of(a: &Analysis, figures: &[FigureData]) -> Palette {
         let baselines = a.findings.iter().map(|f| f.baseline_value.clone());
         let baselines: Vec<String> = baselines.unique().collect();
@@ -160,10 +126,8 @@ impl Palette {
     }
 
     fn slot(&self, name: &str) -> usize {
-        match self.names.iter().position(|n| n == name) {
-            Some(at) => at + 1,
-            None => 0,
-        }
+        let place = self.names.iter().position(|n| n == name);
+        place.map_or(0, |at| at + 1)
     }
 }
 
@@ -177,18 +141,21 @@ pub(crate) fn figure(
     let Overlaid { data, lines: whose } = published_series::overlaid(a, f);
     let source = whose.iter().find_map(|l| l.source.as_deref().map(clean));
     let imported = descriptions::imported(a).is_some();
-    let labels: Vec<String> = whose
-        .iter()
-        .map(|l| match (&l.source, imported) {
-            (Some(source), false) => clean(source),
-            _ => clean(&l.of),
-        })
-        .collect();
+    let labels = whose.iter().map(|l| match (&l.source, imported) {
+        (Some(source), false) => clean(source),
+        _ => clean(&l.of),
+    });
+    let labels: Vec<String> = labels.collect();
     let chart = chart::chart(&data, &labels);
     let lines = data.series.iter().zip(&whose).zip(&chart.lines);
     let lines: Vec<SeriesLine> = lines
         .map(|((series, whose), drawn)| line(a, &data, series, whose, drawn, palette))
         .collect();
+    let gaps = missing_points::told(&data, chart.empty);
+    let gap_marks = chart.gaps.iter();
+    let gap_marks = gap_marks
+        .filter_map(|(column, at)| Some((*at, missing_points::at_column(&data, *column)?)));
+    let ceiling = f.ceiling.as_ref().filter(|_| !chart.ceiling.is_empty());
     DrawnFigure {
         id: format!("figure-{}", number + 1),
         title: clean(&f.title),
@@ -197,20 +164,11 @@ pub(crate) fn figure(
         x: f.x.name().to_owned(),
         crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
         columns: f.x_values.iter().map(|v| value_in_words(f.x, v)).collect(),
-        gaps: missing_points::told(&data, chart.empty)
-            .iter()
-            .map(|gap| spans(gap))
-            .collect(),
-        gap_marks: chart
-            .gaps
-            .iter()
-            .filter_map(|(column, at)| Some((*at, missing_points::at_column(&data, *column)?)))
-            .collect(),
+        gaps: gaps.iter().map(|gap| spans(gap)).collect(),
+        gap_marks: gap_marks.collect(),
         empty: chart.empty.then(|| missing_points::why_empty(&data)),
         note: f.note.as_deref().map(spans),
-        ceiling: (!chart.ceiling.is_empty())
-            .then(|| f.ceiling.as_ref().map(|c| clean(&c.words)))
-            .flatten(),
+        ceiling: ceiling.map(|c| clean(&c.words)),
         source,
         stalls: lines.iter().flat_map(|l| &l.dots).any(|d| d.stalled),
         lines,
@@ -225,21 +183,15 @@ fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
         Better::Higher => "more is better",
         Better::Lower => "less is better",
     };
-    let times = f
-        .relative_to
-        .as_ref()
-        .map(|b| format!("times {}'s", clean(b)));
-    let mut y: Vec<&str> = vec![
-        times.as_deref().unwrap_or(row.unit),
-        direction,
-        if log { "log scale" } else { "" },
-    ];
-    y.retain(|part| !part.is_empty());
-    let title = f.y.title(unit);
-    if !f.title.contains(&title) {
-        y.insert(0, &title);
+    let times = f.relative_to.as_ref();
+    let times = times.map(|b| format!("times {}'s", clean(b)));
+    let scale = if log { "log scale" } else { "" };
+    let mut title = f.y.title(unit);
+    if f.title.contains(&title) {
+        title.clear();
     }
-    y.join(", ")
+    let unit = times.as_deref().unwrap_or(row.unit);
+    joined([&title, unit, direction, scale], ", ")
 }
 
 fn line(
@@ -251,28 +203,21 @@ fn line(
     palette: &Palette,
 ) -> SeriesLine {
     let slot = palette.slot(&whose.of);
+    let dots = drawn
+        .dots
+        .iter()
+        .map(|dot| dot_text(a, f, &series.name, whose, dot));
+    let points = series.points.iter().enumerate();
+    let entries = points.map(|(i, p)| entry(f, p, whose.stalls(i)));
     SeriesLine {
         name: clean(&series.name),
-        color: if slot == 0 {
-            0
-        } else {
-            (slot - 1) % COLORS + 1
-        },
+        color: slot.checked_sub(1).map_or(0, |place| place % COLORS + 1),
         dashed: slot > COLORS,
         is_baseline: whose.source.is_none() && palette.is_baseline(&whose.of),
         hollow: whose.source.is_some(),
         marker: MARKERS[slot % MARKERS.len()],
-        dots: drawn
-            .dots
-            .iter()
-            .map(|dot| dot_text(a, f, &series.name, whose, dot))
-            .collect(),
-        entries: series
-            .points
-            .iter()
-            .enumerate()
-            .map(|(i, p)| entry(f, p, whose.stalls(i)))
-            .collect(),
+        dots: dots.collect(),
+        entries: entries.collect(),
     }
 }
 
@@ -301,46 +246,34 @@ fn dot_text(
             (None, Some(interval)) => format!("95 % interval {interval}, {trials}"),
             (None, None) => format!("no interval, {trials}"),
         },
-        compared: finding
-            .map(|f| {
-                format!(
-                    "{} {} ({}), {}",
-                    ratio(f.ratio),
-                    f.baseline_value,
-                    ratio_interval(f),
-                    numbers::verdict(f.verdict)
-                )
-            })
-            .unwrap_or_default(),
+        compared: finding.map_or_else(String::new, |f| {
+            let words = DocMark::of(f.verdict).words;
+            let (ratio, interval) = (ratio(f.ratio), ratio_interval(f));
+            format!("{ratio} {} ({interval}), {words}", f.baseline_value)
+        }),
         stalled: whose.stalls(dot.column),
     }
 }
 
 /// The finding that a point is the other side of.
 fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &str) -> Option<&'a Finding> {
+    let is_here = |cell: Cell| cell.value(f.x) == x && is_at(&cell, &f.panel);
     a.findings.iter().find(|finding| {
-        let fits = |cell: &Cell| {
-            cell.value(f.x) == x
-                && f.panel
-                    .iter()
-                    .all(|(axis, value)| cell.value(*axis) == *value)
-        };
         finding.metric == f.y
             && finding.value == name
-            && crate::question::cell_of(&finding.cell).is_some_and(|cell| fits(&cell))
+            && Cell::from_id(&finding.cell).is_some_and(is_here)
     })
 }
 
 fn entry(f: &FigureData, point: &Point, stalled: bool) -> EntryText {
     match point {
-        Point::Measured(e) if f.relative_to.is_some() => {
-            EntryText::Measured(ratio(e.value), bounds(e), stalled)
+        Point::Measured(e) => {
+            let value = match f.relative_to {
+                Some(_) => ratio(e.value),
+                None => units::number(e.value),
+            };
+            EntryText::Measured(value, numbers::interval(e).unwrap_or_default(), stalled)
         }
-        Point::Measured(e) => EntryText::Measured(units::number(e.value), bounds(e), stalled),
         Point::Gap(why) => EntryText::Gap(clean(why)),
     }
-}
-
-fn bounds(e: &Estimate) -> String {
-    numbers::interval(e).unwrap_or_default()
 }

@@ -1,14 +1,12 @@
 //! What each cell displaced from the caches, as a table: a row a cell, a column a cache.
 
-use bytecost_analysis::{Analysis, LevelFootprint};
+use bytecost_analysis::{Analysis, LevelFootprint, grouped};
 use bytecost_spec::units;
+use itertools::Itertools as _;
 
-use crate::counted::CountTable;
+use crate::counted::{CountTable, MOST_ROWS, further};
 use crate::descriptions;
-use crate::text::{clean, count};
-
-/// The most rows that are shown; findings.json has the others.
-const MOST_ROWS: usize = 48;
+use crate::text::count;
 
 /// The table; none where no cell was looked at.
 pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
@@ -21,55 +19,36 @@ pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
             units::bytes_in_words(l.size_bytes)
         )
     });
-    let mut missing: Vec<Missing<'_>> = Vec::new();
-    let mut rows = Vec::new();
-    for footprint in a.footprints.iter().take(MOST_ROWS) {
+    let rows = a.footprints.iter().take(MOST_ROWS).map(|footprint| {
         let name = descriptions::cells(&[footprint.cell.as_str()], &a.study.varied);
-        let entries = footprint.levels.iter().map(|l| entry(l, &mut missing));
-        rows.push((clean(&name), entries.collect()));
-    }
-    missing.sort_by_key(|m| m.level);
-    let missing = missing.iter().map(|m| {
-        let cells = count(m.cells, "cell", "cells");
-        format!("L{}, nothing of {cells}: {}.", m.level, clean(m.why))
+        (name, footprint.levels.iter().map(entry).collect())
+    });
+    let levels = a.footprints.iter().take(MOST_ROWS).flat_map(|f| &f.levels);
+    let missing = levels.filter_map(|l| Some((l.level, l.missing.as_ref()?)));
+    let missing = grouped(missing)
+        .into_iter()
+        .sorted_by_key(|(level, _)| *level);
+    let missing = missing.map(|(level, reasons)| {
+        let cells = count(reasons.len(), "cell", "cells");
+        format!("L{level}, nothing of {cells}: {}.", reasons[0])
     });
     let mut notes = vec![
         "In brackets what is displaced in as much time in which nothing is moved. Found by timing the lines of a primed working set, against what lines take that are there and that are not, in the same trial; no counters. What several messages displace twice counts once, so that an entry is at most the set.".to_owned(),
     ];
     notes.extend(missing);
-    let hidden = a.footprints.len().saturating_sub(MOST_ROWS);
-    if hidden > 0 {
-        notes.push(format!("{hidden} more cells are in findings.json."));
-    }
+    notes.extend(further(a.footprints.len(), MOST_ROWS, "more cells"));
     Some(CountTable {
         section: "footprint",
         short: "Caches",
         title: "What moving displaces from the sending CPU's caches",
         lead: "KiB displaced of the set that was primed in each cache, by moving as many bytes as the set has, or one message.",
-        columns: std::iter::once("cell".to_owned()).chain(columns).collect(),
-        rows,
+        columns: columns.collect(),
+        rows: rows.collect(),
         notes,
     })
 }
 
-/// Of how many cells nothing is said of a level, and why of the first.
-struct Missing<'a> {
-    level: u32,
-    cells: usize,
-    why: &'a str,
-}
-
-fn entry<'a>(level: &'a LevelFootprint, missing: &mut Vec<Missing<'a>>) -> String {
-    if let Some(why) = &level.missing {
-        match missing.iter_mut().find(|m| m.level == level.level) {
-            Some(m) => m.cells += 1,
-            None => missing.push(Missing {
-                level: level.level,
-                cells: 1,
-                why,
-            }),
-        }
-    }
+fn entry(level: &LevelFootprint) -> String {
     let (Some(moved), Some(idle)) = (&level.displaced_kib, &level.idle_kib) else {
         return "–".to_owned();
     };

@@ -6,13 +6,14 @@ use bytecost_spec::{Axis, Counter, Pattern, Placement, Side, units};
 
 use crate::numbers::{percent, whole};
 use crate::style::{Ink, Style};
-use crate::text::{columns, wrap};
+use crate::terminal::labelled;
+use crate::text::{columns, count};
 
 mod figures;
 mod hints;
 mod json;
 
-use figures::{Figures, part};
+use figures::{Figures, counter, part, system_share};
 pub use json::{second_json, served_json, summary_json};
 
 /// A column of the lines that come each second.
@@ -46,84 +47,64 @@ fn sends(begun: &Begun) -> bool {
     begun.own != Side::Receiver
 }
 
+const fn column(
+    head: &'static str,
+    width: usize,
+    has: fn(&Begun) -> bool,
+    value: fn(&Begun, &Second) -> Option<String>,
+) -> Column {
+    Column {
+        head,
+        width,
+        has,
+        value,
+    }
+}
+
+fn always(_: &Begun) -> bool {
+    true
+}
+
 /// The columns, in their order.
 const COLUMNS: &[Column] = &[
-    Column {
-        head: "second",
-        width: 6,
-        has: |_| true,
-        value: |_, s| Some(s.number.to_string()),
-    },
-    Column {
-        head: "Gbit/s",
-        width: 8,
-        has: |_| true,
-        value: |_, s| Some(units::number(Figures::of(&s.own).gbit_per_s())),
-    },
-    Column {
-        head: "messages/s",
-        width: 10,
-        has: |_| true,
-        value: |_, s| Some(whole(Figures::of(&s.own).messages_per_s() as u64)),
-    },
-    Column {
-        head: "bytes",
-        width: 15,
-        has: sends,
-        value: |_, s| Some(whole(Figures::of(&s.own).bytes())),
-    },
-    Column {
-        head: "sender s/GB",
-        width: 8,
-        has: |_| true,
-        value: |b, s| {
-            Figures::of(sending(b, s)?)
-                .cpu_s_per_gb()
-                .map(units::number)
-        },
-    },
-    Column {
-        head: "receiver s/GB",
-        width: 8,
-        has: |b| !sends(b),
-        value: |_, s| Figures::of(&s.own).cpu_s_per_gb().map(units::number),
-    },
-    Column {
-        head: "calls/msg",
-        width: 8,
-        has: |_| true,
-        value: |_, s| Figures::of(&s.own).calls_per_message().map(units::number),
-    },
-    Column {
-        head: "copied",
-        width: 8,
-        has: |b| b.completes,
-        value: |b, s| Figures::of(sending(b, s)?).copied_share().map(percent),
-    },
-    Column {
-        head: "fairness",
-        width: 8,
-        has: |b| b.cell.threads > 1,
-        value: |_, s| Figures::of(&s.own).fairness().map(|f| format!("{f:.3}")),
-    },
-    Column {
-        head: "p50 µs",
-        width: 8,
-        has: asks,
-        value: |b, s| latency(b, s, |l| l.us_p50),
-    },
-    Column {
-        head: "p99 µs",
-        width: 8,
-        has: asks,
-        value: |b, s| latency(b, s, |l| l.us_p99),
-    },
-    Column {
-        head: "max µs",
-        width: 8,
-        has: asks,
-        value: |b, s| latency(b, s, |l| l.us_max),
-    },
+    column("second", 6, always, |_, s| Some(s.number.to_string())),
+    column("Gbit/s", 8, always, |_, s| {
+        Some(units::number(Figures::of(&s.own).throughput_gbit_per_s))
+    }),
+    column("messages/s", 10, always, |_, s| {
+        Some(whole(Figures::of(&s.own).messages_per_s as u64))
+    }),
+    column("bytes", 15, sends, |_, s| {
+        Some(whole(Figures::of(&s.own).bytes))
+    }),
+    column("sender s/GB", 8, always, |b, s| {
+        let cpu = Figures::of(sending(b, s)?).cpu_s_per_gb;
+        cpu.map(units::number)
+    }),
+    column(
+        "receiver s/GB",
+        8,
+        |b| !sends(b),
+        |_, s| Figures::of(&s.own).cpu_s_per_gb.map(units::number),
+    ),
+    column("calls/msg", 8, always, |_, s| {
+        Figures::of(&s.own).calls_per_message.map(units::number)
+    }),
+    column(
+        "copied",
+        8,
+        |b| b.completes,
+        |b, s| Figures::of(sending(b, s)?).copied_share.map(percent),
+    ),
+    column(
+        "fairness",
+        8,
+        |b| b.cell.threads > 1,
+        |_, s| Figures::of(&s.own).fairness.map(|f| format!("{f:.3}")),
+    ),
+    column("p50 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p50)),
+    column("p99 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p99)),
+    column("max µs", 8, asks, |b, s| latency(b, s, |l| l.us_max)),
 ];
 
 fn aligned<'a>(values: impl Iterator<Item = (&'a Column, String)>) -> String {
@@ -144,12 +125,8 @@ pub fn begun(begun: &Begun, style: Style) -> String {
         Side::Receiver => "from",
         _ => "to",
     };
-    let what = format!(
-        "session {} {with} {}: {}",
-        begun.session,
-        units::one_line(&begun.peer),
-        what(begun)
-    );
+    let (session, peer, what) = (begun.session, units::one_line(&begun.peer), what(begun));
+    let what = format!("session {session} {with} {peer}: {what}");
     let heads = COLUMNS.iter().filter(|c| (c.has)(begun));
     let heads = aligned(heads.map(|c| (c, c.head.to_owned())));
     format!("{what}\n{}\n", style.paint(Ink::Faint, &heads))
@@ -163,10 +140,7 @@ fn what(begun: &Begun) -> String {
         cell.mover,
         cell.receiver,
         units::bytes_in_words(cell.size_bytes),
-        match cell.threads {
-            1 => "1 flow".to_owned(),
-            n => format!("{n} flows"),
-        }
+        count(cell.threads as usize, "flow", "flows")
     );
     words.push_str(match cell.pattern {
         Pattern::Stream => ", without pause",
@@ -207,61 +181,52 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     let title = format!(
         "session {} {ended}, after {} s",
         begun.session,
-        units::number(own.elapsed_s())
+        units::number(own.elapsed_s)
     );
     let ink = match summary.end {
         SessionEnd::Failed(_) => Ink::Bad,
         _ => Ink::Strong,
     };
-    let mut out = format!("{}\n", style.paint(ink, &title));
-    let mut row = |label: &str, text: &str| {
-        let first = format!("  {label:<14}");
-        for line in wrap(text, style.columns(), &first, "                ") {
-            out.push_str(&line);
-            out.push('\n');
-        }
-    };
-    row("moved", &moved(summary));
-    row("rate", &rate(&own));
-    row("CPU per byte", &cpu(summary));
-    if let Some(text) = calls(summary) {
-        row("calls", &text);
-    }
-    if let Some(text) = round_trips(summary) {
-        row("latency", &text);
-    }
-    if let Some(text) = copied(summary) {
-        row("zero-copy", &text);
-    }
-    row("checked", &checked(summary));
-    for hint in hints::hints(summary) {
-        row("note", &hint);
-    }
-    row(
+    let mut rows = vec![
+        ("moved", moved(summary)),
+        ("rate", rate(&own)),
+        ("CPU per byte", cpu(summary)),
+    ];
+    rows.extend(calls(summary).map(|text| ("calls", text)));
+    rows.extend(round_trips(summary).map(|text| ("latency", text)));
+    rows.extend(copied(summary).map(|text| ("zero-copy", text)));
+    rows.push(("checked", checked(summary)));
+    rows.extend(hints::hints(summary).into_iter().map(|hint| ("note", hint)));
+    rows.push((
         "note",
-        "a single live measurement, without confidence intervals; the same with intervals:",
-    );
-    out.push_str(&format!("                {}\n", with_intervals(begun)));
-    out
+        "a single live measurement, without confidence intervals; the same with intervals:"
+            .to_owned(),
+    ));
+    format!(
+        "{}\n{}                {}\n",
+        style.paint(ink, &title),
+        labelled(rows, 14, style),
+        with_intervals(begun)
+    )
 }
 
 fn moved(summary: &Summary) -> String {
     let own = Figures::of(&summary.own.whole);
     format!(
         "{} bytes in {} messages: {}",
-        whole(own.bytes()),
-        whole(own.messages()),
+        whole(own.bytes),
+        whole(own.messages),
         what(&summary.begun)
     )
 }
 
-fn rate(own: &Figures<'_>) -> String {
+fn rate(own: &Figures) -> String {
     let mut text = format!(
         "{} Gbit/s on average, {} messages/s",
-        units::number(own.gbit_per_s()),
-        whole(own.messages_per_s() as u64)
+        units::number(own.throughput_gbit_per_s),
+        whole(own.messages_per_s as u64)
     );
-    if let (Some((slowest, fastest)), Some(fairness)) = (own.spread_gbit_per_s(), own.fairness()) {
+    if let (Some((slowest, fastest)), Some(fairness)) = (own.spread, own.fairness) {
         text.push_str(&format!(
             "; slowest flow {}, fastest {}, fairness {fairness:.3}",
             units::number(slowest),
@@ -277,33 +242,26 @@ fn cpu(summary: &Summary) -> String {
             return format!("{name} not told");
         };
         let figures = Figures::of(&part.whole);
-        match (figures.cpu_s_per_gb(), figures.system_share()) {
-            (Some(cpu), Some(system)) => format!(
-                "{name} {} s/GB ({} in the kernel)",
-                units::number(cpu),
-                percent(system)
-            ),
-            (Some(cpu), None) => format!("{name} {} s/GB", units::number(cpu)),
-            _ => format!("{name} moved nothing"),
+        let Some(cpu) = figures.cpu_s_per_gb.map(units::number) else {
+            return format!("{name} moved nothing");
+        };
+        match system_share(&part.whole).map(percent) {
+            Some(system) => format!("{name} {cpu} s/GB ({system} in the kernel)"),
+            None => format!("{name} {cpu} s/GB"),
         }
     };
-    format!(
-        "{}, {}",
-        of("sender", Side::Sender),
-        of("receiver", Side::Receiver)
-    )
+    [of("sender", Side::Sender), of("receiver", Side::Receiver)].join(", ")
 }
 
 fn calls(summary: &Summary) -> Option<String> {
     let of = |name: &str, side| {
-        let calls = Figures::of(&part(summary, side)?.whole).calls_per_message()?;
+        let calls = Figures::of(&part(summary, side)?.whole).calls_per_message?;
         Some(format!("{name} {} a message", units::number(calls)))
     };
-    let told: Vec<String> = [of("sender", Side::Sender), of("receiver", Side::Receiver)]
-        .into_iter()
+    let told = [of("sender", Side::Sender), of("receiver", Side::Receiver)];
+    told.into_iter()
         .flatten()
-        .collect();
-    (!told.is_empty()).then(|| told.join(", "))
+        .reduce(|a, b| format!("{a}, {b}"))
 }
 
 fn round_trips(summary: &Summary) -> Option<String> {
@@ -324,20 +282,12 @@ fn copied(summary: &Summary) -> Option<String> {
     let Some(sender) = part(summary, Side::Sender) else {
         return Some("the sender has not told what was copied".to_owned());
     };
-    let figures = Figures::of(&sender.whole);
-    Some(
-        match (
-            figures.copied_share(),
-            figures.counter(Counter::Completions),
-        ) {
-            (Some(share), Some(n)) => format!(
-                "the kernel copied {} of {} buffers after all",
-                percent(share),
-                whole(n)
-            ),
-            _ => "no buffer came back".to_owned(),
-        },
-    )
+    let share = Figures::of(&sender.whole).copied_share.map(percent);
+    let buffers = counter(&sender.whole, Counter::Completions).map(whole);
+    Some(match (share, buffers) {
+        (Some(share), Some(n)) => format!("the kernel copied {share} of {n} buffers after all"),
+        _ => "no buffer came back".to_owned(),
+    })
 }
 
 fn checked(summary: &Summary) -> String {
@@ -346,20 +296,13 @@ fn checked(summary: &Summary) -> String {
     else {
         return "the other side has not told what it moved, so nothing was compared".to_owned();
     };
-    let (sent, got) = (
-        Figures::of(&sender.whole).bytes(),
-        Figures::of(&receiver.whole).bytes(),
-    );
+    let [sent, got] = [sender, receiver].map(|part| whole(Figures::of(&part.whole).bytes));
     let count = if sent == got {
-        format!("all {} bytes that were sent arrived", whole(sent))
+        format!("all {sent} bytes that were sent arrived")
     } else if sender.cut || receiver.cut {
-        format!(
-            "{} bytes were sent and {} had arrived when the flows were cut off",
-            whole(sent),
-            whole(got)
-        )
+        format!("{sent} bytes were sent and {got} had arrived when the flows were cut off")
     } else {
-        format!("{} bytes were sent, {} arrived", whole(sent), whole(got))
+        format!("{sent} bytes were sent, {got} arrived")
     };
     let content = match receiver.compared_bytes {
         0 => "their content was not compared".to_owned(),
@@ -385,20 +328,15 @@ fn with_intervals(begun: &Begun) -> String {
 /// What a server came to, when it ends.
 #[must_use]
 pub fn served(served: &Served) -> String {
-    let sessions = match served.sessions {
-        1 => "1 session".to_owned(),
-        n => format!("{} sessions", whole(n)),
-    };
+    let sessions = count(served.sessions as usize, "session", "sessions");
     let failed = match served.failed {
         0 => String::new(),
         n => format!(" ({} failed)", whole(n)),
     };
     let mut text = format!("served {sessions}{failed}, {} bytes", whole(served.bytes));
     if served.turned_away > 0 {
-        text.push_str(&format!(
-            "; connections turned away: {}",
-            whole(served.turned_away)
-        ));
+        let away = whole(served.turned_away);
+        text.push_str(&format!("; connections turned away: {away}"));
     }
     text.push('\n');
     text

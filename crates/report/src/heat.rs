@@ -2,15 +2,15 @@
 //! for the one that answers, and the stronger the colour the longer. Each has its table.
 
 use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
-use bytecost_spec::{Axis, units};
+use bytecost_spec::units;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocTable, Tone};
 use crate::text::{TextSpan, clean, spans};
 
 /// Room for the names of rows and of columns.
-const LEFT: f64 = 52.0;
-const TOP: f64 = 44.0;
+pub(crate) const LEFT: f64 = 52.0;
+pub(crate) const TOP: f64 = 44.0;
 const MARGIN: f64 = 6.0;
 /// How wide all columns are together, and a column at most.
 const WIDTH: f64 = 520.0;
@@ -26,7 +26,6 @@ const OPACITY: (f64, f64) = (0.06, 0.5);
 const IN_US: f64 = 10_000.0;
 
 /// A heat map, laid out.
-#[derive(Clone, Debug)]
 pub(crate) struct Heat {
     /// Unique within the page, and the name of its picture.
     pub id: String,
@@ -35,9 +34,9 @@ pub(crate) struct Heat {
     pub sub: String,
     pub width: f64,
     pub height: f64,
-    /// Width and height of a field.
     pub step: f64,
-    pub names: Vec<CpuLabel>,
+    /// Where the names of CPUs stand, beside their rows and above their columns.
+    pub names: Vec<(f64, u32)>,
     pub fields: Vec<Field>,
     /// Swatches from quick to slow: where, their opacity, and what the two ends are.
     pub swatches: Vec<(f64, f64)>,
@@ -47,22 +46,11 @@ pub(crate) struct Heat {
     /// The same in one text, for who does not see the map.
     pub told: String,
     pub columns: Vec<u32>,
-    pub rows: Vec<HeatRow>,
+    pub rows: Vec<(u32, Vec<HeatEntry>)>,
     /// Pairs without a number, with their reason.
     pub gaps: Vec<Vec<TextSpan>>,
 }
 
-/// The name of a CPU beside its row and above its column.
-#[derive(Clone, Debug)]
-pub(crate) struct CpuLabel {
-    pub at: f64,
-    pub cpu: u32,
-    /// Whether there is room for it.
-    pub is_told: bool,
-}
-
-/// A pair of CPUs.
-#[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub x: f64,
     pub y: f64,
@@ -74,25 +62,13 @@ pub(crate) struct Field {
     pub tells: String,
 }
 
-/// A row of the table.
-#[derive(Clone, Debug)]
-pub(crate) struct HeatRow {
-    pub cpu: u32,
-    pub entries: Vec<HeatEntry>,
-}
-
-/// An entry of the table.
-#[derive(Clone, Debug)]
 pub(crate) enum HeatEntry {
-    /// Value and interval.
     Measured(String, String),
-    /// The reason.
     Gap(String),
     /// The study did not ask for it.
     NotAsked,
 }
 
-/// All maps of a result.
 pub(crate) fn heats(a: &Analysis) -> Vec<Heat> {
     let several = |m: &&MatrixData| a.matrices.iter().filter(|o| o.mover == m.mover).count() > 1;
     let maps = a.matrices.iter().enumerate();
@@ -100,31 +76,15 @@ pub(crate) fn heats(a: &Analysis) -> Vec<Heat> {
         .collect()
 }
 
-/// Where the names of rows end.
-pub(crate) fn names_end() -> f64 {
-    LEFT - 8.0
-}
-
-/// Where the map begins.
-pub(crate) fn corner() -> (f64, f64) {
-    (LEFT, TOP)
-}
-
 fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
     let values = || m.pairs.iter().filter_map(value);
-    let (least, most) = (
-        values().fold(f64::INFINITY, f64::min),
-        values().fold(0.0, f64::max),
-    );
-    let scale = Scale {
-        least,
-        most,
-        unit: if most < IN_US {
-            ("ns", 1.0)
-        } else {
-            ("µs", 1e-3)
-        },
+    let least = values().fold(f64::INFINITY, f64::min);
+    let most = values().fold(0.0, f64::max);
+    let unit = match most < IN_US {
+        true => ("ns", 1.0),
+        false => ("µs", 1e-3),
     };
+    let scale = Scale { least, most, unit };
     let drawn = &m.cpus[..m.cpus.len().min(MOST_CPUS)];
     let step = (WIDTH / drawn.len().max(1) as f64).min(COLUMN_MOST);
     let at = |place: usize, from: f64| from + place as f64 * step;
@@ -135,13 +95,11 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
             Some((at(column, LEFT), at(row, TOP), pair))
         })
     });
-    let names = drawn.iter().enumerate().map(|(i, cpu)| CpuLabel {
-        at: (i as f64 + 0.5) * step,
-        cpu: *cpu,
-        is_told: step >= COLUMN_OF_NAMES || i.is_multiple_of(4),
-    });
+    let names = drawn.iter().enumerate();
+    let names = names.filter(|(i, _)| step >= COLUMN_OF_NAMES || i.is_multiple_of(4));
+    let names = names.map(|(i, cpu)| ((i as f64 + 0.5) * step, *cpu));
     let mover = clean(&m.mover);
-    let panel = descriptions::panel(&told(&m.panel));
+    let panel = descriptions::panel(&m.panel);
     let suffix = number.map_or_else(String::new, |n| format!("-{n}"));
     let words: Vec<String> = m.words.iter().map(|w| clean(w)).collect();
     Heat {
@@ -167,11 +125,6 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
     }
 }
 
-fn told(panel: &[(Axis, String)]) -> Vec<(Axis, String)> {
-    let tells = |(axis, value): &&(Axis, String)| axis.tells(value);
-    panel.iter().filter(tells).cloned().collect()
-}
-
 fn sub(m: &MatrixData, unit: &str, panel: &str) -> String {
     let mut parts = vec![format!("A turn there and back in {unit}, less is better")];
     if !panel.is_empty() {
@@ -182,10 +135,8 @@ fn sub(m: &MatrixData, unit: &str, panel: &str) -> String {
         parts.push("a pair was measured one way round and stands on both sides".to_owned());
     }
     if m.cpus.len() > MOST_CPUS {
-        parts.push(format!(
-            "the first {MOST_CPUS} of {} CPUs are drawn",
-            m.cpus.len()
-        ));
+        let all = m.cpus.len();
+        parts.push(format!("the first {MOST_CPUS} of {all} CPUs are drawn"));
     }
     parts.join("; ")
 }
@@ -224,10 +175,10 @@ impl Scale {
     }
 
     fn interval(&self, low: Option<f64>, high: Option<f64>) -> String {
-        match (low, high) {
-            (Some(low), Some(high)) => format!("{} to {}", self.number(low), self.number(high)),
-            _ => String::new(),
-        }
+        let ends = low
+            .zip(high)
+            .map(|(low, high)| [low, high].map(|end| self.number(end)));
+        ends.map_or_else(String::new, |ends| ends.join(" to "))
     }
 }
 
@@ -241,42 +192,35 @@ fn value(pair: &PairPoint) -> Option<f64> {
 fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
     let place = match pair.from == pair.to {
         true => format!("CPU {} with itself", pair.from),
-        false => format!(
-            "CPUs {} and {}, {}",
-            pair.from,
-            pair.to,
-            clean(&pair.shared)
-        ),
+        false => {
+            let shared = clean(&pair.shared);
+            format!("CPUs {} and {}, {shared}", pair.from, pair.to)
+        }
     };
-    let (opacity, label, said) = match &pair.point {
+    let (mut label, said) = match &pair.point {
         Point::Measured(e) => {
             let interval = match scale.interval(e.low, e.high) {
                 none if none.is_empty() => "no interval".to_owned(),
                 some => format!("95 % interval {some}"),
             };
             let said = format!("{}, {interval}", scale.with_unit(e.value));
-            (
-                value(pair).map(|v| scale.opacity(v)),
-                scale.number(e.value),
-                said,
-            )
+            (scale.number(e.value), said)
         }
-        Point::Gap(why) => (None, "–".to_owned(), clean(why)),
+        Point::Gap(why) => ("–".to_owned(), clean(why)),
     };
+    if step < COLUMN_OF_NUMBERS {
+        label.clear();
+    }
     Field {
         x,
         y,
-        opacity,
-        label: if step < COLUMN_OF_NUMBERS {
-            String::new()
-        } else {
-            label
-        },
+        opacity: value(pair).map(|v| scale.opacity(v)),
+        label,
         tells: format!("{place}: {said}"),
     }
 }
 
-fn row(m: &MatrixData, from: u32, scale: &Scale) -> HeatRow {
+fn row(m: &MatrixData, from: u32, scale: &Scale) -> (u32, Vec<HeatEntry>) {
     let entry = |to: &u32| match m.pair(from, *to).map(|p| &p.point) {
         None => HeatEntry::NotAsked,
         Some(Point::Gap(why)) => HeatEntry::Gap(clean(why)),
@@ -284,10 +228,7 @@ fn row(m: &MatrixData, from: u32, scale: &Scale) -> HeatRow {
             HeatEntry::Measured(scale.number(e.value), scale.interval(e.low, e.high))
         }
     };
-    HeatRow {
-        cpu: from,
-        entries: m.cpus.iter().map(entry).collect(),
-    }
+    (from, m.cpus.iter().map(entry).collect())
 }
 
 /// Each reason once, with the pairs that it is the reason of.
@@ -305,24 +246,20 @@ fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
 impl Heat {
     /// The map as a table, for who sees no drawing.
     pub(crate) fn told(&self) -> Vec<DocBlock> {
-        let names = self
-            .columns
-            .iter()
-            .map(|cpu| DocColumn::right(cpu.to_string()));
-        let columns = std::iter::once(DocColumn::left("CPU")).chain(names);
-        let rows = self.rows.iter().map(|row| {
-            let entries = row.entries.iter().map(|entry| match entry {
+        let columns = DocColumn::numbers("CPU", self.columns.iter().map(u32::to_string));
+        let rows = self.rows.iter().map(|(cpu, entries)| {
+            let entries = entries.iter().map(|entry| match entry {
                 HeatEntry::Measured(value, _) => value.as_str(),
                 HeatEntry::Gap(_) => "–",
                 HeatEntry::NotAsked => "",
             });
-            let name = std::iter::once(DocEntry::from(row.cpu.to_string()));
+            let name = std::iter::once(DocEntry::from(cpu.to_string()));
             name.chain(entries.map(DocEntry::from)).collect()
         });
         vec![
             DocBlock::heading(&self.title),
             DocBlock::paragraph(Tone::Faint, &self.sub),
-            DocBlock::Table(DocTable::of::<DocEntry>(columns.collect(), rows)),
+            DocBlock::Table(DocTable::of::<DocEntry>(columns, rows)),
             DocBlock::paragraph(Tone::Plain, &self.told),
         ]
     }

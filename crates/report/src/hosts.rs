@@ -2,17 +2,15 @@
 //! verdict of every host, and what differs between the machines. Nothing is pooled, and nothing is
 //! judged over hosts: each verdict is that of its own run.
 
-use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
 use bytecost_spec::host::Identity;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Host, Metric, NetworkCard, Unit};
 use itertools::Itertools as _;
 use serde::Serialize;
 
-use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, Document, Tone, note,
-};
-use crate::numbers::{milliseconds, percent, ratio, ratio_interval, verdict};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone};
+use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::style::Style;
 use crate::text::count;
 use crate::{comparisons, descriptions, json, page};
@@ -159,7 +157,7 @@ impl HostEstimate {
     fn said(&self) -> &'static str {
         match self.finding.withheld {
             Some(_) => "no verdict",
-            None => verdict(self.finding.verdict),
+            None => DocMark::of(self.finding.verdict).words,
         }
     }
 }
@@ -247,15 +245,13 @@ fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
         facts.extend(theirs.map(|(name, value)| (format!("Other host: {name}"), value)));
     }
     let build = run.build.unwrap_or("not known");
+    let effect = percent(a.study.smallest_effect);
     let measured = [
         ("bytecost", &*a.run.bytecost_version),
         ("Build of bytecost", build),
         ("Window", &milliseconds(a.study.window_ms)),
         ("Warm-up", &milliseconds(a.study.warmup_ms)),
-        (
-            "Smallest difference that matters",
-            &percent(a.study.smallest_effect),
-        ),
+        ("Smallest difference that matters", &effect),
         ("Java", a.run.java.as_deref().unwrap_or("not used")),
         ("Files", a.run.files.as_deref().unwrap_or("not used")),
     ];
@@ -284,52 +280,50 @@ fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(String, String)> {
     let kernel = kernel.into_iter();
     let kernel = kernel.filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
     let of_kernel = of_kernel.iter().map(|(n, v)| (n.clone(), v.clone()));
-    facts
-        .chain(settings)
-        .chain(kernel)
-        .chain(of_kernel)
-        .collect()
+    let facts = facts.chain(settings).chain(kernel);
+    facts.chain(of_kernel).collect()
 }
 
 /// Facts that are not the same everywhere, in the order in which they are known.
 fn differences(runs: &[HostRun<'_>]) -> Vec<HostDifference> {
     let facts: Vec<_> = runs.iter().map(facts).collect();
     let names = facts.iter().flatten().map(|(name, _)| name).unique();
-    let differs = names.filter_map(|name| {
-        let mut values: Vec<HostFact> = Vec::new();
-        for (run, facts) in runs.iter().zip(&facts) {
-            let mut found = facts.iter().filter(|(n, _)| n == name).map(|(_, v)| v);
+    let differs = names.filter_map(|fact| {
+        let values = runs.iter().zip(&facts).map(|(run, facts)| {
+            let mut found = facts.iter().filter(|(n, _)| n == fact).map(|(_, v)| v);
             let value = Some(found.join("; ")).filter(|value| !value.is_empty());
-            let host = run.host.to_owned();
-            match values.iter_mut().find(|v| v.value == value) {
-                Some(same) => same.hosts.push(host),
-                None => values.push(HostFact {
-                    value,
-                    hosts: vec![host],
-                }),
-            }
-        }
-        let fact = name.clone();
-        (values.len() > 1).then_some(HostDifference { fact, values })
+            (value, run.host.to_owned())
+        });
+        let values = grouped(values);
+        let is_different = values.len() > 1;
+        let values = values.into_iter();
+        is_different.then(|| HostDifference {
+            fact: fact.clone(),
+            values: values
+                .map(|(value, hosts)| HostFact { value, hosts })
+                .collect(),
+        })
     });
     differs.collect()
+}
+
+fn document(t: &HostTable, all: bool) -> Document {
+    let mut d = answer(t);
+    d.blocks.extend(body(t, all).blocks);
+    d
 }
 
 /// Renders the table for a terminal: its primary comparisons, or all. No line is wider than
 /// `style.width`.
 #[must_use]
 pub fn terminal(t: &HostTable, all: bool, style: Style) -> String {
-    let mut d = answer(t);
-    d.blocks.extend(body(t, all).blocks);
-    crate::terminal::print(&d, style)
+    crate::terminal::print(&document(t, all), style)
 }
 
 /// Renders all of the table as Markdown.
 #[must_use]
 pub fn markdown(t: &HostTable) -> String {
-    let mut d = answer(t);
-    d.blocks.extend(body(t, true).blocks);
-    crate::markdown::print(&t.title, &d)
+    crate::markdown::print(&t.title, &document(t, true))
 }
 
 /// Renders all of the table as a page that needs nothing else.
@@ -340,9 +334,6 @@ pub fn html(t: &HostTable) -> String {
 }
 
 /// Renders the table as JSON.
-///
-/// # Panics
-/// Never: no map is in it whose keys are not text.
 #[must_use]
 pub fn json(t: &HostTable) -> String {
     json::pretty(t)
@@ -367,11 +358,11 @@ pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
             f.family.name().to_owned(),
         ];
         let measured = f.hosts.iter().map(|h| {
-            let numbers = [h.finding.ratio, h.finding.low, h.finding.high].map(|n| n.to_string());
-            let blocks = h.finding.blocks.to_string();
-            let why = h.finding.withheld.clone().unwrap_or_default();
-            let words = [blocks, h.said().to_owned(), why];
-            (&h.host, [&numbers[..], &words].concat())
+            let of = &h.finding;
+            let numbers = [of.ratio, of.low, of.high].map(|n| n.to_string());
+            let why = of.withheld.clone().unwrap_or_default();
+            let words = [of.blocks.to_string(), h.said().to_owned(), why];
+            (&h.host, [numbers, words].concat())
         });
         let gaps = f.gaps.iter().map(|gap| {
             let mut fields = vec![String::new(); 4];
@@ -464,11 +455,8 @@ fn body(t: &HostTable, all: bool) -> Document {
         let more = count(rest.len(), "more comparison", "more comparisons");
         d.paragraph(Tone::Faint, format!("{more}: --all"));
     }
-    d.section(
-        "What differs between the hosts",
-        "differences",
-        "Differences",
-    );
+    let title = "What differs between the hosts";
+    d.section(title, "differences", "Differences");
     match t.differences.is_empty() {
         true => d.paragraph(Tone::Plain, "No fact that is known of them differs."),
         false => d.push(DocBlock::Table(differing(t))),
@@ -480,10 +468,8 @@ fn body(t: &HostTable, all: bool) -> Document {
 
 fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> DocTable {
     // A metric that is that of all rows stands above them once.
-    let metric = match shown.iter().map(|f| f.metric).all_equal_value() {
-        Ok(metric) => Some(metric.title(t.unit)),
-        Err(_) => None,
-    };
+    let metric = shown.iter().map(|f| f.metric).all_equal_value().ok();
+    let metric = metric.map(|metric| metric.title(t.unit));
     let rows = shown.iter().flat_map(|f| {
         let title = match metric {
             Some(_) => String::new(),
@@ -491,44 +477,32 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
         };
         let mut names = [title, f.what.clone(), f.place.clone()];
         let measured = f.hosts.iter().map(|h| {
-            let said = DocEntry {
-                mark: Some(DocMark::of(h.finding.verdict)),
-                note: h.finding.withheld.as_ref().map(|why| note(notes, why)),
-                ..DocEntry::from(h.said())
-            };
+            let said = DocEntry::from(h.said()).marked(DocMark::of(h.finding.verdict));
+            let said = said.noted(notes, h.finding.withheld.as_deref());
             let (ratio, interval) = (ratio(h.finding.ratio), ratio_interval(&h.finding));
             [h.host.as_str().into(), ratio.into(), interval.into(), said]
         });
         let mut all: Vec<[DocEntry; 4]> = measured.collect();
         all.extend(f.gaps.iter().map(|gap| {
-            let said = DocEntry {
-                note: Some(note(notes, &gap.why)),
-                ..DocEntry::from("not measured")
-            };
+            let said = DocEntry::from("not measured").noted(notes, Some(&gap.why));
             [gap.host.as_str().into(), "–".into(), "–".into(), said]
         }));
-        let rows = all.into_iter().map(|entries| {
+        let rows = all.into_iter().map(|entries| -> Vec<DocEntry> {
             // The names stand in the first row of a comparison alone.
             let names = std::mem::take(&mut names).map(DocEntry::from);
-            DocRow {
-                entries: names.into_iter().chain(entries).collect(),
-                ..DocRow::default()
-            }
+            names.into_iter().chain(entries).collect()
         });
         rows.collect::<Vec<_>>()
     });
+    let names = ["metric", "what", "where", "host"].map(DocColumn::left);
+    let numbers = ["ratio", "95 % interval"].map(DocColumn::right);
+    let columns = names
+        .into_iter()
+        .chain(numbers)
+        .chain([DocColumn::left("verdict")]);
     DocTable {
         caption: metric.clone().unwrap_or_default(),
-        rows: rows.collect(),
-        columns: vec![
-            DocColumn::left("metric"),
-            DocColumn::left("what"),
-            DocColumn::left("where"),
-            DocColumn::left("host"),
-            DocColumn::right("ratio"),
-            DocColumn::right("95 % interval"),
-            DocColumn::left("verdict"),
-        ],
+        ..DocTable::of(columns.collect(), rows)
     }
     .without_empty_columns()
 }
@@ -552,12 +526,8 @@ fn runs(t: &HostTable) -> DocTable {
         let texts = [&h.host, &h.run, &h.started, &h.measured];
         texts.into_iter().chain([&ended]).cloned().collect()
     });
-    let columns = vec![
-        DocColumn::left("host"),
-        DocColumn::names("run"),
-        DocColumn::left("started"),
-        DocColumn::left("measured"),
-        DocColumn::left("state"),
-    ];
+    let mut columns = ["host", "run", "started", "measured", "state"].map(DocColumn::left);
+    columns[1].whole = true;
+    let columns = columns.to_vec();
     DocTable::of::<String>(columns, rows).without_empty_columns()
 }

@@ -1,27 +1,58 @@
 //! CSV in the layouts of others: which columns, and how each is computed from a run, both ways.
 
-use bytecost_spec::{Axis, Cell, Counter, Measure, Side};
+use std::fmt::Debug;
+
+use bytecost_spec::table::TableError;
+use bytecost_spec::{Axis, Cell, Counter, Imported, Measure, Published, Sample, Side, Study};
 
 mod export;
-mod form;
 mod import;
 mod runs;
 
-pub use export::{csv, csv_of_imported};
-pub use form::Form;
-pub use import::{import, study};
 pub use runs::{RUNS, Runs};
 
-/// Fields of a message in all of these layouts.
+/// Fields of a message in all layouts of cells.
 pub(crate) const FIELDS: u32 = 8;
 
-/// A layout: whose columns, and what they mean.
+/// A layout: of cells in rows, or of single runs of programs.
+pub trait Layout: Debug {
+    /// Its name, which is also that of the study that sets it up again.
+    fn name(&self) -> &'static str;
+
+    /// Renders a run in the layout; `as_published` where it has the published design.
+    ///
+    /// # Errors
+    /// That the run has no cell that the layout has a row for, and which those would be.
+    fn csv(&self, cells: &[Cell], samples: &[Sample], as_published: bool)
+    -> Result<String, String>;
+
+    /// Renders a table as it was read.
+    fn csv_of_imported(&self, imported: &Imported) -> String;
+
+    /// Reads a table in the layout. What is empty stays absent.
+    ///
+    /// # Errors
+    /// The first line that is wrong: other columns, a name that is not known, a number that is none
+    /// or out of bounds, a row twice.
+    fn import(&self, text: &str) -> Result<Imported, TableError>;
+
+    /// The study that a table would be a run of, in the published design: its cells are those of
+    /// the table.
+    fn study(&self, published: &Published) -> Study;
+}
+
+/// Every layout, in the order of the documentation.
+pub fn layouts() -> impl Iterator<Item = &'static dyn Layout> {
+    let cells = LAYOUTS.iter().map(|layout| layout as &dyn Layout);
+    cells.chain(RUNS.iter().map(|runs| runs as &dyn Layout))
+}
+
+/// A layout of a row a cell: whose columns, and what they mean. published/README.md says how they
+/// are computed.
 #[derive(Debug)]
 pub struct ColumnLayout {
     /// Its name, which is also that of the study that sets it up again.
     pub name: &'static str,
-    /// What is worth knowing of how its columns are computed, a sentence each.
-    pub notes: &'static [&'static str],
     /// What its programs did, where that is not a column.
     pub axes: &'static [(Axis, &'static str)],
     /// Their names of implementations, with the movers.
@@ -85,16 +116,22 @@ const SWITCHES: &[Counter] = &[
     Counter::ContextSwitchesVoluntary,
     Counter::ContextSwitchesInvoluntary,
 ];
+const CYCLES: What = What::Counters(&[Counter::Cycles], Some(Measure::CyclesPerByte));
+const INSTRUCTIONS: What =
+    What::Counters(&[Counter::Instructions], Some(Measure::InstructionsPerByte));
+const L1D_MISSES: What = What::Counters(
+    &[Counter::L1dLoadMisses],
+    Some(Measure::L1dLoadMissesPerKib),
+);
+const LLC_MISSES: What = What::Counters(
+    &[Counter::LlcLoadMisses],
+    Some(Measure::LlcLoadMissesPerKib),
+);
 
 /// Every layout, in the order of the documentation.
 pub const LAYOUTS: &[ColumnLayout] = &[
     ColumnLayout {
         name: "pa02-a",
-        notes: &[
-            "msg_size is the size of one of the 8 fields of a message: 256 is a message of 2 KiB.",
-            "throughput_gbps and latency_us (elapsed time over messages) are those of the first client for a run with --as-published, as their program prints them, and of all clients otherwise.",
-            "Counters are the client's, user and kernel, all threads, for one window. cache_misses is the last level's load misses, the nearest that bytecost counts.",
-        ],
         axes: &[
             (Axis::Transport, "loopback"),
             (Axis::Pattern, "ask"),
@@ -119,35 +156,14 @@ pub const LAYOUTS: &[ColumnLayout] = &[
             column("threads", What::Threads, 0),
             column("throughput_gbps", What::Throughput, 3),
             column("latency_us", What::Latency, 3),
-            column(
-                "cycles",
-                What::Counters(&[Counter::Cycles], Some(Measure::CyclesPerByte)),
-                0,
-            ),
-            column(
-                "instructions",
-                What::Counters(&[Counter::Instructions], Some(Measure::InstructionsPerByte)),
-                0,
-            ),
-            column(
-                "cache_misses",
-                What::Counters(
-                    &[Counter::LlcLoadMisses],
-                    Some(Measure::LlcLoadMissesPerKib),
-                ),
-                0,
-            ),
+            column("cycles", CYCLES, 0),
+            column("instructions", INSTRUCTIONS, 0),
+            column("cache_misses", LLC_MISSES, 0),
             column("context_switches", What::Counters(SWITCHES, None), 0),
         ],
     },
     ColumnLayout {
         name: "pa02-b",
-        notes: &[
-            "msg_size is the size of the whole message of 8 fields.",
-            "throughput_gbps, total_bytes, total_messages, duration_s and latency_us are those of the first client for a run with --as-published, as their program prints them, and of all clients otherwise.",
-            "latency_us is the window over its messages at the client; theirs is a sample of the same waits, one of each hundred.",
-            "Counters are the server's, all threads, for one window. cache_misses is empty: bytecost does not count that event, and llc_load_misses is next to it.",
-        ],
         axes: &[
             (Axis::Transport, "veth"),
             (Axis::Pattern, "stream"),
@@ -174,28 +190,10 @@ pub const LAYOUTS: &[ColumnLayout] = &[
             column("total_messages", What::Messages, 0),
             column("duration_s", What::Duration, 2),
             column("latency_us", What::Latency, 2),
-            column(
-                "cycles",
-                What::Counters(&[Counter::Cycles], Some(Measure::CyclesPerByte)),
-                0,
-            ),
+            column("cycles", CYCLES, 0),
             column("cache_misses", What::Nothing, 0),
-            column(
-                "l1d_load_misses",
-                What::Counters(
-                    &[Counter::L1dLoadMisses],
-                    Some(Measure::L1dLoadMissesPerKib),
-                ),
-                0,
-            ),
-            column(
-                "llc_load_misses",
-                What::Counters(
-                    &[Counter::LlcLoadMisses],
-                    Some(Measure::LlcLoadMissesPerKib),
-                ),
-                0,
-            ),
+            column("l1d_load_misses", L1D_MISSES, 0),
+            column("llc_load_misses", LLC_MISSES, 0),
             column(
                 "context_switches",
                 What::Counters(SWITCHES, Some(Measure::ContextSwitchesPerMessage)),
@@ -204,6 +202,33 @@ pub const LAYOUTS: &[ColumnLayout] = &[
         ],
     },
 ];
+
+impl Layout for ColumnLayout {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn csv(
+        &self,
+        cells: &[Cell],
+        samples: &[Sample],
+        as_published: bool,
+    ) -> Result<String, String> {
+        export::csv(self, cells, samples, as_published)
+    }
+
+    fn csv_of_imported(&self, imported: &Imported) -> String {
+        export::csv_of_imported(self, imported)
+    }
+
+    fn import(&self, text: &str) -> Result<Imported, TableError> {
+        import::import(self, text)
+    }
+
+    fn study(&self, published: &Published) -> Study {
+        import::study(self, published)
+    }
+}
 
 impl ColumnLayout {
     /// The layout of that name.
@@ -218,12 +243,11 @@ impl ColumnLayout {
         row.map(|(theirs, _)| *theirs)
     }
 
-    /// Their size of a cell.
-    pub(crate) fn size_of(&self, cell: &Cell) -> u64 {
-        if self.sizes_are_of_fields {
-            cell.size_bytes / u64::from(FIELDS)
-        } else {
-            cell.size_bytes
+    /// How many times their size a message has.
+    pub(crate) fn sizes_a_message(&self) -> u64 {
+        match self.sizes_are_of_fields {
+            true => u64::from(FIELDS),
+            false => 1,
         }
     }
 

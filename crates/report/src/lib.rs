@@ -53,7 +53,7 @@ mod topology;
 pub use ceiling::ceiling;
 pub use explain::explain;
 #[cfg(feature = "schema")]
-pub use json::{JsonSchemaRow, SCHEMAS};
+pub use json::schemas;
 pub use json::{explain_json, findings_json};
 pub use markdown::markdown;
 pub use page::html;

@@ -3,10 +3,8 @@
 use bytecost_analysis::{Analysis, MainEffect};
 use itertools::Itertools as _;
 
-use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone, note,
-};
-use crate::numbers::{bare_ratio, p_value, ratio};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone};
+use crate::numbers::{p_value, ratio, ratios};
 
 /// The section; nothing where there is no main effect.
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
@@ -43,7 +41,6 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 }
 
 fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
-    let interval = |low, high| format!("{} to {}", bare_ratio(low), bare_ratio(high));
     let furthest = &e.furthest;
     let place = (e.place.iter())
         .filter(|(axis, value)| axis.tells(value))
@@ -62,10 +59,7 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
     };
     entries.extend(match no_mean {
         Some(why) => [
-            DocEntry {
-                note: Some(note(notes, why)),
-                ..DocEntry::from("–")
-            },
+            DocEntry::from("–").noted(notes, Some(why)),
             DocEntry::from("–"),
         ],
         None => [
@@ -73,7 +67,7 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
                 mark: e.p_corrected.map(|_| DocMark::of(e.verdict)),
                 ..ratio(e.ratio).into()
             },
-            interval(e.low, e.high).into(),
+            ratios(e.low, e.high).into(),
         ],
     });
     entries.extend([
@@ -81,7 +75,7 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
         format!(
             "{} ({})",
             ratio(furthest.ratio),
-            interval(furthest.low, furthest.high)
+            ratios(furthest.low, furthest.high)
         )
         .into(),
         p_value(furthest.p).into(),

@@ -2,7 +2,9 @@
 
 use bytecost_analysis::Analysis;
 
-use crate::document::{Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Document, Tone};
+use crate::document::{
+    Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document, Tone,
+};
 use crate::numbers::superscript;
 use crate::screen;
 use crate::text::{clean, spans};
@@ -57,9 +59,7 @@ fn blocks(of: &[DocBlock], out: &mut Vec<String>) {
 }
 
 fn said(line: &DocLine) -> String {
-    let mark = line
-        .mark
-        .map_or_else(String::new, |m| format!("{} ", m.sign));
+    let mark = DocMark::sign_of(line.mark);
     let text = prose(&line.text);
     match (line.tone, line.mark) {
         (Tone::Strong | Tone::Warning, _) | (_, Some(_)) => format!("{mark}**{text}**"),

@@ -1,6 +1,7 @@
 //! What a figure does not show, and why.
 
 use bytecost_analysis::{FigureData, Point, grouped};
+use bytecost_spec::Axis;
 
 use crate::published_series::NOT_PUBLISHED;
 use crate::question::value_in_words;
@@ -16,11 +17,12 @@ pub(crate) fn why_empty(f: &FigureData) -> String {
         Point::Gap(why) => Some((clean(why), ())),
         Point::Measured(_) => None,
     }));
-    let most = reasons.iter().map(|(_, times)| times.len()).max();
-    let first = reasons
+    // The first of equals.
+    let most = reasons
         .into_iter()
-        .find(|(_, times)| Some(times.len()) == most);
-    match first {
+        .rev()
+        .max_by_key(|(_, times)| times.len());
+    match most {
         Some((why, _)) if why.starts_with("not measured") => why,
         Some((why, _)) => format!("not measured here: {why}"),
         None => "not measured here".to_owned(),
@@ -55,46 +57,27 @@ pub(crate) fn at_column(f: &FigureData, column: usize) -> Option<String> {
     ))
 }
 
-/// The gaps to tell below a figure; an empty one tells its only reason itself.
+/// The gaps to tell below a figure, those with the same reason together: `splice, vmsplice at 256 B,
+/// 4 KiB: why`. An empty figure tells its only reason itself.
 pub(crate) fn told(f: &FigureData, empty: bool) -> Vec<String> {
-    let mut gaps = gaps(f);
+    let of_series = f.series.iter().flat_map(|series| {
+        let points = f.x_values.iter().zip(&series.points);
+        let gaps = grouped(points.filter_map(|(x, point)| match point {
+            Point::Gap(why) if why != NOT_PUBLISHED => Some((clean(why), value_in_words(f.x, x))),
+            _ => None,
+        }));
+        gaps.into_iter().map(|gap| (gap, clean(&series.name)))
+    });
+    let gaps = grouped(of_series);
     if empty && gaps.len() == 1 {
-        gaps.clear();
+        return Vec::new();
     }
-    gaps
-}
-
-/// Gaps with the same reason together: `splice, vmsplice at 256 B, 4 KiB: why`.
-fn gaps(f: &FigureData) -> Vec<String> {
-    let mut groups: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
-    for series in &f.series {
-        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for (x, point) in f.x_values.iter().zip(&series.points) {
-            let Point::Gap(why) = point else { continue };
-            if why == NOT_PUBLISHED {
-                continue;
-            }
-            let (why, x) = (clean(why), value_in_words(f.x, x));
-            match reasons.iter_mut().find(|(w, _)| *w == why) {
-                Some((_, xs)) => xs.push(x),
-                None => reasons.push((why, vec![x])),
-            }
-        }
-        for (why, xs) in reasons {
-            match groups.iter_mut().find(|(w, _, at)| *w == why && *at == xs) {
-                Some((_, names, _)) => names.push(clean(&series.name)),
-                None => groups.push((why, vec![clean(&series.name)], xs)),
-            }
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(why, names, xs)| {
-            let at = match f.x {
-                bytecost_spec::Axis::Size => format!("at {}", xs.join(", ")),
-                axis => format!("at {} {}", axis.name(), xs.join(", ")),
-            };
-            format!("{} {at}: {why}", names.join(", "))
-        })
-        .collect()
+    let axis = match f.x {
+        Axis::Size => String::new(),
+        axis => format!("{} ", axis.name()),
+    };
+    let told = gaps.into_iter().map(|((why, xs), names)| {
+        format!("{} at {axis}{}: {why}", names.join(", "), xs.join(", "))
+    });
+    told.collect()
 }

@@ -1,6 +1,6 @@
 //! Numbers for readers: estimates, intervals, ratios, p values.
 
-use bytecost_analysis::{Estimate, Finding, Verdict};
+use bytecost_analysis::{Estimate, Finding};
 use bytecost_spec::units;
 
 /// A whole number with thousands separators: `12,300`.
@@ -21,7 +21,6 @@ pub(crate) fn ratio(r: f64) -> String {
     format!("{}×", bare_ratio(r))
 }
 
-/// A ratio without the sign.
 pub(crate) fn bare_ratio(r: f64) -> String {
     if !r.is_finite() {
         "–".to_owned()
@@ -73,39 +72,18 @@ pub(crate) fn with_unit(number: &str, unit: &str) -> String {
 
 /// The interval of an estimate in words: `61.2 to 63.8`.
 pub(crate) fn interval(e: &Estimate) -> Option<String> {
-    match (e.low, e.high) {
-        (Some(low), Some(high)) => {
-            Some(format!("{} to {}", units::number(low), units::number(high)))
-        }
-        _ => None,
-    }
+    let (low, high) = e.low.zip(e.high)?;
+    Some(format!("{} to {}", units::number(low), units::number(high)))
 }
 
-/// The interval of a finding's ratio in words: `0.35 to 0.39`.
+/// The interval of a ratio in words: `0.35 to 0.39`.
+pub(crate) fn ratios(low: f64, high: f64) -> String {
+    format!("{} to {}", bare_ratio(low), bare_ratio(high))
+}
+
+/// That of a finding.
 pub(crate) fn ratio_interval(f: &Finding) -> String {
-    format!("{} to {}", bare_ratio(f.low), bare_ratio(f.high))
-}
-
-/// The sign of a verdict.
-pub(crate) fn mark(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "▲",
-        Verdict::Worse => "▼",
-        Verdict::NoDifferenceThatMatters => "=",
-        Verdict::NotDecided => "?",
-        Verdict::NotJudged => "·",
-    }
-}
-
-/// A verdict in words.
-pub(crate) fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifferenceThatMatters => "no difference that matters",
-        Verdict::NotDecided => "not decided",
-        Verdict::NotJudged => "not judged",
-    }
+    ratios(f.low, f.high)
 }
 
 /// A number as a superscript, for footnotes.

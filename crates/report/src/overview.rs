@@ -4,15 +4,15 @@
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 
 use crate::document::{DocColumn, DocTable};
-use crate::numbers::{bare_ratio, ratio};
-use crate::question::value_in_words;
-use crate::scale::{Scale, tick};
-use crate::text::{clean, count, wrap};
+use crate::numbers::{ratio, ratios};
+use crate::question::{place_in_words, value_in_words};
+use crate::scale::{Scale, down, tick};
+use crate::text::{clean, count, joined, shortened, wrap};
 
 /// Where names end, and where the scale begins and ends.
-const NAMES: f64 = 226.0;
-const LEFT: f64 = 240.0;
-const RIGHT: f64 = 458.0;
+pub(crate) const NAMES: f64 = 226.0;
+pub(crate) const LEFT: f64 = 240.0;
+pub(crate) const RIGHT: f64 = 458.0;
 /// Room above the first group, for the numbers of the scale, and below the last.
 const TOP: f64 = 24.0;
 const FOOT: f64 = 10.0;
@@ -27,25 +27,20 @@ const NOTE_COLUMNS: usize = 92;
 const REASON_COLUMNS: usize = 56;
 /// The most rows that are drawn; findings.json has the others.
 const MOST_ROWS: usize = 60;
-/// Colours of the palette.
 const COLORS: usize = 10;
 
 /// The figure, laid out, and its table.
-#[derive(Clone, Debug)]
 pub(crate) struct Overview {
     pub groups: Vec<OverviewPair>,
     pub ticks: Vec<ScaleTick>,
     /// Upper and lower end of the scale's lines.
     pub ends: (f64, f64),
     pub height: f64,
-    /// Whether anything published is drawn.
     pub published: bool,
     /// What a reader must know of what is not drawn.
     pub notes: Vec<String>,
 }
 
-/// A number of the scale.
-#[derive(Clone, Debug)]
 pub(crate) struct ScaleTick {
     pub x: f64,
     pub label: String,
@@ -53,12 +48,9 @@ pub(crate) struct ScaleTick {
     pub even: bool,
 }
 
-/// A pair.
-#[derive(Clone, Debug)]
 pub(crate) struct OverviewPair {
     pub y: f64,
     pub title: String,
-    /// Class of its colour.
     pub class: String,
     /// Lines of its note, each with its place.
     pub note: Vec<(f64, String)>,
@@ -66,8 +58,6 @@ pub(crate) struct OverviewPair {
     pub rows: Vec<OverviewRow>,
 }
 
-/// What was published.
-#[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub y: f64,
     pub x: f64,
@@ -76,7 +66,6 @@ pub(crate) struct Mark {
 }
 
 /// A place at which both were measured, or not.
-#[derive(Clone, Debug)]
 pub(crate) struct OverviewRow {
     pub y: f64,
     /// Its name, cut where it would not fit, and all of it.
@@ -85,8 +74,6 @@ pub(crate) struct OverviewRow {
     pub entry: OverviewEntry,
 }
 
-/// What was found there.
-#[derive(Clone, Debug)]
 pub(crate) enum OverviewEntry {
     /// The speed-up and its interval, in pixels and in words.
     Times {
@@ -99,21 +86,6 @@ pub(crate) enum OverviewEntry {
     },
     /// Why there is none: all of it, and as lines with their places.
     Gap(String, Vec<(f64, String)>),
-}
-
-/// Where the names of rows end, for the templates.
-pub(crate) fn names_end() -> f64 {
-    NAMES
-}
-
-/// Where reasons begin.
-pub(crate) fn reasons_begin() -> f64 {
-    LEFT
-}
-
-/// Where numbers stand.
-pub(crate) fn numbers_begin() -> f64 {
-    RIGHT + 12.0
 }
 
 /// The figure; none where the study has no pairs.
@@ -146,13 +118,11 @@ pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
 
 /// All numbers that the scale must reach.
 fn values(speed_ups: &[SpeedUp]) -> impl Iterator<Item = f64> + '_ {
-    let measured = speed_ups
-        .iter()
-        .flat_map(|s| &s.rows)
-        .filter_map(|row| match &row.point {
-            Point::Measured(e) => Some([Some(e.value), e.low, e.high]),
-            Point::Gap(_) => None,
-        });
+    let rows = speed_ups.iter().flat_map(|s| &s.rows);
+    let measured = rows.filter_map(|row| match &row.point {
+        Point::Measured(e) => Some([Some(e.value), e.low, e.high]),
+        Point::Gap(_) => None,
+    });
     let published = speed_ups.iter().filter_map(|s| s.published);
     measured.flatten().flatten().chain(published)
 }
@@ -185,27 +155,17 @@ fn group(
     y: &mut f64,
     room: &mut usize,
 ) -> OverviewPair {
-    let top = *y;
-    *y += HEADING;
+    let top = down(y, HEADING);
     let lines = |text: &str, columns: usize, y: &mut f64| -> Vec<(f64, String)> {
-        let place = |line: String| {
-            let at = *y;
-            *y += LINE;
-            (at, line)
-        };
-        let wrapped = wrap(&clean(text), columns, "", "");
-        wrapped.into_iter().map(place).collect()
+        let wrapped = wrap(text, columns, "", "").into_iter();
+        wrapped.map(|line| (down(y, LINE), line)).collect()
     };
     let note = s.note.as_deref();
     let note = note.map_or_else(Vec::new, |text| lines(text, NOTE_COLUMNS, y));
-    let published = s.published.map(|times| {
-        let at = *y;
-        *y += ROW;
-        Mark {
-            y: at,
-            x: across(times),
-            times: ratio(times),
-        }
+    let published = s.published.map(|times| Mark {
+        y: down(y, ROW),
+        x: across(times),
+        times: ratio(times),
     });
     let shown = s.rows.len().min(*room);
     *room -= shown;
@@ -227,7 +187,7 @@ fn group(
         };
         OverviewRow {
             y: at,
-            name: shortened(&full),
+            name: shortened(&full, NAME_MOST),
             full,
             entry,
         }
@@ -258,31 +218,15 @@ fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> OverviewEntry {
 
 /// `0.11 to 0.13`, or nothing.
 fn interval(e: &Estimate) -> String {
-    match (e.low, e.high) {
-        (Some(low), Some(high)) => format!("{} to {}", bare_ratio(low), bare_ratio(high)),
-        _ => String::new(),
-    }
+    let ends = e.low.zip(e.high);
+    ends.map_or_else(String::new, |(low, high)| ratios(low, high))
 }
 
 /// `posix-aio, 64 KiB`; of a pair that was not planned nothing but its way.
 fn name(s: &SpeedUp, row: &SpeedUpRow) -> String {
     let own = value_in_words(s.axis, &row.value);
-    let place = row.place.iter().map(|(axis, value)| {
-        let words = value_in_words(*axis, value);
-        match axis {
-            bytecost_spec::Axis::Mover | bytecost_spec::Axis::Size => words,
-            _ => format!("{} {words}", axis.name()),
-        }
-    });
-    let words: Vec<String> = std::iter::once(own).chain(place).collect();
-    clean(&words.join(", "))
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_MOST {
-        return name.to_owned();
-    }
-    name.chars().take(NAME_MOST - 1).chain(['…']).collect()
+    let place = place_in_words(row.place.iter().cloned());
+    clean(&joined([own, place], ", "))
 }
 
 /// The same as a table: a row for each place of each pair.

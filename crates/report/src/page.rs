@@ -18,9 +18,6 @@ use crate::text::{clean, count, spans};
 
 /// Renders a result as one HTML page: no request goes out from it, and without its script it
 /// still shows every figure and every table.
-///
-/// # Panics
-/// Never: templates write into memory and ask nothing that could fail.
 #[must_use]
 pub fn html(a: &Analysis) -> String {
     let drawings = Drawings::of(a);
@@ -39,23 +36,17 @@ pub fn html(a: &Analysis) -> String {
     }
     rest.blocks(&body);
     rest.end_section();
-    let imported = descriptions::imported(a).is_some();
-    let made = match imported {
-        true => "imported",
-        false => "measured",
+    let made = match descriptions::imported(a) {
+        Some(_) => "imported",
+        None => "measured",
     };
     let figure = leading.map_or_else(String::new, |which| drawings.html(which));
     let foot = format!(
         "{} · started {} · {made} with bytecost {}",
         a.run.id, a.run.started, a.run.bytecost_version
     );
-    let sections = sections_of(&body);
-    page(
-        &a.study.title,
-        &foot,
-        sections,
-        [first.out, figure, rest.out],
-    )
+    let parts = [first.out, figure, rest.out];
+    page(&a.study.title, &foot, sections_of(&body), parts)
 }
 
 /// Renders blocks as a page without drawings: what a reader sees first, and everything below it.
@@ -116,7 +107,6 @@ fn sections_of(blocks: &[DocBlock]) -> Vec<(&'static str, &'static str)> {
     found
 }
 
-/// Everything of a result that is drawn.
 #[derive(Default)]
 struct Drawings {
     charts: Vec<DrawnFigure>,
@@ -198,9 +188,13 @@ impl<'a> Printer<'a> {
         }
     }
 
+    fn put(&mut self, text: impl AsRef<str>) {
+        self.out.push_str(text.as_ref());
+    }
+
     fn end_section(&mut self) {
         if self.is_in_section {
-            self.out.push_str("</section>\n");
+            self.put("</section>\n");
         }
         self.is_in_section = false;
     }
@@ -213,9 +207,9 @@ impl<'a> Printer<'a> {
         for run in shown.chunk_by(|a, b| group(a).is_some() && group(a) == group(b)) {
             match run.first().and_then(|b| group(b)) {
                 Some(class) => {
-                    self.out.push_str(&format!("<div class=\"{class}\">\n"));
+                    self.put(format!("<div class=\"{class}\">\n"));
                     run.iter().for_each(|block| self.block(block));
-                    self.out.push_str("</div>\n");
+                    self.put("</div>\n");
                 }
                 None => run.iter().for_each(|block| self.block(block)),
             }
@@ -230,23 +224,22 @@ impl<'a> Printer<'a> {
                 if heading.level == 2 {
                     self.end_section();
                     let id = heading.anchor;
-                    self.out
-                        .push_str(&format!("<section id=\"{id}\">\n<h2>{text}</h2>\n"));
+                    self.put(format!("<section id=\"{id}\">\n<h2>{text}</h2>\n"));
                     self.is_in_section = true;
                 } else {
-                    self.out.push_str(&format!("<h3>{text}</h3>\n"));
+                    self.put(format!("<h3>{text}</h3>\n"));
                 }
             }
             DocBlock::Paragraph(line) => {
                 let class = class(line);
                 let text = said(line);
-                self.out.push_str(&format!("<p{class}>{text}</p>\n"));
+                self.put(format!("<p{class}>{text}</p>\n"));
             }
             DocBlock::List(lines) => {
                 let items = lines.iter();
                 let items = items.map(|line| format!("<li{}>{}</li>\n", class(line), said(line)));
                 let items: String = items.collect();
-                self.out.push_str(&format!("<ul>\n{items}</ul>\n"));
+                self.put(format!("<ul>\n{items}</ul>\n"));
             }
             DocBlock::Terms(terms) => self.terms(terms),
             DocBlock::Table(table) => self.table(table),
@@ -257,14 +250,13 @@ impl<'a> Printer<'a> {
                     format!("<li id=\"{id}\">{}</li>\n", prose(why))
                 });
                 let items: String = items.collect();
-                self.out
-                    .push_str(&format!("<ol class=\"notes\">\n{items}</ol>\n"));
+                self.put(format!("<ol class=\"notes\">\n{items}</ol>\n"));
             }
-            DocBlock::Figure(figure) => self.out.push_str(&self.drawings.html(figure.drawing)),
+            DocBlock::Figure(figure) => self.put(self.drawings.html(figure.drawing)),
             DocBlock::Card(blocks) => {
-                self.out.push_str("<div class=\"card\">\n");
+                self.put("<div class=\"card\">\n");
                 self.blocks(blocks);
-                self.out.push_str("</div>\n");
+                self.put("</div>\n");
             }
             DocBlock::Fold { title, blocks, .. } => {
                 let findings = blocks.iter().find_map(|block| match block {
@@ -275,15 +267,14 @@ impl<'a> Printer<'a> {
                 });
                 let id = findings.map_or("", |_| " id=\"all\"");
                 let title = prose(title);
-                self.out
-                    .push_str(&format!("<details{id}><summary>{title}</summary>\n"));
+                self.put(format!("<details{id}><summary>{title}</summary>\n"));
                 self.out.extend(findings.map(filter));
                 self.blocks(blocks);
-                self.out.push_str("</details>\n");
+                self.put("</details>\n");
             }
             DocBlock::Code(text) => {
                 let text = escaped(&clean(text));
-                self.out.push_str(&format!(
+                self.put(format!(
                     "<pre class=\"scroll\" tabindex=\"0\">{text}</pre>\n"
                 ));
             }
@@ -292,19 +283,18 @@ impl<'a> Printer<'a> {
     }
 
     fn terms(&mut self, terms: &[DocTerm]) {
-        self.out.push_str("<dl class=\"terms\">\n");
+        self.put("<dl class=\"terms\">\n");
         for term in terms {
             let mark = term.mark.map_or_else(String::new, sign);
             let label = prose(&term.label);
-            self.out.push_str(&format!("<div><dt>{mark}{label}</dt>"));
+            self.put(format!("<div><dt>{mark}{label}</dt>"));
             for line in &term.lines {
                 let class = class(line);
-                self.out
-                    .push_str(&format!("<dd{class}>{}</dd>", said(line)));
+                self.put(format!("<dd{class}>{}</dd>", said(line)));
             }
-            self.out.push_str("</div>\n");
+            self.put("</div>\n");
         }
-        self.out.push_str("</dl>\n");
+        self.put("</dl>\n");
     }
 
     fn table(&mut self, table: &DocTable) {
@@ -316,24 +306,21 @@ impl<'a> Printer<'a> {
             caption => escaped(&clean(caption)),
         };
         if !table.caption.is_empty() {
-            self.out
-                .push_str(&format!("<p class=\"faint\">{label}</p>\n"));
+            self.put(format!("<p class=\"faint\">{label}</p>\n"));
         }
-        self.out.push_str(&format!(
+        self.put(format!(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table class=\"{kind}\">\n<thead><tr>"
         ));
         for column in &table.columns {
             let class = number_class(is_matrix, column.align);
             let heading = prose(&column.heading);
-            self.out
-                .push_str(&format!("<th scope=\"col\"{class}>{heading}</th>"));
+            self.put(format!("<th scope=\"col\"{class}>{heading}</th>"));
         }
-        self.out.push_str("</tr></thead>\n<tbody>\n");
+        self.put("</tr></thead>\n<tbody>\n");
         for row in &table.rows {
-            let text = self.row(table, row, is_matrix);
-            self.out.push_str(&text);
+            self.put(self.row(table, row, is_matrix));
         }
-        self.out.push_str("</tbody>\n</table>\n</div>\n");
+        self.put("</tbody>\n</table>\n</div>\n");
     }
 
     fn row(&self, table: &DocTable, row: &DocRow, is_matrix: bool) -> String {
@@ -506,16 +493,9 @@ fn prose(text: &str) -> String {
 
 /// A text that stands as it is within a tag and between two.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
-        }
-    }
-    out
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }

@@ -10,7 +10,7 @@ use crate::heat::{Heat, heats};
 use crate::overview::{Overview, overview};
 use crate::published_series;
 use crate::stack::{Stack, stacks};
-use crate::text::{clean, wrap};
+use crate::text::{TextSpan, clean, wrap};
 
 /// A picture of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,24 +32,75 @@ const LINE_HEIGHT: (f64, f64) = (22.0, 17.0);
 /// Width of a character of the legend, about, and of what stands before its words.
 const LEGEND_WIDTH: (f64, f64) = (7.9, 52.0);
 
-#[derive(Template)]
-#[template(path = "picture.svg", escape = "html", whitespace = "minimize")]
-struct Drawing {
-    f: DrawnFigure,
-    headings: Vec<(f64, String)>,
+/// What is around every drawing: lines of text with their places, and where the drawing begins.
+struct Frame {
     subtitles: Vec<(f64, String)>,
-    legend: Vec<Key>,
-    /// Where the drawing begins.
     plot: f64,
-    reasons: Vec<(f64, String)>,
     feet: Vec<(f64, String)>,
     height: f64,
+}
+
+impl Frame {
+    /// A frame around a drawing of so much height, with the room above and below it.
+    fn of(
+        subtitles: Vec<(f64, String)>,
+        [top, above, drawing, below]: [f64; 4],
+        feet: impl IntoIterator<Item = String>,
+    ) -> Frame {
+        let plot = top + above;
+        let mut y = plot + drawing + below;
+        let feet = feet.into_iter();
+        let feet = feet.flat_map(|text| lines(&text, COLUMNS.2, LINE_HEIGHT.1, &mut y));
+        Frame {
+            subtitles,
+            plot,
+            feet: feet.collect(),
+            height: y + MARGIN,
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "picture.svg", escape = "html", whitespace = "minimize")]
+struct ChartSvg {
+    f: DrawnFigure,
+    frame: Frame,
+    headings: Vec<(f64, String)>,
+    legend: Vec<Key>,
+    reasons: Vec<(f64, String)>,
     label: String,
     /// What stands above the axis upwards.
     upwards: String,
 }
 
+#[derive(Template)]
+#[template(path = "heat_picture.svg", escape = "html", whitespace = "minimize")]
+struct HeatSvg {
+    h: Heat,
+    frame: Frame,
+}
+
+#[derive(Template)]
+#[template(path = "stack_picture.svg", escape = "html", whitespace = "minimize")]
+struct StackSvg {
+    s: Stack,
+    frame: Frame,
+    legend: Vec<(f64, f64, crate::stack::Key)>,
+}
+
+#[derive(Template)]
+#[template(
+    path = "overview_picture.svg",
+    escape = "html",
+    whitespace = "minimize"
+)]
+struct SpeedUpsSvg {
+    o: Overview,
+    frame: Frame,
+}
+
 /// An entry of the legend.
+#[derive(Default)]
 struct Key {
     x: f64,
     y: f64,
@@ -62,9 +113,6 @@ struct Key {
 }
 
 /// Every figure as a picture.
-///
-/// # Panics
-/// Never: the template writes into memory and asks nothing that could fail.
 #[must_use]
 pub fn pictures(a: &Analysis) -> Vec<Picture> {
     let figures = published_series::figures(a);
@@ -102,59 +150,16 @@ fn lines(text: &str, columns: usize, height: f64, y: &mut f64) -> Vec<(f64, Stri
     wrap(text, columns, "", "").into_iter().map(down).collect()
 }
 
-/// What stands below a picture, a text after the other.
-fn feet(texts: impl IntoIterator<Item = String>, y: &mut f64) -> Vec<(f64, String)> {
-    let texts = texts.into_iter();
-    texts
-        .flat_map(|text| lines(&text, COLUMNS.2, LINE_HEIGHT.1, y))
-        .collect()
-}
-
-/// A figure of bars, as a picture.
-/// A heat map of what the distance between two CPUs costs.
 fn heat(a: &Analysis, h: Heat) -> Picture {
+    let plain = |spans: &[TextSpan]| spans.iter().map(|span| span.text.as_str()).collect();
     let mut y = 34.0;
-    let plain = |spans: &[crate::text::TextSpan]| -> String {
-        spans.iter().map(|span| span.text.as_str()).collect()
-    };
     let subtitles = lines(&h.sub, COLUMNS.1, LINE_HEIGHT.1, &mut y);
-    let plot = y + 16.0;
-    y = plot + h.height + 6.0;
     let words = h.words.iter().map(|words| plain(words));
-    let gaps = h
-        .gaps
-        .iter()
-        .map(|gap| format!("No number for {}", plain(gap)));
-    let feet = feet(words.chain(gaps).chain([foot(a)]), &mut y);
-    let name = slug(&h.id);
-    let drawing = HeatDrawing {
-        h,
-        subtitles,
-        plot,
-        feet,
-        height: y + MARGIN,
-    };
-    Picture::of(name, &drawing)
-}
-
-#[derive(Template)]
-#[template(path = "heat_picture.svg", escape = "html", whitespace = "minimize")]
-struct HeatDrawing {
-    h: Heat,
-    subtitles: Vec<(f64, String)>,
-    plot: f64,
-    feet: Vec<(f64, String)>,
-    height: f64,
-}
-
-#[derive(Template)]
-#[template(path = "stack_picture.svg", escape = "html", whitespace = "minimize")]
-struct StackDrawing {
-    s: Stack,
-    legend: Vec<(f64, f64, crate::stack::Key)>,
-    plot: f64,
-    feet: Vec<(f64, String)>,
-    height: f64,
+    let gaps = h.gaps.iter().map(|gap| plain(gap));
+    let gaps = gaps.map(|gap: String| format!("No number for {gap}"));
+    let feet = words.chain(gaps).chain([foot(a)]);
+    let frame = Frame::of(subtitles, [y, 16.0, h.height, 6.0], feet);
+    Picture::of(slug(&h.id), &HeatSvg { h, frame })
 }
 
 fn stacked(a: &Analysis, s: Stack) -> Picture {
@@ -169,59 +174,29 @@ fn stacked(a: &Analysis, s: Stack) -> Picture {
         }
         legend.push((column as f64 * LEGEND.0, y, *key));
     }
-    let plot = y + 10.0;
-    y = plot + s.height + 8.0;
-    let feet = feet(s.notes.iter().cloned().chain([foot(a)]), &mut y);
-    let name = s.id.to_owned();
-    let drawing = StackDrawing {
-        s,
-        legend,
-        plot,
-        feet,
-        height: y + MARGIN,
-    };
-    Picture::of(name, &drawing)
-}
-
-/// How many times as fast, as a picture.
-#[derive(Template)]
-#[template(
-    path = "overview_picture.svg",
-    escape = "html",
-    whitespace = "minimize"
-)]
-struct OverviewDrawing {
-    o: Overview,
-    subtitles: Vec<(f64, String)>,
-    plot: f64,
-    feet: Vec<(f64, String)>,
-    height: f64,
+    let feet = s.notes.iter().cloned().chain([foot(a)]);
+    let frame = Frame::of(Vec::new(), [y, 10.0, s.height, 8.0], feet);
+    Picture::of(s.id.to_owned(), &StackSvg { s, frame, legend })
 }
 
 fn speed_ups(a: &Analysis) -> Option<Picture> {
     let o = overview(a)?;
-    let theirs = if o.published {
-        "; hollow marks were published by others, without an interval"
-    } else {
-        ""
+    let theirs = match o.published {
+        true => "; hollow marks were published by others, without an interval",
+        false => "",
     };
+    let sub = format!("Above 1× the first of a pair is faster; bars: 95 % intervals{theirs}");
     let mut y = 33.0;
-    let subtitle = format!("Above 1× the first of a pair is faster; bars: 95 % intervals{theirs}");
-    let subtitles = lines(&subtitle, COLUMNS.1, LINE_HEIGHT.1, &mut y);
-    let plot = y + 14.0;
-    y = plot + o.height + 4.0;
-    let feet = feet(o.notes.iter().cloned().chain([foot(a)]), &mut y);
-    let drawing = OverviewDrawing {
-        o,
-        subtitles,
-        plot,
-        feet,
-        height: y + MARGIN,
-    };
-    Some(Picture::of("speed-ups".to_owned(), &drawing))
+    let subtitles = lines(&sub, COLUMNS.1, LINE_HEIGHT.1, &mut y);
+    let feet = o.notes.iter().cloned().chain([foot(a)]);
+    let frame = Frame::of(subtitles, [y, 14.0, o.height, 4.0], feet);
+    Some(Picture::of(
+        "speed-ups".to_owned(),
+        &SpeedUpsSvg { o, frame },
+    ))
 }
 
-fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> Drawing {
+fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> ChartSvg {
     let upwards = match &data.relative_to {
         Some(baseline) => format!(
             "{}, times {}'s",
@@ -235,25 +210,18 @@ fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> Drawing {
     let subtitles = lines(&subtitle(&f), COLUMNS.1, LINE_HEIGHT.1, &mut y);
     y += 6.0;
     let legend = legend(&f, &mut y);
-    let plot = y + 26.0;
-    y = plot + chart::SIZE.1 + 16.0;
-    let feet = feet([foot(a)], &mut y);
-    let mut middle = plot + chart::SIZE.1 / 2.0 - 40.0;
-    let reasons = match &f.empty {
-        Some(why) => lines(why, COLUMNS.1 - 28, LINE_HEIGHT.1, &mut middle),
-        None => Vec::new(),
-    };
-    Drawing {
+    let frame = Frame::of(subtitles, [y, 26.0, chart::SIZE.1, 16.0], [foot(a)]);
+    let mut middle = frame.plot + chart::SIZE.1 / 2.0 - 40.0;
+    let reasons = f.empty.iter();
+    let reasons = reasons.flat_map(|why| lines(why, COLUMNS.1 - 28, LINE_HEIGHT.1, &mut middle));
+    ChartSvg {
         label: format!("{}: {} over {}", f.title, f.y, f.x),
         upwards,
-        height: y + MARGIN,
+        reasons: reasons.collect(),
+        frame,
         f,
         headings,
-        subtitles,
         legend,
-        plot,
-        reasons,
-        feet,
     }
 }
 
@@ -277,48 +245,38 @@ fn subtitle(f: &DrawnFigure) -> String {
 
 /// The legend, from left to right and on as many lines as it takes.
 fn legend(f: &DrawnFigure, y: &mut f64) -> Vec<Key> {
-    let mut keys: Vec<Key> = f
-        .lines
-        .iter()
-        .filter(|l| !l.dots.is_empty())
-        .map(|l| Key {
-            x: 0.0,
-            y: 0.0,
-            words: l.name.clone(),
-            color: l.color,
-            marker: l.marker,
-            class: match (l.hollow, l.dashed) {
-                (true, _) => "theirs",
-                (false, true) => "dashed",
-                (false, false) => "",
-            },
-            line: true,
-        })
-        .collect();
-    let sign = |words: &str, marker, class| Key {
-        x: 0.0,
-        y: 0.0,
+    let key = |words: &str, marker, class| Key {
         words: words.to_owned(),
-        color: 0,
         marker,
         class,
-        line: false,
+        ..Key::default()
     };
-    if let Some(ceiling) = &f.ceiling {
-        keys.push(Key {
+    let drawn = f.lines.iter().filter(|l| !l.dots.is_empty());
+    let mut keys: Vec<Key> = drawn
+        .map(|l| Key {
+            color: l.color,
             line: true,
-            ..sign(ceiling, "", "ceiling")
-        });
-    }
+            ..key(
+                &l.name,
+                l.marker,
+                match (l.hollow, l.dashed) {
+                    (true, _) => "theirs",
+                    (false, true) => "dashed",
+                    (false, false) => "",
+                },
+            )
+        })
+        .collect();
+    keys.extend(f.ceiling.iter().map(|ceiling| Key {
+        line: true,
+        ..key(ceiling, "", "ceiling")
+    }));
     if f.stalls {
-        keys.push(sign(STALL_WORDS, STALL_MARKER, "stall"));
+        keys.push(key(STALL_WORDS, STALL_MARKER, "stall"));
     }
     if !f.gap_marks.is_empty() {
-        keys.push(sign(
-            "not measured",
-            "M-3.5 -3.5L3.5 3.5M-3.5 3.5L3.5 -3.5",
-            "missing",
-        ));
+        let cross = "M-3.5 -3.5L3.5 3.5M-3.5 3.5L3.5 -3.5";
+        keys.push(key("not measured", cross, "missing"));
     }
     let mut x = 0.0;
     if !keys.is_empty() {

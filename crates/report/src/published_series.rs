@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocTable, Tone};
-use crate::question::{sort_values, value_in_words};
+use crate::question::{is_at, result, sort_values, value_in_words};
 
 /// Axes by which a published cell is found; in the others it may differ from what was measured.
 pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
@@ -23,7 +23,6 @@ const STALL: &str = "nagle-stall";
 pub(crate) const NOT_PUBLISHED: &str = "not published";
 
 /// A line of a figure and whose it is.
-#[derive(Clone, Debug)]
 pub(crate) struct OverlaidLine {
     /// The name that gives it its colour.
     pub of: String,
@@ -41,11 +40,9 @@ impl OverlaidLine {
 }
 
 /// A figure with the published lines behind its own.
-#[derive(Clone, Debug)]
 pub(crate) struct Overlaid {
     /// The figure, published lines as series without intervals.
     pub data: FigureData,
-    /// One a series.
     pub lines: Vec<OverlaidLine>,
 }
 
@@ -68,13 +65,9 @@ pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
         lines: Vec::new(),
     };
     let imported = descriptions::imported(a).is_some();
-    let stalled = stalled(a);
     for series in f.series.iter().filter(|_| !imported) {
-        let waits = |(x, _): (&String, &Point)| {
-            axis.is_some_and(|axis| {
-                !stalled.is_empty() && waits(a, f, axis, &series.name, x, &stalled)
-            })
-        };
+        let waits =
+            |(x, _): (&String, &Point)| axis.is_some_and(|axis| waits(a, f, axis, &series.name, x));
         out.lines.push(OverlaidLine {
             of: series.name.clone(),
             source: None,
@@ -107,7 +100,7 @@ pub(crate) fn told(a: &Analysis, f: &FigureData) -> Vec<DocBlock> {
     let overlaid = overlaid(a, f);
     let f = &overlaid.data;
     let values = f.x_values.iter().map(|v| value_in_words(f.x, v));
-    let columns = std::iter::once(DocColumn::left("")).chain(values.map(DocColumn::right));
+    let columns = DocColumn::numbers("", values);
     let rows = f.series.iter().zip(&overlaid.lines).map(|(series, line)| {
         let number = |p: &Point| match p {
             Point::Measured(e) => units::number(e.value),
@@ -119,7 +112,7 @@ pub(crate) fn told(a: &Analysis, f: &FigureData) -> Vec<DocBlock> {
     vec![
         DocBlock::heading(descriptions::metric_with_unit(f.y, a.study.unit)),
         DocBlock::paragraph(Tone::Faint, descriptions::panel(&f.panel)),
-        DocBlock::Table(DocTable::of::<String>(columns.collect(), rows)),
+        DocBlock::Table(DocTable::of::<String>(columns, rows)),
     ]
 }
 
@@ -138,27 +131,14 @@ fn series_axis(a: &Analysis, f: &FigureData) -> Option<Axis> {
     }
 }
 
-fn stalled(a: &Analysis) -> BTreeSet<&str> {
+/// Whether a cell of a line waits for a delayed acknowledgement.
+fn waits(a: &Analysis, f: &FigureData, axis: Axis, name: &str, x: &str) -> bool {
     let caveats = a.caveats.iter().filter(|d| d.kind == STALL);
-    caveats.flat_map(|d| &d.cells).map(String::as_str).collect()
-}
-
-fn waits(
-    a: &Analysis,
-    f: &FigureData,
-    axis: Axis,
-    name: &str,
-    x: &str,
-    stalled: &BTreeSet<&str>,
-) -> bool {
-    a.cells.iter().any(|c| {
-        stalled.contains(c.id.as_str())
-            && c.cell.value(f.x) == x
-            && c.cell.value(axis) == name
-            && f.panel
-                .iter()
-                .all(|(held, value)| c.cell.value(*held) == *value)
-    })
+    let mut stalled = caveats
+        .flat_map(|d| &d.cells)
+        .filter_map(|id| result(a, id));
+    stalled
+        .any(|c| c.cell.value(f.x) == x && c.cell.value(axis) == name && is_at(&c.cell, &f.panel))
 }
 
 /// The published points of one line.
@@ -169,36 +149,24 @@ fn points(
     axis: Axis,
     name: &str,
 ) -> Vec<Point> {
-    let held: Vec<&(Axis, String)> = f
-        .panel
-        .iter()
-        .chain(&a.study.constants)
-        .filter(|(held, _)| MATCHED.contains(held) && *held != axis && *held != f.x)
-        .collect();
-    let fits = |c: &&PublishedCell| {
-        c.cell.value(axis) == name
-            && held
-                .iter()
-                .all(|(held, value)| c.cell.value(*held) == *value)
-    };
-    let cells: Vec<&PublishedCell> = published.cells.iter().filter(fits).collect();
-    f.x_values
-        .iter()
-        .map(|x| {
-            let at = cells.iter().filter(|c| c.cell.value(f.x) == *x);
-            match at.filter_map(|c| c.values.get(&f.y)).next() {
-                Some(value) => point(*value),
-                None => Point::Gap(NOT_PUBLISHED.to_owned()),
-            }
-        })
-        .collect()
+    let held = f.panel.iter().chain(&a.study.constants);
+    let held = held.filter(|(held, _)| MATCHED.contains(held) && *held != axis && *held != f.x);
+    let held: Vec<(Axis, String)> = held.cloned().collect();
+    let cells = published.cells.iter();
+    let cells = cells.filter(|c| c.cell.value(axis) == name && is_at(&c.cell, &held));
+    let cells: Vec<&PublishedCell> = cells.collect();
+    let points = f.x_values.iter().map(|x| {
+        let at = cells.iter().filter(|c| c.cell.value(f.x) == *x);
+        let value = at.filter_map(|c| c.values.get(&f.y)).next();
+        value.map_or_else(|| Point::Gap(NOT_PUBLISHED.to_owned()), |v| point(*v))
+    });
+    points.collect()
 }
 
 fn point(value: f64) -> Point {
     if value == 0.0 {
-        return Point::Gap(
-            "published as 0: its digits do not tell it from a small number".to_owned(),
-        );
+        let why = "published as 0: its digits do not tell it from a small number";
+        return Point::Gap(why.to_owned());
     }
     if !(value.is_finite() && value > 0.0) {
         return Point::Gap(format!("published as {}", units::number(value)));
@@ -213,46 +181,41 @@ fn point(value: f64) -> Point {
 
 /// The axes in which the cells of a published table differ.
 fn varied(published: &Published) -> Vec<Axis> {
-    let differ = |axis: Axis| {
-        let mut values = published.cells.iter().map(|c| c.cell.value(axis));
-        let first = values.next();
-        values.any(|v| Some(&v) != first.as_ref())
+    let differ = |axis: &Axis| {
+        !published
+            .cells
+            .iter()
+            .map(|c| c.cell.value(*axis))
+            .all_equal()
     };
-    let axes = AXES.iter().map(|row| row.axis);
-    axes.filter(|axis| differ(*axis)).collect()
+    AXES.iter().map(|row| row.axis).filter(differ).collect()
 }
 
 /// Figures of an imported table: every metric over the size (over the flows, where the size does
 /// not vary), a line for each mover, a panel for each choice of the rest.
 fn imported(published: &Published, unit: Unit) -> Vec<FigureData> {
     let varied = varied(published);
-    let Some(x) = [Axis::Size, Axis::Threads]
-        .into_iter()
-        .find(|x| varied.contains(x))
-    else {
+    let mut across = [Axis::Size, Axis::Threads].into_iter();
+    let Some(x) = across.find(|x| varied.contains(x)) else {
         return Vec::new();
     };
-    let held: Vec<Axis> = varied
+    let held = varied
         .iter()
-        .copied()
-        .filter(|axis| *axis != x && *axis != Axis::Mover)
-        .collect();
-    let metrics: BTreeSet<Metric> = published
+        .filter(|axis| **axis != x && **axis != Axis::Mover);
+    let held: Vec<Axis> = held.copied().collect();
+    let metrics = published
         .cells
         .iter()
-        .flat_map(|c| c.values.keys().copied())
-        .collect();
+        .flat_map(|c| c.values.keys().copied());
+    let metrics: BTreeSet<Metric> = metrics.collect();
     let place = |c: &PublishedCell| -> Vec<(Axis, String)> {
         let at = held.iter().map(|&axis| (axis, c.cell.value(axis)));
         at.collect()
     };
     let mut places: Vec<Vec<(Axis, String)>> = published.cells.iter().map(place).unique().collect();
-    places.sort_by(|a, b| {
-        let numbers = |place: &Vec<(Axis, String)>| -> Vec<Option<u64>> {
-            let number = |(axis, v): &(Axis, String)| axis.number(v).map(|n| n as u64);
-            place.iter().map(number).collect()
-        };
-        numbers(a).cmp(&numbers(b))
+    places.sort_by_key(|place| {
+        let number = |(axis, v): &(Axis, String)| axis.number(v).map(|n| n as u64);
+        place.iter().map(number).collect_vec()
     });
     let panels = metrics
         .into_iter()
@@ -270,17 +233,17 @@ fn panel(
     (y, unit): (Metric, Unit),
     place: &[(Axis, String)],
 ) -> FigureData {
-    let cells = published.cells.iter().filter(|c| {
-        c.values.contains_key(&y)
-            && place
-                .iter()
-                .all(|(axis, value)| c.cell.value(*axis) == *value)
-    });
+    let cells = published.cells.iter();
+    let cells = cells.filter(|c| c.values.contains_key(&y) && is_at(&c.cell, place));
     let mut x_values: Vec<String> = cells.clone().map(|c| c.cell.value(x)).unique().collect();
     let names: Vec<String> = cells.map(|c| c.cell.mover.clone()).unique().collect();
     sort_values(x, &mut x_values);
     let numbers: Option<Vec<f64>> = x_values.iter().map(|v| x.number(v)).collect();
     let gap = Point::Gap("not measured here".to_owned());
+    let series = names.into_iter().map(|name| Series {
+        name,
+        points: vec![gap.clone(); x_values.len()],
+    });
     FigureData {
         title: y.title(unit),
         panel: place.to_vec(),
@@ -289,13 +252,7 @@ fn panel(
         y,
         relative_to: None,
         ceiling: None,
-        series: names
-            .into_iter()
-            .map(|name| Series {
-                name,
-                points: vec![gap.clone(); x_values.len()],
-            })
-            .collect(),
+        series: series.collect(),
         x_values,
         note: None,
     }

@@ -8,9 +8,7 @@ use bytecost_spec::{Axis, Cell, Metric, units};
 use itertools::Itertools as _;
 
 /// One table of the result: one metric compared along one axis, the rest held constant.
-#[derive(Clone, Debug)]
 pub(crate) struct QuestionTable<'a> {
-    /// What is compared.
     pub metric: Metric,
     /// The axis whose values are compared, down.
     pub axis: Axis,
@@ -18,27 +16,19 @@ pub(crate) struct QuestionTable<'a> {
     pub baseline: &'a str,
     /// The axis across, where anything else varies.
     pub x: Option<Axis>,
-    /// Its values.
     pub columns: Vec<String>,
     /// What the table holds constant, of the axes that vary in the study.
     pub panel: Vec<(Axis, String)>,
-    /// The baseline first.
     pub rows: Vec<QuestionRow<'a>>,
 }
 
-/// A value of the compared axis.
-#[derive(Clone, Debug)]
 pub(crate) struct QuestionRow<'a> {
-    /// The value.
     pub name: String,
     /// Whether the others are held against it.
     pub is_baseline: bool,
-    /// One for each column.
     pub entries: Vec<QuestionEntry<'a>>,
 }
 
-/// What one cell came to.
-#[derive(Clone, Debug)]
 pub(crate) enum QuestionEntry<'a> {
     /// Measured, with the comparison where there is one.
     Measured(Estimate, Option<&'a Finding>),
@@ -47,7 +37,6 @@ pub(crate) enum QuestionEntry<'a> {
 }
 
 impl<'a> QuestionEntry<'a> {
-    /// Its comparison, where there is one.
     pub(crate) fn finding(&self) -> Option<&'a Finding> {
         match self {
             QuestionEntry::Measured(_, finding) => *finding,
@@ -59,19 +48,15 @@ impl<'a> QuestionEntry<'a> {
 /// All tables of a result, in the order in which its findings first speak of them.
 pub(crate) fn questions(a: &Analysis) -> Vec<QuestionTable<'_>> {
     let grid = Grid::new(a);
-    let mut keys: Vec<Key> = Vec::new();
-    for finding in &a.findings {
-        if let Some(key) = grid.best_key(finding)
-            && !keys.contains(&key)
-        {
-            keys.push(key);
-        }
-    }
-    keys.iter().map(|key| grid.question(key)).collect()
+    let keys = a
+        .findings
+        .iter()
+        .filter_map(|finding| grid.best_key(finding));
+    keys.unique().map(|key| grid.question(&key)).collect()
 }
 
 /// What the findings of one table share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
     axis: Axis,
     metric: Metric,
@@ -89,23 +74,19 @@ struct Grid<'a> {
 
 impl<'a> Grid<'a> {
     fn new(a: &'a Analysis) -> Grid<'a> {
+        let refused = a.refusals.iter();
+        let refused = refused.filter_map(|r| Some((Cell::from_id(&r.what)?, r.why.as_str())));
         let mut grid = Grid {
             a,
             cells: a.cells.iter().map(|c| (c.id.as_str(), c)).collect(),
-            refused: a
-                .refusals
-                .iter()
-                .filter_map(|r| Some((cell_of(&r.what)?, r.why.as_str())))
-                .collect(),
+            refused: refused.collect(),
             findings: BTreeMap::new(),
         };
-        let mut by_key: BTreeMap<Key, Vec<&'a Finding>> = BTreeMap::new();
         for finding in &a.findings {
             for key in grid.keys(finding) {
-                by_key.entry(key).or_default().push(finding);
+                grid.findings.entry(key).or_default().push(finding);
             }
         }
-        grid.findings = by_key;
         grid
     }
 
@@ -128,32 +109,23 @@ impl<'a> Grid<'a> {
         let Some(place) = self.place(finding) else {
             return Vec::new();
         };
-        across(self.a, finding.metric, finding.axis)
+        let keys = across(self.a, finding.metric, finding.axis)
             .into_iter()
-            .map(|x| {
-                let mut free = vec![finding.axis];
-                free.extend(x);
-                Key {
-                    axis: finding.axis,
-                    metric: finding.metric,
-                    baseline: finding.baseline_value.clone(),
-                    x,
-                    rest: place.id_without(&free),
-                }
-            })
-            .collect()
+            .map(|x| Key {
+                axis: finding.axis,
+                metric: finding.metric,
+                baseline: finding.baseline_value.clone(),
+                x,
+                rest: place
+                    .id_without(&[Some(finding.axis), x].into_iter().flatten().collect_vec()),
+            });
+        keys.collect()
     }
 
     /// The table in which a finding has the most company across; the first of equals.
     fn best_key(&self, finding: &Finding) -> Option<Key> {
-        let mut best: Option<(usize, Key)> = None;
-        for key in self.keys(finding) {
-            let columns = self.columns(&key).len();
-            if best.as_ref().is_none_or(|(most, _)| columns > *most) {
-                best = Some((columns, key));
-            }
-        }
-        best.map(|(_, key)| key)
+        let keys = self.keys(finding).into_iter().rev();
+        keys.max_by_key(|key| self.columns(key).len())
     }
 
     fn columns(&self, key: &Key) -> Vec<String> {
@@ -183,21 +155,17 @@ impl<'a> Grid<'a> {
             .study
             .varied
             .iter()
-            .filter(|axis| !free.contains(axis))
-            .map(|&axis| (axis, place.value(axis)))
-            .collect();
-        let rows = self
-            .names(key, findings, &free)
-            .into_iter()
-            .map(|name| QuestionRow {
+            .filter(|axis| !free.contains(axis));
+        let panel = panel.map(|&axis| (axis, place.value(axis))).collect();
+        let rows = self.names(key, findings, &free).into_iter().map(|name| {
+            let entry = |column: &String| self.entry(key, probe(&name), &name, column, findings);
+            QuestionRow {
                 is_baseline: name == key.baseline,
-                entries: columns
-                    .iter()
-                    .map(|column| self.entry(key, probe(&name), &name, column, findings))
-                    .collect(),
+                entries: columns.iter().map(entry).collect(),
                 name,
-            })
-            .collect();
+            }
+        });
+        let rows = rows.collect();
         QuestionTable {
             metric: key.metric,
             axis: key.axis,
@@ -212,26 +180,21 @@ impl<'a> Grid<'a> {
     /// The rows: the baseline, all that was compared with it (unless another table tells all of
     /// it), and all that was refused.
     fn names(&self, key: &Key, findings: &[&Finding], free: &[Axis]) -> Vec<String> {
-        let mut names = vec![key.baseline.clone()];
-        let own = |f: &&&Finding| self.best_key(f).as_ref() == Some(key);
-        let own: Vec<&str> = findings
+        let is_own = |f: &&&Finding| self.best_key(f).as_ref() == Some(key);
+        let own = findings
             .iter()
-            .filter(own)
-            .map(|f| f.value.as_str())
-            .collect();
-        let compared = findings.iter().map(|f| f.value.clone());
-        let compared = compared.filter(|value| own.contains(&value.as_str()));
+            .filter(is_own)
+            .map(|f| &f.value)
+            .collect_vec();
+        let compared = findings.iter().map(|f| &f.value);
+        let compared = compared.filter(|value| own.contains(value)).cloned();
         let refused = self
             .refused
             .iter()
-            .filter(|(cell, _)| cell.id_without(free) == key.rest)
-            .map(|(cell, _)| cell.value(key.axis));
-        for name in compared.chain(refused) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names
+            .filter(|(cell, _)| cell.id_without(free) == key.rest);
+        let refused = refused.map(|(cell, _)| cell.value(key.axis));
+        let names = std::iter::once(key.baseline.clone());
+        names.chain(compared).chain(refused).unique().collect()
     }
 
     fn entry(
@@ -283,9 +246,7 @@ impl<'a> Grid<'a> {
             f.y == key.metric
                 && f.relative_to.is_none()
                 && Some(f.x) == key.x
-                && f.panel
-                    .iter()
-                    .all(|(axis, value)| cell.value(*axis) == *value)
+                && is_at(cell, &f.panel)
         })?;
         let at = figure.x_values.iter().position(|value| value == column)?;
         let series = figure.series.iter().find(|s| s.name == name)?;
@@ -302,30 +263,36 @@ fn across(a: &Analysis, metric: Metric, axis: Axis) -> Vec<Option<Axis>> {
     let of_metric = a.figures.iter().filter(|f| f.y == metric).map(|f| f.x);
     let of_any = a.figures.iter().map(|f| f.x);
     let others = std::iter::once(Axis::Size).chain(a.study.varied.iter().copied());
-    let mut found: Vec<Option<Axis>> = Vec::new();
-    for x in of_metric.chain(of_any).chain(others) {
-        if x != axis && a.study.varied.contains(&x) && !found.contains(&Some(x)) {
-            found.push(Some(x));
-        }
-    }
+    let all = of_metric.chain(of_any).chain(others);
+    let free = all.filter(|x| *x != axis && a.study.varied.contains(x));
+    let mut found: Vec<Option<Axis>> = free.unique().map(Some).collect();
     if found.is_empty() {
         found.push(None);
     }
     found
 }
 
-/// The cell that an id names, if it is one.
-pub(crate) fn cell_of(id: &str) -> Option<Cell> {
-    Cell::from_id(id)
+/// Whether a cell has these values.
+pub(crate) fn is_at(cell: &Cell, place: &[(Axis, String)]) -> bool {
+    let mut values = place.iter();
+    values.all(|(axis, value)| cell.value(*axis) == *value)
+}
+
+/// What a run has of a cell.
+pub(crate) fn result<'a>(a: &'a Analysis, id: &str) -> Option<&'a CellResult> {
+    a.cells.iter().find(|c| c.id == id)
+}
+
+/// What a cell tries: its server, or its mover.
+pub(crate) fn way(cell: &Cell) -> &String {
+    cell.serving.server.as_ref().unwrap_or(&cell.mover)
 }
 
 /// Sorts values by their number, where all are numbers; else their order stays.
 pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
     if values.iter().all(|v| axis.number(v).is_some()) {
-        values.sort_by(|a, b| {
-            let (a, b) = (axis.number(a), axis.number(b));
-            a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0))
-        });
+        let number = |value: &String| axis.number(value).unwrap_or(0.0);
+        values.sort_by(|a, b| number(a).total_cmp(&number(b)));
     }
 }
 
@@ -336,4 +303,18 @@ pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
     } else {
         axis.word(value).to_owned()
     }
+}
+
+/// `threads 2`.
+pub(crate) fn axis_in_words(axis: Axis, value: &str) -> String {
+    format!("{} {}", axis.name(), value_in_words(axis, value))
+}
+
+/// `send, 64 KiB, threads 2`: movers and sizes speak for themselves.
+pub(crate) fn place_in_words(place: impl Iterator<Item = (Axis, String)>) -> String {
+    let words = place.map(|(axis, value)| match axis {
+        Axis::Mover | Axis::Size => value_in_words(axis, &value),
+        _ => axis_in_words(axis, &value),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }

@@ -23,9 +23,6 @@ pub enum RasterError {
     /// The picture is no SVG that can be drawn.
     #[error("the picture cannot be drawn: {0}")]
     Svg(String),
-    /// Its size is none.
-    #[error("the picture cannot be drawn: its size of {0} × {1} is none")]
-    Size(u32, u32),
     /// It could not be encoded.
     #[error("the picture cannot be encoded: {0}")]
     Encode(String),
@@ -53,20 +50,17 @@ pub fn png(picture: &Picture) -> Result<Vec<u8>, RasterError> {
         fontdb: Arc::new(fonts),
         ..Options::default()
     };
-    let tree =
-        Tree::from_str(&picture.svg, &options).map_err(|why| RasterError::Svg(why.to_string()))?;
+    let tree = Tree::from_str(&picture.svg, &options);
+    let tree = tree.map_err(|why| RasterError::Svg(why.to_string()))?;
     let size = tree.size();
     let dots = |units: f32| (units * SCALE).ceil() as u32;
     let (width, height) = (dots(size.width()), dots(size.height()));
-    let mut pixels = Pixmap::new(width, height).ok_or(RasterError::Size(width, height))?;
-    resvg::render(
-        &tree,
-        Transform::from_scale(SCALE, SCALE),
-        &mut pixels.as_mut(),
-    );
-    pixels
-        .encode_png()
-        .map_err(|why| RasterError::Encode(why.to_string()))
+    let mut pixels = Pixmap::new(width, height)
+        .ok_or_else(|| RasterError::Svg(format!("its size of {width} × {height} is none")))?;
+    let scale = Transform::from_scale(SCALE, SCALE);
+    resvg::render(&tree, scale, &mut pixels.as_mut());
+    let dots = pixels.encode_png();
+    dots.map_err(|why| RasterError::Encode(why.to_string()))
 }
 
 /// Draws nothing: what would is not in this build.

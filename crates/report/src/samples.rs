@@ -34,14 +34,12 @@ pub fn samples_csv(cells: &[Cell], samples: &[Sample]) -> Result<Vec<u8>, Sample
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(header())?;
     for sample in samples {
-        let cell = usize::try_from(sample.trial.cell)
-            .ok()
-            .and_then(|at| cells.get(at))
-            .ok_or(SamplesError::UnknownCell {
-                block: sample.trial.block,
-                cell: sample.trial.cell,
-                cells: cells.len(),
-            })?;
+        let cell = cells.get(sample.trial.cell as usize);
+        let cell = cell.ok_or(SamplesError::UnknownCell {
+            block: sample.trial.block,
+            cell: sample.trial.cell,
+            cells: cells.len(),
+        })?;
         writer.write_record(row(cell, sample))?;
     }
     writer
@@ -56,17 +54,17 @@ fn throughput_gbit_per_s(sample: &Sample) -> Option<f64> {
     if side.flows.is_empty() || side.flows.iter().any(|f| f.elapsed_ns == 0) {
         return None;
     }
-    let rates = side
-        .flows
-        .iter()
-        .map(|f| f.bytes as f64 * 8.0 / f.elapsed_ns as f64);
-    Some(rates.sum())
+    let rates = side.flows.iter();
+    Some(
+        rates
+            .map(|f| f.bytes as f64 * 8.0 / f.elapsed_ns as f64)
+            .sum(),
+    )
 }
 
 fn header() -> Vec<String> {
-    let mut names: Vec<String> = ["block", "cell", "twin", "attempt", "repeated_because"]
-        .map(str::to_owned)
-        .into();
+    let first = ["block", "cell", "twin", "attempt", "repeated_because"];
+    let mut names = first.map(str::to_owned).to_vec();
     names.extend(AXES.iter().map(|row| axis_column(row.axis)));
     names.extend(["started_ms", "trial_ms", "throughput_gbit_per_s"].map(str::to_owned));
     for side in ["sender", "receiver"] {
@@ -106,10 +104,7 @@ fn row(cell: &Cell, sample: &Sample) -> Vec<String> {
         or_empty(truth.map(|t| t.compared_bytes)),
         or_empty(truth.map(|t| &t.checked)),
         cpus(&sample.sender.held),
-        sample
-            .receiver
-            .as_ref()
-            .map_or_else(String::new, |s| cpus(&s.held)),
+        (sample.receiver.as_ref()).map_or_else(String::new, |s| cpus(&s.held)),
         cpus(&sample.neighbour),
     ]);
     values

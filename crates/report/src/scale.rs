@@ -8,9 +8,7 @@ const LOG_FROM: f64 = 30.0;
 pub(crate) struct Scale {
     /// Whether equal ratios take equal room. Else the axis begins at zero.
     pub log: bool,
-    /// The lower end.
     pub from: f64,
-    /// The upper end.
     pub to: f64,
     /// Where lines and numbers stand.
     pub ticks: Vec<f64>,
@@ -122,6 +120,12 @@ pub(crate) fn places(numbers: Option<&[f64]>, count: usize) -> Vec<f64> {
         .iter()
         .map(|&n| (place(n) - place(first)) / width)
         .collect()
+}
+
+/// A place, and from it so much further down.
+pub(crate) fn down(y: &mut f64, height: f64) -> f64 {
+    *y += height;
+    *y - height
 }
 
 /// The number at a tick: no more digits than it needs.

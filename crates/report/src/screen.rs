@@ -12,12 +12,12 @@ use crate::document::{
 };
 use crate::numbers::{self, bare_ratio, whole};
 use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, value_in_words,
+    QuestionEntry, QuestionRow, QuestionTable, questions, result, value_in_words, way,
 };
 use crate::sections::{self, findings};
 use crate::style::Style;
 use crate::terminal::print;
-use crate::text::count;
+use crate::text::{count, joined};
 
 /// The most lines that it has.
 pub const LINES: usize = 30;
@@ -44,23 +44,27 @@ struct Room {
     lines: usize,
 }
 
+const ROOMY: Room = Room {
+    rows: usize::MAX,
+    reasons: WITHHELD,
+    noise_floor: true,
+    brief: false,
+    lines: usize::MAX,
+};
+
 /// The first screen for a terminal. `page` is where the whole report is, `run` the run's name.
 #[must_use]
 pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     if descriptions::imported(a).is_some() {
         return terminal(a, style);
     }
-    let links = [
-        ("Full report", page),
-        ("Why", &format!("bytecost explain {run}")),
-    ];
+    let explain = format!("bytecost explain {run}");
+    let links = [("Full report", page), ("Why", &explain)];
     let print = |room| print(&within(a, room, run, &links), style);
     let mut room = Room {
         rows: ROWS,
-        reasons: WITHHELD,
-        noise_floor: true,
-        brief: false,
         lines: a.advice.lines.len(),
+        ..ROOMY
     };
     let mut text = print(room);
     while text.lines().count() > LINES {
@@ -92,18 +96,6 @@ impl Room {
     }
 }
 
-/// The same where there is room for all of it.
-fn roomy(a: &Analysis) -> Document {
-    let room = Room {
-        rows: usize::MAX,
-        reasons: WITHHELD,
-        noise_floor: true,
-        brief: false,
-        lines: usize::MAX,
-    };
-    within(a, room, &a.run.id, &[])
-}
-
 /// What a reader sees first.
 pub(crate) fn answer(a: &Analysis) -> Document {
     let mut d = Document::default();
@@ -115,17 +107,16 @@ pub(crate) fn answer(a: &Analysis) -> Document {
     if a.answers.is_empty() && a.advice.lines.is_empty() {
         d.paragraph(Tone::Strong, "This run gives no answer.");
     }
-    d.blocks.extend(roomy(a).blocks);
+    d.blocks.extend(within(a, ROOMY, &a.run.id, &[]).blocks);
     let is_advice = |answer: &&AnswerSentence| {
         let mut advice = a.advice.lines.iter();
         advice.any(|line| answer.sentence.contains(&line.text))
     };
     let others = a.answers.iter().filter(|answer| !is_advice(answer));
-    let lines = others.map(|answer| DocLine {
-        rests_on: findings(a, &answer.findings),
-        ..DocLine::from(answer.sentence.as_str())
+    let lines = others.map(|answer| {
+        DocLine::from(answer.sentence.as_str()).resting_on(findings(a, &answer.findings))
     });
-    sections::lists(lines.collect(), 0, "more sentences", &mut d);
+    d.list(lines.collect(), 0, "more sentences");
     d
 }
 
@@ -162,16 +153,12 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
         .collect();
     if more > 0 {
         let lines = count(more, "line of advice", "lines of advice");
-        terms.push(DocTerm::new(
-            "More",
-            [format!("{lines}: bytecost report {run} --all")],
-        ));
+        let lines = format!("{lines}: bytecost report {run} --all");
+        terms.push(DocTerm::new("More", [lines]));
     }
     document.push(DocBlock::Terms(terms));
-    let table = table(a, room.rows);
-    document
-        .blocks
-        .extend(table.into_iter().map(DocBlock::Table));
+    let table = table(a, room.rows).map(DocBlock::Table);
+    document.blocks.extend(table);
     let mut terms = Vec::new();
     let withheld = withheld(a, room.reasons, !links.is_empty());
     if !withheld.is_empty() {
@@ -201,10 +188,7 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
 /// A line of the advice with the findings that it rests on.
 fn said(a: &Analysis, line: &AdviceLine, brief: bool) -> DocLine {
     let short = line.brief.as_ref().filter(|_| brief);
-    DocLine {
-        rests_on: findings(a, &line.findings),
-        ..DocLine::from(short.unwrap_or(&line.text).as_str())
-    }
+    DocLine::from(short.unwrap_or(&line.text).as_str()).resting_on(findings(a, &line.findings))
 }
 
 /// `2 CPUs, Linux 6.18, KVM`.
@@ -215,21 +199,18 @@ fn machine(host: &Host) -> String {
         format!("Linux {kernel}"),
         host.virtualization.clone().unwrap_or_default(),
     ];
-    let told = parts.into_iter().filter(|part| !part.is_empty());
-    told.collect::<Vec<_>>().join(", ")
+    joined(parts, ", ")
 }
 
 /// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`.
 fn header(a: &Analysis) -> String {
     let places = a.advice.situations.iter().flat_map(|s| &s.place);
     let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
-    let paths: Vec<&str> = paths
-        .map(|(_, path)| match path.as_str() {
-            "loopback" => "loopback TCP",
-            "peer" => "network TCP",
-            other => other,
-        })
-        .collect();
+    let mut paths = paths.map(|(_, path)| match path.as_str() {
+        "loopback" => "loopback TCP",
+        "peer" => "network TCP",
+        other => other,
+    });
     let peer = a.peer.as_ref().map(|peer| {
         let there = machine(&peer.host);
         format!("{} ({there}) over {}", peer.name, peer.way)
@@ -245,10 +226,9 @@ fn header(a: &Analysis) -> String {
     let seconds = |s: f64| format!("{} s", whole(s.round() as u64));
     let budget = over.map_or_else(String::new, |s| format!(" (budget {})", seconds(s)));
     let run = format!("{}{budget}, {blocks}", seconds(a.run.measured_s));
-    let ranges = if a.findings.is_empty() {
-        ""
-    } else {
-        "95 % intervals"
+    let ranges = match a.findings.is_empty() {
+        true => "",
+        false => "95 % intervals",
     };
     let parts = [
         a.study.name.clone(),
@@ -258,10 +238,7 @@ fn header(a: &Analysis) -> String {
         run,
         ranges.to_owned(),
     ];
-    parts
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .join(" · ")
+    joined(parts, " · ")
 }
 
 /// Where all cells had their ends, and what ran beside all of them, where that is not the usual.
@@ -271,9 +248,8 @@ fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
         let value = values.exactly_one().ok()?;
         (value != axis.row().default).then(|| axis.subject(&value))
     };
-    [Axis::Placement, Axis::Neighbour]
-        .into_iter()
-        .filter_map(of_all)
+    let axes = [Axis::Placement, Axis::Neighbour].into_iter();
+    axes.filter_map(of_all)
 }
 
 /// The movers and servers that the command line names and that have no cell, by the reason.
@@ -281,14 +257,13 @@ fn refused(a: &Analysis) -> Vec<DocLine> {
     let words = a.run.command.iter().flat_map(|word| word.split([',', '=']));
     let named: Vec<&str> = words.collect();
     let is_measured = |cell: &Cell| {
-        let way = |c: &Cell| (c.mover.clone(), c.serving.server.clone());
-        a.cells.iter().any(|c| way(&c.cell) == way(cell))
+        let both = |c: &Cell| (c.mover.clone(), c.serving.server.clone());
+        a.cells.iter().any(|c| both(&c.cell) == both(cell))
     };
     let refused = a.refusals.iter();
-    let refused = refused.filter_map(|r| Some((r.why.as_str(), cell_of(&r.what)?)));
+    let refused = refused.filter_map(|r| Some((r.why.as_str(), Cell::from_id(&r.what)?)));
     let refused = refused.filter(|(_, cell)| !is_measured(cell));
-    let way = |cell: Cell| cell.serving.server.unwrap_or(cell.mover);
-    let refused = refused.map(|(why, cell)| (why, way(cell)));
+    let refused = refused.map(|(why, cell)| (why, way(&cell).clone()));
     let mut by_reason = grouped(refused.filter(|(_, way)| named.contains(&&**way)));
     let more = by_reason.split_off(by_reason.len().min(REASONS));
     let told = by_reason.into_iter().map(|(why, ways)| {
@@ -324,10 +299,7 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
     let of = count(of, "comparison", "comparisons");
     let counted = (all > 0).then(|| match most {
         0 => format!("{all} of {of}, for {why}"),
-        _ => [&format!("{all} of {of}: {why}"), see]
-            .iter()
-            .filter(|s| !s.is_empty())
-            .join("; "),
+        _ => joined([&format!("{all} of {of}: {why}"), see], "; "),
     });
     let failed = (a.run.failed > 0).then(|| {
         let trials = count(a.run.trials + a.run.failed, "trial", "trials");
@@ -380,7 +352,6 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         let heading = q.x.zip(q.columns.get(i));
         DocColumn::right(heading.map_or_else(String::new, |(x, c)| value_in_words(x, c)))
     }));
-    let unit = q.metric.measure.row().unit;
     let rows = order.iter().map(|row| {
         let name = DocEntry::from(row.name.clone());
         let entries = shown.iter().map(|&i| shown_entry(a, q, row, i));
@@ -405,17 +376,11 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         place => format!(", {place}"),
     };
     let caption = format!(
-        "{}{} relative to {}{}: ▲ better, ▼ worse, = within {}, ? undecided{}",
-        q.metric.title(a.study.unit),
-        if unit.is_empty() {
-            String::new()
-        } else {
-            format!(" ({unit})")
-        },
+        "{} relative to {}{place}: ▲ better, ▼ worse, = within {}, ? undecided{}{missing}",
+        descriptions::metric_with_unit(q.metric, a.study.unit),
         q.baseline,
-        place,
         numbers::percent(a.study.smallest_effect),
-        not_judged(shown_findings).to_owned() + &missing
+        not_judged(shown_findings)
     );
     Some(DocTable {
         caption,
@@ -436,14 +401,8 @@ fn named(a: &Analysis) -> impl Iterator<Item = &str> {
 /// Some of so many columns: the ends, and what lies evenly between.
 fn spread(count: usize) -> Vec<usize> {
     let shown = count.min(COLUMNS);
-    let at = |i: usize| {
-        if shown < 2 {
-            0
-        } else {
-            i * (count - 1) / (shown - 1)
-        }
-    };
-    (0..shown).map(at).collect()
+    let steps = shown.saturating_sub(1).max(1);
+    (0..shown).map(|i| i * (count - 1) / steps).collect()
 }
 
 /// What stands in a column of a row. A baseline to which the table's place does not apply has the number
@@ -451,14 +410,12 @@ fn spread(count: usize) -> Vec<usize> {
 fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
     match row.entries.get(i) {
         Some(QuestionEntry::Measured(e, _)) if row.is_baseline => units::number(e.value).into(),
-        Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => DocEntry {
-            text: format!("{}×", bare_ratio(f.ratio)),
-            mark: Some(DocMark::of(f.verdict)),
-            ..DocEntry::default()
-        },
+        Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => {
+            DocEntry::from(numbers::ratio(f.ratio)).marked(DocMark::of(f.verdict))
+        }
         _ if row.is_baseline => {
             let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
-            let of = here.find_map(|f| a.cells.iter().find(|c| c.id == f.baseline));
+            let of = here.find_map(|f| result(a, &f.baseline));
             let estimate = of.and_then(|c| c.estimates.get(&q.metric));
             estimate.map_or(NO_VERDICT.into(), |e| units::number(e.value).into())
         }

@@ -14,7 +14,7 @@ use crate::books::{self, books};
 use crate::ceiling;
 use crate::comparisons;
 use crate::counted::{CountTable, counted, roles};
-use crate::crossing::Crossings;
+use crate::crossing;
 use crate::descriptions;
 use crate::document::{
     DocBlock, DocColumn, DocFigure, DocLine, DocMark, DocTable, DocTerm, Document, DrawingRef,
@@ -25,27 +25,10 @@ use crate::heat::heats;
 use crate::main_effects;
 use crate::overview;
 use crate::published_series;
-use crate::published_tables::beside;
+use crate::published_tables;
+use crate::question::axis_in_words;
 use crate::stack::stacks;
 use crate::text::count;
-
-/// Sentences about crossovers that a page shows above their table.
-const CROSSOVERS_MOST: usize = 4;
-
-/// A list of which the end is folded away.
-pub(crate) fn lists(mut lines: Vec<DocLine>, most: usize, more: &str, d: &mut Document) {
-    let rest = lines.split_off(lines.len().min(most));
-    if !lines.is_empty() {
-        d.push(DocBlock::List(lines));
-    }
-    if !rest.is_empty() {
-        d.push(DocBlock::Fold {
-            title: format!("{} {more}", rest.len()),
-            blocks: vec![DocBlock::List(rest)],
-            is_rest: true,
-        });
-    }
-}
 
 /// Places of the findings with these ids.
 pub(crate) fn findings(a: &Analysis, ids: &[String]) -> Vec<usize> {
@@ -60,24 +43,23 @@ pub(crate) fn body(a: &Analysis) -> Document {
     run(a, &mut d);
     speed_ups(a, &mut d);
     main_effects::section(a, &mut d);
-    crossovers(a, &mut d);
+    crossing::section(a, &mut d);
     explanations(a, &mut d);
     charts(a, &mut d);
     distances(a, &mut d);
     bars(a, &mut d);
-    for table in [
+    let counts = [
         books(a),
         books::counted(a),
         counted(a),
         roles(a),
         footprint::table(a),
-    ] {
-        table
-            .into_iter()
-            .for_each(|table| count_table(table, a.study.unit, &mut d));
+    ];
+    for table in counts.into_iter().flatten() {
+        count_table(table, a.study.unit, &mut d);
     }
     claims(a, &mut d);
-    published(a, &mut d);
+    published_tables::section(a, &mut d);
     caveats(a, &mut d);
     missing(a, &mut d);
     machine(a, &mut d);
@@ -103,9 +85,8 @@ fn run(a: &Analysis, d: &mut Document) {
         ("Plan", a.run.plan.clone().unwrap_or_default()),
     ];
     let terms = terms.into_iter().filter(|(_, text)| !text.is_empty());
-    let mut terms: Vec<DocTerm> = terms
-        .map(|(label, text)| DocTerm::new(label, [text]))
-        .collect();
+    let terms = terms.map(|(label, text)| DocTerm::new(label, [text]));
+    let mut terms: Vec<DocTerm> = terms.collect();
     let floors = descriptions::floors(a);
     if !floors.is_empty() {
         terms.push(DocTerm::new("Limits of the method", floors));
@@ -133,32 +114,7 @@ fn speed_ups(a: &Analysis, d: &mut Document) {
 
 /// What a drawing shows, for who cannot see it.
 fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
-    DocBlock::Fold {
-        title: "The same as a table".to_owned(),
-        blocks,
-        is_rest: false,
-    }
-}
-
-fn crossovers(a: &Analysis, d: &mut Document) {
-    let all = Crossings::of(a);
-    if all.is_empty() {
-        return;
-    }
-    d.section("Crossover points", "crossovers", "Crossovers");
-    let decided = all.decided.iter();
-    let sentences = decided.map(|c| DocLine::from(c.sentence.as_str()));
-    lists(sentences.collect(), CROSSOVERS_MOST, "more sentences", d);
-    if !all.decided.is_empty() {
-        d.push(DocBlock::Table(Crossings::table(&all.decided)));
-    }
-    if let Some(words) = all.open_in_words() {
-        d.push(DocBlock::Fold {
-            title: words,
-            blocks: vec![DocBlock::Table(Crossings::table(&all.open))],
-            is_rest: false,
-        });
-    }
+    DocBlock::fold("The same as a table", blocks)
 }
 
 fn explanations(a: &Analysis, d: &mut Document) {
@@ -176,34 +132,30 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
     let answer = match &e.answer {
         Some(answer) => DocLine::from(answer.as_str()),
         None => {
-            let missing = descriptions::missing(e);
-            DocLine::of(Tone::Faint, format!("No answer in this run: {}", missing))
+            let missing = e
+                .missing
+                .as_deref()
+                .unwrap_or("the data do not support one.");
+            DocLine::of(Tone::Faint, format!("No answer in this run: {missing}"))
         }
     };
-    let rests_on = findings(a, &e.findings);
     let mut terms = Vec::new();
     for (label, lines) in [
-        ("Numbers", e.numbers.clone()),
-        ("Evidence", e.evidence.clone()),
-        (
-            "What would change it",
-            e.would_change.clone().into_iter().collect(),
-        ),
+        ("Numbers", &e.numbers[..]),
+        ("Evidence", &e.evidence),
+        ("What would change it", e.would_change.as_slice()),
     ] {
         if !lines.is_empty() {
-            terms.push(DocTerm::new(label, lines));
+            terms.push(DocTerm::new(label, lines.to_vec()));
         }
     }
     let mut blocks = vec![
         DocBlock::heading(&e.question),
-        DocBlock::Paragraph(DocLine { rests_on, ..answer }),
+        DocBlock::Paragraph(answer.resting_on(findings(a, &e.findings))),
     ];
     if !terms.is_empty() {
-        blocks.push(DocBlock::Fold {
-            title: "Numbers and evidence".to_owned(),
-            blocks: vec![DocBlock::Terms(terms)],
-            is_rest: false,
-        });
+        let terms = vec![DocBlock::Terms(terms)];
+        blocks.push(DocBlock::fold("Numbers and evidence", terms));
     }
     blocks
 }
@@ -238,11 +190,8 @@ fn charts(a: &Analysis, d: &mut Document) {
     own.section("Figures", "figures", "Figures");
     let imported = descriptions::imported(a).is_some();
     for (place, f) in charts.iter().enumerate() {
-        let instead = match imported {
-            true => published_series::told(a, f),
-            false => Vec::new(),
-        };
-        own.push(figure(DrawingRef::Chart(place), instead));
+        let told = imported.then(|| published_series::told(a, f));
+        own.push(figure(DrawingRef::Chart(place), told.unwrap_or_default()));
     }
     match imported {
         true => d.blocks.append(&mut own.blocks),
@@ -256,11 +205,8 @@ fn distances(a: &Analysis, d: &mut Document) {
     if maps.is_empty() {
         return;
     }
-    d.section(
-        "What the distance between two CPUs costs",
-        "distances",
-        "Distances",
-    );
+    let title = "What the distance between two CPUs costs";
+    d.section(title, "distances", "Distances");
     d.paragraph(
         Tone::Faint,
         "Two threads take turns, each on its CPU: the stronger the colour, the longer a turn there and back takes. Each map has a scale of its own.",
@@ -286,22 +232,13 @@ fn bars(a: &Analysis, d: &mut Document) {
 fn count_table(of: CountTable, unit: Unit, d: &mut Document) {
     d.section(&unit.in_words(of.title), of.section, of.short);
     d.paragraph(Tone::Faint, unit.in_words(of.lead));
-    let columns = of.columns.into_iter().enumerate();
-    let columns = columns.map(|(i, heading)| match i {
-        0 => DocColumn::left(heading),
-        _ => DocColumn::right(heading),
-    });
+    let columns = DocColumn::numbers("cell", of.columns);
     let rows = of.rows.into_iter();
     let rows = rows.map(|(name, texts)| std::iter::once(name).chain(texts).collect());
-    d.push(DocBlock::Card(
-        std::iter::once(DocBlock::Table(DocTable::of(columns.collect(), rows)))
-            .chain(
-                of.notes
-                    .into_iter()
-                    .map(|n| DocBlock::paragraph(Tone::Faint, n)),
-            )
-            .collect(),
-    ));
+    let mut card = vec![DocBlock::Table(DocTable::of::<String>(columns, rows))];
+    let notes = of.notes.into_iter();
+    card.extend(notes.map(|n| DocBlock::paragraph(Tone::Faint, n)));
+    d.push(DocBlock::Card(card));
 }
 
 fn claims(a: &Analysis, d: &mut Document) {
@@ -316,71 +253,27 @@ fn claims(a: &Analysis, d: &mut Document) {
 }
 
 fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
-    let row = ruling(c.ruling);
-    let mark = DocMark {
-        sign: row.sign,
-        words: row.words,
-        kind: match row.class {
-            "better" => MarkKind::Good,
-            "worse" => MarkKind::Bad,
-            "open" => MarkKind::Open,
-            _ => MarkKind::Same,
-        },
-    };
+    let because = DocLine::from(c.because.as_str());
     let mut blocks = vec![
         DocBlock::Paragraph(DocLine {
-            mark: Some(mark),
+            mark: Some(ruling(c.ruling)),
             ..DocLine::from(c.words.as_str())
         }),
         DocBlock::paragraph(Tone::Strong, format!("{} ({})", c.claim, c.source)),
-        DocBlock::Paragraph(DocLine {
-            rests_on: findings(a, &c.findings),
-            ..DocLine::from(c.because.as_str())
-        }),
+        DocBlock::Paragraph(because.resting_on(findings(a, &c.findings))),
     ];
     if !c.figures.is_empty() {
         let columns = ["Of what", "Published", "Measured here"].map(DocColumn::left);
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
-        let row =
-            |f: &AuditFigure| vec![f.what.clone(), or_none(&f.published), or_none(&f.measured)];
+        let row = |f: &AuditFigure| {
+            let both = [&f.published, &f.measured].map(|text| text.as_deref().unwrap_or("–"));
+            vec![f.what.clone(), both[0].to_owned(), both[1].to_owned()]
+        };
         blocks.push(DocBlock::Table(DocTable {
             caption: "Published beside measured".to_owned(),
             ..DocTable::of(columns.to_vec(), c.figures.iter().map(row))
         }));
     }
     blocks
-}
-
-fn published(a: &Analysis, d: &mut Document) {
-    let Some(beside) = beside(a) else { return };
-    d.section("Published beside measured", "published", "Published");
-    d.paragraph(Tone::Plain, &beside.summary);
-    if !beside.differs.is_empty() {
-        let text = format!(
-            "The measured cells differ from the published in {}.",
-            beside.differs
-        );
-        d.paragraph(Tone::Plain, text);
-    }
-    for note in &beside.notes {
-        d.paragraph(Tone::Faint, note);
-    }
-    for table in beside.tables {
-        let columns = vec![
-            DocColumn::left("Cell"),
-            DocColumn::right(&beside.source),
-            DocColumn::right("Measured here"),
-            DocColumn::left("95 % interval"),
-            DocColumn::right("Here / there"),
-            DocColumn::left("Differs in"),
-        ];
-        let cells = count(table.rows.len(), "cell", "cells");
-        d.push(DocBlock::Fold {
-            title: format!("{}: {cells}", table.heading),
-            blocks: vec![DocBlock::Table(DocTable::of(columns, table.rows))],
-            is_rest: false,
-        });
-    }
 }
 
 fn caveats(a: &Analysis, d: &mut Document) {
@@ -410,14 +303,9 @@ fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
         Some(("Remedy", c.remedy.clone())),
         Some(("Affects", affects)),
     ];
-    let terms = terms.into_iter().flatten();
     vec![
         DocBlock::paragraph(Tone::Warning, &c.text),
-        DocBlock::Terms(
-            terms
-                .map(|(label, text)| DocTerm::new(label, [text]))
-                .collect(),
-        ),
+        DocBlock::terms(terms.into_iter().flatten()),
     ]
 }
 
@@ -444,10 +332,7 @@ fn missing(a: &Analysis, d: &mut Document) {
     d.section("What is missing", "missing", "Missing");
     for (heading, list) in parts.into_iter().filter(|(_, list)| !list.is_empty()) {
         d.push(DocBlock::heading(heading));
-        let terms = list
-            .into_iter()
-            .map(|(what, why)| DocTerm::new(what, [why]));
-        d.push(DocBlock::Terms(terms.collect()));
+        d.push(DocBlock::terms(list));
     }
 }
 
@@ -459,11 +344,7 @@ fn machine(a: &Analysis, d: &mut Document) {
     own.section("Machine", "machine", "Machine");
     match &a.peer {
         Some(peer) => own.push(DocBlock::Table(two_machines(&a.host, peer))),
-        None => {
-            let facts = descriptions::host(&a.host).into_iter();
-            let facts = facts.map(|(name, fact)| DocTerm::new(name, [fact]));
-            own.push(DocBlock::Terms(facts.collect()));
-        }
+        None => own.push(DocBlock::terms(descriptions::host(&a.host))),
     }
     if !a.host.checks.is_empty() {
         own.push(DocBlock::heading("Checks"));
@@ -489,10 +370,10 @@ fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
 /// What was looked at on the machine, what it means, and what to do.
 pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
     let term = |check: &Check| {
-        let (sign, words, kind) = match check.level {
-            Level::Good => ("✓", "as it should be", MarkKind::Good),
-            Level::Note => ("·", "worth knowing", MarkKind::Same),
-            Level::Warning => ("!", "weakens results", MarkKind::Open),
+        let mark = match check.level {
+            Level::Good => DocMark::new("✓", "as it should be", MarkKind::Good),
+            Level::Note => DocMark::new("·", "worth knowing", MarkKind::Same),
+            Level::Warning => DocMark::new("!", "weakens results", MarkKind::Open),
         };
         let mut lines = vec![
             DocLine::from(check.found.as_str()),
@@ -502,7 +383,7 @@ pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
             lines.push(DocLine::from(format!("→ {remedy}")));
         }
         DocTerm {
-            mark: Some(DocMark { sign, words, kind }),
+            mark: Some(mark),
             ..DocTerm::new(&check.name, lines)
         }
     };
@@ -515,16 +396,11 @@ fn method(a: &Analysis, d: &mut Document) {
     }
     let mut own = Document::default();
     own.section("Method", "method", "Method");
-    let terms = descriptions::method(a).into_iter();
-    let terms = terms.map(|(name, says)| DocTerm::new(name, [says]));
-    own.push(DocBlock::Terms(terms.collect()));
+    own.push(DocBlock::terms(descriptions::method(a)));
     if !a.study.constants.is_empty() {
         own.push(DocBlock::heading("Held constant"));
         let constants = a.study.constants.iter();
-        let words = constants.map(|(axis, value)| {
-            let value = crate::question::value_in_words(*axis, value);
-            format!("{} {value}", axis.name())
-        });
+        let words = constants.map(|(axis, value)| axis_in_words(*axis, value));
         own.paragraph(Tone::Plain, words.collect::<Vec<_>>().join("; "));
     }
     d.push(DocBlock::PageOnly(own.blocks));
@@ -533,18 +409,13 @@ fn method(a: &Analysis, d: &mut Document) {
 fn again(a: &Analysis, d: &mut Document) {
     d.section("Reproduce", "again", "Reproduce");
     d.push(DocBlock::Code(descriptions::command(a)));
-    let made = format!(
-        "`bytecost report {}` makes this report again, byte for byte.",
-        a.run.id
-    );
-    d.paragraph(
-        Tone::Plain,
-        match descriptions::imported(a) {
-            Some(_) => made,
-            None => format!(
-                "The order of trials comes from the seed {}. Every number is computed from the samples of the run: {made}",
-                a.run.seed
-            ),
-        },
-    );
+    let (run, seed) = (&a.run.id, a.run.seed);
+    let made = format!("`bytecost report {run}` makes this report again, byte for byte.");
+    let text = match descriptions::imported(a) {
+        Some(_) => made,
+        None => format!(
+            "The order of trials comes from the seed {seed}. Every number is computed from the samples of the run: {made}"
+        ),
+    };
+    d.paragraph(Tone::Plain, text);
 }

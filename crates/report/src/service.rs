@@ -7,8 +7,8 @@ use bytecost_spec::{Arrivals, units};
 use crate::document::{DocBlock, DocColumn, DocTable, Document};
 use crate::numbers::{percent, whole};
 use crate::style::{Ink, Style};
-use crate::terminal;
-use crate::text::{count, wrap};
+use crate::terminal::{self, labelled};
+use crate::text::count;
 
 mod json;
 
@@ -35,68 +35,45 @@ pub fn answer(asking: &Asking, answer: &Response, style: Style) -> String {
 }
 
 fn busiest(processes: &[Process], style: Style) -> String {
-    let columns = vec![
-        DocColumn::left("process"),
-        DocColumn::right("pid"),
-        DocColumn::right("user s"),
-        DocColumn::right("kernel s"),
-    ];
+    let columns = DocColumn::numbers("process", ["pid", "user s", "kernel s"]);
     let rows = processes.iter().map(|p| {
-        let seconds = [p.user_s, p.kernel_s].map(|s| format!("{s:.2}"));
-        let [user, kernel] = seconds;
+        let [user, kernel] = [p.user_s, p.kernel_s].map(|s| format!("{s:.2}"));
         vec![p.name.clone(), p.pid.to_string(), user, kernel]
     });
-    let table = DocBlock::Table(DocTable::of(columns, rows));
-    terminal::print(
-        &Document {
-            blocks: vec![table],
-        },
-        style,
-    )
+    let blocks = vec![DocBlock::Table(DocTable::of(columns, rows))];
+    terminal::print(&Document { blocks }, style)
 }
 
 /// What a load found.
 #[must_use]
 pub fn asked(asked: &Asked, style: Style) -> String {
+    let here = if asked.interrupted { " here" } else { "" };
     let title = format!(
-        "load {} after {} s",
-        match asked.interrupted {
-            true => "ended here",
-            false => "ended",
-        },
+        "load ended{here} after {} s",
         units::number(asked.elapsed_s)
     );
-    let mut out = format!("{}\n", style.paint(Ink::Strong, &title));
-    let mut row = |label: &str, text: &str| {
-        let first = format!("  {label:<12}");
-        for line in wrap(text, style.columns(), &first, "              ") {
-            out.push_str(&line);
-            out.push('\n');
-        }
-    };
-    row("requests", &what(&asked.asking));
-    row("responses", &answered(asked));
-    if let Some(gone_s) = asked.server_gone_s {
+    let mut rows = vec![
+        ("requests", what(&asked.asking)),
+        ("responses", answered(asked)),
+    ];
+    rows.extend(asked.server_gone_s.map(|gone_s| {
         let gone_s = units::number(gone_s);
-        row(
-            "server",
-            &format!(
-                "gone after {gone_s} s: it refused every connection; the rate is of the time before"
-            ),
+        let text = format!(
+            "gone after {gone_s} s: it refused every connection; the rate is of the time before"
         );
-    }
-    if let Some(latency) = &asked.latency {
-        row("latency", &latencies(latency));
-    }
-    row("errors", &errors(asked));
-    row("fairness", &fairness(asked));
-    row("generator", &generator(asked));
-    row("verdict", &verdict(asked));
-    row(
-        "note",
-        "a single live measurement, without confidence intervals",
-    );
-    out
+        ("server", text)
+    }));
+    rows.extend(asked.latency.as_ref().map(|l| ("latency", latencies(l))));
+    let note = "a single live measurement, without confidence intervals";
+    rows.extend([
+        ("errors", errors(asked)),
+        ("fairness", fairness(asked)),
+        ("generator", generator(asked)),
+        ("verdict", verdict(asked)),
+        ("note", note.to_owned()),
+    ]);
+    let title = style.paint(Ink::Strong, &title);
+    format!("{title}\n{}", labelled(rows, 12, style))
 }
 
 /// What is asked, in words.
@@ -133,10 +110,7 @@ fn what(asking: &Asking) -> String {
 }
 
 fn answered(asked: &Asked) -> String {
-    let requests = match asked.answers {
-        1 => "1 request".to_owned(),
-        n => format!("{} requests", whole(n)),
-    };
+    let requests = count(asked.answers as usize, "request", "requests");
     let mut text = format!("{requests}, {} requests/s", rate(asked.answers_per_s));
     if asked.unanswered > 0 {
         text.push_str(&format!("; {} without a response", whole(asked.unanswered)));
@@ -153,51 +127,36 @@ fn rate(per_s: f64) -> String {
 }
 
 fn latencies(latency: &Latencies) -> String {
-    let us = units::number;
+    let of = latency;
+    let us = [of.us_p50, of.us_p90, of.us_p99, of.us_p999, of.us_max].map(units::number);
+    let [p50, p90, p99, p999, max] = us;
+    let requests = count(of.count as usize, "request", "requests");
     format!(
-        "p50 {} µs, p90 {} µs, p99 {} µs, p99.9 {} µs, max {} µs, of {}",
-        us(latency.us_p50),
-        us(latency.us_p90),
-        us(latency.us_p99),
-        us(latency.us_p999),
-        us(latency.us_max),
-        count(latency.count as usize, "request", "requests")
+        "p50 {p50} µs, p90 {p90} µs, p99 {p99} µs, p99.9 {p999} µs, max {max} µs, of {requests}"
     )
 }
 
 fn errors(asked: &Asked) -> String {
-    let some: Vec<String> = asked
-        .errors
-        .iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(kind, n)| format!("{} {}", whole(*n), in_words(kind)))
-        .collect();
-    if some.is_empty() {
-        return "none".to_owned();
-    }
-    some.join(", ")
-}
-
-/// What a kind of error is to a reader.
-fn in_words(kind: &str) -> String {
-    match kind {
-        "closed" => "closed by the server".to_owned(),
-        "timeout" => "not served in time".to_owned(),
-        "wrong" => "with a wrong response".to_owned(),
-        "local" => "not opened here (no descriptor, port or memory)".to_owned(),
-        kind => kind.to_owned(),
-    }
+    let some = asked.errors.iter().filter(|(_, n)| *n > 0);
+    let some = some.map(|(kind, n)| {
+        let what = match *kind {
+            "closed" => "closed by the server",
+            "timeout" => "not served in time",
+            "wrong" => "with a wrong response",
+            "local" => "not opened here (no descriptor, port or memory)",
+            kind => kind,
+        };
+        format!("{} {what}", whole(*n))
+    });
+    some.reduce(|a, b| format!("{a}, {b}"))
+        .unwrap_or_else(|| "none".to_owned())
 }
 
 fn fairness(asked: &Asked) -> String {
     let (least, middle, most) = asked.fairness;
-    format!(
-        "{} to {} responses a connection, median {}; {} opened",
-        whole(least),
-        whole(most),
-        whole(middle),
-        count(asked.opened as usize, "connection", "connections")
-    )
+    let [least, middle, most] = [least, middle, most].map(whole);
+    let opened = count(asked.opened as usize, "connection", "connections");
+    format!("{least} to {most} responses a connection, median {middle}; {opened} opened")
 }
 
 fn generator(asked: &Asked) -> String {
@@ -217,9 +176,7 @@ fn generator(asked: &Asked) -> String {
     );
     if let Some(late) = generator.late_us_p99 {
         let late = units::number(late);
-        text.push_str(&format!(
-            "; 99\u{a0}% of requests left at most {late} µs late"
-        ));
+        text += &format!("; 99\u{a0}% of requests left at most {late} µs late");
     }
     text
 }
@@ -229,8 +186,7 @@ fn verdict(asked: &Asked) -> String {
     if let Some(limit) = &asked.generator.limit {
         return format!("none, the load generator was the limit: {limit}");
     }
-    let failed = asked.errors_in_all();
-    if failed > 0 || asked.unanswered > 0 {
+    if asked.errors_in_all() > 0 || asked.unanswered > 0 {
         return unserved(asked);
     }
     if asked.answers < FEW_ANSWERS {

@@ -4,26 +4,27 @@
 use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer, grouped};
 use bytecost_spec::evidence::{CopyPlace, KINDS, Kind, KindRow, Party};
 use bytecost_spec::{Axis, Cell, units};
+use itertools::Itertools as _;
 
+use crate::counted::further;
 use crate::document::{DocColumn, DocTable};
 use crate::numbers;
-use crate::question::value_in_words;
-use crate::text::clean;
+use crate::question::{axis_in_words, result, value_in_words, way};
+use crate::scale::down;
+use crate::text::{clean, shortened};
 
 /// Where bars begin, and where the longest ends.
-const LEFT: f64 = 176.0;
+pub(crate) const LEFT: f64 = 176.0;
 const RIGHT: f64 = 566.0;
 /// Height of a bar with the room below it, of the bar, and of a group's heading.
 const ROW: f64 = 22.0;
-const BAR: f64 = 15.0;
+pub(crate) const BAR: f64 = 15.0;
 const HEADING: f64 = 28.0;
 /// The most bars that are drawn; findings.json has the others.
 const MOST_BARS: usize = 48;
 /// The most characters of a bar's name.
 const NAME_MOST: usize = 24;
 
-/// A figure, laid out.
-#[derive(Clone, Debug)]
 pub(crate) struct Stack {
     /// Its section on the page, its own name, and that in the page's list of sections.
     pub section: &'static str,
@@ -42,7 +43,6 @@ pub(crate) struct Stack {
 }
 
 /// Bars that share a scale.
-#[derive(Clone, Debug)]
 pub(crate) struct BarGroup {
     pub y: f64,
     /// What they have in common, of what varies; empty where nothing else varies.
@@ -50,8 +50,6 @@ pub(crate) struct BarGroup {
     pub bars: Vec<Bar>,
 }
 
-/// A cell.
-#[derive(Clone, Debug)]
 pub(crate) struct Bar {
     pub y: f64,
     pub name: String,
@@ -62,7 +60,6 @@ pub(crate) struct Bar {
 }
 
 /// A part of a cell's bar: a kind of work, or a place.
-#[derive(Clone, Debug)]
 pub(crate) struct BarPart {
     pub x: f64,
     pub width: f64,
@@ -71,10 +68,8 @@ pub(crate) struct BarPart {
     pub tells: String,
 }
 
-/// An entry of the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Class of its colour.
     pub class: &'static str,
     pub title: &'static str,
 }
@@ -84,13 +79,10 @@ impl Stack {
     pub(crate) fn told(&self) -> DocTable {
         let rows = self.groups.iter().flat_map(|group| {
             group.bars.iter().map(|bar| {
-                let parts: Vec<&str> = bar.parts.iter().map(|p| p.tells.as_str()).collect();
-                vec![
-                    bar.name.clone(),
-                    group.title.clone(),
-                    bar.total.clone(),
-                    parts.join("; "),
-                ]
+                let parts = bar.parts.iter().map(|p| &p.tells).join("; ");
+                [&bar.name, &group.title, &bar.total, &parts]
+                    .map(String::clone)
+                    .to_vec()
             })
         });
         let columns = ["What", "Where", "Sum", "Parts"].map(DocColumn::left);
@@ -117,16 +109,6 @@ fn key(row: &KindRow) -> Key {
         class,
         title: row.title,
     }
-}
-
-/// Height of a bar, for the templates.
-pub(crate) fn bar_height() -> f64 {
-    BAR
-}
-
-/// Where the names of bars end.
-pub(crate) fn names_end() -> f64 {
-    LEFT - 10.0
 }
 
 /// A bar before it has a place.
@@ -156,14 +138,10 @@ pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
     copies(a).into_iter().chain(times).collect()
 }
 
-fn cell_of<'a>(a: &'a Analysis, id: &str) -> Option<&'a Cell> {
-    a.cells.iter().find(|c| c.id == id).map(|c| &c.cell)
-}
-
 /// Where the CPU time goes, of both sides or of servers; none where no such cell was watched.
 fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
     let known = a.cpu_time.iter().filter(|time| time.per == per);
-    let known = known.filter_map(|time| Some((time, cell_of(a, &time.cell)?)));
+    let known = known.filter_map(|time| Some((time, &result(a, &time.cell)?.cell)));
     let watched: Vec<(&CellTime, &Cell)> = known.collect();
     if watched.is_empty() {
         return None;
@@ -217,7 +195,7 @@ fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
 /// How often each byte is copied; none where no cell was counted.
 fn copies(a: &Analysis) -> Option<Stack> {
     let known = a.copies.iter().filter(|c| !c.is_flagged_only());
-    let known = known.filter_map(|c| Some((c, cell_of(a, &c.cell)?)));
+    let known = known.filter_map(|c| Some((c, &result(a, &c.cell)?.cell)));
     let rows: Vec<Row<'_>> = known.map(|(c, cell)| copied(c, cell)).collect();
     if rows.is_empty() {
         return None;
@@ -227,16 +205,10 @@ fn copies(a: &Analysis) -> Option<Stack> {
     let mut notes = vec![
         "Counted in trials of their own, which are not timed. A bar that ends at 0 is never copied by the kernel; + is what was not counted.".to_owned(),
     ];
-    let mut means: Vec<&str> = Vec::new();
-    for leg in a.copies.iter().flat_map(|c| &c.legs) {
-        if let Some(title) = leg.means.map(|m| m.title())
-            && !means.contains(&title)
-        {
-            means.push(title);
-        }
-    }
+    let legs = a.copies.iter().flat_map(|c| &c.legs);
+    let mut means = legs.filter_map(|leg| leg.means).map(|m| m.title()).unique();
     notes.push(format!("Known by: {}.", means.join(", ")));
-    notes.extend(beyond(rows.len()));
+    notes.extend(further(rows.len(), MOST_BARS, "further cells"));
     Some(Stack {
         section: "copies",
         id: "copies-per-byte",
@@ -296,23 +268,13 @@ fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<BarGroup>, 
     let names = names(&a.study.varied);
     let places = grouped(rows.iter().take(MOST_BARS).map(|row| {
         let others = a.study.varied.iter().filter(|axis| Some(**axis) != names);
-        let values: Vec<String> = others
-            .map(|axis| {
-                format!(
-                    "{} {}",
-                    axis.name(),
-                    value_in_words(*axis, &row.cell.value(*axis))
-                )
-            })
-            .collect();
+        let mut values = others.map(|axis| axis_in_words(*axis, &row.cell.value(*axis)));
         (clean(&values.join(", ")), row)
     }));
     let mut y = 0.0;
-    let groups = places
-        .into_iter()
-        .map(|(title, rows)| group(title, &rows, most, names, &mut y))
-        .collect();
-    (groups, y)
+    let groups = places.into_iter();
+    let groups = groups.map(|(title, rows)| group(title, &rows, most, names, &mut y));
+    (groups.collect(), y)
 }
 
 /// The axis whose values name the bars: the mover or the server, or whatever else varies.
@@ -330,26 +292,13 @@ fn group(
     y: &mut f64,
 ) -> BarGroup {
     let most = most.unwrap_or_else(|| rows.iter().map(|r| r.size()).fold(0.0, f64::max));
-    let top = *y;
-    *y += HEADING;
-    let bars = rows
-        .iter()
-        .map(|row| {
-            let name = names.map_or_else(
-                || {
-                    row.cell
-                        .serving
-                        .server
-                        .clone()
-                        .unwrap_or_else(|| row.cell.mover.clone())
-                },
-                |axis| value_in_words(axis, &row.cell.value(axis)),
-            );
-            let bar = bar(row, &name, most, *y);
-            *y += ROW;
-            bar
-        })
-        .collect();
+    let top = down(y, HEADING);
+    let bars = rows.iter().map(|row| {
+        let name = names.map(|axis| value_in_words(axis, &row.cell.value(axis)));
+        let name = name.unwrap_or_else(|| way(row.cell).clone());
+        bar(row, &name, most, down(y, ROW))
+    });
+    let bars = bars.collect();
     *y += 6.0;
     BarGroup {
         y: top,
@@ -361,27 +310,20 @@ fn group(
 fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
     let scale = (RIGHT - LEFT) / most.max(f64::MIN_POSITIVE);
     let mut x = LEFT;
-    let parts = row
-        .parts
-        .iter()
-        .map(|share| {
-            let part = BarPart {
-                x,
-                width: share.size * scale,
-                key: share.key,
-                tells: share.tells.clone(),
-            };
-            x += part.width;
-            part
-        })
-        .collect();
-    let mut short: String = clean(name);
-    if short.chars().count() > NAME_MOST {
-        short = short.chars().take(NAME_MOST - 1).chain(['…']).collect();
-    }
+    let parts = row.parts.iter().map(|share| {
+        let width = share.size * scale;
+        x += width;
+        BarPart {
+            x: x - width,
+            width,
+            key: share.key,
+            tells: share.tells.clone(),
+        }
+    });
+    let parts = parts.collect();
     Bar {
         y,
-        name: short,
+        name: shortened(&clean(name), NAME_MOST),
         parts,
         end: x + 6.0,
         total: row.total.clone(),
@@ -390,35 +332,22 @@ fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
 
 /// `data copy: 110 ns for each KiB, 52 %; sender 60 (55 to 65), receiver 50 (46 to 55)`.
 fn tells(time: &CellTime, row: &KindRow) -> String {
-    let share = time.of_kind(row.kind) / time.total().max(f64::MIN_POSITIVE);
-    let sides: Vec<String> = time
-        .kinds
-        .iter()
-        .filter(|k| k.kind == row.kind)
-        .map(|k| {
-            let party = match (k.party, time.per) {
-                (Party::Sender, TimePer::Kib) => "sender",
-                (Party::Receiver, TimePer::Kib) => "receiver",
-                (Party::Sender, TimePer::Request) => "clients",
-                (Party::Receiver, TimePer::Request) => "server",
-                (Party::Rest, _) => "rest",
-            };
-            format!(
-                "{party} {} ({} to {})",
-                units::number(k.ns_per_unit),
-                units::number(k.low),
-                units::number(k.high)
-            )
-        })
-        .collect();
-    format!(
-        "{}: {} ns {}, {}; {}",
-        row.title,
-        units::number(time.of_kind(row.kind)),
-        time.per.words(),
-        numbers::percent(share),
-        sides.join(", ")
-    )
+    let ns = time.of_kind(row.kind);
+    let share = numbers::percent(ns / time.total().max(f64::MIN_POSITIVE));
+    let sides = time.kinds.iter().filter(|k| k.kind == row.kind);
+    let mut sides = sides.map(|k| {
+        let party = match (k.party, time.per) {
+            (Party::Sender, TimePer::Kib) => "sender",
+            (Party::Receiver, TimePer::Kib) => "receiver",
+            (Party::Sender, TimePer::Request) => "clients",
+            (Party::Receiver, TimePer::Request) => "server",
+            (Party::Rest, _) => "rest",
+        };
+        let [ns, low, high] = [k.ns_per_unit, k.low, k.high].map(units::number);
+        format!("{party} {ns} ({low} to {high})")
+    });
+    let (title, ns, per) = (row.title, units::number(ns), time.per.words());
+    format!("{title}: {ns} ns {per}, {share}; {}", sides.join(", "))
 }
 
 fn notes(watched: &[(&CellTime, &Cell)]) -> Vec<String> {
@@ -431,12 +360,6 @@ fn notes(watched: &[(&CellTime, &Cell)]) -> Vec<String> {
         most(|t| t.unattributed),
         most(|t| t.moved)
     )];
-    notes.extend(beyond(watched.len()));
+    notes.extend(further(watched.len(), MOST_BARS, "further cells"));
     notes
-}
-
-/// What is said of cells that are not drawn.
-fn beyond(cells: usize) -> Option<String> {
-    let more = cells.checked_sub(MOST_BARS).filter(|n| *n > 0)?;
-    Some(format!("{more} further cells are in findings.json."))
 }

@@ -9,7 +9,6 @@ pub struct Style {
     pub color: bool,
 }
 
-/// A kind of paint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     Strong,
@@ -48,42 +47,29 @@ impl Style {
 
     /// Paints a piece of a line; without colour it stays as it is.
     pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
-        if self.color && !text.is_empty() {
-            format!("\x1b[{}m{text}\x1b[0m", ink.code())
-        } else {
-            text.to_owned()
+        match self.color && !text.is_empty() {
+            true => format!("\x1b[{}m{text}\x1b[0m", ink.code()),
+            false => text.to_owned(),
         }
     }
 
-    /// Paints the marks of verdicts within a finished line of a table. Done after the layout, so
-    /// that no width has to know of escape sequences.
-    pub(crate) fn paint_verdicts(self, line: &str) -> String {
-        self.paint_each(line, |c| match c {
-            '▲' => Some(Ink::Good),
-            '▼' => Some(Ink::Bad),
-            '?' => Some(Ink::Warn),
-            '=' => Some(Ink::Faint),
-            _ => None,
-        })
-    }
-
-    /// Paints the marks of what works and what does not.
-    pub(crate) fn paint_marks(self, line: &str) -> String {
-        self.paint_each(line, |c| match c {
-            '✓' => Some(Ink::Good),
-            '✗' => Some(Ink::Bad),
-            _ => None,
-        })
-    }
-
-    fn paint_each(self, line: &str, ink: impl Fn(char) -> Option<Ink>) -> String {
-        let mut out = String::with_capacity(line.len());
-        for c in line.chars() {
-            match ink(c) {
-                Some(ink) => out.push_str(&self.paint(ink, c.encode_utf8(&mut [0; 4]))),
-                None => out.push(c),
-            }
-        }
-        out
+    /// Paints signs within a finished line. Done after the layout, so that no width has to know of
+    /// escape sequences.
+    pub(crate) fn paint_signs(self, line: &str, signs: &[(char, Ink)]) -> String {
+        let paint = |c: char| match signs.iter().find(|(sign, _)| *sign == c) {
+            Some((_, ink)) => self.paint(*ink, c.encode_utf8(&mut [0; 4])),
+            None => c.to_string(),
+        };
+        line.chars().map(paint).collect()
     }
 }
+
+/// The signs of verdicts.
+pub(crate) const VERDICTS: &[(char, Ink)] = &[
+    ('▲', Ink::Good),
+    ('▼', Ink::Bad),
+    ('?', Ink::Warn),
+    ('=', Ink::Faint),
+];
+/// The signs of what works and what does not.
+pub(crate) const MARKS: &[(char, Ink)] = &[('✓', Ink::Good), ('✗', Ink::Bad)];

@@ -1,5 +1,6 @@
 //! Lists that the command prints: what works here, what this machine is, which runs there are.
 
+use bytecost_analysis::grouped;
 use bytecost_spec::survey::ServerSurvey;
 use bytecost_spec::{Cache, Host, Route, Study, Survey, Transport};
 
@@ -37,23 +38,26 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     let mut d = Document::default();
     let movers = |chosen: fn(Route) -> bool| -> Vec<(String, String)> {
         let all = survey.mover_facts.iter().filter(|m| chosen(m.route));
-        all.map(|m| {
-            let summary = with_caution(&m.summary, m.caution.as_deref());
-            (m.name.clone(), summary)
-        })
-        .collect()
+        let rows = all.map(|m| {
+            (
+                m.name.clone(),
+                with_caution(&m.summary, m.caution.as_deref()),
+            )
+        });
+        rows.collect()
     };
     let over = Over {
         columns: Transport::WITHIN,
         name: Transport::name,
         word: "over",
     };
+    let refused = |name: &str, t| survey.mover_refused(name, t);
+    let names = ["Movers", "mover"];
     support(
-        "Movers",
-        "mover",
-        &movers(of_sockets),
+        names,
+        &movers(|route| !route.is_of_files() && !route.is_of_cpus()),
         over,
-        |name, t| survey.mover_refused(name, t),
+        refused,
         &mut d,
     );
     if let Some(files) = &survey.files {
@@ -65,37 +69,29 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         let heading = format!("Movers of files, in {} ({})", files.dir, files.file_system);
         let refused = |name: &str, cache| survey.file_refused(name, cache);
         let of_files = movers(Route::is_of_files);
-        support(&heading, "mover", &of_files, caches, refused, &mut d);
+        support([&heading, "mover"], &of_files, caches, refused, &mut d);
     }
-    for &(heading, of) in WITHOUT_A_PATH {
-        let rows = movers(of);
+    let turns = "Two threads that take turns, on two CPUs or one";
+    for (heading, rows) in [
+        ("Work, which moves nothing", movers(Route::is_work)),
+        (turns, movers(Route::is_ping)),
+    ] {
         if !rows.is_empty() {
             named(heading, ["mover", "what it does"], rows, &mut d);
         }
     }
     let receivers = survey.receiver_facts.iter();
-    let receivers: Vec<(String, String)> = receivers
-        .map(|r| (r.name.clone(), r.summary.clone()))
-        .collect();
-    support(
-        "Receivers",
-        "receiver",
-        &receivers,
-        over,
-        |name, t| survey.receiver_refused(name, t),
-        &mut d,
-    );
+    let receivers = receivers.map(|r| (r.name.clone(), r.summary.clone()));
+    let receivers: Vec<(String, String)> = receivers.collect();
+    let refused = |name: &str, t| survey.receiver_refused(name, t);
+    support(["Receivers", "receiver"], &receivers, over, refused, &mut d);
     if let Some(serving) = &survey.serving {
         servers(serving, &mut d);
     }
     let transports = Transport::WITHIN.iter();
     let transports = transports.map(|t| (t.name().to_owned(), t.summary().to_owned()));
-    named(
-        "Transports",
-        ["transport", "what it is"],
-        transports,
-        &mut d,
-    );
+    let names = ["transport", "what it is"];
+    named("Transports", names, transports, &mut d);
     if !survey.congestion_controls.is_empty() {
         d.push(DocBlock::heading("Congestion controls"));
         d.paragraph(Tone::Plain, survey.congestion_controls.join(", "));
@@ -103,30 +99,12 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     let all = studies.iter().map(|s| (s.name.clone(), s.question.clone()));
     named("Studies", ["study", "question"], all, &mut d);
     if !survey.counters_refused.is_empty() {
-        d.push(DocBlock::heading(
-            "Counters that are not available on this machine",
-        ));
+        let heading = "Counters that are not available on this machine";
+        d.push(DocBlock::heading(heading));
         let counters = survey.counters_refused.iter();
-        let terms = counters.map(|r| DocTerm::new(&r.what, [r.why.as_str()]));
-        d.push(DocBlock::Terms(terms.collect()));
+        d.push(DocBlock::terms(counters.map(|r| (&r.what, r.why.as_str()))));
     }
     terminal::print(&d, style)
-}
-
-/// Whether movers of a route are meant.
-type Meant = fn(Route) -> bool;
-
-/// Movers that move nothing over a path: their heading, and which they are.
-const WITHOUT_A_PATH: &[(&str, Meant)] = &[
-    ("Work, which moves nothing", Route::is_work),
-    (
-        "Two threads that take turns, on two CPUs or one",
-        Route::is_ping,
-    ),
-];
-
-fn of_sockets(route: Route) -> bool {
-    !route.is_of_files() && !route.is_of_cpus()
 }
 
 /// Renders `bytecost doctor`: what was looked at, and for each what it means and what to do.
@@ -146,20 +124,15 @@ pub fn doctor(host: &Host, style: Style) -> String {
 pub fn runs(runs: &[RunLine], style: Style) -> String {
     let mut d = Document::default();
     if runs.is_empty() {
-        d.paragraph(
-            Tone::Plain,
-            "There is no run yet: `bytecost run` makes one.",
-        );
+        let none = "There is no run yet: `bytecost run` makes one.";
+        d.paragraph(Tone::Plain, none);
         return terminal::print(&d, style);
     }
     let rows = runs.iter().map(|r| {
-        vec![
-            r.id.clone(),
-            r.started.clone(),
-            r.study.clone(),
-            r.trials.to_string(),
-            r.state.clone(),
-        ]
+        let trials = r.trials.to_string();
+        [&r.id, &r.started, &r.study, &trials, &r.state]
+            .map(String::clone)
+            .to_vec()
     });
     let columns = vec![
         DocColumn::names("run"),
@@ -215,43 +188,37 @@ fn servers(serving: &ServerSurvey, d: &mut Document) {
 /// A table of what works over which transport, or on which kind of file; the reasons stand
 /// below it, each once.
 fn support<C: Copy>(
-    heading: &str,
-    what: &str,
+    [heading, what]: [&str; 2],
     rows: &[(String, String)],
     over: Over<C>,
     refused: impl Fn(&str, C) -> Option<String>,
     d: &mut Document,
 ) {
     d.push(DocBlock::heading(heading));
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    let mut lines = Vec::new();
-    for (name, summary) in rows {
-        let mut line = vec![name.clone()];
-        for &column in over.columns {
-            let reason = refused(name, column);
-            line.push(if reason.is_some() { "✗" } else { "✓" }.to_owned());
-            if let Some(reason) = reason {
-                let who = format!("{name} {} {}", over.word, (over.name)(column));
-                match reasons.iter_mut().find(|(r, _)| *r == reason) {
-                    Some((_, whos)) => whos.push(who),
-                    None => reasons.push((reason, vec![who])),
-                }
-            }
-        }
-        line.push(summary.clone());
-        lines.push(line);
-    }
-    let mut columns = vec![DocColumn::names(what)];
-    columns.extend(
-        over.columns
-            .iter()
-            .map(|c| DocColumn::names((over.name)(*c))),
-    );
-    columns.push(DocColumn::left("what it does"));
-    d.push(DocBlock::Table(DocTable::of(columns, lines)));
-    let terms = reasons
-        .into_iter()
-        .map(|(reason, whos)| DocTerm::new(format!("✗ {}", whos.join(", ")), [reason]));
+    let refused = &refused;
+    let lines = rows.iter().map(|(name, summary)| {
+        let marks = over.columns.iter().map(|c| match refused(name, *c) {
+            Some(_) => "✗",
+            None => "✓",
+        });
+        let texts = std::iter::once(name.as_str()).chain(marks);
+        texts.chain([summary.as_str()]).collect::<Vec<_>>()
+    });
+    let names = over
+        .columns
+        .iter()
+        .map(|c| DocColumn::names((over.name)(*c)));
+    let columns = std::iter::once(DocColumn::names(what)).chain(names);
+    let columns = columns.chain([DocColumn::left("what it does")]);
+    d.push(DocBlock::Table(DocTable::of(columns.collect(), lines)));
+    let reasons = rows.iter().flat_map(|(name, _)| {
+        over.columns.iter().filter_map(move |c| {
+            let who = format!("{name} {} {}", over.word, (over.name)(*c));
+            Some((refused(name, *c)?, who))
+        })
+    });
+    let terms = grouped(reasons).into_iter();
+    let terms = terms.map(|(why, whos)| DocTerm::new(format!("✗ {}", whos.join(", ")), [why]));
     let terms: Vec<DocTerm> = terms.collect();
     if !terms.is_empty() {
         d.push(DocBlock::Terms(terms));

@@ -1,11 +1,11 @@
 //! A document for a terminal.
 
 use crate::document::{
-    Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Document, MarkKind, Tone,
+    Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document, MarkKind, Tone,
 };
 use crate::grid::{self, ROW_COLUMNS};
 use crate::numbers::superscript;
-use crate::style::{Ink, Style};
+use crate::style::{Ink, MARKS, Style, VERDICTS};
 use crate::text::{clean, columns, wrap};
 
 /// The widest label beside its lines.
@@ -25,6 +25,21 @@ pub(crate) fn print(document: &Document, style: Style) -> String {
     };
     printer.blocks(&document.blocks);
     printer.out
+}
+
+/// Texts beside their labels, of so many columns each.
+pub(crate) fn labelled(
+    rows: impl IntoIterator<Item = (&'static str, String)>,
+    label: usize,
+    style: Style,
+) -> String {
+    let rest = " ".repeat(label + 2);
+    let rows = rows.into_iter();
+    let lines = rows.flat_map(|(name, text)| {
+        let first = format!("  {name:<label$}");
+        wrap(&text, style.columns(), &first, &rest)
+    });
+    lines.map(|line| line + "\n").collect()
 }
 
 struct Printer {
@@ -47,7 +62,7 @@ impl Printer {
         for line in wrap(text, self.style.columns(), &first, &rest) {
             match ink {
                 Some(ink) => self.line(&self.style.paint(ink, &line)),
-                None => self.line(&self.style.paint_marks(&line)),
+                None => self.line(&self.style.paint_signs(&line, MARKS)),
             }
         }
     }
@@ -55,16 +70,13 @@ impl Printer {
     fn blocks(&mut self, blocks: &[DocBlock]) {
         let mut before: Option<&DocBlock> = None;
         for block in blocks.iter().filter(|block| block.is_in_text()) {
-            let runs_on = matches!(
-                (before, block),
-                (
-                    Some(DocBlock::Paragraph(_)),
-                    DocBlock::Paragraph(_) | DocBlock::List(_)
-                ) | (
-                    Some(DocBlock::List(_)),
-                    DocBlock::Fold { is_rest: true, .. }
-                )
-            );
+            let runs_on = match before {
+                Some(DocBlock::Paragraph(_)) => {
+                    matches!(block, DocBlock::Paragraph(_) | DocBlock::List(_))
+                }
+                Some(DocBlock::List(_)) => matches!(block, DocBlock::Fold { is_rest: true, .. }),
+                _ => false,
+            };
             if self.may_gap && !runs_on && !self.out.is_empty() {
                 self.line("");
             }
@@ -102,34 +114,29 @@ impl Printer {
             }
             DocBlock::PageOnly(_) => {}
             DocBlock::Fold {
+                title,
                 blocks,
-                is_rest: true,
-                ..
+                is_rest,
             } => {
+                let indent = self.indent.len();
+                if !is_rest {
+                    self.wrapped(Some(Ink::Faint), title, "  ", "  ");
+                    self.indent.push_str("  ");
+                }
                 self.may_gap = false;
                 self.blocks(blocks);
-            }
-            DocBlock::Fold { title, blocks, .. } => {
-                self.wrapped(Some(Ink::Faint), title, "  ", "  ");
-                self.indent.push_str("  ");
-                self.may_gap = false;
-                self.blocks(blocks);
-                self.indent.truncate(self.indent.len() - 2);
+                self.indent.truncate(indent);
             }
             DocBlock::Code(text) => self.wrapped(None, text, "  ", "    "),
         }
     }
 
     fn said(&mut self, line: &DocLine, bullet: &str) {
-        let (mut ink, mut sign) = match line.tone {
-            Tone::Plain => (None, bullet),
-            Tone::Strong => (Some(Ink::Strong), bullet),
-            Tone::Faint => (Some(Ink::Faint), bullet),
-            Tone::Warning => (Some(Ink::Warn), "!"),
+        let (ink, sign) = match (line.mark, line.tone) {
+            (Some(mark), _) => (Some(mark.kind.ink()), mark.sign),
+            (None, Tone::Warning) => (line.tone.ink(), "!"),
+            (None, tone) => (tone.ink(), bullet),
         };
-        if let Some(mark) = line.mark {
-            (ink, sign) = (Some(mark.kind.ink()), mark.sign);
-        }
         match sign {
             "" => self.wrapped(ink, &line.text, "", ""),
             sign => self.wrapped(ink, &line.text, &format!("{sign} "), "  "),
@@ -138,12 +145,9 @@ impl Printer {
 
     /// Labels beside their lines; where one is long or the terminal narrow, before them.
     fn terms(&mut self, terms: &[DocTerm]) {
-        let names = terms.iter().map(|term| {
-            let sign = term
-                .mark
-                .map_or_else(String::new, |m| format!("{} ", m.sign));
-            sign + &clean(&term.label)
-        });
+        let names = terms
+            .iter()
+            .map(|term| DocMark::sign_of(term.mark) + &clean(&term.label));
         let names: Vec<String> = names.collect();
         let widest = names.iter().map(|name| columns(name)).max().unwrap_or(0);
         let room = self.style.columns().saturating_sub(self.indent.len());
@@ -162,10 +166,7 @@ impl Printer {
             for line in &term.lines {
                 let ink = match (line.tone, term.mark) {
                     (Tone::Plain, Some(mark)) if mark.kind == MarkKind::Open => Some(Ink::Warn),
-                    (Tone::Plain, _) => None,
-                    (Tone::Strong, _) => Some(Ink::Strong),
-                    (Tone::Faint, _) => Some(Ink::Faint),
-                    (Tone::Warning, _) => Some(Ink::Warn),
+                    (tone, _) => tone.ink(),
                 };
                 match is_beside {
                     true => self.wrapped(ink, &line.text, &head, &format!("{rest}{hang}")),
@@ -184,6 +185,7 @@ impl Printer {
             self.wrapped(Some(Ink::Faint), &table.caption, "", "  ");
         }
         let texts = entry_texts(table);
+        let signs = if table.is_marked() { VERDICTS } else { MARKS };
         let width = |column: usize| {
             let entries = texts.iter().filter_map(|row| row.get(column));
             entries.map(|text| columns(text)).max().unwrap_or(0)
@@ -193,13 +195,12 @@ impl Printer {
         let parts = match numbers.clone().all(|c| c.align == Align::Right) {
             // A table of numbers is cut into several below each other where it does not fit.
             true => {
-                let widths: Vec<usize> = numbers
-                    .enumerate()
-                    .map(|(i, c)| width(i + 1).max(columns(&c.heading).min(HEADING_COLUMNS)))
-                    .collect();
+                let widths = numbers.enumerate();
+                let widths =
+                    widths.map(|(i, c)| width(i + 1).max(columns(&c.heading).min(HEADING_COLUMNS)));
                 let heading = table.columns.first().map_or(0, |c| columns(&c.heading));
                 let label = width(0).max(heading).min(ROW_COLUMNS);
-                fitting(&widths, room.saturating_sub(label + 2))
+                fitting(&widths.collect::<Vec<_>>(), room.saturating_sub(label + 2))
             }
             false => std::iter::once(0..numbers.len()).collect(),
         };
@@ -219,8 +220,7 @@ impl Printer {
                 let line = format!("{}  {line}", self.indent);
                 match i {
                     0 => self.line(&self.style.paint(Ink::Faint, &line)),
-                    _ if table.is_marked() => self.line(&self.style.paint_verdicts(&line)),
-                    _ => self.line(&self.style.paint_marks(&line)),
+                    _ => self.line(&self.style.paint_signs(&line, signs)),
                 }
             }
         }
@@ -243,10 +243,7 @@ fn entry_texts(table: &DocTable) -> Vec<Vec<String>> {
             let mut text = value(entry);
             let is_number = table.columns.get(i).map(|c| c.align) == Some(Align::Right);
             if !is_number {
-                let mark = entry
-                    .mark
-                    .map_or_else(String::new, |m| format!("{} ", m.sign));
-                return mark + &text;
+                return DocMark::sign_of(entry.mark) + &text;
             }
             for (part, of) in [
                 (
@@ -291,8 +288,7 @@ fn fitting(widths: &[usize], room: usize) -> Vec<std::ops::Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{DocColumn, DocMark};
-    use bytecost_analysis::Verdict;
+    use crate::document::DocColumn;
 
     const PLAIN: Style = Style::plain(60);
 
@@ -309,58 +305,6 @@ mod tests {
         check(&[10, 10, 10], 33, &[(0, 2), (2, 3)]);
         check(&[50, 10], 20, &[(0, 1), (1, 2)]);
         check(&[], 20, &[]);
-    }
-
-    #[test]
-    fn terms_and_tables_are_aligned() {
-        let entry = |text: &str, verdict: Option<Verdict>| DocEntry {
-            mark: verdict.map(DocMark::of),
-            ..DocEntry::from(text)
-        };
-        let mut document = Document::default();
-        document.paragraph(Tone::Plain, "send-copies · loopback");
-        document.push(DocBlock::Terms(vec![
-            DocTerm::new("Data in memory", ["use `send`", "at every size"]),
-            DocTerm::new(
-                "Avoid",
-                ["one send per field, which takes twelve times the CPU time of one call"],
-            ),
-        ]));
-        document.push(DocBlock::Table(DocTable {
-            caption: "CPU time per byte".to_owned(),
-            ..DocTable::of(
-                vec![
-                    DocColumn::left(""),
-                    DocColumn::right("256 B"),
-                    DocColumn::right("4 KiB"),
-                ],
-                [
-                    vec![
-                        entry("send", None),
-                        entry("4.03 s/GB", None),
-                        entry("0.752", None),
-                    ],
-                    vec![
-                        entry("sendfile", None),
-                        entry("1.46", Some(Verdict::Worse)),
-                        entry("0.99", Some(Verdict::NotDecided)),
-                    ],
-                ],
-            )
-        }));
-        insta::assert_snapshot!(print(&document, PLAIN), @"
-        send-copies · loopback
-
-        Data in memory  use `send`
-                        at every size
-        Avoid           one send per field, which takes twelve times
-                        the CPU time of one call
-
-        CPU time per byte
-                          256 B    4 KiB
-          send      4.03 s/GB    0.752
-          sendfile       1.46 ▼   0.99 ?
-        ");
     }
 
     #[test]

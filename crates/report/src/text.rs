@@ -1,18 +1,13 @@
 //! Sentences: cleaned of control characters, wrapped, and cut at their `code` marks.
 
+use itertools::Itertools as _;
 use textwrap::Options;
 
 /// The text on one line without control characters: a name out of a study file must not be able
 /// to move the cursor of whoever reads the result.
 pub(crate) fn clean(text: &str) -> String {
-    let spaced: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    spaced
-        .split_ascii_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let is_space = |c: char| c.is_control() || c.is_ascii_whitespace();
+    joined(text.split(is_space), " ")
 }
 
 /// Wraps a text to a width, with one indent for its first line and one for the rest.
@@ -22,23 +17,27 @@ pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> Vec<Str
         .subsequent_indent(rest)
         // Names have hyphens, and must be found and copied as they are.
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
-    textwrap::wrap(&clean(text), options)
-        .into_iter()
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+    let text = clean(text);
+    let lines = textwrap::wrap(&text, options).into_iter();
+    lines.map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// How many columns a text takes.
 pub(crate) fn columns(text: &str) -> usize {
     textwrap::core::display_width(text)
 }
 
-/// A piece of a sentence.
+/// A name of at most so many characters.
+pub(crate) fn shortened(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.to_owned();
+    }
+    name.chars().take(most - 1).chain(['…']).collect()
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextSpan {
     /// Whether it stood between backticks.
     pub code: bool,
-    /// Its text, without the backticks.
     pub text: String,
 }
 
@@ -68,13 +67,16 @@ fn push(spans: &mut Vec<TextSpan>, code: bool, text: &str) {
     }
 }
 
+/// Texts that are not empty, with something between them.
+pub(crate) fn joined<T: AsRef<str>>(parts: impl IntoIterator<Item = T>, between: &str) -> String {
+    let parts = parts.into_iter().filter(|part| !part.as_ref().is_empty());
+    parts.map(|part| part.as_ref().to_owned()).join(between)
+}
+
 /// A count with its noun: `1 trial`, `3 trials`.
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
-    format!(
-        "{} {}",
-        crate::numbers::whole(n as u64),
-        if n == 1 { one } else { many }
-    )
+    let noun = if n == 1 { one } else { many };
+    format!("{} {noun}", crate::numbers::whole(n as u64))
 }
 
 #[cfg(test)]

@@ -27,8 +27,10 @@ pub struct Timed {
     /// How many ms its unit is.
     pub unit_ms: f64,
     /// Which rows: columns with the values that they must have. Of several the mean is taken.
-    pub rows: &'static [(&'static str, &'static str)],
-    /// The cells that it may be.
+    pub rows: Option<[(&'static str, &'static str); 2]>,
+    /// The cells that it may be: those of a mover with these values.
+    pub mover: &'static str,
+    /// Axes besides the mover.
     pub axes: &'static [(Axis, &'static str)],
     /// What was read or sent.
     pub file: File,
@@ -46,45 +48,37 @@ pub enum File {
 }
 
 const GIB: u64 = 1 << 30;
-/// Sizes of requests beside which a time stands that does not tell its own.
-const ANY_REQUEST: &[&str] = &["4KiB", "64KiB", "1MiB"];
+/// 1 GiB in requests beside which a time stands that does not tell their size.
+const REQUESTS: File = File::InRequests(GIB, &["4KiB", "64KiB", "1MiB"]);
+const WHOLE: File = File::Whole(GIB);
+const SENT: &[(Axis, &str)] = &[(Axis::Pattern, "ask"), (Axis::Block, "4KiB")];
 
-const fn of_program(
-    rows: &'static [(&'static str, &'static str)],
-    axes: &'static [(Axis, &'static str)],
+const fn program(
+    feature: &'static str,
+    mode: &'static str,
+    mover: &'static str,
     file: File,
 ) -> Timed {
     Timed {
         column: "time_s",
         unit_ms: 1e3,
-        rows,
-        axes,
+        rows: Some([("feature", feature), ("mode", mode)]),
+        mover,
+        axes: &[],
         file,
     }
 }
 
-const fn of_transfer(column: &'static str, axes: &'static [(Axis, &'static str)]) -> Timed {
+const fn transfer(column: &'static str, mover: &'static str) -> Timed {
     Timed {
         column,
         unit_ms: 1.0,
-        rows: &[],
-        axes,
+        rows: None,
+        mover,
+        axes: SENT,
         file: File::MibIn("file_mb"),
     }
 }
-
-const fn sent(mover: &'static str) -> [(Axis, &'static str); 3] {
-    [
-        (Axis::Pattern, "ask"),
-        (Axis::Mover, mover),
-        (Axis::Block, "4KiB"),
-    ]
-}
-
-const JAVA_STREAM: [(Axis, &str); 3] = sent("java-stream");
-const JAVA_TRANSFER_TO: [(Axis, &str); 3] = sent("java-transfer-to");
-const READ_WRITE: [(Axis, &str); 3] = sent("read-write");
-const SENDFILE: [(Axis, &str); 3] = sent("sendfile");
 
 /// Every publication of times, in the order of the documentation.
 pub const TIMES: &[Times] = &[
@@ -97,10 +91,10 @@ pub const TIMES: &[Times] = &[
         ],
         tells: &[Axis::Mover, Axis::Size, Axis::Block],
         rows: &[
-            of_transfer("read_write_ms", &JAVA_STREAM),
-            of_transfer("transfer_to_ms", &JAVA_TRANSFER_TO),
-            of_transfer("read_write_ms", &READ_WRITE),
-            of_transfer("transfer_to_ms", &SENDFILE),
+            transfer("read_write_ms", "java-stream"),
+            transfer("transfer_to_ms", "java-transfer-to"),
+            transfer("read_write_ms", "read-write"),
+            transfer("transfer_to_ms", "sendfile"),
         ],
     },
     Times {
@@ -112,26 +106,10 @@ pub const TIMES: &[Times] = &[
         ],
         tells: &[Axis::Mover, Axis::Size],
         rows: &[
-            of_program(
-                &[("feature", "async_io"), ("mode", "sync_io")],
-                &[(Axis::Mover, "pread")],
-                File::InRequests(GIB, ANY_REQUEST),
-            ),
-            of_program(
-                &[("feature", "async_io"), ("mode", "async_aio")],
-                &[(Axis::Mover, "posix-aio")],
-                File::InRequests(GIB, ANY_REQUEST),
-            ),
-            of_program(
-                &[("feature", "zero_copy_io"), ("mode", "regular_read")],
-                &[(Axis::Mover, "read-null")],
-                File::Whole(GIB),
-            ),
-            of_program(
-                &[("feature", "zero_copy_io"), ("mode", "sendfile")],
-                &[(Axis::Mover, "sendfile-null")],
-                File::Whole(GIB),
-            ),
+            program("async_io", "sync_io", "pread", REQUESTS),
+            program("async_io", "async_aio", "posix-aio", REQUESTS),
+            program("zero_copy_io", "regular_read", "read-null", WHOLE),
+            program("zero_copy_io", "sendfile", "sendfile-null", WHOLE),
         ],
     },
 ];
@@ -163,10 +141,8 @@ impl Timed {
             let place = table.column(name);
             place.ok_or_else(|| format!("there is no column `{name}`"))
         };
-        let wanted = self
-            .rows
-            .iter()
-            .map(|(name, value)| Ok((column(name)?, *value)));
+        let wanted = self.rows.iter().flatten();
+        let wanted = wanted.map(|(name, value)| Ok((column(name)?, *value)));
         let wanted: Vec<(usize, &str)> = wanted.collect::<Result<_, String>>()?;
         let time = column(self.column)?;
         // The times of each length in bytes.
@@ -191,13 +167,10 @@ impl Timed {
             match self.file {
                 File::InRequests(_, sizes) => {
                     for size in sizes {
-                        out.push(self.cell(&[(Axis::Size, size)], bytes, ms, false)?);
+                        out.push(self.cell(size, bytes, ms, false)?);
                     }
                 }
-                File::MibIn(_) | File::Whole(_) => {
-                    let size = bytes.to_string();
-                    out.push(self.cell(&[(Axis::Size, &size)], bytes, ms, true)?);
-                }
+                _ => out.push(self.cell(&bytes.to_string(), bytes, ms, true)?),
             }
         }
         Ok(())
@@ -206,13 +179,14 @@ impl Timed {
     /// A cell with its throughput, and its time where the file is one message.
     fn cell(
         &self,
-        more: &[(Axis, &str)],
+        size: &str,
         bytes: u64,
         ms: f64,
         is_message: bool,
     ) -> Result<PublishedCell, String> {
         let mut cell = Cell::default();
-        for (axis, value) in self.axes.iter().chain(more) {
+        let own = [(Axis::Mover, self.mover), (Axis::Size, size)];
+        for (axis, value) in self.axes.iter().chain(&own) {
             cell.set(*axis, value).map_err(|e| e.to_string())?;
         }
         let gbit_per_s = 8.0 * bytes as f64 / ms / 1e6;

@@ -1,5 +1,6 @@
 //! The machine's CPUs as a map of a few lines: who shares what.
 
+use bytecost_analysis::grouped;
 use bytecost_spec::Host;
 use bytecost_spec::host::Cpu;
 use bytecost_spec::units::bytes_in_words;
@@ -10,31 +11,20 @@ const MOST_CORES: usize = 64;
 /// One line for each group of CPUs of one node, package, last cache and kind: its cores in order,
 /// the hardware threads of a core joined by `+`. CPUs that may not be used stand in brackets.
 pub(crate) fn lines(host: &Host) -> Vec<String> {
-    let mut groups: Vec<(String, Vec<&Cpu>)> = Vec::new();
-    for cpu in &host.cpus {
-        let place = place(cpu, host);
-        match groups.iter_mut().find(|(p, _)| *p == place) {
-            Some((_, cpus)) => cpus.push(cpu),
-            None => groups.push((place, vec![cpu])),
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(place, cpus)| format!("{place}: {}", cores(&cpus, host)))
-        .collect()
+    let groups = grouped(host.cpus.iter().map(|cpu| (place(cpu, host), cpu)));
+    let lines = groups.into_iter();
+    let lines = lines.map(|(place, cpus)| format!("{place}: {}", cores(&cpus, host)));
+    lines.collect()
 }
 
 fn place(cpu: &Cpu, host: &Host) -> String {
     let mut parts = Vec::new();
     parts.extend(cpu.node.map(|n| format!("node {n}")));
     parts.extend(cpu.package.map(|p| format!("package {p}")));
+    let siblings = &cpu.siblings;
     let shared = (host.caches.iter())
         .filter(|c| c.kind != "Instruction" && c.shared_by.contains(&cpu.cpu))
-        .filter(|c| {
-            c.shared_by
-                .iter()
-                .any(|other| !cpu.siblings.contains(other))
-        })
+        .filter(|c| c.shared_by.iter().any(|cpu| !siblings.contains(cpu)))
         .max_by_key(|c| c.level);
     if let Some(cache) = shared {
         // Two caches of one size are two all the same.
@@ -42,16 +32,12 @@ fn place(cpu: &Cpu, host: &Host) -> String {
         let several = host.caches.iter().any(|c| {
             c.level == cache.level && c.kind == cache.kind && c.shared_by != cache.shared_by
         });
-        let of = if several {
-            format!(" of CPU {first}")
-        } else {
-            String::new()
+        let of = match several {
+            true => format!(" of CPU {first}"),
+            false => String::new(),
         };
-        parts.push(format!(
-            "L{} {}{of}",
-            cache.level,
-            bytes_in_words(cache.size_bytes)
-        ));
+        let size = bytes_in_words(cache.size_bytes);
+        parts.push(format!("L{} {size}{of}", cache.level));
     }
     match cpu.kind {
         0 if host.cpus.iter().all(|c| c.kind == 0) => {}
@@ -60,20 +46,15 @@ fn place(cpu: &Cpu, host: &Host) -> String {
         n => parts.push(format!("cores of kind {n}")),
     }
     if parts.is_empty() {
-        "no group is reported".to_owned()
-    } else {
-        parts.join(" · ")
+        parts.push("no group is reported".to_owned());
     }
+    parts.join(" · ")
 }
 
 fn cores(cpus: &[&Cpu], host: &Host) -> String {
-    let name = |cpu: &u32| {
-        let may = host.cpus_allowed.is_empty() || host.cpus_allowed.contains(cpu);
-        if may {
-            cpu.to_string()
-        } else {
-            format!("({cpu})")
-        }
+    let name = |cpu: &u32| match host.cpus_allowed.is_empty() || host.cpus_allowed.contains(cpu) {
+        true => cpu.to_string(),
+        false => format!("({cpu})"),
     };
     let first = |cpu: &&&Cpu| cpu.siblings.iter().min() == Some(&cpu.cpu);
     let mut names: Vec<String> = (cpus.iter().filter(first))

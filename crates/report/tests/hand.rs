@@ -1,23 +1,18 @@
 //! What `bytecost live send` and `bytecost live receive` print.
 
+use crate::fixture;
+
 use bytecost_report::{Style, hand};
 use bytecost_spec::hand::{
     Begun, Latency, Second, Served, SessionEnd, SessionPart, Stretch, Summary,
 };
-use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Axis, Cell, Counter, Reading, Side};
+use bytecost_spec::{Axis, Counter, Reading, Side};
 use serde_json::Value;
 
-const STYLE: Style = Style {
-    width: 100,
-    color: false,
-};
+const STYLE: Style = Style::plain(100);
 
 fn begun(own: Side, values: &[(Axis, &str)]) -> Begun {
-    let mut cell = Cell::default();
-    for (axis, value) in values {
-        cell.set(*axis, value).unwrap();
-    }
+    let cell = fixture::cell(values);
     Begun {
         session: 3,
         own,
@@ -31,21 +26,11 @@ fn begun(own: Side, values: &[(Axis, &str)]) -> Begun {
 fn stretch(messages: &[u64], counters: &[(Counter, u64)]) -> Stretch {
     let mut stretch = Stretch::default();
     let sum: u64 = messages.iter().sum();
-    stretch.side.flows = messages
-        .iter()
-        .map(|&messages| FlowReading {
-            bytes: messages * 4096,
-            messages,
-            elapsed_ns: 1_000_000_000,
-        })
-        .collect();
+    let flow = |&messages: &u64| fixture::flow(messages * 4096, messages, 1_000_000_000);
+    stretch.side.flows = messages.iter().map(flow).collect();
     let own = [(Counter::Bytes, sum * 4096), (Counter::Messages, sum)];
-    for (counter, n) in own.iter().chain(counters) {
-        stretch
-            .side
-            .readings
-            .insert(*counter, Reading::Measured(*n));
-    }
+    let all = own.iter().chain(counters);
+    stretch.side.readings = all.map(|(c, n)| (*c, Reading::Measured(*n))).collect();
     stretch
 }
 

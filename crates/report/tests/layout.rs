@@ -1,8 +1,8 @@
 //! CSV in the layouts of others: what is read comes out as it was, and runs fit in.
 
-use bytecost_report::layout::{ColumnLayout, csv, csv_of_imported, import, study};
-use bytecost_spec::manifest::Manifest;
-use bytecost_spec::sample::FlowReading;
+use crate::fixture;
+
+use bytecost_report::layout::{Layout, layouts};
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::{
     Axis, Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings, TrialKey,
@@ -13,18 +13,18 @@ const PUBLISHED: [(&str, &str); 2] = [
     ("pa02-b", include_str!("../../../published/pa02-b.csv")),
 ];
 
-fn layout(name: &str) -> &'static ColumnLayout {
-    ColumnLayout::named(name).unwrap()
+fn layout(name: &str) -> &'static dyn Layout {
+    layouts().find(|layout| layout.name() == name).unwrap()
 }
 
 #[test]
 fn what_was_published_comes_out_as_it_was() {
     for (name, text) in PUBLISHED {
-        let imported = import(layout(name), text).unwrap();
+        let imported = layout(name).import(text).unwrap();
         assert_eq!(imported.published.cells.len(), 48, "{name}");
         // One of them ends its lines as Windows does.
         let lines = text.replace("\r\n", "\n");
-        assert_eq!(csv_of_imported(layout(name), &imported), lines, "{name}");
+        assert_eq!(layout(name).csv_of_imported(&imported), lines, "{name}");
         let json = serde_json::to_string(&imported).unwrap();
         assert_eq!(
             serde_json::from_str::<bytecost_spec::Imported>(&json).unwrap(),
@@ -36,8 +36,8 @@ fn what_was_published_comes_out_as_it_was() {
 #[test]
 fn an_imported_table_is_the_whole_grid_of_its_study() {
     for (name, text) in PUBLISHED {
-        let published = import(layout(name), text).unwrap().published;
-        let study = study(layout(name), &published);
+        let published = layout(name).import(text).unwrap().published;
+        let study = layout(name).study(&published);
         assert_eq!(study.design.as_deref(), Some(AS_PUBLISHED));
         assert_eq!(study.tiers.len(), 1, "{name}");
         let mut ids: Vec<String> = study.cells().iter().map(|(_, c)| c.id()).collect();
@@ -47,35 +47,25 @@ fn an_imported_table_is_the_whole_grid_of_its_study() {
         assert_eq!(ids, wanted, "{name}");
         // Rows that are no product of sizes and threads keep to themselves.
         let part: String = text.lines().take(6).map(|l| format!("{l}\n")).collect();
-        let published = import(layout(name), &part).unwrap().published;
-        assert_eq!(cells_of_study(name, &published), published.cells.len());
+        let published = layout(name).import(&part).unwrap().published;
+        assert_eq!(
+            layout(name).study(&published).cells().len(),
+            published.cells.len()
+        );
     }
-}
-
-fn cells_of_study(name: &str, published: &bytecost_spec::Published) -> usize {
-    study(layout(name), published).cells().len()
 }
 
 #[test]
 fn sizes_and_numbers_mean_what_they_meant_there() {
-    let a = import(layout("pa02-a"), PUBLISHED[0].1).unwrap();
+    let a = layout("pa02-a").import(PUBLISHED[0].1).unwrap();
     let first = &a.published.cells[0];
     assert_eq!((first.cell.size_bytes, first.cell.fields), (2048, 8));
     assert_eq!(first.cell.value(Axis::Mover), "send-fields");
-    assert_eq!(
-        first.values[&Metric::both(Measure::ThroughputGbitPerS)],
-        0.0
-    );
-    assert_eq!(
-        first.values[&Metric::both(Measure::LatencyUsP50)],
-        40_876.649
-    );
-    assert!(
-        !first
-            .values
-            .contains_key(&Metric::both(Measure::CyclesPerByte))
-    );
-    let b = import(layout("pa02-b"), PUBLISHED[1].1).unwrap();
+    let value = |measure| first.values.get(&Metric::both(measure)).copied();
+    assert_eq!(value(Measure::ThroughputGbitPerS), Some(0.0));
+    assert_eq!(value(Measure::LatencyUsP50), Some(40_876.649));
+    assert_eq!(value(Measure::CyclesPerByte), None);
+    let b = layout("pa02-b").import(PUBLISHED[1].1).unwrap();
     let cycles = Metric {
         measure: Measure::CyclesPerByte,
         side: Side::Sender,
@@ -92,7 +82,7 @@ fn a_bad_file_is_told_with_its_line() {
     let header = PUBLISHED[0].1.lines().next().unwrap();
     let check = |row: &str, says: &str| {
         let text = format!("{header}\nA1,256,1,0,1,2,3,4,5\n{row}\n");
-        let told = import(layout("pa02-a"), &text).unwrap_err().to_string();
+        let told = layout("pa02-a").import(&text).unwrap_err().to_string();
         assert!(
             told.starts_with("line 3: ") && told.contains(says),
             "{told}"
@@ -121,55 +111,44 @@ fn a_bad_file_is_told_with_its_line() {
     check("A1,256,2,1,1,2,3,4", "8 values, but the header names 9");
     check("A1,256,2,1,1,2,3,4,5,6", "10 values");
     check("A1,256,1,1,1,2,3,4,5", "the same cell as in line 2");
-    let told = |text: &str| import(layout("pa02-a"), text).unwrap_err().to_string();
+    let told = |text: &str| layout("pa02-a").import(text).unwrap_err().to_string();
     assert!(told("").starts_with("line 1: "));
     assert!(told(header).contains("no row"));
     assert!(told(PUBLISHED[1].1).contains("the columns of layout pa02-a are impl,msg_size"));
     // What is empty is absent, and stays empty.
     let sparse = format!("{header}\nA1,256,1,,1.5,,,,\n");
-    let imported = import(layout("pa02-a"), &sparse).unwrap();
+    let imported = layout("pa02-a").import(&sparse).unwrap();
     assert_eq!(
-        csv_of_imported(layout("pa02-a"), &imported),
+        layout("pa02-a").csv_of_imported(&imported),
         format!("{header}\nA1,256,1,,1.500,,,,\n")
     );
 }
 
 fn cell(mover: &str, axes: &[(Axis, &str)]) -> Cell {
-    let mut cell = Cell {
-        mover: mover.to_owned(),
-        receiver: "recv".to_owned(),
-        size_bytes: 2048,
-        fields: 8,
-        ..Cell::default()
-    };
-    for (axis, value) in axes {
-        cell.set(*axis, value).unwrap();
-    }
-    cell
+    let own = [
+        (Axis::Mover, mover),
+        (Axis::Size, "2KiB"),
+        (Axis::Fields, "8"),
+    ];
+    fixture::cell(&[&own, axes].concat())
 }
 
 fn side(flows: &[(u64, u64, u64)], switches: u64) -> SideReadings {
+    let read = |(counter, n)| (counter, Reading::Measured(n));
+    let known = [
+        (Counter::ContextSwitchesVoluntary, switches),
+        (Counter::ContextSwitchesInvoluntary, 1),
+        (Counter::LlcLoadMisses, 50),
+        (Counter::PerfEnabledNs, 10),
+        (Counter::PerfRunningNs, 5),
+    ];
+    let absent = (Counter::Cycles, Reading::absent("no hardware counters"));
+    let flows = flows
+        .iter()
+        .map(|(bytes, messages, ns)| fixture::flow(*bytes, *messages, *ns));
     SideReadings {
-        readings: [
-            (
-                Counter::ContextSwitchesVoluntary,
-                Reading::Measured(switches),
-            ),
-            (Counter::ContextSwitchesInvoluntary, Reading::Measured(1)),
-            (Counter::Cycles, Reading::absent("no hardware counters")),
-            (Counter::LlcLoadMisses, Reading::Measured(50)),
-            (Counter::PerfEnabledNs, Reading::Measured(10)),
-            (Counter::PerfRunningNs, Reading::Measured(5)),
-        ]
-        .into(),
-        flows: flows
-            .iter()
-            .map(|&(bytes, messages, elapsed_ns)| FlowReading {
-                bytes,
-                messages,
-                elapsed_ns,
-            })
-            .collect(),
+        readings: known.map(read).into_iter().chain([absent]).collect(),
+        flows: flows.collect(),
         ..SideReadings::default()
     }
 }
@@ -186,16 +165,6 @@ fn sample(cells: &[Cell], place: usize, block: u32, attempt: u32, client: SideRe
         sender: side(&[], 99),
         receiver: Some(client),
         ..Sample::default()
-    }
-}
-
-fn manifest(design: Option<&str>) -> Manifest {
-    let published = import(layout("pa02-a"), PUBLISHED[0].1).unwrap().published;
-    let mut study = study(layout("pa02-a"), &published);
-    study.design = design.map(str::to_owned);
-    Manifest {
-        id: "x".to_owned(),
-        ..Manifest::new(study)
     }
 }
 
@@ -220,12 +189,14 @@ fn a_run_fills_the_rows_that_it_measured() {
         sample(&cells, 3, 0, 0, side(&flows, 6)),
         sample(&cells, 4, 0, 0, side(&flows, 6)),
     ];
-    let check = |design: Option<&str>, numbers: &str| {
-        let text = csv(layout("pa02-a"), &manifest(design), &cells, &samples).unwrap();
+    let check = |as_published: bool, numbers: &str| {
+        let text = layout("pa02-a")
+            .csv(&cells, &samples, as_published)
+            .unwrap();
         // Absent, or shared with others: empty; the cell without a trial has no row.
         let row = |name: &str| format!("{name},256,2,{numbers},,,,7\n");
         assert_eq!(text, format!("{HEADER}{}{}", row("A1"), row("A2")));
     };
-    check(None, "4.000,0.667");
-    check(Some(AS_PUBLISHED), "1.000,0.500");
+    check(false, "4.000,0.667");
+    check(true, "1.000,0.500");
 }

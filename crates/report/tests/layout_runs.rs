@@ -1,7 +1,8 @@
 //! The layout of timed programs: a row a run, both ways.
 
-use bytecost_report::layout::{Form, RUNS, Runs};
-use bytecost_spec::sample::FlowReading;
+use crate::fixture::{self, cell};
+
+use bytecost_report::layout::{Layout as _, RUNS, Runs, layouts};
 use bytecost_spec::{Axis, Cell, Imported, Measure, Metric, Sample, SideReadings, TrialKey};
 
 const JOINED: &str = include_str!("../../../published/os-features.csv");
@@ -87,14 +88,6 @@ fn a_bad_file_is_told_with_its_line() {
     );
 }
 
-fn cell(axes: &[(Axis, &str)]) -> Cell {
-    let mut cell = Cell::default();
-    for (axis, value) in axes {
-        cell.set(*axis, value).unwrap();
-    }
-    cell
-}
-
 fn work(threads: &str, placement: &str) -> Cell {
     cell(&[
         (Axis::Mover, "work-integer"),
@@ -113,11 +106,9 @@ fn read(mover: &str, size: &str) -> Cell {
 
 /// A trial with flows of so many bytes, messages and ns.
 fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> Sample {
-    let flow = |&(bytes, messages, elapsed_ns): &(u64, u64, u64)| FlowReading {
-        bytes,
-        messages,
-        elapsed_ns,
-    };
+    let flows = flows
+        .iter()
+        .map(|(bytes, messages, ns)| fixture::flow(*bytes, *messages, *ns));
     Sample {
         trial: TrialKey {
             block,
@@ -127,7 +118,7 @@ fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> S
         cell: cell.id(),
         trial_ms: 1,
         sender: SideReadings {
-            flows: flows.iter().map(flow).collect(),
+            flows: flows.collect(),
             ..SideReadings::default()
         },
         ..Sample::default()
@@ -160,23 +151,19 @@ fn a_run_has_a_row_for_each_trial_of_a_mode() {
         // Nothing was done in the window: no time can be told.
         sample(pinned, 0, 0, &[(0, 0, 10_000_000)]),
     ];
-    let text = runs().csv(&cells, &samples).unwrap();
+    let text = runs().csv(&cells, &samples, false).unwrap();
     assert_eq!(
         text,
         "Run,Mode,Time_s\n1,sync_io,1.000\n2,sync_io,2.000\n1,async_aio,4.000\n1,separate_core,2.000\n"
     );
     let imported = runs().import(&text).unwrap();
     assert_eq!(runs().csv_of_imported(&imported), text);
-    let none = runs().csv(&cells[3..4], &samples).unwrap_err();
+    let none = runs().csv(&cells[3..4], &samples, false).unwrap_err();
     assert!(none.contains("bytecost run os-features"), "{none}");
 }
 
 #[test]
-fn layouts_of_both_kinds_are_found_by_name() {
-    let names: Vec<&str> = Form::all().map(Form::name).collect();
+fn layouts_of_both_kinds_have_names() {
+    let names: Vec<&str> = layouts().map(|layout| layout.name()).collect();
     assert_eq!(names, ["pa02-a", "pa02-b", "os-features"]);
-    for name in names {
-        assert_eq!(Form::named(name).map(Form::name), Some(name));
-    }
-    assert!(Form::named("pa03").is_none());
 }

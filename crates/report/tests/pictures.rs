@@ -1,6 +1,8 @@
 //! Figures as files: what stands in them, and that they are drawn without any font of the machine.
 
-use crate::fixture;
+use crate::fixture::{self, distances::paired};
+use crate::overview::analysis as speed_ups;
+use crate::stack::watched;
 
 use bytecost_report::{pictures, png};
 
@@ -20,22 +22,24 @@ fn text(svg: &str) -> String {
 
 #[test]
 fn a_picture_tells_what_its_reader_must_know() {
-    let a = fixture::planted();
-    let pictures = pictures(&a);
-    let version = a.run.bytecost_version.split(' ').next().unwrap();
-    for picture in &pictures {
-        // Words alone: lines are broken where they are full.
-        for part in [&a.host.kernel, version, &a.study.name, &a.run.started[..10]] {
-            assert!(picture.svg.contains(part), "{part} in {}", picture.name);
-        }
-        for outside in ["var(", "@media", "<script", "<image", "href"] {
-            assert!(
-                !picture.svg.contains(outside),
-                "{outside} in {}",
-                picture.name
-            );
+    for a in [fixture::planted(), paired(), speed_ups(), watched(3)] {
+        let version = a.run.bytecost_version.split(' ').next().unwrap();
+        for picture in pictures(&a) {
+            // Words alone: lines are broken where they are full.
+            for part in [&a.host.kernel, version, &a.study.name, &a.run.started[..10]] {
+                assert!(picture.svg.contains(part), "{part} in {}", picture.name);
+            }
+            for outside in ["var(", "@media", "<script", "<image", "href"] {
+                assert!(
+                    !picture.svg.contains(outside),
+                    "{outside} in {}",
+                    picture.name
+                );
+            }
+            assert!(picture.name.starts_with("figure-") || png(&picture).is_ok());
         }
     }
+    let pictures = pictures(&fixture::planted());
     let check = |number: usize, part: &str| {
         let told = text(&pictures[number].svg);
         assert!(told.contains(part), "{part}: {told}");

@@ -1,9 +1,11 @@
 //! `samples.csv`: one row a trial, what is absent is empty.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::fixture;
 
 use bytecost_report::samples_csv;
-use bytecost_spec::sample::{FlowReading, Truth};
+use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Reading, Sample, SideReadings, TrialKey};
 
 fn cells() -> Vec<Cell> {
@@ -23,11 +25,7 @@ fn side(flows: &[(u64, u64)]) -> SideReadings {
         ]),
         flows: flows
             .iter()
-            .map(|&(bytes, elapsed_ns)| FlowReading {
-                bytes,
-                messages: 1,
-                elapsed_ns,
-            })
+            .map(|(bytes, ns)| fixture::flow(*bytes, 1, *ns))
             .collect(),
         ..SideReadings::default()
     }
@@ -78,15 +76,12 @@ fn a_flow_without_a_window_has_no_rate() {
 #[test]
 fn no_column_has_the_name_of_another() {
     let bytes = samples_csv(&cells(), &[]).unwrap();
-    let mut names: Vec<&str> = std::str::from_utf8(&bytes)
-        .unwrap()
-        .trim()
-        .split(',')
-        .collect();
-    let count = names.len();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), count);
+    let text = std::str::from_utf8(&bytes).unwrap();
+    let mut seen = BTreeSet::new();
+    assert!(
+        text.trim().split(',').all(|name| seen.insert(name)),
+        "{text}"
+    );
 }
 
 #[test]
@@ -95,7 +90,7 @@ fn a_sample_of_another_plan_is_refused() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("cell 7") && error.contains("2 cells"),
+        error.contains("cell 7, but the plan has 2 cells"),
         "{error}"
     );
 }

@@ -59,13 +59,7 @@ fn the_verdict_is_what_the_figures_bear() {
     let check = |change: &dyn Fn(&mut Asked), words: &str| {
         let mut load = asked();
         change(&mut load);
-        let text = service::asked(
-            &load,
-            Style {
-                width: 400,
-                ..STYLE
-            },
-        );
+        let text = service::asked(&load, Style::plain(400));
         let verdict = text.lines().find(|l| l.starts_with("  verdict")).unwrap();
         assert!(verdict.contains(words), "`{words}`: {verdict}");
     };
@@ -112,10 +106,8 @@ fn an_answer_of_top_is_a_table_that_no_name_can_break() {
         kernel_s: 1.2,
     };
     let answer = Response::Busiest(vec![process("cc1 (x) y", 99), process("a\x1b[2J\nb", 1)]);
-    insta::assert_snapshot!(
-        "service_top",
-        service::answer(&asked().asking, &answer, STYLE)
-    );
+    let text = service::answer(&asked().asking, &answer, STYLE);
+    insta::assert_snapshot!("service_top", text);
 }
 
 #[test]
@@ -131,14 +123,10 @@ fn programs_get_one_object_a_line() {
     ];
     let objects = texts.map(|text| {
         assert_eq!(text.matches('\n').count(), 1);
-        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+        let object: serde_json::Value = serde_json::from_str(&text).unwrap();
+        serde_json::to_string_pretty(&object).unwrap()
     });
-    assert_eq!(objects[0]["bytes"], 64);
-    assert_eq!(objects[1]["generator_limit"], "it was busy");
-    assert!(objects[1]["latency_us_p50"].is_null());
-    assert_eq!(objects[1]["errors"]["closed"], 0);
-    assert_eq!(objects[1]["connections_idle"], 1000);
-    assert_eq!(objects[2]["kind"], "tally");
+    insta::assert_snapshot!("service_json", objects.join("\n"));
 }
 
 #[test]

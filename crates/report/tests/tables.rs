@@ -3,24 +3,22 @@
 use crate::fixture;
 
 use bytecost_report::Style;
+use bytecost_report::layout::{Layout as _, RUNS};
 use bytecost_report::tables::{self, RunLine};
 use bytecost_spec::survey::{
     MoverFacts, ReceiverFacts, Route, ServerFacts, ServerSurvey, ServiceFacts,
 };
-use bytecost_spec::{Refusal, Study, Support, Survey, Transport};
+use bytecost_spec::{Published, Refusal, Study, Support, Survey, Transport};
 
 const PLAIN: Style = Style::plain(100);
 
-fn server(name: &str, refused: Option<&str>) -> ServerFacts {
-    ServerFacts {
+fn survey() -> Survey {
+    let server = |name: &str, refused: Option<&str>| ServerFacts {
         name: name.to_owned(),
         summary: format!("one thread for all connections: {name} tells which are ready"),
         refused: refused.map(str::to_owned),
         ..ServerFacts::default()
-    }
-}
-
-fn survey() -> Survey {
+    };
     let mover = |name: &str, summary: &str, caution: Option<&str>| MoverFacts {
         name: name.to_owned(),
         summary: summary.to_owned(),
@@ -63,9 +61,6 @@ fn survey() -> Survey {
             support("vmsplice", tcp, None),
         ],
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
-        files: None,
-        huge_pages_refused: None,
-        java: None,
         serving: Some(ServerSurvey {
             servers: vec![
                 server("epoll", None),
@@ -89,46 +84,27 @@ fn survey() -> Survey {
 }
 
 fn study() -> Study {
-    Study::parse(
-        r#"
-name = "send-copies"
-title = "How to send"
-question = "From what message size does it pay to skip a copy or a call?"
-prediction = "From 10 KiB."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "20ms"
-window = "60ms"
-blocks-least = 6
-blocks-most = 20
-[axes]
-mover = ["send", "send-zerocopy"]
-[[compare]]
-axis = "mover"
-baseline = "send"
-metrics = ["cpu_s_per_gb"]
-"#,
-    )
-    .unwrap()
+    Study {
+        name: "send-copies".to_owned(),
+        question: "From what message size does it pay to skip a copy or a call?".to_owned(),
+        ..RUNS[0].study(&Published::default())
+    }
 }
 
 fn runs() -> Vec<RunLine> {
+    let run = |[id, started, study, state]: [&str; 4], trials| RunLine {
+        id: id.to_owned(),
+        started: started.to_owned(),
+        study: study.to_owned(),
+        trials,
+        state: state.to_owned(),
+    };
+    let newer =
+        "manifest.json: format 9 is newer than this version reads (1): take a newer bytecost";
+    let id = "2026-11-21T0312-send-copies";
     vec![
-        RunLine {
-            id: "2026-11-21T0312-send-copies".to_owned(),
-            started: "2026-11-21T03:12:44Z".to_owned(),
-            study: "send-copies".to_owned(),
-            trials: 874,
-            state: "complete".to_owned(),
-        },
-        RunLine {
-            id: "broken".to_owned(),
-            started: String::new(),
-            study: String::new(),
-            trials: 0,
-            state: "manifest.json: format 9 is newer than this version reads (1): take a newer bytecost".to_owned(),
-        },
+        run([id, "2026-11-21T03:12:44Z", "send-copies", "complete"], 874),
+        run(["broken", "", "", newer], 0),
     ]
 }
 
@@ -143,13 +119,12 @@ fn what_this_machine_is() {
     let text = tables::doctor(&host, PLAIN);
     assert!(text.starts_with(&host.cpu_model), "{text}");
     for check in &host.checks {
-        let is_own = |line: &&str| {
-            let words = line.trim_start_matches(['✓', '·', '!', ' ']);
-            words.starts_with(&check.name)
-        };
+        let mut lines = text
+            .lines()
+            .map(|l| l.trim_start_matches(['✓', '·', '!', ' ']));
         let first = check.found.split(' ').next().unwrap();
-        let mut own = text.lines().filter(is_own);
-        assert!(own.any(|l| l.contains(first)), "{}: {text}", check.name);
+        let is_own = |line: &str| line.starts_with(&check.name) && line.contains(first);
+        assert!(lines.any(is_own), "{}: {text}", check.name);
     }
 }
 
@@ -181,11 +156,9 @@ fn lists_keep_within_the_terminal() {
 
 #[test]
 fn marks_are_coloured_only_where_colour_is_asked_for() {
-    let color = Style {
-        color: true,
-        ..PLAIN
-    };
-    assert!(tables::list(&survey(), &[], color).contains("\x1b[31m✗"));
+    let color = true;
+    let painted = Style { color, ..PLAIN };
+    assert!(tables::list(&survey(), &[], painted).contains("\x1b[31m✗"));
     assert!(!tables::list(&survey(), &[], PLAIN).contains('\x1b'));
     assert!(!tables::doctor(&fixture::analysis().host, PLAIN).contains('\x1b'));
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use bytecost_report::layout::Form;
+use bytecost_report::layout::{Layout, layouts};
+use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_store::Root;
 
 use crate::args::ExportArgs;
@@ -23,9 +24,11 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
                 args.run, imported.layout
             )));
         }
-        None => layout
-            .csv(run.manifest(), &evidence.cells, &evidence.samples)
-            .map_err(bad_input)?,
+        None => {
+            let as_published = run.manifest().study.design.as_deref() == Some(AS_PUBLISHED);
+            let text = layout.csv(&evidence.cells, &evidence.samples, as_published);
+            text.map_err(bad_input)?
+        }
     };
     match &args.out {
         Some(path) => write(path, &text)?,
@@ -42,12 +45,14 @@ fn write(path: &Path, text: &str) -> Result<()> {
 ///
 /// # Errors
 /// The names that there are.
-pub fn named(name: &str) -> Result<Form> {
-    Form::named(name).ok_or_else(|| {
-        let names: Vec<&str> = Form::all().map(Form::name).collect();
-        bad_input(format!(
-            "layout `{name}` is not known: choose from {}",
-            names.join(", ")
-        ))
-    })
+pub fn named(name: &str) -> Result<&'static dyn Layout> {
+    layouts()
+        .find(|layout| layout.name() == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = layouts().map(Layout::name).collect();
+            bad_input(format!(
+                "layout `{name}` is not known: choose from {}",
+                names.join(", ")
+            ))
+        })
 }

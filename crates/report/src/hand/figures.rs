@@ -3,106 +3,100 @@
 use bytecost_spec::hand::{SessionPart, Stretch, Summary};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Counter, Reading, Side};
+use itertools::Itertools as _;
+use serde::Serialize;
 
-/// A stretch as numbers; what cannot be had is none.
-pub(super) struct Figures<'a> {
-    stretch: &'a Stretch,
-}
-
-/// Bits per ns, which is Gbit/s.
-fn gbit_per_s(flow: &FlowReading) -> f64 {
-    if flow.elapsed_ns == 0 {
-        return 0.0;
-    }
-    flow.bytes as f64 * 8.0 / flow.elapsed_ns as f64
-}
-
-impl<'a> Figures<'a> {
-    pub(super) fn of(stretch: &'a Stretch) -> Figures<'a> {
-        Figures { stretch }
-    }
-
-    fn flows(&self) -> &[FlowReading] {
-        &self.stretch.side.flows
-    }
-
-    pub(super) fn counter(&self, counter: Counter) -> Option<u64> {
-        self.stretch
-            .side
-            .readings
-            .get(&counter)
-            .and_then(Reading::measured)
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.flows()
-            .iter()
-            .fold(0, |sum, f| sum.saturating_add(f.bytes))
-    }
-
-    pub(super) fn messages(&self) -> u64 {
-        self.flows()
-            .iter()
-            .fold(0, |sum, f| sum.saturating_add(f.messages))
-    }
-
+/// A stretch as numbers, in the order in which programs get them. What cannot be had is `null`;
+/// what a session does not have is left out.
+#[derive(Serialize)]
+pub(super) struct Figures {
     /// The longest of the flows.
-    pub(super) fn elapsed_s(&self) -> f64 {
-        let longest = self.flows().iter().map(|f| f.elapsed_ns).max();
-        longest.unwrap_or(0) as f64 / 1e9
-    }
-
+    pub elapsed_s: f64,
+    pub bytes: u64,
+    pub messages: u64,
     /// The sum of what each flow reached in its own time.
-    pub(super) fn gbit_per_s(&self) -> f64 {
-        self.flows().iter().map(gbit_per_s).sum()
-    }
+    pub throughput_gbit_per_s: f64,
+    pub messages_per_s: f64,
+    pub cpu_s_per_gb: Option<f64>,
+    pub calls_per_message: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copied_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_us_p50: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_us_p99: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_us_max: Option<f64>,
+    flows_silent: u32,
+    flow_bytes: Vec<u64>,
+    /// What the slowest and the fastest flow reached, in Gbit/s, where there are several.
+    #[serde(skip)]
+    pub spread: Option<(f64, f64)>,
+}
 
-    pub(super) fn messages_per_s(&self) -> f64 {
-        let rate = |f: &FlowReading| f.messages as f64 * 1e9 / f.elapsed_ns.max(1) as f64;
-        self.flows().iter().map(rate).sum()
+impl Figures {
+    pub(super) fn of(stretch: &Stretch) -> Figures {
+        let flows = &stretch.side.flows;
+        let sum = |of: fn(&FlowReading) -> u64| flows.iter().map(of).fold(0, u64::saturating_add);
+        let longest = flows.iter().map(|f| f.elapsed_ns).max().unwrap_or(0);
+        // Bits per ns, which is Gbit/s.
+        let rates = flows.iter().map(|f| match f.elapsed_ns {
+            0 => 0.0,
+            ns => f.bytes as f64 * 8.0 / ns as f64,
+        });
+        let rates: Vec<f64> = rates.collect();
+        let messages = |f: &FlowReading| f.messages as f64 * 1e9 / f.elapsed_ns.max(1) as f64;
+        let ends = rates.iter().copied().minmax().into_option();
+        let over = |n, of| {
+            let (n, of) = (counter(stretch, n)?, counter(stretch, of)?);
+            (of > 0).then(|| n as f64 / of as f64)
+        };
+        let latency = stretch.latency.as_ref();
+        Figures {
+            elapsed_s: longest as f64 / 1e9,
+            bytes: sum(|f| f.bytes),
+            messages: sum(|f| f.messages),
+            throughput_gbit_per_s: rates.iter().sum(),
+            messages_per_s: flows.iter().map(messages).sum(),
+            // CPU ns a byte are CPU seconds a GB.
+            cpu_s_per_gb: over(Counter::CpuNs, Counter::Bytes),
+            calls_per_message: over(Counter::Calls, Counter::Messages),
+            fairness: fairness(&rates),
+            copied_share: over(Counter::CompletionsCopied, Counter::Completions),
+            latency_us_p50: latency.map(|l| l.us_p50),
+            latency_us_p99: latency.map(|l| l.us_p99),
+            latency_us_max: latency.map(|l| l.us_max),
+            flows_silent: stretch.flows_silent,
+            flow_bytes: flows.iter().map(|f| f.bytes).collect(),
+            spread: ends.filter(|_| flows.len() > 1),
+        }
     }
+}
 
-    pub(super) fn spread_gbit_per_s(&self) -> Option<(f64, f64)> {
-        let rates = self.flows().iter().map(gbit_per_s);
-        let slowest = rates.clone().reduce(f64::min)?;
-        let fastest = rates.reduce(f64::max)?;
-        (self.flows().len() > 1).then_some((slowest, fastest))
-    }
+/// Jain's index of the flows' rates: 1 where all are equal, one over their number where one has
+/// everything (Jain, Chiu, Hawe: A quantitative measure of fairness, 1984). None for one flow, or
+/// where nothing moved.
+fn fairness(rates: &[f64]) -> Option<f64> {
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|r| r * r).sum();
+    let several = rates.len() > 1 && squares > 0.0;
+    several.then(|| sum * sum / (rates.len() as f64 * squares))
+}
 
-    /// Jain's index of the flows' rates: 1 where all are equal, one over their number where one
-    /// has everything (Jain, Chiu, Hawe: A quantitative measure of fairness, 1984). None for one
-    /// flow, or where nothing moved.
-    pub(super) fn fairness(&self) -> Option<f64> {
-        let n = self.flows().len();
-        let rates: Vec<f64> = self.flows().iter().map(gbit_per_s).collect();
-        let sum: f64 = rates.iter().sum();
-        let squares: f64 = rates.iter().map(|r| r * r).sum();
-        (n > 1 && squares > 0.0).then(|| sum * sum / (n as f64 * squares))
-    }
+pub(super) fn counter(stretch: &Stretch, counter: Counter) -> Option<u64> {
+    stretch
+        .side
+        .readings
+        .get(&counter)
+        .and_then(Reading::measured)
+}
 
-    /// CPU ns a byte, which is CPU seconds a GB.
-    pub(super) fn cpu_s_per_gb(&self) -> Option<f64> {
-        self.over(Counter::CpuNs, Counter::Bytes)
-    }
-
-    pub(super) fn calls_per_message(&self) -> Option<f64> {
-        self.over(Counter::Calls, Counter::Messages)
-    }
-
-    pub(super) fn copied_share(&self) -> Option<f64> {
-        self.over(Counter::CompletionsCopied, Counter::Completions)
-    }
-
-    pub(super) fn system_share(&self) -> Option<f64> {
-        let system = self.counter(Counter::SystemNs)? as f64;
-        let user = self.counter(Counter::UserNs)? as f64;
-        (system + user > 0.0).then(|| system / (system + user))
-    }
-
-    fn over(&self, counter: Counter, of: Counter) -> Option<f64> {
-        let (n, of) = (self.counter(counter)?, self.counter(of)?);
-        (of > 0).then(|| n as f64 / of as f64)
-    }
+pub(super) fn system_share(stretch: &Stretch) -> Option<f64> {
+    let system = counter(stretch, Counter::SystemNs)? as f64;
+    let user = counter(stretch, Counter::UserNs)? as f64;
+    (system + user > 0.0).then(|| system / (system + user))
 }
 
 pub(super) fn part(summary: &Summary, side: Side) -> Option<&SessionPart> {
@@ -119,22 +113,13 @@ mod tests {
 
     #[test]
     fn fairness_goes_from_one_to_one_over_the_flows() {
-        let check = |bytes: &[u64], expected: Option<f64>| {
-            let mut stretch = Stretch::default();
-            stretch.side.flows = bytes
-                .iter()
-                .map(|&bytes| FlowReading {
-                    bytes,
-                    messages: 1,
-                    elapsed_ns: 1000,
-                })
-                .collect();
-            assert_eq!(Figures::of(&stretch).fairness(), expected, "{bytes:?}");
+        let check = |rates: &[f64], expected: Option<f64>| {
+            assert_eq!(fairness(rates), expected, "{rates:?}");
         };
-        check(&[5, 5, 5, 5], Some(1.0));
-        check(&[20, 0, 0, 0], Some(0.25));
-        check(&[30, 10], Some(0.8));
-        check(&[5], None);
-        check(&[0, 0], None);
+        check(&[5.0, 5.0, 5.0, 5.0], Some(1.0));
+        check(&[20.0, 0.0, 0.0, 0.0], Some(0.25));
+        check(&[30.0, 10.0], Some(0.8));
+        check(&[5.0], None);
+        check(&[0.0, 0.0], None);
     }
 }

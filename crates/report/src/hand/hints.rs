@@ -3,7 +3,7 @@
 use bytecost_spec::hand::Summary;
 use bytecost_spec::{Counter, Pattern, Side, units};
 
-use super::figures::{Figures, part};
+use super::figures::{counter, part};
 
 /// A smoothed round trip that is so long, in µs, and so many times the least, was waited for: the
 /// timer of delayed acknowledgements is 40 ms, and memory is far quicker than either.
@@ -16,10 +16,9 @@ pub(super) fn hints(summary: &Summary) -> Vec<String> {
     let Some(sender) = part(summary, Side::Sender) else {
         return hints;
     };
-    let figures = Figures::of(&sender.whole);
     if let (Some(rtt), Some(least)) = (
-        figures.counter(Counter::TcpRttUs),
-        figures.counter(Counter::TcpMinRttUs),
+        counter(&sender.whole, Counter::TcpRttUs),
+        counter(&sender.whole, Counter::TcpMinRttUs),
     ) && rtt >= STALL_US
         && rtt >= least.saturating_mul(STALL_TIMES)
     {
@@ -45,7 +44,7 @@ pub(super) fn hints(summary: &Summary) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let nobufs = figures.counter(Counter::Enobufs).unwrap_or(0);
+    let nobufs = counter(&sender.whole, Counter::Enobufs).unwrap_or(0);
     if nobufs > 0 {
         hints.push(format!(
             "{} times the kernel had no room to note another zero-copy send: raise `ulimit -l` or net.core.optmem_max",

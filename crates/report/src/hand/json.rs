@@ -1,58 +1,12 @@
 //! Seconds and summaries for programs: one JSON object a line.
 
-use bytecost_spec::hand::{Begun, Second, Served, SessionEnd, SessionPart, Stretch, Summary};
+use bytecost_spec::hand::{Begun, Second, Served, SessionEnd, SessionPart, Summary};
 use bytecost_spec::{Counter, Readings, Side};
 use serde::Serialize;
 
-use super::figures::Figures;
+use super::figures::{Figures, counter, system_share};
 use super::hints;
-
-/// What a stretch comes to. What cannot be had is `null`; what a session does not have is left out.
-#[derive(Serialize)]
-struct Numbers {
-    elapsed_s: f64,
-    bytes: u64,
-    messages: u64,
-    throughput_gbit_per_s: f64,
-    messages_per_s: f64,
-    cpu_s_per_gb: Option<f64>,
-    calls_per_message: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fairness: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    copied_share: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latency_us_p50: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latency_us_p99: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latency_us_max: Option<f64>,
-    flows_silent: u32,
-    flow_bytes: Vec<u64>,
-}
-
-impl Numbers {
-    fn of(stretch: &Stretch) -> Numbers {
-        let figures = Figures::of(stretch);
-        let latency = stretch.latency.as_ref();
-        Numbers {
-            elapsed_s: figures.elapsed_s(),
-            bytes: figures.bytes(),
-            messages: figures.messages(),
-            throughput_gbit_per_s: figures.gbit_per_s(),
-            messages_per_s: figures.messages_per_s(),
-            cpu_s_per_gb: figures.cpu_s_per_gb(),
-            calls_per_message: figures.calls_per_message(),
-            fairness: figures.fairness(),
-            copied_share: figures.copied_share(),
-            latency_us_p50: latency.map(|l| l.us_p50),
-            latency_us_p99: latency.map(|l| l.us_p99),
-            latency_us_max: latency.map(|l| l.us_max),
-            flows_silent: stretch.flows_silent,
-            flow_bytes: stretch.side.flows.iter().map(|f| f.bytes).collect(),
-        }
-    }
-}
+use crate::json::line;
 
 #[derive(Serialize)]
 struct SecondLine<'a> {
@@ -61,16 +15,16 @@ struct SecondLine<'a> {
     side: Side,
     second: u64,
     #[serde(flatten)]
-    own: Numbers,
+    own: Figures,
     #[serde(skip_serializing_if = "Option::is_none")]
-    peer: Option<Numbers>,
+    peer: Option<Figures>,
     cell: &'a str,
 }
 
 #[derive(Serialize)]
 struct PartLine<'a> {
     #[serde(flatten)]
-    numbers: Numbers,
+    numbers: Figures,
     system_share: Option<f64>,
     tcp_rtt_us: Option<u64>,
     tcp_min_rtt_us: Option<u64>,
@@ -82,12 +36,12 @@ struct PartLine<'a> {
 
 impl PartLine<'_> {
     fn of(part: &SessionPart) -> PartLine<'_> {
-        let figures = Figures::of(&part.whole);
+        let read = |of| counter(&part.whole, of);
         PartLine {
-            numbers: Numbers::of(&part.whole),
-            system_share: figures.system_share(),
-            tcp_rtt_us: figures.counter(Counter::TcpRttUs),
-            tcp_min_rtt_us: figures.counter(Counter::TcpMinRttUs),
+            numbers: Figures::of(&part.whole),
+            system_share: system_share(&part.whole),
+            tcp_rtt_us: read(Counter::TcpRttUs),
+            tcp_min_rtt_us: read(Counter::TcpMinRttUs),
             compared_bytes: part.compared_bytes,
             congestion: &part.congestion,
             cut: part.cut,
@@ -119,8 +73,8 @@ pub fn second_json(begun: &Begun, second: &Second) -> String {
         session: begun.session,
         side: begun.own,
         second: second.number,
-        own: Numbers::of(&second.own),
-        peer: second.peer.as_ref().map(Numbers::of),
+        own: Figures::of(&second.own),
+        peer: second.peer.as_ref().map(Figures::of),
         cell: &begun.cell.id(),
     })
 }
@@ -152,10 +106,4 @@ pub fn summary_json(summary: &Summary) -> String {
 #[must_use]
 pub fn served_json(served: &Served) -> String {
     line(served)
-}
-
-fn line(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string(value).expect("keys are text");
-    text.push('\n');
-    text
 }

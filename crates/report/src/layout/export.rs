@@ -5,70 +5,55 @@ use std::collections::BTreeMap;
 use bytecost_analysis::typical;
 use bytecost_spec::claim::has;
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::study::AS_PUBLISHED;
-use bytecost_spec::{Axis, Cell, Counter, Imported, Manifest, Reading, Sample, Side, SideReadings};
+use bytecost_spec::{Axis, Cell, Counter, Imported, Reading, Sample, Side, SideReadings};
+use itertools::Itertools as _;
 
 use super::{Column, ColumnLayout, FIELDS, What};
 
 /// The most decimals of a number.
 const MOST_DECIMALS: usize = 12;
 
-/// Renders the cells of a run that the layout has rows for, in its order. Each number is the
-/// 20 % trimmed mean over the trials that count of what one window says. Cells without such a
-/// trial have no row; what cannot be had is empty.
-///
-/// # Errors
-/// That the run has no cell that the layout has a row for, and which those would be.
-pub fn csv(
+/// Renders the cells of a run, in the layout's order. Each number is the 20 % trimmed mean over the
+/// trials that count of what one window says. Cells without such a trial have no row; what cannot
+/// be had is empty.
+pub(super) fn csv(
     layout: &ColumnLayout,
-    manifest: &Manifest,
     cells: &[Cell],
     samples: &[Sample],
+    as_published: bool,
 ) -> Result<String, String> {
-    let as_published = manifest.study.design.as_deref() == Some(AS_PUBLISHED);
     let counted = counted(samples);
     let mut chosen: BTreeMap<[u64; 3], &Cell> = BTreeMap::new();
-    for cell in cells
-        .iter()
-        .filter(|c| is_of(layout, c) && counted.contains_key(&c.id()))
-    {
-        chosen
-            .entry(layout.place_of(cell))
-            .and_modify(|other| {
-                // The run's main cells come first; only the published design is told by its axes.
-                if as_published && likeness(layout, cell) > likeness(layout, other) {
-                    *other = cell;
-                }
-            })
-            .or_insert(cell);
+    let is_row = |c: &&Cell| is_of(layout, c) && counted.contains_key(&c.id());
+    for cell in cells.iter().filter(is_row) {
+        let other = chosen.entry(layout.place_of(cell)).or_insert(cell);
+        // The run's main cells come first; only the published design is told by its axes.
+        if as_published && likeness(layout, cell) > likeness(layout, other) {
+            *other = cell;
+        }
     }
     if chosen.is_empty() {
         return Err(nothing(layout));
     }
-    let mut out = header(layout);
-    for cell in chosen.values() {
-        let trials = counted.get(&cell.id()).map_or(&[][..], Vec::as_slice);
-        let value = |column: &Column| {
-            let known: Option<Vec<f64>> = trials
-                .iter()
-                .map(|s| read(layout, column.what, cell, s, as_published))
-                .collect();
-            typical(&known?)
-        };
-        row(layout, cell, value, &mut out);
-    }
-    Ok(out)
+    let rows = chosen.values().map(|cell| {
+        let trials = &counted[&cell.id()];
+        row(layout, cell, |column| {
+            let read = |s: &&Sample| read(layout, column.what, cell, s, as_published);
+            typical(&trials.iter().map(read).collect::<Option<Vec<f64>>>()?)
+        })
+    });
+    Ok(header(layout) + &rows.collect::<String>())
 }
 
 /// Renders a table as it was read.
-#[must_use]
-pub fn csv_of_imported(layout: &ColumnLayout, imported: &Imported) -> String {
-    let mut out = header(layout);
-    for (cell, numbers) in imported.published.cells.iter().zip(&imported.rows) {
-        let value = |column: &Column| numbers.get(column.name).copied();
-        row(layout, &cell.cell, value, &mut out);
-    }
-    out
+pub(super) fn csv_of_imported(layout: &ColumnLayout, imported: &Imported) -> String {
+    let rows = imported.published.cells.iter().zip(&imported.rows);
+    let rows = rows.map(|(cell, numbers)| {
+        row(layout, &cell.cell, |column| {
+            numbers.get(column.name).copied()
+        })
+    });
+    header(layout) + &rows.collect::<String>()
 }
 
 /// The samples that count, by the id of their cell: of each block the last attempt.
@@ -102,11 +87,8 @@ fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
 
 /// In how many things a cell does as the published programs did.
 fn likeness(layout: &ColumnLayout, cell: &Cell) -> usize {
-    let alike = layout
-        .axes
-        .iter()
-        .filter(|(axis, value)| has(cell, *axis, value));
-    alike.count()
+    let axes = layout.axes.iter();
+    axes.filter(|(axis, value)| has(cell, *axis, value)).count()
 }
 
 fn nothing(layout: &ColumnLayout) -> String {
@@ -114,7 +96,7 @@ fn nothing(layout: &ColumnLayout) -> String {
         let row = layout.axes.iter().find(|(axis, _)| *axis == wanted);
         row.map_or("", |(_, value)| *value)
     };
-    let movers: Vec<&str> = layout.impls.iter().map(|(_, mover)| *mover).collect();
+    let mut movers = layout.impls.iter().map(|(_, mover)| *mover);
     format!(
         "the run measured no cell that layout {} has a row for: transport {}, pattern {}, {FIELDS} fields and mover {}",
         layout.name,
@@ -125,24 +107,17 @@ fn nothing(layout: &ColumnLayout) -> String {
 }
 
 fn header(layout: &ColumnLayout) -> String {
-    let names: Vec<&str> = layout.columns.iter().map(|c| c.name).collect();
-    names.join(",") + "\n"
+    layout.columns.iter().map(|c| c.name).join(",") + "\n"
 }
 
-fn row(
-    layout: &ColumnLayout,
-    cell: &Cell,
-    value: impl Fn(&Column) -> Option<f64>,
-    out: &mut String,
-) {
-    let values = layout.columns.iter().map(|column| match column.what {
+fn row(layout: &ColumnLayout, cell: &Cell, value: impl Fn(&Column) -> Option<f64>) -> String {
+    let mut values = layout.columns.iter().map(|column| match column.what {
         What::Impl => layout.name_of(&cell.mover).unwrap_or_default().to_owned(),
-        What::Size => layout.size_of(cell).to_string(),
+        What::Size => (cell.size_bytes / layout.sizes_a_message()).to_string(),
         What::Threads => cell.threads.to_string(),
         _ => value(column).map_or_else(String::new, |v| written(v, column.decimals)),
     });
-    out.push_str(&values.collect::<Vec<_>>().join(","));
-    out.push('\n');
+    values.join(",") + "\n"
 }
 
 /// A number with the decimals of its column, and more where fewer than three digits would be
@@ -177,11 +152,11 @@ fn read(
         [first, ..] if first_alone => std::slice::from_ref(first),
         all => all,
     };
+    if let What::Counters(counters, _) = what {
+        return counters_of(layout, sample, counters);
+    }
     if flows.is_empty() || flows.iter().any(|f| f.elapsed_ns == 0) {
-        return match what {
-            What::Counters(counters, _) => counters_of(layout, sample, counters),
-            _ => None,
-        };
+        return None;
     }
     let sum = |of: &dyn Fn(&FlowReading) -> f64| flows.iter().map(of).sum::<f64>();
     let bytes = sum(&|f| f.bytes as f64);
@@ -197,8 +172,7 @@ fn read(
         What::Messages => Some(messages),
         What::Duration => Some(elapsed_ns / flows.len() as f64 / 1e9),
         What::Latency => (messages > 0.0).then(|| elapsed_ns / messages / 1e3),
-        What::Counters(counters, _) => counters_of(layout, sample, counters),
-        What::Impl | What::Size | What::Threads | What::Nothing => None,
+        _ => None,
     }
 }
 
@@ -207,8 +181,7 @@ fn counters_of(layout: &ColumnLayout, sample: &Sample, counters: &[Counter]) -> 
         Side::Receiver => sample.receiver.as_ref()?,
         _ => &sample.sender,
     };
-    let values: Option<Vec<f64>> = counters.iter().map(|c| counter(side, *c)).collect();
-    Some(values?.iter().sum())
+    counters.iter().map(|c| counter(side, *c)).sum()
 }
 
 /// A counter's reading; a hardware counter that was not on the CPU throughout has none.

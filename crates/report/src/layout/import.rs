@@ -15,21 +15,13 @@ use super::{ColumnLayout, FIELDS, What};
 /// Beyond this a number is a slip: more than a year of cycles of a thousand CPUs.
 const MOST: f64 = 1e21;
 
-/// Reads a table in a layout. What is empty stays absent.
-///
-/// # Errors
-/// The first line that is wrong: other columns, an unknown implementation, a size or a number of
-/// threads out of bounds, a number that is none, negative or beyond all measure, a row twice.
-pub fn import(layout: &ColumnLayout, text: &str) -> Result<Imported, TableError> {
+/// Reads a table in a layout.
+pub(super) fn import(layout: &ColumnLayout, text: &str) -> Result<Imported, TableError> {
     let table = Table::parse(layout.name, text)?;
-    let names: Vec<&str> = layout.columns.iter().map(|c| c.name).collect();
+    let names = layout.columns.iter().map(|c| c.name).collect_vec();
     if table.columns != names {
-        let message = format!(
-            "the columns of layout {} are {}",
-            layout.name,
-            names.join(",")
-        );
-        return fail(1, message);
+        let (layout, names) = (layout.name, names.join(","));
+        return fail(1, format!("the columns of layout {layout} are {names}"));
     }
     let mut cells: Vec<PublishedCell> = Vec::with_capacity(table.rows.len());
     let mut rows = Vec::with_capacity(table.rows.len());
@@ -87,20 +79,10 @@ pub(super) fn fail<T>(line: u64, message: String) -> Result<T, TableError> {
     Err(TableError { line, message })
 }
 
-/// The study that a table would be a run of, in the published design: its cells are those of
-/// the table.
-#[must_use]
-pub fn study(layout: &ColumnLayout, published: &Published) -> Study {
+/// The study that a table would be a run of.
+pub(super) fn study(layout: &ColumnLayout, published: &Published) -> Study {
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     let latency = Metric::both(Measure::LatencyUsP50);
-    let figure = |title: &str, x: Axis, y: Metric| Figure {
-        title: title.to_owned(),
-        x,
-        y,
-        series: Axis::Mover,
-        relative: false,
-        or: None,
-    };
     Study {
         prediction: "these are its numbers, without intervals; its latency is elapsed time over messages, a mean, shown where a run has its median".to_owned(),
         tiers: tiers(layout, published),
@@ -110,6 +92,18 @@ pub fn study(layout: &ColumnLayout, published: &Published) -> Study {
             figure("Latency over threads", Axis::Threads, latency),
         ],
         ..study_of(layout.name)
+    }
+}
+
+/// A figure with a line a mover.
+pub(super) fn figure(title: &str, x: Axis, y: Metric) -> Figure {
+    Figure {
+        title: title.to_owned(),
+        x,
+        y,
+        series: Axis::Mover,
+        relative: false,
+        or: None,
     }
 }
 
@@ -180,27 +174,17 @@ fn first(layout: &ColumnLayout) -> Cell {
 }
 
 fn mover(layout: &ColumnLayout, value: &str) -> Result<String, String> {
-    match layout.impls.iter().find(|(theirs, _)| *theirs == value) {
-        Some((_, mover)) => Ok((*mover).to_owned()),
-        None => {
-            let known: Vec<&str> = layout.impls.iter().map(|(theirs, _)| *theirs).collect();
-            Err(format!("`{value}` is not known: {}", known.join(", ")))
-        }
-    }
+    let found = layout.impls.iter().find(|(theirs, _)| *theirs == value);
+    found.map(|(_, mover)| (*mover).to_owned()).ok_or_else(|| {
+        let known = layout.impls.iter().map(|(theirs, _)| theirs).join(", ");
+        format!("`{value}` is not known: {known}")
+    })
 }
 
 fn size(layout: &ColumnLayout, value: &str) -> Result<u64, String> {
-    let fields = u64::from(FIELDS);
-    let factor = if layout.sizes_are_of_fields {
-        fields
-    } else {
-        1
-    };
-    let size = value
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor));
-    size.filter(|n| (1..=MAX_SIZE_BYTES).contains(n) && n.is_multiple_of(fields))
+    let size = value.parse::<u64>().ok();
+    let size = size.and_then(|n| n.checked_mul(layout.sizes_a_message()));
+    size.filter(|n| (1..=MAX_SIZE_BYTES).contains(n) && n.is_multiple_of(FIELDS.into()))
         .ok_or_else(|| {
             format!(
                 "`{value}` is out of bounds: whole bytes of which {FIELDS} fields make a message of at most {MAX_SIZE_BYTES}"

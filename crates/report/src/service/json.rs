@@ -1,7 +1,9 @@
 //! Answers, loads and tallies for programs: one JSON object a line.
 
-use bytecost_spec::service::{Asked, Asking, Pace, Response, ServerTally};
+use bytecost_spec::service::{Asked, Asking, Pace, Process, Response, ServerTally};
 use serde_json::{Map, Value, json};
+
+use crate::json::line;
 
 /// The answer to one question as one line of JSON, with its line feed.
 #[must_use]
@@ -13,14 +15,8 @@ pub fn answer_json(asking: &Asking, answer: &Response) -> String {
     });
     match answer {
         Response::Busiest(processes) => {
-            object["processes"] = processes
-                .iter()
-                .map(|p| {
-                    json!({
-                        "name": p.name, "pid": p.pid, "user_s": p.user_s, "kernel_s": p.kernel_s,
-                    })
-                })
-                .collect();
+            let process = |p: &Process| json!({"name": p.name, "pid": p.pid, "user_s": p.user_s, "kernel_s": p.kernel_s});
+            object["processes"] = processes.iter().map(process).collect();
         }
         Response::Content { bytes } => object["bytes"] = (*bytes).into(),
     }
@@ -89,8 +85,4 @@ pub fn tally_json(model: &str, service: &str, tally: &ServerTally) -> String {
         object[key] = value.into();
     }
     line(&object)
-}
-
-fn line(value: &Value) -> String {
-    format!("{value}\n")
 }
