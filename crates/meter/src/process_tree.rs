@@ -8,8 +8,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::process::ThreadUsage;
 use bytecost_sys::usage::{self, Usage};
 
-use crate::grown;
-use live::Used;
+use crate::{PROCESS_COUNTERS, grown, grown_if_read, usage as counters};
 
 mod inherited;
 mod live;
@@ -49,7 +48,7 @@ pub struct ProcessTreeSnapshot {
     usage: Usage,
     /// CPU time of the children that live.
     live_cpu_ns: Option<u64>,
-    live: Option<Used>,
+    live: Option<ThreadUsage>,
     /// Whether any child was live.
     has_live: bool,
     counts: InheritedCounts,
@@ -61,7 +60,7 @@ pub struct ProcessTreeSnapshot {
 #[derive(Clone, Debug)]
 pub struct EarlyReading {
     children: Option<Vec<u32>>,
-    live: Option<Used>,
+    live: Option<ThreadUsage>,
     migrations: Option<BTreeMap<u32, u64>>,
     run_queue_ns: Option<u64>,
 }
@@ -115,7 +114,7 @@ impl ProcessTreeMeter {
     pub fn read_own(&self) -> ProcessTreeSnapshot {
         let look = EarlyReading {
             children: Some(Vec::new()),
-            live: Some(Used::default()),
+            live: Some(ThreadUsage::default()),
             migrations: of_all(std::process::id(), &[], u64::MAX),
             run_queue_ns: live::run_queue_ns(std::process::id()),
         };
@@ -157,38 +156,30 @@ impl ProcessTreeMeter {
             Counter::ElapsedNs,
             grown(start.usage.clock_ns, end.usage.clock_ns),
         );
-        let run_queue = match (start.run_queue_ns, end.run_queue_ns) {
-            (Some(start), Some(end)) => grown(start, end),
-            _ => Reading::absent(NOT_ALONE),
-        };
+        let run_queue = grown_if_read(start.run_queue_ns, end.run_queue_ns, NOT_ALONE);
         readings.insert(Counter::RunQueueNs, run_queue);
         let cpu_ns = |s: &ProcessTreeSnapshot| {
             let ended = s.usage.children.user_ns + s.usage.children.system_ns;
             Some(s.usage.cpu_ns + ended + s.live_cpu_ns?)
         };
-        readings.insert(
-            Counter::CpuNs,
-            match (cpu_ns(start), cpu_ns(end)) {
-                (Some(start), Some(end)) => grown(start, end),
-                _ => Reading::absent(NO_CHILDREN),
-            },
-        );
-        for (counter, of, of_live) in USED {
-            let reading = match (total(start, of, of_live), total(end, of, of_live)) {
-                (Some(start), Some(end)) => grown(start, end),
-                _ if start.live_cpu_ns.is_none() => Reading::absent(NO_CHILDREN),
-                _ => Reading::absent(NO_TIME),
+        let cpu = grown_if_read(cpu_ns(start), cpu_ns(end), NO_CHILDREN);
+        readings.insert(Counter::CpuNs, cpu);
+        let unread = match start.live_cpu_ns {
+            Some(_) => NO_TIME,
+            None => NO_CHILDREN,
+        };
+        for counter in PROCESS_COUNTERS {
+            let all = |s: &ProcessTreeSnapshot| {
+                let of = |usage: &ThreadUsage| counters::value(usage, *counter);
+                Some(of(&s.usage.own)? + of(&s.usage.children)? + of(s.live.as_ref()?)?)
             };
-            readings.insert(counter, reading);
-        }
-        for (counter, of) in SPLIT {
-            let reading = if start.has_live || end.has_live {
-                Reading::absent(LIVE)
-            } else {
-                let both = |c: &Usage| of(&c.own) + of(&c.children);
-                grown(both(&start.usage), both(&end.usage))
+            let reading = match counter {
+                Counter::UserNs | Counter::SystemNs if start.has_live || end.has_live => {
+                    Reading::absent(LIVE)
+                }
+                _ => grown_if_read(all(start), all(end), unread),
             };
-            readings.insert(counter, reading);
+            readings.insert(*counter, reading);
         }
         readings
     }
@@ -260,44 +251,6 @@ pub fn memory_of(process: u32) -> Readings {
     readings.insert(Counter::Tasks, tasks);
     readings.insert(Counter::MemoryBytes, bytes);
     readings
-}
-
-type OfUsage = fn(&ThreadUsage) -> u64;
-type OfProcess = fn(&Usage) -> u64;
-type OfLive = fn(&Used) -> u64;
-
-/// The counters of ended and of live processes, without CPU time.
-const USED: [(Counter, OfProcess, OfLive); 4] = [
-    (
-        Counter::ContextSwitchesVoluntary,
-        |c| c.own.switches_voluntary + c.children.switches_voluntary,
-        |u| u.switches_voluntary,
-    ),
-    (
-        Counter::ContextSwitchesInvoluntary,
-        |c| c.own.switches_involuntary + c.children.switches_involuntary,
-        |u| u.switches_involuntary,
-    ),
-    (
-        Counter::PageFaultsMinor,
-        |c| c.own.faults_minor + c.children.faults_minor,
-        |u| u.faults_minor,
-    ),
-    (
-        Counter::PageFaultsMajor,
-        |c| c.own.faults_major + c.children.faults_major,
-        |u| u.faults_major,
-    ),
-];
-
-/// What is not told well enough of processes that live.
-const SPLIT: [(Counter, OfUsage); 2] = [
-    (Counter::UserNs, |u| u.user_ns),
-    (Counter::SystemNs, |u| u.system_ns),
-];
-
-fn total(snapshot: &ProcessTreeSnapshot, of: OfProcess, of_live: OfLive) -> Option<u64> {
-    Some(of(&snapshot.usage) + of_live(snapshot.live.as_ref()?))
 }
 
 fn of_all(process: u32, children: &[u32], by_ns: u64) -> Option<BTreeMap<u32, u64>> {

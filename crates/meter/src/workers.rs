@@ -5,11 +5,11 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::{clock, process};
 use rustix::fs::{RawDir, SeekFrom};
 
-use crate::{Meter, grown};
+use crate::{Meter, grown_if_read};
 
 const TASKS: &str = "/proc/self/task";
 const UNREADABLE: &str = "the threads in /proc/self/task cannot be read";
@@ -148,18 +148,14 @@ impl<M: Meter> Meter for WithWorkers<'_, M> {
         let edges_ns = start.takes_ns + end.takes_ns;
         readings.insert(Counter::EdgesNs, Reading::Measured(edges_ns));
         if self.workers.is_some() {
-            let reading = match (start.workers_ns, end.workers_ns) {
-                // The clocks of two reads are some hundred ns apart.
-                (Some(start), Some(end)) => grown(start, end.max(start)),
-                _ => Reading::absent(UNREADABLE),
-            };
+            // The clocks of two reads are some hundred ns apart.
+            let end_ns = end
+                .workers_ns
+                .map(|ns| ns.max(start.workers_ns.unwrap_or(0)));
+            let reading = grown_if_read(start.workers_ns, end_ns, UNREADABLE);
             readings.insert(Counter::WorkersNs, reading);
         }
         readings
-    }
-
-    fn refused(&self) -> Vec<Refusal> {
-        self.meter.refused()
     }
 }
 
@@ -167,15 +163,11 @@ impl<M: Meter> Meter for WithWorkers<'_, M> {
 mod tests {
     use super::*;
     use crate::ThreadMeter;
+    use crate::tests::spin;
     use std::sync::mpsc;
 
     /// CPU time that a thread beside this one is given, in ns.
     const BUSY_NS: u64 = 30_000_000;
-
-    fn spin() {
-        let end = clock::thread_cpu_ns() + BUSY_NS;
-        while clock::thread_cpu_ns() < end {}
-    }
 
     /// What is counted of workers, and of this thread, which waits for what a thread does.
     fn counted(work: impl FnOnce(&KnownThreads, mpsc::Sender<()>) + Send + 'static) -> [u64; 2] {
@@ -210,7 +202,7 @@ mod tests {
             return;
         }
         let [ended_ns, own_ns] = counted(|_, tell| {
-            std::thread::spawn(spin).join().unwrap();
+            std::thread::spawn(|| spin(BUSY_NS)).join().unwrap();
             tell.send(()).unwrap();
         });
         assert!(
@@ -219,14 +211,14 @@ mod tests {
         );
         let [known_ns, _] = counted(|known, tell| {
             known.add();
-            spin();
+            spin(BUSY_NS);
             tell.send(()).unwrap();
             std::thread::park();
         });
         assert!(known_ns < BUSY_NS / 2, "{known_ns} ns");
         // It runs on while it is read, and no tick is left out. It ends with the process.
         let [running_ns, _] = counted(|_, tell| {
-            spin();
+            spin(BUSY_NS);
             tell.send(()).unwrap();
             loop {
                 std::hint::spin_loop();
