@@ -58,13 +58,8 @@ impl Axis {
 
     /// The same, or else which there are.
     pub(crate) fn known(name: &str) -> Result<Axis, String> {
-        Axis::named(name).ok_or_else(|| {
-            let names: Vec<&str> = AXES.iter().map(|row| row.name).collect();
-            format!(
-                "axis `{name}` is not known: choose from {}",
-                names.join(", ")
-            )
-        })
+        Axis::named(name)
+            .ok_or_else(|| units::unknown("axis", name, AXES.iter().map(|row| row.name)))
     }
 
     /// What its values are.

@@ -25,7 +25,7 @@ pub use leg::{Difference, Leg, Measurer};
 pub const FORMAT: u32 = 5;
 
 /// All that a run's plan can be rebuilt from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
     /// [`FORMAT`] of the writer.
@@ -79,22 +79,8 @@ impl Manifest {
     pub fn new(study: Study) -> Manifest {
         Manifest {
             format: FORMAT,
-            id: String::new(),
-            bytecost_version: String::new(),
-            build_id: None,
-            started: String::new(),
-            seed: 0,
-            command: Vec::new(),
             study,
-            host: Host::default(),
-            survey: Survey::default(),
-            peer: None,
-            own_cards: Vec::new(),
-            evidence: Vec::new(),
-            legs: Vec::new(),
-            bisection: None,
-            expectation: None,
-            looks: Vec::new(),
+            ..Manifest::default()
         }
     }
 

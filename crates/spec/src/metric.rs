@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::units;
+
 /// Whose share of the work a metric tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -228,10 +230,12 @@ impl std::str::FromStr for Metric {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Metric, String> {
-        Metric::all().find(|m| m.to_string() == text).ok_or_else(|| {
-            let names: Vec<&str> = MEASURES.iter().map(|r| r.name).collect();
-            format!("metric `{text}` is not known: choose from {}; most also with sender_, receiver_, server_ or client_ in front", names.join(", "))
-        })
+        Metric::all()
+            .find(|m| m.to_string() == text)
+            .ok_or_else(|| {
+                let known = units::unknown("metric", text, MEASURES.iter().map(|r| r.name));
+                format!("{known}; most also with sender_, receiver_, server_ or client_ in front")
+            })
     }
 }
 

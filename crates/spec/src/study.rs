@@ -33,7 +33,7 @@ pub const MAX_BUDGET_MS: u64 = 86_400_000;
 pub const MAX_CELLS: usize = 20_000;
 
 /// A question with all that is needed to answer it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
     /// Its name, which `bytecost run` takes.
@@ -140,6 +140,7 @@ pub struct Compare {
 /// A figure: one metric over one axis, a line for each value of another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Figure {
     /// Its heading.
     pub title: String,
@@ -513,21 +514,12 @@ impl Known<'_> {
     /// An unknown mover, receiver, server or service, a size that the service does not take, or
     /// a message that does not divide into its fields where the mover needs that.
     pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
-        let Some((_, uses_fields)) = self.movers.iter().find(|(name, _)| *name == cell.mover)
-        else {
-            let names: Vec<&str> = self.movers.iter().map(|(name, _)| *name).collect();
-            return Err(Invalid(format!(
-                "mover `{}` is not known: choose from {}",
-                cell.mover,
-                names.join(", ")
-            )));
+        let movers = self.movers.iter();
+        let Some((_, uses_fields)) = movers.clone().find(|(name, _)| *name == cell.mover) else {
+            return unknown("mover", &cell.mover, movers.map(|(name, _)| *name));
         };
         if !self.receivers.contains(&cell.receiver.as_str()) {
-            return Err(Invalid(format!(
-                "receiver `{}` is not known: choose from {}",
-                cell.receiver,
-                self.receivers.join(", ")
-            )));
+            return unknown("receiver", &cell.receiver, self.receivers.iter().copied());
         }
         if let Some(server) = &cell.serving.server {
             return self.check_served(cell, server);
@@ -540,23 +532,16 @@ impl Known<'_> {
         }
         Ok(())
     }
-}
 
-impl Known<'_> {
     fn check_served(&self, cell: &Cell, server: &str) -> Result<(), Invalid> {
         if !self.servers.contains(&server) {
-            return Err(Invalid(format!(
-                "server `{server}` is not known: choose from none, {}",
-                self.servers.join(", ")
-            )));
+            let servers = ["none"].iter().chain(self.servers);
+            return unknown("server", server, servers.copied());
         }
         let asked = cell.serving.service.as_str();
-        let Some((_, sizes)) = self.services.iter().find(|(name, _)| *name == asked) else {
-            let names: Vec<&str> = self.services.iter().map(|(name, _)| *name).collect();
-            return Err(Invalid(format!(
-                "service `{asked}` is not known: choose from {}",
-                names.join(", ")
-            )));
+        let services = self.services.iter();
+        let Some((_, sizes)) = services.clone().find(|(name, _)| *name == asked) else {
+            return unknown("service", asked, services.map(|(name, _)| *name));
         };
         match *sizes {
             Some((least, most)) if !(least..=most).contains(&cell.size_bytes) => {
@@ -570,6 +555,14 @@ impl Known<'_> {
             _ => Ok(()),
         }
     }
+}
+
+fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<(), Invalid> {
+    Err(Invalid(units::unknown(what, name, known)))
 }
 
 impl Tier {

@@ -136,6 +136,23 @@ pub fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
+/// Whether a text is a name of a study, a claim or a row of a table: letters, digits, `-` and `_`.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=64).contains(&text.len()) && text.chars().all(fits)
+}
+
+/// That a name is not known, and which are: `mover `x` is not known: choose from send, writev`.
+#[must_use]
+pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    format!(
+        "{what} `{name}` is not known: choose from {}",
+        known.join(", ")
+    )
+}
+
 /// Writes a number with three significant digits and thousands separators: `1.80`, `62.5`,
 /// `12,300`.
 #[must_use]

@@ -201,7 +201,6 @@ macro_rules! axes {
         named(AxisRow {
             axis: Axis::$variant,
             formerly: Axis::VARIANTS[Axis::$variant as usize],
-            kind: kind_of::<$type, _>(&$values),
             value: |cell| Values::<$type>::write(&$values, &cell.$($field).+),
             set: |cell, text| {
                 let text = Axis::$variant.stored(text);
