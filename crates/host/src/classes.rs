@@ -54,19 +54,8 @@ pub fn refused(roots: &Roots, class: Class, answer: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::tests::machine;
     use std::io;
-
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
-        let dir = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let roots = Roots::under(dir.path());
-        (dir, roots)
-    }
 
     #[test]
     fn what_files_say_against_a_class_is_told() {

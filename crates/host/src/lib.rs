@@ -85,3 +85,6 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
     });
     host
 }
+
+#[cfg(test)]
+mod tests;
