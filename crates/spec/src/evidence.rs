@@ -242,7 +242,6 @@ pub struct TrialEvidence {
     #[serde(default)]
     pub elapsed_ns: u64,
     /// Where the CPU time went, where that was asked for.
-    #[serde(default)]
     pub time: Option<TimeByKind>,
     /// How often bytes were copied, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

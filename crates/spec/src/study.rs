@@ -78,7 +78,6 @@ pub struct Study {
     #[serde(default)]
     pub as_published: Vec<Tier>,
     /// How often the publication ran each, where its own number of repetitions is kept to.
-    #[serde(default)]
     pub as_published_blocks: Option<u32>,
     /// The pairs of ways whose speed-up the overview shows.
     #[serde(default)]
@@ -87,7 +86,6 @@ pub struct Study {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Axis>,
     /// [`AS_PUBLISHED`] where that was chosen.
-    #[serde(default)]
     pub design: Option<String>,
     /// Whether baselines are measured twice in each block. A new run sets it; in manifests of
     /// formats before 2 there is none, so that their plans stay as they were.
@@ -154,7 +152,6 @@ pub struct Figure {
     #[serde(default)]
     pub relative: bool,
     /// Up, where `y` cannot be had in any cell.
-    #[serde(default)]
     pub or: Option<Metric>,
 }
 

@@ -159,13 +159,11 @@ pub struct Survey {
     /// Counters that cannot be had here, with the reason.
     pub counters_refused: Vec<Refusal>,
     /// Where files lie and what works there, where the study asks for files.
-    #[serde(default)]
     pub files: Option<FileSurvey>,
     /// The version of Java, where movers need one and it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<String>,
     /// What works of servers, where the study asks for any.
-    #[serde(default)]
     pub serving: Option<ServerSurvey>,
     /// Why memory cannot be had in huge pages, where that was tried and found.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -31,7 +31,6 @@ struct RawClaim {
     #[serde(default)]
     studies: Vec<Spanned<String>>,
     claim: Spanned<String>,
-    #[serde(default)]
     published: Option<Spanned<String>>,
     #[serde(rename = "settled_by")]
     settled_by: Spanned<String>,
@@ -49,7 +48,7 @@ struct RawClaim {
 struct RawTest {
     kind: Spanned<String>,
     metric: Option<Spanned<Metric>>,
-    metrics: Option<Spanned<Vec<Metric>>>,
+    metrics: Option<Spanned<Vec<Spanned<String>>>>,
     axis: Option<Spanned<Axis>>,
     value: Option<Spanned<RawText>>,
     against: Option<Spanned<RawText>>,

@@ -36,9 +36,7 @@ struct RawStudy {
     window: Spanned<RawText>,
     blocks_least: Spanned<u32>,
     blocks_most: Spanned<u32>,
-    #[serde(default)]
     foreign_cpus: Option<Spanned<f64>>,
-    #[serde(default)]
     repeats_most: Option<u32>,
     #[serde(default)]
     axes: RawAxes,
@@ -46,7 +44,6 @@ struct RawStudy {
     tiers: Vec<RawTier>,
     #[serde(default, rename = "as-published")]
     as_published: Vec<RawTier>,
-    #[serde(default)]
     as_published_blocks: Option<Spanned<u32>>,
     #[serde(default)]
     compare: Vec<RawCompare>,
@@ -71,12 +68,9 @@ struct RawTier {
 struct RawCompare {
     axis: Axis,
     baseline: Spanned<RawText>,
-    #[serde(default)]
     values: Option<Spanned<RawValues>>,
-    #[serde(default)]
     over: Option<Spanned<Axis>>,
-    metrics: Spanned<Vec<Metric>>,
-    #[serde(default)]
+    metrics: Spanned<Vec<Spanned<String>>>,
     family: Option<Spanned<String>>,
     #[serde(default)]
     primary: Vec<RawPrimary>,
@@ -92,18 +86,14 @@ struct RawPair {
     against: Spanned<RawText>,
     #[serde(default, rename = "where")]
     at: RawAxes,
-    #[serde(default)]
     published: Option<Spanned<f64>>,
-    #[serde(default)]
     note: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawPrimary {
-    #[serde(default)]
     metric: Option<Spanned<Metric>>,
-    #[serde(default)]
     values: Option<Spanned<RawValues>>,
     #[serde(default, rename = "where")]
     at: RawAxes,
@@ -270,7 +260,7 @@ impl Reader<'_> {
         if raw.metrics.get_ref().is_empty() {
             return self.fail(raw.metrics.span(), "a comparison needs at least one metric");
         }
-        let metrics = raw.metrics.get_ref().clone();
+        let metrics: Vec<Metric> = all(raw.metrics.get_ref(), |m| self.take(m, |m| m.parse()))?;
         let parts = raw.primary.iter();
         let primary = parts.map(|part| self.primary(axis, &metrics, part));
         let values = raw.values.as_ref().map(|values| self.values(axis, values));

@@ -91,8 +91,10 @@ fn what_is_wrong_is_told_with_line_and_column() {
         size = ["4KiB", 65536] => size = ["4KiB", 0] => line 16, column 17: size `0` is out of bounds
         size = ["4KiB", 65536] => size = "4KiB" => expected a list
         baseline = "send" => baseline = "sendto" => no value of axis `mover`
-        x = "size" => x = "weight" => axis `weight` is not known
-        y = "throughput_gbit_per_s" => y = "speed" => metric `speed` is not known
+        axis = "mover" => axis = "weight" => line 26, column 8: axis `weight` is not known
+        metrics = ["cpu_s_per_gb",  => metrics = ["cost",  => line 28, column 12: metric `cost` is not known
+        x = "size" => x = "weight" => line 32, column 5: axis `weight` is not known
+        y = "throughput_gbit_per_s" => y = "speed" => line 33, column 5: metric `speed` is not known
         question = "Which?" =>  => missing field `question`
         name = "small" => name = "small => line 2
         precision = "3%" => precision = "3 apples" => line 7, column 13"#,

@@ -11,7 +11,7 @@ use crate::claim::{
 };
 use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
-use crate::study::raw::{RawText, Reader};
+use crate::study::raw::{RawText, Reader, all};
 use crate::units;
 
 /// How far beside a claimed place a crossover may lie, unless the test says otherwise.
@@ -157,7 +157,7 @@ impl Reader<'_> {
             return self.fail(list.span(), "a counter test compares at least two metrics");
         }
         Ok(TestKind::Counter {
-            metrics: list.get_ref().clone(),
+            metrics: all(list.get_ref(), |m| self.take(m, |m| m.parse()))?,
             contrast: self.contrast(raw)?,
         })
     }
