@@ -45,14 +45,12 @@ const VIRTUAL: &[&str] = &[
 ];
 
 /// A network device of the calling thread's network.
-#[must_use]
 pub fn named(name: &str) -> NetworkCard {
     card(&Roots::real(), name, DeviceFacts::of(name))
 }
 
 /// The same, of what the device said of itself and of these files. Files of another device of the
 /// same name, in another network namespace, are left alone.
-#[must_use]
 pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     let mut absent = Vec::new();
     let dir = format!("class/net/{name}");

@@ -20,7 +20,6 @@ pub enum Controller {
 
 impl Controller {
     /// Its name, in either version.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Controller::Cpu => "cpu",
@@ -102,7 +101,6 @@ pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, Stri
 
 /// All directories in which groups of this kind can lie, one a mounted hierarchy that has either
 /// controller, below the root of the caller's `/sys`.
-#[must_use]
 pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
     let has = |m: &Mount| {
         let named = |c: &String| c == "cpu" || c == "cpuset";
@@ -115,7 +113,6 @@ pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
 
 /// Budget of the group that this process is in for real-time threads, in µs a period; none where
 /// the kernel groups none (CONFIG_RT_GROUP_SCHED, version 1 alone).
-#[must_use]
 pub fn realtime_us(roots: &Roots) -> Option<i64> {
     let own = roots.proc("self/cgroup").ok()?;
     let mounts = mounts(roots).ok()?;

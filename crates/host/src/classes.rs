@@ -8,7 +8,6 @@ use crate::roots::Roots;
 
 /// Why a class cannot be had here, and what to do about it; none where nothing speaks against it,
 /// which only trying makes sure.
-#[must_use]
 pub fn barred(roots: &Roots, class: Class) -> Option<String> {
     if !class.is_realtime() {
         return None;
@@ -29,7 +28,6 @@ pub fn barred(roots: &Roots, class: Class) -> Option<String> {
 }
 
 /// What stands behind the kernel's answer to a class that it refused, and what to do about it.
-#[must_use]
 pub fn refused(roots: &Roots, class: Class, answer: &std::io::Error) -> String {
     // errno(3): the same on every architecture of Linux.
     const EPERM: i32 = 1;

@@ -11,7 +11,6 @@ const TABLES: &str = "thread-self/net/ip_tables_names";
 const TRACKED: &str = "sys/net/netfilter/nf_conntrack_count";
 
 /// What of these is in the way, and what could not be looked at, with the reason.
-#[must_use]
 pub fn read(roots: &Roots) -> (Vec<Obstacle>, Vec<String>) {
     let filter = |kind, found: String| Obstacle {
         kind,

@@ -74,7 +74,6 @@ pub fn near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u
 }
 
 /// What stops a CPU from being used: not there, offline, or not allowed; none where nothing does.
-#[must_use]
 pub fn barred(cpu: u32, host: &Host) -> Option<String> {
     if host.cpus_allowed.contains(&cpu) || (host.cpus.is_empty() && host.cpus_allowed.is_empty()) {
         return None;

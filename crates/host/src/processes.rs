@@ -35,7 +35,6 @@ pub struct ProcessTable {
 
 impl ProcessTable {
     /// A reader of the processes below `roots.proc`.
-    #[must_use]
     pub fn new(roots: &Roots) -> ProcessTable {
         ProcessTable {
             proc: roots.proc.clone(),

@@ -25,13 +25,11 @@ pub struct Roots {
 
 impl Roots {
     /// The machine that this runs on.
-    #[must_use]
     pub fn real() -> Roots {
         Roots::under(Path::new("/"))
     }
 
     /// `proc`, `sys`, `etc` and `boot` under a directory.
-    #[must_use]
     pub fn under(dir: &Path) -> Roots {
         Roots {
             proc: dir.join("proc"),

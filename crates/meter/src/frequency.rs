@@ -35,7 +35,6 @@ pub struct FrequencySnapshot {
 impl FrequencyMeter {
     /// Opens the files of these CPUs below `root`, which is `/` but in tests; of more than 64 those
     /// of the first 64.
-    #[must_use]
     pub fn open(root: &Path, cpus: &[u32]) -> FrequencyMeter {
         let open = |cpu: &u32, file: &str| File::open(root.join(format!("{DIR}/cpu{cpu}/{file}")));
         let cpus = || cpus.iter().take(MOST_CPUS);
@@ -51,7 +50,6 @@ impl FrequencyMeter {
     }
 
     /// Reads all of them. Does not allocate.
-    #[must_use]
     pub fn read(&self) -> FrequencySnapshot {
         let mut buffer = [0_u8; 32];
         let mut number = |file| proc_text::lone_number(proc_text::reread(file, &mut buffer)?);
@@ -64,7 +62,6 @@ impl FrequencyMeter {
     }
 
     /// The frequency at the end, and how often heat slowed a CPU down between two reads.
-    #[must_use]
     pub fn difference(&self, start: &FrequencySnapshot, end: &FrequencySnapshot) -> Readings {
         let untold = || format!("no CPU reports its frequency in /{DIR}/*/{FREQUENCY}");
         let khz = end

@@ -43,7 +43,6 @@ pub struct HelpedSnapshot {
 
 impl HelpedMeter {
     /// A thread's meter beside that of the process `pid`, which it has started.
-    #[must_use]
     pub fn new(thread: ThreadMeter, pid: u32) -> HelpedMeter {
         let dir = PathBuf::from(format!("/proc/{pid}"));
         HelpedMeter {

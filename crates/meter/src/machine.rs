@@ -84,7 +84,6 @@ impl MachineMeter {
     /// Opens the accounts below `root`, which is `/` but in tests: `proc/stat`,
     /// `sys/devices/system/cpu/online` and, where it is the machine's, `cpuacct.usage` of cgroup
     /// v1. What is missing is absent from the readings with its reason.
-    #[must_use]
     pub fn open(root: &Path) -> MachineMeter {
         let open = |path: &str| File::open(root.join(path)).ok();
         let of_the_root = |dir: &str| {

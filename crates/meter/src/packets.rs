@@ -147,7 +147,6 @@ fn socket(link: std::path::PathBuf) -> Option<u64> {
 
 /// How much of a process's memory is in huge pages, in bytes; `process` is its directory in
 /// `/proc`. None where the kernel does not say.
-#[must_use]
 pub fn huge_memory(process: &Path) -> Option<u64> {
     let rollup = fs::read(process.join("smaps_rollup")).ok()?;
     let bytes = |key: &str| proc_text::bytes_of(&rollup, key);

@@ -25,7 +25,6 @@ pub struct ProcessSnapshot {
 
 impl ProcessMeter {
     /// The process's meter beside that of the calling thread.
-    #[must_use]
     pub fn new(thread: ThreadMeter) -> ProcessMeter {
         ProcessMeter { thread }
     }

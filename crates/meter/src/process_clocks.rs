@@ -71,7 +71,6 @@ struct Stat {
 
 impl ProcessClocks {
     /// Knows nobody yet. `root` is `/` but in tests.
-    #[must_use]
     pub fn new(root: &Path) -> ProcessClocks {
         ProcessClocks {
             proc: root.join("proc"),
@@ -114,13 +113,11 @@ impl ProcessClocks {
     }
 
     /// Whether kernel threads can be seen: not from within a PID namespace.
-    #[must_use]
     pub fn sees_kernel(&self) -> bool {
         self.known.values().any(|k| k.whose == ProcessOwner::Kernel)
     }
 
     /// What each of them has used so far. One that is gone is left out.
-    #[must_use]
     pub fn read(&self) -> ClocksRead {
         let read = |pid: &u32| Some((*pid, clock::process_cpu_ns_of(*pid).ok()?));
         ClocksRead {
@@ -131,7 +128,6 @@ impl ProcessClocks {
 
     /// The same with the children that each has waited for, in steps of 10 ms: for longer times, in
     /// which processes come and go.
-    #[must_use]
     pub fn read_with_children(&self) -> ClocksRead {
         let mut read = self.read();
         for (pid, ns) in &mut read.ns {
@@ -152,7 +148,6 @@ impl ProcessClocks {
 
     /// What was used between two moments, by owner, of those that are known. Who was not there at
     /// the first has used all of it between them.
-    #[must_use]
     pub fn between(&self, from: &ClocksRead, to: &ClocksRead) -> BTreeMap<ProcessOwner, u64> {
         let mut owners = BTreeMap::new();
         for (pid, ns) in used(from, to) {
@@ -164,7 +159,6 @@ impl ProcessClocks {
     }
 
     /// The processes of others that used most, the largest first.
-    #[must_use]
     pub fn largest(&self, from: &ClocksRead, to: &ClocksRead) -> Vec<OtherProcess> {
         let others = used(from, to).into_iter().filter_map(|(pid, cpu_ns)| {
             let known = self.known.get(&pid)?;

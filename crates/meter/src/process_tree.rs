@@ -68,7 +68,6 @@ pub struct EarlyReading {
 impl ProcessTreeMeter {
     /// With perf events or without. Where it is known why there are no hardware counters, they
     /// are not tried.
-    #[must_use]
     pub fn open(perf: bool, no_hardware: Option<&str>) -> ProcessTreeMeter {
         ProcessTreeMeter {
             events: InheritedEvents::open(perf, no_hardware),
@@ -78,7 +77,6 @@ impl ProcessTreeMeter {
     /// Looks at these live children ([`bytecost_sys::children::of`]) and at the threads of a process, which may
     /// take a while; see [`look_takes_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent,
     /// so that the reading of CPU time, which comes next, is never late for it.
-    #[must_use]
     pub fn look(&self, process: u32, children: Option<Vec<u32>>, by_ns: u64) -> EarlyReading {
         let is_alone = children.as_ref().is_some_and(Vec::is_empty);
         let migrations = match self.events.has_migrations() {
@@ -110,7 +108,6 @@ impl ProcessTreeMeter {
     }
 
     /// Reads this process's own tree, which has no children.
-    #[must_use]
     pub fn read_own(&self) -> ProcessTreeSnapshot {
         let look = EarlyReading {
             children: Some(Vec::new()),
@@ -140,7 +137,6 @@ impl ProcessTreeMeter {
 
     /// What happened between two reads. `steady` says that no thread or process came or went in
     /// between.
-    #[must_use]
     pub fn difference(
         &self,
         start: &ProcessTreeSnapshot,
@@ -217,14 +213,12 @@ pub fn within(
 }
 
 /// How long [`ProcessTreeMeter::look`] is taken to last for so many children, in ns.
-#[must_use]
 pub fn look_takes_ns(children: u64) -> u64 {
     children * NS_A_CHILD
 }
 
 /// Threads and memory of a process and its children: [`Counter::Tasks`] and
 /// [`Counter::MemoryBytes`]. Of many children a few stand for all.
-#[must_use]
 pub fn memory_of(process: u32) -> Readings {
     let children = live::children(process).unwrap_or_default();
     let own = live::memory(process);

@@ -117,7 +117,6 @@ impl ThreadMeter {
     ///
     /// Perf events are not free: each time that the thread is put on a CPU or taken off it, the
     /// kernel starts or stops them. See [`ThreadMeter::open_without_perf`].
-    #[must_use]
     pub fn open() -> ThreadMeter {
         ThreadMeter::with(&Extras {
             hardware: Ok(()),
@@ -133,7 +132,6 @@ impl ThreadMeter {
     /// A byte sent to and fro between two threads on one CPU, two context switches, took 11.4 µs
     /// on a virtual machine of 2026 (Linux 6.18); with one software event on both threads 15.2 µs,
     /// with three 17.5 µs.
-    #[must_use]
     pub fn open_without_perf() -> ThreadMeter {
         ThreadMeter::with(&Extras {
             hardware: Err(LEFT_OUT.to_owned()),
@@ -144,7 +142,6 @@ impl ThreadMeter {
 
     /// Opens these counters of the calling thread. Where nothing else tells migrations, perf does
     /// if hardware counters are read in any case.
-    #[must_use]
     pub fn with(extras: &Extras) -> ThreadMeter {
         let sched = filled(SCHED, sched_migrations);
         let migrates = sched.is_none() && extras.hardware.is_ok();
@@ -181,7 +178,6 @@ impl ThreadMeter {
     }
 
     /// Counters that it cannot give here, with the reason and what to do about it.
-    #[must_use]
     pub fn refused(&self) -> Vec<Refusal> {
         THREAD_COUNTERS
             .iter()

@@ -21,7 +21,6 @@ pub struct KnownThreads(Vec<AtomicU32>);
 
 impl KnownThreads {
     /// Room for so many.
-    #[must_use]
     pub fn new(most: usize) -> KnownThreads {
         KnownThreads((0..most).map(|_| AtomicU32::new(0)).collect())
     }
@@ -79,7 +78,6 @@ struct Workers<'t> {
 
 impl<'t, M> WithWorkers<'t, M> {
     /// Reads both. One thread of a process does, since all would read the same.
-    #[must_use]
     pub fn new(meter: M, known: &'t KnownThreads) -> WithWorkers<'t, M> {
         let tasks = File::open(TASKS).ok();
         let workers = Some(Workers { tasks, known });
@@ -87,7 +85,6 @@ impl<'t, M> WithWorkers<'t, M> {
     }
 
     /// Reads the meter alone.
-    #[must_use]
     pub fn none(meter: M) -> WithWorkers<'t, M> {
         WithWorkers {
             meter,

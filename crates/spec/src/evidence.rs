@@ -49,7 +49,6 @@ impl Means {
     pub const BY_DEFAULT: &[Means] = &[Means::Copies, Means::Counts];
 
     /// Its name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -104,7 +103,6 @@ rows! {
 
 impl Kind {
     /// The kind of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Kind> {
         KINDS.iter().find(|r| r.name == name).map(|r| r.kind)
     }

@@ -75,7 +75,6 @@ pub struct Manifest {
 
 impl Manifest {
     /// Of a study, in the format of this version, with nothing known of the rest yet.
-    #[must_use]
     pub fn new(study: Study) -> Manifest {
         Manifest {
             format: FORMAT,
@@ -85,14 +84,12 @@ impl Manifest {
     }
 
     /// The leg of a block: 0 is the one that the run began with.
-    #[must_use]
     pub fn leg_of(&self, block: u32) -> usize {
         let begun = |leg: &&Leg| leg.first_block <= block;
         self.legs.iter().filter(begun).count()
     }
 
     /// What measures the last leg.
-    #[must_use]
     pub fn measurer(&self) -> Measurer<'_> {
         match self.legs.last() {
             Some(leg) => Measurer {
@@ -110,7 +107,6 @@ impl Manifest {
 
     /// The part of an error rate that verdicts of now have: each earlier look halves it, so that all
     /// looks together spend less than twice the rate, however many there are (the union bound).
-    #[must_use]
     pub fn rate_share(&self) -> f64 {
         self.looks.iter().fold(1.0, |share, _| share / 2.0)
     }

@@ -125,7 +125,6 @@ impl Unit {
     }
 
     /// Its noun.
-    #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
             Unit::Message => "message",
@@ -139,7 +138,6 @@ impl Unit {
     }
 
     /// Words that were written of messages: `CPU time per request` of `CPU time per message`.
-    #[must_use]
     pub fn in_words(self, text: &str) -> String {
         let noun = self.noun();
         let first = noun[..1].to_uppercase() + &noun[1..];
@@ -164,7 +162,6 @@ pub struct Metric {
 
 impl Metric {
     /// A measure of both sides together.
-    #[must_use]
     pub const fn both(measure: Measure) -> Metric {
         Metric {
             measure,
@@ -194,7 +191,6 @@ impl Metric {
     }
 
     /// Its title for readers: `CPU time per byte, sender`.
-    #[must_use]
     pub fn title(self, unit: Unit) -> String {
         let title = unit.in_words(self.measure.row().title);
         match self.side {
@@ -207,7 +203,6 @@ impl Metric {
     }
 
     /// Which direction is good.
-    #[must_use]
     pub fn better(self) -> Better {
         self.measure.row().better
     }

@@ -25,7 +25,6 @@ impl Reading {
     }
 
     /// The number, where there is one.
-    #[must_use]
     pub fn measured(&self) -> Option<u64> {
         match self {
             Reading::Measured(n) => Some(*n),
@@ -34,7 +33,6 @@ impl Reading {
     }
 
     /// The sum of two readings; absent where either is.
-    #[must_use]
     pub fn plus(&self, other: &Reading) -> Reading {
         match (self, other) {
             (Reading::Measured(a), Reading::Measured(b)) => Reading::Measured(a.saturating_add(*b)),
@@ -177,7 +175,6 @@ rows! {
 
 impl Counter {
     /// The counter's name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }

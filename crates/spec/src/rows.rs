@@ -38,7 +38,6 @@ macro_rules! rows {
 
         impl $name {
             /// Its row.
-            #[must_use]
             pub fn row(self) -> &'static $row {
                 &$all[self as usize]
             }

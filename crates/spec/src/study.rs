@@ -377,7 +377,6 @@ impl Study {
     }
 
     /// Whether a part asks for pairs of CPUs without naming them.
-    #[must_use]
     pub fn asks_for_pairs(&self) -> bool {
         let tiers = self.tiers.iter().chain(&self.as_published);
         let mut axes = tiers.flat_map(|tier| &tier.axes);
@@ -442,7 +441,6 @@ impl Study {
     }
 
     /// The cells of all tiers in their order, each once, with the number of its tier.
-    #[must_use]
     pub fn cells(&self) -> Vec<(usize, Cell)> {
         let mut seen = HashSet::new();
         let mut cells = Vec::new();
@@ -463,7 +461,6 @@ fn of_placement(axis: &&mut (Axis, Vec<String>)) -> bool {
 
 impl Compare {
     /// Every value of an axis against a baseline; its first metric is primary.
-    #[must_use]
     pub fn of(axis: Axis, baseline: &str, metrics: Vec<Metric>) -> Compare {
         Compare {
             axis,
@@ -480,7 +477,6 @@ impl Compare {
     ///
     /// Of a primary comparison the first metric is primary, or its primary parts where it names
     /// some; what is left of it is secondary.
-    #[must_use]
     pub fn family_of(&self, cell: &CellFacts<'_>, metric: Metric) -> Family {
         let first = self.metrics.first();
         let is_primary = match self.primary.as_slice() {
@@ -498,7 +494,6 @@ impl Compare {
     }
 
     /// Whether a value is compared with the baseline.
-    #[must_use]
     pub fn compares(&self, value: &str) -> bool {
         self.values.is_empty() || self.values.iter().any(|v| v == value)
     }
@@ -564,14 +559,12 @@ fn unknown<'a>(
 
 impl Tier {
     /// The values of an axis; none where the part does not name it.
-    #[must_use]
     pub fn values(&self, axis: Axis) -> &[String] {
         let named = self.axes.iter().find(|(a, _)| *a == axis);
         named.map_or(&[], |(_, values)| values)
     }
 
     /// How many cells the product has.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.axes
             .iter()
@@ -581,7 +574,6 @@ impl Tier {
 
     /// The product of the axes; the last axis varies fastest. Values were checked when they
     /// were read; one that is none is left at its default.
-    #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = vec![Cell::default()];
         for (axis, values) in &self.axes {

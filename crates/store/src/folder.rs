@@ -129,7 +129,6 @@ impl Folder {
     }
 
     /// Its path when it was opened, for messages and for whoever only reads.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -327,7 +326,6 @@ impl Folder {
 }
 
 /// Who called sudo(8), where root does what they ask for.
-#[must_use]
 pub fn caller() -> Option<(Uid, Gid)> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     let ids = (number("SUDO_UID")?, number("SUDO_GID")?);

@@ -86,13 +86,11 @@ impl Run {
     }
 
     /// The directory.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         self.folder.path()
     }
 
     /// The manifest, as it was written at the start, with the legs that were begun since.
-    #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }

@@ -65,7 +65,6 @@ pub enum AxisGroup {
 
 impl AxisGroup {
     /// The heading.
-    #[must_use]
     pub fn heading(self) -> &'static str {
         self.into()
     }

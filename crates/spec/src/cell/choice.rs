@@ -22,7 +22,6 @@ macro_rules! choice {
             pub const ALL: &[$name] = <$name as strum::VariantArray>::VARIANTS;
 
             /// Its name.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 self.into()
             }

@@ -30,7 +30,6 @@ impl Transport {
     ];
 
     /// What it is, for lists.
-    #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
             Transport::Loopback => "TCP over 127.0.0.1; zero-copy sends are copied on delivery",
@@ -50,33 +49,28 @@ impl Transport {
 
     /// Whether somebody takes in what is sent. Where nobody does, there is no receiving side, and
     /// no answer to wait for.
-    #[must_use]
     pub fn has_receiver(self) -> bool {
         !self.is_wire()
     }
 
     /// Whether it is made for a run, with rights that most do not have: what a study does not ask
     /// for is then not tried. Its MTU can be chosen, since nobody else uses it.
-    #[must_use]
     pub fn is_made(self) -> bool {
         self == Transport::Veth || self.is_wire()
     }
 
     /// Whether what is sent is freed as it leaves, and delivered to nobody.
-    #[must_use]
     pub fn is_wire(self) -> bool {
         matches!(self, Transport::Wire | Transport::WireUdp)
     }
 
     /// The longest message, in bytes, where a message is sent as a whole: what a packet of IPv4
     /// has room for beside the heads of IP and UDP. None where it goes into a stream.
-    #[must_use]
     pub fn most_message_bytes(self) -> Option<u64> {
         (self == Transport::WireUdp).then_some(65_535 - 20 - 8)
     }
 
     /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.
-    #[must_use]
     pub fn is_tcp(self) -> bool {
         !matches!(self, Transport::Unix | Transport::WireUdp)
     }

@@ -78,7 +78,6 @@ pub struct CpuAccounts {
 
 impl CpuAccounts {
     /// No accounts, for this reason.
-    #[must_use]
     pub fn absent(why: impl Into<String>) -> CpuAccounts {
         CpuAccounts {
             refused: Some(why.into()),
@@ -87,7 +86,6 @@ impl CpuAccounts {
     }
 
     /// CPU time of those that a condition picks, in ns; none where there are no accounts.
-    #[must_use]
     pub fn ns_of(&self, picks: impl Fn(&CpuLine) -> bool) -> Option<u64> {
         let picked = self.lines.iter().filter(|l| picks(l));
         self.refused.is_none().then(|| picked.map(|l| l.ns).sum())

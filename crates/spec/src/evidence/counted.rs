@@ -20,7 +20,6 @@ pub enum CopyMeans {
 
 impl CopyMeans {
     /// What it is called for readers.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             CopyMeans::Functions => "functions that copy",
@@ -64,7 +63,6 @@ impl CopyPlace {
     pub const ALL: &[CopyPlace] = <CopyPlace as strum::VariantArray>::VARIANTS;
 
     /// What it is called in figures and sentences.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             CopyPlace::FromFile => "out of the page cache",
@@ -76,7 +74,6 @@ impl CopyPlace {
     }
 
     /// Which side it counts for: delivery is done for the receiver.
-    #[must_use]
     pub fn side(self) -> Side {
         match self {
             CopyPlace::FromFile | CopyPlace::IntoKernel | CopyPlace::IntoFile => Side::Sender,

@@ -47,14 +47,12 @@ pub struct Measurer<'m> {
 
 impl Measurer<'_> {
     /// Whether it is known which boot and which build this is; manifests of old do not say.
-    #[must_use]
     pub fn is_known(&self) -> bool {
         self.host.identity.boot_id.is_some() && self.build.is_some()
     }
 
     /// What is not the same in the later one, the weightiest first. A fact that either does not
     /// know is passed over.
-    #[must_use]
     pub fn differences(&self, later: &Measurer<'_>) -> Vec<Difference> {
         let after = later.facts();
         let before = self.facts().into_iter();

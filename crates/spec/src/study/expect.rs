@@ -57,7 +57,6 @@ impl Outcome {
     pub const ALL: &[Outcome] = <Outcome as strum::VariantArray>::VARIANTS;
 
     /// Its name, as study files write it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -71,7 +70,6 @@ impl fmt::Display for Outcome {
 
 impl Expect {
     /// Whether a cell lies where the expectation speaks of: what does not apply to it is no place.
-    #[must_use]
     pub fn holds_at(&self, cell: &CellFacts<'_>) -> bool {
         cell.lies_at(&self.at)
     }

@@ -58,13 +58,11 @@ impl Family {
     pub const ALL: &[Family] = <Family as strum::VariantArray>::VARIANTS;
 
     /// Its name, as study files write it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// The error rate of its verdicts; none of what is not judged.
-    #[must_use]
     pub fn rate(self) -> Option<f64> {
         match self {
             Family::Primary => Some(ERROR_RATE),
@@ -74,7 +72,6 @@ impl Family {
     }
 
     /// Whether it is the one that every comparison has unless a study says otherwise.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Family::default()
     }
