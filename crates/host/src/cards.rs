@@ -6,7 +6,9 @@ use bytecost_spec::peer::{CardInterrupt, CardRings, NetworkCard};
 use bytecost_spec::survey::Refusal;
 use bytecost_sys::ethtool::DeviceFacts;
 
-use crate::{Roots, cpulist};
+use bytecost_spec::cpulist;
+
+use crate::Roots;
 
 /// The offloads that are told, by ethtool's short names, each with the kernel's names of the
 /// features that it stands for: it is on where one of these is.

@@ -10,7 +10,6 @@ pub mod cards;
 pub mod cgroups;
 mod checks;
 pub mod classes;
-pub mod cpulist;
 pub mod filters;
 mod identity;
 mod machine;

@@ -2,8 +2,8 @@
 
 use bytecost_spec::host::Cpu;
 
-use crate::cpulist;
 use crate::roots::{Roots, value};
+use bytecost_spec::cpulist;
 
 /// Designers of Arm cores by `CPU implementer`, and their cores by `CPU part` (the Arm
 /// Architecture Reference Manual, MIDR_EL1; parts as in the makers' technical manuals).

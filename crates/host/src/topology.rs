@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::host::{Cpu, CpuCache};
 
-use crate::cpulist;
 use crate::roots::Roots;
+use bytecost_spec::cpulist;
 
 /// The most caches of one CPU that are looked at.
 const MOST_CACHES: u32 = 16;

@@ -3,8 +3,6 @@
 use crate::axis::{AXES, Axis, Told};
 
 mod bounds;
-#[macro_use]
-mod choice;
 mod choices;
 mod device;
 mod isolation;

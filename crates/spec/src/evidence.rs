@@ -12,46 +12,23 @@ pub use counted::{
     Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EVENTS, EventCount, EventOf, EventRow,
 };
 
-/// A means of evidence.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::VariantArray,
-    strum::IntoStaticStr,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Means {
-    /// Where the CPU time goes, by kind of work.
-    Time,
-    /// How often each byte is copied, and where.
-    Copies,
-    /// What else a message takes: calls, switches, faults, packets; and who used the CPUs.
-    Counts,
-    /// Which lines of the caches are displaced, found by timing.
-    Footprint,
+words! {
+    /// A means of evidence.
+    pub enum Means {
+        /// Where the CPU time goes, by kind of work.
+        Time,
+        /// How often each byte is copied, and where.
+        Copies,
+        /// What else a message takes: calls, switches, faults, packets; and who used the CPUs.
+        Counts,
+        /// Which lines of the caches are displaced, found by timing.
+        Footprint,
+    }
 }
 
 impl Means {
-    /// All of them.
-    pub const ALL: &[Means] = <Means as strum::VariantArray>::VARIANTS;
-
     /// Those that a run gathers unasked, where that is permitted: they cost little.
     pub const BY_DEFAULT: &[Means] = &[Means::Copies, Means::Counts];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A means of evidence that a run was asked for, and why it cannot be had where it cannot.

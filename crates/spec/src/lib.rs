@@ -9,6 +9,7 @@ mod rows;
 pub mod axis;
 pub mod cell;
 pub mod claim;
+pub mod cpulist;
 pub mod evidence;
 pub mod hand;
 pub mod host;

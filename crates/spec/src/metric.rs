@@ -6,21 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::units;
 
-/// Whose share of the work a metric tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Side {
-    /// Both together, or the path as a whole.
-    Both,
-    /// The sending side.
-    Sender,
-    /// The receiving side.
-    Receiver,
-    /// Who serves, where there is a server.
-    Server,
-    /// Who asks it.
-    Client,
+words! {
+    /// Whose share of the work a metric tells.
+    pub enum Side {
+        /// Both together, or the path as a whole.
+        Both,
+        /// The sending side.
+        Sender,
+        /// The receiving side.
+        Receiver,
+        /// Who serves, where there is a server.
+        Server,
+        /// Who asks it.
+        Client,
+    }
 }
 
 /// Which direction is good.
@@ -172,17 +171,7 @@ impl Metric {
     /// Every metric there is, in the order of columns: each measure, then its sides.
     pub fn all() -> impl Iterator<Item = Metric> {
         MEASURES.iter().flat_map(|r| {
-            let sides: &[Side] = if r.by_side {
-                &[
-                    Side::Both,
-                    Side::Sender,
-                    Side::Receiver,
-                    Side::Server,
-                    Side::Client,
-                ]
-            } else {
-                &[Side::Both]
-            };
+            let sides = if r.by_side { Side::ALL } else { &[Side::Both] };
             sides.iter().map(|&side| Metric {
                 measure: r.measure,
                 side,
@@ -210,14 +199,10 @@ impl Metric {
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match self.side {
-            Side::Both => "",
-            Side::Sender => "sender_",
-            Side::Receiver => "receiver_",
-            Side::Server => "server_",
-            Side::Client => "client_",
-        };
-        write!(f, "{side}{}", self.measure.row().name)
+        if self.side != Side::Both {
+            write!(f, "{}_", self.side.name())?;
+        }
+        f.write_str(self.measure.row().name)
     }
 }
 

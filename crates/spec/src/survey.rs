@@ -207,17 +207,16 @@ impl Survey {
         let Some(files) = &self.files else {
             return Some("files were not tried".to_owned());
         };
-        match files
-            .movers
-            .iter()
-            .find(|r| r.name == name && r.cache == cache)
-        {
-            Some(row) => row.refused.clone(),
-            None => Some(format!(
-                "`{name}` was not tried with cache {}",
-                cache.name()
-            )),
-        }
+        let row = (files.movers.iter()).find(|r| r.name == name && r.cache == cache);
+        row.map_or_else(
+            || {
+                Some(format!(
+                    "`{name}` was not tried with cache {}",
+                    cache.name()
+                ))
+            },
+            |row| row.refused.clone(),
+        )
     }
 
     /// Why a class and a control group cannot be had; none where they can, or are the usual ones.
@@ -268,13 +267,13 @@ fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String>
         Transport::Peer => Transport::Loopback,
         within => within,
     };
-    match rows
+    let row = rows
         .iter()
-        .find(|r| r.name == name && r.transport == transport)
-    {
-        Some(row) => row.refused.clone(),
-        None => Some(format!("`{name}` was not tried over {}", transport.name())),
-    }
+        .find(|r| r.name == name && r.transport == transport);
+    row.map_or_else(
+        || Some(format!("`{name}` was not tried over {}", transport.name())),
+        |row| row.refused.clone(),
+    )
 }
 
 #[cfg(test)]

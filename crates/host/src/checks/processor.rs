@@ -6,7 +6,7 @@ use bytecost_spec::host::Cpu;
 use bytecost_spec::units::bytes_in_words;
 
 use super::{CheckInput, Told, count};
-use crate::cpulist;
+use bytecost_spec::cpulist;
 
 pub(super) fn kernel(seen: &CheckInput<'_>) -> Told {
     let host = seen.host;

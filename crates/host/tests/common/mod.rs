@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use bytecost_host::{Probes, Roots, cpulist, read};
+use bytecost_host::{Probes, Roots, read};
 use bytecost_spec::Host;
+use bytecost_spec::cpulist;
 use bytecost_spec::host::Check;
 
 /// The recorded machines.

@@ -29,39 +29,23 @@ impl CopyMeans {
     }
 }
 
-/// A place on a byte's way where it may be copied.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::VariantArray,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CopyPlace {
-    /// From the page cache to memory.
-    FromFile,
-    /// From the sender's memory to the kernel's.
-    IntoKernel,
-    /// From memory to the page cache.
-    IntoFile,
-    /// Between two places of the kernel's, since a reader may not hold a sender's pages.
-    Delivery,
-    /// From the kernel's memory to the reader's.
-    ToReader,
+words! {
+    /// A place on a byte's way where it may be copied.
+    pub enum CopyPlace {
+        /// From the page cache to memory.
+        FromFile,
+        /// From the sender's memory to the kernel's.
+        IntoKernel,
+        /// From memory to the page cache.
+        IntoFile,
+        /// Between two places of the kernel's, since a reader may not hold a sender's pages.
+        Delivery,
+        /// From the kernel's memory to the reader's.
+        ToReader,
+    }
 }
 
 impl CopyPlace {
-    /// All of them, in the order of the way.
-    pub const ALL: &[CopyPlace] = <CopyPlace as strum::VariantArray>::VARIANTS;
-
     /// What it is called in figures and sentences.
     pub fn title(self) -> &'static str {
         match self {
