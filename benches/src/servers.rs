@@ -86,7 +86,7 @@ fn run(context: &Context) -> Result<Told> {
             1 => "1 thread".to_owned(),
             n => format!("{n} threads"),
         },
-        bytecost_host::cpulist::write(&place.generator),
+        bytecost_spec::cpulist::write(&place.generator),
     ));
     for connections in CONNECTIONS {
         let mut subjects: Vec<Subject<'_, Served>> = OURS

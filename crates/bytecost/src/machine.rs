@@ -3,7 +3,7 @@
 use anyhow::Result;
 use bytecost_host::{Probes, Roots};
 use bytecost_lab::{cpu_clock, obstacles};
-use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_meter::ThreadMeter;
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Counter, Host};
 use bytecost_sys::{clock, ring};

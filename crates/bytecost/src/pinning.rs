@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use bytecost_host::cpulist;
+use bytecost_spec::cpulist;
 use bytecost_spec::units;
 use bytecost_sys::process;
 

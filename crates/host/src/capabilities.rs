@@ -1,7 +1,7 @@
 //! What the process may do: its effective capabilities (capabilities(7)), and whether they reach
 //! beyond a user namespace.
 
-use crate::roots::Roots;
+use crate::roots::{Roots, value};
 
 /// A capability that opens something up here.
 pub(crate) struct CapabilityRow {
@@ -47,10 +47,8 @@ pub(crate) struct Capabilities {
 /// Reads them.
 pub(crate) fn read(roots: &Roots) -> Capabilities {
     let effective = roots.proc("self/status").and_then(|status| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("CapEff:"))
-            .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        let hex = value(&status, "CapEff");
+        hex.and_then(|hex| u64::from_str_radix(&hex, 16).ok())
             .ok_or_else(|| "/proc/self/status has no CapEff".to_owned())
     });
     // user_namespaces(7): the first one maps every id to itself.

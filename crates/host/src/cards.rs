@@ -6,7 +6,9 @@ use bytecost_spec::peer::{CardInterrupt, CardRings, NetworkCard};
 use bytecost_spec::survey::Refusal;
 use bytecost_sys::ethtool::DeviceFacts;
 
-use crate::{Roots, cpulist};
+use bytecost_spec::cpulist;
+
+use crate::Roots;
 
 /// The offloads that are told, by ethtool's short names, each with the kernel's names of the
 /// features that it stands for: it is on where one of these is.
@@ -45,14 +47,12 @@ const VIRTUAL: &[&str] = &[
 ];
 
 /// A network device of the calling thread's network.
-#[must_use]
 pub fn named(name: &str) -> NetworkCard {
     card(&Roots::real(), name, DeviceFacts::of(name))
 }
 
 /// The same, of what the device said of itself and of these files. Files of another device of the
 /// same name, in another network namespace, are left alone.
-#[must_use]
 pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     let mut absent = Vec::new();
     let dir = format!("class/net/{name}");
@@ -61,11 +61,9 @@ pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
         absent.push(refusal("queues, speed and interrupts", why.clone()));
     }
     let has_files = files.is_ok();
-    let file = |path: &str| {
-        roots
-            .sys(&format!("{dir}/{path}"))
-            .ok()
-            .filter(|_| has_files)
+    let number = |path: &str| {
+        let number: Option<u64> = roots.sys_as(&format!("{dir}/{path}"));
+        number.filter(|_| has_files)
     };
     let of_file = roots.sys_link_name(&format!("{dir}/device/driver"));
     let driver = facts.driver.ok().or(of_file.filter(|_| has_files));
@@ -86,12 +84,8 @@ pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
             || !has_files
             || !roots.has_sys(&format!("{dir}/device")),
         driver,
-        speed_mbit_per_s: file("speed")
-            .and_then(|s| s.parse().ok())
-            .filter(|s| *s > 0),
-        mtu: (facts.mtu.ok())
-            .or_else(|| file("mtu")?.parse().ok())
-            .unwrap_or(0),
+        speed_mbit_per_s: number("speed").filter(|s| *s > 0),
+        mtu: facts.mtu.ok().or_else(|| number("mtu")).unwrap_or(0),
         rx_queues: queues("rx-"),
         tx_queues: queues("tx-"),
         rings: rings.map(|r| CardRings {
@@ -148,8 +142,7 @@ fn interrupts(roots: &Roots, dir: &str) -> Vec<CardInterrupt> {
         .map(|place| roots.sys_names(&format!("{dir}/{place}")))
         .into_iter()
         .find(|names| !names.is_empty());
-    let node = roots.sys(&format!("{dir}/device/numa_node")).ok();
-    let node = node.and_then(|n| n.parse().ok());
+    let node = roots.sys_as(&format!("{dir}/device/numa_node"));
     let mut numbers: Vec<u32> = (numbers.unwrap_or_default().iter())
         .filter_map(|n| n.parse().ok())
         .collect();
@@ -172,9 +165,8 @@ fn interrupts(roots: &Roots, dir: &str) -> Vec<CardInterrupt> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{machine, put};
     use bytecost_sys::ethtool::RingSizes;
-    use std::fs;
-    use std::path::Path;
 
     fn facts(driver: &str) -> DeviceFacts {
         let feature = |name: &str, on| (name.to_owned(), on);
@@ -199,14 +191,6 @@ mod tests {
         }
     }
 
-    fn write(root: &Path, files: &[(&str, &str)]) {
-        for (path, text) in files {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-    }
-
     const FILES: &[(&str, &str)] = &[
         ("sys/class/net/eth0/ifindex", "7\n"),
         ("sys/class/net/eth0/speed", "25000\n"),
@@ -223,29 +207,21 @@ mod tests {
 
     #[test]
     fn a_card_of_hardware_is_read_whole() {
-        let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), FILES);
-        let card = card(&Roots::under(dir.path()), "eth0", facts("mlx5_core"));
+        let (_dir, roots) = machine(FILES);
+        let card = card(&roots, "eth0", facts("mlx5_core"));
         assert!(!card.is_virtual);
         assert_eq!(card.speed_mbit_per_s, Some(25_000));
         assert_eq!((card.mtu, card.rx_queues, card.tx_queues), (9000, 2, 1));
-        let offloads: Vec<(&str, bool)> = card
-            .offloads
-            .iter()
-            .map(|(n, on)| (n.as_str(), *on))
-            .collect();
-        assert_eq!(
-            offloads,
-            [("lro", false), ("tso", true), ("tx-checksum", true)]
-        );
-        let interrupts = card.interrupts.iter();
-        let interrupts: Vec<_> = interrupts
-            .map(|i| (i.number, i.cpus.clone(), i.node))
-            .collect();
-        assert_eq!(
-            interrupts,
-            [(9, vec![5], Some(1)), (41, vec![2, 3], Some(1))]
-        );
+        let offloads = [("lro", false), ("tso", true), ("tx-checksum", true)];
+        let offloads = offloads.map(|(name, on)| (name.to_owned(), on));
+        assert_eq!(card.offloads, offloads.into());
+        let interrupt = |number, cpus| CardInterrupt {
+            number,
+            cpus,
+            node: Some(1),
+        };
+        let interrupts = [interrupt(9, vec![5]), interrupt(41, vec![2, 3])];
+        assert_eq!(card.interrupts, interrupts);
         assert_eq!(card.rings.unwrap().rx, 512);
         let absent: Vec<&str> = card.absent.iter().map(|r| r.what.as_str()).collect();
         assert_eq!(absent, ["coalescing"]);
@@ -253,20 +229,17 @@ mod tests {
 
     #[test]
     fn what_no_hardware_carries_is_virtual() {
-        let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), FILES);
-        let roots = Roots::under(dir.path());
+        let (dir, roots) = machine(FILES);
         assert!(card(&roots, "eth0", facts("virtio_net")).is_virtual);
-        write(dir.path(), &[("sys/class/net/veth1/ifindex", "7")]);
+        put(dir.path(), "sys/class/net/veth1/ifindex", "7");
         assert!(card(&roots, "veth1", facts("new_driver")).is_virtual);
     }
 
     #[test]
     fn files_of_another_network_are_not_the_devices() {
-        let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), FILES);
-        write(dir.path(), &[("sys/class/net/eth0/ifindex", "3")]);
-        let card = card(&Roots::under(dir.path()), "eth0", facts("veth"));
+        let (dir, roots) = machine(FILES);
+        put(dir.path(), "sys/class/net/eth0/ifindex", "3");
+        let card = card(&roots, "eth0", facts("veth"));
         assert_eq!((card.speed_mbit_per_s, card.rx_queues), (None, 0));
         assert!(card.absent[0].why.contains("another network"), "{card:?}");
     }

@@ -20,7 +20,6 @@ pub enum Controller {
 
 impl Controller {
     /// Its name, in either version.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Controller::Cpu => "cpu",
@@ -102,7 +101,6 @@ pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, Stri
 
 /// All directories in which groups of this kind can lie, one a mounted hierarchy that has either
 /// controller, below the root of the caller's `/sys`.
-#[must_use]
 pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
     let has = |m: &Mount| {
         let named = |c: &String| c == "cpu" || c == "cpuset";
@@ -115,15 +113,13 @@ pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
 
 /// Budget of the group that this process is in for real-time threads, in µs a period; none where
 /// the kernel groups none (CONFIG_RT_GROUP_SCHED, version 1 alone).
-#[must_use]
 pub fn realtime_us(roots: &Roots) -> Option<i64> {
     let own = roots.proc("self/cgroup").ok()?;
     let mounts = mounts(roots).ok()?;
     let of_cpu = |m: &&Mount| m.controllers.iter().any(|c| c == "cpu");
     let mount = mounts.iter().find(of_cpu)?;
     let dir = own_dir(roots, mount, &own, Some(Controller::Cpu));
-    let text = roots.sys(&format!("{dir}/cpu.rt_runtime_us")).ok()?;
-    text.parse().ok()
+    roots.sys_as(&format!("{dir}/cpu.rt_runtime_us"))
 }
 
 fn writable(mount: &Mount) -> Result<(), String> {
@@ -170,14 +166,9 @@ fn parent_v2(
             _ => break,
         }
     }
-    let (at, switch) = (
-        &mount.at,
-        names
-            .split(" and ")
-            .map(|n| format!("+{n}"))
-            .collect::<Vec<_>>(),
-    );
+    let at = &mount.at;
     Err(if has(at, "cgroup.controllers") {
+        let switch: Vec<String> = wanted.iter().map(|c| format!("+{}", c.name())).collect();
         format!(
             "controller {names} is not enabled for groups below /sys/{at}: as root: `echo \"{}\" > /sys/{at}/cgroup.subtree_control`",
             switch.join(" ")
@@ -189,12 +180,17 @@ fn parent_v2(
     })
 }
 
+/// The controllers and the path of each group that a process is in, cgroups(7): version 2 names no
+/// controllers.
+pub(crate) fn groups(of_process: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = of_process.lines();
+    lines.filter_map(|line| line.split_once(':')?.1.split_once(':'))
+}
+
 /// The directory of the group that this process is in, as far as it is seen; else that of the
 /// mount.
 fn own_dir(roots: &Roots, mount: &Mount, own: &str, controller: Option<Controller>) -> String {
-    let path = own.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (of, path) = (fields.next()?, fields.next()?);
+    let path = groups(own).find_map(|(of, path)| {
         let is_it = match controller {
             Some(controller) => of.split(',').any(|c| c == controller.name()),
             None => of.is_empty(),
@@ -244,7 +240,7 @@ fn mount(line: &str) -> Option<Mount> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::tests::put;
 
     const V2: &str =
         "30 23 0:26 / /sys/fs/cgroup rw,nosuid,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
@@ -254,20 +250,13 @@ mod tests {
         "32 23 0:28 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n";
     const HYBRID: &str = "33 23 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
 
-    /// A machine with these mounts, this group of the process, and these files below /sys.
+    /// A machine with these mounts, this group of the process, and these files below /sys/fs/cgroup.
     fn machine(mounts: &str, own: &str, files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
-        let dir = tempfile::tempdir().unwrap();
-        let put = |path: String, text: &str| {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        put("proc/self/mountinfo".to_owned(), mounts);
-        put("proc/self/cgroup".to_owned(), own);
+        let (dir, roots) =
+            crate::tests::machine(&[("proc/self/mountinfo", mounts), ("proc/self/cgroup", own)]);
         for (path, text) in files {
-            put(format!("sys/fs/cgroup/{path}"), text);
+            put(dir.path(), &format!("sys/fs/cgroup/{path}"), text);
         }
-        let roots = Roots::under(dir.path());
         (dir, roots)
     }
 
@@ -280,17 +269,13 @@ mod tests {
         let top = dir.path().join("sys/fs/cgroup");
         match (parents(roots, wanted), expected) {
             (Ok(found), Ok(expected)) => {
-                let found: Vec<(Version, String)> = (found.iter())
-                    .map(|p| {
-                        let dir = p.dir.strip_prefix(&top).unwrap();
-                        (p.version, dir.display().to_string())
-                    })
-                    .collect();
-                let expected: Vec<(Version, String)> = expected
-                    .iter()
-                    .map(|(v, d)| (*v, (*d).to_owned()))
-                    .collect();
-                assert_eq!(found, expected);
+                let found = found.iter().map(|p| (p.version, p.dir.clone()));
+                let expected = expected.iter().map(|(v, dir)| (*v, top.join(dir)));
+                assert!(
+                    found.clone().eq(expected),
+                    "{:?}",
+                    found.collect::<Vec<_>>()
+                );
             }
             (Err(why), Err(needle)) => assert!(why.contains(needle), "{why}"),
             (found, expected) => panic!("{found:?}, not {expected:?}"),

@@ -8,7 +8,6 @@ use crate::roots::Roots;
 
 /// Why a class cannot be had here, and what to do about it; none where nothing speaks against it,
 /// which only trying makes sure.
-#[must_use]
 pub fn barred(roots: &Roots, class: Class) -> Option<String> {
     if !class.is_realtime() {
         return None;
@@ -29,7 +28,6 @@ pub fn barred(roots: &Roots, class: Class) -> Option<String> {
 }
 
 /// What stands behind the kernel's answer to a class that it refused, and what to do about it.
-#[must_use]
 pub fn refused(roots: &Roots, class: Class, answer: &std::io::Error) -> String {
     // errno(3): the same on every architecture of Linux.
     const EPERM: i32 = 1;
@@ -54,19 +52,8 @@ pub fn refused(roots: &Roots, class: Class, answer: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::tests::machine;
     use std::io;
-
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
-        let dir = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let roots = Roots::under(dir.path());
-        (dir, roots)
-    }
 
     #[test]
     fn what_files_say_against_a_class_is_told() {

@@ -11,7 +11,6 @@ const TABLES: &str = "thread-self/net/ip_tables_names";
 const TRACKED: &str = "sys/net/netfilter/nf_conntrack_count";
 
 /// What of these is in the way, and what could not be looked at, with the reason.
-#[must_use]
 pub fn read(roots: &Roots) -> (Vec<Obstacle>, Vec<String>) {
     let filter = |kind, found: String| Obstacle {
         kind,
@@ -46,18 +45,14 @@ pub fn read(roots: &Roots) -> (Vec<Obstacle>, Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{machine, put};
     use std::fs;
 
     #[test]
     fn tables_and_tracking_are_told_and_what_is_not_there_is_none() {
-        let dir = tempfile::tempdir().unwrap();
-        let roots = Roots::under(dir.path());
+        let (_dir, roots) = machine(&[]);
         assert_eq!(read(&roots), (Vec::new(), Vec::new()));
-        let put = |path: &str, text: &str| {
-            let path = dir.path().join("proc").join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
+        let put = |path: &str, text: &str| put(&roots.proc, path, text);
         put(TABLES, "");
         put(TRACKED, "0\n");
         assert_eq!(read(&roots), (Vec::new(), Vec::new()));
@@ -72,8 +67,8 @@ mod tests {
         assert_eq!((told.as_slice(), unseen.len()), (&both[..], 0));
         assert!(found.iter().all(|o| !o.limits && o.place == "netfilter"));
         // What may not be read is no absence: a directory stands for it, since root reads all.
-        fs::remove_file(dir.path().join("proc").join(TABLES)).unwrap();
-        fs::create_dir(dir.path().join("proc").join(TABLES)).unwrap();
+        fs::remove_file(roots.proc.join(TABLES)).unwrap();
+        fs::create_dir(roots.proc.join(TABLES)).unwrap();
         let (found, unseen) = read(&roots);
         assert_eq!((found.len(), unseen.len()), (1, 1));
         assert!(unseen[0].contains("ip_tables_names") && unseen[0].contains("sudo"));

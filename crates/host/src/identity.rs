@@ -6,7 +6,7 @@ use bytecost_spec::host::Identity;
 use sha2::{Digest, Sha256};
 
 use crate::machine;
-use crate::roots::Roots;
+use crate::roots::{Roots, value};
 
 /// What the id is hashed with, so that the hash is that of nobody else.
 const SALT: &str = "bytecost machine id\0";
@@ -76,7 +76,7 @@ pub(crate) fn read(roots: &Roots) -> Identity {
         boot_id: said(roots.proc("sys/kernel/random/boot_id")),
         kernel_version: said(roots.proc("sys/kernel/version")),
         kernel_command_line: said(roots.proc("cmdline")).map(|line| of_kernel(&line)),
-        microcode: machine::of_each_cpu(roots, |block| machine::value(block, "microcode")),
+        microcode: machine::of_each_cpu(roots, |block| value(block, "microcode")),
         settings: settings(roots),
     }
 }

@@ -10,7 +10,6 @@ pub mod cards;
 pub mod cgroups;
 mod checks;
 pub mod classes;
-pub mod cpulist;
 pub mod filters;
 mod identity;
 mod machine;
@@ -31,20 +30,17 @@ pub use roots::Roots;
 /// Whether the kernel was built to account for interrupts apart from threads
 /// (CONFIG_IRQ_TIME_ACCOUNTING); none where its configuration cannot be read. A boot option may
 /// still have that off.
-#[must_use]
 pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
     let config = roots.kernel_config()?;
     Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))
 }
 
 /// Names of the congestion controls that the kernel has loaded, which not everybody may set.
-#[must_use]
 pub fn congestion_available(roots: &Roots) -> Vec<String> {
     machine::congestion_available(roots)
 }
 
 /// Reads what machine this is.
-#[must_use]
 pub fn read(roots: &Roots, probes: &Probes) -> Host {
     let capabilities = capabilities::read(roots);
     let cpus = topology::cpus(roots);
@@ -85,3 +81,6 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
     });
     host
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,8 @@
 
 use bytecost_spec::host::Cpu;
 
-use crate::cpulist;
-use crate::roots::Roots;
+use crate::roots::{Roots, value};
+use bytecost_spec::cpulist;
 
 /// Designers of Arm cores by `CPU implementer`, and their cores by `CPU part` (the Arm
 /// Architecture Reference Manual, MIDR_EL1; parts as in the makers' technical manuals).
@@ -75,14 +75,6 @@ pub(crate) fn of_each_cpu(roots: &Roots, of: impl Fn(&str) -> Option<String>) ->
     (!all.is_empty()).then(|| all.join(" + "))
 }
 
-/// The value of a line `key : value`.
-pub(crate) fn value(block: &str, key: &str) -> Option<String> {
-    block.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        (name.trim() == key && !value.trim().is_empty()).then(|| value.trim().to_owned())
-    })
-}
-
 fn model(block: &str) -> Option<String> {
     let value = |key: &str| value(block, key);
     let named = ["model name", "Model Name", "cpu model", "cpu", "uarch"];
@@ -102,29 +94,16 @@ fn model(block: &str) -> Option<String> {
 
 /// The CPUs that this process may use, of those online.
 pub(crate) fn cpus_allowed(roots: &Roots, online: &[Cpu]) -> Vec<u32> {
-    let status = roots.proc("self/status").unwrap_or_default();
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-        .and_then(|list| cpulist::parse(list).ok());
-    online
-        .iter()
-        .map(|cpu| cpu.cpu)
-        .filter(|cpu| {
-            allowed
-                .as_ref()
-                .is_none_or(|list| list.binary_search(cpu).is_ok())
-        })
-        .collect()
+    let allowed = roots.proc_value("self/status", "Cpus_allowed_list");
+    let allowed = allowed.and_then(|list| cpulist::parse(&list).ok());
+    let is_allowed = |cpu: &u32| allowed.as_ref().is_none_or(|list| list.contains(cpu));
+    online.iter().map(|c| c.cpu).filter(is_allowed).collect()
 }
 
 /// A line of /proc/meminfo in bytes.
 pub(crate) fn memory(roots: &Roots, name: &str) -> Option<u64> {
-    let text = roots.proc("meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let value = roots.proc_value("meminfo", name)?;
+    let kib: u64 = value.strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
 

@@ -27,13 +27,11 @@ pub struct Pairs {
 
 impl Pairs {
     /// The pairs as values of the axis `placement`.
-    #[must_use]
     pub fn placements(&self) -> Vec<String> {
         self.pairs.iter().map(|pair| written(*pair)).collect()
     }
 
     /// What others are held against: the nearest two CPUs, or the one CPU where there is no other.
-    #[must_use]
     pub fn nearest(&self) -> String {
         let two = self.pairs.iter().find(|(a, b)| a != b);
         two.or(self.pairs.first())
@@ -41,7 +39,6 @@ impl Pairs {
     }
 
     /// What a reader must know where not all CPUs are among them; none where they are.
-    #[must_use]
     pub fn note(&self, host: &Host) -> Option<String> {
         if self.cpus.len() == self.usable {
             return None;

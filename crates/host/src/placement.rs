@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use bytecost_spec::host::Cpu;
 use bytecost_spec::{Host, Nearness};
 
-use crate::cpulist;
+use bytecost_spec::cpulist;
 
 /// Pairs of CPUs that are as near to each other as was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,9 +74,7 @@ pub fn near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u
 }
 
 /// What stops a CPU from being used: not there, offline, or not allowed; none where nothing does.
-#[must_use]
 pub fn barred(cpu: u32, host: &Host) -> Option<String> {
-    let numbers = |cpus: &mut dyn Iterator<Item = u32>| cpulist::write(&cpus.collect::<Vec<_>>());
     if host.cpus_allowed.contains(&cpu) || (host.cpus.is_empty() && host.cpus_allowed.is_empty()) {
         return None;
     }
@@ -87,7 +85,8 @@ pub fn barred(cpu: u32, host: &Host) -> Option<String> {
         ));
     }
     if !host.cpus.is_empty() && host.cpus.iter().all(|c| c.cpu != cpu) {
-        let there = numbers(&mut host.cpus.iter().map(|c| c.cpu));
+        let there: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
+        let there = cpulist::write(&there);
         return Some(format!(
             "there is no CPU {cpu} here ({there} are): choose among {allowed}"
         ));
@@ -146,11 +145,7 @@ fn paired(cpus: &[&Cpu], host: &Host, nearness: Nearness) -> Vec<(u32, u32)> {
 
 fn holds(nearness: Nearness, a: &Cpu, b: &Cpu, host: &Host) -> bool {
     let core = a.siblings.contains(&b.cpu);
-    let tells = |c: &Cpu| {
-        host.caches
-            .iter()
-            .any(|cache| cache.shared_by.contains(&c.cpu))
-    };
+    let tells = |c: &Cpu| (host.caches.iter()).any(|cache| cache.shared_by.contains(&c.cpu));
     match nearness {
         Nearness::SameCpu => a.cpu == b.cpu,
         Nearness::SmtSibling => core && a.cpu != b.cpu,

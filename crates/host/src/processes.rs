@@ -35,7 +35,6 @@ pub struct ProcessTable {
 
 impl ProcessTable {
     /// A reader of the processes below `roots.proc`.
-    #[must_use]
     pub fn new(roots: &Roots) -> ProcessTable {
         ProcessTable {
             proc: roots.proc.clone(),
@@ -98,6 +97,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::machine;
     use proptest::prelude::*;
     use std::path::Path;
 
@@ -146,21 +146,15 @@ mod tests {
 
     #[test]
     fn those_that_vanish_are_left_out() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |pid: &str, text: Option<&str>| {
-            let place = dir.path().join("proc").join(pid);
-            fs::create_dir_all(&place).unwrap();
-            if let Some(text) = text {
-                fs::write(place.join("stat"), text).unwrap();
-            }
-        };
-        write("10", Some(&stat(10, "one (1)", 1, 2)));
-        write("11", None); // gone between the listing and the opening
-        write("12", Some("")); // gone between the opening and the reading
-        write("sys", Some(&stat(13, "no process", 1, 2)));
-        write("14", Some(&stat(14, "two", 3, 4)));
+        let (dir, roots) = machine(&[
+            ("proc/10/stat", &stat(10, "one (1)", 1, 2)),
+            ("proc/12/stat", ""), // gone between the opening and the reading
+            ("proc/sys/stat", &stat(13, "no process", 1, 2)),
+            ("proc/14/stat", &stat(14, "two", 3, 4)),
+        ]);
+        fs::create_dir(dir.path().join("proc/11")).unwrap(); // gone before the opening
         let mut seen = Vec::new();
-        ProcessTable::new(&Roots::under(dir.path())).each(&mut |p| seen.push(p.pid));
+        ProcessTable::new(&roots).each(&mut |p| seen.push(p.pid));
         seen.sort_unstable();
         assert_eq!(seen, [10, 14]);
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bytecost_spec::host::{Obstacle, ObstacleKind};
 use bytecost_spec::units::number;
 
-use crate::cgroups::Version;
+use crate::cgroups::{self, Version};
 use crate::roots::Roots;
 
 /// The most levels of a control group's path that are looked at.
@@ -56,13 +56,7 @@ impl Quota {
 pub fn around(roots: &Roots) -> Result<Vec<QuotaLevel>, String> {
     let groups = roots.proc("self/cgroup")?;
     let mut all = Vec::new();
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) =
-            (fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
+    for (controllers, path) in cgroups::groups(&groups) {
         let (version, mounts) = if controllers.is_empty() {
             let mounts = ["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()];
             (Version::V2, mounts)

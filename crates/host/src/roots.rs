@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The largest file that is read, in bytes: /proc/cpuinfo of a thousand CPUs fits.
 const MOST_BYTES: u64 = 8 << 20;
@@ -24,13 +25,11 @@ pub struct Roots {
 
 impl Roots {
     /// The machine that this runs on.
-    #[must_use]
     pub fn real() -> Roots {
         Roots::under(Path::new("/"))
     }
 
     /// `proc`, `sys`, `etc` and `boot` under a directory.
-    #[must_use]
     pub fn under(dir: &Path) -> Roots {
         Roots {
             proc: dir.join("proc"),
@@ -69,6 +68,16 @@ impl Roots {
         })
     }
 
+    /// A file under `/sys` that holds one value.
+    pub(crate) fn sys_as<T: FromStr>(&self, path: &str) -> Option<T> {
+        self.sys(path).ok()?.parse().ok()
+    }
+
+    /// What a file of lines `key: value` under `/proc` says of a key.
+    pub(crate) fn proc_value(&self, path: &str, key: &str) -> Option<String> {
+        value(&self.proc(path).ok()?, key)
+    }
+
     /// A file under `/proc` that holds one number.
     pub(crate) fn proc_number(&self, path: &str) -> Option<u64> {
         self.proc(path).ok()?.parse().ok()
@@ -100,6 +109,14 @@ impl Roots {
     }
 }
 
+/// The value of a line `key : value`.
+pub(crate) fn value(text: &str, key: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key && !value.trim().is_empty()).then(|| value.trim().to_owned())
+    })
+}
+
 fn text(root: &Path, path: &str) -> Result<String, String> {
     let read = || -> io::Result<String> {
         let mut bytes = Vec::new();
@@ -118,22 +135,22 @@ fn text(root: &Path, path: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{machine, put};
     use std::io::Write;
 
     #[test]
     fn how_the_kernel_was_built_is_read_packed_or_beside_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let roots = Roots::under(dir.path());
+        let (dir, roots) = machine(&[("proc/sys/kernel/osrelease", "6.1.0-x\n")]);
         let accounts = || crate::accounts_for_interrupts(&roots);
         assert_eq!(accounts(), None);
-        fs::create_dir_all(roots.proc.join("sys/kernel")).unwrap();
-        fs::create_dir_all(&roots.boot).unwrap();
-        fs::write(roots.proc.join("sys/kernel/osrelease"), "6.1.0-x\n").unwrap();
         let option = "CONFIG_IRQ_TIME_ACCOUNTING";
-        let beside = roots.boot.join("config-6.1.0-x");
-        fs::write(&beside, format!("CONFIG_A=y\n# {option} is not set\n")).unwrap();
+        let beside = |line: String| {
+            let text = format!("CONFIG_A=y\n{line}\n");
+            put(dir.path(), "boot/config-6.1.0-x", &text);
+        };
+        beside(format!("# {option} is not set"));
         assert_eq!(accounts(), Some(false));
-        fs::write(&beside, format!("CONFIG_A=y\n{option}=y\n")).unwrap();
+        beside(format!("{option}=y"));
         assert_eq!(accounts(), Some(true));
         let packed = File::create(roots.proc.join("config.gz")).unwrap();
         let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());

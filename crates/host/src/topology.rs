@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::host::{Cpu, CpuCache};
 
-use crate::cpulist;
 use crate::roots::Roots;
+use bytecost_spec::cpulist;
 
 /// The most caches of one CPU that are looked at.
 const MOST_CACHES: u32 = 16;
@@ -21,14 +21,8 @@ pub(crate) fn cpus(roots: &Roots) -> Vec<Cpu> {
         .into_iter()
         .map(|cpu| {
             let dir = format!("{CPUS}/cpu{cpu}");
-            let topology = |file: &str| -> Option<u32> {
-                // -1 where the firmware says nothing.
-                roots
-                    .sys(&format!("{dir}/topology/{file}"))
-                    .ok()?
-                    .parse()
-                    .ok()
-            };
+            // -1 where the firmware says nothing.
+            let topology = |file: &str| roots.sys_as(&format!("{dir}/topology/{file}"));
             Cpu {
                 cpu,
                 package: topology("physical_package_id"),
@@ -109,11 +103,8 @@ pub(crate) fn memory_nodes(roots: &Roots) -> Vec<u32> {
     let mut nodes = list(roots, &format!("{NODES}/has_memory"))
         .or_else(|| list(roots, &format!("{NODES}/online")))
         .unwrap_or_default();
-    let status = roots.proc("self/status").unwrap_or_default();
-    let allowed = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Mems_allowed_list:"))
-        .and_then(|list| cpulist::parse(list).ok());
+    let allowed = roots.proc_value("self/status", "Mems_allowed_list");
+    let allowed = allowed.and_then(|list| cpulist::parse(&list).ok());
     if let Some(allowed) = allowed {
         nodes.retain(|node| allowed.contains(node));
     }
@@ -132,8 +123,7 @@ fn kinds(roots: &Roots, online: &[u32]) -> BTreeMap<u32, u32> {
     // Cores of one kind that turbo favours are a few percent faster than their like.
     for (file, alike) in [("cpu_capacity", 0.95), ("cpufreq/cpuinfo_max_freq", 0.85)] {
         let number = |cpu: &u32| -> Option<(u32, u64)> {
-            let text = roots.sys(&format!("{CPUS}/cpu{cpu}/{file}")).ok()?;
-            Some((*cpu, text.parse().ok()?))
+            Some((*cpu, roots.sys_as(&format!("{CPUS}/cpu{cpu}/{file}"))?))
         };
         if let Some(mut rated) = online.iter().map(number).collect::<Option<Vec<_>>>() {
             rated.sort_by_key(|(_, rating)| std::cmp::Reverse(*rating));

@@ -2,8 +2,9 @@
 
 use crate::common;
 
-use bytecost_host::{Roots, cpulist, read};
+use bytecost_host::{Roots, read};
 use bytecost_spec::Host;
+use bytecost_spec::cpulist;
 use common::{MACHINES, Unpacked, change, host, probes, tree, unpacked};
 
 /// A host's caches in the kernel's words: level, kind, KiB, CPUs.

@@ -6,7 +6,8 @@ use crate::common;
 use std::collections::BTreeSet;
 
 use bytecost_host::pairs::{self, MOST_CPUS};
-use bytecost_host::{cpulist, placement};
+use bytecost_host::placement;
+use bytecost_spec::cpulist;
 use bytecost_spec::host::{Cpu, CpuCache, Distance};
 use bytecost_spec::{Host, Nearness};
 use common::host;

@@ -2,7 +2,8 @@
 
 use crate::common;
 
-use bytecost_host::{cpulist, placement};
+use bytecost_host::placement;
+use bytecost_spec::cpulist;
 use bytecost_spec::{Host, Nearness};
 use common::{change, host, probes, unpacked};
 

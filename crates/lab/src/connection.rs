@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use bytecost_meter::Meter;
-use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::tcp::{self, TcpInfo};
 use rustix::net::sockopt;
 
@@ -59,10 +59,6 @@ impl<M: Meter> Meter for ConnectionMeter<'_, M> {
         let mut readings = self.thread.difference(&start.0, &end.0);
         readings.extend(self.of_connection(start.1, end.1));
         readings
-    }
-
-    fn refused(&self) -> Vec<Refusal> {
-        self.thread.refused()
     }
 }
 

@@ -205,7 +205,7 @@ fn settings(
             let nodes = fs::read_to_string(&path).map_err(|e| told("read", &path, &e))?;
             files.push(("cpuset.mems", nodes.trim().to_owned()));
         }
-        files.push(("cpuset.cpus", bytecost_host::cpulist::write(&list)));
+        files.push(("cpuset.cpus", bytecost_spec::cpulist::write(&list)));
     }
     Ok(files)
 }

@@ -10,7 +10,7 @@ use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::{
     Checker, FileWork, MOVERS, Mover, PayloadPattern, RECEIVERS, Receiver, Setup,
 };
-use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_meter::ThreadMeter;
 use bytecost_spec::cell::Device;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;

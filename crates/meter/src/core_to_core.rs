@@ -63,7 +63,6 @@ struct OwnLine<T>(T);
 
 impl CoreToCoreMeter {
     /// Starts the threads; none where they cannot be started or held to these CPUs.
-    #[must_use]
     pub fn between(cpus: [u32; 2]) -> Option<CoreToCoreMeter> {
         let shared = Arc::new(Shared::default());
         let (answer, answers) = mpsc::channel();
@@ -100,7 +99,6 @@ impl CoreToCoreMeter {
 
     /// How long a line takes now from one CPU to the other in ns: half a round trip, the least of
     /// four means of 50. None where one of them was too busy for half a millisecond.
-    #[must_use]
     pub fn read_ns(&self) -> Option<u64> {
         let reading = self.shared.asked.0.load(Ordering::Relaxed) + 1;
         self.shared.asked.0.store(reading, Ordering::Release);

@@ -9,10 +9,7 @@ use std::path::Path;
 
 use bytecost_spec::{Counter, Reading, Readings};
 
-use crate::{grown, proc_text};
-
-/// The counters of a [`FrequencyMeter`].
-pub const FREQUENCY_COUNTERS: &[Counter] = &[Counter::FrequencyKhz, Counter::ThermalThrottles];
+use crate::{grown_if_read, proc_text};
 
 const DIR: &str = "sys/devices/system/cpu";
 const FREQUENCY: &str = "cpufreq/scaling_cur_freq";
@@ -38,7 +35,6 @@ pub struct FrequencySnapshot {
 impl FrequencyMeter {
     /// Opens the files of these CPUs below `root`, which is `/` but in tests; of more than 64 those
     /// of the first 64.
-    #[must_use]
     pub fn open(root: &Path, cpus: &[u32]) -> FrequencyMeter {
         let open = |cpu: &u32, file: &str| File::open(root.join(format!("{DIR}/cpu{cpu}/{file}")));
         let cpus = || cpus.iter().take(MOST_CPUS);
@@ -54,7 +50,6 @@ impl FrequencyMeter {
     }
 
     /// Reads all of them. Does not allocate.
-    #[must_use]
     pub fn read(&self) -> FrequencySnapshot {
         let mut buffer = [0_u8; 32];
         let mut number = |file| proc_text::lone_number(proc_text::reread(file, &mut buffer)?);
@@ -67,20 +62,13 @@ impl FrequencyMeter {
     }
 
     /// The frequency at the end, and how often heat slowed a CPU down between two reads.
-    #[must_use]
     pub fn difference(&self, start: &FrequencySnapshot, end: &FrequencySnapshot) -> Readings {
-        let khz = end.khz.map_or_else(
-            || {
-                Reading::absent(format!(
-                    "no CPU reports its frequency in /{DIR}/*/{FREQUENCY}"
-                ))
-            },
-            Reading::Measured,
-        );
-        let throttles = match (start.throttles, end.throttles) {
-            (Some(start), Some(end)) => grown(start, end),
-            _ => Reading::absent(format!("no CPU reports it in /{DIR}/*/thermal_throttle")),
-        };
+        let untold = || format!("no CPU reports its frequency in /{DIR}/*/{FREQUENCY}");
+        let khz = end
+            .khz
+            .map_or_else(|| Reading::absent(untold()), Reading::Measured);
+        let untold = format!("no CPU reports it in /{DIR}/*/thermal_throttle");
+        let throttles = grown_if_read(start.throttles, end.throttles, untold);
         [
             (Counter::FrequencyKhz, khz),
             (Counter::ThermalThrottles, throttles),
@@ -92,54 +80,40 @@ impl FrequencyMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::tests::put;
 
-    fn put(root: &Path, cpu: u32, file: &str, text: &str) {
-        let path = root.join(format!("{DIR}/cpu{cpu}/{file}"));
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+    fn of_cpu(cpu: u32, file: &str) -> String {
+        format!("{DIR}/cpu{cpu}/{file}")
     }
 
     #[test]
     fn the_fastest_cpu_and_the_sum_of_throttles_are_told() {
         let root = tempfile::tempdir().unwrap();
+        let write =
+            |cpu, file: &str, n: u64| put(root.path(), &of_cpu(cpu, file), &format!("{n}\n"));
         for (cpu, khz, core, package) in [(0, 3_400_000, 5, 9), (1, 1_200_000, 7, 9)] {
-            put(root.path(), cpu, FREQUENCY, &format!("{khz}\n"));
-            let counts = [core, package];
-            for (file, n) in THROTTLES.into_iter().zip(counts) {
-                put(
-                    root.path(),
-                    cpu,
-                    &format!("thermal_throttle/{file}"),
-                    &format!("{n}\n"),
-                );
-            }
+            write(cpu, FREQUENCY, khz);
+            write(cpu, "thermal_throttle/core_throttle_count", core);
+            write(cpu, "thermal_throttle/package_throttle_count", package);
         }
         let meter = FrequencyMeter::open(root.path(), &[0, 1]);
         let start = meter.read();
-        put(
-            root.path(),
-            1,
-            "thermal_throttle/core_throttle_count",
-            "10\n",
-        );
-        put(root.path(), 0, FREQUENCY, "2900000\n");
+        write(1, "thermal_throttle/core_throttle_count", 10);
+        write(0, FREQUENCY, 2_900_000);
         let readings = meter.difference(&start, &meter.read());
-        assert_eq!(
-            readings[&Counter::FrequencyKhz],
-            Reading::Measured(2_900_000)
-        );
+        let khz = &readings[&Counter::FrequencyKhz];
+        assert_eq!(*khz, Reading::Measured(2_900_000));
         assert_eq!(readings[&Counter::ThermalThrottles], Reading::Measured(3));
     }
 
     #[test]
     fn what_no_cpu_tells_is_absent() {
         let root = tempfile::tempdir().unwrap();
-        put(root.path(), 0, FREQUENCY, "<unknown>\n");
+        put(root.path(), &of_cpu(0, FREQUENCY), "<unknown>\n");
         let meter = FrequencyMeter::open(root.path(), &[0, 1]);
         let start = meter.read();
         let readings = meter.difference(&start, &meter.read());
-        assert_eq!(readings.len(), FREQUENCY_COUNTERS.len());
+        assert_eq!(readings.len(), 2);
         assert!(readings.values().all(|r| r.measured().is_none()));
     }
 }

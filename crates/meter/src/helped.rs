@@ -5,12 +5,13 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
-use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
+use bytecost_sys::process::ThreadUsage;
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 
 use crate::thread::{Snapshot, ThreadMeter};
-use crate::{Meter, grown, proc_text};
+use crate::{Meter, grown_if_read, proc_text, usage};
 
 const HELPER: &str =
     "a process of its own does the work, which this counter of a thread does not see";
@@ -37,30 +38,11 @@ pub struct HelpedMeter {
 pub struct HelpedSnapshot {
     thread: Snapshot,
     cpu_ns: Option<u64>,
-    used: Option<Used>,
-    switches: Option<Switches>,
-}
-
-/// What `/proc/PID/stat` says of all threads, those that have ended included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Used {
-    faults_minor: u64,
-    faults_major: u64,
-    /// In the file's own unit.
-    user: u64,
-    system: u64,
-}
-
-/// Context switches of all threads that live.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Switches {
-    voluntary: u64,
-    involuntary: u64,
+    used: Option<ThreadUsage>,
 }
 
 impl HelpedMeter {
     /// A thread's meter beside that of the process `pid`, which it has started.
-    #[must_use]
     pub fn new(thread: ThreadMeter, pid: u32) -> HelpedMeter {
         let dir = PathBuf::from(format!("/proc/{pid}"));
         HelpedMeter {
@@ -72,57 +54,50 @@ impl HelpedMeter {
         }
     }
 
-    fn used(&self) -> Option<Used> {
+    /// What `stat` says of all threads, those that have ended included: no context switches.
+    fn used(&self) -> Option<ThreadUsage> {
         let mut buffer = [0_u8; 1024];
-        Used::parse(proc_text::reread(self.stat.as_ref()?, &mut buffer)?)
+        let stat = proc_text::reread(self.stat.as_ref()?, &mut buffer)?;
+        proc_text::usage(stat, self.stat_ns)
     }
 
-    fn switches(&self) -> Option<Switches> {
+    /// Those of all threads that live, voluntary and not.
+    fn switches(&self) -> Option<[u64; 2]> {
         let tasks = self.tasks.as_ref()?;
         rustix::fs::seek(tasks, SeekFrom::Start(0)).ok()?;
         let mut entries = [MaybeUninit::uninit(); 4096];
         let mut entries = RawDir::new(tasks, &mut entries);
-        let mut all = Switches::default();
+        let mut all = [0_u64; 2];
         while let Some(entry) = entries.next() {
             let entry = entry.ok()?;
             if entry.file_name().to_bytes().starts_with(b".") {
                 continue;
             }
             // A thread may end after it was listed.
-            if let Some(of_one) = of_thread(tasks, entry.file_name()) {
-                all.voluntary = all.voluntary.saturating_add(of_one.voluntary);
-                all.involuntary = all.involuntary.saturating_add(of_one.involuntary);
+            let of_one = of_thread(tasks, entry.file_name()).unwrap_or_default();
+            for (all, one) in all.iter_mut().zip(of_one) {
+                *all = all.saturating_add(one);
             }
         }
         Some(all)
     }
 }
 
-fn of_thread(tasks: &File, name: &CStr) -> Option<Switches> {
+fn with_switches(used: Option<ThreadUsage>, switches: Option<[u64; 2]>) -> Option<ThreadUsage> {
+    let [switches_voluntary, switches_involuntary] = switches?;
+    Some(ThreadUsage {
+        switches_voluntary,
+        switches_involuntary,
+        ..used?
+    })
+}
+
+fn of_thread(tasks: &File, name: &CStr) -> Option<[u64; 2]> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = rustix::fs::openat(tasks, name, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let status = rustix::fs::openat(dir, c"status", flags, Mode::empty()).ok()?;
     let mut buffer = [0_u8; 4096];
-    let text = proc_text::reread(&File::from(status), &mut buffer)?;
-    Some(Switches {
-        voluntary: proc_text::value_of(text, "voluntary_ctxt_switches")?,
-        involuntary: proc_text::value_of(text, "nonvoluntary_ctxt_switches")?,
-    })
-}
-
-impl Used {
-    /// Of the fields behind the name in brackets, which may hold anything: minflt is the 8th,
-    /// majflt the 10th, utime and stime the 12th and 13th, proc_pid_stat(5).
-    fn parse(text: &[u8]) -> Option<Used> {
-        let end = text.iter().rposition(|b| *b == b')')?;
-        let field = |at| proc_text::nth_number(&text[end + 1..], at);
-        Some(Used {
-            faults_minor: field(7)?,
-            faults_major: field(9)?,
-            user: field(11)?,
-            system: field(12)?,
-        })
-    }
+    proc_text::switches(proc_text::reread(&File::from(status), &mut buffer)?)
 }
 
 impl Meter for HelpedMeter {
@@ -130,13 +105,12 @@ impl Meter for HelpedMeter {
 
     fn read_start(&mut self) -> HelpedSnapshot {
         let switches = self.switches();
-        let used = self.used();
+        let used = with_switches(self.used(), switches);
         let cpu_ns = clock::process_cpu_ns_of(self.pid).ok();
         HelpedSnapshot {
             thread: self.thread.read_start(),
             cpu_ns,
             used,
-            switches,
         }
     }
 
@@ -145,51 +119,24 @@ impl Meter for HelpedMeter {
         HelpedSnapshot {
             thread,
             cpu_ns: clock::process_cpu_ns_of(self.pid).ok(),
-            used: self.used(),
-            switches: self.switches(),
+            used: with_switches(self.used(), self.switches()),
         }
     }
 
     fn difference(&self, start: &HelpedSnapshot, end: &HelpedSnapshot) -> Readings {
-        let both = |own: &Reading, of_helper: Option<[u64; 2]>, unit: u64| match of_helper {
-            None => Reading::absent(UNREADABLE),
-            Some([start, end]) => own.plus(&match grown(start, end) {
-                Reading::Measured(n) => Reading::Measured(n.saturating_mul(unit)),
-                absent => absent,
-            }),
-        };
-        let used = |field: fn(&Used) -> u64| {
-            Some([field(start.used.as_ref()?), field(end.used.as_ref()?)])
-        };
-        let switches = |field: fn(&Switches) -> u64| {
-            Some([
-                field(start.switches.as_ref()?),
-                field(end.switches.as_ref()?),
-            ])
-        };
-        let workers = match (start.cpu_ns, end.cpu_ns) {
-            (Some(start), Some(end)) => grown(start, end),
-            _ => Reading::absent(UNREADABLE),
-        };
+        let workers = grown_if_read(start.cpu_ns, end.cpu_ns, UNREADABLE);
         let of_thread = self.thread.difference(&start.thread, &end.thread);
         let readings = of_thread.into_iter().map(|(counter, own)| {
-            let reading = match counter {
-                Counter::ElapsedNs | Counter::CpuNs => own,
-                Counter::UserNs => both(&own, used(|u| u.user), self.stat_ns),
-                Counter::SystemNs => both(&own, used(|u| u.system), self.stat_ns),
-                Counter::PageFaultsMinor => both(&own, used(|u| u.faults_minor), 1),
-                Counter::PageFaultsMajor => both(&own, used(|u| u.faults_major), 1),
-                Counter::ContextSwitchesVoluntary => both(&own, switches(|s| s.voluntary), 1),
-                Counter::ContextSwitchesInvoluntary => both(&own, switches(|s| s.involuntary), 1),
-                _ => Reading::absent(HELPER),
+            let (start, end) = (start.used.as_ref(), end.used.as_ref());
+            let reading = match usage::between(counter, start, end, UNREADABLE) {
+                Some(of_helper) if of_helper.measured().is_none() => of_helper,
+                Some(of_helper) => own.plus(&of_helper),
+                None if matches!(counter, Counter::ElapsedNs | Counter::CpuNs) => own,
+                None => Reading::absent(HELPER),
             };
             (counter, reading)
         });
         readings.chain([(Counter::WorkersNs, workers)]).collect()
-    }
-
-    fn refused(&self) -> Vec<Refusal> {
-        self.thread.refused()
     }
 }
 
@@ -287,22 +234,5 @@ mod tests {
                 "{counter:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_name_with_brackets_does_not_move_the_fields() {
-        let line = b"12 (a) b 1) S 1 2 3 4 -1 6 71 8 91 10 1101 1201 0 0 20\n";
-        let used = Used {
-            faults_minor: 71,
-            faults_major: 91,
-            user: 1101,
-            system: 1201,
-        };
-        assert_eq!(Used::parse(line), Some(used));
-        assert_eq!(
-            Used::parse(b"12 (a S 1 2 3 4 5 6 7 8 9 10 11 12 13\n"),
-            None
-        );
-        assert_eq!(Used::parse(b"12 (a) S 1 2 3 4 5 6 7 8 9 10\n"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytecost_spec::Reading;
 use bytecost_sys::clock;
 
-use crate::{grown, proc_text};
+use crate::{grown_if_read, proc_text};
 
 /// Room for a line of /proc/stat: ten numbers of 64 bits, and a name.
 const LINE_BYTES: usize = 232;
@@ -40,12 +40,8 @@ impl Interrupts {
 
     /// The time between two reads, in ns.
     pub(crate) fn between(start: Option<u64>, end: Option<u64>) -> Reading {
-        let (Some(start), Some(end)) = (start, end) else {
-            return Reading::absent(
-                "/proc/stat does not tell the interrupts of the thread's CPU here",
-            );
-        };
-        match grown(start, end) {
+        let unread = "/proc/stat does not tell the interrupts of the thread's CPU here";
+        match grown_if_read(start, end, unread) {
             Reading::Measured(n) => Reading::Measured(n.saturating_mul(clock::proc_stat_unit_ns())),
             absent => absent,
         }
@@ -55,17 +51,17 @@ impl Interrupts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::put;
 
     #[test]
     fn the_interrupts_are_those_of_its_own_cpu() {
         let root = tempfile::tempdir().unwrap();
-        std::fs::create_dir(root.path().join("proc")).unwrap();
         let says = |irq: u64, softirq: u64| {
             let text = format!(
                 "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\n\
                  cpu1 1 2 3 4 5 {irq} {softirq} 8 0 0\ncpu12 1 2 3 4 5 70 80 8 0 0\nintr 5\n"
             );
-            std::fs::write(root.path().join("proc/stat"), text).unwrap();
+            put(root.path(), "proc/stat", &text);
         };
         let unit = clock::proc_stat_unit_ns();
         says(10, 20);

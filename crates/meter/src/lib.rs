@@ -13,7 +13,7 @@
 //! Perf events have a price within the window too, at each context switch; see
 //! [`ThreadMeter::open_without_perf`].
 
-use bytecost_spec::{Reading, Readings, Refusal};
+use bytecost_spec::{Reading, Readings};
 
 mod core_to_core;
 mod events;
@@ -29,15 +29,16 @@ mod process_clocks;
 mod process_tree;
 mod thread;
 mod total;
+mod usage;
 mod workers;
 
 pub use core_to_core::CoreToCoreMeter;
-pub use frequency::{FREQUENCY_COUNTERS, FrequencyMeter, FrequencySnapshot};
+pub use frequency::{FrequencyMeter, FrequencySnapshot};
 pub use helped::{HelpedMeter, HelpedSnapshot};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use packets::{PacketSockets, huge_memory};
-pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
+pub use process::{ProcessMeter, ProcessSnapshot};
 pub use process_clocks::{ClocksRead, ProcessClocks, ProcessOwner};
 pub use process_tree::{
     EarlyReading, MOST_THREADS, ProcessTreeMeter, ProcessTreeSnapshot, look_takes_ns, memory_of,
@@ -45,6 +46,7 @@ pub use process_tree::{
 };
 pub use thread::{Extras, LEFT_OUT, Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;
+pub use usage::PROCESS_COUNTERS;
 pub use workers::{KnownThreads, WithWorkers};
 
 /// Something that can be read at the edges of a window.
@@ -61,9 +63,6 @@ pub trait Meter {
     /// What happened between two reads of this meter, in the units of the counters' names. Every
     /// counter of the meter has an entry; one that could not be had carries its reason.
     fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings;
-
-    /// Counters that this meter cannot give here, with the reason and what to do about it.
-    fn refused(&self) -> Vec<Refusal>;
 }
 
 /// Reads nothing: for who counts messages alone.
@@ -80,10 +79,6 @@ impl Meter for NoMeter {
     fn difference(&self, (): &(), (): &()) -> Readings {
         Readings::new()
     }
-
-    fn refused(&self) -> Vec<Refusal> {
-        Vec::new()
-    }
 }
 
 /// The increase of a counter that only grows.
@@ -93,3 +88,14 @@ fn grown(start: u64, end: u64) -> Reading {
         None => Reading::absent("the kernel's counter went backwards within the window"),
     }
 }
+
+/// The same of one that may not have been read: absent then, for this reason.
+fn grown_if_read(start: Option<u64>, end: Option<u64>, unread: impl Into<String>) -> Reading {
+    match (start, end) {
+        (Some(start), Some(end)) => grown(start, end),
+        _ => Reading::absent(unread),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 
 use crate::proc_text::{self, StatLine};
@@ -84,7 +84,6 @@ impl MachineMeter {
     /// Opens the accounts below `root`, which is `/` but in tests: `proc/stat`,
     /// `sys/devices/system/cpu/online` and, where it is the machine's, `cpuacct.usage` of cgroup
     /// v1. What is missing is absent from the readings with its reason.
-    #[must_use]
     pub fn open(root: &Path) -> MachineMeter {
         let open = |path: &str| File::open(root.join(path)).ok();
         let of_the_root = |dir: &str| {
@@ -107,20 +106,11 @@ impl MachineMeter {
 
     fn read(&self) -> MachineSnapshot {
         let mut buffer = [0_u8; 1024];
-        let cpus = self
-            .online
-            .as_ref()
-            .and_then(|file| proc_text::cpus_in_list(proc_text::reread(file, &mut buffer)?));
         // The three that are held against each other, next to each other.
-        let cpuacct_ns = self
-            .cpuacct
-            .as_ref()
-            .and_then(|file| proc_text::lone_number(proc_text::reread(file, &mut buffer)?));
+        let cpus = read(self.online.as_ref(), &mut buffer, proc_text::cpus_in_list);
+        let cpuacct_ns = read(self.cpuacct.as_ref(), &mut buffer, proc_text::lone_number);
         let clock_ns = clock::monotonic_ns();
-        let stat = self
-            .stat
-            .as_ref()
-            .and_then(|file| StatLine::parse(proc_text::reread(file, &mut buffer)?));
+        let stat = read(self.stat.as_ref(), &mut buffer, StatLine::parse);
         MachineSnapshot {
             clock_ns,
             cpus,
@@ -128,6 +118,14 @@ impl MachineMeter {
             cpuacct_ns,
         }
     }
+}
+
+fn read<T>(
+    file: Option<&File>,
+    buffer: &mut [u8],
+    parse: impl Fn(&[u8]) -> Option<T>,
+) -> Option<T> {
+    parse(proc_text::reread(file?, buffer)?)
 }
 
 impl Meter for MachineMeter {
@@ -143,20 +141,6 @@ impl Meter for MachineMeter {
 
     fn difference(&self, start: &MachineSnapshot, end: &MachineSnapshot) -> Readings {
         difference(self.units, start, end)
-    }
-
-    fn refused(&self) -> Vec<Refusal> {
-        let now = self.read();
-        self.difference(&now, &now)
-            .into_iter()
-            .filter_map(|(counter, reading)| match reading {
-                Reading::Measured(_) => None,
-                Reading::Absent { absent } => Some(Refusal {
-                    what: counter.name().to_owned(),
-                    why: absent,
-                }),
-            })
-            .collect()
     }
 }
 

@@ -73,7 +73,6 @@ impl NetworkMeter {
     /// Opens the counters of the networks that these directories show: `/proc/PID` of a process
     /// in each, and each network once. What is missing is absent from the readings with its
     /// reason.
-    #[must_use]
     pub fn open(processes: &[PathBuf]) -> NetworkMeter {
         let open = |dir: &PathBuf| FILES.map(|file| File::open(dir.join(file)).ok());
         NetworkMeter {
@@ -82,7 +81,6 @@ impl NetworkMeter {
     }
 
     /// Reads all counters. Does not allocate.
-    #[must_use]
     pub fn read(&self) -> NetworkSnapshot {
         let mut sums = [Found::Count(0); NETWORK_COUNTERS.len()];
         let mut buffer = [0_u8; MOST_BYTES];
@@ -101,7 +99,6 @@ impl NetworkMeter {
     }
 
     /// What happened between two reads.
-    #[must_use]
     pub fn difference(&self, start: &NetworkSnapshot, end: &NetworkSnapshot) -> Readings {
         let edges = start.0.iter().zip(&end.0);
         let rows = NETWORK_COUNTERS.iter().zip(&PLACES).zip(edges);
@@ -142,7 +139,6 @@ fn found(text: Option<&[u8]>, place: &Place) -> Found {
 }
 
 /// The directory that shows a process's networks.
-#[must_use]
 pub fn of_process(pid: u32) -> PathBuf {
     Path::new("/proc").join(pid.to_string())
 }

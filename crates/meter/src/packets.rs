@@ -11,6 +11,8 @@ use std::path::Path;
 
 use bytecost_spec::PacketSocket;
 
+use crate::proc_text;
+
 /// The protocol of those that take everything, in hexadecimal (ETH_P_ALL).
 const ALL_PROTOCOLS: u32 = 0x0003;
 /// How much is read of a file.
@@ -129,7 +131,7 @@ fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
                 continue;
             };
             if inodes.contains(&inode) && found.iter().all(|(of, _)| *of != inode) {
-                let command = text(&entry.path().join("comm")).unwrap_or_default();
+                let command = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
                 found.push((inode, format!("{} (pid {pid})", command.trim())));
             }
         }
@@ -145,22 +147,11 @@ fn socket(link: std::path::PathBuf) -> Option<u64> {
 
 /// How much of a process's memory is in huge pages, in bytes; `process` is its directory in
 /// `/proc`. None where the kernel does not say.
-#[must_use]
 pub fn huge_memory(process: &Path) -> Option<u64> {
-    let rollup = text(&process.join("smaps_rollup")).ok()?;
-    let kib = |key: &str| {
-        let line = rollup.lines().find_map(|l| l.strip_prefix(key))?;
-        let number = line.trim_start_matches(':').trim().strip_suffix(" kB")?;
-        number.parse::<u64>().ok()
-    };
-    let anonymous = kib("AnonHugePages")?;
-    let reserved = ["Private_Hugetlb", "Shared_Hugetlb"];
-    let reserved: u64 = reserved.iter().filter_map(|key| kib(key)).sum();
-    Some((anonymous + reserved) * 1024)
-}
-
-fn text(path: &Path) -> io::Result<String> {
-    again(&File::open(path)?)
+    let rollup = fs::read(process.join("smaps_rollup")).ok()?;
+    let bytes = |key: &str| proc_text::bytes_of(&rollup, key);
+    let reserved = ["Private_Hugetlb", "Shared_Hugetlb"].map(bytes);
+    Some(bytes("AnonHugePages")? + reserved.into_iter().flatten().sum::<u64>())
 }
 
 /// A file from its beginning, as it is now.
@@ -174,6 +165,7 @@ fn again(mut file: &File) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::tree;
     use std::os::unix::fs::symlink;
 
     const LIST: &str = "\
@@ -193,19 +185,15 @@ cut off
 ";
 
     fn machine() -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        let put = |path: &str, text: &str| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        put("40/net/packet", LIST);
-        put("40/net/igmp", DEVICES);
-        put("812/comm", "tcpdump\n");
-        put("812/fd/1", "");
+        let root = tree(&[
+            ("40/net/packet", LIST),
+            ("40/net/igmp", DEVICES),
+            ("812/comm", "tcpdump\n"),
+            ("812/fd/1", ""),
+            ("self/fd/1", ""),
+        ]);
         symlink("socket:[4711]", root.path().join("812/fd/3")).unwrap();
         symlink("pipe:[4713]", root.path().join("812/fd/4")).unwrap();
-        put("self/fd/1", "");
         root
     }
 
@@ -241,9 +229,8 @@ cut off
 
     #[test]
     fn huge_pages_of_either_kind_are_counted() {
-        let root = tempfile::tempdir().unwrap();
         let check = |text: &str, expected| {
-            fs::write(root.path().join("smaps_rollup"), text).unwrap();
+            let root = tree(&[("smaps_rollup", text)]);
             assert_eq!(huge_memory(root.path()), expected, "{text}");
         };
         check(

@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use bytecost_sys::process::ThreadUsage;
+
 /// The first bytes of a file of /proc or /sys, read anew into `buffer`. None where it fails.
 pub(crate) fn reread<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let length = file.read_at(buffer, 0).ok()?;
@@ -17,11 +19,65 @@ pub(crate) fn lone_number(text: &[u8]) -> Option<u64> {
 
 /// The value of `key` in a file of lines such as `key   :   12`: /proc/thread-self/sched.
 pub(crate) fn value_of(text: &[u8], key: &str) -> Option<u64> {
-    let line = whole_lines(text).find_map(|line| {
+    number(behind(text, key)?)
+}
+
+/// The bytes of a line such as `key:   12 kB`: /proc/PID/status.
+pub(crate) fn bytes_of(text: &[u8], key: &str) -> Option<u64> {
+    let kib = behind(text, key)?.strip_suffix(b" kB")?;
+    number(kib)?.checked_mul(1024)
+}
+
+fn behind<'t>(text: &'t [u8], key: &str) -> Option<&'t [u8]> {
+    let value = whole_lines(text).find_map(|line| {
         let rest = line.strip_prefix(key.as_bytes())?.trim_ascii_start();
         rest.strip_prefix(b":")
     })?;
-    number(line.trim_ascii())
+    Some(value.trim_ascii())
+}
+
+/// What /proc/PID/stat says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessStat<'t> {
+    /// Its name, which may hold anything: it stands between the first opening bracket and the last
+    /// closing one.
+    pub(crate) name: &'t [u8],
+    behind_name: &'t [u8],
+}
+
+impl<'t> ProcessStat<'t> {
+    pub(crate) fn parse(text: &'t [u8]) -> Option<ProcessStat<'t>> {
+        let open = text.iter().position(|b| *b == b'(')?;
+        let close = text.iter().rposition(|b| *b == b')')?;
+        Some(ProcessStat {
+            name: text.get(open + 1..close)?,
+            behind_name: &text[close + 1..],
+        })
+    }
+
+    /// A field behind the name, by its number in proc_pid_stat(5), from 3.
+    pub(crate) fn field(self, number: usize) -> Option<u64> {
+        nth_number(self.behind_name, number.checked_sub(3)?)
+    }
+}
+
+/// What a process has used by its `stat`, whose unit of time is so long: all of its threads, but no
+/// context switches.
+pub(crate) fn usage(stat: &[u8], unit_ns: u64) -> Option<ThreadUsage> {
+    let stat = ProcessStat::parse(stat)?;
+    Some(ThreadUsage {
+        user_ns: stat.field(14)?.saturating_mul(unit_ns),
+        system_ns: stat.field(15)?.saturating_mul(unit_ns),
+        faults_minor: stat.field(10)?,
+        faults_major: stat.field(12)?,
+        ..ThreadUsage::default()
+    })
+}
+
+/// Context switches of a thread, voluntary and not, of its `status`.
+pub(crate) fn switches(status: &[u8]) -> Option<[u64; 2]> {
+    let voluntary = value_of(status, "voluntary_ctxt_switches")?;
+    Some([voluntary, value_of(status, "nonvoluntary_ctxt_switches")?])
 }
 
 /// The value under `name` in a group of two lines, the names and then the values, that both begin
@@ -36,8 +92,8 @@ pub(crate) fn in_columns(text: &[u8], group: &str, name: &str) -> Option<u64> {
     number(words(values).nth(at)?)
 }
 
-/// The number at a place, from 0, among words of a line: /proc/PID/stat.
-pub(crate) fn nth_number(line: &[u8], at: usize) -> Option<u64> {
+/// The number at a place, from 0, among words of a line.
+fn nth_number(line: &[u8], at: usize) -> Option<u64> {
     number(words(line).nth(at)?)
 }
 
@@ -164,6 +220,30 @@ mod tests {
             ("absent", None),
         ] {
             assert_eq!(value_of(sched.as_bytes(), key), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_brackets_does_not_move_the_fields() {
+        let text = b"12 (a) b 1) S 1 2 3 4 -1 6 71 8 91 10 1101 1201 130 140 20\n";
+        let stat = ProcessStat::parse(text).unwrap();
+        assert_eq!(stat.name, b"a) b 1");
+        assert_eq!([4, 16, 17].map(|n| stat.field(n)), [1, 130, 140].map(Some));
+        let expected = ThreadUsage {
+            faults_minor: 71,
+            faults_major: 91,
+            user_ns: 11_010,
+            system_ns: 12_010,
+            ..ThreadUsage::default()
+        };
+        assert_eq!(usage(text, 10), Some(expected));
+        for cut in [
+            "12 (a S 1 2 3 4 5 6 7 8 9 10 11 12 13\n",
+            "12 (a) S 1 2 3 4 5 6 7 8 9 10\n",
+            "1 (x) S 1",
+            "",
+        ] {
+            assert_eq!(usage(cut.as_bytes(), 10), None, "{cut}");
         }
     }
 

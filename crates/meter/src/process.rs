@@ -1,27 +1,15 @@
 //! The meter of a process, for work that threads of its own do beside the one that asks for it:
 //! io_uring's workers and pollers, and the threads of glibc's asynchronous I/O.
 
-use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::process::{self, ThreadUsage};
 
 use crate::thread::{Snapshot, ThreadMeter};
-use crate::{Meter, grown};
+use crate::{Meter, usage};
 
-/// The counters that a [`ProcessMeter`] reads of the process as a whole.
-pub const PROCESS_COUNTERS: &[Counter] = &[
-    Counter::UserNs,
-    Counter::SystemNs,
-    Counter::ContextSwitchesVoluntary,
-    Counter::ContextSwitchesInvoluntary,
-    Counter::PageFaultsMinor,
-    Counter::PageFaultsMajor,
-];
-
-const NO_USAGE: &str = "getrusage is refused: let the seccomp filter of the container pass it";
 const ONE_THREAD: &str = "other threads of the process do a part of the work, which this counter of one thread does not see";
 
-/// Reads the clocks of the thread that opened it, and context switches, page faults and the split
-/// of CPU time of the whole process. What else exists of one thread only is absent. The CPU time of
+/// Reads the clocks of the thread that opened it, and [`crate::PROCESS_COUNTERS`] of the whole process. What else exists of one thread only is absent. The CPU time of
 /// the other threads is read by [`crate::WithWorkers`].
 #[derive(Debug)]
 pub struct ProcessMeter {
@@ -37,7 +25,6 @@ pub struct ProcessSnapshot {
 
 impl ProcessMeter {
     /// The process's meter beside that of the calling thread.
-    #[must_use]
     pub fn new(thread: ThreadMeter) -> ProcessMeter {
         ProcessMeter { thread }
     }
@@ -59,35 +46,25 @@ impl Meter for ProcessMeter {
     }
 
     fn difference(&self, start: &ProcessSnapshot, end: &ProcessSnapshot) -> Readings {
-        let usage = |field: fn(&ThreadUsage) -> u64| match (&start.usage, &end.usage) {
-            (Some(start), Some(end)) => grown(field(start), field(end)),
-            _ => Reading::absent(NO_USAGE),
-        };
         let of_thread = self.thread.difference(&start.thread, &end.thread);
-        let readings = of_thread.into_iter().map(|(counter, reading)| {
-            let reading = match counter {
-                Counter::ElapsedNs | Counter::CpuNs => reading,
-                Counter::UserNs => usage(|u| u.user_ns),
-                Counter::SystemNs => usage(|u| u.system_ns),
-                Counter::ContextSwitchesVoluntary => usage(|u| u.switches_voluntary),
-                Counter::ContextSwitchesInvoluntary => usage(|u| u.switches_involuntary),
-                Counter::PageFaultsMinor => usage(|u| u.faults_minor),
-                Counter::PageFaultsMajor => usage(|u| u.faults_major),
+        let readings = of_thread.into_iter().map(|(counter, own)| {
+            let (start, end) = (start.usage.as_ref(), end.usage.as_ref());
+            let of_process = usage::between(counter, start, end, usage::NO_USAGE);
+            let reading = of_process.unwrap_or(match counter {
+                Counter::ElapsedNs | Counter::CpuNs => own,
                 _ => Reading::absent(ONE_THREAD),
-            };
+            });
             (counter, reading)
         });
         readings.collect()
-    }
-
-    fn refused(&self) -> Vec<Refusal> {
-        self.thread.refused()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PROCESS_COUNTERS;
+    use crate::tests::spin;
     use bytecost_sys::clock;
 
     /// CPU time that a busy thread beside this one is given, in ns.
@@ -98,12 +75,7 @@ mod tests {
         let mut meter = ProcessMeter::new(ThreadMeter::open_without_perf());
         let start = meter.read_start();
         let before = clock::thread_cpu_ns();
-        std::thread::spawn(|| {
-            let end = clock::thread_cpu_ns() + BUSY_NS;
-            while clock::thread_cpu_ns() < end {}
-        })
-        .join()
-        .unwrap();
+        std::thread::spawn(|| spin(BUSY_NS)).join().unwrap();
         let own = clock::thread_cpu_ns() - before;
         let end = meter.read_end();
         let readings = meter.difference(&start, &end);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use bytecost_spec::sample::OtherProcess;
 use bytecost_sys::clock;
 
-use crate::proc_text::nth_number;
+use crate::proc_text::ProcessStat;
 
 /// Whose a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +60,7 @@ pub struct ClocksRead {
 }
 
 /// What `stat` says of a process.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Stat {
     name: String,
     parent: u32,
@@ -71,7 +71,6 @@ struct Stat {
 
 impl ProcessClocks {
     /// Knows nobody yet. `root` is `/` but in tests.
-    #[must_use]
     pub fn new(root: &Path) -> ProcessClocks {
         ProcessClocks {
             proc: root.join("proc"),
@@ -114,13 +113,11 @@ impl ProcessClocks {
     }
 
     /// Whether kernel threads can be seen: not from within a PID namespace.
-    #[must_use]
     pub fn sees_kernel(&self) -> bool {
         self.known.values().any(|k| k.whose == ProcessOwner::Kernel)
     }
 
     /// What each of them has used so far. One that is gone is left out.
-    #[must_use]
     pub fn read(&self) -> ClocksRead {
         let read = |pid: &u32| Some((*pid, clock::process_cpu_ns_of(*pid).ok()?));
         ClocksRead {
@@ -131,7 +128,6 @@ impl ProcessClocks {
 
     /// The same with the children that each has waited for, in steps of 10 ms: for longer times, in
     /// which processes come and go.
-    #[must_use]
     pub fn read_with_children(&self) -> ClocksRead {
         let mut read = self.read();
         for (pid, ns) in &mut read.ns {
@@ -152,7 +148,6 @@ impl ProcessClocks {
 
     /// What was used between two moments, by owner, of those that are known. Who was not there at
     /// the first has used all of it between them.
-    #[must_use]
     pub fn between(&self, from: &ClocksRead, to: &ClocksRead) -> BTreeMap<ProcessOwner, u64> {
         let mut owners = BTreeMap::new();
         for (pid, ns) in used(from, to) {
@@ -164,7 +159,6 @@ impl ProcessClocks {
     }
 
     /// The processes of others that used most, the largest first.
-    #[must_use]
     pub fn largest(&self, from: &ClocksRead, to: &ClocksRead) -> Vec<OtherProcess> {
         let others = used(from, to).into_iter().filter_map(|(pid, cpu_ns)| {
             let known = self.known.get(&pid)?;
@@ -186,18 +180,14 @@ impl ProcessClocks {
 }
 
 impl Stat {
-    /// The name stands between the first opening bracket and the last closing one; behind it come
-    /// ppid (field 4), flags (9), cutime and cstime (16 and 17), proc_pid_stat(5).
+    /// By ppid (field 4), flags (9), cutime and cstime (16 and 17), proc_pid_stat(5).
     fn parse(text: &[u8]) -> Option<Stat> {
-        let open = text.iter().position(|b| *b == b'(')?;
-        let close = text.iter().rposition(|b| *b == b')')?;
-        let name = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
-        let field = |at| nth_number(&text[close + 1..], at);
+        let stat = ProcessStat::parse(text)?;
         Some(Stat {
-            name,
-            parent: u32::try_from(field(1)?).ok()?,
-            is_kernel_thread: field(6)? & KERNEL_THREAD != 0,
-            waited_ticks: field(13)?.saturating_add(field(14)?),
+            name: String::from_utf8_lossy(stat.name).into_owned(),
+            parent: u32::try_from(stat.field(4)?).ok()?,
+            is_kernel_thread: stat.field(9)? & KERNEL_THREAD != 0,
+            waited_ticks: stat.field(16)?.saturating_add(stat.field(17)?),
         })
     }
 }
@@ -236,17 +226,16 @@ fn pids(proc: &Path) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::put;
     use std::process::{Command, Stdio};
 
     /// A made-up table of processes: `(pid, name, parent, flags, ticks of waited-for children)`.
     fn planted(rows: &[(u32, &str, u32, u64, u64)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (pid, name, parent, flags, waited) in rows {
-            let dir = root.path().join(format!("proc/{pid}"));
-            fs::create_dir_all(&dir).unwrap();
             let line =
                 format!("{pid} ({name}) S {parent} 1 1 0 -1 {flags} 0 0 0 0 5 5 {waited} 0 20 0");
-            fs::write(dir.join("stat"), line).unwrap();
+            put(root.path(), &format!("proc/{pid}/stat"), &line);
         }
         root
     }
@@ -312,10 +301,7 @@ mod tests {
         let mut clocks = ProcessClocks::new(before.path());
         clocks.list(&[]);
         let waited = |root: &Path, pid| {
-            let clocks = ProcessClocks {
-                proc: root.join("proc"),
-                ..ProcessClocks::new(root)
-            };
+            let clocks = ProcessClocks::new(root);
             clocks.stat(pid).unwrap().waited_ticks * clocks.unit_ns
         };
         let after = planted(&rows(64 * 3));
@@ -347,11 +333,5 @@ mod tests {
         assert!(clocks.known[&std::process::id()].whose == ProcessOwner::Instrument);
         clocks.list(&[]);
         assert!(!clocks.known.contains_key(&child.id()), "it is gone");
-    }
-
-    #[test]
-    fn a_line_that_is_no_stat_is_nobody() {
-        assert_eq!(Stat::parse(b"1 (x) S 1"), None);
-        assert_eq!(Stat::parse(b""), None);
     }
 }

@@ -8,8 +8,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::process::ThreadUsage;
 use bytecost_sys::usage::{self, Usage};
 
-use crate::grown;
-use live::Used;
+use crate::{PROCESS_COUNTERS, grown, grown_if_read, usage as counters};
 
 mod inherited;
 mod live;
@@ -49,7 +48,7 @@ pub struct ProcessTreeSnapshot {
     usage: Usage,
     /// CPU time of the children that live.
     live_cpu_ns: Option<u64>,
-    live: Option<Used>,
+    live: Option<ThreadUsage>,
     /// Whether any child was live.
     has_live: bool,
     counts: InheritedCounts,
@@ -61,7 +60,7 @@ pub struct ProcessTreeSnapshot {
 #[derive(Clone, Debug)]
 pub struct EarlyReading {
     children: Option<Vec<u32>>,
-    live: Option<Used>,
+    live: Option<ThreadUsage>,
     migrations: Option<BTreeMap<u32, u64>>,
     run_queue_ns: Option<u64>,
 }
@@ -69,7 +68,6 @@ pub struct EarlyReading {
 impl ProcessTreeMeter {
     /// With perf events or without. Where it is known why there are no hardware counters, they
     /// are not tried.
-    #[must_use]
     pub fn open(perf: bool, no_hardware: Option<&str>) -> ProcessTreeMeter {
         ProcessTreeMeter {
             events: InheritedEvents::open(perf, no_hardware),
@@ -79,7 +77,6 @@ impl ProcessTreeMeter {
     /// Looks at these live children ([`bytecost_sys::children::of`]) and at the threads of a process, which may
     /// take a while; see [`look_takes_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent,
     /// so that the reading of CPU time, which comes next, is never late for it.
-    #[must_use]
     pub fn look(&self, process: u32, children: Option<Vec<u32>>, by_ns: u64) -> EarlyReading {
         let is_alone = children.as_ref().is_some_and(Vec::is_empty);
         let migrations = match self.events.has_migrations() {
@@ -111,11 +108,10 @@ impl ProcessTreeMeter {
     }
 
     /// Reads this process's own tree, which has no children.
-    #[must_use]
     pub fn read_own(&self) -> ProcessTreeSnapshot {
         let look = EarlyReading {
             children: Some(Vec::new()),
-            live: Some(Used::default()),
+            live: Some(ThreadUsage::default()),
             migrations: of_all(std::process::id(), &[], u64::MAX),
             run_queue_ns: live::run_queue_ns(std::process::id()),
         };
@@ -141,7 +137,6 @@ impl ProcessTreeMeter {
 
     /// What happened between two reads. `steady` says that no thread or process came or went in
     /// between.
-    #[must_use]
     pub fn difference(
         &self,
         start: &ProcessTreeSnapshot,
@@ -157,38 +152,30 @@ impl ProcessTreeMeter {
             Counter::ElapsedNs,
             grown(start.usage.clock_ns, end.usage.clock_ns),
         );
-        let run_queue = match (start.run_queue_ns, end.run_queue_ns) {
-            (Some(start), Some(end)) => grown(start, end),
-            _ => Reading::absent(NOT_ALONE),
-        };
+        let run_queue = grown_if_read(start.run_queue_ns, end.run_queue_ns, NOT_ALONE);
         readings.insert(Counter::RunQueueNs, run_queue);
         let cpu_ns = |s: &ProcessTreeSnapshot| {
             let ended = s.usage.children.user_ns + s.usage.children.system_ns;
             Some(s.usage.cpu_ns + ended + s.live_cpu_ns?)
         };
-        readings.insert(
-            Counter::CpuNs,
-            match (cpu_ns(start), cpu_ns(end)) {
-                (Some(start), Some(end)) => grown(start, end),
-                _ => Reading::absent(NO_CHILDREN),
-            },
-        );
-        for (counter, of, of_live) in USED {
-            let reading = match (total(start, of, of_live), total(end, of, of_live)) {
-                (Some(start), Some(end)) => grown(start, end),
-                _ if start.live_cpu_ns.is_none() => Reading::absent(NO_CHILDREN),
-                _ => Reading::absent(NO_TIME),
+        let cpu = grown_if_read(cpu_ns(start), cpu_ns(end), NO_CHILDREN);
+        readings.insert(Counter::CpuNs, cpu);
+        let unread = match start.live_cpu_ns {
+            Some(_) => NO_TIME,
+            None => NO_CHILDREN,
+        };
+        for counter in PROCESS_COUNTERS {
+            let all = |s: &ProcessTreeSnapshot| {
+                let of = |usage: &ThreadUsage| counters::value(usage, *counter);
+                Some(of(&s.usage.own)? + of(&s.usage.children)? + of(s.live.as_ref()?)?)
             };
-            readings.insert(counter, reading);
-        }
-        for (counter, of) in SPLIT {
-            let reading = if start.has_live || end.has_live {
-                Reading::absent(LIVE)
-            } else {
-                let both = |c: &Usage| of(&c.own) + of(&c.children);
-                grown(both(&start.usage), both(&end.usage))
+            let reading = match counter {
+                Counter::UserNs | Counter::SystemNs if start.has_live || end.has_live => {
+                    Reading::absent(LIVE)
+                }
+                _ => grown_if_read(all(start), all(end), unread),
             };
-            readings.insert(counter, reading);
+            readings.insert(*counter, reading);
         }
         readings
     }
@@ -226,14 +213,12 @@ pub fn within(
 }
 
 /// How long [`ProcessTreeMeter::look`] is taken to last for so many children, in ns.
-#[must_use]
 pub fn look_takes_ns(children: u64) -> u64 {
     children * NS_A_CHILD
 }
 
 /// Threads and memory of a process and its children: [`Counter::Tasks`] and
 /// [`Counter::MemoryBytes`]. Of many children a few stand for all.
-#[must_use]
 pub fn memory_of(process: u32) -> Readings {
     let children = live::children(process).unwrap_or_default();
     let own = live::memory(process);
@@ -260,44 +245,6 @@ pub fn memory_of(process: u32) -> Readings {
     readings.insert(Counter::Tasks, tasks);
     readings.insert(Counter::MemoryBytes, bytes);
     readings
-}
-
-type OfUsage = fn(&ThreadUsage) -> u64;
-type OfProcess = fn(&Usage) -> u64;
-type OfLive = fn(&Used) -> u64;
-
-/// The counters of ended and of live processes, without CPU time.
-const USED: [(Counter, OfProcess, OfLive); 4] = [
-    (
-        Counter::ContextSwitchesVoluntary,
-        |c| c.own.switches_voluntary + c.children.switches_voluntary,
-        |u| u.switches_voluntary,
-    ),
-    (
-        Counter::ContextSwitchesInvoluntary,
-        |c| c.own.switches_involuntary + c.children.switches_involuntary,
-        |u| u.switches_involuntary,
-    ),
-    (
-        Counter::PageFaultsMinor,
-        |c| c.own.faults_minor + c.children.faults_minor,
-        |u| u.faults_minor,
-    ),
-    (
-        Counter::PageFaultsMajor,
-        |c| c.own.faults_major + c.children.faults_major,
-        |u| u.faults_major,
-    ),
-];
-
-/// What is not told well enough of processes that live.
-const SPLIT: [(Counter, OfUsage); 2] = [
-    (Counter::UserNs, |u| u.user_ns),
-    (Counter::SystemNs, |u| u.system_ns),
-];
-
-fn total(snapshot: &ProcessTreeSnapshot, of: OfProcess, of_live: OfLive) -> Option<u64> {
-    Some(of(&snapshot.usage) + of_live(snapshot.live.as_ref()?))
 }
 
 fn of_all(process: u32, children: &[u32], by_ns: u64) -> Option<BTreeMap<u32, u64>> {

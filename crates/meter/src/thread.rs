@@ -11,7 +11,7 @@ use bytecost_sys::process::{self, ThreadUsage};
 
 use crate::events::{self, Kernel, Members};
 use crate::interrupts::Interrupts;
-use crate::{Meter, grown, proc_text};
+use crate::{Meter, grown, grown_if_read, proc_text, usage};
 
 /// The counters of a [`ThreadMeter`].
 pub const THREAD_COUNTERS: &[Counter] = &[
@@ -40,7 +40,6 @@ pub const THREAD_COUNTERS: &[Counter] = &[
 pub const LEFT_OUT: &str =
     "perf events were left out of this trial, since they make each context switch more expensive";
 
-const NO_USAGE: &str = "getrusage is refused: let the seccomp filter of the container pass it";
 const SCHED: &str = "/proc/thread-self/sched";
 const NO_SCHED: &str = "this kernel has no /proc/thread-self/sched";
 const SCHED_KEY: &str = "se.nr_migrations";
@@ -118,7 +117,6 @@ impl ThreadMeter {
     ///
     /// Perf events are not free: each time that the thread is put on a CPU or taken off it, the
     /// kernel starts or stops them. See [`ThreadMeter::open_without_perf`].
-    #[must_use]
     pub fn open() -> ThreadMeter {
         ThreadMeter::with(&Extras {
             hardware: Ok(()),
@@ -134,7 +132,6 @@ impl ThreadMeter {
     /// A byte sent to and fro between two threads on one CPU, two context switches, took 11.4 µs
     /// on a virtual machine of 2026 (Linux 6.18); with one software event on both threads 15.2 µs,
     /// with three 17.5 µs.
-    #[must_use]
     pub fn open_without_perf() -> ThreadMeter {
         ThreadMeter::with(&Extras {
             hardware: Err(LEFT_OUT.to_owned()),
@@ -145,9 +142,8 @@ impl ThreadMeter {
 
     /// Opens these counters of the calling thread. Where nothing else tells migrations, perf does
     /// if hardware counters are read in any case.
-    #[must_use]
     pub fn with(extras: &Extras) -> ThreadMeter {
-        let sched = open_sched();
+        let sched = filled(SCHED, sched_migrations);
         let migrates = sched.is_none() && extras.hardware.is_ok();
         // Each event costs at each context switch, so migrations rather come from the file.
         let (software, software_members) = match (migrates, extras.task_clock) {
@@ -173,12 +169,28 @@ impl ThreadMeter {
             software,
             hardware,
             sched,
-            schedstat: open_schedstat(),
+            schedstat: filled(SCHEDSTAT, run_queue_ns),
             interrupts: extras
                 .interrupts
                 .then(|| Interrupts::open(Path::new("/"), process::current_cpu())),
             of_one_thread: PhantomData,
         }
+    }
+
+    /// Counters that it cannot give here, with the reason and what to do about it.
+    pub fn refused(&self) -> Vec<Refusal> {
+        THREAD_COUNTERS
+            .iter()
+            .filter_map(|counter| {
+                Some(Refusal {
+                    what: counter.name().to_owned(),
+                    why: match (counter, &self.schedstat) {
+                        (Counter::RunQueueNs, None) => NO_SCHEDSTAT.to_owned(),
+                        _ => self.layout.refused(*counter)?,
+                    },
+                })
+            })
+            .collect()
     }
 
     fn interrupts(&mut self) -> Option<u64> {
@@ -194,21 +206,14 @@ impl ThreadMeter {
     }
 }
 
-/// The file, where the kernel fills it: one without CONFIG_SCHED_INFO has zeros there.
-fn open_schedstat() -> Option<File> {
-    let file = File::open(SCHEDSTAT).ok()?;
-    run_queue_ns(&file).is_some().then_some(file)
+/// The file, where it says what is wanted: a kernel without CONFIG_SCHED_INFO has zeros there.
+fn filled(path: &str, wanted: fn(&File) -> Option<u64>) -> Option<File> {
+    File::open(path).ok().filter(|file| wanted(file).is_some())
 }
 
 fn run_queue_ns(file: &File) -> Option<u64> {
     let mut buffer = [0_u8; 80]; // three numbers of 64 bits
     proc_text::run_queue_ns(proc_text::reread(file, &mut buffer)?)
-}
-
-/// The file, where it says what is wanted.
-fn open_sched() -> Option<File> {
-    let file = File::open(SCHED).ok()?;
-    sched_migrations(&file).is_some().then_some(file)
 }
 
 fn sched_migrations(file: &File) -> Option<u64> {
@@ -273,21 +278,6 @@ impl Meter for ThreadMeter {
         }
         readings
     }
-
-    fn refused(&self) -> Vec<Refusal> {
-        THREAD_COUNTERS
-            .iter()
-            .filter_map(|counter| {
-                Some(Refusal {
-                    what: counter.name().to_owned(),
-                    why: match (counter, &self.schedstat) {
-                        (Counter::RunQueueNs, None) => NO_SCHEDSTAT.to_owned(),
-                        _ => self.layout.refused(*counter)?,
-                    },
-                })
-            })
-            .collect()
-    }
 }
 
 /// The perf event behind a counter of the hardware group.
@@ -305,10 +295,10 @@ fn hardware_event(counter: Counter) -> Option<PerfEvent> {
 
 impl Layout {
     fn reading(&self, counter: Counter, start: &Snapshot, end: &Snapshot) -> Reading {
-        let usage = |field: fn(&ThreadUsage) -> u64| match (&start.usage, &end.usage) {
-            (Some(start), Some(end)) => grown(field(start), field(end)),
-            _ => Reading::absent(NO_USAGE),
-        };
+        let (from, to) = (start.usage.as_ref(), end.usage.as_ref());
+        if let Some(reading) = usage::between(counter, from, to, usage::NO_USAGE) {
+            return reading;
+        }
         let (soft, hard) = (
             [start.software.as_ref(), end.software.as_ref()],
             [start.hardware.as_ref(), end.hardware.as_ref()],
@@ -316,12 +306,6 @@ impl Layout {
         match counter {
             Counter::ElapsedNs => grown(start.clock_ns, end.clock_ns),
             Counter::CpuNs => grown(start.cpu_ns, end.cpu_ns),
-            Counter::UserNs => usage(|u| u.user_ns),
-            Counter::SystemNs => usage(|u| u.system_ns),
-            Counter::ContextSwitchesVoluntary => usage(|u| u.switches_voluntary),
-            Counter::ContextSwitchesInvoluntary => usage(|u| u.switches_involuntary),
-            Counter::PageFaultsMinor => usage(|u| u.faults_minor),
-            Counter::PageFaultsMajor => usage(|u| u.faults_major),
             Counter::TaskClockNs => self
                 .software
                 .reading(PerfEvent::TaskClock, soft[0], soft[1]),
@@ -330,16 +314,15 @@ impl Layout {
                     self.software
                         .reading(PerfEvent::CpuMigrations, soft[0], soft[1])
                 }
-                Migrations::Sched => match (start.sched_migrations, end.sched_migrations) {
-                    (Some(start), Some(end)) => grown(start, end),
-                    _ => Reading::absent(format!("{SCHED} could not be read")),
-                },
+                Migrations::Sched => {
+                    let unread = format!("{SCHED} could not be read");
+                    grown_if_read(start.sched_migrations, end.sched_migrations, unread)
+                }
                 Migrations::Refused(why) => Reading::absent(why.as_str()),
             },
-            Counter::RunQueueNs => match (start.run_queue_ns, end.run_queue_ns) {
-                (Some(start), Some(end)) => grown(start, end),
-                _ => Reading::absent(NO_SCHEDSTAT),
-            },
+            Counter::RunQueueNs => {
+                grown_if_read(start.run_queue_ns, end.run_queue_ns, NO_SCHEDSTAT)
+            }
             Counter::PerfEnabledNs => self.hardware.times(hard[0], hard[1])[0].clone(),
             Counter::PerfRunningNs => self.hardware.times(hard[0], hard[1])[1].clone(),
             other => match hardware_event(other) {

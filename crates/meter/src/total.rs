@@ -35,7 +35,6 @@ fn rule(counter: Counter) -> Rule {
 /// counter is no amount. A counter that is absent on any thread is absent, with that thread's
 /// reason; so is one that only some threads read, and one of the machine, which is no thread's.
 /// No threads give no readings.
-#[must_use]
 pub fn sum(threads: &[Readings]) -> Readings {
     let counters: BTreeSet<Counter> = threads.iter().flat_map(|t| t.keys().copied()).collect();
     counters

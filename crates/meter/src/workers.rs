@@ -5,11 +5,11 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::{clock, process};
 use rustix::fs::{RawDir, SeekFrom};
 
-use crate::{Meter, grown};
+use crate::{Meter, grown_if_read};
 
 const TASKS: &str = "/proc/self/task";
 const UNREADABLE: &str = "the threads in /proc/self/task cannot be read";
@@ -21,7 +21,6 @@ pub struct KnownThreads(Vec<AtomicU32>);
 
 impl KnownThreads {
     /// Room for so many.
-    #[must_use]
     pub fn new(most: usize) -> KnownThreads {
         KnownThreads((0..most).map(|_| AtomicU32::new(0)).collect())
     }
@@ -79,7 +78,6 @@ struct Workers<'t> {
 
 impl<'t, M> WithWorkers<'t, M> {
     /// Reads both. One thread of a process does, since all would read the same.
-    #[must_use]
     pub fn new(meter: M, known: &'t KnownThreads) -> WithWorkers<'t, M> {
         let tasks = File::open(TASKS).ok();
         let workers = Some(Workers { tasks, known });
@@ -87,7 +85,6 @@ impl<'t, M> WithWorkers<'t, M> {
     }
 
     /// Reads the meter alone.
-    #[must_use]
     pub fn none(meter: M) -> WithWorkers<'t, M> {
         WithWorkers {
             meter,
@@ -148,18 +145,14 @@ impl<M: Meter> Meter for WithWorkers<'_, M> {
         let edges_ns = start.takes_ns + end.takes_ns;
         readings.insert(Counter::EdgesNs, Reading::Measured(edges_ns));
         if self.workers.is_some() {
-            let reading = match (start.workers_ns, end.workers_ns) {
-                // The clocks of two reads are some hundred ns apart.
-                (Some(start), Some(end)) => grown(start, end.max(start)),
-                _ => Reading::absent(UNREADABLE),
-            };
+            // The clocks of two reads are some hundred ns apart.
+            let end_ns = end
+                .workers_ns
+                .map(|ns| ns.max(start.workers_ns.unwrap_or(0)));
+            let reading = grown_if_read(start.workers_ns, end_ns, UNREADABLE);
             readings.insert(Counter::WorkersNs, reading);
         }
         readings
-    }
-
-    fn refused(&self) -> Vec<Refusal> {
-        self.meter.refused()
     }
 }
 
@@ -167,15 +160,11 @@ impl<M: Meter> Meter for WithWorkers<'_, M> {
 mod tests {
     use super::*;
     use crate::ThreadMeter;
+    use crate::tests::spin;
     use std::sync::mpsc;
 
     /// CPU time that a thread beside this one is given, in ns.
     const BUSY_NS: u64 = 30_000_000;
-
-    fn spin() {
-        let end = clock::thread_cpu_ns() + BUSY_NS;
-        while clock::thread_cpu_ns() < end {}
-    }
 
     /// What is counted of workers, and of this thread, which waits for what a thread does.
     fn counted(work: impl FnOnce(&KnownThreads, mpsc::Sender<()>) + Send + 'static) -> [u64; 2] {
@@ -210,7 +199,7 @@ mod tests {
             return;
         }
         let [ended_ns, own_ns] = counted(|_, tell| {
-            std::thread::spawn(spin).join().unwrap();
+            std::thread::spawn(|| spin(BUSY_NS)).join().unwrap();
             tell.send(()).unwrap();
         });
         assert!(
@@ -219,14 +208,14 @@ mod tests {
         );
         let [known_ns, _] = counted(|known, tell| {
             known.add();
-            spin();
+            spin(BUSY_NS);
             tell.send(()).unwrap();
             std::thread::park();
         });
         assert!(known_ns < BUSY_NS / 2, "{known_ns} ns");
         // It runs on while it is read, and no tick is left out. It ends with the process.
         let [running_ns, _] = counted(|_, tell| {
-            spin();
+            spin(BUSY_NS);
             tell.send(()).unwrap();
             loop {
                 std::hint::spin_loop();

@@ -124,7 +124,7 @@ fn memory(node: u32, host: &Host) -> Result<(), String> {
         )),
         nodes if !nodes.contains(&node) => Err(format!(
             "mem-node {node}: this process may take memory from nodes {}: choose one of them",
-            bytecost_host::cpulist::write(nodes)
+            bytecost_spec::cpulist::write(nodes)
         )),
         _ => Ok(()),
     }

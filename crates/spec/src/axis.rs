@@ -23,19 +23,16 @@ pub use table::{AXES, Axis, Cell, Serving};
 
 impl Axis {
     /// The axis's row.
-    #[must_use]
     pub fn row(self) -> &'static AxisRow {
         &AXES[self as usize]
     }
 
     /// The axis's name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
     /// The axis of that name, or of that former name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Axis> {
         let mut rows = AXES.iter();
         let row = rows.find(|row| [row.name, row.formerly].contains(&name))?;
@@ -43,14 +40,12 @@ impl Axis {
     }
 
     /// A stored value as users write and read it.
-    #[must_use]
     pub fn word(self, value: &str) -> &str {
         let mut words = self.row().words.iter();
         words.find(|w| w.0 == value).map_or(value, |w| w.1)
     }
 
     /// A value of users as ids, manifests and columns have it.
-    #[must_use]
     pub fn stored(self, value: &str) -> &str {
         let mut words = self.row().words.iter();
         words.find(|w| w.1 == value).map_or(value, |w| w.0)
@@ -58,35 +53,26 @@ impl Axis {
 
     /// The same, or else which there are.
     pub(crate) fn known(name: &str) -> Result<Axis, String> {
-        Axis::named(name).ok_or_else(|| {
-            let names: Vec<&str> = AXES.iter().map(|row| row.name).collect();
-            format!(
-                "axis `{name}` is not known: choose from {}",
-                names.join(", ")
-            )
-        })
+        Axis::named(name)
+            .ok_or_else(|| units::unknown("axis", name, AXES.iter().map(|row| row.name)))
     }
 
     /// What its values are.
-    #[must_use]
     pub fn kind(self) -> ValueKind {
         self.row().kind
     }
 
     /// Whether its values are bytes that are written with a unit.
-    #[must_use]
     pub fn is_bytes(self) -> bool {
         self.kind() == ValueKind::Bytes
     }
 
     /// Whether it can be on and off, so that `both` on the command line means the two.
-    #[must_use]
     pub fn is_switch(self) -> bool {
         self.kind() == ValueKind::Switch
     }
 
     /// Whether a value of the axis is told: always, or where it is not the default.
-    #[must_use]
     pub fn tells(self, value: &str) -> bool {
         let row = self.row();
         row.told == Told::Always || value != row.default
@@ -103,7 +89,6 @@ impl Axis {
     }
 
     /// A value as a number, for axes whose values are numbers.
-    #[must_use]
     pub fn number(self, value: &str) -> Option<f64> {
         let is_number = matches!(
             self.kind(),
@@ -114,7 +99,6 @@ impl Axis {
     }
 
     /// A value as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
-    #[must_use]
     pub fn circumstance(self, value: &str) -> String {
         let AxisRow { name, phrase, .. } = self.row();
         let value = self.word(value);
@@ -135,7 +119,6 @@ impl Axis {
     }
 
     /// A value as the subject of a sentence: `` `send` ``, `64 KiB`, `2 threads`.
-    #[must_use]
     pub fn subject(self, value: &str) -> String {
         let told = self.circumstance(value);
         told.split_once(' ')

@@ -3,8 +3,6 @@
 use crate::axis::{AXES, Axis, Told};
 
 mod bounds;
-#[macro_use]
-mod choice;
 mod choices;
 mod device;
 mod isolation;
@@ -25,7 +23,6 @@ const TWIN: &str = "/twin";
 
 impl Cell {
     /// The value of one axis, written so that [`Cell::set`] reads the same.
-    #[must_use]
     pub fn value(&self, axis: Axis) -> String {
         (axis.row().value)(self)
     }
@@ -42,13 +39,11 @@ impl Cell {
     /// The cell's name: its values in the order of [`AXES`], joined by `/`; those of axes that
     /// are told only where they matter stand behind them as `axis=value`, unless they are at
     /// their default; `/twin` ends that of a twin.
-    #[must_use]
     pub fn id(&self) -> String {
         self.id_without(&[])
     }
 
     /// The name of what the cell shares with all cells that differ in `axes` only.
-    #[must_use]
     pub fn id_without(&self, axes: &[Axis]) -> String {
         let values = AXES.iter().filter_map(|row| {
             let without = axes.contains(&row.axis);
@@ -72,7 +67,6 @@ impl Cell {
     }
 
     /// The same cell under the other name: of a baseline its twin, of a twin its baseline.
-    #[must_use]
     pub fn other_twin(&self) -> Cell {
         Cell {
             twin: !self.twin,
@@ -81,7 +75,6 @@ impl Cell {
     }
 
     /// The cell of that name, as [`Cell::id`] writes it; none where it is no name of a cell.
-    #[must_use]
     pub fn from_id(id: &str) -> Option<Cell> {
         let (id, twin) = id.strip_suffix(TWIN).map_or((id, false), |id| (id, true));
         let mut cell = Cell {
@@ -100,25 +93,21 @@ impl Cell {
     }
 
     /// Whether a server is asked by many clients, instead of bytes moved by a mover.
-    #[must_use]
     pub fn is_served(&self) -> bool {
         self.serving.server.is_some()
     }
 
     /// Bytes of one field.
-    #[must_use]
     pub fn field_bytes(&self) -> u64 {
         (self.size_bytes / u64::from(self.fields.max(1))).max(1)
     }
 
     /// MTU of the link that is made for the cell, in bytes.
-    #[must_use]
     pub fn link_mtu_bytes(&self) -> u32 {
         self.mtu_bytes.unwrap_or(LINK_MTU_BYTES)
     }
 
     /// What the receiver asks for in one call, in bytes.
-    #[must_use]
     pub fn read_bytes(&self) -> u64 {
         match self.read_size {
             ReadSize::Bytes(bytes) => bytes,
@@ -129,7 +118,6 @@ impl Cell {
     }
 
     /// Bytes of an answer; never more than the message has.
-    #[must_use]
     pub fn answer_bytes(&self) -> u64 {
         match self.answer {
             Answer::Bytes(bytes) => bytes.min(self.size_bytes),
@@ -138,7 +126,6 @@ impl Cell {
     }
 
     /// Whether TCP_NODELAY is set on the cell's sockets.
-    #[must_use]
     pub fn sends_at_once(&self) -> bool {
         match self.nodelay {
             Nodelay::Auto => self.pattern == Pattern::Ask,
@@ -149,7 +136,6 @@ impl Cell {
 
     /// How many messages the payload memory holds: one where the ring is exactly a message (the
     /// hottest there is), else at least four, so that a zero-copy mover can have several in flight.
-    #[must_use]
     pub fn ring_slots(&self) -> u64 {
         match self.ring {
             Ring::Message => 1,
@@ -160,7 +146,6 @@ impl Cell {
 
     /// How many requests one pass of a flow through its part of the file takes: the file is as
     /// long as the ring, and each flow has a part of its own. 0 where not even one fits.
-    #[must_use]
     pub fn file_slots(&self) -> u64 {
         let bytes = match self.ring {
             Ring::Message => self.size_bytes.saturating_mul(u64::from(self.threads)),
@@ -172,7 +157,6 @@ impl Cell {
 
 impl Serving {
     /// Connections of both kinds.
-    #[must_use]
     pub fn all_connections(&self) -> u64 {
         u64::from(self.connections) + u64::from(self.idle)
     }

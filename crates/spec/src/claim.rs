@@ -213,7 +213,6 @@ pub struct Term {
 
 impl Claim {
     /// Whether a run of that study is one that settles it.
-    #[must_use]
     pub fn is_of_study(&self, study: &str) -> bool {
         self.studies.iter().any(|s| s == study)
     }
@@ -221,7 +220,6 @@ impl Claim {
 
 /// Whether a cell fulfils the conditions. TCP_NODELAY is taken as it is in effect: `auto` is on
 /// or off by the pattern.
-#[must_use]
 pub fn is_at(cell: &Cell, place: &Place) -> bool {
     place
         .iter()
@@ -229,7 +227,6 @@ pub fn is_at(cell: &Cell, place: &Place) -> bool {
 }
 
 /// Whether a cell has that value on an axis, TCP_NODELAY as it is in effect.
-#[must_use]
 pub fn has(cell: &Cell, axis: Axis, value: &str) -> bool {
     let in_effect = if cell.sends_at_once() { "on" } else { "off" };
     cell.value(axis) == value || (axis == Axis::Nodelay && in_effect == value)

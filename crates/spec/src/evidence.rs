@@ -12,47 +12,23 @@ pub use counted::{
     Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EVENTS, EventCount, EventOf, EventRow,
 };
 
-/// A means of evidence.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::VariantArray,
-    strum::IntoStaticStr,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Means {
-    /// Where the CPU time goes, by kind of work.
-    Time,
-    /// How often each byte is copied, and where.
-    Copies,
-    /// What else a message takes: calls, switches, faults, packets; and who used the CPUs.
-    Counts,
-    /// Which lines of the caches are displaced, found by timing.
-    Footprint,
+words! {
+    /// A means of evidence.
+    pub enum Means {
+        /// Where the CPU time goes, by kind of work.
+        Time,
+        /// How often each byte is copied, and where.
+        Copies,
+        /// What else a message takes: calls, switches, faults, packets; and who used the CPUs.
+        Counts,
+        /// Which lines of the caches are displaced, found by timing.
+        Footprint,
+    }
 }
 
 impl Means {
-    /// All of them.
-    pub const ALL: &[Means] = <Means as strum::VariantArray>::VARIANTS;
-
     /// Those that a run gathers unasked, where that is permitted: they cost little.
     pub const BY_DEFAULT: &[Means] = &[Means::Copies, Means::Counts];
-
-    /// Its name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A means of evidence that a run was asked for, and why it cannot be had where it cannot.
@@ -75,138 +51,35 @@ pub const COUNTED_TRIALS: usize = 5;
 /// What evidence that nobody asked for may take, as a share of the budget.
 pub const UNASKED_SHARE: f64 = 0.1;
 
-/// A kind of work that CPU time goes into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)] // each is told by its row in `KINDS`
-pub enum Kind {
-    DataCopy,
-    Pinning,
-    Skb,
-    Memory,
-    Protocol,
-    Device,
-    Socket,
-    Scheduling,
-    Entry,
-    Files,
-    User,
-    Unattributed,
-}
-
-/// A row of the table of kinds.
-#[derive(Clone, Copy, Debug)]
-pub struct KindRow {
-    /// The kind.
-    pub kind: Kind,
-    /// Its name in files.
-    pub name: &'static str,
-    /// What it is called in figures and sentences.
-    pub title: &'static str,
-    /// What belongs to it.
-    pub summary: &'static str,
-}
-
-const fn row(
-    kind: Kind,
-    name: &'static str,
-    title: &'static str,
-    summary: &'static str,
-) -> KindRow {
-    KindRow {
+rows! {
+    /// A kind of work that CPU time goes into.
+    enum Kind;
+    /// A row of the table of kinds.
+    struct KindRow {
         kind,
-        name,
-        title,
-        summary,
+        /// What it is called in figures and sentences.
+        title: &'static str,
+        /// What belongs to it.
+        summary: &'static str,
     }
+    /// All kinds, in the order in which figures stack them: the bytes themselves first.
+    const KINDS;
+    DataCopy "data-copy" { title: "data copy", summary: "loops that copy payload between user memory, kernel memory and the page cache" }
+    Pinning "pinning" { title: "page pinning and completion", summary: "taking hold of user pages and giving them back, and telling that it is over" }
+    Skb "skb" { title: "skb management", summary: "making, filling, cloning and freeing packets' buffers" }
+    Memory "memory" { title: "memory", summary: "allocating and freeing memory, page tables, memory accounting" }
+    Protocol "protocol" { title: "TCP/IP", summary: "TCP, IP, UDP and Unix sockets: segments, acknowledgements, timers, routing, filters" }
+    Device "device" { title: "device and softirq", summary: "queueing to a device, soft interrupts, receive processing, interrupts" }
+    Socket "socket" { title: "socket and locks", summary: "socket layer, locks and their waits" }
+    Scheduling "scheduling" { title: "scheduling and wake-ups", summary: "waking, sleeping, switching, waiting for descriptors, timers" }
+    Entry "entry" { title: "system-call entry", summary: "entering and leaving the kernel, finding descriptors, io_uring's own work" }
+    Files "files" { title: "file system and page cache", summary: "page cache, file systems, pipes and splice, block devices" }
+    User "user" { title: "user", summary: "outside of the kernel: the loop and the mover themselves" }
+    Unattributed "unattributed" { title: "unattributed", summary: "functions that the map does not know" }
 }
-
-/// All kinds, in the order in which figures stack them: the bytes themselves first.
-pub const KINDS: &[KindRow] = &[
-    row(
-        Kind::DataCopy,
-        "data-copy",
-        "data copy",
-        "loops that copy payload between user memory, kernel memory and the page cache",
-    ),
-    row(
-        Kind::Pinning,
-        "pinning",
-        "page pinning and completion",
-        "taking hold of user pages and giving them back, and telling that it is over",
-    ),
-    row(
-        Kind::Skb,
-        "skb",
-        "skb management",
-        "making, filling, cloning and freeing packets' buffers",
-    ),
-    row(
-        Kind::Memory,
-        "memory",
-        "memory",
-        "allocating and freeing memory, page tables, memory accounting",
-    ),
-    row(
-        Kind::Protocol,
-        "protocol",
-        "TCP/IP",
-        "TCP, IP, UDP and Unix sockets: segments, acknowledgements, timers, routing, filters",
-    ),
-    row(
-        Kind::Device,
-        "device",
-        "device and softirq",
-        "queueing to a device, soft interrupts, receive processing, interrupts",
-    ),
-    row(
-        Kind::Socket,
-        "socket",
-        "socket and locks",
-        "socket layer, locks and their waits",
-    ),
-    row(
-        Kind::Scheduling,
-        "scheduling",
-        "scheduling and wake-ups",
-        "waking, sleeping, switching, waiting for descriptors, timers",
-    ),
-    row(
-        Kind::Entry,
-        "entry",
-        "system-call entry",
-        "entering and leaving the kernel, finding descriptors, io_uring's own work",
-    ),
-    row(
-        Kind::Files,
-        "files",
-        "file system and page cache",
-        "page cache, file systems, pipes and splice, block devices",
-    ),
-    row(
-        Kind::User,
-        "user",
-        "user",
-        "outside of the kernel: the loop and the mover themselves",
-    ),
-    row(
-        Kind::Unattributed,
-        "unattributed",
-        "unattributed",
-        "functions that the map does not know",
-    ),
-];
 
 impl Kind {
-    /// The kind's row.
-    #[must_use]
-    pub fn row(self) -> &'static KindRow {
-        KINDS.iter().find(|r| r.kind == self).unwrap_or(&KINDS[0])
-    }
-
     /// The kind of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Kind> {
         KINDS.iter().find(|r| r.name == name).map(|r| r.kind)
     }
@@ -344,7 +217,6 @@ pub struct TrialEvidence {
     #[serde(default)]
     pub elapsed_ns: u64,
     /// Where the CPU time went, where that was asked for.
-    #[serde(default)]
     pub time: Option<TimeByKind>,
     /// How often bytes were copied, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -358,20 +230,4 @@ pub struct TrialEvidence {
     /// What moving displaced from the caches of the sending CPU, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub footprint: Option<Footprint>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_has_its_own_row_and_name() {
-        for row in KINDS {
-            assert_eq!(row.kind.row().name, row.name);
-            assert_eq!(Kind::named(row.name), Some(row.kind));
-            let written = serde_json::to_string(&row.kind).unwrap();
-            assert_eq!(written, format!("\"{}\"", row.name));
-        }
-        assert_eq!(Kind::named("nothing"), None);
-    }
 }

@@ -84,7 +84,6 @@ pub struct Obstacle {
 
 impl ObstacleKind {
     /// What to do about it.
-    #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {
             ObstacleKind::Qdisc => {

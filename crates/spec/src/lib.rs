@@ -3,9 +3,13 @@
 //! Values only. Nothing here opens a file, asks the clock or prints; the same input always gives
 //! the same output.
 
+#[macro_use]
+mod rows;
+
 pub mod axis;
 pub mod cell;
 pub mod claim;
+pub mod cpulist;
 pub mod evidence;
 pub mod hand;
 pub mod host;

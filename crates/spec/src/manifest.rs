@@ -25,7 +25,7 @@ pub use leg::{Difference, Leg, Measurer};
 pub const FORMAT: u32 = 5;
 
 /// All that a run's plan can be rebuilt from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
     /// [`FORMAT`] of the writer.
@@ -75,38 +75,21 @@ pub struct Manifest {
 
 impl Manifest {
     /// Of a study, in the format of this version, with nothing known of the rest yet.
-    #[must_use]
     pub fn new(study: Study) -> Manifest {
         Manifest {
             format: FORMAT,
-            id: String::new(),
-            bytecost_version: String::new(),
-            build_id: None,
-            started: String::new(),
-            seed: 0,
-            command: Vec::new(),
             study,
-            host: Host::default(),
-            survey: Survey::default(),
-            peer: None,
-            own_cards: Vec::new(),
-            evidence: Vec::new(),
-            legs: Vec::new(),
-            bisection: None,
-            expectation: None,
-            looks: Vec::new(),
+            ..Manifest::default()
         }
     }
 
     /// The leg of a block: 0 is the one that the run began with.
-    #[must_use]
     pub fn leg_of(&self, block: u32) -> usize {
         let begun = |leg: &&Leg| leg.first_block <= block;
         self.legs.iter().filter(begun).count()
     }
 
     /// What measures the last leg.
-    #[must_use]
     pub fn measurer(&self) -> Measurer<'_> {
         match self.legs.last() {
             Some(leg) => Measurer {
@@ -124,7 +107,6 @@ impl Manifest {
 
     /// The part of an error rate that verdicts of now have: each earlier look halves it, so that all
     /// looks together spend less than twice the rate, however many there are (the union bound).
-    #[must_use]
     pub fn rate_share(&self) -> f64 {
         self.looks.iter().fold(1.0, |share, _| share / 2.0)
     }

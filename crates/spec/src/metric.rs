@@ -4,21 +4,22 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Whose share of the work a metric tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Side {
-    /// Both together, or the path as a whole.
-    Both,
-    /// The sending side.
-    Sender,
-    /// The receiving side.
-    Receiver,
-    /// Who serves, where there is a server.
-    Server,
-    /// Who asks it.
-    Client,
+use crate::units;
+
+words! {
+    /// Whose share of the work a metric tells.
+    pub enum Side {
+        /// Both together, or the path as a whole.
+        Both,
+        /// The sending side.
+        Sender,
+        /// The receiving side.
+        Receiver,
+        /// Who serves, where there is a server.
+        Server,
+        /// Who asks it.
+        Client,
+    }
 }
 
 /// Which direction is good.
@@ -32,77 +33,60 @@ pub enum Better {
     Lower,
 }
 
-/// A row of the table of measures.
-#[derive(Clone, Copy, Debug)]
-pub struct MeasureRow {
-    /// The measure.
-    pub measure: Measure,
-    /// Its name, unit last.
-    pub name: &'static str,
-    /// Its name for readers: axis titles and tables.
-    pub title: &'static str,
-    /// Its unit for readers.
-    pub unit: &'static str,
-    /// Which direction is good.
-    pub better: Better,
-    /// Whether it exists for each side by itself.
-    pub by_side: bool,
-    /// What it is.
-    pub summary: &'static str,
-}
-
-macro_rules! measures {
-    ($($variant:ident $name:literal $better:ident $by_side:literal $title:literal $unit:literal $summary:literal;)*) => {
-        /// What is computed from the samples of a cell.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        #[allow(missing_docs)] // told by the rows
-        pub enum Measure { $(#[serde(rename = $name)] $variant,)* }
-
-        /// All measures, in the order of tables and columns.
-        pub const MEASURES: &[MeasureRow] = &[
-            $(MeasureRow { measure: Measure::$variant, name: $name, title: $title, unit: $unit,
-                better: Better::$better, by_side: $by_side, summary: $summary },)*
-        ];
-    };
-}
-
-measures! {
-    ThroughputGbitPerS "throughput_gbit_per_s" Higher false "Throughput" "Gbit/s" "payload bits that the receiver took per second, all flows (the sender's, where there is no receiver)";
-    CpuSPerGb "cpu_s_per_gb" Lower true "CPU time per byte" "s/GB" "CPU seconds of the side's threads per 10^9 payload bytes, the same number as ns per byte";
-    CpuNsPerMessage "cpu_ns_per_message" Lower true "CPU time per message" "ns" "CPU time of the side's threads per message";
-    MessagesPerS "messages_per_s" Higher false "Message rate" "1/s" "messages sent per second, all flows; with responses and of a server, those with a response";
-    CallsPerMessage "calls_per_message" Lower true "System calls per message" "" "system calls of the mover or receiver per message";
-    CallsPerMib "calls_per_mib" Lower true "System calls per MiB" "1/MiB" "system calls of the mover or receiver, as it counts them itself, per 2^20 payload bytes";
-    MsPerMessage "ms_per_message" Lower false "Time per message" "ms" "elapsed time over messages, of one flow; with responses up to the response. Where a message is a whole file, the time per file";
-    RoundTripNs "round_trip_ns" Lower false "Round trip" "ns" "of two threads that take turns: elapsed time over turns there and back";
-    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its response, of a request to a file to its end, of a request to a server from when it was due, of a wake-up from its beat until the thread runs";
-    LatencyUsP90 "latency_us_p90" Lower false "Latency, p90" "µs" "as latency_us_p50";
-    LatencyUsP99 "latency_us_p99" Lower false "Latency, p99" "µs" "as latency_us_p50";
-    LatencyUsP999 "latency_us_p99_9" Lower false "Latency, p99.9" "µs" "as latency_us_p50";
-    LatencyUsMax "latency_us_max" Lower false "Latency, maximum" "µs" "as latency_us_p50";
-    SystemShare "system_share" Lower true "System share of CPU time" "" "system CPU time over user and system";
-    CpuUtilization "cpu_utilization" Lower true "CPUs in use" "" "CPU time of the side's threads over elapsed time";
-    ContextSwitchesPerMessage "context_switches_per_message" Lower true "Context switches per message" "" "voluntary and not";
-    MigrationsPerS "migrations_per_s" Lower true "Migrations" "1/s" "moves to another CPU per second";
-    PageFaultsPerMessage "page_faults_per_message" Lower true "Page faults per message" "" "minor and major";
-    CyclesPerByte "cycles_per_byte" Lower true "Cycles per byte" "" "hardware cycles, kernel included";
-    InstructionsPerByte "instructions_per_byte" Lower true "Instructions per byte" "" "hardware instructions, kernel included";
-    L1dLoadMissesPerKib "l1d_load_misses_per_kib" Lower true "L1d load misses per KiB" "" "kernel included";
-    LlcLoadMissesPerKib "llc_load_misses_per_kib" Lower true "LLC load misses per KiB" "" "kernel included";
-    BranchMissesPerMessage "branch_misses_per_message" Lower true "Branch misses per message" "" "kernel included";
-    CopiedShare "copied_share" Lower false "Zero-copy buffers copied after all" "" "completions that the kernel flagged as copied, over all completions";
-    CopiesPerByte "copies_per_byte" Lower true "Copies per byte" "" "how often the kernel copied each payload byte, counted in a trial of its own (--evidence copies); copying on delivery is the receiver's";
-    DelayedAcksPerMessage "delayed_acks_per_message" Lower false "Delayed acknowledgements per message" "" "acknowledgements that the timer of delayed ones sent, per message sent; of the whole host on loopback, of the trial alone on veth";
-    CyclesPerMessage "cycles_per_message" Lower true "Cycles per message" "" "hardware cycles, kernel included; of a server only with --perf on";
-    InstructionsPerMessage "instructions_per_message" Lower true "Instructions per message" "" "as cycles_per_message";
-    CacheMissesPerMessage "cache_misses_per_message" Lower true "Cache misses per message" "" "misses of the last level, as perf stat counts them; of a server only with --perf on";
-    ErrorsPerMessage "errors_per_message" Lower false "Failed requests per response" "" "requests and connections to a server that failed, over those with a right response";
-    LeastServedShare "least_served_share" Higher false "Least served connection" "" "responses to the connection that got fewest, over those to the median one";
-    MemoryKibPerConnection "memory_kib_per_connection" Lower false "Server memory per connection" "KiB" "anonymous memory, page tables and kernel stacks of the server's processes, over all connections; sockets are not in it";
-    ThrottledShare "throttled_share" Lower false "Throttled" "" "time for which the quota of the cell's control group kept its threads from running, over elapsed time; a sum over CPUs";
-    NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides and the cell's background load, over CPUs times elapsed time";
-    StealShare "steal_share" Lower false "Steal" "" "time taken by the hypervisor, over CPUs times elapsed time";
+rows! {
+    /// What is computed from the samples of a cell.
+    enum Measure;
+    /// A row of the table of measures.
+    struct MeasureRow {
+        measure,
+        /// Its name for readers: axis titles and tables.
+        title: &'static str,
+        /// Its unit for readers.
+        unit: &'static str,
+        /// Which direction is good.
+        better: Better,
+        /// Whether it exists for each side by itself.
+        by_side: bool,
+        /// What it is.
+        summary: &'static str,
+    }
+    /// All measures, in the order of tables and columns.
+    const MEASURES;
+    ThroughputGbitPerS "throughput_gbit_per_s" { title: "Throughput", unit: "Gbit/s", better: Better::Higher, by_side: false, summary: "payload bits that the receiver took per second, all flows (the sender's, where there is no receiver)" }
+    CpuSPerGb "cpu_s_per_gb" { title: "CPU time per byte", unit: "s/GB", better: Better::Lower, by_side: true, summary: "CPU seconds of the side's threads per 10^9 payload bytes, the same number as ns per byte" }
+    CpuNsPerMessage "cpu_ns_per_message" { title: "CPU time per message", unit: "ns", better: Better::Lower, by_side: true, summary: "CPU time of the side's threads per message" }
+    MessagesPerS "messages_per_s" { title: "Message rate", unit: "1/s", better: Better::Higher, by_side: false, summary: "messages sent per second, all flows; with responses and of a server, those with a response" }
+    CallsPerMessage "calls_per_message" { title: "System calls per message", unit: "", better: Better::Lower, by_side: true, summary: "system calls of the mover or receiver per message" }
+    CallsPerMib "calls_per_mib" { title: "System calls per MiB", unit: "1/MiB", better: Better::Lower, by_side: true, summary: "system calls of the mover or receiver, as it counts them itself, per 2^20 payload bytes" }
+    MsPerMessage "ms_per_message" { title: "Time per message", unit: "ms", better: Better::Lower, by_side: false, summary: "elapsed time over messages, of one flow; with responses up to the response. Where a message is a whole file, the time per file" }
+    RoundTripNs "round_trip_ns" { title: "Round trip", unit: "ns", better: Better::Lower, by_side: false, summary: "of two threads that take turns: elapsed time over turns there and back" }
+    LatencyUsP50 "latency_us_p50" { title: "Latency, median", unit: "µs", better: Better::Lower, by_side: false, summary: "from the start of a message to its response, of a request to a file to its end, of a request to a server from when it was due, of a wake-up from its beat until the thread runs" }
+    LatencyUsP90 "latency_us_p90" { title: "Latency, p90", unit: "µs", better: Better::Lower, by_side: false, summary: "as latency_us_p50" }
+    LatencyUsP99 "latency_us_p99" { title: "Latency, p99", unit: "µs", better: Better::Lower, by_side: false, summary: "as latency_us_p50" }
+    LatencyUsP999 "latency_us_p99_9" { title: "Latency, p99.9", unit: "µs", better: Better::Lower, by_side: false, summary: "as latency_us_p50" }
+    LatencyUsMax "latency_us_max" { title: "Latency, maximum", unit: "µs", better: Better::Lower, by_side: false, summary: "as latency_us_p50" }
+    SystemShare "system_share" { title: "System share of CPU time", unit: "", better: Better::Lower, by_side: true, summary: "system CPU time over user and system" }
+    CpuUtilization "cpu_utilization" { title: "CPUs in use", unit: "", better: Better::Lower, by_side: true, summary: "CPU time of the side's threads over elapsed time" }
+    ContextSwitchesPerMessage "context_switches_per_message" { title: "Context switches per message", unit: "", better: Better::Lower, by_side: true, summary: "voluntary and not" }
+    MigrationsPerS "migrations_per_s" { title: "Migrations", unit: "1/s", better: Better::Lower, by_side: true, summary: "moves to another CPU per second" }
+    PageFaultsPerMessage "page_faults_per_message" { title: "Page faults per message", unit: "", better: Better::Lower, by_side: true, summary: "minor and major" }
+    CyclesPerByte "cycles_per_byte" { title: "Cycles per byte", unit: "", better: Better::Lower, by_side: true, summary: "hardware cycles, kernel included" }
+    InstructionsPerByte "instructions_per_byte" { title: "Instructions per byte", unit: "", better: Better::Lower, by_side: true, summary: "hardware instructions, kernel included" }
+    L1dLoadMissesPerKib "l1d_load_misses_per_kib" { title: "L1d load misses per KiB", unit: "", better: Better::Lower, by_side: true, summary: "kernel included" }
+    LlcLoadMissesPerKib "llc_load_misses_per_kib" { title: "LLC load misses per KiB", unit: "", better: Better::Lower, by_side: true, summary: "kernel included" }
+    BranchMissesPerMessage "branch_misses_per_message" { title: "Branch misses per message", unit: "", better: Better::Lower, by_side: true, summary: "kernel included" }
+    CopiedShare "copied_share" { title: "Zero-copy buffers copied after all", unit: "", better: Better::Lower, by_side: false, summary: "completions that the kernel flagged as copied, over all completions" }
+    CopiesPerByte "copies_per_byte" { title: "Copies per byte", unit: "", better: Better::Lower, by_side: true, summary: "how often the kernel copied each payload byte, counted in a trial of its own (--evidence copies); copying on delivery is the receiver's" }
+    DelayedAcksPerMessage "delayed_acks_per_message" { title: "Delayed acknowledgements per message", unit: "", better: Better::Lower, by_side: false, summary: "acknowledgements that the timer of delayed ones sent, per message sent; of the whole host on loopback, of the trial alone on veth" }
+    CyclesPerMessage "cycles_per_message" { title: "Cycles per message", unit: "", better: Better::Lower, by_side: true, summary: "hardware cycles, kernel included; of a server only with --perf on" }
+    InstructionsPerMessage "instructions_per_message" { title: "Instructions per message", unit: "", better: Better::Lower, by_side: true, summary: "as cycles_per_message" }
+    CacheMissesPerMessage "cache_misses_per_message" { title: "Cache misses per message", unit: "", better: Better::Lower, by_side: true, summary: "misses of the last level, as perf stat counts them; of a server only with --perf on" }
+    ErrorsPerMessage "errors_per_message" { title: "Failed requests per response", unit: "", better: Better::Lower, by_side: false, summary: "requests and connections to a server that failed, over those with a right response" }
+    LeastServedShare "least_served_share" { title: "Least served connection", unit: "", better: Better::Higher, by_side: false, summary: "responses to the connection that got fewest, over those to the median one" }
+    MemoryKibPerConnection "memory_kib_per_connection" { title: "Server memory per connection", unit: "KiB", better: Better::Lower, by_side: false, summary: "anonymous memory, page tables and kernel stacks of the server's processes, over all connections; sockets are not in it" }
+    ThrottledShare "throttled_share" { title: "Throttled", unit: "", better: Better::Lower, by_side: false, summary: "time for which the quota of the cell's control group kept its threads from running, over elapsed time; a sum over CPUs" }
+    NeighbourShare "neighbour_share" { title: "CPU time of others", unit: "", better: Better::Lower, by_side: false, summary: "CPU time of anything but the two sides and the cell's background load, over CPUs times elapsed time" }
+    StealShare "steal_share" { title: "Steal", unit: "", better: Better::Lower, by_side: false, summary: "time taken by the hypervisor, over CPUs times elapsed time" }
 }
 
 /// What one message is called in the work that was measured: the noun of all that is counted by it.
@@ -140,7 +124,6 @@ impl Unit {
     }
 
     /// Its noun.
-    #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
             Unit::Message => "message",
@@ -154,7 +137,6 @@ impl Unit {
     }
 
     /// Words that were written of messages: `CPU time per request` of `CPU time per message`.
-    #[must_use]
     pub fn in_words(self, text: &str) -> String {
         let noun = self.noun();
         let first = noun[..1].to_uppercase() + &noun[1..];
@@ -162,17 +144,6 @@ impl Unit {
         text.replace("a message", &format!("{article} {noun}"))
             .replace("message", noun)
             .replace("Message", &first)
-    }
-}
-
-impl Measure {
-    /// The measure's row.
-    #[must_use]
-    pub fn row(self) -> &'static MeasureRow {
-        MEASURES
-            .iter()
-            .find(|r| r.measure == self)
-            .unwrap_or(&MEASURES[0])
     }
 }
 
@@ -190,7 +161,6 @@ pub struct Metric {
 
 impl Metric {
     /// A measure of both sides together.
-    #[must_use]
     pub const fn both(measure: Measure) -> Metric {
         Metric {
             measure,
@@ -201,17 +171,7 @@ impl Metric {
     /// Every metric there is, in the order of columns: each measure, then its sides.
     pub fn all() -> impl Iterator<Item = Metric> {
         MEASURES.iter().flat_map(|r| {
-            let sides: &[Side] = if r.by_side {
-                &[
-                    Side::Both,
-                    Side::Sender,
-                    Side::Receiver,
-                    Side::Server,
-                    Side::Client,
-                ]
-            } else {
-                &[Side::Both]
-            };
+            let sides = if r.by_side { Side::ALL } else { &[Side::Both] };
             sides.iter().map(|&side| Metric {
                 measure: r.measure,
                 side,
@@ -220,7 +180,6 @@ impl Metric {
     }
 
     /// Its title for readers: `CPU time per byte, sender`.
-    #[must_use]
     pub fn title(self, unit: Unit) -> String {
         let title = unit.in_words(self.measure.row().title);
         match self.side {
@@ -233,7 +192,6 @@ impl Metric {
     }
 
     /// Which direction is good.
-    #[must_use]
     pub fn better(self) -> Better {
         self.measure.row().better
     }
@@ -241,14 +199,10 @@ impl Metric {
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match self.side {
-            Side::Both => "",
-            Side::Sender => "sender_",
-            Side::Receiver => "receiver_",
-            Side::Server => "server_",
-            Side::Client => "client_",
-        };
-        write!(f, "{side}{}", self.measure.row().name)
+        if self.side != Side::Both {
+            write!(f, "{}_", self.side.name())?;
+        }
+        f.write_str(self.measure.row().name)
     }
 }
 
@@ -256,10 +210,12 @@ impl std::str::FromStr for Metric {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Metric, String> {
-        Metric::all().find(|m| m.to_string() == text).ok_or_else(|| {
-            let names: Vec<&str> = MEASURES.iter().map(|r| r.name).collect();
-            format!("metric `{text}` is not known: choose from {}; most also with sender_, receiver_, server_ or client_ in front", names.join(", "))
-        })
+        Metric::all()
+            .find(|m| m.to_string() == text)
+            .ok_or_else(|| {
+                let known = units::unknown("metric", text, MEASURES.iter().map(|r| r.name));
+                format!("{known}; most also with sender_, receiver_, server_ or client_ in front")
+            })
     }
 }
 

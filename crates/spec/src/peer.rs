@@ -47,7 +47,6 @@ pub struct PeerHost {
 
 impl PeerHost {
     /// What it is called: the host that ssh was given, else the address.
-    #[must_use]
     pub fn name(&self) -> &str {
         let program = self.command.first().map_or("", String::as_str);
         let is_ssh = program.rsplit('/').next() == Some("ssh");
@@ -62,7 +61,6 @@ impl PeerHost {
 
     /// The way to it, in words: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`, by the card at our
     /// end, where that is known.
-    #[must_use]
     pub fn way(&self, own_cards: &[NetworkCard]) -> String {
         let card = own_cards.first().into_iter();
         let card = card.flat_map(|card| [Some(card.name.clone()), card.speed()]);
@@ -77,7 +75,6 @@ impl PeerHost {
 
 impl NetworkCard {
     /// Its speed in words; that of a virtual device is made up, and none.
-    #[must_use]
     pub fn speed(&self) -> Option<String> {
         let mbit = self.speed_mbit_per_s.filter(|_| !self.is_virtual)?;
         Some(match mbit {

@@ -26,7 +26,6 @@ pub enum Record {
 
 impl Record {
     /// Which trial it tells of; none of a block.
-    #[must_use]
     pub fn trial(&self) -> Option<TrialKey> {
         match self {
             Record::Sample(s) => Some(s.trial),
@@ -51,7 +50,6 @@ impl Record {
     }
 
     /// The sample of a timed trial, or why there is none; none at all where it was not timed.
-    #[must_use]
     pub fn timed(self) -> Option<Result<Sample, Failure>> {
         match self {
             Record::Sample(s) => Some(Ok(s)),

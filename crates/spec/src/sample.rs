@@ -25,7 +25,6 @@ pub struct TrialKey {
 
 impl TrialKey {
     /// The first attempt at a cell in a block.
-    #[must_use]
     pub fn first(block: u32, cell: u32) -> TrialKey {
         TrialKey {
             block,
@@ -182,7 +181,6 @@ const WRONG_BYTES: [&str; 2] = ["is not what", "bytes were sent,"];
 
 impl Failure {
     /// Whether the trial failed since its bytes were wrong.
-    #[must_use]
     pub fn has_wrong_bytes(&self) -> bool {
         WRONG_BYTES.iter().any(|part| self.reason.contains(part))
     }
@@ -273,13 +271,11 @@ impl fmt::Display for Repeat {
 
 impl Block {
     /// CPUs that other processes used, in the mean over the block.
-    #[must_use]
     pub fn other_cpus(&self) -> f64 {
         self.others_ns as f64 / self.elapsed_ns.max(1) as f64
     }
 
     /// All that windows are longer by, taken together: it grows where one becomes longer.
-    #[must_use]
     pub fn times(&self) -> u32 {
         self.longer.values().sum()
     }

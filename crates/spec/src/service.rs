@@ -15,7 +15,6 @@ const SATURATED_SHARE: f64 = 0.95;
 /// whoever asked it: throughput is utilization over service demand (the utilization law; Denning
 /// and Buzen, 1978, doi:10.1145/356733.356735), and utilization ends at 1. A model that looks
 /// without pause would seem so at any load; there is none among ours.
-#[must_use]
 pub fn is_saturated(used_ns: f64, window_ns: f64, cpus: f64) -> bool {
     cpus > 0.0 && window_ns > 0.0 && used_ns >= SATURATED_SHARE * window_ns * cpus
 }
@@ -169,7 +168,6 @@ pub struct ServerTally {
 
 impl ServerTally {
     /// All counts in the order of the fields, to be passed from one process to another.
-    #[must_use]
     pub fn counts(self) -> [u64; 6] {
         [
             self.connections,
@@ -182,7 +180,6 @@ impl ServerTally {
     }
 
     /// The tally of which [`ServerTally::counts`] are these.
-    #[must_use]
     pub fn of([connections, requests, too_long, timed_out, broken, put_off]: [u64; 6]) -> Self {
         ServerTally {
             connections,
@@ -203,7 +200,6 @@ impl ServerTally {
 
 impl Asked {
     /// How much went wrong, of all kinds.
-    #[must_use]
     pub fn errors_in_all(&self) -> u64 {
         self.errors.iter().map(|(_, n)| n).sum()
     }

@@ -33,7 +33,7 @@ pub const MAX_BUDGET_MS: u64 = 86_400_000;
 pub const MAX_CELLS: usize = 20_000;
 
 /// A question with all that is needed to answer it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
     /// Its name, which `bytecost run` takes.
@@ -78,7 +78,6 @@ pub struct Study {
     #[serde(default)]
     pub as_published: Vec<Tier>,
     /// How often the publication ran each, where its own number of repetitions is kept to.
-    #[serde(default)]
     pub as_published_blocks: Option<u32>,
     /// The pairs of ways whose speed-up the overview shows.
     #[serde(default)]
@@ -87,7 +86,6 @@ pub struct Study {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Axis>,
     /// [`AS_PUBLISHED`] where that was chosen.
-    #[serde(default)]
     pub design: Option<String>,
     /// Whether baselines are measured twice in each block. A new run sets it; in manifests of
     /// formats before 2 there is none, so that their plans stay as they were.
@@ -140,6 +138,7 @@ pub struct Compare {
 /// A figure: one metric over one axis, a line for each value of another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Figure {
     /// Its heading.
     pub title: String,
@@ -153,7 +152,6 @@ pub struct Figure {
     #[serde(default)]
     pub relative: bool,
     /// Up, where `y` cannot be had in any cell.
-    #[serde(default)]
     pub or: Option<Metric>,
 }
 
@@ -379,7 +377,6 @@ impl Study {
     }
 
     /// Whether a part asks for pairs of CPUs without naming them.
-    #[must_use]
     pub fn asks_for_pairs(&self) -> bool {
         let tiers = self.tiers.iter().chain(&self.as_published);
         let mut axes = tiers.flat_map(|tier| &tier.axes);
@@ -444,7 +441,6 @@ impl Study {
     }
 
     /// The cells of all tiers in their order, each once, with the number of its tier.
-    #[must_use]
     pub fn cells(&self) -> Vec<(usize, Cell)> {
         let mut seen = HashSet::new();
         let mut cells = Vec::new();
@@ -465,7 +461,6 @@ fn of_placement(axis: &&mut (Axis, Vec<String>)) -> bool {
 
 impl Compare {
     /// Every value of an axis against a baseline; its first metric is primary.
-    #[must_use]
     pub fn of(axis: Axis, baseline: &str, metrics: Vec<Metric>) -> Compare {
         Compare {
             axis,
@@ -482,7 +477,6 @@ impl Compare {
     ///
     /// Of a primary comparison the first metric is primary, or its primary parts where it names
     /// some; what is left of it is secondary.
-    #[must_use]
     pub fn family_of(&self, cell: &CellFacts<'_>, metric: Metric) -> Family {
         let first = self.metrics.first();
         let is_primary = match self.primary.as_slice() {
@@ -500,7 +494,6 @@ impl Compare {
     }
 
     /// Whether a value is compared with the baseline.
-    #[must_use]
     pub fn compares(&self, value: &str) -> bool {
         self.values.is_empty() || self.values.iter().any(|v| v == value)
     }
@@ -513,21 +506,12 @@ impl Known<'_> {
     /// An unknown mover, receiver, server or service, a size that the service does not take, or
     /// a message that does not divide into its fields where the mover needs that.
     pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
-        let Some((_, uses_fields)) = self.movers.iter().find(|(name, _)| *name == cell.mover)
-        else {
-            let names: Vec<&str> = self.movers.iter().map(|(name, _)| *name).collect();
-            return Err(Invalid(format!(
-                "mover `{}` is not known: choose from {}",
-                cell.mover,
-                names.join(", ")
-            )));
+        let movers = self.movers.iter();
+        let Some((_, uses_fields)) = movers.clone().find(|(name, _)| *name == cell.mover) else {
+            return unknown("mover", &cell.mover, movers.map(|(name, _)| *name));
         };
         if !self.receivers.contains(&cell.receiver.as_str()) {
-            return Err(Invalid(format!(
-                "receiver `{}` is not known: choose from {}",
-                cell.receiver,
-                self.receivers.join(", ")
-            )));
+            return unknown("receiver", &cell.receiver, self.receivers.iter().copied());
         }
         if let Some(server) = &cell.serving.server {
             return self.check_served(cell, server);
@@ -540,23 +524,16 @@ impl Known<'_> {
         }
         Ok(())
     }
-}
 
-impl Known<'_> {
     fn check_served(&self, cell: &Cell, server: &str) -> Result<(), Invalid> {
         if !self.servers.contains(&server) {
-            return Err(Invalid(format!(
-                "server `{server}` is not known: choose from none, {}",
-                self.servers.join(", ")
-            )));
+            let servers = ["none"].iter().chain(self.servers);
+            return unknown("server", server, servers.copied());
         }
         let asked = cell.serving.service.as_str();
-        let Some((_, sizes)) = self.services.iter().find(|(name, _)| *name == asked) else {
-            let names: Vec<&str> = self.services.iter().map(|(name, _)| *name).collect();
-            return Err(Invalid(format!(
-                "service `{asked}` is not known: choose from {}",
-                names.join(", ")
-            )));
+        let services = self.services.iter();
+        let Some((_, sizes)) = services.clone().find(|(name, _)| *name == asked) else {
+            return unknown("service", asked, services.map(|(name, _)| *name));
         };
         match *sizes {
             Some((least, most)) if !(least..=most).contains(&cell.size_bytes) => {
@@ -572,16 +549,22 @@ impl Known<'_> {
     }
 }
 
+fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<(), Invalid> {
+    Err(Invalid(units::unknown(what, name, known)))
+}
+
 impl Tier {
     /// The values of an axis; none where the part does not name it.
-    #[must_use]
     pub fn values(&self, axis: Axis) -> &[String] {
         let named = self.axes.iter().find(|(a, _)| *a == axis);
         named.map_or(&[], |(_, values)| values)
     }
 
     /// How many cells the product has.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.axes
             .iter()
@@ -591,7 +574,6 @@ impl Tier {
 
     /// The product of the axes; the last axis varies fastest. Values were checked when they
     /// were read; one that is none is left at its default.
-    #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = vec![Cell::default()];
         for (axis, values) in &self.axes {

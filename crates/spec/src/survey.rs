@@ -159,13 +159,11 @@ pub struct Survey {
     /// Counters that cannot be had here, with the reason.
     pub counters_refused: Vec<Refusal>,
     /// Where files lie and what works there, where the study asks for files.
-    #[serde(default)]
     pub files: Option<FileSurvey>,
     /// The version of Java, where movers need one and it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<String>,
     /// What works of servers, where the study asks for any.
-    #[serde(default)]
     pub serving: Option<ServerSurvey>,
     /// Why memory cannot be had in huge pages, where that was tried and found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,45 +187,39 @@ pub struct Survey {
 
 impl Survey {
     /// The facts of a server.
-    #[must_use]
     pub fn server(&self, name: &str) -> Option<&ServerFacts> {
         let serving = self.serving.as_ref()?;
         serving.servers.iter().find(|s| s.name == name)
     }
 
     /// Why a mover does not work over a transport; none where it does.
-    #[must_use]
     pub fn mover_refused(&self, name: &str, transport: Transport) -> Option<String> {
         refused(&self.movers, name, transport)
     }
 
     /// Why a receiver does not work over a transport; none where it does.
-    #[must_use]
     pub fn receiver_refused(&self, name: &str, transport: Transport) -> Option<String> {
         refused(&self.receivers, name, transport)
     }
 
     /// Why a mover of files does not work in a state of the page cache; none where it does.
-    #[must_use]
     pub fn file_refused(&self, name: &str, cache: Cache) -> Option<String> {
         let Some(files) = &self.files else {
             return Some("files were not tried".to_owned());
         };
-        match files
-            .movers
-            .iter()
-            .find(|r| r.name == name && r.cache == cache)
-        {
-            Some(row) => row.refused.clone(),
-            None => Some(format!(
-                "`{name}` was not tried with cache {}",
-                cache.name()
-            )),
-        }
+        let row = (files.movers.iter()).find(|r| r.name == name && r.cache == cache);
+        row.map_or_else(
+            || {
+                Some(format!(
+                    "`{name}` was not tried with cache {}",
+                    cache.name()
+                ))
+            },
+            |row| row.refused.clone(),
+        )
     }
 
     /// Why a class and a control group cannot be had; none where they can, or are the usual ones.
-    #[must_use]
     pub fn isolation_refused(&self, class: Class, cgroup: &Cgroup) -> Option<String> {
         if class == Class::default() && cgroup.is_none() {
             return None;
@@ -240,14 +232,12 @@ impl Survey {
     }
 
     /// The link that a cell lies on, where it was tried.
-    #[must_use]
     pub fn link(&self, cell: &Cell) -> Option<&LinkSupport> {
         let same = |l: &&LinkSupport| l.transport == cell.transport && l.device == cell.device;
         self.links.iter().find(same)
     }
 
     /// Why a counter cannot be read here; none where it can.
-    #[must_use]
     pub fn counter_refused(&self, counter: Counter) -> Option<&str> {
         let mut refused = self.counters_refused.iter();
         let found = refused.find(|r| r.what == counter.name())?;
@@ -255,20 +245,17 @@ impl Survey {
     }
 
     /// Why no hardware counter at all can be read here; none where one can.
-    #[must_use]
     pub fn no_hardware(&self) -> Option<&str> {
         let any = HARDWARE.iter().any(|c| self.counter_refused(*c).is_none());
         self.counter_refused(HARDWARE[0]).filter(|_| !any)
     }
 
     /// The facts of a mover.
-    #[must_use]
     pub fn mover(&self, name: &str) -> Option<&MoverFacts> {
         self.mover_facts.iter().find(|m| m.name == name)
     }
 
     /// The facts of a receiver.
-    #[must_use]
     pub fn receiver(&self, name: &str) -> Option<&ReceiverFacts> {
         self.receiver_facts.iter().find(|r| r.name == name)
     }
@@ -280,13 +267,13 @@ fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String>
         Transport::Peer => Transport::Loopback,
         within => within,
     };
-    match rows
+    let row = rows
         .iter()
-        .find(|r| r.name == name && r.transport == transport)
-    {
-        Some(row) => row.refused.clone(),
-        None => Some(format!("`{name}` was not tried over {}", transport.name())),
-    }
+        .find(|r| r.name == name && r.transport == transport);
+    row.map_or_else(
+        || Some(format!("`{name}` was not tried over {}", transport.name())),
+        |row| row.refused.clone(),
+    )
 }
 
 #[cfg(test)]

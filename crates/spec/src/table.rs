@@ -86,7 +86,6 @@ impl Table {
     }
 
     /// The place of a column.
-    #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c == name)
     }

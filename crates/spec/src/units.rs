@@ -34,7 +34,6 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a size so that [`parse_bytes`] reads the same number: `65536` becomes `64KiB`.
-#[must_use]
 pub fn bytes(n: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if n >= 1 << shift && n.is_multiple_of(1 << shift) {
@@ -45,7 +44,6 @@ pub fn bytes(n: u64) -> String {
 }
 
 /// Writes a size for a reader, with a space: `64 KiB`, `256 B`.
-#[must_use]
 pub fn bytes_in_words(n: u64) -> String {
     let short = bytes(n);
     match short.find(|c: char| !c.is_ascii_digit()) {
@@ -80,7 +78,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Writes a duration so that [`parse_duration`] reads the same: `60s`, `250ms`, `1500us`.
-#[must_use]
 pub fn duration(d: Duration) -> String {
     let micros = d.as_micros();
     if micros.is_multiple_of(1_000_000) {
@@ -117,7 +114,6 @@ const MOST_PERCENT: f64 = 999.0;
 
 /// Writes a share as a percentage with at most one decimal: `0.03` becomes `3 %`, `7000.0` becomes
 /// `>999 %`.
-#[must_use]
 pub fn percent(share: f64) -> String {
     let p = share * 100.0;
     if p.is_nan() || p > MOST_PERCENT {
@@ -131,14 +127,27 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A number with its noun: `1 trial`, `2 trials`.
-#[must_use]
 pub fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
+/// Whether a text is a name of a study, a claim or a row of a table: letters, digits, `-` and `_`.
+pub fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=64).contains(&text.len()) && text.chars().all(fits)
+}
+
+/// That a name is not known, and which are: `mover `x` is not known: choose from send, writev`.
+pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    format!(
+        "{what} `{name}` is not known: choose from {}",
+        known.join(", ")
+    )
+}
+
 /// Writes a number with three significant digits and thousands separators: `1.80`, `62.5`,
 /// `12,300`.
-#[must_use]
 pub fn number(x: f64) -> String {
     if !x.is_finite() {
         return "–".to_owned();
@@ -169,7 +178,6 @@ pub fn number(x: f64) -> String {
 
 /// Writes a text of unknown origin so that a message stays one line and no escape sequence
 /// reaches a terminal: control characters become `\n`, `\u{1b}` and so on.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -69,14 +69,8 @@ impl Folder {
         };
         above.check_owner()?;
         let folder = above.made(name, path, 0o700, OFlags::NOFOLLOW)?;
-        let stat = fstat(&folder.fd).map_err(|why| StoreError::io("look at", path, why.into()))?;
-        match is_own(&stat) {
-            true => Ok(folder),
-            false => Err(StoreError::OfAnother {
-                path: path.to_owned(),
-                owner: stat.st_uid,
-            }),
-        }
+        folder.refuse_unless(is_own)?;
+        Ok(folder)
     }
 
     /// A directory in it, made where it is not there.
@@ -135,20 +129,20 @@ impl Folder {
     }
 
     /// Its path when it was opened, for messages and for whoever only reads.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Refuses, for root, a directory in which somebody else can change what root writes.
     fn check_owner(&self) -> Result<(), StoreError> {
-        let stat =
-            fstat(&self.fd).map_err(|why| StoreError::io("look at", &self.path, why.into()))?;
-        match is_trusted(
-            &stat,
-            rustix::process::geteuid(),
-            caller().map(|(uid, _)| uid),
-        ) {
+        let caller = caller().map(|(uid, _)| uid);
+        self.refuse_unless(|stat| is_trusted(stat, rustix::process::geteuid(), caller))
+    }
+
+    fn refuse_unless(&self, is_fine: impl Fn(&Stat) -> bool) -> Result<(), StoreError> {
+        let stat = fstat(&self.fd);
+        let stat = stat.map_err(|why| StoreError::io("look at", &self.path, why.into()))?;
+        match is_fine(&stat) {
             true => Ok(()),
             false => Err(StoreError::OfAnother {
                 path: self.path.clone(),
@@ -180,6 +174,17 @@ impl Folder {
             let _ = unlinkat(&self.fd, &*temporary, AtFlags::empty());
             fail(why)
         })
+    }
+
+    /// The same of JSON, where it could be made.
+    pub(crate) fn write_json(
+        &self,
+        name: &str,
+        json: serde_json::Result<Vec<u8>>,
+    ) -> Result<(), StoreError> {
+        let fail =
+            |why: serde_json::Error| StoreError::io("write", &self.path.join(name), why.into());
+        self.write(name, &json.map_err(fail)?)
     }
 
     /// Makes what was created or renamed in it last.
@@ -321,7 +326,6 @@ impl Folder {
 }
 
 /// Who called sudo(8), where root does what they ask for.
-#[must_use]
 pub fn caller() -> Option<(Uid, Gid)> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     let ids = (number("SUDO_UID")?, number("SUDO_GID")?);

@@ -56,11 +56,8 @@ impl Kept {
 
     /// Keeps what was found, in the place of what was kept under that name.
     fn put<T: Serialize>(&self, name: &str, under: &[String], found: &T) -> Result<(), StoreError> {
-        let fail = |why: serde_json::Error| {
-            StoreError::io("write", &self.folder.path().join(name), why.into())
-        };
-        let bytes = serde_json::to_vec(&(under, found)).map_err(fail)?;
-        self.folder.write(name, &bytes)
+        let json = serde_json::to_vec(&(under, found));
+        self.folder.write_json(name, json)
     }
 }
 

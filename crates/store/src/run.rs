@@ -86,13 +86,11 @@ impl Run {
     }
 
     /// The directory.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         self.folder.path()
     }
 
     /// The manifest, as it was written at the start, with the legs that were begun since.
-    #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -229,9 +227,7 @@ impl Run {
             records: count(&self.folder)?,
             ..ending.clone()
         };
-        let text = serde_json::to_vec(&ending)
-            .map_err(|why| StoreError::io("write", &self.dir().join(ENDED), why.into()))?;
-        self.folder.write(ENDED, &text)
+        self.folder.write_json(ENDED, serde_json::to_vec(&ending))
     }
 
     /// When and why the run ended; none where it goes on, or was killed.
@@ -247,9 +243,8 @@ impl Run {
     /// # Errors
     /// What the system refused.
     pub fn write_published(&self, imported: &Imported) -> Result<(), StoreError> {
-        let text = serde_json::to_vec_pretty(imported)
-            .map_err(|why| StoreError::io("write", &self.dir().join(PUBLISHED), why.into()))?;
-        self.folder.write(PUBLISHED, &text)
+        let json = serde_json::to_vec_pretty(imported);
+        self.folder.write_json(PUBLISHED, json)
     }
 
     /// The published table that the run has in the place of samples; none where it measured.
@@ -316,10 +311,8 @@ pub(crate) fn is_locked(folder: &Folder) -> bool {
 }
 
 fn write_manifest(folder: &Folder, manifest: &Manifest) -> Result<(), StoreError> {
-    let mut text = serde_json::to_vec_pretty(manifest)
-        .map_err(|why| StoreError::io("write", &folder.path().join(MANIFEST), why.into()))?;
-    text.push(b'\n');
-    folder.write(MANIFEST, &text)
+    let json = serde_json::to_vec_pretty(manifest);
+    folder.write_json(MANIFEST, json.map(|json| [json, vec![b'\n']].concat()))
 }
 
 /// Whole lines of a run's log; none where there is no log.

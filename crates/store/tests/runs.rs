@@ -17,6 +17,15 @@ fn root() -> (tempfile::TempDir, Root) {
     (dir, root)
 }
 
+/// The end of a run, before its time for this reason.
+fn ending(early: Option<&str>) -> Ending {
+    Ending {
+        ended: "2026-11-21T14:16:03Z".into(),
+        early: early.map(str::to_owned),
+        records: None,
+    }
+}
+
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(dir)
         .unwrap()
@@ -145,11 +154,6 @@ fn a_run_that_was_cut_short_goes_on_at_the_start_of_a_line() {
 fn the_list_tells_how_each_run_stands() {
     let (_dir, root) = root();
     assert!(root.runs().unwrap().is_empty());
-    let ending = |early: Option<&str>| Ending {
-        ended: "2026-11-21T14:16:03Z".into(),
-        early: early.map(str::to_owned),
-        records: None,
-    };
     let mut complete = root.create(&manifest("a-complete")).unwrap();
     complete.append(&failure(0)).unwrap();
     complete.end(&ending(None)).unwrap();
@@ -198,12 +202,7 @@ fn a_run_that_goes_on_after_its_end_notes_the_look_and_a_killed_one_does_not() {
     let mut killed = root.open("one").unwrap();
     killed.resume().unwrap();
     assert!(killed.manifest().looks.is_empty());
-    let ending = Ending {
-        ended: "2026-11-21T14:20:00Z".to_owned(),
-        early: None,
-        records: None,
-    };
-    killed.end(&ending).unwrap();
+    killed.end(&ending(None)).unwrap();
     drop(killed);
     root.open("one").unwrap().resume().unwrap();
     assert_eq!(root.open("one").unwrap().manifest().looks, [1]);
@@ -395,12 +394,7 @@ fn records_that_are_lost_are_told() {
         run.append(&failure(block)).unwrap();
     }
     assert_eq!(run.damage().unwrap(), None, "it goes on");
-    run.end(&Ending {
-        ended: "2026-11-21T14:16:03Z".into(),
-        early: None,
-        records: None,
-    })
-    .unwrap();
+    run.end(&ending(None)).unwrap();
     assert_eq!(run.ending().unwrap().unwrap().records, Some(3));
     assert_eq!(run.damage().unwrap(), None);
     let log = run.dir().join("samples.jsonl");

@@ -3,7 +3,8 @@
 use bytecost_spec::Nearness;
 
 use super::{CheckInput, Told, count};
-use crate::{cpulist, placement};
+use crate::placement;
+use bytecost_spec::cpulist;
 
 /// The most pairs that are named.
 const NAMED: usize = 4;

@@ -6,9 +6,7 @@ use bytecost_spec::host::Cpu;
 use bytecost_spec::units::bytes_in_words;
 
 use super::{CheckInput, Told, count};
-use crate::cpulist;
-
-const CPU_DIR: &str = "devices/system/cpu";
+use bytecost_spec::cpulist;
 
 pub(super) fn kernel(seen: &CheckInput<'_>) -> Told {
     let host = seen.host;
@@ -78,20 +76,17 @@ pub(super) fn kinds(seen: &CheckInput<'_>) -> Told {
     if slow.is_empty() {
         return Told::good("one kind", "every CPU does the same work in the same time");
     }
-    let numbers = |cpus: Vec<&Cpu>| cpus.into_iter().map(|c| c.cpu).collect::<Vec<_>>();
-    two_kinds(&numbers(fast), &numbers(slow))
-}
-
-fn two_kinds(fast: &[u32], slow: &[u32]) -> Told {
-    let placement = match fast {
+    let [fast, slow] = [fast, slow]
+        .map(|cpus: Vec<&Cpu>| -> Vec<u32> { cpus.into_iter().map(|c| c.cpu).collect() });
+    let placement = match fast.as_slice() {
         [first, .., last] => format!("{first}:{last}"),
         _ => "SENDER:RECEIVER".to_owned(),
     };
     Told::warning(
         format!(
             "fast {}, slow {}",
-            cpulist::write(fast),
-            cpulist::write(slow)
+            cpulist::write(&fast),
+            cpulist::write(&slow)
         ),
         "a trial is as fast as the CPUs that the scheduler chose for it: intervals widen",
     )
@@ -254,9 +249,9 @@ pub(super) fn turbo(seen: &CheckInput<'_>) -> Told {
 }
 
 pub(super) fn mitigations(seen: &CheckInput<'_>) -> Told {
-    let dir = format!("{CPU_DIR}/vulnerabilities");
+    let dir = "devices/system/cpu/vulnerabilities";
     let (mut mitigated, mut vulnerable) = (Vec::new(), Vec::new());
-    for name in seen.roots.sys_names(&dir) {
+    for name in seen.roots.sys_names(dir) {
         match seen.roots.sys(&format!("{dir}/{name}")) {
             Ok(state) if state.starts_with("Mitigation") => mitigated.push(name),
             Ok(state) if state.starts_with("Vulnerable") => vulnerable.push(name),

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use bytecost_host::{Probes, Roots, cpulist, read};
+use bytecost_host::{Probes, Roots, read};
 use bytecost_spec::Host;
+use bytecost_spec::cpulist;
 use bytecost_spec::host::Check;
 
 /// The recorded machines.
@@ -22,7 +23,6 @@ pub const MACHINES: &[(&str, &str)] = &[
 ];
 
 /// Machines of which only the places are told.
-#[allow(dead_code)] // not every test binary needs them
 pub const PLACES: &[(&str, &str)] = &[
     ("epyc", include_str!("../trees/epyc.tree")),
     ("kunpeng", include_str!("../trees/kunpeng.tree")),
@@ -134,7 +134,6 @@ pub fn unpacked(machine: &str) -> Unpacked {
 }
 
 /// Reads a recorded machine, each once.
-#[allow(dead_code)] // not every test binary needs it
 pub fn host(machine: &str) -> Host {
     static HOSTS: Mutex<BTreeMap<String, Host>> = Mutex::new(BTreeMap::new());
     let mut hosts = HOSTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,14 +142,12 @@ pub fn host(machine: &str) -> Host {
 }
 
 /// A check by its name.
-#[allow(dead_code)]
 pub fn check<'a>(host: &'a Host, name: &str) -> &'a Check {
     let found = host.checks.iter().find(|check| check.name == name);
     found.unwrap_or_else(|| panic!("no check `{name}`"))
 }
 
 /// One file with a new content.
-#[allow(dead_code)]
 pub fn change(path: &str, content: &str) -> (String, Option<Vec<u8>>) {
     (path.to_owned(), Some(content.as_bytes().to_vec()))
 }

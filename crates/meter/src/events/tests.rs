@@ -12,11 +12,11 @@ struct MadeUp {
     kernel_forbidden: bool,
     /// An event that counts nothing though it is open.
     deaf: Option<PerfEvent>,
+    /// Groups are on the CPU half of the time, and count nothing.
+    shared: bool,
     /// How often work was done.
     worked: u64,
 }
-
-struct MadeUpGroup(Vec<PerfEvent>);
 
 const WORK: KnownWork = KnownWork {
     turns: 1_000,
@@ -44,16 +44,16 @@ impl MadeUp {
 }
 
 impl Pmu for MadeUp {
-    type Group = (MadeUpGroup, Scope);
+    type Group = (Vec<PerfEvent>, Scope);
 
     fn lead(&mut self, event: PerfEvent, scope: Scope) -> io::Result<Self::Group> {
         self.open(event, scope)?;
-        Ok((MadeUpGroup(vec![event]), scope))
+        Ok((vec![event], scope))
     }
 
     fn add(&mut self, group: &mut Self::Group, event: PerfEvent) -> io::Result<()> {
         self.open(event, group.1)?;
-        group.0.0.push(event);
+        group.0.push(event);
         Ok(())
     }
 
@@ -62,7 +62,7 @@ impl Pmu for MadeUp {
     }
 
     fn read(&mut self, group: &Self::Group) -> Option<GroupValues> {
-        let events = &group.0.0;
+        let events = &group.0;
         let runs = self.counters.is_none_or(|n| events.len() <= n);
         let mut values = [0; MAX_EVENTS];
         for (value, event) in values.iter_mut().zip(events) {
@@ -72,13 +72,17 @@ impl Pmu for MadeUp {
                 PerfEvent::CpuMigrations => 0,
                 _ => WORK.turns,
             };
-            if runs && self.deaf != Some(*event) {
+            if runs && !self.shared && self.deaf != Some(*event) {
                 *value = each * self.worked;
             }
         }
         Some(GroupValues {
             enabled_ns: self.worked * 1_000,
-            running_ns: if runs { self.worked * 1_000 } else { 0 },
+            running_ns: match (runs, self.shared) {
+                (false, _) => 0,
+                (true, false) => self.worked * 1_000,
+                (true, true) => self.worked * 500,
+            },
             values,
         })
     }
@@ -102,10 +106,10 @@ fn places(members: &Members) -> Vec<(PerfEvent, Option<usize>)> {
 fn a_machine_with_everything_gives_one_group() {
     let mut pmu = MadeUp::default();
     let (group, members) = open_hardware(&mut pmu);
-    assert_eq!(group.unwrap().0.0, HARDWARE);
+    assert_eq!(group.unwrap().0, HARDWARE);
     assert!(HARDWARE.iter().all(|e| members.refused(*e).is_none()));
     let (group, members) = open_software(&mut pmu, &SOFTWARE);
-    assert_eq!(group.unwrap().0.0, SOFTWARE);
+    assert_eq!(group.unwrap().0, SOFTWARE);
     assert_eq!(members.refused_altogether(), None);
 }
 
@@ -117,7 +121,7 @@ fn a_missing_event_does_not_take_the_others_with_it() {
             ..MadeUp::default()
         };
         let (group, members) = open_hardware(&mut pmu);
-        let group = group.unwrap().0.0;
+        let group = group.unwrap().0;
         assert_eq!(group.len(), HARDWARE.len() - 1);
         for event in HARDWARE {
             let why = members.refused(event);
@@ -138,7 +142,7 @@ fn with_too_few_counters_the_last_events_go() {
             ..MadeUp::default()
         };
         let (group, members) = open_hardware(&mut pmu);
-        assert_eq!(group.map_or(0, |g| g.0.0.len()), kept);
+        assert_eq!(group.map_or(0, |g| g.0.len()), kept);
         for (n, event) in HARDWARE.iter().enumerate() {
             let why = members.refused(*event);
             assert_eq!(why.is_some(), n >= kept, "{event:?}");
@@ -149,19 +153,12 @@ fn with_too_few_counters_the_last_events_go() {
 
 #[test]
 fn reasons_say_what_to_do() {
+    let closed = "kernel not included: counting it is not allowed (kernel.perf_event_paranoid is 2); \
+        set kernel.perf_event_paranoid to 1 or less or give CAP_PERFMON, and in a container let its \
+        seccomp filter pass perf_event_open";
     for (errno, why) in [
-        (
-            EACCES,
-            "kernel not included: counting it is not allowed (kernel.perf_event_paranoid is 2); \
-             set kernel.perf_event_paranoid to 1 or less or give CAP_PERFMON, and in a container \
-             let its seccomp filter pass perf_event_open",
-        ),
-        (
-            EPERM,
-            "kernel not included: counting it is not allowed (kernel.perf_event_paranoid is 2); \
-             set kernel.perf_event_paranoid to 1 or less or give CAP_PERFMON, and in a container \
-             let its seccomp filter pass perf_event_open",
-        ),
+        (EACCES, closed),
+        (EPERM, closed),
         (
             ENOENT,
             "this machine has no such hardware counter: a virtual machine needs a virtual PMU; \
@@ -195,7 +192,7 @@ fn without_the_kernel_only_the_task_clock_is_left() {
         ..MadeUp::default()
     };
     let (group, members) = open_software(&mut pmu, &SOFTWARE);
-    assert_eq!(group.unwrap().0.0, [PerfEvent::TaskClock]);
+    assert_eq!(group.unwrap().0, [PerfEvent::TaskClock]);
     assert_eq!(members.refused(PerfEvent::TaskClock), None);
     let why = members.refused(PerfEvent::CpuMigrations).unwrap();
     assert!(why.starts_with("kernel not included"), "{why}");
@@ -214,7 +211,7 @@ fn the_task_clock_alone_needs_no_kernel() {
             ..MadeUp::default()
         };
         let (group, members) = open_software(&mut pmu, &SOFTWARE[..1]);
-        assert_eq!(group.unwrap().0.0, [PerfEvent::TaskClock]);
+        assert_eq!(group.unwrap().0, [PerfEvent::TaskClock]);
         assert_eq!(members.refused(PerfEvent::TaskClock), None);
         assert_eq!(
             members.refused(PerfEvent::CpuMigrations),
@@ -335,32 +332,11 @@ fn a_group_that_was_not_running_all_the_time_gives_nothing() {
 #[test]
 fn a_group_shared_while_it_is_tested_is_kept() {
     // Its windows are judged one by one.
-    struct Shared(MadeUp);
-    impl Pmu for Shared {
-        type Group = (MadeUpGroup, Scope);
-        fn lead(&mut self, event: PerfEvent, scope: Scope) -> io::Result<Self::Group> {
-            self.0.lead(event, scope)
-        }
-        fn add(&mut self, group: &mut Self::Group, event: PerfEvent) -> io::Result<()> {
-            self.0.add(group, event)
-        }
-        fn enable(&mut self, group: &mut Self::Group) -> io::Result<()> {
-            self.0.enable(group)
-        }
-        fn read(&mut self, group: &Self::Group) -> Option<GroupValues> {
-            let mut read = self.0.read(group)?;
-            read.running_ns /= 2;
-            read.values = [0; MAX_EVENTS];
-            Some(read)
-        }
-        fn work(&mut self) -> KnownWork {
-            self.0.work()
-        }
-        fn paranoid(&self) -> Option<i32> {
-            None
-        }
-    }
-    let (group, members) = open_hardware(&mut Shared(MadeUp::default()));
+    let mut pmu = MadeUp {
+        shared: true,
+        ..MadeUp::default()
+    };
+    let (group, members) = open_hardware(&mut pmu);
     assert!(group.is_some());
     assert_eq!(members.refused(PerfEvent::Cycles), None);
 }

@@ -1,24 +1,13 @@
 use super::*;
+use crate::tests::tree;
 use proptest::prelude::*;
 use std::fs;
-use tempfile::TempDir;
 
 const UNITS: Units = Units {
     stat_ns: 10_000_000,
     tick_ns: 4_000_000,
 };
 const MS: u64 = 1_000_000;
-
-/// A tree with these files below it.
-fn tree(files: &[(&str, &str)]) -> TempDir {
-    let root = tempfile::tempdir().unwrap();
-    for (path, content) in files {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-    root
-}
 
 const STAT_TEXT: &str = "cpu  8546 0 5377 280452 1490 0 166 1380 0 0\ncpu0 3584 0 2143\n";
 
@@ -109,12 +98,14 @@ fn files_are_read_anew_each_time() {
 #[test]
 fn a_host_without_accounts_says_what_is_missing() {
     let root = tree(&[]);
-    let meter = MachineMeter::open(root.path());
-    let refused: Vec<(String, String)> = meter
-        .refused()
-        .into_iter()
-        .map(|r| (r.what, r.why))
-        .collect();
+    let mut meter = MachineMeter::open(root.path());
+    let (start, end) = (meter.read_start(), meter.read_end());
+    let absent = |(counter, reading): (Counter, Reading)| match reading {
+        Reading::Measured(_) => None,
+        Reading::Absent { absent } => Some((counter.name(), absent)),
+    };
+    let readings = meter.difference(&start, &end).into_iter();
+    let refused: Vec<(&str, String)> = readings.filter_map(absent).collect();
     let stat = "/proc/stat cannot be read or is not as expected";
     let online = "/sys/devices/system/cpu/online cannot be read or is not as expected";
     assert_eq!(
@@ -128,7 +119,7 @@ fn a_host_without_accounts_says_what_is_missing() {
             ("machine_softirq_ns", stat),
             ("machine_steal_ns", stat),
         ]
-        .map(|(what, why)| (what.to_owned(), why.to_owned()))
+        .map(|(what, why)| (what, why.to_owned()))
     );
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tests::{put, tree};
 use std::fs;
 use tempfile::TempDir;
 
@@ -10,25 +11,17 @@ const SNMP: &str = "Ip: Forwarding DefaultTTL\nIp: 2 64\n\
 
 /// What `/proc/PID` shows of a network.
 fn process(netstat: &str, snmp: &str) -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    fs::create_dir(dir.path().join("net")).unwrap();
-    write(&dir, "netstat", netstat);
-    write(&dir, "snmp", snmp);
-    dir
+    tree(&[("net/netstat", netstat), ("net/snmp", snmp)])
 }
 
 fn write(dir: &TempDir, name: &str, text: &str) {
-    fs::write(dir.path().join("net").join(name), text).unwrap();
-}
-
-fn open(dirs: &[&TempDir]) -> NetworkMeter {
-    let paths: Vec<PathBuf> = dirs.iter().map(|d| d.path().to_owned()).collect();
-    NetworkMeter::open(&paths)
+    put(dir.path(), &format!("net/{name}"), text);
 }
 
 /// The readings over an interval in which `change` happens.
 fn readings(dirs: &[&TempDir], change: impl FnOnce()) -> Vec<Reading> {
-    let meter = open(dirs);
+    let paths: Vec<PathBuf> = dirs.iter().map(|d| d.path().to_owned()).collect();
+    let meter = NetworkMeter::open(&paths);
     let start = meter.read();
     change();
     let readings = meter.difference(&start, &meter.read());

@@ -5,17 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use bytecost_sys::clock;
+use bytecost_sys::process::ThreadUsage;
 
 use crate::proc_text;
-
-/// What a live process has used so far beside CPU time, its own threads alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Used {
-    pub(super) switches_voluntary: u64,
-    pub(super) switches_involuntary: u64,
-    pub(super) faults_minor: u64,
-    pub(super) faults_major: u64,
-}
 
 /// The children of a process that live; none where the kernel does not tell
 /// (CONFIG_PROC_CHILDREN).
@@ -30,46 +22,29 @@ pub(super) fn cpu_ns(processes: &[u32]) -> u64 {
     processes.iter().filter_map(read).sum()
 }
 
-/// What these processes, of one thread each, have used together; those that are gone are left
-/// out. None where the time is over before all are read.
-pub(super) fn used(processes: &[u32], by_ns: u64) -> Option<Used> {
-    let mut all = Used::default();
+/// What these processes, of one thread each, have used together beside CPU time; those that are gone
+/// are left out. None where the time is over before all are read.
+pub(super) fn used(processes: &[u32], by_ns: u64) -> Option<ThreadUsage> {
+    let mut all = ThreadUsage::default();
     for process in processes {
         if clock::monotonic_ns() >= by_ns {
             return None;
         }
-        let Some(one) = used_by(*process) else {
+        let Some((one, [voluntary, involuntary])) = used_by(*process) else {
             continue;
         };
-        all.switches_voluntary += one.switches_voluntary;
-        all.switches_involuntary += one.switches_involuntary;
+        all.switches_voluntary += voluntary;
+        all.switches_involuntary += involuntary;
         all.faults_minor += one.faults_minor;
         all.faults_major += one.faults_major;
     }
     Some(all)
 }
 
-fn used_by(process: u32) -> Option<Used> {
+fn used_by(process: u32) -> Option<(ThreadUsage, [u64; 2])> {
     let status = fs::read(format!("/proc/{process}/status")).ok()?;
     let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
-    let (faults_minor, faults_major) = faults(&stat)?;
-    Some(Used {
-        switches_voluntary: proc_text::value_of(&status, "voluntary_ctxt_switches")?,
-        switches_involuntary: proc_text::value_of(&status, "nonvoluntary_ctxt_switches")?,
-        faults_minor,
-        faults_major,
-    })
-}
-
-/// Page faults, minor and major, of `/proc/PID/stat`: its fields 10 and 12, counted behind the
-/// name, which may hold anything.
-fn faults(stat: &[u8]) -> Option<(u64, u64)> {
-    let behind = stat.iter().rposition(|b| *b == b')')?;
-    let text = std::str::from_utf8(stat.get(behind + 1..)?).ok()?;
-    let mut fields = text.split_whitespace().skip(7);
-    let minor = fields.next()?.parse().ok()?;
-    let major = fields.nth(1)?.parse().ok()?;
-    Some((minor, major))
+    Some((proc_text::usage(&stat, 0)?, proc_text::switches(&status)?))
 }
 
 /// The threads of a process, each with its moves to another CPU; none where there are more, or the
@@ -104,35 +79,14 @@ pub(super) fn run_queue_ns(process: u32) -> Option<u64> {
 pub(super) fn memory(process: u32) -> Option<(u64, u64)> {
     let status = fs::read(format!("/proc/{process}/status")).ok()?;
     let rollup = fs::read(format!("/proc/{process}/smaps_rollup")).ok()?;
-    let tables = kib(&status, "VmPTE:")?;
-    let anonymous = kib(&rollup, "Pss_Anon:")?;
-    Some((
-        proc_text::value_of(&status, "Threads")?,
-        (anonymous + tables) * 1024,
-    ))
-}
-
-/// The value of a line such as `VmPTE:   12 kB`.
-fn kib(text: &[u8], key: &str) -> Option<u64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
-    rest.trim().strip_suffix("kB")?.trim().parse().ok()
+    let anonymous = proc_text::bytes_of(&rollup, "Pss_Anon")?;
+    let bytes = anonymous + proc_text::bytes_of(&status, "VmPTE")?;
+    Some((proc_text::value_of(&status, "Threads")?, bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn faults_are_found_behind_any_name() {
-        let check = |stat: &str, expected| assert_eq!(faults(stat.as_bytes()), expected);
-        check(
-            "7 (a) b) S 1 7 7 0 -1 4194560 11 12 13 14 15",
-            Some((11, 13)),
-        );
-        check("7 (a) S 1 7", None);
-        check("", None);
-    }
 
     #[test]
     fn this_process_is_seen_as_it_is() {

@@ -1,19 +1,15 @@
 use bytecost_sys::clock;
 
 use super::*;
+use crate::tests::spin;
 
 /// CPU time that a busy thread is given, in ns.
 const BUSY_NS: u64 = 60_000_000;
 
-fn busy() {
-    let end = clock::thread_cpu_ns() + BUSY_NS;
-    while clock::thread_cpu_ns() < end {}
-}
-
-fn snapshot(usage: Usage, live: Option<Used>) -> ProcessTreeSnapshot {
+fn snapshot(usage: Usage, live: Option<ThreadUsage>) -> ProcessTreeSnapshot {
     ProcessTreeSnapshot {
         usage,
-        has_live: live.is_none_or(|l| l != Used::default()),
+        has_live: live.is_none_or(|l| l != ThreadUsage::default()),
         live_cpu_ns: live.map(|l| l.switches_voluntary),
         live,
         counts: InheritedCounts::default(),
@@ -26,7 +22,7 @@ fn snapshot(usage: Usage, live: Option<Used>) -> ProcessTreeSnapshot {
 fn threads_that_have_ended_are_in_it() {
     let tree = ProcessTreeMeter::open(true, None);
     let start = tree.read_own();
-    std::thread::spawn(busy).join().unwrap();
+    std::thread::spawn(|| spin(BUSY_NS)).join().unwrap();
     let end = tree.read_own();
     let readings = tree.difference(&start, &end, false);
     let read = |counter| readings[&counter].measured();
@@ -57,14 +53,16 @@ fn children_count_whether_they_live_or_not() {
         own: usage(own),
         children: usage(children),
     };
-    let live = |n| Used {
+    let live = |n| ThreadUsage {
+        user_ns: 0,
+        system_ns: 0,
         switches_voluntary: n,
         switches_involuntary: n,
         faults_minor: n,
         faults_major: n,
     };
     let tree = ProcessTreeMeter::open(false, None);
-    let check = |live: [Option<Used>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
+    let check = |live: [Option<ThreadUsage>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
         let start = snapshot(usage(100, 10, 1, 2), live[0]);
         let end = snapshot(usage(600, 30, 4, 7), live[1]);
         let readings = tree.difference(&start, &end, true);
@@ -74,7 +72,7 @@ fn children_count_whether_they_live_or_not() {
         assert_eq!(read(Counter::ContextSwitchesVoluntary), switches);
         assert_eq!(read(Counter::UserNs), user);
     };
-    let none = Some(Used::default());
+    let none = Some(ThreadUsage::default());
     check([none, none], Some(30), Some(8), Some(8));
     check([none, Some(live(5))], Some(35), Some(13), None);
     check([Some(live(5)), Some(live(6))], Some(31), Some(9), None);

@@ -140,7 +140,7 @@ fn what_cannot_be_read_is_absent_not_zero() {
 
 #[test]
 fn the_file_of_the_scheduler_is_the_thread_s_own() {
-    let Some(file) = open_sched() else {
+    let Some(file) = filled(SCHED, sched_migrations) else {
         return println!("skipped: this kernel has no {SCHED}");
     };
     let before = sched_migrations(&file).unwrap();
@@ -238,7 +238,7 @@ fn check_refused(mut meter: ThreadMeter) {
 
 #[test]
 fn who_waits_for_a_cpu_is_seen_to_wait() {
-    if open_schedstat().is_none() {
+    if filled(SCHEDSTAT, run_queue_ns).is_none() {
         return println!("skipped: {NO_SCHEDSTAT}");
     }
     let cpus = process::affinity().unwrap();

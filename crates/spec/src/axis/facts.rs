@@ -24,7 +24,6 @@ struct Ways {
 
 impl<'a> CellFacts<'a> {
     /// A cell with the facts of a survey.
-    #[must_use]
     pub fn of(cell: &'a Cell, survey: &'a Survey) -> CellFacts<'a> {
         let services = survey.serving.as_ref().map_or(&[][..], |s| &s.services);
         let service = services.iter().find(|s| s.name == cell.serving.service);
@@ -37,7 +36,6 @@ impl<'a> CellFacts<'a> {
     }
 
     /// A cell of messages or of files, with the facts of its mover.
-    #[must_use]
     pub fn moved_by<T>(cell: &'a Cell, mover: &MoverFacts<T>) -> CellFacts<'a> {
         CellFacts {
             cell,
@@ -47,13 +45,11 @@ impl<'a> CellFacts<'a> {
     }
 
     /// The cell.
-    #[must_use]
     pub fn cell(&self) -> &'a Cell {
         self.cell
     }
 
     /// Whether an axis applies to the cell.
-    #[must_use]
     pub fn applies(&self, axis: Axis) -> bool {
         (axis.row().applies)(self)
     }
@@ -68,7 +64,6 @@ impl<'a> CellFacts<'a> {
 
     /// The cell with one value for all that does not apply to it, so that no two cells are the
     /// same measurement.
-    #[must_use]
     pub fn normal(&self) -> Cell {
         let mut cell = self.cell.clone();
         for row in AXES.iter().filter(|row| !(row.applies)(self)) {
@@ -84,7 +79,6 @@ impl<'a> CellFacts<'a> {
 
     /// Whether two cells can be compared: they are of one kind, and agree in every axis that
     /// applies to both, but for some.
-    #[must_use]
     pub fn agrees(&self, other: &CellFacts<'_>, except: &[Axis]) -> bool {
         // Reading a file is not compared with writing one, nor work with moving bytes.
         let is_alone = |c: &CellFacts<'_>| c.is_of_files() || c.is_work() || c.is_ping();
@@ -107,7 +101,6 @@ impl<'a> CellFacts<'a> {
 
     /// What such a cell is measured for, the main measure first: a wake-up for how late it comes,
     /// two threads that take turns for their round trip, a server for its requests.
-    #[must_use]
     pub fn metrics(&self) -> &'static [Metric] {
         const fn of(measure: Measure) -> Metric {
             Metric::both(measure)
@@ -139,7 +132,6 @@ impl<'a> CellFacts<'a> {
     }
 
     /// What one message is called here.
-    #[must_use]
     pub fn unit(&self) -> Unit {
         if self.wakes() {
             Unit::WakeUp
@@ -157,37 +149,31 @@ impl<'a> CellFacts<'a> {
     }
 
     /// Whether a server is asked by many clients.
-    #[must_use]
     pub fn is_served(&self) -> bool {
         self.cell.is_served()
     }
 
     /// Whether a mover sends messages to another end; one that is not known is taken to do so.
-    #[must_use]
     pub fn is_sent(&self) -> bool {
         !self.is_served() && self.mover.is_none_or(|m| m.route.has_peer())
     }
 
     /// Whether a mover works on a file and has no other end.
-    #[must_use]
     pub fn is_of_files(&self) -> bool {
         self.route().is_of_files()
     }
 
     /// Whether a CPU works, and nothing is moved.
-    #[must_use]
     pub fn is_work(&self) -> bool {
         self.route().is_work()
     }
 
     /// Whether a thread sleeps and wakes at each beat.
-    #[must_use]
     pub fn wakes(&self) -> bool {
         self.mover.is_some_and(|m| m.wakes)
     }
 
     /// Whether two threads take turns.
-    #[must_use]
     pub fn is_ping(&self) -> bool {
         self.route().is_ping()
     }
@@ -199,7 +185,6 @@ impl<'a> CellFacts<'a> {
     }
 
     /// Whether a message or request has a size of its own.
-    #[must_use]
     pub fn has_size(&self) -> bool {
         self.has_size && !self.is_ping()
     }

@@ -65,7 +65,6 @@ pub enum AxisGroup {
 
 impl AxisGroup {
     /// The heading.
-    #[must_use]
     pub fn heading(self) -> &'static str {
         self.into()
     }
@@ -201,7 +200,6 @@ macro_rules! axes {
         named(AxisRow {
             axis: Axis::$variant,
             formerly: Axis::VARIANTS[Axis::$variant as usize],
-            kind: kind_of::<$type, _>(&$values),
             value: |cell| Values::<$type>::write(&$values, &cell.$($field).+),
             set: |cell, text| {
                 let text = Axis::$variant.stored(text);

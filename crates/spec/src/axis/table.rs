@@ -3,10 +3,9 @@
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 
-use super::row::{AxisGroup, AxisRow, Told, USUAL, named};
+use super::row::{AxisGroup, AxisRow, Told, USUAL, ValueKind, named};
 use super::values::{
-    Bytes, Name, Number, Numbered, OnOff, OneOf, Or, OrBytes, PlainBytes, Switch, Text,
-    TextWithLists, Time, Values, count, kind_of, usual,
+    Bytes, Name, Number, OnOff, OneOf, Or, OrBytes, Text, Time, Values, count, usual,
 };
 use crate::cell::{
     Access, Answer, Arrivals, Cache, Cgroup, Class, Connect, Device, HugePages, MAX_CALL_BYTES,
@@ -67,6 +66,7 @@ axes! {
         }
         /// One whole message.
         Size => size_bytes: u64, Bytes(1..=MAX_SIZE_BYTES), {
+            kind: ValueKind::Bytes,
             group: AxisGroup::Message,
             default: "64KiB",
             help: "bytes of one message",
@@ -78,6 +78,7 @@ axes! {
         }
         /// Pieces of a message.
         Fields => fields: u32, count(1, MAX_FIELDS), {
+            kind: ValueKind::Number,
             group: AxisGroup::Message,
             default: "8",
             help: "pieces of memory that a message consists of",
@@ -88,6 +89,7 @@ axes! {
         }
         /// Flows.
         Threads => threads: u32, count(1, MAX_THREADS), {
+            kind: ValueKind::Number,
             group: AxisGroup::Load,
             default: "1",
             help: "flows: connections, each with one sender thread and one receiver thread; with a server, threads of its clients",
@@ -106,6 +108,7 @@ axes! {
         }
         /// SO_SNDBUF and SO_RCVBUF, or none for the kernel's own tuning.
         SocketBuffer => socket_buffer_bytes: Option<u64>, Or(&["auto"], Bytes(1..=MAX_SOCKET_BUFFER_BYTES)), {
+            kind: ValueKind::Bytes,
             group: AxisGroup::Socket,
             default: "auto",
             help: "SO_SNDBUF and SO_RCVBUF; `auto` leaves the kernel's tuning on",
@@ -115,6 +118,7 @@ axes! {
         }
         /// What the receiver asks for in one call.
         ReadSize => read_size: ReadSize, OrBytes(&[ReadSize::Field, ReadSize::Message], MAX_CALL_BYTES), {
+            kind: ValueKind::Bytes,
             group: AxisGroup::Socket,
             default: "256KiB",
             help: "bytes that the receiver asks for in one call, `field` or `message`",
@@ -124,6 +128,7 @@ axes! {
         }
         /// Payload memory of one flow, as asked; see [`Cell::ring_slots`].
         Ring => ring: Ring, OrBytes(&[Ring::Message], MAX_RING_BYTES), {
+            kind: ValueKind::Bytes,
             group: AxisGroup::Message,
             default: "4MiB",
             help: "size of the sender's payload buffer: at least four messages, or exactly one; for files, their length",
@@ -132,7 +137,8 @@ axes! {
             applies_to: "movers of messages and files",
         }
         /// TCP_NODELAY.
-        Nodelay => nodelay: Nodelay, Switch, {
+        Nodelay => nodelay: Nodelay, OneOf, {
+            kind: ValueKind::Switch,
             group: AxisGroup::Socket,
             default: "auto",
             help: "TCP_NODELAY: on, off, or auto: on with --pattern request-response alone",
@@ -141,7 +147,8 @@ axes! {
             applies_to: "movers that send over TCP",
         }
         /// CPUs.
-        Placement => placement: Placement, TextWithLists, {
+        Placement => placement: Placement, Text, {
+            kind: ValueKind::Lists,
             group: AxisGroup::Placement,
             default: "free",
             help: "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER or SERVER:CLIENTS, 0-3 is one list for both; pairs: all pairs of CPUs, or some of each distance where there are many",
@@ -157,6 +164,7 @@ axes! {
         }
         /// What an answer consists of, where one is waited for.
         Answer => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
+            kind: ValueKind::Bytes,
             group: AxisGroup::Message,
             default: "64",
             name: "response",
@@ -174,6 +182,7 @@ axes! {
         }
         /// TCP_CORK around each message.
         Cork => cork: bool, OnOff, {
+            kind: ValueKind::Switch,
             group: AxisGroup::Socket,
             default: "off",
             help: "TCP_CORK: on before each message and off after it",
@@ -182,6 +191,7 @@ axes! {
         }
         /// TCP_QUICKACK, set anew before each receive.
         Quickack => quickack: bool, OnOff, {
+            kind: ValueKind::Switch,
             group: AxisGroup::Socket,
             default: "off",
             help: "TCP_QUICKACK set by the receiver before each receive; off leaves it to the kernel",
@@ -189,7 +199,8 @@ axes! {
             applies_to: "messages over TCP that are received: not over wire",
         }
         /// MTU of the link, or none for the transport's own.
-        Mtu => mtu_bytes: Option<u32>, Or(&["1500", "auto"], PlainBytes(MTU_BYTES)), {
+        Mtu => mtu_bytes: Option<u32>, Or(&["1500", "auto"], Number(MTU_BYTES, "bytes")), {
+            kind: ValueKind::PlainBytes,
             group: AxisGroup::Path,
             default: "1500",
             help: "MTU of veth and wire in bytes; `auto` is 1500",
@@ -200,6 +211,7 @@ axes! {
         /// device's own.
         #[serde(default)]
         Segment => segment_bytes: Option<u32>, Or(&["auto"], Bytes(SEGMENT_BYTES)), {
+            kind: ValueKind::Bytes,
             group: AxisGroup::Path,
             default: "auto",
             help: "most bytes that TCP hands to the device of veth and wire in one packet, before a network card would cut it by the MTU; `auto` is the device's own, 64KiB",
@@ -218,6 +230,7 @@ axes! {
         }
         /// Bytes after which the far end of [`Transport::Wire`] acknowledges.
         AckBytes => ack_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
+            kind: ValueKind::Bytes,
             group: AxisGroup::Path,
             default: "128KiB",
             help: "bytes of a flow after which the far end of wire acknowledges; fewer when the flow pauses",
@@ -226,6 +239,7 @@ axes! {
         }
         /// Bytes of one call of a mover that works through a file.
         Block => block_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
+            kind: ValueKind::Bytes,
             group: AxisGroup::File,
             default: "64KiB",
             help: "bytes of one call of a mover that copies a file block by block",
@@ -235,6 +249,7 @@ axes! {
         }
         /// Requests in flight.
         Depth => depth: u32, count(1, MAX_DEPTH), {
+            kind: ValueKind::Number,
             group: AxisGroup::File,
             default: "1",
             help: "requests in flight, for movers that can have several",
@@ -260,7 +275,7 @@ axes! {
         }
         /// The node that the payload's memory is taken from, or none for where the thread runs.
         #[serde(default)]
-        MemNode => mem_node: Option<u32>, Or(&["auto"], Numbered(MOST_NODES - 1)), {
+        MemNode => mem_node: Option<u32>, Or(&["auto"], Number(0..=MOST_NODES - 1, "a number")), {
             group: AxisGroup::Placement,
             default: "auto",
             help: "NUMA node that both ends take memory from (set_mempolicy); `auto` is where each thread runs",
@@ -269,7 +284,8 @@ axes! {
         }
         /// What keeps CPUs busy beside the trial.
         #[serde(default)]
-        Neighbour => neighbour: Neighbour, TextWithLists, {
+        Neighbour => neighbour: Neighbour, Text, {
+            kind: ValueKind::Lists,
             group: AxisGroup::Load,
             default: "idle",
             name: "background",
@@ -280,7 +296,8 @@ axes! {
         }
         /// Whether the memory that work is done on lies in huge pages.
         #[serde(default)]
-        HugePages => huge_pages: HugePages, Switch, {
+        HugePages => huge_pages: HugePages, OneOf, {
+            kind: ValueKind::Switch,
             group: AxisGroup::Placement,
             default: "auto",
             help: "transparent huge pages for the memory that work is done on: on and off are checked in /proc/self/smaps; auto is the system's choice",
@@ -298,7 +315,8 @@ axes! {
         }
         /// What the processes' own control group is given.
         #[serde(default)]
-        Cgroup => cgroup: Cgroup, TextWithLists, {
+        Cgroup => cgroup: Cgroup, Text, {
+            kind: ValueKind::Lists,
             group: AxisGroup::Placement,
             default: "none",
             help: "control group of the trial's processes: none, or its limits joined by +: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1",
@@ -328,6 +346,7 @@ axes! {
         }
         /// Connections that ask.
         Connections => connections: u32, count(1, MAX_CONNECTIONS), {
+            kind: ValueKind::Number,
             group: AxisGroup::Server,
             default: "1",
             help: "connections that send requests to the server",
@@ -337,6 +356,7 @@ axes! {
         }
         /// Connections beside them that are only there.
         Idle => idle: u32, count(0, MAX_CONNECTIONS), {
+            kind: ValueKind::Number,
             group: AxisGroup::Server,
             default: "0",
             help: "additional connections that are idle",
@@ -355,6 +375,7 @@ axes! {
         }
         /// Requests per second of an open loop; none is a closed one: who has an answer asks again.
         Rate => rate_per_s: Option<u64>, Or(&["closed"], Number(1..=MAX_RATE_PER_S, "requests per second")), {
+            kind: ValueKind::Number,
             group: AxisGroup::Load,
             default: "closed",
             help: "closed loop: each client sends its next request when it has the response; or open loop: requests per second of all clients, whatever the server does",
@@ -382,6 +403,7 @@ axes! {
         }
         /// Whether perf events count what both sides do.
         Perf => perf: bool, OnOff, {
+            kind: ValueKind::Switch,
             group: AxisGroup::Server,
             default: "off",
             help: "count perf events of server and clients, children included, as perf stat does; makes context switches more expensive",

@@ -7,25 +7,17 @@ use std::time::Duration;
 
 use strum::VariantArray;
 
-use super::{Axis, ValueKind};
+use super::Axis;
 use crate::cell::Invalid;
 use crate::units;
 
 /// The values of an axis whose field is a `T`.
 pub(super) trait Values<T> {
-    /// What they are.
-    const KIND: ValueKind;
-
     /// Reads one. `or` stands before the bounds in the error: other words that are values.
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid>;
 
     /// Writes one, so that it is read as the same.
     fn write(&self, value: &T) -> String;
-}
-
-/// What the values of an axis are whose field is a `T`.
-pub(super) const fn kind_of<T, V: Values<T>>(_: &V) -> ValueKind {
-    V::KIND
 }
 
 /// The default of an axis. A test sees to it that each can be read.
@@ -43,8 +35,6 @@ fn wrong<T>(axis: Axis, text: &str, why: &str) -> Result<T, Invalid> {
 pub(super) struct Bytes(pub(super) RangeInclusive<u64>);
 
 impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
-    const KIND: ValueKind = ValueKind::Bytes;
-
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         let n = units::parse_bytes(text).map_err(|e| Invalid(format!("{axis}: {e}")))?;
         if let (true, Ok(n)) = (self.0.contains(&n), T::try_from(n)) {
@@ -76,8 +66,6 @@ pub(super) const fn count(least: u64, most: u32) -> Number {
 }
 
 impl<T: TryFrom<u64> + Display> Values<T> for Number {
-    const KIND: ValueKind = ValueKind::Number;
-
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         let number = text.trim().parse().ok().filter(|n| self.0.contains(n));
         match number.and_then(|n| T::try_from(n).ok()) {
@@ -95,43 +83,10 @@ impl<T: TryFrom<u64> + Display> Values<T> for Number {
     }
 }
 
-/// Sizes of packets: bytes that are written as plain numbers.
-pub(super) struct PlainBytes(pub(super) RangeInclusive<u32>);
-
-impl Values<u32> for PlainBytes {
-    const KIND: ValueKind = ValueKind::PlainBytes;
-
-    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<u32, Invalid> {
-        let (least, most) = (u64::from(*self.0.start()), u64::from(*self.0.end()));
-        Number(least..=most, "bytes").read(axis, text, or)
-    }
-
-    fn write(&self, value: &u32) -> String {
-        value.to_string()
-    }
-}
-
-/// Numbers by which something is named: none is less than another.
-pub(super) struct Numbered(pub(super) u32);
-
-impl Values<u32> for Numbered {
-    const KIND: ValueKind = ValueKind::Word;
-
-    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<u32, Invalid> {
-        Number(0..=self.0.into(), "a number").read(axis, text, or)
-    }
-
-    fn write(&self, value: &u32) -> String {
-        value.to_string()
-    }
-}
-
 /// Words that mean nothing is chosen, of which the first is written, or else other values.
 pub(super) struct Or<V>(pub(super) &'static [&'static str], pub(super) V);
 
 impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
-    const KIND: ValueKind = V::KIND;
-
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<Option<T>, Invalid> {
         if self.0.contains(&text) {
             return Ok(None);
@@ -153,8 +108,6 @@ impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
 pub(super) struct OrBytes<T: 'static>(pub(super) &'static [T], pub(super) u64);
 
 impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
-    const KIND: ValueKind = ValueKind::Bytes;
-
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         match self.0.iter().find(|word| word.to_string() == text) {
             Some(word) => Ok(*word),
@@ -173,13 +126,10 @@ impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
 pub(super) struct Name;
 
 impl Values<String> for Name {
-    const KIND: ValueKind = ValueKind::Word;
-
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<String, Invalid> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        match text.len() {
-            1..=64 if text.chars().all(fits) => Ok(text.to_owned()),
-            _ => wrong(axis, text, "is not a name"),
+        match units::is_name(text) {
+            true => Ok(text.to_owned()),
+            false => wrong(axis, text, "is not a name"),
         }
     }
 
@@ -191,9 +141,6 @@ impl Values<String> for Name {
 /// The variants of an enum.
 pub(super) struct OneOf;
 
-/// The same of one that has `on` and `off`.
-pub(super) struct Switch;
-
 fn one_of<T: Copy>(
     axis: Axis,
     text: &str,
@@ -204,16 +151,12 @@ fn one_of<T: Copy>(
         Some(value) => Ok(*value),
         None => {
             let names = known.iter().map(|value| axis.word(name(*value)));
-            let names: Vec<&str> = names.collect();
-            let why = format!("is not known: choose from {}", names.join(", "));
-            wrong(axis, text, &why)
+            Err(Invalid(units::unknown(axis.name(), text, names)))
         }
     }
 }
 
 impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
-    const KIND: ValueKind = ValueKind::Word;
-
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<T, Invalid> {
         one_of(axis, text, T::VARIANTS, Into::into)
     }
@@ -223,24 +166,10 @@ impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
     }
 }
 
-impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for Switch {
-    const KIND: ValueKind = ValueKind::Switch;
-
-    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
-        OneOf.read(axis, text, or)
-    }
-
-    fn write(&self, value: &T) -> String {
-        OneOf.write(value)
-    }
-}
-
 /// `on` and `off`.
 pub(super) struct OnOff;
 
 impl Values<bool> for OnOff {
-    const KIND: ValueKind = ValueKind::Switch;
-
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<bool, Invalid> {
         one_of(
             axis,
@@ -258,26 +187,9 @@ impl Values<bool> for OnOff {
 /// What reads and writes itself.
 pub(super) struct Text;
 
-/// The same with lists of CPUs in it.
-pub(super) struct TextWithLists;
-
 impl<T: FromStr<Err = Invalid> + Display> Values<T> for Text {
-    const KIND: ValueKind = ValueKind::Word;
-
     fn read(&self, _: Axis, text: &str, _: &str) -> Result<T, Invalid> {
         text.parse()
-    }
-
-    fn write(&self, value: &T) -> String {
-        value.to_string()
-    }
-}
-
-impl<T: FromStr<Err = Invalid> + Display> Values<T> for TextWithLists {
-    const KIND: ValueKind = ValueKind::Lists;
-
-    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
-        Text.read(axis, text, or)
     }
 
     fn write(&self, value: &T) -> String {
@@ -289,8 +201,6 @@ impl<T: FromStr<Err = Invalid> + Display> Values<T> for TextWithLists {
 pub(super) struct Time(pub(super) u64);
 
 impl Values<u64> for Time {
-    const KIND: ValueKind = ValueKind::Word;
-
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<u64, Invalid> {
         let time = units::parse_duration(text).map_err(|e| Invalid(format!("{axis}: {e}")))?;
         let us = u64::try_from(time.as_micros()).ok();

@@ -9,9 +9,9 @@ pub const MAX_CALL_BYTES: u64 = 64 << 20;
 /// The most requests in flight.
 pub const MAX_DEPTH: u32 = 4096;
 /// The largest MTU, in bytes, and the least: what IPv4 allows.
-pub const MTU_BYTES: std::ops::RangeInclusive<u32> = 576..=65_535;
+pub const MTU_BYTES: std::ops::RangeInclusive<u64> = 576..=65_535;
 /// One more than the largest number of a node (the kernel's MAX_NUMNODES at most).
-pub const MOST_NODES: u32 = 1024;
+pub const MOST_NODES: u64 = 1024;
 /// The MTU of veth and wire where a cell names none, in bytes: Ethernet's, and the kernel's default.
 pub const LINK_MTU_BYTES: u32 = 1500;
 /// The most fields of a message: what one `sendmsg` takes (UIO_MAXIOV).

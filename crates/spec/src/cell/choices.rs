@@ -1,11 +1,5 @@
 //! The choices that a cell is made of, where they are more than a number or a name.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-use crate::units;
-
 choice! {
     /// What lies between the two ends.
     pub enum Transport {
@@ -36,7 +30,6 @@ impl Transport {
     ];
 
     /// What it is, for lists.
-    #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
             Transport::Loopback => "TCP over 127.0.0.1; zero-copy sends are copied on delivery",
@@ -56,33 +49,28 @@ impl Transport {
 
     /// Whether somebody takes in what is sent. Where nobody does, there is no receiving side, and
     /// no answer to wait for.
-    #[must_use]
     pub fn has_receiver(self) -> bool {
         !self.is_wire()
     }
 
     /// Whether it is made for a run, with rights that most do not have: what a study does not ask
     /// for is then not tried. Its MTU can be chosen, since nobody else uses it.
-    #[must_use]
     pub fn is_made(self) -> bool {
         self == Transport::Veth || self.is_wire()
     }
 
     /// Whether what is sent is freed as it leaves, and delivered to nobody.
-    #[must_use]
     pub fn is_wire(self) -> bool {
         matches!(self, Transport::Wire | Transport::WireUdp)
     }
 
     /// The longest message, in bytes, where a message is sent as a whole: what a packet of IPv4
     /// has room for beside the heads of IP and UDP. None where it goes into a stream.
-    #[must_use]
     pub fn most_message_bytes(self) -> Option<u64> {
         (self == Transport::WireUdp).then_some(65_535 - 20 - 8)
     }
 
     /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.
-    #[must_use]
     pub fn is_tcp(self) -> bool {
         !matches!(self, Transport::Unix | Transport::WireUdp)
     }
@@ -197,92 +185,31 @@ choice! {
     }
 }
 
-/// What a receiver asks for in one call.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum ReadSize {
-    /// So many bytes.
-    Bytes(u64),
-    /// One field.
-    #[default]
-    Field,
-    /// One message.
-    Message,
-}
-
-impl From<u64> for ReadSize {
-    fn from(bytes: u64) -> ReadSize {
-        ReadSize::Bytes(bytes)
+choice_or_bytes! {
+    /// What a receiver asks for in one call.
+    pub enum ReadSize {
+        /// One field.
+        #[default]
+        Field,
+        /// One message.
+        Message,
     }
 }
 
-impl fmt::Display for ReadSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadSize::Bytes(bytes) => f.write_str(&units::bytes(*bytes)),
-            ReadSize::Field => f.write_str("field"),
-            ReadSize::Message => f.write_str("message"),
-        }
+choice_or_bytes! {
+    /// Payload memory of one flow.
+    pub enum Ring {
+        /// Exactly one message.
+        #[default]
+        Message,
     }
 }
 
-/// Payload memory of one flow.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Ring {
-    /// So many bytes.
-    Bytes(u64),
-    /// Exactly one message.
-    #[default]
-    Message,
-}
-
-impl From<u64> for Ring {
-    fn from(bytes: u64) -> Ring {
-        Ring::Bytes(bytes)
-    }
-}
-
-impl fmt::Display for Ring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ring::Bytes(bytes) => f.write_str(&units::bytes(*bytes)),
-            Ring::Message => f.write_str("message"),
-        }
-    }
-}
-
-/// What an answer consists of.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// So many bytes.
-    Bytes(u64),
-    /// As much as one field.
-    #[default]
-    Field,
-}
-
-impl From<u64> for Answer {
-    fn from(bytes: u64) -> Answer {
-        Answer::Bytes(bytes)
-    }
-}
-
-impl fmt::Display for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Answer::Bytes(bytes) => f.write_str(&units::bytes(*bytes)),
-            Answer::Field => f.write_str("field"),
-        }
+choice_or_bytes! {
+    /// What an answer consists of.
+    pub enum Answer {
+        /// As much as one field.
+        #[default]
+        Field,
     }
 }

@@ -17,7 +17,6 @@ choice! {
 
 impl Device {
     /// What it is, in words.
-    #[must_use]
     pub fn in_words(self) -> &'static str {
         match self {
             Device::Tun => "a tun device",

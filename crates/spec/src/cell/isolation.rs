@@ -49,13 +49,11 @@ impl Default for Class {
 
 impl Class {
     /// Whether its threads come before all of the ordinary classes.
-    #[must_use]
     pub fn is_realtime(self) -> bool {
         matches!(self, Class::Fifo | Class::Rr | Class::Deadline)
     }
 
     /// Whether a process without privileges may not take it.
-    #[must_use]
     pub fn needs_privilege(self) -> bool {
         let raised = matches!(self, Class::Other(nice) | Class::Batch(nice) if nice < 0);
         self.is_realtime() || raised
@@ -63,7 +61,6 @@ impl Class {
 
     /// Whether nothing but a thread's own wish takes it off its CPU for its like, so that a
     /// watchdog is needed.
-    #[must_use]
     pub fn needs_watchdog(self) -> bool {
         matches!(self, Class::Fifo | Class::Rr)
     }
@@ -131,7 +128,6 @@ pub struct Cgroup {
 
 impl Cgroup {
     /// Whether there is none.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Cgroup::default()
     }

@@ -32,7 +32,6 @@ choice! {
 
 impl Nearness {
     /// What it means, for lists.
-    #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
             Nearness::SameCpu => "both ends on one logical CPU",
@@ -177,13 +176,11 @@ pub struct Neighbour {
 
 impl Neighbour {
     /// Whether there is none.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.noise == Noise::Idle
     }
 
     /// Whether a trial has all the time of its CPUs beside it.
-    #[must_use]
     pub fn takes_no_time(&self) -> bool {
         matches!(self.noise, Noise::Idle | Noise::Awake)
     }

@@ -23,7 +23,6 @@ pub enum Expected {
 impl Expected {
     /// Whether a number without an interval is as expected; none for what needs more than the
     /// number to tell.
-    #[must_use]
     pub fn is_met(self, value: f64) -> Option<bool> {
         match self {
             Expected::Above(bound) => Some(value > bound),

@@ -9,8 +9,11 @@ use toml::Spanned;
 use super::{
     Beside, Claim, MAX_CLAIMS, MAX_CLAIMS_BYTES, MAX_TESTS, MAX_TEXT_BYTES, Reason, Test, TestKind,
 };
+use crate::axis::Axis;
+use crate::metric::Metric;
 use crate::study::StudyError;
-use crate::study::raw::{RawAxes, RawText, Reader, at, one_line};
+use crate::study::raw::{RawAxes, RawText, Reader, all, at, one_line};
+use crate::units;
 
 mod kinds;
 
@@ -28,7 +31,6 @@ struct RawClaim {
     #[serde(default)]
     studies: Vec<Spanned<String>>,
     claim: Spanned<String>,
-    #[serde(default)]
     published: Option<Spanned<String>>,
     #[serde(rename = "settled_by")]
     settled_by: Spanned<String>,
@@ -45,16 +47,16 @@ struct RawClaim {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RawTest {
     kind: Spanned<String>,
-    metric: Option<Spanned<String>>,
+    metric: Option<Spanned<Metric>>,
     metrics: Option<Spanned<Vec<Spanned<String>>>>,
-    axis: Option<Spanned<String>>,
+    axis: Option<Spanned<Axis>>,
     value: Option<Spanned<RawText>>,
     against: Option<Spanned<RawText>>,
     #[serde(rename = "where")]
     place: Option<Spanned<RawAxes>>,
     expect: Option<Spanned<String>>,
     cells: Option<Spanned<String>>,
-    along: Option<Spanned<String>>,
+    along: Option<Spanned<Axis>>,
     tolerance: Option<Spanned<f64>>,
     #[serde(alias = "doubt")]
     caveat: Option<Spanned<String>>,
@@ -211,9 +213,7 @@ impl Reader<'_> {
     fn test(&self, raw: &RawTest) -> Result<Test, StudyError> {
         let kind = raw.kind.get_ref().as_str();
         let Some((_, keys)) = KINDS.iter().find(|(name, _)| *name == kind) else {
-            let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
-            let names = names.join(", ");
-            let message = format!("kind `{kind}` is not known: choose from {names}");
+            let message = units::unknown("kind", kind, KINDS.iter().map(|(name, _)| *name));
             return self.fail(raw.kind.span(), message);
         };
         let is_key = |key: &str| keys.split(' ').any(|k| k == key);
@@ -236,7 +236,7 @@ impl Reader<'_> {
         | TestKind::Counter { contrast, .. } = &test.kind
             && test.place.iter().any(|(axis, _)| *axis == contrast.axis)
         {
-            let axis = contrast.axis.name();
+            let axis = contrast.axis;
             let message = format!("`where` cannot name `{axis}`, which is compared");
             return self.fail(raw.kind.span(), message);
         }
@@ -296,22 +296,9 @@ impl RawTest {
     }
 }
 
-/// Reads each row of a list.
-fn all<T>(
-    rows: &[RawTest],
-    read: impl Fn(&RawTest) -> Result<T, StudyError>,
-) -> Result<Vec<T>, StudyError> {
-    rows.iter().map(read).collect()
-}
-
 fn name(text: &str) -> Result<String, String> {
-    let fits = (1..=64).contains(&text.len())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-    if fits {
-        Ok(text.to_owned())
-    } else {
-        Err("a name is made of letters, digits, `-` and `_`, at most 64".to_owned())
+    match units::is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a name is made of letters, digits, `-` and `_`, at most 64".to_owned()),
     }
 }

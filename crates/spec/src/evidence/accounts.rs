@@ -4,76 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Side;
 
-macro_rules! users {
-    ($($variant:ident $name:literal $side:expr, $title:literal $summary:literal;)*) => {
-        /// Who uses a CPU. Its row in [`CPU_USERS`] says what belongs to it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        #[allow(missing_docs)] // told by the rows
-        pub enum CpuUser { $(#[serde(rename = $name)] $variant,)* }
-
-        /// All of them, in the order of tables.
-        pub const CPU_USERS: &[CpuUserRow] = &[
-            $(CpuUserRow { user: CpuUser::$variant, name: $name, side: $side, title: $title, summary: $summary },)*
-        ];
-    };
-}
-
-users! {
-    SenderThreads "sender-threads" Some(Side::Sender), "sender's threads"
-        "threads of the sending process, or of the clients, that move messages";
-    SenderWorkers "sender-workers" Some(Side::Sender), "sender's workers"
-        "threads of the same process that work for these: of the kernel's io_uring, or started by another thread than the first";
-    SenderChildren "sender-children" Some(Side::Sender), "sender's children"
-        "processes that the sending process has started";
-    ReceiverThreads "receiver-threads" Some(Side::Receiver), "receiver's threads"
-        "threads of the receiving process, or of the server";
-    ReceiverWorkers "receiver-workers" Some(Side::Receiver), "receiver's workers"
-        "threads of the same process that work for these";
-    ReceiverChildren "receiver-children" Some(Side::Receiver), "receiver's children"
-        "processes that the receiving process has started";
-    KernelThreads "kernel-threads" None, "kernel threads"
-        "threads of the kernel that belong to no process";
-    Interrupts "interrupts" None, "interrupts on idle CPUs"
-        "interrupts and soft interrupts while the idle task had the CPU, which are in no task's time";
-    Background "background" None, "background load"
-        "the background load of the cell";
-    Instrument "instrument" None, "bytecost itself"
-        "the coordinator, the threads that control both sides, and the far end of wire";
-    OtherProcesses "other-processes" None, "other processes"
-        "every other process of the machine";
-    Idle "idle" None, "idle"
-        "nothing to run";
-    Steal "steal" None, "steal"
-        "the hypervisor, while a CPU had something to run";
-    LeftOver "left-over" None, "left over"
-        "what is left of the time of all CPUs";
-}
-
-/// A row of the table of those who use CPUs.
-#[derive(Clone, Copy, Debug)]
-pub struct CpuUserRow {
-    /// Who.
-    pub user: CpuUser,
-    /// Its name in files.
-    pub name: &'static str,
-    /// The side that it works for, if it does for one.
-    pub side: Option<Side>,
-    /// What it is called in tables.
-    pub title: &'static str,
-    /// What belongs to it.
-    pub summary: &'static str,
-}
-
-impl CpuUser {
-    /// Its row.
-    #[must_use]
-    pub fn row(self) -> &'static CpuUserRow {
-        CPU_USERS
-            .iter()
-            .find(|r| r.user == self)
-            .unwrap_or(&CPU_USERS[0])
+rows! {
+    /// Who uses a CPU. Its row in [`CPU_USERS`] says what belongs to it.
+    enum CpuUser;
+    /// A row of the table of those who use CPUs.
+    struct CpuUserRow {
+        user,
+        /// The side that it works for, if it does for one.
+        side: Option<Side>,
+        /// What it is called in tables.
+        title: &'static str,
+        /// What belongs to it.
+        summary: &'static str,
     }
+    /// All of them, in the order of tables.
+    const CPU_USERS;
+    SenderThreads "sender-threads" { side: Some(Side::Sender), title: "sender's threads", summary: "threads of the sending process, or of the clients, that move messages" }
+    SenderWorkers "sender-workers" { side: Some(Side::Sender), title: "sender's workers", summary: "threads of the same process that work for these: of the kernel's io_uring, or started by another thread than the first" }
+    SenderChildren "sender-children" { side: Some(Side::Sender), title: "sender's children", summary: "processes that the sending process has started" }
+    ReceiverThreads "receiver-threads" { side: Some(Side::Receiver), title: "receiver's threads", summary: "threads of the receiving process, or of the server" }
+    ReceiverWorkers "receiver-workers" { side: Some(Side::Receiver), title: "receiver's workers", summary: "threads of the same process that work for these" }
+    ReceiverChildren "receiver-children" { side: Some(Side::Receiver), title: "receiver's children", summary: "processes that the receiving process has started" }
+    KernelThreads "kernel-threads" { side: None, title: "kernel threads", summary: "threads of the kernel that belong to no process" }
+    Interrupts "interrupts" { side: None, title: "interrupts on idle CPUs", summary: "interrupts and soft interrupts while the idle task had the CPU, which are in no task's time" }
+    Background "background" { side: None, title: "background load", summary: "the background load of the cell" }
+    Instrument "instrument" { side: None, title: "bytecost itself", summary: "the coordinator, the threads that control both sides, and the far end of wire" }
+    OtherProcesses "other-processes" { side: None, title: "other processes", summary: "every other process of the machine" }
+    Idle "idle" { side: None, title: "idle", summary: "nothing to run" }
+    Steal "steal" { side: None, title: "steal", summary: "the hypervisor, while a CPU had something to run" }
+    LeftOver "left-over" { side: None, title: "left over", summary: "what is left of the time of all CPUs" }
 }
 
 /// CPU time of one user within the window.
@@ -119,7 +78,6 @@ pub struct CpuAccounts {
 
 impl CpuAccounts {
     /// No accounts, for this reason.
-    #[must_use]
     pub fn absent(why: impl Into<String>) -> CpuAccounts {
         CpuAccounts {
             refused: Some(why.into()),
@@ -128,7 +86,6 @@ impl CpuAccounts {
     }
 
     /// CPU time of those that a condition picks, in ns; none where there are no accounts.
-    #[must_use]
     pub fn ns_of(&self, picks: impl Fn(&CpuLine) -> bool) -> Option<u64> {
         let picked = self.lines.iter().filter(|l| picks(l));
         self.refused.is_none().then(|| picked.map(|l| l.ns).sum())
@@ -163,14 +120,5 @@ mod tests {
             assert_eq!(found, Some(ns));
         }
         assert_eq!(CpuAccounts::absent("no").ns_of(|_| true), None);
-    }
-
-    #[test]
-    fn every_user_is_written_by_the_name_of_its_row() {
-        for row in CPU_USERS {
-            assert_eq!(row.user.row().name, row.name);
-            let written = serde_json::to_string(&row.user).unwrap();
-            assert_eq!(written, format!("\"{}\"", row.name));
-        }
     }
 }

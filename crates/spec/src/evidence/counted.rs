@@ -20,7 +20,6 @@ pub enum CopyMeans {
 
 impl CopyMeans {
     /// What it is called for readers.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             CopyMeans::Functions => "functions that copy",
@@ -30,41 +29,24 @@ impl CopyMeans {
     }
 }
 
-/// A place on a byte's way where it may be copied.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::VariantArray,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CopyPlace {
-    /// From the page cache to memory.
-    FromFile,
-    /// From the sender's memory to the kernel's.
-    IntoKernel,
-    /// From memory to the page cache.
-    IntoFile,
-    /// Between two places of the kernel's, since a reader may not hold a sender's pages.
-    Delivery,
-    /// From the kernel's memory to the reader's.
-    ToReader,
+words! {
+    /// A place on a byte's way where it may be copied.
+    pub enum CopyPlace {
+        /// From the page cache to memory.
+        FromFile,
+        /// From the sender's memory to the kernel's.
+        IntoKernel,
+        /// From memory to the page cache.
+        IntoFile,
+        /// Between two places of the kernel's, since a reader may not hold a sender's pages.
+        Delivery,
+        /// From the kernel's memory to the reader's.
+        ToReader,
+    }
 }
 
 impl CopyPlace {
-    /// All of them, in the order of the way.
-    pub const ALL: &[CopyPlace] = <CopyPlace as strum::VariantArray>::VARIANTS;
-
     /// What it is called in figures and sentences.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             CopyPlace::FromFile => "out of the page cache",
@@ -76,7 +58,6 @@ impl CopyPlace {
     }
 
     /// Which side it counts for: delivery is done for the receiver.
-    #[must_use]
     pub fn side(self) -> Side {
         match self {
             CopyPlace::FromFile | CopyPlace::IntoKernel | CopyPlace::IntoFile => Side::Sender,
@@ -113,21 +94,6 @@ pub struct CopiedBytes {
     pub gaps: Vec<String>,
 }
 
-macro_rules! events {
-    ($($variant:ident $name:literal $of:ident $title:literal $summary:literal;)*) => {
-        /// Something that is counted besides bytes. Its row in [`EVENTS`] says what.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        #[allow(missing_docs)] // told by the rows
-        pub enum CountedEvent { $(#[serde(rename = $name)] $variant,)* }
-
-        /// All events, in the order of tables.
-        pub const EVENTS: &[EventRow] = &[
-            $(EventRow { event: CountedEvent::$variant, name: $name, of: EventOf::$of, title: $title, summary: $summary },)*
-        ];
-    };
-}
-
 /// Whose an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventOf {
@@ -137,42 +103,30 @@ pub enum EventOf {
     Connection,
 }
 
-/// A row of the table of events.
-#[derive(Clone, Copy, Debug)]
-pub struct EventRow {
-    /// The event.
-    pub event: CountedEvent,
-    /// Its name in files.
-    pub name: &'static str,
-    /// Whose it is.
-    pub of: EventOf,
-    /// What it is called, in the plural.
-    pub title: &'static str,
-    /// What is counted, and where.
-    pub summary: &'static str,
-}
-
-events! {
-    SystemCalls "system-calls" Process "system calls" "entries into the kernel by a call, those of the loop included (tracepoint sys_enter)";
-    ContextSwitches "context-switches" Process "context switches" "times that a thread of the side left its CPU (sched_switch)";
-    WakeUps "wake-ups" Process "wake-ups" "times that a thread of the side was woken (sched_waking)";
-    PageFaults "page-faults" Process "page faults" "page_fault_user and page_fault_kernel, x86-64";
-    TlbFlushes "tlb-flushes" Process "TLB flushes" "flushes while the side ran, those of switching to it included (tlb_flush, x86-64)";
-    Packets "packets" Connection "packets" "packets with payload as they are queued to the device, of up to 64 KiB each (net_dev_queue)";
-    Segments "segments" Connection "segments" "segments that these packets are of (gso_segs)";
-    Acknowledgements "acknowledgements" Connection "acknowledgements" "packets without payload from the receiver (net_dev_queue)";
-    Retransmits "retransmits" Connection "retransmits" "packets sent again (tcp_retransmit_skb)";
-}
-
-impl CountedEvent {
-    /// The event's row.
-    #[must_use]
-    pub fn row(self) -> &'static EventRow {
-        EVENTS
-            .iter()
-            .find(|r| r.event == self)
-            .unwrap_or(&EVENTS[0])
+rows! {
+    /// Something that is counted besides bytes. Its row in [`EVENTS`] says what.
+    enum CountedEvent;
+    /// A row of the table of events.
+    struct EventRow {
+        event,
+        /// Whose it is.
+        of: EventOf,
+        /// What it is called, in the plural.
+        title: &'static str,
+        /// What is counted, and where.
+        summary: &'static str,
     }
+    /// All events, in the order of tables.
+    const EVENTS;
+    SystemCalls "system-calls" { of: EventOf::Process, title: "system calls", summary: "entries into the kernel by a call, those of the loop included (tracepoint sys_enter)" }
+    ContextSwitches "context-switches" { of: EventOf::Process, title: "context switches", summary: "times that a thread of the side left its CPU (sched_switch)" }
+    WakeUps "wake-ups" { of: EventOf::Process, title: "wake-ups", summary: "times that a thread of the side was woken (sched_waking)" }
+    PageFaults "page-faults" { of: EventOf::Process, title: "page faults", summary: "page_fault_user and page_fault_kernel, x86-64" }
+    TlbFlushes "tlb-flushes" { of: EventOf::Process, title: "TLB flushes", summary: "flushes while the side ran, those of switching to it included (tlb_flush, x86-64)" }
+    Packets "packets" { of: EventOf::Connection, title: "packets", summary: "packets with payload as they are queued to the device, of up to 64 KiB each (net_dev_queue)" }
+    Segments "segments" { of: EventOf::Connection, title: "segments", summary: "segments that these packets are of (gso_segs)" }
+    Acknowledgements "acknowledgements" { of: EventOf::Connection, title: "acknowledgements", summary: "packets without payload from the receiver (net_dev_queue)" }
+    Retransmits "retransmits" { of: EventOf::Connection, title: "retransmits", summary: "packets sent again (tcp_retransmit_skb)" }
 }
 
 /// How often something happened within the window of a trial.
@@ -191,15 +145,6 @@ pub struct EventCount {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_event_has_its_own_row_and_name() {
-        for row in EVENTS {
-            assert_eq!(row.event.row().name, row.name);
-            let written = serde_json::to_string(&row.event).unwrap();
-            assert_eq!(written, format!("\"{}\"", row.name));
-        }
-    }
 
     #[test]
     fn the_way_of_a_byte_goes_from_the_sender_to_the_receiver() {

@@ -22,7 +22,6 @@ pub struct Distance {
 
 impl Distance {
     /// Without what only says which: which nodes, which kinds of core.
-    #[must_use]
     pub fn class(&self) -> Distance {
         Distance {
             nodes: self.nodes.map(|_| (0, 1)),
@@ -34,13 +33,11 @@ impl Distance {
 
 impl Host {
     /// A CPU by its number.
-    #[must_use]
     pub fn cpu(&self, number: u32) -> Option<&Cpu> {
         self.cpus.iter().find(|c| c.cpu == number)
     }
 
     /// The nearest cache of data that both use.
-    #[must_use]
     pub fn common_cache(&self, a: u32, b: u32) -> Option<&CpuCache> {
         (self.caches.iter())
             .filter(|c| c.kind != "Instruction")
@@ -50,7 +47,6 @@ impl Host {
 
     /// How far two CPUs are from each other; the nearer name where two fit, as where nodes are
     /// parts of what shares a cache.
-    #[must_use]
     pub fn distance(&self, a: u32, b: u32) -> Distance {
         let (x, y) = (self.cpu(a), self.cpu(b));
         let both = x.zip(y);
@@ -82,7 +78,6 @@ impl Host {
     }
 
     /// What two CPUs share, in words: `a core`, `the L3 of 32 MiB`, `nothing: nodes 0 and 1`.
-    #[must_use]
     pub fn shared(&self, a: u32, b: u32) -> String {
         let (Some(x), Some(y)) = (self.cpu(a), self.cpu(b)) else {
             return "nothing that the kernel reports".to_owned();

@@ -33,7 +33,6 @@ pub struct Identity {
 
 impl Identity {
     /// Whether nothing is known.
-    #[must_use]
     pub fn is_unknown(&self) -> bool {
         *self == Identity::default()
     }

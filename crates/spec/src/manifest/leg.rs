@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpulist;
 use crate::host::Host;
 
 /// A run that was resumed on another machine, kernel, boot or build, from its first block on.
@@ -47,14 +48,12 @@ pub struct Measurer<'m> {
 
 impl Measurer<'_> {
     /// Whether it is known which boot and which build this is; manifests of old do not say.
-    #[must_use]
     pub fn is_known(&self) -> bool {
         self.host.identity.boot_id.is_some() && self.build.is_some()
     }
 
     /// What is not the same in the later one, the weightiest first. A fact that either does not
     /// know is passed over.
-    #[must_use]
     pub fn differences(&self, later: &Measurer<'_>) -> Vec<Difference> {
         let after = later.facts();
         let before = self.facts().into_iter();
@@ -74,6 +73,7 @@ impl Measurer<'_> {
         let (host, identity) = (self.host, &self.host.identity);
         let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());
         let number = |n: Option<u64>| n.map(|n| n.to_string());
+        let list = |cpus: &[u32]| text(&cpulist::write(cpus));
         let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
         let mut facts = vec![
             ("machine", identity.machine_id_hash.clone()),
@@ -103,23 +103,6 @@ impl Measurer<'_> {
             .filter_map(|(name, value)| Some((name.to_owned(), value?)))
             .collect()
     }
-}
-
-/// CPUs in the kernel's words, `0-3,8`; none where there are none.
-fn list(cpus: &[u32]) -> Option<String> {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(cpu) => *last = cpu,
-            _ => ranges.push((cpu, cpu)),
-        }
-    }
-    let write = |(first, last): (u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    let text: Vec<String> = ranges.into_iter().map(write).collect();
-    (!text.is_empty()).then(|| text.join(","))
 }
 
 #[cfg(test)]

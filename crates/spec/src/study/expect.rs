@@ -27,39 +27,16 @@ pub struct Expect {
     pub outcome: Outcome,
 }
 
-/// What is expected of a comparison.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::VariantArray,
-    strum::IntoStaticStr,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "lowercase")]
-pub enum Outcome {
-    /// The other is better than the baseline.
-    Better,
-    /// It is worse.
-    Worse,
-    /// The difference does not matter.
-    #[strum(serialize = "no difference")]
-    NoDifference,
-}
-
-impl Outcome {
-    /// All outcomes.
-    pub const ALL: &[Outcome] = <Outcome as strum::VariantArray>::VARIANTS;
-
-    /// Its name, as study files write it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+words! {
+    /// What is expected of a comparison.
+    pub enum Outcome {
+        /// The other is better than the baseline.
+        Better,
+        /// It is worse.
+        Worse,
+        /// The difference does not matter.
+        #[strum(serialize = "no difference")]
+        NoDifference,
     }
 }
 
@@ -71,7 +48,6 @@ impl fmt::Display for Outcome {
 
 impl Expect {
     /// Whether a cell lies where the expectation speaks of: what does not apply to it is no place.
-    #[must_use]
     pub fn holds_at(&self, cell: &CellFacts<'_>) -> bool {
         cell.lies_at(&self.at)
     }

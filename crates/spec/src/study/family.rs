@@ -10,32 +10,17 @@ pub const ERROR_RATE: f64 = 0.05;
 /// The share of the decided secondary comparisons of a table that is false, in the mean at most.
 pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
 
-/// The family of a comparison: what is tested together with it.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::VariantArray,
-    strum::IntoStaticStr,
-)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Family {
-    /// What the first sentence of the study needs: all of these together have one error rate.
-    #[default]
-    Primary,
-    /// What else is judged, a table at a time, at a rate of false discoveries.
-    Secondary,
-    /// What is shown with its interval and not judged.
-    Exploratory,
+choice! {
+    /// The family of a comparison: what is tested together with it.
+    pub enum Family {
+        /// What the first sentence of the study needs: all of these together have one error rate.
+        #[default]
+        Primary,
+        /// What else is judged, a table at a time, at a rate of false discoveries.
+        Secondary,
+        /// What is shown with its interval and not judged.
+        Exploratory,
+    }
 }
 
 /// A part of a comparison that is primary.
@@ -54,17 +39,7 @@ pub struct PrimaryPart {
 }
 
 impl Family {
-    /// All families, in the order in which they are tested.
-    pub const ALL: &[Family] = <Family as strum::VariantArray>::VARIANTS;
-
-    /// Its name, as study files write it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// The error rate of its verdicts; none of what is not judged.
-    #[must_use]
     pub fn rate(self) -> Option<f64> {
         match self {
             Family::Primary => Some(ERROR_RATE),
@@ -74,7 +49,6 @@ impl Family {
     }
 
     /// Whether it is the one that every comparison has unless a study says otherwise.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Family::default()
     }

@@ -23,9 +23,7 @@ pub struct Pair {
     #[serde(default, rename = "where")]
     pub at: Vec<(Axis, Vec<String>)>,
     /// How many times as fast someone else published it to be.
-    #[serde(default)]
     pub published: Option<f64>,
     /// What a reader must know of it.
-    #[serde(default)]
     pub note: Option<String>,
 }

@@ -36,22 +36,19 @@ struct RawStudy {
     window: Spanned<RawText>,
     blocks_least: Spanned<u32>,
     blocks_most: Spanned<u32>,
-    #[serde(default)]
     foreign_cpus: Option<Spanned<f64>>,
-    #[serde(default)]
-    repeats_most: Option<Spanned<u32>>,
+    repeats_most: Option<u32>,
     #[serde(default)]
     axes: RawAxes,
     #[serde(default, rename = "tier")]
     tiers: Vec<RawTier>,
     #[serde(default, rename = "as-published")]
     as_published: Vec<RawTier>,
-    #[serde(default)]
     as_published_blocks: Option<Spanned<u32>>,
     #[serde(default)]
     compare: Vec<RawCompare>,
     #[serde(default, rename = "figure")]
-    figures: Vec<RawFigure>,
+    figures: Vec<Figure>,
     #[serde(default, rename = "expect")]
     expects: Vec<RawExpect>,
     #[serde(default, rename = "pair")]
@@ -69,14 +66,11 @@ struct RawTier {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawCompare {
-    axis: Spanned<String>,
+    axis: Axis,
     baseline: Spanned<RawText>,
-    #[serde(default)]
     values: Option<Spanned<RawValues>>,
-    #[serde(default)]
-    over: Option<Spanned<String>>,
+    over: Option<Spanned<Axis>>,
     metrics: Spanned<Vec<Spanned<String>>>,
-    #[serde(default)]
     family: Option<Spanned<String>>,
     #[serde(default)]
     primary: Vec<RawPrimary>,
@@ -84,39 +78,22 @@ struct RawCompare {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawFigure {
-    title: String,
-    x: Spanned<String>,
-    y: Spanned<String>,
-    series: Spanned<String>,
-    #[serde(default)]
-    relative: bool,
-    #[serde(default)]
-    or: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawPair {
     title: String,
-    metric: Spanned<String>,
-    axis: Spanned<String>,
+    metric: Metric,
+    axis: Spanned<Axis>,
     values: Spanned<RawValues>,
     against: Spanned<RawText>,
     #[serde(default, rename = "where")]
     at: RawAxes,
-    #[serde(default)]
     published: Option<Spanned<f64>>,
-    #[serde(default)]
     note: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawPrimary {
-    #[serde(default)]
-    metric: Option<Spanned<String>>,
-    #[serde(default)]
+    metric: Option<Spanned<Metric>>,
     values: Option<Spanned<RawValues>>,
     #[serde(default, rename = "where")]
     at: RawAxes,
@@ -125,8 +102,8 @@ struct RawPrimary {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawExpect {
-    metric: Spanned<String>,
-    axis: Spanned<String>,
+    metric: Metric,
+    axis: Axis,
     baseline: Spanned<RawText>,
     value: Spanned<RawText>,
     #[serde(default, rename = "where")]
@@ -159,16 +136,9 @@ impl Reader<'_> {
                 _ => Err(format!("`{}` is out of bounds: from 1ms to 24h", v.0)),
             }
         };
-        let name = self.take(&raw.name, |n| {
-            let fits = !n.is_empty()
-                && n.len() <= 64
-                && n.chars()
-                    .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-            if fits {
-                Ok(n.clone())
-            } else {
-                Err("a study's name is made of letters, digits, `-` and `_`, at most 64")
-            }
+        let name = self.take(&raw.name, |name| match units::is_name(name) {
+            true => Ok(name.clone()),
+            false => Err("a study's name is made of letters, digits, `-` and `_`, at most 64"),
         })?;
         let least = *raw.blocks_least.get_ref();
         if least < 6 {
@@ -185,18 +155,13 @@ impl Reader<'_> {
             );
         }
         let tiers = self.tiers(&raw)?;
-        let as_published = self.as_published(&raw)?;
-        let as_published_blocks = self.as_published_blocks(&raw)?;
-        let compare = raw
-            .compare
-            .iter()
-            .map(|c| self.compare(c, &tiers))
-            .collect::<Result<_, _>>()?;
-        let figures = raw
-            .figures
-            .iter()
-            .map(|f| self.figure(f))
-            .collect::<Result<_, _>>()?;
+        // The published design stands by itself: what it does not name has its default.
+        let as_published = all(&raw.as_published, |tier| {
+            Ok(Tier {
+                title: tier.title.clone(),
+                axes: self.axes(&tier.axes)?,
+            })
+        })?;
         Ok(Study {
             name,
             smallest_effect: self.take(&raw.smallest_effect, share)?,
@@ -206,50 +171,29 @@ impl Reader<'_> {
             window_ms: self.take(&raw.window, millis)?,
             blocks_least: least,
             blocks_most: most,
-            foreign_cpus: self.foreign_cpus(&raw)?,
-            repeats_most: raw
-                .repeats_most
-                .as_ref()
-                .map_or(2, |v| (*v.get_ref()).min(10)),
+            foreign_cpus: self.foreign_cpus(raw.foreign_cpus.as_ref())?,
+            repeats_most: raw.repeats_most.unwrap_or(2).min(10),
+            compare: all(&raw.compare, |c| self.compare(c, &tiers))?,
+            expects: all(&raw.expects, |e| self.expect(e))?,
+            pairs: all(&raw.pairs, |p| self.pair(p))?,
+            as_published_blocks: self.as_published_blocks(&raw)?,
             title: raw.title,
             question: raw.question,
             prediction: raw.prediction,
+            figures: raw.figures,
             tiers,
-            compare,
-            figures,
-            expects: self.expects(&raw.expects)?,
             as_published,
-            as_published_blocks,
-            pairs: self.pairs(&raw.pairs)?,
-            asked: Vec::new(),
-            design: None,
-            twins: false,
-            grouped: false,
+            ..Study::default()
         })
     }
 
-    fn foreign_cpus(&self, raw: &RawStudy) -> Result<f64, StudyError> {
-        let Some(given) = &raw.foreign_cpus else {
-            return Ok(FOREIGN_CPUS);
-        };
-        match *given.get_ref() {
-            cpus if cpus > 0.0 && cpus.is_finite() => Ok(cpus),
-            _ => self.fail(
-                given.span(),
-                "foreign-cpus is a number of CPUs above 0, such as 0.1",
-            ),
-        }
-    }
-
-    /// The published design stands by itself: what it does not name has its default.
-    fn as_published(&self, raw: &RawStudy) -> Result<Vec<Tier>, StudyError> {
-        let tier = |tier: &RawTier| {
-            Ok(Tier {
-                title: tier.title.clone(),
-                axes: self.axes(&tier.axes)?,
+    fn foreign_cpus(&self, given: Option<&Spanned<f64>>) -> Result<f64, StudyError> {
+        given.map_or(Ok(FOREIGN_CPUS), |given| {
+            self.take(given, |cpus| match cpus.is_finite() && *cpus > 0.0 {
+                true => Ok(*cpus),
+                false => Err("foreign-cpus is a number of CPUs above 0, such as 0.1"),
             })
-        };
-        raw.as_published.iter().map(tier).collect()
+        })
     }
 
     /// As often as the publication ran each: three times and more, or no interval can be had.
@@ -301,35 +245,22 @@ impl Reader<'_> {
     }
 
     fn compare(&self, raw: &RawCompare, tiers: &[Tier]) -> Result<Compare, StudyError> {
-        let axis = self.axis(&raw.axis)?;
+        let axis = raw.axis;
         let baseline = self.value(axis, &raw.baseline)?;
-        let default = axis.row().default;
-        let occurs = tiers.iter().any(|t| {
-            t.axes
-                .iter()
-                .find(|(a, _)| *a == axis)
-                .map_or(baseline == default, |(_, values)| {
-                    values.contains(&baseline)
-                })
+        let occurs = tiers.iter().any(|tier| match tier.values(axis) {
+            [] => baseline == axis.row().default,
+            values => values.contains(&baseline),
         });
         if !occurs {
             return self.fail(
                 raw.baseline.span(),
-                format!(
-                    "the baseline `{baseline}` is no value of axis `{}` in this study",
-                    axis.name()
-                ),
+                format!("the baseline `{baseline}` is no value of axis `{axis}` in this study"),
             );
         }
         if raw.metrics.get_ref().is_empty() {
             return self.fail(raw.metrics.span(), "a comparison needs at least one metric");
         }
-        let metrics = raw
-            .metrics
-            .get_ref()
-            .iter()
-            .map(|m| self.take(m, |m| m.parse::<Metric>()))
-            .collect::<Result<Vec<Metric>, _>>()?;
+        let metrics: Vec<Metric> = all(raw.metrics.get_ref(), |m| self.take(m, |m| m.parse()))?;
         let parts = raw.primary.iter();
         let primary = parts.map(|part| self.primary(axis, &metrics, part));
         let values = raw.values.as_ref().map(|values| self.values(axis, values));
@@ -346,8 +277,8 @@ impl Reader<'_> {
     }
 
     /// An axis over which is averaged: another one than what is compared, that takes several values.
-    fn over(&self, axis: Axis, raw: &Spanned<String>, tiers: &[Tier]) -> Result<Axis, StudyError> {
-        let over = self.axis(raw)?;
+    fn over(&self, axis: Axis, raw: &Spanned<Axis>, tiers: &[Tier]) -> Result<Axis, StudyError> {
+        let over = *raw.get_ref();
         if over == axis || tiers.iter().all(|t| t.values(over).len() < 2) {
             let why = "an effect is over another axis than the one compared, with several values";
             return self.fail(raw.span(), why);
@@ -355,27 +286,8 @@ impl Reader<'_> {
         Ok(over)
     }
 
-    fn figure(&self, raw: &RawFigure) -> Result<Figure, StudyError> {
-        Ok(Figure {
-            title: raw.title.clone(),
-            x: self.axis(&raw.x)?,
-            y: self.take(&raw.y, |m| m.parse())?,
-            series: self.axis(&raw.series)?,
-            relative: raw.relative,
-            or: raw
-                .or
-                .as_ref()
-                .map(|m| self.take(m, |m| m.parse()))
-                .transpose()?,
-        })
-    }
-
-    fn pairs(&self, raw: &[RawPair]) -> Result<Vec<Pair>, StudyError> {
-        raw.iter().map(|p| self.pair(p)).collect()
-    }
-
     fn pair(&self, raw: &RawPair) -> Result<Pair, StudyError> {
-        let axis = self.axis(&raw.axis)?;
+        let axis = *raw.axis.get_ref();
         let values = self.values(axis, &raw.values)?;
         let against = self.value(axis, &raw.against)?;
         if values.contains(&against) {
@@ -386,23 +298,20 @@ impl Reader<'_> {
         }
         let at = self.axes(&raw.at)?;
         if at.iter().any(|(a, _)| *a == axis) {
-            let message = format!("`where` cannot name `{}`, which is compared", axis.name());
+            let message = format!("`where` cannot name `{axis}`, which is compared");
             return self.fail(raw.axis.span(), message);
         }
         let published = raw.published.as_ref().map(|times| {
-            self.take(times, |t| {
-                if t.is_finite() && *t > 0.0 && *t <= MOST_TIMES {
-                    Ok(*t)
-                } else {
-                    Err(format!(
-                        "published {t} is out of bounds: a speed-up is more than 0 and at most {MOST_TIMES}"
-                    ))
-                }
+            self.take(times, |t| match *t > 0.0 && *t <= MOST_TIMES {
+                true => Ok(*t),
+                false => Err(format!(
+                    "published {t} is out of bounds: a speed-up is more than 0 and at most {MOST_TIMES}"
+                )),
             })
         });
         Ok(Pair {
             title: raw.title.clone(),
-            metric: self.take(&raw.metric, |m| m.parse())?,
+            metric: raw.metric,
             axis,
             values,
             against,
@@ -440,10 +349,9 @@ impl Reader<'_> {
         metrics: &[Metric],
         raw: &RawPrimary,
     ) -> Result<PrimaryPart, StudyError> {
-        let metric = |name: &String| match name.parse::<Metric>() {
-            Ok(metric) if metrics.contains(&metric) => Ok(metric),
-            Ok(_) => Err(format!("`{name}` is no metric of this comparison")),
-            Err(e) => Err(e.to_string()),
+        let metric = |metric: &Metric| match metrics.contains(metric) {
+            true => Ok(*metric),
+            false => Err(format!("`{metric}` is no metric of this comparison")),
         };
         let values = raw.values.as_ref().map(|values| self.values(axis, values));
         Ok(PrimaryPart {
@@ -457,14 +365,10 @@ impl Reader<'_> {
         })
     }
 
-    fn expects(&self, raw: &[RawExpect]) -> Result<Vec<Expect>, StudyError> {
-        raw.iter().map(|e| self.expect(e)).collect()
-    }
-
     fn expect(&self, raw: &RawExpect) -> Result<Expect, StudyError> {
-        let axis = self.axis(&raw.axis)?;
+        let axis = raw.axis;
         Ok(Expect {
-            metric: self.take(&raw.metric, |m| m.parse())?,
+            metric: raw.metric,
             axis,
             baseline: self.value(axis, &raw.baseline)?,
             value: self.value(axis, &raw.value)?,
@@ -472,4 +376,12 @@ impl Reader<'_> {
             outcome: self.take(&raw.outcome, |name| named("outcome", name, Outcome::ALL))?,
         })
     }
+}
+
+/// Reads each row of a list.
+pub(crate) fn all<R, T>(
+    rows: &[R],
+    read: impl Fn(&R) -> Result<T, StudyError>,
+) -> Result<Vec<T>, StudyError> {
+    rows.iter().map(read).collect()
 }

@@ -39,14 +39,12 @@ pub enum ClockVerdict {
 
 impl CpuClock {
     /// CPU time over elapsed time of the quickest try; none where no try counts.
-    #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let told = self.tries > 0 && self.elapsed_ns > 0;
         told.then(|| self.cpu_ns as f64 / self.elapsed_ns as f64)
     }
 
     /// What follows from it.
-    #[must_use]
     pub fn verdict(&self) -> ClockVerdict {
         match (self.ratio(), self.configured) {
             (Some(ratio), _) if ratio < KEPT => ClockVerdict::Loses,

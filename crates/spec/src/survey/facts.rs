@@ -51,7 +51,6 @@ pub enum Route {
 
 impl Route {
     /// Whether the mover works on a file and has no peer.
-    #[must_use]
     pub fn is_of_files(self) -> bool {
         matches!(
             self,
@@ -60,37 +59,31 @@ impl Route {
     }
 
     /// Whether the mover reads a file, so that it may be one of the user's.
-    #[must_use]
     pub fn reads_a_file(self) -> bool {
         self == Route::FileToSocket || self.is_of_files() && self != Route::MemoryToFile
     }
 
     /// Whether a request is made of calls of a block each.
-    #[must_use]
     pub fn goes_by_blocks(self) -> bool {
         matches!(self, Route::FileToNull | Route::FileToFile)
     }
 
     /// Whether a CPU works and nothing is moved.
-    #[must_use]
     pub fn is_work(self) -> bool {
         self == Route::Work
     }
 
     /// Whether two threads of one process take turns.
-    #[must_use]
     pub fn is_ping(self) -> bool {
         matches!(self, Route::PingPong | Route::PingPongSpinning)
     }
 
     /// Whether it is about CPUs alone: they work, or take turns. Nothing is moved over a path.
-    #[must_use]
     pub fn is_of_cpus(self) -> bool {
         self.is_work() || self.is_ping()
     }
 
     /// Whether there is another end that takes in what is moved.
-    #[must_use]
     pub fn has_peer(self) -> bool {
         matches!(self, Route::MemoryToSocket | Route::FileToSocket)
     }
@@ -200,7 +193,6 @@ pub struct MoverFacts<T = String> {
 impl<T> MoverFacts<T> {
     /// What must hold so that it can be used. Of a file that is sent nothing: who sends one does
     /// not write to it meanwhile.
-    #[must_use]
     pub fn condition(&self) -> Option<Condition> {
         if self.route == Route::MemoryToSocket && self.release == Release::Never {
             return Some(Condition::NeverWrittenAgain);
@@ -213,33 +205,28 @@ impl<T> MoverFacts<T> {
     }
 
     /// Whether it has a peer.
-    #[must_use]
     pub fn has_peer(&self) -> bool {
         self.route.has_peer()
     }
 
     /// Whether it moves nothing at all, so that it tells what the loop costs.
-    #[must_use]
     pub fn moves_nothing(&self) -> bool {
         self.route == Route::Nowhere
     }
 
     /// Whether it starts a program that does the work.
-    #[must_use]
     pub fn is_helped(&self) -> bool {
         self.in_flight == InFlight::OneByProcess
     }
 
     /// Whether it sends from memory that can be filled before each message, so that a buffer used
     /// too early shows.
-    #[must_use]
     pub fn can_refill(&self) -> bool {
         self.route == Route::MemoryToSocket && self.release != Release::Never
     }
 
     /// Whether it sends from a file that the cell chooses: from one in memory, or from one in
     /// the page cache or on the disk.
-    #[must_use]
     pub fn sends_a_file(&self) -> bool {
         self.route == Route::FileToSocket
     }
@@ -247,7 +234,6 @@ impl<T> MoverFacts<T> {
 
 impl MoverFacts<&str> {
     /// The same with words of its own.
-    #[must_use]
     pub fn owned(&self) -> MoverFacts {
         MoverFacts {
             name: self.name.to_owned(),
@@ -310,7 +296,6 @@ pub struct ReceiverFacts<T = String> {
 
 impl ReceiverFacts<&str> {
     /// The same with words of its own.
-    #[must_use]
     pub fn owned(&self) -> ReceiverFacts {
         ReceiverFacts {
             name: self.name.to_owned(),
@@ -349,7 +334,6 @@ pub struct ServerFacts<T = String> {
 
 impl ServerFacts<&str> {
     /// The same with words of its own.
-    #[must_use]
     pub fn owned(&self) -> ServerFacts {
         ServerFacts {
             name: self.name.to_owned(),
@@ -379,7 +363,6 @@ pub struct ServiceFacts<T = String> {
 
 impl ServiceFacts<&str> {
     /// The same with words of its own.
-    #[must_use]
     pub fn owned(&self) -> ServiceFacts {
         ServiceFacts {
             name: self.name.to_owned(),

@@ -11,7 +11,7 @@ use crate::claim::{
 };
 use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
-use crate::study::raw::{RawText, Reader};
+use crate::study::raw::{RawText, Reader, all};
 use crate::units;
 
 /// How far beside a claimed place a crossover may lie, unless the test says otherwise.
@@ -59,7 +59,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
-        self.take(self.needed(raw, &raw.metric, "metric")?, |m| m.parse())
+        Ok(*self.needed(raw, &raw.metric, "metric")?.get_ref())
     }
 
     pub(super) fn expected(&self, raw: &RawTest, of: Expects) -> Result<Expected, StudyError> {
@@ -93,7 +93,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
-        let axis = self.axis(self.needed(raw, &raw.axis, "axis")?)?;
+        let axis = *self.needed(raw, &raw.axis, "axis")?.get_ref();
         let value = self.value(axis, self.needed(raw, &raw.value, "value")?)?;
         let other = self.needed(raw, &raw.against, "against")?;
         let against = self.value(axis, other)?;
@@ -109,10 +109,10 @@ impl Reader<'_> {
 
     /// The metric of a count of copies: of both sides unless it names one.
     pub(super) fn copies(&self, raw: &RawTest) -> Result<Metric, StudyError> {
-        let Some(name) = &raw.metric else {
+        let Some(metric) = &raw.metric else {
             return Ok(Metric::both(Measure::CopiesPerByte));
         };
-        self.take(name, |text| match text.parse::<Metric>()? {
+        self.take(metric, |metric| match *metric {
             metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
             other => Err(format!(
                 "`{other}` is no count of copies: write copies_per_byte, sender_copies_per_byte or receiver_copies_per_byte"
@@ -121,10 +121,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn crossover(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
-        let along = match &raw.along {
-            Some(along) => self.axis(along)?,
-            None => Axis::Size,
-        };
+        let along = raw.along.as_ref().map_or(Axis::Size, |a| *a.get_ref());
         let expect = self.needed(raw, &raw.expect, "expect")?;
         let from = self.take(expect, |text| {
             let Some(value) = text.trim().strip_prefix("from ") else {
@@ -159,9 +156,8 @@ impl Reader<'_> {
         if list.get_ref().len() < 2 {
             return self.fail(list.span(), "a counter test compares at least two metrics");
         }
-        let metrics = list.get_ref().iter().map(|m| self.take(m, |m| m.parse()));
         Ok(TestKind::Counter {
-            metrics: metrics.collect::<Result<_, _>>()?,
+            metrics: all(list.get_ref(), |m| self.take(m, |m| m.parse()))?,
             contrast: self.contrast(raw)?,
         })
     }

@@ -102,10 +102,7 @@ impl Reader<'_> {
         if list.is_empty() {
             return self.fail(
                 values.span(),
-                format!(
-                    "axis `{}` has no values: name at least one, or leave the axis out",
-                    axis.name()
-                ),
+                format!("axis `{axis}` has no values: name at least one, or leave the axis out"),
             );
         }
         let mut written: Vec<String> = Vec::new();
@@ -120,10 +117,6 @@ impl Reader<'_> {
 
     pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<String, StudyError> {
         self.take(value, |text| axis.read(&text.0))
-    }
-
-    pub(crate) fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
-        self.take(name, |name| Axis::known(name))
     }
 }
 
@@ -154,9 +147,6 @@ pub(super) fn named<T: Copy + Into<&'static str>>(
     all: &[T],
 ) -> Result<T, String> {
     let known = all.iter().copied();
-    known.clone().find(|k| (*k).into() == name).ok_or_else(|| {
-        let names: Vec<&str> = known.map(Into::into).collect();
-        let names = names.join(", ");
-        format!("{what} `{name}` is not known: choose from {names}")
-    })
+    (known.clone().find(|k| (*k).into() == name))
+        .ok_or_else(|| units::unknown(what, name, known.map(Into::into)))
 }

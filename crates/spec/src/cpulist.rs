@@ -30,7 +30,6 @@ pub fn parse(text: &str) -> Result<Vec<u32>, String> {
 }
 
 /// Writes a list as the kernel does: `[0, 1, 2, 8]` becomes `0-2,8`. The numbers ascend.
-#[must_use]
 pub fn write(numbers: &[u32]) -> String {
     let ranges = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let parts: Vec<String> = ranges

@@ -1,0 +1,25 @@
+//! Machines that tests make up.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::Roots;
+
+/// A machine with these files, and its roots.
+pub(crate) fn machine(files: &[(&str, &str)]) -> (TempDir, Roots) {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        put(dir.path(), path, text);
+    }
+    let roots = Roots::under(dir.path());
+    (dir, roots)
+}
+
+/// A file of a machine, with the directories on the way.
+pub(crate) fn put(machine: &Path, path: &str, text: &str) {
+    let path = machine.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}

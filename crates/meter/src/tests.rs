@@ -1,0 +1,29 @@
+//! What the tests of several meters need.
+
+use std::fs;
+use std::path::Path;
+
+use bytecost_sys::clock;
+use tempfile::TempDir;
+
+/// Files below a directory of a test's own.
+pub(crate) fn tree(files: &[(&str, &str)]) -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        put(root.path(), path, content);
+    }
+    root
+}
+
+/// A file below a directory, with the directories on the way.
+pub(crate) fn put(root: &Path, path: &str, content: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// Works until the calling thread has used so much more CPU time.
+pub(crate) fn spin(cpu_ns: u64) {
+    let end = clock::thread_cpu_ns() + cpu_ns;
+    while clock::thread_cpu_ns() < end {}
+}

@@ -1,0 +1,154 @@
+//! Enums whose variants are words: of a choice, or of the rows of a table.
+
+/// An enum of words, in the order of the documentation, each written by its own name.
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($variants:tt)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, strum::VariantArray, strum::IntoStaticStr)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
+        pub enum $name {
+            $($variants)*
+        }
+
+        impl $name {
+            /// All, in the order of the documentation.
+            pub const ALL: &[$name] = <$name as strum::VariantArray>::VARIANTS;
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                self.into()
+            }
+        }
+    };
+}
+
+/// The same with one that is usual.
+macro_rules! choice {
+    ($(#[$meta:meta])* pub enum $($rest:tt)*) => {
+        words! { $(#[$meta])* #[derive(Default)] pub enum $($rest)* }
+    };
+}
+
+/// The same where a number of bytes can stand in the place of a word.
+macro_rules! choice_or_bytes {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($variants:tt)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, strum::IntoStaticStr)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
+        pub enum $name {
+            /// So many bytes.
+            Bytes(u64),
+            $($variants)*
+        }
+
+        impl From<u64> for $name {
+            fn from(bytes: u64) -> $name {
+                $name::Bytes(bytes)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $name::Bytes(bytes) => f.write_str(&crate::units::bytes(*bytes)),
+                    word => f.write_str(word.into()),
+                }
+            }
+        }
+    };
+}
+
+/// From rows `Variant "name" { field: value, … }` come an enum whose variants are written by their
+/// names, the struct of a row, the table in its order, and the way from a variant to its row.
+macro_rules! rows {
+    (
+        $(#[$meta:meta])*
+        enum $name:ident;
+        $(#[$row_meta:meta])*
+        struct $row:ident {
+            $key:ident,
+            $($(#[$field_meta:meta])* $field:ident: $type:ty,)*
+        }
+        $(#[$all_meta:meta])*
+        const $all:ident;
+        $($variant:ident $id:literal { $($of:ident: $value:expr),* $(,)? })*
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[allow(missing_docs)] // told by the rows
+        pub enum $name { $(#[serde(rename = $id)] $variant,)* }
+
+        $(#[$row_meta])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $row {
+            #[doc = concat!("The [`", stringify!($name), "`] whose row it is.")]
+            pub $key: $name,
+            /// Its name in files and columns.
+            pub name: &'static str,
+            $($(#[$field_meta])* pub $field: $type,)*
+        }
+
+        $(#[$all_meta])*
+        pub const $all: &[$row] = &[
+            $($row { $key: $name::$variant, name: $id, $($of: $value),* },)*
+        ];
+
+        impl $name {
+            /// Its row.
+            pub fn row(self) -> &'static $row {
+                &$all[self as usize]
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use serde::Serialize;
+
+    use crate::evidence::{CPU_USERS, EVENTS, KINDS};
+    use crate::metric::MEASURES;
+    use crate::reading::COUNTERS;
+    use crate::survey::PRICED;
+
+    fn check<R: Copy + Debug, T: Copy + Serialize>(
+        rows: &[R],
+        variant: fn(R) -> T,
+        name: fn(R) -> &'static str,
+        row: fn(T) -> &'static R,
+    ) {
+        for own in rows {
+            let variant = variant(*own);
+            assert_eq!(name(*row(variant)), name(*own));
+            let written = serde_json::to_string(&variant).unwrap();
+            assert_eq!(written, format!("\"{}\"", name(*own)));
+        }
+    }
+
+    #[test]
+    fn every_variant_has_a_row_and_is_written_by_its_name() {
+        check(COUNTERS, |r| r.counter, |r| r.name, |c| c.row());
+        check(CPU_USERS, |r| r.user, |r| r.name, |u| u.row());
+        check(EVENTS, |r| r.event, |r| r.name, |e| e.row());
+        check(KINDS, |r| r.kind, |r| r.name, |k| k.row());
+        check(MEASURES, |r| r.measure, |r| r.name, |m| m.row());
+        check(PRICED, |r| r.event, |r| r.name, |e| e.row());
+    }
+}
