@@ -1,13 +1,13 @@
 //! `bytecost export`: a run in the columns of a publication.
 
-use std::path::Path;
+use std::fs;
 
 use anyhow::{Context, Result};
 use bytecost_report::layout::Form;
 use bytecost_store::Root;
 
 use crate::args::ExportArgs;
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, bad_input, unknown};
 use crate::recorded_run::RecordedRun;
 
 /// Writes the table to the file, or prints it.
@@ -28,14 +28,12 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
             .map_err(bad_input)?,
     };
     match &args.out {
-        Some(path) => write(path, &text)?,
+        Some(path) => {
+            fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?
+        }
         None => super::print(&text)?,
     }
     Ok(Exit::Done)
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The layout of that name.
@@ -43,11 +41,5 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// # Errors
 /// The names that there are.
 pub fn named(name: &str) -> Result<Form> {
-    Form::named(name).ok_or_else(|| {
-        let names: Vec<&str> = Form::all().map(Form::name).collect();
-        bad_input(format!(
-            "layout `{name}` is not known: choose from {}",
-            names.join(", ")
-        ))
-    })
+    Form::named(name).ok_or_else(|| unknown("layout", name, Form::all().map(Form::name)))
 }

@@ -132,8 +132,7 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     let failed = tell(&run)? || how == How::PeerLost;
     Ok(match how {
         How::Interrupted => Exit::Interrupted,
-        _ if failed => Exit::SomeFailed,
-        _ => Exit::Done,
+        _ => Exit::of(!failed),
     })
 }
 
@@ -208,17 +207,12 @@ fn nothing_left(plan: &Plan) -> Result<()> {
     if !plan.cells.iter().all(|c| c.mover == "null") {
         return Ok(());
     }
-    let why = plan.refusals.first().map(|r| &r.why);
-    match (why, plan.left_out.first()) {
-        (Some(why), _) => Err(bad_input(format!(
-            "nothing of this study works on this machine: {why}"
-        ))),
-        (None, Some(left)) => Err(bad_input(format!(
-            "nothing of this study is left: {}: {}",
-            left.what, left.why
-        ))),
-        (None, None) => Ok(()),
-    }
+    let why = match (plan.refusals.first(), plan.left_out.first()) {
+        (Some(refusal), _) => format!("works on this machine: {}", refusal.why),
+        (None, Some(left)) => format!("is left: {}: {}", left.what, left.why),
+        (None, None) => return Ok(()),
+    };
+    Err(bad_input(format!("nothing of this study {why}")))
 }
 
 /// Runs of the same study that are looked through for its noise.
