@@ -160,7 +160,7 @@ pub enum LiveCommand {
     Load(Box<LoadArgs>),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RootArgs {
     /// Where runs are kept
     #[arg(
@@ -303,7 +303,7 @@ pub struct CeilingArgs {
     pub root: RootArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunArgs {
     /// A study's name, or the path of a study file (*.toml) [default: send-copies]
     pub study: Option<String>,
