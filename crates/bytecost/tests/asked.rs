@@ -1,10 +1,8 @@
 //! Axes that are named by option or in a study file: used, refused, or told where they are not.
 
-mod common;
-
 use std::fs;
 
-use common::{Place, says};
+use crate::common::{Place, says};
 
 const SHORT: &str = "run --transport loopback --threads 1 --window 5ms --warmup 2ms";
 

@@ -1,13 +1,11 @@
 //! Bad input: one line that says what is wrong, where, and what to do; status 2; nothing left.
 
-mod common;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
+use crate::common::{Place, count, ended};
 use bytecost_spec::manifest::FORMAT;
-use common::{Place, count, ended};
 
 const SOUND: &str = include_str!("../../../studies/send-copies.toml");
 

@@ -1,12 +1,10 @@
 //! The ceiling as a user meets it: measured once, told in the reports of other runs of the same
 //! machine, and never in those of another.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Place, says};
+use crate::common::{Place, says};
 use serde_json::Value;
 
 /// A short run in the place's own directory of runs; its directory.

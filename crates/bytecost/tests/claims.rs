@@ -1,11 +1,9 @@
 //! What others published: read as runs, written in their layouts, and judged.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{Place, says};
+use crate::common::{Place, says};
 use serde_json::Value;
 
 const LAYOUTS: [&str; 2] = ["pa02-a", "pa02-b"];

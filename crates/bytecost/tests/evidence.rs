@@ -1,13 +1,11 @@
 //! Evidence beside the times, as a user asks for it.
 
-mod common;
-
 use std::collections::BTreeSet;
 
+use crate::common::{Place, ended, says};
 use bytecost_analysis::{Analysis, Explanation};
 use bytecost_spec::evidence::{CountedEvent, Kind, Party, TrialEvidence};
 use bytecost_spec::{Measure, Metric, Record, Side};
-use common::{Place, ended, says};
 
 const RUN: &str = "run --size 64KiB --budget 4s --blocks 6 --window 10ms --warmup 2ms --seed 7";
 

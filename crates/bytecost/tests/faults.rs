@@ -1,8 +1,6 @@
 //! What the surroundings do to a run: limits, a full disk, a port in use, a closed pipe, an
 //! endpoint that is killed. Each is told in a line; what is finished is kept.
 
-mod common;
-
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -10,12 +8,12 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bytecost_spec::Record;
-use bytecost_spec::sample::Repeat;
-use common::{
+use crate::common::{
     BYTECOST, PATIENCE, Place, assert_only_known_files, ended, endpoints_of, failures, kill,
     records, says,
 };
+use bytecost_spec::Record;
+use bytecost_spec::sample::Repeat;
 use rustix::process::{Signal, geteuid};
 
 /// Blocks at the least, each as short as can be.

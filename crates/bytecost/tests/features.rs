@@ -1,11 +1,10 @@
 //! `os-features`: its plan on machines of several kinds, and a study with pairs from beginning to
 //! end, as a user calls it.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::common::{Place, says};
 use bytecost_host::{Probes, Roots};
 use bytecost_lab::file_survey;
 use bytecost_lab::files::Files;
@@ -13,7 +12,6 @@ use bytecost_lab::survey::survey;
 use bytecost_plan::Plan;
 use bytecost_report::layout::RUNS;
 use bytecost_spec::{Axis, Host, Study, Transport};
-use common::{Place, says};
 
 const STUDY: &str = include_str!("../../../studies/os-features.toml");
 

@@ -1,11 +1,9 @@
 //! Figures as files: where they go, and what is said where there are none.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Place, TINY, count};
+use crate::common::{Place, TINY, count};
 
 #[test]
 fn every_figure_is_written_and_its_path_printed() {

@@ -1,12 +1,10 @@
 //! The study of files, as a user calls it: what it measures, what it leaves, what it refuses.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::common::{PATIENCE, Place, beside, count, in_tmpfs, says};
 use bytecost_spec::Counter;
-use common::{PATIENCE, Place, beside, count, in_tmpfs, says};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -2,9 +2,7 @@
 //! (seccomp(2)) that answers in the kernel's place: their movers are refused with the reason, and
 //! the others are measured.
 
-mod common;
-
-use common::{BYTECOST, Ended, Place, beside, ended, says};
+use crate::common::{BYTECOST, Ended, Place, beside, ended, says};
 use serde_json::Value;
 
 /// Numbers of system calls: prctl, seccomp, io_setup.

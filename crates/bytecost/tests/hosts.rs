@@ -1,11 +1,9 @@
 //! `bytecost report` of several runs, by the recorded ones: one table over hosts.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::Place;
+use crate::common::Place;
 use serde_json::{Value, json};
 
 /// Puts a recorded run into the directory of a host, started and on a machine as given.
@@ -54,12 +52,12 @@ fn runs_of_several_hosts_are_one_table_in_every_medium() {
     let shown = place
         .call("report runs/db7 runs/db8 runs/web --out table")
         .succeeded();
-    common::says(
+    crate::common::says(
         &shown,
         &["`send-copies` on 3 hosts", "db7", "6.1.8", "--all"],
     );
     for file in ["hosts.html", "hosts.md", "hosts.csv"] {
-        common::says(
+        crate::common::says(
             &text(&place, &format!("table/{file}")),
             &["db7", "db8", "web"],
         );
@@ -93,7 +91,7 @@ fn the_newest_run_of_a_host_stands_and_what_is_left_out_is_reported() {
     put(&place, "db7", "send-copies", "2026-01-09", "7");
     put(&place, "db8", "send-copies", "2026-01-02", "8");
     let end = place.call("report runs/db7 runs/db8 --json");
-    common::says(
+    crate::common::says(
         &end.stderr,
         &["note: ", "2026-01-02-send-copies", "is newer"],
     );
@@ -107,7 +105,7 @@ fn the_newest_run_of_a_host_stands_and_what_is_left_out_is_reported() {
     fs::create_dir_all(place.path().join("runs/down")).unwrap();
     let end = place.call("report runs/db7 runs/db8 runs/db9 runs/down --json");
     assert_eq!(end.status, Some(1), "{}", end.stderr);
-    common::says(
+    crate::common::says(
         &end.stderr,
         &[
             "runs/db9/2026-01-02-send-copies is not shown",

@@ -1,18 +1,16 @@
 //! Who a run is: machine, kernel, boot and build, which `--resume` holds it to; and the program,
 //! which stays the same whatever becomes of its file.
 
-mod common;
-
 use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bytecost_spec::manifest::FORMAT;
-use common::{
+use crate::common::{
     BYTECOST, PATIENCE, Place, Started, ended, endpoints_of, failures, records, says, until,
 };
+use bytecost_spec::manifest::FORMAT;
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,12 +1,10 @@
 //! A run that is interrupted, killed, or begun twice: what was finished is kept, nothing is left
 //! behind, and `--resume` goes on.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use common::{
+use crate::common::{
     PATIENCE, Place, Started, assert_only_known_files, endpoints_of, records, says, until,
 };
 use rustix::process::Signal;

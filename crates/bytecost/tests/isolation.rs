@@ -1,13 +1,11 @@
 //! Scheduler classes and control groups, as a user asks for them and as the kernel tells them.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::{PATIENCE, Place, among_no_others, endpoints_of, says, until};
 use bytecost_spec::{Cell, Class, Counter, Reading, Sample};
-use common::{PATIENCE, Place, among_no_others, endpoints_of, says, until};
 use rustix::process::Signal;
 
 const SHORT: &str = "run --budget 20s --blocks 6 --warmup 2ms --seed 7 --quiet";
@@ -115,7 +113,7 @@ fn a_quota_holds_back_and_says_for_how_long() {
 // Invariant 9.
 #[test]
 fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
-    if !among_no_others("groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor") {
+    if !among_no_others("isolation::groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor") {
         return;
     }
     let place = Place::new();

@@ -1,14 +1,12 @@
 //! Movers that have Java do their work, as a user calls them: what they measure, what is refused
 //! and why, and that no virtual machine outlives a run.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::{PATIENCE, Place, ended, says, until};
 use bytecost_spec::Counter;
-use common::{PATIENCE, Place, ended, says, until};
 use rustix::process::Signal;
 
 const WORDS: &str = "run --mover java-stream,java-transfer-to --size 64KiB --block 4KiB \
@@ -121,7 +119,7 @@ fn no_virtual_machine_outlives_a_run_that_is_killed_or_interrupted() {
         let mut run = place.start(command.env("HOME", place.dir.path()));
         let coordinator = run.pid();
         run.until("a trial of a virtual machine", || {
-            common::endpoints_of(coordinator).len() == 2 && machines(place.dir.path()) > 0
+            crate::common::endpoints_of(coordinator).len() == 2 && machines(place.dir.path()) > 0
         });
         run.send(signal);
         run.end(PATIENCE);

@@ -1,13 +1,11 @@
 //! What a killed run may leave is found and removed by `doctor --clean` and by the next run;
 //! what belongs to a living one stays.
 
-mod common;
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-use common::{PATIENCE, Place, among_no_others, says, until};
+use crate::common::{PATIENCE, Place, among_no_others, says, until};
 
 /// A process that looks like an endpoint of `coordinator` and goes on until it is ended: `yes`
 /// under our name, which soon waits for somebody to read what it writes.
@@ -51,7 +49,7 @@ fn is_ended(child: &mut Child) {
 // Invariant 9.
 #[test]
 fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
-    if !among_no_others("what_a_killed_run_left_is_removed_and_what_is_in_use_stays") {
+    if !among_no_others("leftovers::what_a_killed_run_left_is_removed_and_what_is_in_use_stays") {
         return;
     }
     let place = Place::new();

@@ -1,14 +1,11 @@
 //! Live sessions: `bytecost live send` and `bytecost live receive` as a newcomer starts them.
 
-mod common;
-mod live_common;
-
 use std::io;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use common::{Ended, PATIENCE, Place, says, until};
-use live_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
+use crate::common::{Ended, PATIENCE, Place, says, until};
+use crate::live_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
 use rustix::process::Signal;
 use serde_json::Value;
 

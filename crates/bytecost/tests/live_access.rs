@@ -1,8 +1,5 @@
 //! Who may open a live session, and what it is granted: each limit by a real connection.
 
-mod common;
-mod live_common;
-
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,12 +7,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::thread;
 
-use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
-use bytecost_lab::protocol;
-use common::{PATIENCE, Place, says, until};
-use live_common::{
+use crate::common::{PATIENCE, Place, says, until};
+use crate::live_common::{
     ENDING, Running, Server, bytes_of, last, refuses_another_version, rest, summaries,
 };
+use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
+use bytecost_lab::protocol;
 use rustix::net::{AddressFamily, SocketType};
 use tempfile::TempDir;
 

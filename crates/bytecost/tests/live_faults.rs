@@ -1,22 +1,19 @@
 //! What a server by hand meets on an open port, and what a client meets behind an address.
 
-mod common;
-mod live_common;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::{Ended, PATIENCE, Place, nobody, says, until};
+use crate::live_common::{
+    ENDING, Running, Server, last, objects, refuses_another_version, rest, summaries, until_let_go,
+};
 use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::hand::greeting::{MAX_FRAME_BYTES, SessionWord, VERSION, opening};
 use bytecost_lab::protocol;
 use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
-use common::{Ended, PATIENCE, Place, nobody, says, until};
-use live_common::{
-    ENDING, Running, Server, last, objects, refuses_another_version, rest, summaries, until_let_go,
-};
 use rustix::process::Signal;
 use serde_json::Value;
 

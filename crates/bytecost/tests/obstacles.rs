@@ -1,16 +1,14 @@
 //! What stands in the way of a run is named, and nothing is said of the rates that it sets.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::common::networks::within;
+use crate::common::{Ended, PATIENCE, Place, ended, endpoints_of, is_root, records, says};
 use bytecost_spec::host::{Obstacle, ObstacleKind};
 use bytecost_spec::{Counter, Manifest, Reading, Sample};
 use bytecost_sys::network::Network;
-use common::networks::within;
-use common::{Ended, PATIENCE, Place, ended, endpoints_of, is_root, records, says};
 use rustix::process::{Signal, geteuid};
 use serde_json::Value;
 
@@ -211,7 +209,7 @@ impl Quota {
         let words = SHORT.replace("20ms", "60ms");
         command
             .arg(script)
-            .arg(common::BYTECOST)
+            .arg(crate::common::BYTECOST)
             .args(words.split(' '));
         Told::of(&place, ended(&mut command))
     }

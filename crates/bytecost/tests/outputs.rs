@@ -1,13 +1,11 @@
 //! What a run leaves: its files, its words, its order.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use crate::common::{Place, TINY, count, ended, flat, says};
 use bytecost_plan::Plan;
 use bytecost_spec::{Manifest, Record};
-use common::{Place, TINY, count, ended, flat, says};
 use serde_json::Value;
 
 const FILES: [&str; 7] = [

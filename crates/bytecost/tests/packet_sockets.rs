@@ -1,14 +1,12 @@
 //! Who takes a run's packets meanwhile is found and named.
 
-mod common;
-
 use std::cell::RefCell;
 use std::fs;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 
-use common::networks::{apart, within};
-use common::{PATIENCE, Place, is_root, records};
+use crate::common::networks::{apart, within};
+use crate::common::{PATIENCE, Place, is_root, records};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 use rustix::process::Signal;
 use serde_json::Value;

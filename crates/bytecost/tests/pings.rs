@@ -1,12 +1,10 @@
 //! Two threads that take turns, on the CPUs that were asked for; and memory in pages as asked.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common::{Place, says};
 use bytecost_spec::{Cell, Counter, HugePages, Placement, Sample};
 use bytecost_sys::process;
-use common::{Place, says};
 
 const SHORT: &str = "--budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
 

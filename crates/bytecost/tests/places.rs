@@ -1,13 +1,11 @@
 //! Placements, memory and neighbours, as a user asks for them and as the kernel tells them.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::common::{PATIENCE, Place, endpoints_of, says, until};
 use bytecost_spec::{Cell, Class, Counter, Held, Noise, Placement, Reading, Sample};
 use bytecost_sys::process;
-use common::{PATIENCE, Place, endpoints_of, says, until};
 use rustix::process::Signal;
 
 const SHORT: &str = "run --mover send --size 4KiB --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";

@@ -1,12 +1,10 @@
 //! The study of files that are sent, as a user calls it: what it measures, what it leaves, what it
 //! refuses.
 
-mod common;
-
 use std::fs;
 
+use crate::common::{Place, beside, count, in_tmpfs};
 use bytecost_spec::{Counter, Record, Sample};
-use common::{Place, beside, count, in_tmpfs};
 use tempfile::TempDir;
 
 /// A run of a few seconds, but for its directory.

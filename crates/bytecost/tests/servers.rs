@@ -1,9 +1,7 @@
 //! The study of servers from the command line to its report, and what a served trial leaves when
 //! the run is killed or another one cleans up.
 
-mod common;
-
-use common::{PATIENCE, Place, ended, endpoints_of, records, says, until};
+use crate::common::{PATIENCE, Place, ended, endpoints_of, records, says, until};
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,15 +1,11 @@
 //! Servers by hand: `bytecost live server` and `bytecost live load`, as a newcomer starts them.
 
-mod common;
-mod live_common;
-mod service_common;
-
+use crate::common::{Place, says};
+use crate::live_common::{Running, last, objects};
+use crate::service_common::{Served, line, patient, places};
 use bytecost_engine::{SERVERS, Server};
-use common::{Place, says};
-use live_common::{Running, last, objects};
 use rustix::process::Signal;
 use serde_json::Value;
-use service_common::{Served, line, patient, places};
 
 /// What a load needs so that a model that serves in turn serves all of it.
 fn in_turn(model: &Server) -> &'static str {
@@ -168,7 +164,7 @@ fn who_is_pinned_stays_so_with_all_threads_and_children() {
     let mut load = served.loaded("echo --cpu 0 --connections 4 --threads 2 --duration 100s");
     load.until("an answer", |out, _| !objects(out).is_empty());
     let pid = load.pid();
-    common::until("two threads", common::PATIENCE, || {
+    crate::common::until("two threads", crate::common::PATIENCE, || {
         let places = places(pid);
         assert!(places.iter().all(|p| p == "0"), "{places:?}");
         places.len() >= 2

@@ -1,18 +1,14 @@
 //! What a server by hand meets on an open port and where a limit is reached, and what is refused.
 
-mod common;
-mod live_common;
-mod service_common;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 
+use crate::common::{Ended, PATIENCE, Place, ended, nobody, says, until};
+use crate::live_common::{ENDING, Running, last, objects};
+use crate::service_common::{Served, is_closed, line, patient};
 use bytecost_engine::SERVERS;
-use common::{Ended, PATIENCE, Place, ended, nobody, says, until};
-use live_common::{ENDING, Running, last, objects};
 use rustix::process::Signal;
-use service_common::{Served, is_closed, line, patient};
 
 /// A message of `echo` that is a line as well.
 fn message() -> String {

@@ -1,8 +1,6 @@
 //! Runs on two hosts: two network namespaces of the test's own, joined by a veth pair, between
 //! which a command or OpenSSH leads. They need root; what else is missing is said.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::common::{BYTECOST as PROGRAM, Ended, Place, ended};
 use bytecost_spec::{Counter, Manifest, PeerSide, Reading, Readings, Record, Sample, Transport};
-use common::{BYTECOST as PROGRAM, Ended, Place, ended};
 use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 
@@ -111,7 +109,7 @@ impl Hosts {
         let mut command = self.here.command(&format!("{PROGRAM} {words}"));
         command.current_dir(self.place.path());
         command.env_remove("BYTECOST_RUNS");
-        command.env("XDG_CACHE_HOME", common::caches());
+        command.env("XDG_CACHE_HOME", crate::common::caches());
         command
     }
 
@@ -339,7 +337,7 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     let mut run = hosts.place.start(&mut command);
     run.until("a few trials", || hosts.place.lines() >= 5);
     hosts.here.ip("link set card0 down");
-    let end = run.end(common::PATIENCE);
+    let end = run.end(crate::common::PATIENCE);
     assert_eq!(end.status, Some(1), "{}", end.stderr);
     // Before it come the trials that failed.
     let told = end.stderr.lines().filter(|l| !l.starts_with("failed: "));
@@ -383,12 +381,12 @@ fn root_plays_the_other_host_as_nobody() {
     // The agent itself, and who plays a side for it.
     run.until("endpoints that are nobody's", || {
         let Some(agent) = agent() else { return false };
-        let ends = common::endpoints_of(agent);
+        let ends = crate::common::endpoints_of(agent);
         let all = ends.iter().chain([&agent]);
         !ends.is_empty() && all.copied().all(|pid| user_of(pid) == Some(65534))
     });
     run.send(Signal::INT);
-    let end = run.end(common::PATIENCE);
+    let end = run.end(crate::common::PATIENCE);
     assert_eq!(end.status, Some(130), "{}", end.stderr);
 }
 
@@ -402,7 +400,7 @@ fn who_interrupts_while_the_other_host_is_sought_leaves_nothing() {
     let pid = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
     run.until("the command", || pid().is_some());
     run.send(Signal::INT);
-    let end = run.end(common::PATIENCE);
+    let end = run.end(crate::common::PATIENCE);
     assert_eq!(end.status, Some(130), "{}", end.stderr);
     assert_eq!(end.stderr.trim(), "interrupted");
     let left = format!("/proc/{}", pid().unwrap());

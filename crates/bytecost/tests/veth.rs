@@ -1,9 +1,7 @@
 //! Runs over veth: their namespaces are gone when they end, however they end.
 
-mod common;
-
-use common::networks::ended_by;
-use common::{Place, is_root, records};
+use crate::common::networks::ended_by;
+use crate::common::{Place, is_root, records};
 use rustix::process::Signal;
 use serde_json::Value;
 

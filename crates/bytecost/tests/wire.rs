@@ -1,14 +1,12 @@
 //! Runs over wire: nothing is copied there, and nothing is left of it when they end, however they
 //! end.
 
-mod common;
-
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use common::networks::{apart, ended_by, process, within};
-use common::{PATIENCE, Place, is_root, records, says};
+use crate::common::networks::{apart, ended_by, process, within};
+use crate::common::{PATIENCE, Place, is_root, records, says};
 use rustix::process::Signal;
 use serde_json::Value;
 
