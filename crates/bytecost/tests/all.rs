@@ -1,6 +1,5 @@
 //! All tests of the command but the goldens, as one program: one link, and one pool of threads.
 
-mod asked;
 mod bad_input;
 mod ceiling;
 mod claims;
