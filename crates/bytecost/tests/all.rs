@@ -27,7 +27,6 @@ mod packet_sockets;
 mod pings;
 mod places;
 mod published;
-mod sent_files;
 mod servers;
 mod service;
 mod service_common;
