@@ -29,7 +29,6 @@ mod places;
 mod published;
 mod servers;
 mod service;
-mod service_common;
 mod service_faults;
 mod two_hosts;
 mod veth;

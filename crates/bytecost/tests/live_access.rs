@@ -9,7 +9,7 @@ use std::thread;
 
 use crate::common::{PATIENCE, Place, says, until};
 use crate::live_common::{
-    ENDING, Running, Server, bytes_of, last, refuses_another_version, rest, summaries,
+    Running, Server, bytes_of, last, refuses_another_version, rest, summaries,
 };
 use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
 use bytecost_lab::protocol;
@@ -215,7 +215,7 @@ fn the_fifth_who_says_nothing_is_turned_away_and_other_addresses_are_heard() {
 #[test]
 fn a_session_ends_when_its_time_is_over_and_says_why() {
     let mut server = Server::start("--json --size 4KiB --max-duration 300ms");
-    let end = server.driven("--json").end(ENDING);
+    let end = server.drive("--json");
     assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
     server.until_sessions_over(1);
     let told = server.end().stdout;

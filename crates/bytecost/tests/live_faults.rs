@@ -166,8 +166,7 @@ fn a_client_without_flows_is_given_up() {
 #[test]
 fn a_second_client_is_told_that_the_server_is_busy() {
     let server = Server::start("--json --size 4KiB");
-    let mut first = server.driven("--json");
-    first.until("a second", |out, _| !objects(out).is_empty());
+    let first = server.driven("");
     let second = server.drive("--duration 1s");
     second.refused(&["busy with another session"]);
     first.interrupted().succeeded();
@@ -185,8 +184,7 @@ fn a_client_that_is_killed_in_mid_stream_ends_its_session_alone() {
         let mut server = Server::start(&format!("--json --threads 3 --size 16KiB {words}"));
         server.serves();
         let before = server.running.held();
-        let mut client = server.driven("--json");
-        client.until("a second", |out, _| !objects(out).is_empty());
+        let client = server.driven("");
         client.send(Signal::KILL);
         client.end(ENDING);
         server.until_sessions_over(2);
@@ -207,8 +205,7 @@ fn a_client_that_is_killed_in_mid_stream_ends_its_session_alone() {
 fn a_server_that_is_killed_is_told_by_its_client() {
     for pattern in ["stream", "ask"] {
         let server = Server::start("--threads 2 --size 16KiB");
-        let mut client = server.driven(&format!("--json --pattern {pattern}"));
-        client.until("a second", |out, _| !objects(out).is_empty());
+        let client = server.driven(&format!("--pattern {pattern}"));
         server.running.send(Signal::KILL);
         let end = client.end(ENDING);
         assert_eq!(end.status, Some(1), "{}", end.stdout);
@@ -222,8 +219,7 @@ fn a_server_that_is_killed_is_told_by_its_client() {
 #[test]
 fn an_end_that_stands_still_does_not_keep_the_other() {
     let mut server = Server::start("--json --threads 2 --size 16KiB");
-    let mut client = server.driven("--json");
-    client.until("a second", |out, _| !objects(out).is_empty());
+    let client = server.driven("");
     client.send(Signal::STOP);
     server
         .running
@@ -237,8 +233,7 @@ fn an_end_that_stands_still_does_not_keep_the_other() {
     client.end(ENDING);
 
     let server = Server::start("--json --threads 2 --size 16KiB");
-    let mut client = server.driven("--json --pattern request-response");
-    client.until("a second", |out, _| !objects(out).is_empty());
+    let client = server.driven("--pattern request-response");
     server.running.send(Signal::STOP);
     client.send(Signal::INT);
     let end = client.end(ENDING);
