@@ -6,7 +6,6 @@ mod claims;
 mod common;
 mod evidence;
 mod faults;
-mod features;
 mod figures;
 mod files;
 mod forbidden_calls;

@@ -1,10 +1,13 @@
-//! The cells of the published studies, each once and briefly: as published and as a careful
-//! program does it, all of them give a sample.
+//! The studies that set publications up again: their budgets pay for all of it, and each cell of
+//! pa02-a and pa02-b, as published and as a careful program does it, gives a sample.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bytecost_host::{Probes, Roots};
+use bytecost_lab::file_survey;
+use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::survey::survey;
@@ -12,19 +15,27 @@ use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
+use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Axis, Cell, Host, Pattern, Sample, Study, Survey, Transport, TrialKey};
 
-const STUDIES: [(&str, &str); 2] = [
-    ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
-    ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
-];
+const PA02_A: &str = include_str!("../../../studies/pa02-a.toml");
+const PA02_B: &str = include_str!("../../../studies/pa02-b.toml");
+const OS_FEATURES: &str = include_str!("../../../studies/os-features.toml");
 /// The largest message that stalls in eight sends without TCP_NODELAY: its fields are smaller than
 /// a segment of the loopback.
 const MOST_STALLED_BYTES: u64 = 32 << 10;
 /// How long the kernel delays an acknowledgement at least (TCP_DELACK_MIN).
 const LEAST_DELAY_NS: u64 = 40_000_000;
-/// Cells of each publication.
+/// Cells of either publication.
 const CELLS: usize = 48;
+/// Movers of the features of `os-features`.
+const FEATURES: [&str; 5] = [
+    "pread",
+    "posix-aio",
+    "work-integer",
+    "sendfile-null",
+    "read-null",
+];
 
 /// A host that refuses nothing but what the survey does.
 fn host() -> Host {
@@ -32,6 +43,20 @@ fn host() -> Host {
         congestion_available: vec!["cubic".to_owned()],
         ..Host::default()
     }
+}
+
+/// This machine.
+fn here() -> Host {
+    let probes = Probes {
+        hardware_counters: Ok(()),
+        io_uring: Ok(()),
+        clock_resolution_ns: 1,
+        timer_overshoot_ns: 0,
+        cpu_clock: CpuClock::default(),
+        obstacles: Vec::new(),
+        unseen: Vec::new(),
+    };
+    bytecost_host::read(&Roots::real(), &probes)
 }
 
 /// The study's publication: its first part, in either design. Where there is no veth, as without
@@ -94,17 +119,17 @@ fn measured(cell: &Cell) -> Sample {
     panic!("{}: nothing moved in {WINDOWS_MS:?} ms", cell.id());
 }
 
-/// Measures every cell once.
-fn check((name, text): (&str, &str), as_published: bool) {
+/// Measures every cell of a study once.
+fn check(text: &str, as_published: bool) {
     let plan = plan(
         text,
         as_published,
         &survey(&Host::default(), Transport::WITHIN),
     );
-    assert_eq!(plan.refusals, [], "{name}");
+    assert_eq!(plan.refusals, []);
     // The loop's own cost comes first.
     let cells = &plan.cells[1..];
-    assert_eq!(cells.len(), CELLS, "{name}");
+    assert_eq!(cells.len(), CELLS);
     for cell in cells {
         let sample = measured(cell);
         let (id, asks) = (cell.id(), cell.pattern == Pattern::Ask);
@@ -113,11 +138,8 @@ fn check((name, text): (&str, &str), as_published: bool) {
             assert_eq!(side.flows.len(), cell.threads as usize, "{id}");
             assert!(side.flows.iter().any(|f| f.bytes > 0 && f.elapsed_ns > 0));
         }
-        if as_published
-            && cell.mover == "send-fields"
-            && cell.size_bytes <= MOST_STALLED_BYTES
-            && asks
-        {
+        let is_small = cell.mover == "send-fields" && cell.size_bytes <= MOST_STALLED_BYTES;
+        if as_published && is_small && asks {
             for flow in &sample.sender.flows {
                 let stalls = flow.elapsed_ns / LEAST_DELAY_NS;
                 assert!(flow.messages <= stalls + 3, "{id}: {flow:?}");
@@ -131,43 +153,59 @@ fn check((name, text): (&str, &str), as_published: bool) {
 
 #[test]
 fn each_cell_of_pa02_a_as_published_gives_a_sample() {
-    check(STUDIES[0], true);
+    check(PA02_A, true);
 }
 
 #[test]
 fn each_cell_of_pa02_a_done_properly_gives_a_sample() {
-    check(STUDIES[0], false);
+    check(PA02_A, false);
 }
 
 #[test]
 fn each_cell_of_pa02_b_as_published_gives_a_sample() {
-    check(STUDIES[1], true);
+    check(PA02_B, true);
 }
 
 #[test]
 fn each_cell_of_pa02_b_done_properly_gives_a_sample() {
-    check(STUDIES[1], false);
+    check(PA02_B, false);
+}
+
+/// What works where everything does.
+fn everywhere() -> Survey {
+    let mut survey = survey(&Host::default(), Transport::WITHIN);
+    for row in survey.movers.iter_mut().chain(&mut survey.receivers) {
+        row.refused = None;
+    }
+    survey.congestion_controls = vec!["cubic".to_owned()];
+    let mut files = Files::new(std::env::temp_dir(), None);
+    let mut found = file_survey::survey(&mut files).unwrap();
+    for row in &mut found.movers {
+        row.refused = None;
+    }
+    survey.files = Some(found);
+    survey
 }
 
 #[test]
 fn the_budget_of_each_study_pays_for_every_cell() {
-    let survey = survey(&Host::default(), Transport::WITHIN);
-    for (name, text) in STUDIES {
-        let study = Study::parse(text).unwrap();
-        for tier in [&study.tiers[0], &study.as_published[0]] {
-            assert_eq!(tier.size(), CELLS, "{name}: {}", tier.title);
+    let survey = everywhere();
+    for (text, host) in [(PA02_A, host()), (PA02_B, host()), (OS_FEATURES, here())] {
+        for as_published in [false, true] {
+            let mut study = Study::parse(text).unwrap();
+            if as_published {
+                study.choose_as_published().unwrap();
+            }
+            let plan = Plan::new(&study, &host, &survey, 7).unwrap();
+            assert_eq!(plan.left_out, [], "{}", study.name);
+            if text == OS_FEATURES {
+                assert!(study.budget_ms < 180_000);
+                assert_eq!(plan.blocks_least, if as_published { 3 } else { 8 });
+                let is_there = |mover: &&str| plan.cells.iter().any(|c| c.mover == *mover);
+                assert!(FEATURES.iter().all(is_there), "{:?}", plan.cells);
+            } else {
+                assert_eq!(study.tiers[0].size(), CELLS, "{}", study.name);
+            }
         }
-        let mut everywhere = survey.clone();
-        for row in everywhere
-            .movers
-            .iter_mut()
-            .chain(&mut everywhere.receivers)
-        {
-            row.refused = None;
-        }
-        everywhere.congestion_controls = vec!["cubic".to_owned()];
-        let plan = Plan::new(&study, &host(), &everywhere, 7).unwrap();
-        assert_eq!(plan.left_out, [], "{name}");
-        assert_eq!(plan.notes, [""; 0], "{name}");
     }
 }
