@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use crate::common::{PATIENCE, Place, ended, says, until};
 use bytecost_spec::Counter;
@@ -11,24 +10,6 @@ use rustix::process::Signal;
 
 const WORDS: &str = "run --mover java-stream,java-transfer-to --size 64KiB --block 4KiB \
     --ring message --blocks 6 --window 100ms --warmup 2ms --budget 30s --seed 3 --quiet";
-
-/// The command with this program in the place of Java; none where it is the machine's own.
-fn with_java(place: &Place, words: &str, java: Option<&str>) -> Command {
-    let mut command = place.bytecost(words);
-    if let Some(text) = java {
-        let bin = place.dir.path().join("jdk/bin");
-        fs::create_dir_all(&bin).unwrap();
-        // By a process of its own: what any process still has open for writing, as one does that
-        // another test is just starting, is not executed.
-        let written = Command::new("sh")
-            .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""])
-            .args([bin.join("java").as_os_str(), text.as_ref()])
-            .status();
-        assert!(written.unwrap().success());
-        command.env("JAVA_HOME", place.dir.path().join("jdk"));
-    }
-    command
-}
 
 fn has_java() -> bool {
     let found = bytecost_engine::java::find();
@@ -44,7 +25,7 @@ fn both_ways_are_measured_and_the_machine_s_cpu_time_is_the_sender_s() {
         return;
     }
     let place = Place::new();
-    ended(&mut with_java(&place, WORDS, None)).measured();
+    place.call(WORDS).measured();
     for name in ["java-stream", "java-transfer-to"] {
         let mut all = place.samples().into_iter();
         let (_, sample) = all.find(|(cell, _)| cell.mover == name).expect(name);
@@ -61,24 +42,6 @@ fn both_ways_are_measured_and_the_machine_s_cpu_time_is_the_sender_s() {
         assert!(calls >= of_each * messages, "{calls} for {messages}");
     }
     says(&place.read("report.md"), &[" · Java "]);
-}
-
-#[test]
-fn a_java_that_does_not_work_is_refused_with_what_it_says() {
-    let check = |java: &str, expected: &str| {
-        let place = Place::new();
-        let end = ended(&mut with_java(&place, WORDS, Some(java)));
-        end.refused(&["nothing of this study works on this machine", expected]);
-    };
-    check(
-        "#!/bin/sh\necho the licence has expired >&2; exit 7\n",
-        "java ended with status 7 (the licence has expired)",
-    );
-    check(
-        "#!/bin/sh\necho Unrecognized option: --source; exit 1\n",
-        "install a JDK",
-    );
-    check("#!/bin/nowhere\n", "cannot be started");
 }
 
 #[test]
@@ -115,7 +78,7 @@ fn no_virtual_machine_outlives_a_run_that_is_killed_or_interrupted() {
     for signal in [Signal::KILL, Signal::INT] {
         let place = Place::new();
         let words = WORDS.replace("100ms", "3s").replace("30s", "200s");
-        let mut command = with_java(&place, &words, None);
+        let mut command = place.bytecost(&words);
         let mut run = place.start(command.env("HOME", place.dir.path()));
         let coordinator = run.pid();
         run.until("a trial of a virtual machine", || {

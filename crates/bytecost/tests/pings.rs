@@ -59,17 +59,6 @@ fn threads_take_turns_where_they_are_held_and_every_number_is_checked() {
 }
 
 #[test]
-fn turns_that_cannot_be_taken_are_refused_in_one_line() {
-    Place::new().refuses(
-        &format!("run {SHORT}"),
-        "--mover ping-cache-line --placement same-cpu => they spin | choose two CPUs
-        --mover ping-futex --placement 0:8000 => there is no CPU 8000 here
-        --mover ping-futex --placement pair => SENDER:RECEIVER | `pairs`
-        --mover work-chase --huge-pages large => choose from auto, on, off",
-    );
-}
-
-#[test]
 fn memory_lies_in_pages_as_asked_or_the_reason_is_told() {
     let place = Place::new();
     let words =
