@@ -3,18 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Place, ended, is_root, says};
-use bytecost_analysis::{Analysis, Explanation};
+use bytecost_spec::Record;
 use bytecost_spec::evidence::{CountedEvent, Kind, Party, TrialEvidence};
-use bytecost_spec::{Measure, Metric, Record, Side};
 
 const RUN: &str = "run --size 64KiB --budget 4s --blocks 6 --window 10ms --warmup 2ms --seed 7 --mover null,send,sendfile";
-
-#[track_caller]
-fn asked<'a>(analysis: &'a Analysis, key: &str) -> &'a Explanation {
-    let mut all = analysis.explanations.iter();
-    all.find(|e| e.key == key)
-        .expect("what was asked for is told")
-}
 
 fn evidence(record: Record) -> Option<TrialEvidence> {
     match record {
@@ -33,7 +25,8 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
     let place = Place::new();
     let run = place.call(format!("{RUN} --evidence time")).measured();
     let analysis = place.findings();
-    let question = asked(&analysis, "cpu-time-by-kind");
+    let mut asked = analysis.explanations.iter();
+    let question = asked.find(|e| e.key == "cpu-time-by-kind").unwrap();
     let watched = watched(&place);
     if watched.is_empty() {
         // Where the CPUs cannot be sampled, that is told, and the rest of the run is whole.
@@ -57,35 +50,6 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
     };
     assert!(copied("/send/", Party::Sender) > 2 * copied("/sendfile/", Party::Sender));
     assert!(copied("/sendfile/", Party::Receiver) > 0);
-}
-
-#[test]
-fn copies_and_events_are_counted_in_each_cell_that_has_a_way_through_the_kernel() {
-    let place = Place::new();
-    let words = format!("{RUN} --evidence copies,counts");
-    let run = place.call(words).measured();
-    let analysis = place.findings();
-    let watched = watched(&place);
-    if watched.is_empty() {
-        assert!(!is_root(), "{}", run.stderr);
-        return says(&run.stderr, &["note: no evidence of copies:"]);
-    }
-    let cells: BTreeSet<&str> = watched.iter().map(|e| e.cell.as_str()).collect();
-    assert_eq!(cells.len(), 2, "null has no way through the kernel");
-    for (mover, sender) in [("send", 1.0), ("sendfile", 0.0)] {
-        let mut cells = analysis.cells.iter();
-        let cell = cells.find(|c| c.cell.mover == mover).unwrap();
-        let of = |side: Side| {
-            let measure = Measure::CopiesPerByte;
-            cell.estimates[&Metric { measure, side }].value
-        };
-        let found = [Side::Sender, Side::Receiver].map(of);
-        assert!((found[0] - sender).abs() < 0.1, "{mover}: {found:?}");
-        assert!((found[1] - 1.0).abs() < 0.1, "{mover}: {found:?}");
-        let counts = analysis.counts.iter().find(|c| c.cell == cell.id).unwrap();
-        let calls = counts.per_message(CountedEvent::SystemCalls).unwrap();
-        assert!(calls > 0.9, "{mover}: {calls} calls a message");
-    }
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use crate::common::{
     BYTECOST, PATIENCE, Place, assert_only_known_files, ended, endpoints_of, is_root, kill, says,
 };
+use bytecost_spec::Record;
 use bytecost_spec::sample::Repeat;
-use bytecost_spec::{Cell, Record, Transport};
 use rustix::process::{Signal, geteuid};
 
 /// Blocks at the least, each as short as can be.
@@ -173,20 +173,6 @@ fn without_root_veth_and_wire_are_refused_with_what_to_do() {
         ended(&mut command).refused(&[&over, "sudo bytecost"]);
         assert!(place.all_runs().is_empty());
     }
-}
-
-#[test]
-fn without_root_the_other_transports_of_a_study_are_measured() {
-    let place = Place::new();
-    let words = format!("run --transport loopback,veth --mover send {TINY}");
-    let Some(mut command) = unprivileged(&place, 8192, &words) else {
-        return;
-    };
-    ended(&mut command).measured();
-    assert!(report(&place).contains("sudo bytecost"));
-    let samples = place.samples();
-    let is_over_veth = |(cell, _): &(Cell, _)| cell.transport == Transport::Veth;
-    assert!(!samples.is_empty() && !samples.iter().any(is_over_veth));
 }
 
 #[test]

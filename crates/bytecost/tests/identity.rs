@@ -1,13 +1,10 @@
-//! Who a run is: machine, kernel, boot and build, which `--resume` holds it to; and the program,
-//! which stays the same whatever becomes of its file.
+//! Who a run is: machine, kernel, boot and build, which `--resume` holds it to; and whose its files
+//! are.
 
-use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::common::{BYTECOST, PATIENCE, Place, below, ended, endpoints_of, is_root, says, until};
+use crate::common::{PATIENCE, Place, below, ended, endpoints_of, is_root, says, until};
 use bytecost_spec::Record;
 use bytecost_spec::manifest::FORMAT;
 use serde_json::Value;
@@ -189,47 +186,6 @@ fn a_log_that_lost_trials_is_told() {
         let report = place.call("report");
         assert_eq!(report.status, Some(1), "{}", report.stderr);
         says(&report.flat(), &[&part]);
-    }
-}
-
-/// The file that a process runs.
-fn file_of(pid: u32) -> Option<u64> {
-    fs::metadata(format!("/proc/{pid}/exe"))
-        .ok()
-        .map(|m| m.ino())
-}
-
-#[test]
-fn a_program_that_is_replaced_in_mid_run_stays_the_same_to_the_end() {
-    let place = Place::new();
-    let path: PathBuf = place.dir.path().join("bytecost");
-    // By processes of their own: what anybody has open for writing is not executed.
-    let copy = |from: &str, to: &Path| {
-        let copied = Command::new("cp").arg(from).arg(to).status();
-        assert!(copied.unwrap().success());
-    };
-    copy(BYTECOST, &path);
-    let ours = fs::metadata(&path).unwrap().ino();
-    let words = "run --mover send --size 4KiB --blocks 1000 --window 50ms --warmup 2ms --budget 10m --precision 0.01% --quiet";
-    let mut run = place.start(&mut place.other(path.to_str().unwrap(), words.split_whitespace()));
-    run.until("a trial", || place.lines() >= 1);
-    let other = place.dir.path().join("other");
-    copy("/bin/false", &other);
-    fs::rename(&other, &path).unwrap();
-    let had = place.lines();
-    let pid = run.pid();
-    let seen = RefCell::new(Vec::new());
-    run.until("endpoints and trials since", || {
-        let files = endpoints_of(pid).into_iter().filter_map(file_of);
-        seen.borrow_mut().extend(files);
-        seen.borrow().len() > 4 && place.lines() > had + 4
-    });
-    let seen = seen.into_inner();
-    assert!(seen.iter().all(|ino| *ino == ours), "{seen:?} {ours}");
-    run.interrupted();
-    for failure in place.failures() {
-        // On a busy machine nothing may move in a window, which is another matter.
-        assert!(failure.contains("no byte was moved"), "{failure}");
     }
 }
 

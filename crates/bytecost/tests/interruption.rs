@@ -118,16 +118,6 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
 }
 
 #[test]
-fn a_run_that_goes_on_is_not_gone_on_with_by_another() {
-    let place = Place::new();
-    let run = under_way(&place, LONG);
-    let words = format!("run --resume {}", place.id());
-    place.refuses(&words, "=> another bytecost is writing");
-    run.interrupted();
-    trials(&place.records());
-}
-
-#[test]
 fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
     let place = Place::new();
     let words = "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";

@@ -129,20 +129,6 @@ fn zero_copy_tells_what_was_copied_after_all() {
 }
 
 #[test]
-fn a_client_chooses_what_is_its_own() {
-    let (client, _, _) = session(
-        "--size 4KiB --threads 3",
-        "--threads 2 --receiver recvmsg --read-size 8KiB --placement 0:0",
-        1,
-        2,
-    );
-    let cell = client["cell"].as_str().unwrap();
-    for word in ["/recvmsg/", "/8KiB/", "/2/", "/0:0"] {
-        assert!(cell.contains(word), "{word}: {cell}");
-    }
-}
-
-#[test]
 fn both_ends_speak_in_words() {
     let server = Server::start("--mover send-zerocopy --size 16KiB --threads 2");
     let end = server.drive("--pattern request-response --duration 1300ms");
@@ -311,11 +297,4 @@ fn what_cannot_be_is_refused_in_one_line() {
     let port = held.local_addr().unwrap().port();
     let row = format!("--port {port} => port {port} is in use | --port");
     place.refuses("live send", &row);
-}
-
-#[test]
-fn more_flows_than_the_server_has_are_refused() {
-    let server = Server::start("--threads 2");
-    server.drive("--threads 3").refused(&["at most 2"]);
-    server.serves();
 }

@@ -6,9 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{Ended, PATIENCE, Place, nobody, says, until};
-use crate::live_common::{
-    ENDING, Running, Server, last, objects, refuses_another_version, rest, summaries, until_let_go,
-};
+use crate::live_common::{ENDING, Running, Server, last, objects, rest, summaries, until_let_go};
 use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::hand::greeting::{MAX_FRAME_BYTES, SessionWord, VERSION, opening};
 use bytecost_lab::protocol;
@@ -75,12 +73,6 @@ fn garbage_is_turned_away_and_the_server_goes_on() {
         assert!(line.starts_with("note: "), "{line}");
     }
     assert_eq!(last(&end.stdout)["failed"], 0);
-}
-
-#[test]
-fn another_version_is_told_so() {
-    let server = Server::start("");
-    refuses_another_version(&mut server.connected());
 }
 
 // Invariant 8.

@@ -33,24 +33,20 @@ fn threads_run_where_they_are_held_and_the_record_says_so() {
     let words = format!("--threads 2 --placement free,same-cpu,{first}:{last} --placement {first}");
     for (cell, samples) in samples(&place, &words) {
         for sample in samples {
-            let receiver = sample.receiver.as_ref().map(|r| r.held.clone());
             let sender = &sample.sender.held;
+            let receiver = sample.receiver.as_ref().map_or(&[][..], |r| &r.held);
             let name = cell.placement.to_string();
+            let (there, here) = (cpus(receiver), cpus(sender));
             match &cell.placement {
-                Placement::Free => {
-                    assert!(sender.is_empty() && receiver.is_none_or(|r| r.is_empty()))
-                }
-                Placement::Cpus { .. } if cell.mover == "null" => {
-                    // Without another end the flows take from both lists.
-                    assert_eq!(cpus(sender), [[first], [last]]);
-                }
+                Placement::Free => assert!(here.is_empty() && there.is_empty()),
+                // Without another end the flows take from both lists.
+                _ if cell.mover == "null" => assert_eq!(here.len(), 2, "{name}"),
                 Placement::Cpus { .. } => {
-                    assert_eq!(cpus(sender), [[first], [first]], "{name}");
-                    assert_eq!(cpus(&receiver.unwrap()), [[last], [last]], "{name}");
+                    assert_eq!(here, [[first], [first]], "{name}");
+                    assert_eq!(there, [[last], [last]], "{name}");
                 }
-                _ if cell.mover == "null" => assert_eq!(sender.len(), 2),
                 // Flow by flow on the same CPU.
-                _ => assert_eq!(cpus(sender), cpus(&receiver.unwrap()), "{name}"),
+                _ => assert_eq!(here, there, "{name}"),
             }
             for held in sender {
                 assert!(held.cpus.contains(&held.last_cpu), "{name}: {held:?}");

@@ -156,15 +156,6 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
     hosts.call(&more, &[]).refused(&[]);
 }
 
-#[test]
-fn the_other_host_sends_where_that_is_asked() {
-    let Some(hosts) = Hosts::new() else { return };
-    let there = hosts.there.entered();
-    let peer = ["--reverse", "--peer", &there, "--peer-program", PROGRAM];
-    let output = hosts.call(SMALL, &peer);
-    measured(&hosts, output, THERE, PeerSide::Sender);
-}
-
 /// OpenSSH's server on the other host, with keys made for it.
 struct SshServer {
     dir: TempDir,
@@ -230,8 +221,8 @@ fn ssh_leads_to_the_other_host() {
     };
     let peer = server.peer();
     let peer = peer.each_ref().map(String::as_str);
-    let output = hosts.call(SMALL, &peer);
-    measured(&hosts, output, "db7", PeerSide::Receiver);
+    let output = hosts.call(&format!("{SMALL} --reverse"), &peer);
+    measured(&hosts, output, "db7", PeerSide::Sender);
     // A key that it does not know.
     fs::write(server.dir.path().join("user.pub"), "").unwrap();
     let output = hosts.call(SMALL, &peer);
