@@ -33,17 +33,6 @@ pub const EVIDENCE_WINDOW: Duration = Duration::from_millis(400);
 /// How long one counts, which needs no more than that everything has happened often.
 const COUNTING_WINDOW: Duration = Duration::from_millis(50);
 
-/// Who counts these.
-///
-/// # Errors
-/// Why they cannot be counted here, and what to do about it.
-fn counting(copies: bool, counts: bool) -> Result<Watch> {
-    let root = Path::new("/");
-    let copies = copies.then(|| Copies::open(root)).transpose()?;
-    let events = counts.then(loopback_exchange::events).transpose()?;
-    Ok(Watch::counting(copies, events, COUNTING_WINDOW))
-}
-
 /// Why a means of evidence cannot be had here; none where it can.
 pub fn refused(means: Means, host: &Host) -> Option<String> {
     let tried = match means {
@@ -157,14 +146,6 @@ pub enum How {
 }
 
 impl How {
-    /// How a run ends whose block was stopped.
-    fn stopped(lab: &Lab) -> How {
-        match lab.lost_peer() {
-            Some(_) => How::PeerLost,
-            None => How::Interrupted,
-        }
-    }
-
     /// Why the run ended before its time, where it did.
     pub fn early(self) -> Option<String> {
         match self {
@@ -401,7 +382,10 @@ impl Campaign<'_> {
             });
             log.failed?;
             let Some(ended) = ended else {
-                return Ok(How::stopped(lab));
+                return Ok(match lab.lost_peer() {
+                    Some(_) => How::PeerLost,
+                    None => How::Interrupted,
+                });
             };
             if longer(so_far) > before {
                 begin_again(run, so_far, first, &ended)?;
@@ -448,7 +432,10 @@ impl Campaign<'_> {
         let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
         let mut watches: Vec<(Watch, Vec<u32>, Option<Duration>)> = Vec::new();
         if counted.count() > 0 {
-            let watch = counting(copies.is_some(), counts.is_some())?;
+            let open = |_| Copies::open(Path::new("/"));
+            let copies = copies.map(open).transpose()?;
+            let events = counts.map(|_| loopback_exchange::events()).transpose()?;
+            let watch = Watch::counting(copies, events, COUNTING_WINDOW);
             let compared = self.compared(manifest, so_far, share, display);
             watches.push((watch, compared, unasked.then_some(share)));
         }

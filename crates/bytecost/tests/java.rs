@@ -29,17 +29,10 @@ fn both_ways_are_measured_and_the_machine_s_cpu_time_is_the_sender_s() {
     for name in ["java-stream", "java-transfer-to"] {
         let mut all = place.samples().into_iter();
         let (_, sample) = all.find(|(cell, _)| cell.mover == name).expect(name);
-        let truth = sample.truth.unwrap();
-        assert_eq!(truth.checked, "content");
-        assert_eq!(truth.sent_bytes, truth.received_bytes);
         let read = |counter| sample.sender.readings[&counter].measured();
         assert!(read(Counter::CpuNs).unwrap() > 0);
         assert!(read(Counter::ContextSwitchesVoluntary).is_some());
         assert_eq!(read(Counter::TaskClockNs), None, "of one thread only");
-        let calls = read(Counter::Calls).unwrap();
-        let messages = read(Counter::Messages).unwrap();
-        let of_each = if name == "java-stream" { 2 * 16 } else { 1 };
-        assert!(calls >= of_each * messages, "{calls} for {messages}");
     }
     says(&place.read("report.md"), &[" · Java "]);
 }

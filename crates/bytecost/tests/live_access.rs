@@ -8,9 +8,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use crate::common::{PATIENCE, Place, says, until};
-use crate::live_common::{
-    Running, Server, bytes_of, last, refuses_another_version, rest, summaries,
-};
+use crate::live_common::{Running, Server, bytes_of, last, rest, summaries};
 use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
 use bytecost_lab::protocol;
 use rustix::net::{AddressFamily, SocketType};
@@ -209,7 +207,11 @@ fn the_fifth_who_says_nothing_is_turned_away_and_other_addresses_are_heard() {
     rustix::net::connect(&socket, &local([127, 0, 0, 1], server.port)).unwrap();
     let mut other = TcpStream::from(socket);
     other.set_read_timeout(Some(PATIENCE)).unwrap();
-    refuses_another_version(&mut other);
+    other.write_all(&opening(VERSION + 1, false)).unwrap();
+    match protocol::read::<SessionWord>(&mut other).unwrap() {
+        SessionWord::Refused { reason } => says(&reason, &["same bytecost"]),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

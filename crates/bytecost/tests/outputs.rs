@@ -3,20 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::common::{Place, RECORDED, TINY, count, ended, flat, says};
+use crate::common::{FILES, Place, RECORDED, count, ended, flat, says};
 use bytecost_plan::Plan;
 use bytecost_spec::{Manifest, Record};
 use serde_json::Value;
-
-const FILES: [&str; 7] = [
-    "ended.json",
-    "findings.json",
-    "manifest.json",
-    "report.html",
-    "report.md",
-    "samples.csv",
-    "samples.jsonl",
-];
 
 #[test]
 fn a_run_leaves_its_files_and_nothing_else_and_a_report_the_same() {
@@ -73,21 +63,6 @@ fn the_log_is_the_plan_that_the_manifest_gives() {
     expected.retain(kept);
     assert_eq!(trials, expected);
     assert!(blocks >= 8, "fewer blocks say nothing");
-}
-
-#[test]
-fn the_words_fit_a_terminal_and_carry_no_escapes() {
-    let place = Place::new();
-    let run = place.call(TINY);
-    says(&run.stdout, &["send", "report.html"]);
-    says(&run.stderr, &["\nblock 1: 3 cells"]);
-    let others = ["list", "doctor", "runs"].map(|words| place.call(words).stdout);
-    for text in [run.stdout].iter().chain(&others) {
-        assert!(!text.contains('\u{1b}'));
-        for line in text.lines() {
-            assert!(line.chars().count() <= 100, "{line}");
-        }
-    }
 }
 
 #[test]

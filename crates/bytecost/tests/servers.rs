@@ -2,35 +2,10 @@
 //! the run is killed or another one cleans up.
 
 use crate::common::{PATIENCE, Place, endpoints_of, until};
-use bytecost_spec::Metric;
 use rustix::process::Signal;
 
 /// What the processes of one trial are: the coordinator's two, the server, and its children.
 const SERVED: &str = "run server-models --placement free --blocks 6 --warmup 2ms --budget 60s";
-
-#[test]
-fn a_study_of_servers_is_measured_and_told() {
-    let place = Place::new();
-    let words = format!("{SERVED} --window 100ms --server epoll,thread,select --connections 2");
-    place.call(words).measured();
-    let found = place.findings();
-    assert_eq!(found.cells.len(), 3, "no loop's cost beside them");
-    let measured = found.cells.iter().filter(|c| c.trials > 0);
-    for cell in measured.clone() {
-        let metrics: Vec<String> = cell.estimates.keys().map(Metric::to_string).collect();
-        for metric in [
-            "messages_per_s",
-            "latency_us_p99",
-            "server_cpu_ns_per_message",
-            "client_context_switches_per_message",
-            "memory_kib_per_connection",
-        ] {
-            assert!(metrics.iter().any(|m| m == metric), "{metric}: {metrics:?}");
-        }
-    }
-    let roles = 2 * measured.count();
-    assert_eq!(found.roles.len(), roles, "the server and its clients");
-}
 
 /// Clients that think for longer than a window lasts: it is made longer until something comes, and
 /// no trial fails. The longest is over a second, so that a busy machine leaves time for it.
@@ -42,6 +17,7 @@ fn a_window_in_which_nothing_came_is_made_longer() {
     );
     place.call(words).measured();
     let found = place.findings();
+    assert_eq!(found.cells.len(), 1, "no loop's cost beside it");
     assert_eq!(found.failures, []);
     assert!(found.roles[0].window_ms > 30.0);
 }

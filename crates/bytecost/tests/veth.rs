@@ -1,13 +1,11 @@
 //! Runs over veth: their namespaces are gone when they end, however they end.
 
 use crate::common::networks::ended_by;
-use crate::common::{Place, is_root, says};
-use bytecost_spec::{Axis, Cell, Counter, Reading, Sample, Transport};
+use crate::common::{Place, is_root};
+use bytecost_spec::{Axis, Counter};
 use rustix::process::Signal;
 
 const PAIR: &str = "--transport veth";
-/// Blocks at the least, each as short as can be.
-const TINY: &str = "--size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
 
 // Invariant 9.
 #[test]
@@ -28,26 +26,6 @@ fn a_killed_run_leaves_no_namespace_and_no_link() {
 fn an_interrupted_run_leaves_no_namespace_and_no_link() {
     if is_root() {
         ended_by(Signal::INT, PAIR, 2, |_| true);
-    }
-}
-
-#[test]
-fn a_trial_over_veth_has_counters_of_its_own() {
-    if !is_root() {
-        return;
-    }
-    let place = Place::new();
-    let words = format!("run --transport loopback,unix,veth --mover send {TINY}");
-    place.call(words).measured();
-    let samples = place.samples();
-    for transport in [Transport::Loopback, Transport::Unix, Transport::Veth] {
-        let is_over =
-            |(cell, _): &&(Cell, Sample)| cell.transport == transport && cell.mover == "send";
-        let (_, sample) = samples.iter().find(is_over).unwrap();
-        match &sample.machine[&Counter::TcpOutSegs] {
-            Reading::Absent { absent } if transport == Transport::Unix => says(absent, &["TCP"]),
-            segments => assert!(segments.measured() > Some(0), "{transport:?}: {segments:?}"),
-        }
     }
 }
 

@@ -65,7 +65,11 @@ pub fn run(args: RunArgs) -> Result<Exit> {
 /// Measures, and tells it by `tell`, which answers whether trials failed.
 pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>) -> Result<Exit> {
     if let (Some(port), None) = (args.port, &args.peer.peer) {
-        port_is_free(port)?;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|e| {
+            bad_input(format!(
+                "port {port} is not available ({e}): choose another with --port, or leave it out to take a free one"
+            ))
+        })?;
     }
     // Before anything takes long: what is built meanwhile is not what measures.
     let program = Program::own()?;
@@ -497,15 +501,6 @@ fn unknown(name: &str) -> anyhow::Error {
         "study `{}` is not known: {remedy}",
         units::one_line(name)
     ))
-}
-
-fn port_is_free(port: u16) -> Result<()> {
-    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(bad_input(format!(
-            "port {port} is not available ({e}): choose another with --port, or leave it out to take a free one"
-        ))),
-    }
 }
 
 /// The command line as it was given, but for where the program lies.

@@ -31,6 +31,17 @@ pub const TINY: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s -
 /// What a run is made of; all other files of a recorded one are expectations.
 pub const RECORDED: [&str; 3] = ["ended.json", "manifest.json", "samples.jsonl"];
 
+/// All files of a run without figures.
+pub const FILES: [&str; 7] = [
+    "ended.json",
+    "findings.json",
+    "manifest.json",
+    "report.html",
+    "report.md",
+    "samples.csv",
+    "samples.jsonl",
+];
+
 /// A directory with runs in it.
 pub struct Place {
     pub dir: TempDir,
@@ -480,18 +491,9 @@ pub fn until(what: &str, limit: Duration, mut so: impl FnMut() -> bool) {
 
 /// Asserts that a run directory has nothing in it but what a run leaves, and no temporary file.
 pub fn assert_only_known_files(run: &Path) {
-    const KNOWN: [&str; 7] = [
-        "manifest.json",
-        "samples.jsonl",
-        "ended.json",
-        "report.html",
-        "report.md",
-        "findings.json",
-        "samples.csv",
-    ];
     for entry in fs::read_dir(run).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let picture = name.ends_with(".svg") && !name.starts_with('.');
-        assert!(picture || KNOWN.contains(&name.as_str()), "{name} is left");
+        assert!(picture || FILES.contains(&name.as_str()), "{name} is left");
     }
 }

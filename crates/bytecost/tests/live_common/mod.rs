@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
-use bytecost_lab::protocol;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -16,16 +14,6 @@ use crate::common::{Ended, PATIENCE, Place, Started, count, until};
 
 /// Far more than the second within which an end by Ctrl-C is to come, for a busy machine.
 pub const ENDING: Duration = Duration::from_secs(60);
-
-/// A server that hears another version says what to do.
-#[track_caller]
-pub fn refuses_another_version(stream: &mut TcpStream) {
-    stream.write_all(&opening(VERSION + 1, false)).unwrap();
-    match protocol::read::<SessionWord>(stream).unwrap() {
-        SessionWord::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
-        other => panic!("{other:?}"),
-    }
-}
 
 /// Whatever still comes, until the other end closes.
 pub fn rest(stream: &mut TcpStream) -> Vec<u8> {

@@ -52,13 +52,14 @@ pub fn run(served: ServedService) -> Result<Exit> {
             }
         })?;
     let stop = signals::stop_pipe()?;
+    let cpus = available_parallelism().map_or(1, |n| n.get());
     tell(model, service, &serving, address);
     let tally = (model.serve)(servers::ServerSetup {
         listener,
         stop,
         service,
         serving,
-        workers: args.workers.map_or_else(cpus, |n| n as usize),
+        workers: args.workers.map_or(cpus, |n| n as usize),
         limits: Limits {
             connections,
             ..limits
@@ -144,10 +145,6 @@ fn room(model: &Server, args: &ServiceArgs) -> Result<usize> {
     };
     let room = descriptors::make_most_room(most as u64).map_err(bad_input)?;
     Ok(usize::try_from(room).unwrap_or(most))
-}
-
-fn cpus() -> usize {
-    available_parallelism().map_or(1, |n| n.get())
 }
 
 /// Says where it listens, and what a newcomer should know.
