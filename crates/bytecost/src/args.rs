@@ -160,7 +160,7 @@ pub enum LiveCommand {
     Load(Box<LoadArgs>),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RootArgs {
     /// Where runs are kept
     #[arg(
@@ -303,7 +303,7 @@ pub struct CeilingArgs {
     pub root: RootArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunArgs {
     /// A study's name, or the path of a study file (*.toml) [default: send-copies]
     pub study: Option<String>,
@@ -389,7 +389,6 @@ pub fn evidence(text: &str) -> Result<WantedEvidence, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytecost_spec::Axis;
 
     #[test]
     fn the_command_line_is_sound() {
@@ -414,29 +413,6 @@ mod tests {
             ("", &[""]),
         ] {
             assert_eq!(axes::split(text), values, "{text}");
-        }
-    }
-
-    #[test]
-    fn axes_are_options_with_and_without_the_word_run() {
-        for words in [
-            &["bytecost", "run", "--size", "64KiB,1MiB", "--mover=send"][..],
-            &["bytecost", "--size", "64KiB,1MiB", "--mover=send"][..],
-        ] {
-            let words = words.iter().map(|word| (*word).into()).collect();
-            let cli = Cli::read(words).unwrap();
-            let run = match cli.command {
-                Some(Sub::Run(run)) => *run,
-                None => cli.run,
-                other => panic!("{other:?}"),
-            };
-            assert_eq!(
-                run.axes.0,
-                [
-                    (Axis::Mover, vec!["send".into()]),
-                    (Axis::Size, vec!["64KiB".into(), "1MiB".into()])
-                ]
-            );
         }
     }
 }

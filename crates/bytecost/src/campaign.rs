@@ -33,17 +33,6 @@ pub const EVIDENCE_WINDOW: Duration = Duration::from_millis(400);
 /// How long one counts, which needs no more than that everything has happened often.
 const COUNTING_WINDOW: Duration = Duration::from_millis(50);
 
-/// Who counts these.
-///
-/// # Errors
-/// Why they cannot be counted here, and what to do about it.
-fn counting(copies: bool, counts: bool) -> Result<Watch> {
-    let root = Path::new("/");
-    let copies = copies.then(|| Copies::open(root)).transpose()?;
-    let events = counts.then(loopback_exchange::events).transpose()?;
-    Ok(Watch::counting(copies, events, COUNTING_WINDOW))
-}
-
 /// Why a means of evidence cannot be had here; none where it can.
 pub fn refused(means: Means, host: &Host) -> Option<String> {
     let tried = match means {
@@ -148,12 +137,8 @@ pub struct Campaign<'a> {
 /// How the measuring ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Every interval is as narrow as was asked.
-    Precise,
-    /// The budget is spent.
-    BudgetSpent,
-    /// All blocks were measured.
-    AllBlocks,
+    /// There was reason to end: precision, budget or the number of blocks.
+    Whole,
     /// By a signal.
     Interrupted,
     /// The other host answers no more.
@@ -161,20 +146,12 @@ pub enum How {
 }
 
 impl How {
-    /// How a run ends whose block was stopped.
-    fn stopped(lab: &Lab) -> How {
-        match lab.lost_peer() {
-            Some(_) => How::PeerLost,
-            None => How::Interrupted,
-        }
-    }
-
     /// Why the run ended before its time, where it did.
     pub fn early(self) -> Option<String> {
         match self {
             How::Interrupted => Some("interrupted".to_owned()),
             How::PeerLost => Some("the other host was lost".to_owned()),
-            How::Precise | How::BudgetSpent | How::AllBlocks => None,
+            How::Whole => None,
         }
     }
 }
@@ -348,7 +325,7 @@ impl Campaign<'_> {
         loop {
             let all = block >= self.plan.bisection_ends().max(self.study.blocks_most);
             if all && looked {
-                return Ok(How::AllBlocks);
+                return Ok(How::Whole);
             }
             let interim = Interim::of(&manifest, &self.plan.cells, &so_far.samples);
             let selection = self.selection(&manifest, block, so_far, &interim);
@@ -359,28 +336,24 @@ impl Campaign<'_> {
                 continue;
             }
             let widest = interim.widest_interval();
-            let precise = none_wide.then_some(How::Precise);
-            let enough = precise.or_else(|| self.enough(widest.as_ref()));
+            // Measuring stops when it is precise, never when it is significant.
+            let is_narrow = |w: &Progress| w.half_width <= self.study.precision;
+            let enough = none_wide || widest.as_ref().is_some_and(is_narrow);
             let trial = display.trial_cost(self.plan.trial_ms);
             let cost = trial * order.len() as u32;
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
             if block >= self.study.blocks_least {
                 let nearly = spent(began) + cost > budget.mul_f64(BISECTED_FROM);
-                if (enough.is_some() || nearly || all) && !std::mem::replace(&mut looked, true) {
+                if (enough || nearly || all) && !std::mem::replace(&mut looked, true) {
                     let left = budget.saturating_sub(spent(began));
                     if let Some(bisection) = self.bisection(run, so_far, block, left, trial) {
                         self.bisect(run, display, bisection)?;
                         continue;
                     }
                 }
-                if all {
-                    return Ok(How::AllBlocks);
-                }
-                if let Some(how) = enough.filter(|_| !self.plan.is_bisecting(block)) {
-                    return Ok(how);
-                }
-                if spent(began) + cost > budget {
-                    return Ok(How::BudgetSpent);
+                let is_precise = enough && !self.plan.is_bisecting(block);
+                if all || is_precise || spent(began) + cost > budget {
+                    return Ok(How::Whole);
                 }
             }
             display.block(block, order.len(), widest.as_ref(), spent(began));
@@ -409,7 +382,10 @@ impl Campaign<'_> {
             });
             log.failed?;
             let Some(ended) = ended else {
-                return Ok(How::stopped(lab));
+                return Ok(match lab.lost_peer() {
+                    Some(_) => How::PeerLost,
+                    None => How::Interrupted,
+                });
             };
             if longer(so_far) > before {
                 begin_again(run, so_far, first, &ended)?;
@@ -456,7 +432,10 @@ impl Campaign<'_> {
         let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
         let mut watches: Vec<(Watch, Vec<u32>, Option<Duration>)> = Vec::new();
         if counted.count() > 0 {
-            let watch = counting(copies.is_some(), counts.is_some())?;
+            let open = |_| Copies::open(Path::new("/"));
+            let copies = copies.map(open).transpose()?;
+            let events = counts.map(|_| loopback_exchange::events()).transpose()?;
+            let watch = Watch::counting(copies, events, COUNTING_WINDOW);
             let compared = self.compared(manifest, so_far, share, display);
             watches.push((watch, compared, unasked.then_some(share)));
         }
@@ -660,13 +639,6 @@ impl Campaign<'_> {
         let assumed = |e: &&Expectation| e.noise.run.is_none();
         manifest.expectation.as_ref().filter(assumed)?;
         self.plan.kept_at(manifest, &interim.noise()?).ok()
-    }
-
-    /// Measuring stops when it is precise, never when it is significant.
-    fn enough(&self, widest: Option<&Progress>) -> Option<How> {
-        widest
-            .filter(|w| w.half_width <= self.study.precision)
-            .map(|_| How::Precise)
     }
 }
 

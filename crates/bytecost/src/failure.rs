@@ -1,7 +1,11 @@
 //! How the command ends: every way out has its status.
 
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 use std::process::ExitCode;
+use std::time::Duration;
+
+use bytecost_spec::units;
 
 /// What the shell gets to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +19,15 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// How a command ends that did all of its work, whether all of that went well or not.
+    #[must_use]
+    pub fn of(went_well: bool) -> Exit {
+        match went_well {
+            true => Exit::Done,
+            false => Exit::SomeFailed,
+        }
+    }
+
     /// The exit status.
     #[must_use]
     pub fn code(self) -> ExitCode {
@@ -53,4 +66,45 @@ impl std::error::Error for Interrupted {}
 /// Makes an error one that is the caller's to mend.
 pub fn bad_input(what: impl fmt::Display) -> anyhow::Error {
     BadInput(what.to_string()).into()
+}
+
+/// There is no such thing of that name, and these there are.
+pub fn unknown<'a>(
+    thing: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> anyhow::Error {
+    let known: Vec<&str> = known.into_iter().collect();
+    let name = units::one_line(name);
+    bad_input(format!(
+        "{thing} `{name}` is not known: choose from {}",
+        known.join(", ")
+    ))
+}
+
+/// Refuses a time that is out of bounds.
+///
+/// # Errors
+/// What its bounds are.
+pub fn check_time(
+    option: &str,
+    time: Duration,
+    bounds: impl RangeBounds<Duration>,
+) -> anyhow::Result<()> {
+    if bounds.contains(&time) {
+        return Ok(());
+    }
+    let told = |bound: Bound<&Duration>| match bound {
+        Bound::Included(time) | Bound::Excluded(time) => Some(units::duration(*time)),
+        Bound::Unbounded => None,
+    };
+    let bounds = match (told(bounds.start_bound()), told(bounds.end_bound())) {
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, most) => format!("at most {}", most.unwrap_or_default()),
+    };
+    Err(bad_input(format!(
+        "{option} `{}` is out of bounds: {bounds}",
+        units::duration(time)
+    )))
 }

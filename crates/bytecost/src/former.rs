@@ -88,27 +88,19 @@ mod tests {
         ] {
             check(same, same, &[]);
         }
-        let command = |was: &str, is: &str| format!("`bytecost {was}` is now `bytecost live {is}`");
-        check(
-            "drive ::1",
-            "live receive ::1",
-            &[&command("drive", "receive")],
-        );
-        check(
-            "ask --idle 4",
-            "live load --idle 4",
-            &[&command("ask", "load")],
-        );
-        check(
-            "serve --size 1",
-            "live send --size 1",
-            &[&command("serve", "send")],
-        );
-        check(
-            "serve top",
-            "live server top",
-            &[&command("serve", "server")],
-        );
+        for (was, is, command) in [
+            ("drive ::1", "live receive ::1", ["drive", "receive"]),
+            ("ask --idle 4", "live load --idle 4", ["ask", "load"]),
+            ("serve --size 1", "live send --size 1", ["serve", "send"]),
+            ("serve top", "live server top", ["serve", "server"]),
+        ] {
+            let [old, new] = command;
+            check(
+                was,
+                is,
+                &[&format!("`bytecost {old}` is now `bytecost live {new}`")],
+            );
+        }
         check(
             "run --pattern stream,ask --neighbour=spin --answer 64",
             "run --pattern stream,request-response --background=spin --response 64",

@@ -82,13 +82,12 @@ impl Display {
         // Elsewhere a few lines say as much.
         if self.lines && (block + 1).is_power_of_two() {
             let left = self.budget.saturating_sub(spent).as_secs();
-            let _ = writeln!(
-                io::stderr(),
+            self.line(&format!(
                 "block {}: {}, {left} s of the budget left{}",
                 block + 1,
                 units::count(cells, "cell"),
                 self.widest
-            );
+            ));
         }
     }
 
@@ -126,19 +125,15 @@ impl Display {
 
     /// What is compared with what, and where.
     fn heading(&self, found: &LiveEstimates) -> String {
-        let words = |axes: &mut dyn Iterator<Item = &Axis>| {
-            let words = axes.map(|a| a.word(&found.baseline.value(*a)).to_owned());
-            words.collect::<Vec<_>>().join(" ")
-        };
-        let place = words(&mut self.varied.iter().filter(|a| **a != found.axis));
-        let place = match place.is_empty() {
-            true => String::new(),
-            false => format!(" at {place}"),
+        let others = self.varied.iter().filter(|a| **a != found.axis);
+        let place = match words(others, &found.baseline) {
+            place if place.is_empty() => place,
+            place => format!(" at {place}"),
         };
         format!(
             "so far, without a verdict: {} relative to {}{place}",
             found.metric.title(found.unit),
-            words(&mut [found.axis].iter()),
+            words(&[found.axis], &found.baseline),
         )
     }
 
@@ -157,30 +152,20 @@ impl Display {
 
     /// The trials for evidence begin: how many there are, and how long each is.
     pub fn evidence(&mut self, cells: usize, window: Duration) {
-        let line = format!(
-            "evidence: {} of {:.1} s, not timed",
-            units::count(cells, "more trial"),
-            window.as_secs_f64()
-        );
-        match &self.bar {
-            Some(bar) => bar.suspend(|| {
-                let _ = writeln!(io::stderr(), "{line}");
-            }),
-            None if self.lines => {
-                let _ = writeln!(io::stderr(), "{line}");
-            }
-            None => {}
+        if self.shows() {
+            self.line(&format!(
+                "evidence: {} of {:.1} s, not timed",
+                units::count(cells, "more trial"),
+                window.as_secs_f64()
+            ));
         }
     }
 
     /// A trial begins.
     pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
         let Some(bar) = &self.bar else { return };
-        let cell = self
-            .cells
-            .get(trial.cell as usize)
-            .map(|c| self.label(c))
-            .unwrap_or_default();
+        let cell = self.cells.get(trial.cell as usize);
+        let cell = cell.map_or_else(String::new, |cell| words(&self.varied, cell));
         bar.set_position((spent.as_millis() as u64).min(self.budget.as_millis() as u64));
         let left = self.budget.saturating_sub(spent).as_secs();
         bar.set_message(format!(
@@ -225,16 +210,12 @@ impl Display {
             None => write(),
         }
     }
+}
 
-    /// The cell by the axes that vary.
-    fn label(&self, cell: &Cell) -> String {
-        let values: Vec<String> = self
-            .varied
-            .iter()
-            .map(|a| a.word(&cell.value(*a)).to_owned())
-            .collect();
-        values.join(" ")
-    }
+/// A cell by its values of some axes.
+fn words<'a>(axes: impl IntoIterator<Item = &'a Axis>, cell: &Cell) -> String {
+    let values = axes.into_iter().map(|a| a.word(&cell.value(*a)).to_owned());
+    values.collect::<Vec<_>>().join(" ")
 }
 
 impl Drop for Display {

@@ -36,23 +36,25 @@ impl<'r> RecordedRun<'r> {
     /// # Errors
     /// What of the directory cannot be read, or that its samples are of other cells.
     pub fn of(run: &'r Run) -> Result<RecordedRun<'r>> {
-        if let Some(imported) = run.published()? {
+        let mut recorded = RecordedRun {
+            run,
+            cells: Vec::new(),
+            samples: Vec::new(),
+            failures: Vec::new(),
+            blocks: Vec::new(),
+            watched: Vec::new(),
+            imported: run.published()?,
+            refusals: Vec::new(),
+            left_out: Vec::new(),
+            notes: Vec::new(),
+            ended_early: None,
+            damage: None,
+            ceiling: None,
+        };
+        if let Some(imported) = &recorded.imported {
             let cells = imported.published.cells.iter().map(|c| c.cell.clone());
-            return Ok(RecordedRun {
-                run,
-                cells: cells.collect(),
-                samples: Vec::new(),
-                failures: Vec::new(),
-                blocks: Vec::new(),
-                watched: Vec::new(),
-                imported: Some(imported),
-                refusals: Vec::new(),
-                left_out: Vec::new(),
-                notes: Vec::new(),
-                ended_early: None,
-                damage: None,
-                ceiling: None,
-            });
+            recorded.cells = cells.collect();
+            return Ok(recorded);
         }
         let loaded = run.records()?;
         let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
@@ -72,34 +74,23 @@ impl<'r> RecordedRun<'r> {
                 )));
             }
         }
-        let mut samples = Vec::with_capacity(loaded.records.len());
-        let mut failures = Vec::new();
-        let mut watched = Vec::new();
-        let mut blocks = Vec::new();
         for record in loaded.records {
             match record {
-                Record::Sample(sample) => samples.push(sample),
-                Record::Failure(failure) => failures.push(failure),
-                Record::Evidence(found) => watched.push(found),
-                Record::Block(block) => blocks.push(block),
+                Record::Sample(sample) => recorded.samples.push(sample),
+                Record::Failure(failure) => recorded.failures.push(failure),
+                Record::Evidence(found) => recorded.watched.push(found),
+                Record::Block(block) => recorded.blocks.push(block),
                 Record::Selection(_) => {}
             }
         }
-        Ok(RecordedRun {
-            run,
-            cells: plan.cells,
-            samples,
-            failures,
-            blocks,
-            watched,
-            imported: None,
-            refusals: plan.refusals,
-            left_out: plan.left_out,
-            notes: plan.notes,
-            ended_early: run.ending()?.and_then(|e| e.early),
-            damage: run.damage()?,
-            ceiling: newest_ceiling(run),
-        })
+        recorded.cells = plan.cells;
+        recorded.refusals = plan.refusals;
+        recorded.left_out = plan.left_out;
+        recorded.notes = plan.notes;
+        recorded.ended_early = run.ending()?.and_then(|e| e.early);
+        recorded.damage = run.damage()?;
+        recorded.ceiling = newest_ceiling(run);
+        Ok(recorded)
     }
 
     /// The run as the analysis takes it, with what was published beside it.

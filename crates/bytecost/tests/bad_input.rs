@@ -1,13 +1,10 @@
 //! Bad input: one line that says what is wrong, where, and what to do; status 2; nothing left.
 
-mod common;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use bytecost_spec::manifest::FORMAT;
-use common::{Place, count, ended};
+use crate::common::{Place, count, ended};
 
 const SOUND: &str = include_str!("../../../studies/send-copies.toml");
 
@@ -34,30 +31,29 @@ fn what_is_not_in_the_tables_is_told_with_what_is() {
         run --sise 4KiB => '--sise' | '--size' | (see `bytecost run --help`)
         run --transport loopback --evidence copies,none => `none`
         run --transport loopback --placement 0:8000 => nothing of this study works on this machine: there is no CPU 8000
+        run --transport loopback --background spin@smt-sibling => choose a --placement that pins
+        run --mover work-integer --class other:nice=20 => from -20 to 19
+        run --mover work-integer --cgroup max => max=50% (of one CPU)
+        run --mover ping-cache-line --placement same-cpu => they spin | choose two CPUs
+        run server-models --server epol => server `epol` is not known: choose from none, single
+        run server-models --server select --connections 2000 => FD_SETSIZE
         run --altitude 3 => --altitude
         endpoint => for bytecost itself | bytecost run",
     );
 }
 
 #[test]
-fn sizes_and_counts_have_bounds() {
+fn sizes_counts_times_and_shares_have_bounds() {
     check(
         "run --size 0 => size `0` is out of bounds | 4GiB
         run --size -4096 => `-4096` is not a size
-        run --size 5GiB => size `5GiB` is out of bounds
         run --size big => `big` is not a size | 64KiB
+        run --mover send,sendmsg --size 1001 => size 1001 does not divide into 8 fields | `sendmsg` | --fields
         run --fields 0 => fields `0` | 1 to 1024
-        run --threads 0 => threads `0` | 1 to 256
         run --threads 257 => threads `257` | 1 to 256
         run --socket-buffer 2GiB => socket-buffer `2GiB`
-        run --placement left => placement `left` | SENDER:RECEIVER",
-    );
-}
-
-#[test]
-fn times_and_shares_have_bounds() {
-    check(
-        "run --precision 200% => 200% | percentage
+        run --placement left => placement `left` | SENDER:RECEIVER
+        run --precision 200% => 200% | percentage
         run --budget soon => soon | 60s
         run --budget -3s => -3s
         run --window 999999h => window is out of bounds | 60s
@@ -72,29 +68,6 @@ fn times_and_shares_have_bounds() {
             ));
         }
     }
-}
-
-#[test]
-fn a_socket_buffer_that_the_kernel_does_not_give_is_refused_before_any_trial() {
-    let bound = |name| fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap();
-    let bounds = ["wmem_max", "rmem_max"].map(|name| bound(name).trim().parse::<u64>().unwrap());
-    if 2 * bounds[0].min(bounds[1]) >= 1 << 30 {
-        eprintln!("skipped: this machine gives the largest buffer that can be asked for");
-        return;
-    }
-    check(
-        "run --socket-buffer 1GiB --transport loopback => socket buffers of 1 GiB | net.core. | a smaller --socket-buffer",
-    );
-}
-
-#[test]
-fn a_message_must_divide_where_that_matters() {
-    check(
-        "run --mover send,sendmsg --size 1001 => size 1001 does not divide into 8 fields | `sendmsg` | --fields",
-    );
-    let words = "run --mover send --size 1001 --budget 1s --window 20ms --warmup 1ms --quiet";
-    let end = Place::new().call(words).measured();
-    assert!(end.stdout.contains("send"));
 }
 
 #[test]
@@ -117,22 +90,6 @@ fn a_study_file_is_told_with_line_and_column() {
             "budget =",
             "bugdet =",
             "my.toml: line  | column 1 | unknown field `bugdet`",
-        ),
-        (
-            "blocks-least = 16",
-            "blocks-least = \"eight\"",
-            "my.toml: line  | column 16 | invalid type",
-        ),
-        (
-            "threads = [1, 2, 4, 8]",
-            "threads = []",
-            "my.toml: line  | axis `threads` has no values",
-        ),
-        ("fields = [8]", "fields = [8", "my.toml: line "),
-        (
-            "baseline = \"send\"",
-            "baseline = \"teleport\"",
-            "my.toml: line  | no value of axis `mover`",
         ),
         ("\"vmsplice\"", "\"warp\"", "mover `warp` is not known"),
     ] {
@@ -173,7 +130,7 @@ fn a_run_directory_that_is_none_is_told_with_what_is_wrong() {
 
 #[test]
 fn a_spoilt_run_directory_is_told_and_a_cut_log_is_read() {
-    let place = Place::with_run();
+    let place = Place::recorded(&["send-copies"]);
     let dir = place.run();
     let (manifest, log) = (dir.join("manifest.json"), dir.join("samples.jsonl"));
     let whole = fs::read_to_string(&manifest).unwrap();
@@ -201,8 +158,8 @@ fn a_spoilt_run_directory_is_told_and_a_cut_log_is_read() {
     );
     fs::write(&log, &samples).unwrap();
 
+    let format = format!("\"format\": {}", place.json("manifest.json")["format"]);
     spoilt(&manifest, &whole[..whole.len() / 2], &["manifest.json"]);
-    let format = format!("\"format\": {FORMAT}");
     let newer = whole.replacen(&format, "\"format\": 999", 1);
     spoilt(&manifest, &newer, &["newer", "999"]);
     fs::remove_file(&manifest).unwrap();
@@ -222,4 +179,29 @@ fn words_that_are_no_text_are_refused() {
         (end.status, end.stderr.trim_end().lines().count()),
         (Some(2), 1)
     );
+}
+
+#[test]
+fn what_applies_to_no_cell_is_refused() {
+    let place = Place::new();
+    place.refuses(
+        "run --transport loopback",
+        "--mtu 9000 => --mtu 9000 applies to no cell
+        --server epoll --size 64 --rate 100 --think 1ms => leave --rate out
+        --mover send --connections 4 => --server
+        --server epoll --size 64 --class idle => all but servers",
+    );
+    let text = include_str!("../../../studies/smt.toml");
+    let wrong = text.replacen("[tier.axes]", "[tier.axes]\nmtu = [\"9000\"]", 1);
+    assert_ne!(text, wrong);
+    fs::write(place.path().join("mine.toml"), wrong).unwrap();
+    place.refuses("run mine.toml", "=> mine.toml: mtu 9000 applies to no cell");
+}
+
+#[test]
+fn a_mover_that_an_axis_is_not_for_is_measured_with_a_note() {
+    let words = "run --transport loopback --threads 1 --window 5ms --warmup 2ms --mover send,sendfile --cache warm --size 64KiB --budget 4s";
+    let end = Place::new().call(words).measured();
+    let note = "cache is for movers of files: it is used with `sendfile`, and not with `send`";
+    assert!(end.stderr.contains(note), "{}", end.stderr);
 }

@@ -1,8 +1,6 @@
 //! What the surroundings do to a run: limits, a full disk, a port in use, a closed pipe, an
 //! endpoint that is killed. Each is told in a line; what is finished is kept.
 
-mod common;
-
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -10,12 +8,11 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::{
+    BYTECOST, PATIENCE, Place, assert_only_known_files, ended, endpoints_of, is_root, kill, says,
+};
 use bytecost_spec::Record;
 use bytecost_spec::sample::Repeat;
-use common::{
-    BYTECOST, PATIENCE, Place, assert_only_known_files, ended, endpoints_of, failures, kill,
-    records, says,
-};
 use rustix::process::{Signal, geteuid};
 
 /// Blocks at the least, each as short as can be.
@@ -37,10 +34,8 @@ fn an_endpoint_that_is_killed_fails_its_trial_alone() {
     let failed = || place.lines() > 0 && place.read("samples.jsonl").contains("\"failure\"");
     // One that was about to end anyway fails nothing, so another one is tried.
     while !failed() {
-        run.until("a trial of two sides", || {
-            endpoints_of(coordinator).len() == 2
-        });
-        if let Some(victim) = run.endpoints().first() {
+        run.until_both_sides(&place, 0);
+        if let Some(victim) = endpoints_of(coordinator).first() {
             let _ = kill(*victim, Signal::KILL);
         }
         let told = Instant::now();
@@ -50,21 +45,15 @@ fn an_endpoint_that_is_killed_fails_its_trial_alone() {
     }
     let end = run.end(PATIENCE);
     assert_eq!(end.status, Some(1), "{}", end.stderr);
-    let all = records(&place.run());
-    let reasons: Vec<&str> = failures(&all)
-        .iter()
-        .map(|f| f["reason"].as_str().unwrap())
-        .collect();
-    let named = |r: &&&str| {
+    let reasons = place.failures();
+    let named = |r: &&String| {
         (r.contains("sender") || r.contains("receiver"))
             && (r.contains("signal 9") || r.contains("is gone"))
     };
-    let reason = reasons
-        .iter()
-        .find(named)
-        .unwrap_or_else(|| panic!("{reasons:?}"));
-    assert!(end.stderr.contains(*reason), "{}", end.stderr);
-    assert!(all.len() > reasons.len(), "the rest was measured");
+    let reason = reasons.iter().find(named);
+    let reason = reason.unwrap_or_else(|| panic!("{reasons:?}"));
+    assert!(end.stderr.contains(reason), "{}", end.stderr);
+    assert!(!place.samples().is_empty(), "the rest was measured");
     let report = report(&place);
     assert!(report.contains("failed"), "{report}");
 }
@@ -76,17 +65,7 @@ fn too_few_open_files_refuse_the_cells_that_need_more() {
     ended(&mut place.limited("-n 100", &words)).measured();
     let report = report(&place);
     says(&report, &["RLIMIT_NOFILE", "ulimit -n"]);
-    let all = records(&place.run());
-    assert!(all.iter().any(|r| r.get("sample").is_some()));
-}
-
-#[test]
-fn too_few_open_files_for_anything_refuse_the_run() {
-    let place = Place::new();
-    let words = format!("run --mover send --threads 64 {TINY}");
-    let end = ended(&mut place.limited("-n 100", &words));
-    end.refused(&["RLIMIT_NOFILE", "ulimit -n"]);
-    assert!(place.all_runs().is_empty());
+    assert!(!place.samples().is_empty());
 }
 
 /// The command as a user without rights, with a locked-memory limit in KiB; none, and the reason
@@ -134,8 +113,7 @@ fn too_little_locked_memory_refuses_the_mover_that_locks() {
         .collect();
     assert!(!refused.is_empty(), "{report}");
     assert!(refused[0].contains("RLIMIT_MEMLOCK"), "{refused:?}");
-    let all = records(&place.run());
-    assert!(all.iter().any(|r| r.get("sample").is_some()));
+    assert!(!place.samples().is_empty());
 }
 
 /// Local addresses of the listening TCP sockets of a user, as the kernel writes them.
@@ -156,8 +134,7 @@ fn listening(user: u32) -> Vec<String> {
 // Invariant 10.
 #[test]
 fn the_defaults_need_no_root_and_listen_on_the_loopback_alone() {
-    if !geteuid().is_root() {
-        eprintln!("skipped: only root can run it as a user who listens on nothing else");
+    if !is_root() {
         return;
     }
     let place = Place::new();
@@ -185,40 +162,17 @@ fn the_defaults_need_no_root_and_listen_on_the_loopback_alone() {
 
 // Invariant 5.
 #[test]
-fn without_root_veth_is_refused_with_what_to_do() {
-    refused_without_root("veth");
-}
-
-// Invariant 5.
-#[test]
-fn without_root_wire_is_refused_with_what_to_do() {
-    refused_without_root("wire");
-}
-
-fn refused_without_root(transport: &str) {
-    let place = Place::new();
-    let words = format!("run --transport {transport} --mover send {TINY}");
-    let Some(mut command) = unprivileged(&place, 8192, &words) else {
-        return;
-    };
-    let over = format!("over {transport}");
-    ended(&mut command).refused(&[&over, "sudo bytecost"]);
-    assert!(place.all_runs().is_empty());
-}
-
-#[test]
-fn without_root_the_other_transports_of_a_study_are_measured() {
-    let place = Place::new();
-    let words = format!("run --transport loopback,veth --mover send {TINY}");
-    let Some(mut command) = unprivileged(&place, 8192, &words) else {
-        return;
-    };
-    ended(&mut command).measured();
-    assert!(report(&place).contains("sudo bytecost"));
-    let all = records(&place.run());
-    assert!(all.iter().any(|r| r.get("sample").is_some()));
-    let over_veth = |r: &serde_json::Value| r.to_string().contains("\"veth/");
-    assert!(!all.iter().any(over_veth));
+fn without_root_veth_and_wire_are_refused_with_what_to_do() {
+    for transport in ["veth", "wire"] {
+        let place = Place::new();
+        let words = format!("run --transport {transport} --mover send {TINY}");
+        let Some(mut command) = unprivileged(&place, 8192, &words) else {
+            return;
+        };
+        let over = format!("over {transport}");
+        ended(&mut command).refused(&[&over, "sudo bytecost"]);
+        assert!(place.all_runs().is_empty());
+    }
 }
 
 #[test]
@@ -245,9 +199,9 @@ fn without_rights_evidence_is_refused_with_what_to_do_and_the_rest_is_measured()
         let is_told = report.contains(why) || means == "counts";
         assert!(is_told, "{line}: {report}");
     }
-    let all = records(&place.run());
-    assert!(all.iter().any(|r| r.get("sample").is_some()));
-    assert!(all.iter().all(|r| r.get("evidence").is_none()));
+    assert!(!place.samples().is_empty());
+    let is_evidence = |record: &Record| matches!(record, Record::Evidence(_));
+    assert!(!place.records().iter().any(is_evidence));
 }
 
 #[test]
@@ -267,35 +221,27 @@ fn a_full_disk_ends_the_run_and_keeps_what_is_finished() {
     assert_eq!(errors.len(), 1, "{}", end.stderr);
     says(errors[0], &["limit on file sizes", "--resume"]);
     assert!(endpoints_of(coordinator).is_empty());
-    assert!(!records(&place.run()).is_empty());
+    assert!(!place.records().is_empty());
     assert_only_known_files(&place.run());
     place.call("report").measured();
 }
 
 #[test]
-fn a_disk_without_room_for_a_run_leaves_none() {
+fn a_disk_without_room_for_a_run_and_a_port_in_use_leave_none() {
     let place = Place::new();
     let words = format!("run --mover null,send {TINY}");
     let end = ended(&mut place.limited("-f 8", &words));
     end.refused(&["limit on file sizes"]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let end = place.call(format!("{words} --port {port}"));
+    end.refused(&["--port", &port]);
     assert!(place.all_runs().is_empty(), "{:?}", place.all_runs());
 }
 
 #[test]
-fn a_port_in_use_is_told_before_anything_is_made() {
-    let place = Place::new();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
-    let words = format!("run --mover null,send --port {port} {TINY}");
-    place.call(words).refused(&["--port", &port.to_string()]);
-    assert!(place.all_runs().is_empty());
-}
-
-#[test]
 fn a_closed_pipe_is_no_failure() {
-    let place = Place::new();
-    let words = format!("run --mover null,send {TINY}");
-    place.call(words).measured();
+    let place = Place::recorded(&["smt"]);
     for words in ["list", "doctor", "report", "runs", "--help", "man"] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
@@ -320,11 +266,11 @@ fn a_block_beside_busy_processes_is_measured_again_as_often_as_is_allowed() {
         let place = Place::new();
         let words = format!("run --mover null,send {TINY} --repeats {repeats}");
         place.call(words).measured();
-        let is_repeated = |record: &Record| match record {
-            Record::Block(block) => {
-                matches!(block.repeated_because, Some(Repeat::OtherProcesses { .. }))
-            }
-            _ => false,
+        let is_repeated = |record: &Record| {
+            let Record::Block(block) = record else {
+                return false;
+            };
+            matches!(block.repeated_because, Some(Repeat::OtherProcesses { .. }))
         };
         let repeated = place.records().iter().filter(|r| is_repeated(r)).count();
         assert!(expected.contains(&repeated), "{repeats}: {repeated}");

@@ -2,10 +2,9 @@
 //! (seccomp(2)) that answers in the kernel's place: their movers are refused with the reason, and
 //! the others are measured.
 
-mod common;
-
-use common::{BYTECOST, Ended, Place, beside, ended, says};
-use serde_json::Value;
+use crate::common::{BYTECOST, Ended, Place, beside, ended, says};
+use bytecost_analysis::Analysis;
+use bytecost_spec::{Cell, Refusal};
 
 /// Numbers of system calls: prctl, seccomp, io_setup.
 #[cfg(target_arch = "x86_64")]
@@ -48,10 +47,9 @@ fn without(place: &Place, call: u32, errno: u32, words: &str) -> Option<Ended> {
 }
 
 /// The cells of a run that have a trial.
-fn measured(findings: &Value) -> impl Iterator<Item = &Value> {
-    let cells = findings["cells"].as_array().unwrap().iter();
-    let cells = cells.filter(|c| c["trials"].as_u64() > Some(0));
-    cells.map(|c| &c["cell"])
+fn measured(findings: &Analysis) -> impl Iterator<Item = &Cell> {
+    let cells = findings.cells.iter().filter(|c| c.trials > 0);
+    cells.map(|c| &c.cell)
 }
 
 /// Runs `pread` beside another mover, whose calls answer an error.
@@ -65,19 +63,13 @@ fn check(mover: &str, call: u32, errno: u32, parts: &[&str]) {
     if without(&place, call, errno, &words).is_none() {
         return;
     }
-    let findings = place.json("findings.json");
-    let refused = findings["refusals"].as_array().unwrap().iter();
-    let of_mover: Vec<&str> = refused
-        .filter(|r| r["what"].as_str().unwrap().contains(&format!("/{mover}/")))
-        .map(|r| r["why"].as_str().unwrap())
-        .collect();
-    assert_eq!(of_mover.len(), 1, "{findings:#}");
-    says(of_mover[0], parts);
-    assert!(
-        measured(&findings)
-            .map(|c| &c["mover"])
-            .eq(["null", "pread"])
-    );
+    let findings = place.findings();
+    let is_of_mover = |r: &&Refusal| r.what.contains(&format!("/{mover}/"));
+    let refused: Vec<_> = findings.refusals.iter().filter(is_of_mover).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    says(&refused[0].why, parts);
+    let movers = measured(&findings).map(|c| c.mover.as_str());
+    assert!(movers.eq(["null", "pread"]));
 }
 
 #[test]
@@ -112,10 +104,7 @@ fn where_io_uring_is_forbidden_clients_ask_by_epoll() {
         told.starts_with("epoll: no ring (Operation not permitted"),
         "{told}"
     );
-    let findings = place.json("findings.json");
-    assert!(
-        measured(&findings)
-            .map(|c| &c["serving"]["server"])
-            .eq(["epoll"])
-    );
+    let findings = place.findings();
+    let servers = measured(&findings).map(|c| c.serving.server.as_deref());
+    assert!(servers.eq([Some("epoll")]));
 }

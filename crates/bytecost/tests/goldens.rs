@@ -3,6 +3,7 @@
 //! `make goldens` records the runs anew. `BYTECOST_GOLDENS=accept` writes what comes out today in
 //! the place of what is expected: read the difference before you commit it.
 
+#[allow(dead_code)] // what the other tests use
 mod common;
 
 use std::collections::BTreeMap;
@@ -10,19 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytecost_analysis::{Analysis, Crossing, Finding, Verdict};
-use common::Place;
+use common::{Place, RECORDED, goldens};
 
-/// What a run is made of; all other files of a golden are expectations.
-const RECORDED: &[&str] = &["ended.json", "manifest.json", "samples.jsonl"];
 /// What a report writes beside them, of which every byte is expected.
 const WRITTEN: &[&str] = &["findings.json", "report.md", "samples.csv"];
 const LAYOUTS: &[&str] = &["pa02-a", "pa02-b", "os-features"];
 /// The most bytes that all recorded runs may have.
 const MOST_BYTES: u64 = 5 << 20;
-
-fn goldens() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
-}
 
 /// The recorded runs by the names of their studies.
 fn recorded() -> Vec<(String, PathBuf)> {
@@ -33,19 +28,6 @@ fn recorded() -> Vec<(String, PathBuf)> {
         .collect();
     runs.sort();
     runs
-}
-
-/// A place in which the recorded runs are kept, each under the name of its study.
-fn place() -> Place {
-    let place = Place::new();
-    for (study, from) in recorded() {
-        let to = place.runs().join(study);
-        fs::create_dir_all(&to).unwrap();
-        for file in RECORDED {
-            fs::copy(from.join(file), to.join(file)).unwrap();
-        }
-    }
-    place
 }
 
 /// All that bytecost says of a recorded run, by the name of the file that expects it.
@@ -96,33 +78,30 @@ fn expect(folder: &Path, said: &BTreeMap<String, String>) -> Vec<String> {
 
 #[test]
 fn recorded_runs_give_the_same_reports_byte_for_byte() {
-    let place = place();
+    let recorded = recorded();
+    let studies: Vec<&str> = recorded.iter().map(|(study, _)| study.as_str()).collect();
+    let place = Place::recorded(&studies);
     let mut differences = Vec::new();
-    for (study, folder) in recorded() {
-        differences.extend(expect(&folder, &said(&place, &study)));
+    for (study, folder) in &recorded {
+        differences.extend(expect(folder, &said(&place, study)));
     }
-    let words = recorded().into_iter().map(|(study, _)| study);
-    let words = [vec!["audit".to_owned()], words.collect()]
-        .concat()
-        .join(" ");
-    let audit = BTreeMap::from([("audit.txt".to_owned(), place.call(words).stdout)]);
+    let audit = place.call(format!("audit {}", studies.join(" "))).stdout;
+    let audit = BTreeMap::from([("audit.txt".to_owned(), audit)]);
     differences.extend(expect(&goldens(), &audit));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// What bytecost makes of a recorded run today.
-fn analysed(place: &Place, study: &str) -> (String, Analysis) {
-    let screen = place.call(format!("report {study}")).stdout;
-    let path = place.runs().join(study).join("findings.json");
-    let text = fs::read_to_string(path).unwrap();
-    (screen, serde_json::from_str(&text).unwrap())
+/// The first screen and the findings that are expected of a recorded run.
+fn analysed(folder: &Path) -> (String, Analysis) {
+    let read = |name| fs::read_to_string(folder.join(name)).unwrap();
+    let findings = serde_json::from_str(&read("findings.json"));
+    (read("screen.txt"), findings.unwrap())
 }
 
 #[test]
 fn every_first_screen_fits_and_says_no_more_than_findings() {
-    let place = place();
-    for (study, _) in recorded() {
-        let (screen, a) = analysed(&place, &study);
+    for (study, folder) in recorded() {
+        let (screen, a) = analysed(&folder);
         let longest = screen.lines().map(|line| line.chars().count()).max();
         assert!(
             screen.lines().count() <= 30 && longest <= Some(100),
@@ -145,10 +124,9 @@ fn every_first_screen_fits_and_says_no_more_than_findings() {
 
 #[test]
 fn the_table_of_a_first_screen_is_that_of_its_first_line() {
-    let place = place();
     let mut decided = 0;
-    for (study, _) in recorded() {
-        let (screen, a) = analysed(&place, &study);
+    for (study, folder) in recorded() {
+        let (screen, a) = analysed(&folder);
         // Pairs of ways have a table of their own.
         let mut lines = a.advice.lines.iter().filter(|l| l.label != "Speed-ups");
         let Some(id) = lines.find_map(|line| line.findings.first()) else {
@@ -176,8 +154,7 @@ fn the_table_of_a_first_screen_is_that_of_its_first_line() {
 
 #[test]
 fn the_table_stays_on_a_screen_that_is_too_small_for_all_advice() {
-    let place = place();
-    let (_, mut a) = analysed(&place, "send-copies");
+    let (_, mut a) = analysed(&goldens().join("send-copies"));
     let mut advice = a.advice.lines.clone();
     advice.retain(|line| line.label != "Undecided");
     let five_times = advice.iter().cycle().take(5 * advice.len()).cloned();
@@ -225,9 +202,8 @@ fn claims(a: &Analysis) -> Vec<(String, &'static str, Verdict)> {
 
 #[test]
 fn no_report_contradicts_itself() {
-    let place = place();
-    for (study, _) in recorded() {
-        let (_, a) = analysed(&place, &study);
+    for (study, folder) in recorded() {
+        let (_, a) = analysed(&folder);
         let known = |id: &String| a.findings.iter().find(|f| f.id == *id);
         for (id, by, verdict) in claims(&a) {
             let finding = known(&id).unwrap_or_else(|| panic!("{study}: {by} on no finding {id}"));

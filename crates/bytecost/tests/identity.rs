@@ -1,24 +1,18 @@
-//! Who a run is: machine, kernel, boot and build, which `--resume` holds it to; and the program,
-//! which stays the same whatever becomes of its file.
+//! Who a run is: machine, kernel, boot and build, which `--resume` holds it to; and whose its files
+//! are.
 
-mod common;
-
-use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use crate::common::{PATIENCE, Place, below, ended, endpoints_of, is_root, says, until};
+use bytecost_spec::Record;
 use bytecost_spec::manifest::FORMAT;
-use common::{
-    BYTECOST, PATIENCE, Place, Started, ended, endpoints_of, failures, records, says, until,
-};
-use rustix::process::Signal;
 use serde_json::Value;
 
 const SHORT: &str =
     "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
 
+/// A finished run.
 fn measured() -> Place {
     let place = Place::new();
     place.call(SHORT).measured();
@@ -36,10 +30,10 @@ fn resume(place: &Place, more: &str) -> String {
     format!("run --resume {} {more}", place.id())
 }
 
-fn last_block(run: &Path) -> u64 {
-    let block =
-        |r: &Value| r.as_object().unwrap().values().next().unwrap()["trial"]["block"].as_u64();
-    records(run).iter().filter_map(block).max().unwrap()
+fn last_block(place: &Place) -> u32 {
+    let records = place.records();
+    let blocks = records.iter().filter_map(|r| Some(r.trial()?.block));
+    blocks.max().unwrap()
 }
 
 #[test]
@@ -55,6 +49,10 @@ fn the_manifest_says_which_machine_boot_and_build_measured() {
     assert!(identity["settings"].as_object().unwrap().len() > 3);
     assert!(!manifest["build_id"].as_str().unwrap().is_empty());
     assert_eq!(manifest["format"], FORMAT);
+    // What the study does not ask for, and is not there anyway, is not tried.
+    let tried = manifest["survey"]["movers"].as_array().unwrap();
+    let is_tried = |transport| tried.iter().any(|row| row["transport"] == transport);
+    assert!(is_tried("unix") && !is_tried("veth"));
     if let Ok(id) = fs::read_to_string("/etc/machine-id") {
         let id = id.trim();
         assert!(id.is_empty() || !manifest.to_string().contains(id));
@@ -92,7 +90,7 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
     let end = place.call(words).measured();
     assert_eq!(end.stderr.matches("note:").count(), 0, "{}", end.stderr);
     assert_eq!(place.json("manifest.json").get("legs"), None);
-    assert_eq!(last_block(&place.run()), 6);
+    assert_eq!(last_block(&place), 6);
 }
 
 #[test]
@@ -105,7 +103,7 @@ fn a_run_of_old_is_resumed_with_a_note() {
     let words = resume(&place, "--blocks 7 --precision 0.01%");
     let end = place.call(words).measured();
     says(&end.stderr, &["has no record of its boot and its build"]);
-    assert_eq!(last_block(&place.run()), 6);
+    assert_eq!(last_block(&place), 6);
 }
 
 // Invariant 6.
@@ -125,7 +123,7 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     edit(&place, |m| {
         m["host"]["identity"]["boot_id"] = "before".into()
     });
-    let begun = last_block(&run) + 1;
+    let begun = last_block(&place) + 1;
     let end = place.call(resume(&place, "--anyway --blocks 6 --quiet"));
     if begun == 6 {
         end.refused(&["--blocks"]);
@@ -145,27 +143,24 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
         .strip_prefix(&cut)
         .expect("samples are never rewritten");
     assert!(new.lines().count() >= 4);
-    for line in new.lines() {
-        let record: Value = serde_json::from_str(line).unwrap();
-        let told = record.as_object().unwrap().values().next().unwrap();
-        let block = told.get("trial").unwrap_or(told)["block"].as_u64();
-        assert!(block.unwrap() >= begun, "{line}");
+    let records = place.records();
+    let (_, new) = records.split_at(cut.lines().count());
+    for record in new {
+        let block = match record {
+            Record::Selection(selection) => selection.block,
+            Record::Block(block) => block.block,
+            of_trial => of_trial.trial().unwrap().block,
+        };
+        assert!(block >= begun, "{record:?}");
     }
-    let found = place.json("findings.json");
-    let caveats = found["caveats"].as_array().unwrap();
-    let caveat = caveats
-        .iter()
-        .find(|d| d["kind"] == "several-legs")
-        .unwrap();
+    let caveats = place.findings().caveats;
+    let caveat = caveats.iter().find(|d| d.kind == "several-legs").unwrap();
     let says = format!("leg 2 from block {begun}: boot was before, is ");
-    assert!(
-        caveat["evidence"].as_str().unwrap().starts_with(&says),
-        "{caveat}"
-    );
+    assert!(caveat.evidence.starts_with(&says), "{caveat:?}");
     // As the second leg it is the same, and goes on without another one.
     let more = format!("--blocks {} --precision 0.01% --quiet", begun + 3);
     place.call(resume(&place, &more)).measured();
-    assert_eq!(last_block(&run), begun + 2);
+    assert_eq!(last_block(&place), begun + 2);
 }
 
 #[test]
@@ -194,92 +189,28 @@ fn a_log_that_lost_trials_is_told() {
     }
 }
 
-/// The file that a process runs.
-fn file_of(pid: u32) -> Option<u64> {
-    fs::metadata(format!("/proc/{pid}/exe"))
-        .ok()
-        .map(|m| m.ino())
-}
-
-#[test]
-fn a_program_that_is_replaced_in_mid_run_stays_the_same_to_the_end() {
-    let place = Place::new();
-    let path: PathBuf = place.dir.path().join("bytecost");
-    // By processes of their own: what anybody has open for writing is not executed.
-    let copy = |from: &str, to: &Path| {
-        let copied = Command::new("cp").arg(from).arg(to).status();
-        assert!(copied.unwrap().success());
-    };
-    copy(BYTECOST, &path);
-    let ours = fs::metadata(&path).unwrap().ino();
-    let words = "run --mover send --size 4KiB --blocks 1000 --window 50ms --warmup 2ms --budget 10m --precision 0.01% --quiet";
-    let mut run = place.start(&mut place.other(path.to_str().unwrap(), words.split_whitespace()));
-    run.until("a trial", || place.lines() >= 1);
-    let other = place.dir.path().join("other");
-    copy("/bin/false", &other);
-    fs::rename(&other, &path).unwrap();
-    let had = place.lines();
-    let pid = run.pid();
-    let seen = RefCell::new(Vec::new());
-    run.until("endpoints and trials since", || {
-        let files = endpoints_of(pid).into_iter().filter_map(file_of);
-        seen.borrow_mut().extend(files);
-        seen.borrow().len() > 4 && place.lines() > had + 4
-    });
-    let seen = seen.into_inner();
-    assert!(seen.iter().all(|ino| *ino == ours), "{seen:?} {ours}");
-    run.send(Signal::INT);
-    assert_eq!(run.end(PATIENCE).status, Some(130));
-    let all = records(&place.run());
-    // On a busy machine nothing may move in a window, which is another matter.
-    let mut reasons = failures(&all)
-        .into_iter()
-        .filter_map(|f| f["reason"].as_str());
-    assert_eq!(reasons.find(|why| !why.contains("no byte was moved")), None);
-}
-
 #[test]
 fn an_endpoint_goes_by_the_name_of_the_program() {
     let place = Place::new();
     let words = "run --mover send --size 4KiB --window 2s --warmup 2ms --budget 60s --quiet";
     let mut run = place.start(&mut place.bytecost(words));
-    let names = |run: &Started| -> Vec<(String, String)> {
-        let read = |pid: u32| {
-            let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-            let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-            let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            (comm.trim() == "bytecost").then_some((comm, line))
-        };
-        run.endpoints().into_iter().filter_map(read).collect()
-    };
     let pid = run.pid();
-    run.until("two endpoints", || endpoints_of(pid).len() == 2);
-    until("their names", PATIENCE, || names(&run).len() == 2);
-    for (_, line) in names(&run) {
-        assert!(line.contains(&format!("bytecost endpoint {pid}")), "{line}");
-    }
-    run.send(Signal::INT);
-    run.end(PATIENCE);
-}
-
-/// All files and directories below a directory, itself included.
-fn below(dir: &Path) -> Vec<PathBuf> {
-    let mut all = vec![dir.to_owned()];
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => all.extend(below(&path)),
-            false => all.push(path),
-        }
-    }
-    all
+    run.until_both_sides(&place, 0);
+    let line = format!("bytecost endpoint {pid}");
+    until("their names", PATIENCE, || {
+        let has_name = |pid: &u32| {
+            let read = |name| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+            read("comm").trim() == "bytecost" && read("cmdline").replace('\0', " ").contains(&line)
+        };
+        endpoints_of(pid).iter().filter(|pid| has_name(pid)).count() == 2
+    });
+    run.interrupted();
 }
 
 // Invariant 9.
 #[test]
 fn what_sudo_writes_belongs_to_whoever_called_it_and_root_writes_nowhere_else() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can give files away");
+    if !is_root() {
         return;
     }
     const CALLER: u32 = 12_345;

@@ -1,14 +1,12 @@
 //! A run that is interrupted, killed, or begun twice: what was finished is kept, nothing is left
 //! behind, and `--resume` goes on.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use common::{
-    PATIENCE, Place, Started, assert_only_known_files, endpoints_of, records, says, until,
-};
+use crate::common::{PATIENCE, Place, Started, assert_only_known_files, endpoints_of, says, until};
+use bytecost_spec::Record;
+use bytecost_spec::sample::Selection;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -22,16 +20,22 @@ fn under_way(place: &Place, words: &str) -> Started {
 }
 
 /// Trials by block, cell and attempt, none of which may be there twice; and the cells by number.
-fn trials(records: &[Value]) -> (BTreeSet<[u64; 3]>, BTreeMap<u64, String>) {
+fn trials(records: &[Record]) -> (BTreeSet<[u32; 3]>, BTreeMap<u32, &str>) {
     let (mut keys, mut cells) = (BTreeSet::new(), BTreeMap::new());
-    let is_trial = |r: &&Value| r.get("block").is_none() && r.get("selection").is_none();
-    for record in records.iter().filter(is_trial) {
-        let told = record.as_object().unwrap().values().next().unwrap();
-        let key = ["block", "cell", "attempt"].map(|k| told["trial"][k].as_u64().unwrap());
+    for record in records {
+        let (trial, id) = match record {
+            Record::Sample(sample) => (sample.trial, sample.cell.as_str()),
+            Record::Failure(failure) => (failure.trial, failure.cell.as_str()),
+            _ => continue,
+        };
+        let key = [trial.block, trial.cell, trial.attempt];
         assert!(keys.insert(key), "{key:?} is there twice");
-        let id = told["cell"].as_str().unwrap().to_owned();
-        let before = cells.insert(key[1], id.clone());
-        assert!(before.is_none_or(|b| b == id), "cell {} changed", key[1]);
+        let before = cells.insert(trial.cell, id);
+        assert!(
+            before.is_none_or(|b| b == id),
+            "cell {} changed",
+            trial.cell
+        );
     }
     (keys, cells)
 }
@@ -45,7 +49,7 @@ fn interrupted_by(signal: Signal) -> Place {
     assert_eq!(end.status, Some(130), "{}", end.stderr);
     let dir = place.run();
     assert_eq!(endpoints_of(coordinator), [0u32; 0]);
-    assert!(records(&dir).len() >= 3);
+    assert!(place.records().len() >= 3);
     for output in ["report.html", "report.md", "findings.json", "samples.csv"] {
         assert!(dir.join(output).is_file(), "{output}");
     }
@@ -68,7 +72,7 @@ fn ctrl_c_keeps_what_is_finished_and_the_run_can_be_gone_on_with() {
     place.call(words).measured();
     let after = fs::read(&log).unwrap();
     assert!(after.len() > before.len() && after.starts_with(&before));
-    let all = records(&dir);
+    let all = place.records();
     let (_, first) = trials(&all[..before.split(|b| *b == b'\n').count() - 1]);
     let (keys, cells) = trials(&all);
     assert!(first.iter().all(|(k, v)| cells.get(k) == Some(v)));
@@ -90,9 +94,7 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let words = LONG.replace("50ms", "2s");
     let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
-    run.until("a trial of two sides", || {
-        place.lines() >= 1 && endpoints_of(coordinator).len() == 2
-    });
+    run.until_both_sides(&place, 1);
     run.send(Signal::KILL);
     assert_eq!(run.end(PATIENCE).status, None);
     until("the end of the endpoints", PATIENCE, || {
@@ -109,24 +111,10 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let words = format!("run --resume {} --quiet", place.id());
     let mut run = place.start(&mut place.bytecost(words));
     run.until("another trial", || place.lines() > had);
-    run.send(Signal::INT);
-    let end = run.end(PATIENCE);
-    assert_eq!(end.status, Some(130), "{}", end.stderr);
+    run.interrupted();
     let after = fs::read_to_string(dir.join("samples.jsonl")).unwrap();
     assert!(after.starts_with(&text[..whole]));
-    trials(&records(&dir));
-}
-
-#[test]
-fn a_run_that_goes_on_is_not_gone_on_with_by_another() {
-    let place = Place::new();
-    let run = under_way(&place, LONG);
-    let dir = place.run();
-    let words = format!("run --resume {}", place.id());
-    place.refuses(&words, "=> another bytecost is writing");
-    run.send(Signal::INT);
-    assert_eq!(run.end(PATIENCE).status, Some(130));
-    trials(&records(&dir));
+    trials(&place.records());
 }
 
 #[test]
@@ -135,21 +123,16 @@ fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
     let words = "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
     place.call(words).measured();
     let dir = place.run();
-    let mut first = records(&dir)
-        .into_iter()
-        .find(|r| r["sample"]["trial"]["attempt"] == 0)
-        .unwrap();
-    first["sample"]["repeated_because"] = "others were busy".into();
-    fs::write(dir.join("samples.jsonl"), format!("{first}\n")).unwrap();
+    let mut samples = place.samples().into_iter().map(|(_, sample)| sample);
+    let mut first = samples.find(|s| s.trial.attempt == 0).unwrap();
+    first.repeated_because = Some("others were busy".to_owned());
+    let line = serde_json::to_string(&Record::Sample(first.clone())).unwrap();
+    fs::write(dir.join("samples.jsonl"), format!("{line}\n")).unwrap();
     let words = format!("run --resume {} --budget 60s --quiet", place.id());
     place.call(words).measured();
-    let (keys, _) = trials(&records(&dir));
-    let told = &first["sample"]["trial"];
-    let next = [
-        told["block"].as_u64().unwrap(),
-        told["cell"].as_u64().unwrap(),
-        1,
-    ];
+    let all = place.records();
+    let (keys, _) = trials(&all);
+    let next = [first.trial.block, first.trial.cell, 1];
     assert!(keys.contains(&next), "{keys:?}");
 }
 
@@ -159,7 +142,6 @@ fn a_block_of_some_cells_measures_them_and_no_others_however_often_it_is_cut_sho
     let place = Place::new();
     let words = "run --mover null,send,sendfile --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
     place.call(words).measured();
-    let dir = place.run();
     let more = format!(
         "run --resume {} --blocks 11 --precision 0.01% --budget 600s --quiet",
         place.id()
@@ -170,22 +152,21 @@ fn a_block_of_some_cells_measures_them_and_no_others_however_often_it_is_cut_sho
     run.send(Signal::KILL);
     run.end(PATIENCE);
     place.call(&more).measured();
-    let all = records(&dir);
+    let all = place.records();
     let (keys, _) = trials(&all);
-    let selections = all.iter().filter_map(|r| r.get("selection"));
-    let mut selected: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
-    for selection in selections {
-        let cells = selection["cells"].as_array().unwrap().iter();
-        let cells = cells.map(|c| c.as_u64().unwrap()).collect();
-        let block = selection["block"].as_u64().unwrap();
-        assert!(selected.insert(block, cells).is_none(), "block {block}");
+    let mut selected: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for record in &all {
+        if let Record::Selection(Selection { block, cells }) = record {
+            let before = selected.insert(*block, cells.iter().copied().collect());
+            assert!(before.is_none(), "block {block}");
+        }
     }
     // The loop's own cost is in no comparison.
     assert!(selected.keys().copied().eq(6..11), "{selected:?}");
     for (block, cells) in selected {
         assert!(!cells.contains(&0) && !cells.is_empty(), "{cells:?}");
         let of_block = keys.iter().filter(|key| key[0] == block && key[2] == 0);
-        let measured: BTreeSet<u64> = of_block.map(|key| key[1]).collect();
+        let measured: BTreeSet<u32> = of_block.map(|key| key[1]).collect();
         assert_eq!(measured, cells, "block {block}");
     }
 }

@@ -1,12 +1,10 @@
 //! What `list` keeps for the next command, and what a run shows while it measures.
 
-mod common;
-
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{BYTECOST, Place, TINY, ended, says};
+use crate::common::{BYTECOST, Place, TINY, ended, says};
 
 /// The words that a kept survey is known by.
 const MARK: &str = "what was kept";

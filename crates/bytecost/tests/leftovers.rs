@@ -1,37 +1,35 @@
 //! What a killed run may leave is found and removed by `doctor --clean` and by the next run;
 //! what belongs to a living one stays.
 
-mod common;
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-use common::{PATIENCE, Place, among_no_others, says, until};
+use crate::common::{PATIENCE, Place, among_no_others, says, until};
 
-/// A process that looks like an endpoint of `coordinator` and goes on until it is ended: `yes`
-/// under our name, which soon waits for somebody to read what it writes.
-fn endpoint(place: &Place, coordinator: u32) -> Child {
-    let program = place.dir.path().join("bytecost");
+/// A process that goes on until it is ended: `yes` under that name, which soon waits for somebody to
+/// read what it writes.
+fn named(place: &Place, name: &str, words: &[&str]) -> Child {
+    let program = place.path().join(name);
     if !program.exists() {
-        fs::copy("/usr/bin/yes", &program).unwrap();
+        // By a process of its own: what this one has open for writing is not executed.
+        let mut copy = Command::new("cp");
+        let copied = copy.arg("/usr/bin/yes").arg(&program).status();
+        assert!(copied.unwrap().success());
     }
-    Command::new(&program)
-        .args(["endpoint", &coordinator.to_string()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+    let mut command = Command::new(program);
+    command.args(words).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// A process that looks like an endpoint of `coordinator`.
+fn endpoint(place: &Place, coordinator: u32) -> Child {
+    named(place, "bytecost", &["endpoint", &coordinator.to_string()])
 }
 
 /// A process that looks like a Java machine of that endpoint.
 fn machine(place: &Place, endpoint: u32) -> Child {
-    let program = place.dir.path().join("java");
-    fs::copy("/usr/bin/yes", &program).unwrap();
-    Command::new(&program)
-        .args(["--", &format!("-Dbytecost.endpoint={endpoint}")])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+    let mark = format!("-Dbytecost.endpoint={endpoint}");
+    named(place, "java", &["--", &mark])
 }
 
 /// The number of a process that is no more.
@@ -51,7 +49,7 @@ fn is_ended(child: &mut Child) {
 // Invariant 9.
 #[test]
 fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
-    if !among_no_others("what_a_killed_run_left_is_removed_and_what_is_in_use_stays") {
+    if !among_no_others("leftovers::what_a_killed_run_left_is_removed_and_what_is_in_use_stays") {
         return;
     }
     let place = Place::new();

@@ -1,14 +1,11 @@
 //! Live sessions: `bytecost live send` and `bytecost live receive` as a newcomer starts them.
 
-mod common;
-mod live_common;
-
 use std::io;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use common::{Ended, PATIENCE, Place, says, until};
-use live_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
+use crate::common::{Ended, PATIENCE, Place, says, until};
+use crate::live_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -55,7 +52,7 @@ fn whole(session: impl Fn() -> (Ended, Ended)) -> (Ended, Ended) {
 fn session(serve: &str, drive: &str, seconds: usize, flows: usize) -> (Value, Value, Vec<Value>) {
     let (end, told) = whole(|| {
         let mut server = Server::start(&format!("--json {serve}"));
-        let mut client = server.driven(&format!("--json {drive}"));
+        let mut client = server.driven(drive);
         client.until("seconds", |out, _| objects(out).len() >= seconds);
         client.send(Signal::INT);
         let end = client.end(ENDING);
@@ -132,20 +129,6 @@ fn zero_copy_tells_what_was_copied_after_all() {
 }
 
 #[test]
-fn a_client_chooses_what_is_its_own() {
-    let (client, _, _) = session(
-        "--size 4KiB --threads 3",
-        "--threads 2 --receiver recvmsg --read-size 8KiB --placement 0:0",
-        1,
-        2,
-    );
-    let cell = client["cell"].as_str().unwrap();
-    for word in ["/recvmsg/", "/8KiB/", "/2/", "/0:0"] {
-        assert!(cell.contains(word), "{word}: {cell}");
-    }
-}
-
-#[test]
 fn both_ends_speak_in_words() {
     let server = Server::start("--mover send-zerocopy --size 16KiB --threads 2");
     let end = server.drive("--pattern request-response --duration 1300ms");
@@ -154,16 +137,9 @@ fn both_ends_speak_in_words() {
         &end.flat(),
         &[
             "session 1 from 127.0.0.1:",
-            "Gbit/s",
-            "receiver s/GB",
             "p99 µs",
             "session 1 ended here",
-            "CPU per byte",
-            "in the kernel",
-            "the kernel copied",
-            "responses came within",
             "that were sent arrived",
-            "content compared",
             "bytecost run --pattern request-response --mover send-zerocopy --size 16KiB --threads 2",
         ],
     );
@@ -193,8 +169,7 @@ fn quiet_is_the_summary_alone() {
 fn ctrl_c_at_the_client_ends_its_session_and_not_the_server() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut server = Server::start("--json --threads 2 --size 4KiB");
-        let mut client = server.driven("--json");
-        client.until("a second", |out, _| !objects(out).is_empty());
+        let client = server.driven("");
         client.send(signal);
         let end = client.end(ENDING);
         assert_eq!(end.status, Some(0), "{}", end.stderr);
@@ -212,8 +187,7 @@ fn ctrl_c_at_the_server_ends_both() {
         let (end, told) = whole(|| {
             let server = Server::start("--json --threads 2 --size 4KiB");
             let port = server.port;
-            let mut client = server.driven(&format!("--json --pattern {pattern}"));
-            client.until("a second", |out, _| !objects(out).is_empty());
+            let client = server.driven(&format!("--pattern {pattern}"));
             let told = server.end();
             until("the port is free again", PATIENCE, || {
                 TcpListener::bind(("127.0.0.1", port)).is_ok()
@@ -256,12 +230,20 @@ fn a_reader_that_has_seen_enough_ends_the_session() {
 // Invariant 10.
 #[test]
 fn who_can_reach_the_port_is_said_where_it_is_more_than_this_machine() {
-    let mut running = Running::start("live send --port 0 --listen 0.0.0.0 --insecure");
-    running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
-    assert!(running.err().contains("anyone who can reach"));
-    running.interrupted().succeeded();
-    let server = Server::start("");
-    assert!(!server.running.err().contains("anyone"));
+    for command in ["live send", "live server top"] {
+        for (address, options, is_open) in [
+            ("0.0.0.0", "--insecure", true),
+            ("127.0.0.1", "--insecure", false),
+            ("127.0.0.1", "", false),
+        ] {
+            let listening = format!("{command} --port 0 --listen {address} {options}");
+            let mut running = Running::start(&listening);
+            let told = format!("listening at {address}:");
+            running.until("a port", |_, err| err.contains(&told));
+            assert_eq!(running.err().contains("anyone who can reach"), is_open);
+            running.interrupted().succeeded();
+        }
+    }
 }
 
 #[test]
@@ -315,11 +297,4 @@ fn what_cannot_be_is_refused_in_one_line() {
     let port = held.local_addr().unwrap().port();
     let row = format!("--port {port} => port {port} is in use | --port");
     place.refuses("live send", &row);
-}
-
-#[test]
-fn more_flows_than_the_server_has_are_refused() {
-    let server = Server::start("--threads 2");
-    server.drive("--threads 3").refused(&["at most 2"]);
-    server.serves();
 }

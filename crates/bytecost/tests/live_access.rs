@@ -1,8 +1,5 @@
 //! Who may open a live session, and what it is granted: each limit by a real connection.
 
-mod common;
-mod live_common;
-
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,12 +7,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::thread;
 
+use crate::common::{PATIENCE, Place, says, until};
+use crate::live_common::{Running, Server, bytes_of, last, rest, summaries};
 use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
 use bytecost_lab::protocol;
-use common::{PATIENCE, Place, says, until};
-use live_common::{
-    ENDING, Running, Server, bytes_of, last, refuses_another_version, rest, summaries,
-};
 use rustix::net::{AddressFamily, SocketType};
 use tempfile::TempDir;
 
@@ -212,13 +207,17 @@ fn the_fifth_who_says_nothing_is_turned_away_and_other_addresses_are_heard() {
     rustix::net::connect(&socket, &local([127, 0, 0, 1], server.port)).unwrap();
     let mut other = TcpStream::from(socket);
     other.set_read_timeout(Some(PATIENCE)).unwrap();
-    refuses_another_version(&mut other);
+    other.write_all(&opening(VERSION + 1, false)).unwrap();
+    match protocol::read::<SessionWord>(&mut other).unwrap() {
+        SessionWord::Refused { reason } => says(&reason, &["same bytecost"]),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
 fn a_session_ends_when_its_time_is_over_and_says_why() {
     let mut server = Server::start("--json --size 4KiB --max-duration 300ms");
-    let end = server.driven("--json").end(ENDING);
+    let end = server.drive("--json");
     assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
     server.until_sessions_over(1);
     let told = server.end().stdout;

@@ -1,22 +1,17 @@
 //! What a server by hand meets on an open port, and what a client meets behind an address.
 
-mod common;
-mod live_common;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use crate::common::{Ended, PATIENCE, Place, nobody, says, until};
+use crate::live_common::{ENDING, Running, Server, last, objects, rest, summaries, until_let_go};
 use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::hand::greeting::{MAX_FRAME_BYTES, SessionWord, VERSION, opening};
 use bytecost_lab::protocol;
 use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
-use common::{Ended, PATIENCE, Place, nobody, says, until};
-use live_common::{
-    ENDING, Running, Server, last, objects, refuses_another_version, rest, summaries, until_let_go,
-};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -78,12 +73,6 @@ fn garbage_is_turned_away_and_the_server_goes_on() {
         assert!(line.starts_with("note: "), "{line}");
     }
     assert_eq!(last(&end.stdout)["failed"], 0);
-}
-
-#[test]
-fn another_version_is_told_so() {
-    let server = Server::start("");
-    refuses_another_version(&mut server.connected());
 }
 
 // Invariant 8.
@@ -169,8 +158,7 @@ fn a_client_without_flows_is_given_up() {
 #[test]
 fn a_second_client_is_told_that_the_server_is_busy() {
     let server = Server::start("--json --size 4KiB");
-    let mut first = server.driven("--json");
-    first.until("a second", |out, _| !objects(out).is_empty());
+    let first = server.driven("");
     let second = server.drive("--duration 1s");
     second.refused(&["busy with another session"]);
     first.interrupted().succeeded();
@@ -188,8 +176,7 @@ fn a_client_that_is_killed_in_mid_stream_ends_its_session_alone() {
         let mut server = Server::start(&format!("--json --threads 3 --size 16KiB {words}"));
         server.serves();
         let before = server.running.held();
-        let mut client = server.driven("--json");
-        client.until("a second", |out, _| !objects(out).is_empty());
+        let client = server.driven("");
         client.send(Signal::KILL);
         client.end(ENDING);
         server.until_sessions_over(2);
@@ -210,8 +197,7 @@ fn a_client_that_is_killed_in_mid_stream_ends_its_session_alone() {
 fn a_server_that_is_killed_is_told_by_its_client() {
     for pattern in ["stream", "ask"] {
         let server = Server::start("--threads 2 --size 16KiB");
-        let mut client = server.driven(&format!("--json --pattern {pattern}"));
-        client.until("a second", |out, _| !objects(out).is_empty());
+        let client = server.driven(&format!("--pattern {pattern}"));
         server.running.send(Signal::KILL);
         let end = client.end(ENDING);
         assert_eq!(end.status, Some(1), "{}", end.stdout);
@@ -225,8 +211,7 @@ fn a_server_that_is_killed_is_told_by_its_client() {
 #[test]
 fn an_end_that_stands_still_does_not_keep_the_other() {
     let mut server = Server::start("--json --threads 2 --size 16KiB");
-    let mut client = server.driven("--json");
-    client.until("a second", |out, _| !objects(out).is_empty());
+    let client = server.driven("");
     client.send(Signal::STOP);
     server
         .running
@@ -240,8 +225,7 @@ fn an_end_that_stands_still_does_not_keep_the_other() {
     client.end(ENDING);
 
     let server = Server::start("--json --threads 2 --size 16KiB");
-    let mut client = server.driven("--json --pattern request-response");
-    client.until("a second", |out, _| !objects(out).is_empty());
+    let client = server.driven("--pattern request-response");
     server.running.send(Signal::STOP);
     client.send(Signal::INT);
     let end = client.end(ENDING);

@@ -1,27 +1,15 @@
 //! What a run leaves: its files, its words, its order.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use crate::common::{FILES, Place, RECORDED, count, ended, flat, says};
 use bytecost_plan::Plan;
 use bytecost_spec::{Manifest, Record};
-use common::{Place, TINY, count, ended, flat, says};
 use serde_json::Value;
 
-const FILES: [&str; 7] = [
-    "ended.json",
-    "findings.json",
-    "manifest.json",
-    "report.html",
-    "report.md",
-    "samples.csv",
-    "samples.jsonl",
-];
-
 #[test]
-fn a_run_leaves_its_files_and_nothing_else() {
+fn a_run_leaves_its_files_and_nothing_else_and_a_report_the_same() {
     let place = Place::with_run();
     let left = fs::read_dir(place.run()).unwrap();
     let left = left.map(|e| e.unwrap().file_name().into_string().unwrap());
@@ -29,15 +17,10 @@ fn a_run_leaves_its_files_and_nothing_else() {
     let expected = FILES.iter().map(|f| (*f).to_owned());
     assert_eq!(left.collect::<BTreeSet<_>>(), expected.collect());
     assert_eq!(count(place.path()), 1);
-}
-
-#[test]
-fn a_report_is_the_same_every_time() {
-    let place = Place::with_run();
+    place.refuses("report", "--figures svg => no figures");
     let read = || FILES.map(|file| place.read(file));
     let after_the_run = read();
-    let report = || place.call("report").stdout;
-    assert_eq!(report(), report());
+    place.call("report").measured();
     assert_eq!(after_the_run, read());
 }
 
@@ -83,71 +66,12 @@ fn the_log_is_the_plan_that_the_manifest_gives() {
 }
 
 #[test]
-fn a_row_a_trial_with_units_in_the_columns() {
-    let place = Place::with_run();
-    let text = place.read("samples.csv");
-    let mut lines = text.lines();
-    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
-    for column in [
-        "mover",
-        "size_bytes",
-        "throughput_gbit_per_s",
-        "sender_cpu_ns",
-        "receiver_bytes",
-        "machine_busy_ns",
-    ] {
-        assert!(columns.contains(&column), "{column}");
-    }
-    assert_eq!(lines.count(), place.samples().len());
-}
-
-#[test]
-fn what_is_absent_carries_its_reason() {
-    let place = Place::with_run();
-    let (_, sample) = place.samples().remove(0);
-    for row in bytecost_spec::reading::COUNTERS {
-        let reading = sample
-            .sender
-            .readings
-            .get(&row.counter)
-            .or_else(|| sample.machine.get(&row.counter));
-        if let Some(bytecost_spec::Reading::Absent { absent }) = reading {
-            assert!(absent.len() > 10, "{}: {absent}", row.name);
-        }
-    }
-}
-
-#[test]
-fn the_words_fit_a_terminal_and_carry_no_escapes() {
-    let place = Place::new();
-    let run = place.call(TINY);
-    says(&run.stdout, &["send", "report.html"]);
-    says(&run.stderr, &["\nblock 1: 3 cells"]);
-    let others = ["list", "doctor", "runs"].map(|words| place.call(words).stdout);
-    for text in [run.stdout].iter().chain(&others) {
-        assert!(!text.contains('\u{1b}'));
-        for line in text.lines() {
-            assert!(line.chars().count() <= 100, "{line}");
-        }
-    }
-}
-
-#[test]
-fn quiet_is_quiet() {
-    let end = Place::new().call(format!("{TINY} --quiet"));
-    if end.status == Some(0) {
-        assert_eq!(end.stderr, "");
-    }
-}
-
-#[test]
 fn runs_are_listed_with_their_state_and_the_newest_is_reported() {
-    let place = Place::with_run();
-    let id = place.id();
+    let place = Place::recorded(&["pa02-a", "smt"]);
+    says(&place.call("report").stdout, &["smt/report.html"]);
     fs::create_dir(place.runs().join("00000000-broken")).unwrap();
     let listed = place.call("runs").stdout;
-    says(&listed, &[&id, "complete", "00000000-broken"]);
-    says(&place.call("report").stdout, &[&id]);
+    says(&listed, &["smt", "complete", "00000000-broken"]);
     let elsewhere = place.call("runs --runs-dir elsewhere").stdout;
     says(&elsewhere, &["no runs in elsewhere"]);
     let mut command = place.bytecost("runs");
@@ -191,17 +115,15 @@ fn what_describes_the_command_comes_from_its_tables() {
 
 #[test]
 fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
-    let place = Place::with_run();
-    let before = count(&place.run());
+    let place = Place::recorded(&["send-copies"]);
     let said = flat(&place.call("explain").succeeded());
     let value: Value = serde_json::from_str(&place.call("explain --json").stdout).unwrap();
-    assert_eq!(value["study"], "send-copies");
     let asked = value["explanations"].as_array().unwrap();
     assert!(!asked.is_empty());
     for question in asked {
         says(&said, &[question["question"].as_str().unwrap()]);
     }
-    assert_eq!(count(&place.run()), before);
+    assert_eq!(count(&place.run()), RECORDED.len());
     place.refuses(
         "explain",
         "nobody => nobody

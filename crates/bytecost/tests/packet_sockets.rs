@@ -1,17 +1,14 @@
 //! Who takes a run's packets meanwhile is found and named.
 
-mod common;
-
 use std::cell::RefCell;
 use std::fs;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 
-use common::networks::{apart, within};
-use common::{PATIENCE, Place, is_root, records};
+use crate::common::networks::{apart, within};
+use crate::common::{Place, is_root};
+use bytecost_spec::Transport;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
-use rustix::process::Signal;
-use serde_json::Value;
 
 /// Every protocol, as packet(7) wants it: ETH_P_ALL in the order of the network.
 fn every_protocol() -> Option<Protocol> {
@@ -55,27 +52,21 @@ fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
         };
         tells("\"cell\":\"wire/") && tells("\"cell\":\"wire-udp/")
     });
-    run.send(Signal::INT);
-    assert_eq!(run.end(PATIENCE).status, Some(130));
-    let all = records(&place.run());
-    let taken = |record: &Value| record["sample"]["packet_sockets"].clone();
-    assert!(taken(&all[0]).is_null(), "{}", all[0]);
-    let told_over = |transport: &str| {
-        let holder = |r: &Value| {
-            let id = r["sample"]["cell"].as_str()?;
-            let told = taken(r)[0]["holder"].as_str()?.to_owned();
-            id.starts_with(transport).then_some(told)
-        };
-        all.iter()
-            .find_map(holder)
-            .expect("a trial that tells of it")
-    };
+    run.interrupted();
+    let samples = place.samples();
+    let (_, first) = &samples[0];
+    assert_eq!(first.packet_sockets, []);
     let pid = format!("(pid {})", std::process::id());
-    let [holder, over_udp] = ["wire/", "wire-udp/"].map(told_over);
-    assert!(holder.ends_with(&pid) && over_udp == holder, "{over_udp}");
-    let findings = place.json("findings.json");
-    let mut caveats = findings["caveats"].as_array().unwrap().iter();
-    let caveat = caveats.find(|d| d["kind"] == "packet-socket");
-    let evidence = caveat.unwrap()["evidence"].as_str().unwrap();
-    assert!(evidence.contains(&holder), "{evidence}");
+    let of = |transport| {
+        let mut over = samples
+            .iter()
+            .filter(|(cell, _)| cell.transport == transport);
+        let holder = over.find_map(|(_, s)| s.packet_sockets.first()?.holder.clone());
+        holder.expect("a trial that tells of it")
+    };
+    let holder = of(Transport::Wire);
+    assert!(holder.ends_with(&pid) && of(Transport::WireUdp) == holder);
+    let mut caveats = place.findings().caveats.into_iter();
+    let caveat = caveats.find(|c| c.kind == "packet-socket").unwrap();
+    assert!(caveat.evidence.contains(&holder), "{caveat:?}");
 }

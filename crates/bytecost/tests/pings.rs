@@ -1,12 +1,10 @@
 //! Two threads that take turns, on the CPUs that were asked for; and memory in pages as asked.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common::{Place, says};
 use bytecost_spec::{Cell, Counter, HugePages, Placement, Sample};
 use bytecost_sys::process;
-use common::{Place, says};
 
 const SHORT: &str = "--budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
 
@@ -58,17 +56,6 @@ fn threads_take_turns_where_they_are_held_and_every_number_is_checked() {
     assert_eq!(line, pairs - with_itself, "who spins needs two CPUs");
     let list = place.call("list").stdout;
     says(&list, &["Two threads that take turns"]);
-}
-
-#[test]
-fn turns_that_cannot_be_taken_are_refused_in_one_line() {
-    Place::new().refuses(
-        &format!("run {SHORT}"),
-        "--mover ping-cache-line --placement same-cpu => they spin | choose two CPUs
-        --mover ping-futex --placement 0:8000 => there is no CPU 8000 here
-        --mover ping-futex --placement pair => SENDER:RECEIVER | `pairs`
-        --mover work-chase --huge-pages large => choose from auto, on, off",
-    );
 }
 
 #[test]

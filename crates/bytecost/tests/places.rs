@@ -1,13 +1,11 @@
 //! Placements, memory and neighbours, as a user asks for them and as the kernel tells them.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::common::{PATIENCE, Place, endpoints_of, says, until};
 use bytecost_spec::{Cell, Class, Counter, Held, Noise, Placement, Reading, Sample};
 use bytecost_sys::process;
-use common::{PATIENCE, Place, endpoints_of, says, until};
 use rustix::process::Signal;
 
 const SHORT: &str = "run --mover send --size 4KiB --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
@@ -35,24 +33,20 @@ fn threads_run_where_they_are_held_and_the_record_says_so() {
     let words = format!("--threads 2 --placement free,same-cpu,{first}:{last} --placement {first}");
     for (cell, samples) in samples(&place, &words) {
         for sample in samples {
-            let receiver = sample.receiver.as_ref().map(|r| r.held.clone());
             let sender = &sample.sender.held;
+            let receiver = sample.receiver.as_ref().map_or(&[][..], |r| &r.held);
             let name = cell.placement.to_string();
+            let (there, here) = (cpus(receiver), cpus(sender));
             match &cell.placement {
-                Placement::Free => {
-                    assert!(sender.is_empty() && receiver.is_none_or(|r| r.is_empty()))
-                }
-                Placement::Cpus { .. } if cell.mover == "null" => {
-                    // Without another end the flows take from both lists.
-                    assert_eq!(cpus(sender), [[first], [last]]);
-                }
+                Placement::Free => assert!(here.is_empty() && there.is_empty()),
+                // Without another end the flows take from both lists.
+                _ if cell.mover == "null" => assert_eq!(here.len(), 2, "{name}"),
                 Placement::Cpus { .. } => {
-                    assert_eq!(cpus(sender), [[first], [first]], "{name}");
-                    assert_eq!(cpus(&receiver.unwrap()), [[last], [last]], "{name}");
+                    assert_eq!(here, [[first], [first]], "{name}");
+                    assert_eq!(there, [[last], [last]], "{name}");
                 }
-                _ if cell.mover == "null" => assert_eq!(sender.len(), 2),
                 // Flow by flow on the same CPU.
-                _ => assert_eq!(cpus(sender), cpus(&receiver.unwrap()), "{name}"),
+                _ => assert_eq!(here, there, "{name}"),
             }
             for held in sender {
                 assert!(held.cpus.contains(&held.last_cpu), "{name}: {held:?}");
@@ -124,54 +118,31 @@ fn a_killed_run_takes_its_neighbour_along() {
 }
 
 #[test]
-fn places_that_cannot_be_had_are_refused_in_one_line() {
-    Place::new().refuses(
-        SHORT,
-        "--placement 8000 => there is no CPU 8000 here | choose among
-        --placement 0:9999 => SENDER:RECEIVER | same-cache
-        --placement near => SENDER:RECEIVER
-        --background spin@smt-sibling => choose a --placement that pins
-        --background spin@8000 => there is no CPU 8000 here
-        --background loud => idle | spin@smt-sibling
-        --mem-node 1023 => mem-node | --mem-node auto
-        --mem-node x => `auto`, or a number from 0 to 1023",
-    );
-}
-
-#[test]
-fn doctor_tells_which_placements_there_are() {
-    let told = Place::new().call("doctor").stdout;
-    for name in "same-cpu smt-sibling same-cache cross-cache cross-node".split(' ') {
-        says(&told, &[&format!(" {name}")]);
-    }
-}
-
-#[test]
 fn work_is_done_and_its_result_checked() {
     let place = Place::new();
-    let words = "run --mover work-integer,work-float,work-chase,work-stream,work-sequential,work-backward,work-strided,work-random --size 64KiB --threads 2 --placement same-cpu --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
-    place.call(words).measured();
-    let mut movers = BTreeMap::new();
-    let samples = place.samples().into_iter();
-    for (cell, sample) in samples.filter(|(cell, _)| cell.mover != "null") {
+    let movers = "work-integer,work-float,work-chase,work-stream,work-sequential,work-backward,work-strided,work-random";
+    place
+        .call(format!(
+            "{} --size 64KiB --threads 2 --placement same-cpu",
+            SHORT.replace("--mover send --size 4KiB", &format!("--mover {movers}"))
+        ))
+        .measured();
+    let mut steps: BTreeMap<String, u64> = BTreeMap::new();
+    for (cell, sample) in place.samples() {
+        if cell.mover == "null" {
+            continue;
+        }
         let truth = sample.truth.unwrap();
         assert_eq!(truth.checked, "result");
-        assert_eq!(truth.compared_bytes, truth.sent_bytes);
-        assert!(truth.sent_bytes > 0 && sample.receiver.is_none());
+        assert!(truth.sent_bytes > 0 && truth.compared_bytes == truth.sent_bytes);
+        assert!(sample.receiver.is_none() && sample.sender.held.len() == 2);
         // Whole units of steps, counted by the work itself.
-        let messages = sample.sender.readings[&Counter::Messages]
-            .measured()
-            .unwrap();
-        let bytes = sample.sender.readings[&Counter::Bytes].measured().unwrap();
-        *movers.entry(cell.mover).or_insert(0) += messages;
-        assert!(
-            bytes.is_multiple_of(64) && messages <= bytes,
-            "{messages} {bytes}"
-        );
-        assert_eq!(sample.sender.held.len(), 2);
+        let read = |counter| sample.sender.readings[&counter].measured().unwrap();
+        assert!(read(Counter::Bytes).is_multiple_of(64));
+        *steps.entry(cell.mover).or_default() += read(Counter::Messages);
     }
-    assert_eq!(movers.len(), 8, "{movers:?}");
-    assert!(movers.values().all(|steps| *steps > 0), "{movers:?}");
-    let list = place.call("list").stdout;
-    says(&list, &["Work, which moves nothing"]);
+    assert!(
+        steps.len() == 8 && steps.values().all(|steps| *steps > 0),
+        "{steps:?}"
+    );
 }

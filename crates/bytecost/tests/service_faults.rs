@@ -1,23 +1,12 @@
 //! What a server by hand meets on an open port and where a limit is reached, and what is refused.
 
-mod common;
-mod live_common;
-mod service_common;
-
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 
+use crate::common::{Ended, Place, ended, nobody, says};
+use crate::live_common::{ENDING, MESSAGE, Running, Server, last, line, patient, rest};
 use bytecost_engine::SERVERS;
-use common::{Ended, PATIENCE, Place, ended, nobody, says, until};
-use live_common::{ENDING, Running, last, objects};
 use rustix::process::Signal;
-use service_common::{Served, is_closed, line, patient};
-
-/// A message of `echo` that is a line as well.
-fn message() -> String {
-    format!("{}\n", "x".repeat(63))
-}
 
 #[test]
 fn what_is_bad_is_refused_in_one_line() {
@@ -36,6 +25,7 @@ fn what_is_bad_is_refused_in_one_line() {
             echo --size 0 => size `0` | 1 to 65536
             echo --size 1MiB => size `1048576` | 1 to 65536
             echo --workers 2 => `epoll` | --workers | pool
+            top --model select --connections 1001 => FD_SETSIZE | poll or epoll
             top --patience 0 => patience `0s` | 1ms
             top --idle-timeout 9h => idle-timeout | 3600s
             top --listen 192.0.2.7 => 192.0.2.7 lets anyone | --insecure
@@ -79,27 +69,29 @@ fn nobody_and_somebody_else_are_told_with_what_to_do() {
     let end = Place::new().call(format!("live load 127.0.0.1:{port} echo"));
     let told = format!("start `bytecost live server echo --port {port}`");
     check(end, &told);
-    let served = Served::start("echo --size 100");
+    let served = Server::of_service("echo --size 100");
     for ask in ["echo --size 101", "fixed --size 4"] {
         let end = served.ask(&format!("{ask} --patience 300ms"));
         check(end, "no response from");
     }
-    check(Served::start("fixed --size 100").ask("top"), "same service");
+    check(
+        Server::of_service("fixed --size 100").ask("top"),
+        "same service",
+    );
 }
 
 #[test]
 fn a_signal_under_load_ends_every_model_with_its_tally() {
     for model in SERVERS {
-        let mut served = Served::start(&format!("echo --model {}", model.name));
+        let mut served = Server::of_service(&format!("echo --model {}", model.name));
         let connections = if model.in_turn { 1 } else { 8 };
-        let mut load = served.loaded(&format!("echo --connections {connections} --duration 100s"));
-        load.until("an answer", |out, _| !objects(out).is_empty());
+        let load = served.loaded(&format!("echo --connections {connections} --duration 100s"));
         // Besides, some who say nothing, who say half, and who do not read.
         let mut others = Vec::new();
         if !model.in_turn {
             for words in ["", "half a message"] {
-                let mut client = served.client();
-                assert_eq!(line(&mut client, &message()), message()); // it is in
+                let mut client = served.connected();
+                assert_eq!(line(&mut client, MESSAGE), MESSAGE); // it is in
                 client.write_all(words.as_bytes()).unwrap();
                 others.push(client);
             }
@@ -107,9 +99,11 @@ fn a_signal_under_load_ends_every_model_with_its_tally() {
         served
             .running
             .until("nothing on stdout", |out, _| out.is_empty());
-        let tally = served.end(Signal::TERM);
+        let tally = served.tally(Signal::TERM);
         assert!(tally["requests"].as_u64().unwrap() > 0, "{}", model.name);
-        assert!(others.iter_mut().all(is_closed), "{}", model.name);
+        for client in &mut others {
+            rest(client);
+        }
         // The load ends by itself, long before its time, and says when the server went.
         let end = load.end(ENDING);
         assert_eq!(end.status, Some(1), "{}", model.name);
@@ -122,29 +116,10 @@ fn a_signal_under_load_ends_every_model_with_its_tally() {
 }
 
 #[test]
-fn an_answer_that_is_under_way_is_finished() {
-    const SIZE: usize = 1 << 20;
-    for model in SERVERS {
-        let served = Served::start(&format!("fixed --size 1MiB --model {}", model.name));
-        let mut client = served.client();
-        client.write_all(b"get\nget\n").unwrap();
-        let mut answers = vec![0; 2 * SIZE];
-        client.read_exact(&mut answers[..1000]).unwrap(); // it is under way
-        served.running.send(Signal::INT);
-        client.read_exact(&mut answers[1000..]).unwrap();
-        assert_eq!(answers[SIZE - 1], b'\n');
-        assert!(is_closed(&mut client));
-        let end = served.running.end(ENDING);
-        assert_eq!(end.status, Some(0), "{}: {}", model.name, end.stderr);
-        assert_eq!(last(&end.stdout)["requests"], 2, "{}", model.name);
-    }
-}
-
-#[test]
 fn a_second_signal_ends_it_at_once() {
     for model in SERVERS {
-        let served = Served::start(&format!("fixed --size 1MiB --model {}", model.name));
-        let mut client = served.client();
+        let served = Server::of_service(&format!("fixed --size 1MiB --model {}", model.name));
+        let mut client = served.connected();
         client.write_all(b"get\nget\nget\nget\n").unwrap();
         client.read_exact(&mut [0]).unwrap(); // the answers wait for somebody to read them
         // Both signals are there when it goes on: the end does not depend on who is faster.
@@ -155,34 +130,27 @@ fn a_second_signal_ends_it_at_once() {
         let end = served.running.end(ENDING);
         assert_eq!(end.status, Some(130), "{}", model.name);
         assert_eq!(end.stdout, "", "{}", model.name);
-        assert!(is_closed(&mut client), "{}: a child is left", model.name);
+        rest(&mut client); // no child is left
     }
 }
 
 #[test]
 fn what_a_client_does_wrong_is_in_the_tally() {
-    let served = Served::start("top --patience 3s --idle-timeout 3s");
-    let mut long = served.client();
+    let served = Server::of_service("top --patience 3s --idle-timeout 3s");
+    let mut long = served.connected();
     let _ = long.write_all(&vec![b'x'; 10 << 20]);
     let _ = long.shutdown(Shutdown::Write);
-    assert!(is_closed(&mut long));
-    let mut half = served.client();
+    rest(&mut long);
+    let mut half = served.connected();
     half.write_all(b"to").unwrap();
-    let mut silent = served.client();
-    assert!(is_closed(&mut half));
-    assert!(is_closed(&mut silent));
+    let mut silent = served.connected();
+    rest(&mut half);
+    rest(&mut silent);
     served.asked("top");
-    let tally = served.end(Signal::INT);
+    let tally = served.tally(Signal::INT);
     assert_eq!(tally["too_long"], 1, "{tally}");
     assert_eq!(tally["timed_out"], 2, "{tally}");
     assert_eq!(tally["requests"], 2, "{tally}");
-}
-
-/// Started by a shell with a limit set.
-fn limited(limit: &str, words: &str) -> Served {
-    let place = Place::new();
-    let command = &mut place.limited(limit, &patient(words));
-    Served::of(Running::of(place, command))
 }
 
 #[test]
@@ -195,85 +163,11 @@ fn the_limit_of_descriptors_is_raised_as_far_as_is_allowed_and_told_beyond() {
     check("live load 127.0.0.1:1 --connections 1000");
     check("live load 127.0.0.1:1 --idle 1000");
     // Soft below hard: raised.
-    let served = limited(
-        "-Sn 100",
-        "live server echo --port 0 --connections 300 --json",
-    );
+    let place = Place::new();
+    let words = patient("live server echo --port 0 --connections 300 --json");
+    let command = &mut place.limited("-Sn 100", &words);
+    let served = Server::of(Running::of(place, command));
     let load = served.asked("echo --connections 200 --requests 2");
     assert_eq!(load["answers"], 400);
-    served.end(Signal::INT);
-}
-
-#[test]
-fn at_its_limit_a_server_serves_those_that_it_has_and_later_the_others() {
-    for model in ["epoll", "uring", "pool", "thread"] {
-        let words = format!("live server echo --port 0 --json --model {model}");
-        let served = limited("-n 100", &words);
-        let mut clients: Vec<_> = (0..120).map(|_| served.client()).collect();
-        for client in &mut clients {
-            client.write_all(message().as_bytes()).unwrap();
-        }
-        // Those at the end of the queue are served once the others have gone.
-        for mut client in clients {
-            let mut answer = vec![0; message().len()];
-            client.read_exact(&mut answer).unwrap();
-            assert_eq!(answer, message().as_bytes());
-        }
-        let tally = served.end(Signal::INT);
-        assert_eq!(tally["requests"], 120, "{model}");
-        assert!(tally["put_off"].as_u64().unwrap() > 0, "{model}: {tally}");
-    }
-}
-
-#[test]
-fn select_is_not_to_be_had_beyond_its_sets() {
-    let words = "live server top --port 0 --model select --connections 1001";
-    let end = Place::new().call(words);
-    end.refused(&["FD_SETSIZE", "poll or epoll"]);
-    let served = Served::start("echo --model select");
-    assert!(served.running.err().contains("at most 1000 connections"));
-    let mut first = served.client();
-    assert_eq!(line_of(&mut first), message());
-    // Those beyond are closed, and those within go on.
-    let end = served.ask("echo --idle 1100 --json");
-    assert_eq!(end.status, Some(1), "{}{}", end.stdout, end.stderr);
-    let told = last(&end.stdout);
-    let errors = ["closed", "reset"].map(|kind| told["errors"][kind].as_u64().unwrap());
-    assert!(errors.iter().sum::<u64>() > 0, "{told}");
-    assert_eq!(line_of(&mut first), message());
-    assert!(served.end(Signal::INT)["broken"].as_u64().unwrap() > 0);
-}
-
-fn line_of(client: &mut std::net::TcpStream) -> String {
-    line(client, &message())
-}
-
-/// The hard limit of descriptors.
-fn descriptors() -> u64 {
-    let limits = fs::read_to_string("/proc/self/limits").unwrap();
-    let line = limits.lines().find(|l| l.starts_with("Max open files"));
-    let hard = line.unwrap().split_whitespace().nth(4).unwrap();
-    hard.parse().unwrap_or(u64::MAX)
-}
-
-#[test]
-fn ten_thousand_connections_are_held_and_served() {
-    let most = descriptors().saturating_sub(200).min(10_000);
-    let asking = most / 5;
-    for model in ["poll", "epoll", "uring"] {
-        let served = Served::start(&format!("echo --model {model}"));
-        let load = served.asked(&format!(
-            "echo --connections {asking} --idle {} --requests 2",
-            most - asking
-        ));
-        assert_eq!(load["answers"], 2 * asking, "{model}");
-        assert_eq!(load["connections_opened"], most, "{model}");
-        assert_eq!(load["connection_answers_min"], 2, "{model}");
-        // It has let go of all of them but its own few.
-        let pid = served.running.pid();
-        until("descriptors are let go", PATIENCE, || {
-            fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() < 40
-        });
-        assert_eq!(served.end(Signal::INT)["connections"], most + 1, "{model}");
-    }
+    served.tally(Signal::INT);
 }

@@ -1,25 +1,20 @@
 //! Runs on two hosts: two network namespaces of the test's own, joined by a veth pair, between
 //! which a command or OpenSSH leads. They need root; what else is missing is said.
 
-mod common;
-
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use bytecost_spec::{Counter, Manifest, PeerSide, Reading, Readings, Record, Sample, Transport};
-use common::{BYTECOST as PROGRAM, Ended, Place, ended};
-use rustix::process::{Signal, geteuid};
+use crate::common::{BYTECOST as PROGRAM, Ended, PATIENCE, Place, ended, is_root, says, until};
+use bytecost_spec::{Manifest, PeerSide, Sample};
+use bytecost_sys::network::Network;
 use tempfile::TempDir;
 
 /// The address of the other host.
 const THERE: &str = "10.77.0.2";
 /// A run of two cells and the loop's own cost.
-const SMALL: &str = "run --mover null,send,sendfile --size 64KiB --budget 4s --blocks 6 --window 50ms --warmup 5ms --seed 7 --quiet --evidence none";
+const SMALL: &str = "run --mover null,send,sendfile --size 64KiB --budget 4s --blocks 6 --window 50ms --warmup 5ms --seed 7 --quiet";
 
 /// A process that ends with the test.
 struct Process(Child);
@@ -31,39 +26,30 @@ impl Drop for Process {
     }
 }
 
-/// A namespace, held by a process that sleeps in it.
-struct Namespace(Process);
+/// A host: a network, and a process that sleeps in it.
+struct Namespace {
+    network: Network,
+    sleeper: Process,
+}
 
 impl Namespace {
     fn new() -> Namespace {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sleep", "600"]).stdin(Stdio::null());
+        let network = Network::new().unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(Stdio::null());
+        network.start_in(&mut command).unwrap();
         let sleeper = Process(command.spawn().unwrap());
-        let own = fs::read_link("/proc/self/ns/net").unwrap();
-        let theirs = format!("/proc/{}/ns/net", sleeper.0.id());
-        let until = Instant::now() + Duration::from_secs(10);
-        while fs::read_link(&theirs).unwrap() == own {
-            assert!(Instant::now() < until, "no namespace");
-            thread::sleep(Duration::from_millis(5));
-        }
-        Namespace(sleeper)
+        Namespace { network, sleeper }
     }
 
     /// The command that leads into it.
     fn entered(&self) -> String {
-        format!("nsenter --net=/proc/{}/ns/net", self.0.0.id())
-    }
-
-    fn command(&self, words: &str) -> Command {
-        let text = format!("{} {words}", self.entered());
-        let mut words = text.split(' ');
-        let mut command = Command::new(words.next().unwrap());
-        command.args(words);
-        command
+        format!("nsenter --net=/proc/{}/ns/net", self.sleeper.0.id())
     }
 
     fn ip(&self, words: &str) {
-        let end = ended(&mut self.command(&format!("ip {words}")));
+        let ip = || ended(Command::new("ip").args(words.split(' ')));
+        let end = self.network.within(ip).unwrap();
         assert_eq!(end.status, Some(0), "ip {words}: {}", end.stderr);
     }
 }
@@ -78,16 +64,12 @@ struct Hosts {
 impl Hosts {
     /// None without the rights for them.
     fn new() -> Option<Hosts> {
-        if !geteuid().is_root() {
-            eprintln!("skipped: namespaces need root");
-            return None;
-        }
-        let hosts = Hosts {
+        let hosts = is_root().then(|| Hosts {
             here: Namespace::new(),
             there: Namespace::new(),
             place: Place::new(),
-        };
-        let other = hosts.there.0.0.id();
+        })?;
+        let other = hosts.there.sleeper.0.id();
         hosts.here.ip(&format!(
             "link add card0 type veth peer name card1 netns {other}"
         ));
@@ -108,10 +90,8 @@ impl Hosts {
     }
 
     fn command(&self, words: &str) -> Command {
-        let mut command = self.here.command(&format!("{PROGRAM} {words}"));
-        command.current_dir(self.place.path());
-        command.env_remove("BYTECOST_RUNS");
-        command.env("XDG_CACHE_HOME", common::caches());
+        let mut command = self.place.bytecost(words);
+        self.here.network.start_in(&mut command).unwrap();
         command
     }
 
@@ -121,11 +101,7 @@ impl Hosts {
 
     /// The samples of cells that go to the other host.
     fn crossed(&self) -> Vec<Sample> {
-        let records = self.place.records().into_iter();
-        let samples = records.filter_map(|r| match r {
-            Record::Sample(sample) => Some(sample),
-            _ => None,
-        });
+        let samples = self.place.samples().into_iter().map(|(_, sample)| sample);
         samples.filter(|s| s.cell.starts_with("peer/")).collect()
     }
 }
@@ -133,13 +109,11 @@ impl Hosts {
 /// A run that went through, between the hosts and both ways.
 #[track_caller]
 fn measured(hosts: &Hosts, output: Ended, name: &str, side: PeerSide) {
-    let told = output.measured().flat();
     let header = format!("and {name} (");
-    assert!(
-        told.contains("network TCP") && told.contains(&header),
-        "{told}"
+    says(
+        &output.measured().flat(),
+        &["network TCP", &header, "over card0, MTU 1500, round trip"],
     );
-    assert!(told.contains("over card0, MTU 1500, round trip"), "{told}");
     let manifest = hosts.manifest();
     let peer = manifest.peer.as_deref().expect("a peer");
     assert_eq!((peer.address.as_str(), peer.side), (THERE, side));
@@ -153,9 +127,8 @@ fn measured(hosts: &Hosts, output: Ended, name: &str, side: PeerSide) {
         let truth = sample.truth.as_ref().unwrap();
         assert_eq!(truth.sent_bytes, truth.received_bytes);
     }
-    let findings = hosts.place.json("findings.json");
-    let kinds = findings["caveats"].as_array().unwrap();
-    assert!(kinds.iter().any(|c| c["kind"] == "virtual-way"));
+    let caveats = hosts.place.findings().caveats;
+    assert!(caveats.iter().any(|c| c.kind == "virtual-way"));
 }
 
 #[test]
@@ -171,8 +144,7 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
     hosts.call(&more, &[]).measured();
     assert!(hosts.crossed().len() > before, "{before}");
     // With its options the peer is that of the run, and no other.
-    let output = hosts.call(&more, &peer);
-    assert_eq!(output.status, Some(2), "{}", output.stderr);
+    hosts.call(&more, &peer).refused(&["--resume"]);
     // Where it is not there any more, nothing is measured.
     let Hosts { here, there, place } = hosts;
     drop(there);
@@ -181,18 +153,7 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
         there: Namespace::new(),
         place,
     };
-    let output = hosts.call(&more, &[]);
-    assert_eq!(output.status, Some(2), "{}", output.stderr);
-    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
-}
-
-#[test]
-fn the_other_host_sends_where_that_is_asked() {
-    let Some(hosts) = Hosts::new() else { return };
-    let there = hosts.there.entered();
-    let peer = ["--reverse", "--peer", &there, "--peer-program", PROGRAM];
-    let output = hosts.call(SMALL, &peer);
-    measured(&hosts, output, THERE, PeerSide::Sender);
+    hosts.call(&more, &[]).refused(&[]);
 }
 
 /// OpenSSH's server on the other host, with keys made for it.
@@ -231,20 +192,14 @@ impl SshServer {
             at("known")
         );
         fs::write(at("config"), config).unwrap();
-        let words = format!("{} -D -e -f {}", server.display(), at("sshd_config"));
         let log = fs::File::create(at("log")).unwrap();
-        let mut server = hosts.there.command(&words);
-        let process = Process(server.stderr(log).spawn().unwrap());
-        let listens = || fs::read_to_string(at("log")).unwrap().contains("listening");
-        let until = Instant::now() + Duration::from_secs(10);
-        while !listens() {
-            assert!(
-                Instant::now() < until,
-                "{}",
-                fs::read_to_string(at("log")).unwrap()
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
+        let mut server = Command::new(server);
+        server.args(["-D", "-e", "-f", &at("sshd_config")]);
+        hosts.there.network.start_in(&mut server).unwrap();
+        let process = Process(server.stdin(Stdio::null()).stderr(log).spawn().unwrap());
+        until("a server of OpenSSH", PATIENCE, || {
+            fs::read_to_string(at("log")).unwrap().contains("listening")
+        });
         Some(SshServer {
             dir,
             _process: process,
@@ -260,68 +215,18 @@ impl SshServer {
 
 #[test]
 fn ssh_leads_to_the_other_host() {
-    let Some(mut hosts) = Hosts::new() else {
-        return;
-    };
+    let Some(hosts) = Hosts::new() else { return };
     let Some(server) = SshServer::start(&hosts) else {
         return;
     };
     let peer = server.peer();
     let peer = peer.each_ref().map(String::as_str);
-    let output = hosts.call(SMALL, &peer);
-    measured(&hosts, output, "db7", PeerSide::Receiver);
-    every_mover_arrives(&mut hosts, &peer);
+    let output = hosts.call(&format!("{SMALL} --reverse"), &peer);
+    measured(&hosts, output, "db7", PeerSide::Sender);
     // A key that it does not know.
     fs::write(server.dir.path().join("user.pub"), "").unwrap();
     let output = hosts.call(SMALL, &peer);
     output.refused(&["Permission denied"]);
-}
-
-#[test]
-fn every_mover_of_send_copies_arrives_by_a_command() {
-    let Some(mut hosts) = Hosts::new() else {
-        return;
-    };
-    let there = hosts.there.entered();
-    every_mover_arrives(&mut hosts, &["--peer", &there, "--peer-program", PROGRAM]);
-}
-
-/// All movers of the study that work on this kernel, small and seldom: of each trial the bytes are
-/// right, and both sides are read.
-fn every_mover_arrives(hosts: &mut Hosts, peer: &[&str]) {
-    hosts.place = Place::new();
-    let asked = "send,send-fields,writev,sendmsg,send-zerocopy,read-write,sendfile,splice,vmsplice,uring-send,uring-send-zc";
-    let words = format!(
-        "run send-copies --mover {asked} --size 4KiB --pattern stream --threads 1 --receiver recv --budget 90s --blocks 6 --window 20ms --warmup 5ms --seed 7 --quiet --evidence none"
-    );
-    hosts.call(&words, peer).measured();
-    let survey = hosts.manifest().survey;
-    let mut movers = BTreeSet::new();
-    for (cell, sample) in hosts.place.samples() {
-        if cell.transport != Transport::Peer {
-            continue;
-        }
-        let truth = sample.truth.as_ref().unwrap();
-        assert!(truth.sent_bytes > 0, "{}", sample.cell);
-        assert_eq!(truth.sent_bytes, truth.received_bytes, "{}", sample.cell);
-        let is_read = |readings: &Readings, counter| {
-            let reading = readings.get(&counter).and_then(Reading::measured);
-            assert!(reading.is_some(), "{counter:?} of {}", sample.cell);
-        };
-        is_read(&sample.sender.readings, Counter::CpuNs);
-        is_read(&sample.receiver.as_ref().unwrap().readings, Counter::CpuNs);
-        is_read(&sample.machine, Counter::TcpOutSegs);
-        is_read(&sample.peer_machine, Counter::TcpOutSegs);
-        movers.insert(cell.mover);
-    }
-    for mover in asked.split(',') {
-        let refused = survey.mover_refused(mover, Transport::Peer);
-        assert_eq!(
-            movers.contains(mover),
-            refused.is_none(),
-            "{mover}: {refused:?}"
-        );
-    }
 }
 
 /// A network that goes away for good: the run ends with what it has, and goes on later.
@@ -339,7 +244,7 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     let mut run = hosts.place.start(&mut command);
     run.until("a few trials", || hosts.place.lines() >= 5);
     hosts.here.ip("link set card0 down");
-    let end = run.end(common::PATIENCE);
+    let end = run.end(PATIENCE);
     assert_eq!(end.status, Some(1), "{}", end.stderr);
     // Before it come the trials that failed.
     let told = end.stderr.lines().filter(|l| !l.starts_with("failed: "));
@@ -353,8 +258,7 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     hosts.call(&more, &[]).measured();
     let after = fs::read(hosts.place.run().join("samples.jsonl")).unwrap();
     assert!(after.len() > before.len() && after.starts_with(&before));
-    let runs = hosts.place.call("runs").stdout;
-    assert!(runs.contains("complete"), "{runs}");
+    says(&hosts.place.call("runs").stdout, &["complete"]);
 }
 
 // Invariant 9.
@@ -383,13 +287,11 @@ fn root_plays_the_other_host_as_nobody() {
     // The agent itself, and who plays a side for it.
     run.until("endpoints that are nobody's", || {
         let Some(agent) = agent() else { return false };
-        let ends = common::endpoints_of(agent);
+        let ends = crate::common::endpoints_of(agent);
         let all = ends.iter().chain([&agent]);
         !ends.is_empty() && all.copied().all(|pid| user_of(pid) == Some(65534))
     });
-    run.send(Signal::INT);
-    let end = run.end(common::PATIENCE);
-    assert_eq!(end.status, Some(130), "{}", end.stderr);
+    run.interrupted();
 }
 
 #[test]
@@ -401,10 +303,7 @@ fn who_interrupts_while_the_other_host_is_sought_leaves_nothing() {
     let mut run = place.start(command.args(["--peer", &peer]));
     let pid = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
     run.until("the command", || pid().is_some());
-    run.send(Signal::INT);
-    let end = run.end(common::PATIENCE);
-    assert_eq!(end.status, Some(130), "{}", end.stderr);
-    assert_eq!(end.stderr.trim(), "interrupted");
+    assert_eq!(run.interrupted().stderr.trim(), "interrupted");
     let left = format!("/proc/{}", pid().unwrap());
     assert!(!Path::new(&left).exists(), "the command is still there");
     assert!(!place.runs().exists() || place.all_runs().is_empty());
@@ -417,33 +316,25 @@ fn what_is_no_peer_is_said_in_one_line() {
         let mut command = place.bytecost("run send-copies --quiet");
         ended(command.args(words)).refused(&[why]);
     };
-    check(&["--peer", "no-such-command-here"], "cannot be started");
     check(&["--peer", "'open"], "a quote is open");
-    check(&["--peer", "ssh:"], "write ssh:");
-    check(
-        &["--peer", "env", "--peer-program", "/no/such"],
-        "use --copy-program",
+    let zeros = "head -c 64 /dev/zero --";
+    let program = ["--peer", zeros, "--peer-program", "/dev/zero"];
+    check(&program, "peer ");
+    place.refuses(
+        "run send-copies --quiet",
+        &format!(
+            "--peer no-such-command-here => cannot be started
+            --peer ssh: => write ssh:
+            --peer env --peer-program /no/such => use --copy-program
+            --peer echo => the command ended with status 0
+            --reverse => --peer
+            --transport peer => name it with --peer
+            --peer env --peer-program {PROGRAM} --mover null,send --transport unix => do not cross a network"
+        ),
     );
-    check(&["--peer", "echo"], "the command ended with status 0");
-    check(
-        &[
-            "--peer",
-            "head -c 64 /dev/zero --",
-            "--peer-program",
-            "/dev/zero",
-        ],
-        "peer ",
-    );
-    check(&["--reverse"], "--peer");
-    check(&["--transport", "peer"], "name it with --peer");
-    let other = ["--peer", "env", "--peer-program", PROGRAM];
-    let of_files = ["--mover", "null,send", "--transport", "unix"];
-    check(&[&other[..], &of_files].concat(), "do not cross a network");
 }
 
 #[test]
 fn without_a_word_the_agent_ends() {
-    let mut command = Command::new(PROGRAM);
-    let end = ended(command.arg("agent").stdin(Stdio::null()));
-    assert_eq!(end.status, Some(0), "{}", end.stderr);
+    Place::new().call("agent").succeeded();
 }

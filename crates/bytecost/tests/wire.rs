@@ -1,16 +1,14 @@
 //! Runs over wire: nothing is copied there, and nothing is left of it when they end, however they
 //! end.
 
-mod common;
-
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use common::networks::{apart, ended_by, process, within};
-use common::{PATIENCE, Place, is_root, records, says};
+use crate::common::networks::{ended_by, process};
+use crate::common::{Place, is_root, says};
+use bytecost_spec::evidence::{CountedEvent, Party};
+use bytecost_spec::{Counter, Transport};
 use rustix::process::Signal;
-use serde_json::Value;
 
 const TUN: &str = "--transport wire";
 const VETH: &str = "--transport wire --device veth";
@@ -60,25 +58,24 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
     let words = "run --transport loopback,wire --device tun,veth --mover send,send-zerocopy --size 64KiB --threads 2 --blocks 6 --window 100ms --warmup 20ms --budget 60s --quiet";
     place.call(words).measured();
     let mut cells = BTreeSet::new();
-    for record in records(&place.run()) {
-        let sample = &record["sample"];
-        let id = sample["cell"].as_str().unwrap_or_default();
-        if !id.contains("/send-zerocopy/") {
+    for (cell, sample) in place.samples() {
+        if cell.mover != "send-zerocopy" {
             continue;
         }
-        let read = |name: &str| sample["sender"]["readings"][name].as_u64().unwrap();
-        let (back, copied) = (read("completions"), read("completions_copied"));
-        if id.starts_with("wire/") {
-            assert_eq!(copied, 0, "{id}: of {back}");
-            assert_eq!(sample["receiver"], Value::Null);
-            assert_eq!(sample["machine"]["wire_gaps"], 0);
+        let read = |counter| sample.sender.readings[&counter].measured().unwrap();
+        let back = read(Counter::Completions);
+        let copied = read(Counter::CompletionsCopied);
+        if cell.transport == Transport::Wire {
+            assert_eq!(copied, 0, "{}: of {back}", sample.cell);
+            assert!(sample.receiver.is_none());
+            assert_eq!(sample.machine[&Counter::WireGaps].measured(), Some(0));
             // The responder's own, at the other end of a pair, takes nothing that is sent.
-            assert_eq!(sample["packet_sockets"], Value::Null, "{id}");
+            assert_eq!(sample.packet_sockets, [], "{}", sample.cell);
         } else {
-            assert_eq!(copied, back, "{id}");
+            assert_eq!(copied, back, "{}", sample.cell);
         }
         if back > 0 {
-            cells.insert(id.to_owned());
+            cells.insert(sample.cell);
         }
     }
     assert_eq!(cells.len(), 3, "{cells:?}");
@@ -100,79 +97,28 @@ fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
         "run --transport wire,wire-udp --mover send,send-zerocopy --size 4KiB --evidence copies,counts,time {TINY}"
     );
     place.call(words).measured();
-    let findings = place.json("findings.json");
-    let row = |of: &str, id: &str| -> Value {
-        let rows = findings[of].as_array().unwrap();
-        let found = rows.iter().find(|r| r["cell"] == id);
-        found.unwrap_or_else(|| panic!("{of} of {id}")).clone()
-    };
-    let cells = findings["cells"].as_array().unwrap();
-    let ids = cells.iter().map(|c| c["id"].as_str().unwrap());
-    let ids: Vec<&str> = ids.filter(|id| !id.contains("/null/")).collect();
-    assert_eq!(ids.len(), 4, "{ids:?}");
-    for id in ids {
-        let copies = row("copies", id);
-        let copied = f64::from(u8::from(!id.contains("/send-zerocopy/")));
+    let found = place.findings();
+    let cells = found.cells.iter().filter(|c| c.cell.mover != "null");
+    assert_eq!(cells.clone().count(), 4);
+    for cell in cells {
+        let id = &cell.id;
+        let copies = found.copies.iter().find(|c| c.cell == *id).unwrap();
+        let copied = f64::from(u8::from(cell.cell.mover != "send-zerocopy"));
         // The only place where one could be copied.
-        assert_eq!(copies["legs"].as_array().unwrap().len(), 1, "{copies}");
-        let found = copies["legs"][0]["per_byte"].as_f64().unwrap();
-        assert!((found - copied).abs() < 0.1, "{id}: {found}");
-        let counts = row("counts", id);
-        let rate = |event: &str| {
-            let mut events = counts["events"].as_array().unwrap().iter();
-            let found = events.find(|e| e["event"] == event).unwrap();
-            found["per_message"].as_f64().unwrap()
-        };
-        assert!(rate("segments") > 0.9, "{counts}");
+        assert_eq!(copies.legs.len(), 1, "{copies:?}");
+        let times = copies.legs[0].per_byte.unwrap();
+        assert!((times - copied).abs() < 0.1, "{id}: {times}");
+        let counts = found.counts.iter().find(|c| c.cell == *id).unwrap();
+        let rate = |event| counts.per_message(event).unwrap();
+        assert!(rate(CountedEvent::Segments) > 0.9, "{counts:?}");
         // The responder writes them, and nobody answers UDP.
-        assert_eq!(rate("acknowledgements") > 0.0, id.starts_with("wire/"));
-        let time = row("cpu_time", id);
-        let kinds = time["kinds"].as_array().unwrap();
-        assert!(kinds.iter().any(|k| k["party"] == "sender"), "{time}");
+        let answers = rate(CountedEvent::Acknowledgements) > 0.0;
+        assert_eq!(answers, cell.cell.transport == Transport::Wire);
+        let time = found.cpu_time.iter().find(|t| t.cell == *id).unwrap();
+        let looks_at = |party| time.kinds.iter().any(|k| k.party == party);
         // The responder, which is never idle, is no receiver.
-        assert!(kinds.iter().all(|k| k["party"] != "receiver"), "{time}");
+        assert!(looks_at(Party::Sender) && !looks_at(Party::Receiver));
     }
-}
-
-/// Lets the network that a process is in note few zero-copy sends of a socket; false where no
-/// network has a bound of its own (before Linux 6.8), and none where the process is gone.
-fn bound_notes(pid: u32, bytes: u32) -> Option<bool> {
-    let bound = move || fs::write("/proc/sys/net/core/optmem_max", bytes.to_string());
-    within(pid, move || bound().is_ok())
-}
-
-#[test]
-fn a_kernel_without_room_for_more_zero_copy_sends_is_told() {
-    if !is_root() {
-        return;
-    }
-    let place = Place::new();
-    let words = "run --transport wire --mover send,send-zerocopy --size 4KiB --blocks 6 --precision 0.1% --window 50ms --warmup 2ms --budget 60s --quiet";
-    let mut run = place.start(&mut place.bytecost(words));
-    let coordinator = run.pid();
-    let bound = Cell::new(None);
-    run.until("a trial of two ends", || {
-        if let (true, Some(end)) = (place.lines() >= 1, apart(coordinator)) {
-            // Room for one.
-            bound.set(bound_notes(end, 1000));
-        }
-        bound.get().is_some()
-    });
-    run.end(PATIENCE).measured();
-    if bound.get() != Some(true) {
-        return eprintln!("skipped: this kernel has one bound for all networks");
-    }
-    let findings = place.json("findings.json");
-    let mut caveats = findings["caveats"].as_array().unwrap().iter();
-    let caveat = caveats.find(|d| d["kind"] == "zero-copy-no-room");
-    let caveat = caveat.unwrap_or_else(|| panic!("{}", findings["caveats"]));
-    assert!(
-        caveat["evidence"].as_str().unwrap().starts_with("ENOBUFS "),
-        "{caveat}"
-    );
-    let cells = caveat["cells"].as_array().unwrap();
-    assert_eq!(cells.len(), 1, "{caveat}");
-    assert!(cells[0].as_str().unwrap().contains("/send-zerocopy/"));
 }
 
 /// What is counted of the packets bears out how large they may be, in a run of its own.
@@ -185,14 +131,12 @@ fn packets_keep_to_the_segment_that_is_asked_for() {
     let words = "run --transport wire --segment 4KiB,auto --mover send --size 64KiB --blocks 6 --window 50ms --warmup 10ms --budget 60s --quiet";
     place.call(words).measured();
     let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
-    for record in records(&place.run()) {
-        let sample = &record["sample"];
-        let id = sample["cell"].as_str().unwrap_or_default();
-        if id.contains("/send/") {
-            let bytes = sample["sender"]["readings"]["bytes"].as_u64().unwrap();
-            let packets = sample["machine"]["wire_packets"].as_u64().unwrap();
-            let sum = sums.entry(id.to_owned()).or_default();
-            *sum = [sum[0] + bytes, sum[1] + packets];
+    for (cell, sample) in place.samples() {
+        if cell.mover == "send" {
+            let bytes = sample.sender.readings[&Counter::Bytes].measured();
+            let packets = sample.machine[&Counter::WirePackets].measured();
+            let sum = sums.entry(sample.cell).or_default();
+            *sum = [sum[0] + bytes.unwrap(), sum[1] + packets.unwrap()];
         }
     }
     // The two are compared, so that the baseline has a twin.
@@ -206,21 +150,4 @@ fn packets_keep_to_the_segment_that_is_asked_for() {
             "{id}: {bytes} / {packets}"
         );
     }
-}
-
-#[test]
-fn what_cannot_be_had_of_a_wire_is_refused_in_a_line() {
-    if !is_root() {
-        return;
-    }
-    Place::new().refuses(
-        &format!("run --mover send --size 4KiB {TINY}"),
-        "--transport wire --pattern request-response => --pattern stream
-        --transport wire --segment 128KiB => or --device veth
-        --transport wire --segment 1499 => at least 1500
-        --transport wire-udp --segment 16KiB => leave segment out
-        --transport loopback --segment 16KiB => leave segment out
-        --transport wire --segment 1MiB => from 576 bytes to 524280
-        --transport wire --device tap => choose from tun, veth",
-    );
 }

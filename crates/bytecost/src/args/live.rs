@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::greeters::Addresses;
 use bytecost_lab::hand::{CLIENT_AXES, PORT};
-use bytecost_spec::axis::{AxisRow, CellFacts};
+use bytecost_spec::axis::CellFacts;
 use bytecost_spec::{Axis, Cell, Pattern, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
@@ -41,7 +41,7 @@ pub fn applies_live(axis: Axis, mover: &Mover) -> bool {
 #[derive(Debug, Args)]
 pub struct SendArgs {
     #[command(flatten)]
-    pub axes: SendAxes,
+    pub axes: LiveAxes<true>,
     /// Address to listen at; one that is not loopback needs --key-file or --insecure
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub listen: IpAddr,
@@ -81,7 +81,7 @@ pub struct ReceiveArgs {
     #[arg(value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: String,
     #[command(flatten)]
-    pub axes: ReceiveAxes,
+    pub axes: LiveAxes<false>,
     /// TCP port of the sender
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
@@ -105,60 +105,42 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-/// Axes that the sending side chooses: all of them.
+/// The one value of axes in a live session, of which a side chooses some. All axes are options, so
+/// that the wrong ones can be refused with the reason; help shows the others.
 #[derive(Clone, Debug, Default)]
-pub struct SendAxes(pub AxisArgs);
+pub struct LiveAxes<const SENDS: bool>(pub AxisArgs);
 
-/// Axes that the receiving side may choose itself.
-#[derive(Clone, Debug, Default)]
-pub struct ReceiveAxes(pub AxisArgs);
-
-/// All axes are options, so that the wrong ones can be refused with the reason; help shows the others.
-fn augmented(
-    mut command: Command,
-    shows: impl Fn(Axis) -> bool,
-    default: impl Fn(&AxisRow) -> &'static str,
-) -> Command {
-    for row in by_group() {
-        let help = format!("{} [default: {}]", sentence(row.help), default(row));
-        let arg = axis_arg(row, "VALUE").help(help).hide(!shows(row.axis));
-        command = command.arg(arg);
+/// Whether a side chooses an axis: the sending one all that apply to messages of a live session.
+fn chooses(sends: bool, axis: Axis) -> bool {
+    let mut movers = MOVERS.iter().filter(|mover| mover.has_peer());
+    match sends {
+        true => movers.any(|mover| applies_live(axis, mover)),
+        false => CLIENT_AXES.contains(&axis),
     }
-    command
 }
 
-macro_rules! axes {
-    ($name:ident, $shows:expr, $default:expr) => {
-        impl Args for $name {
-            fn augment_args(command: Command) -> Command {
-                augmented(command, $shows, $default)
-            }
-
-            fn augment_args_for_update(command: Command) -> Command {
-                Self::augment_args(command)
-            }
+impl<const SENDS: bool> Args for LiveAxes<SENDS> {
+    fn augment_args(mut command: Command) -> Command {
+        for row in by_group() {
+            let default = if SENDS { row.default } else { "the sender's" };
+            let help = format!("{} [default: {default}]", sentence(row.help));
+            let arg = axis_arg(row, "VALUE").help(help);
+            command = command.arg(arg.hide(!chooses(SENDS, row.axis)));
         }
+        command
+    }
 
-        impl FromArgMatches for $name {
-            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-                AxisArgs::from_arg_matches(matches).map($name)
-            }
-
-            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-                self.0.update_from_arg_matches(matches)
-            }
-        }
-    };
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
 }
 
-axes!(
-    SendAxes,
-    |axis| {
-        let mut movers = MOVERS.iter().filter(|mover| mover.has_peer());
-        movers.any(|mover| applies_live(axis, mover))
-    },
-    |row: &AxisRow| row.default
-);
-axes!(ReceiveAxes, |axis| CLIENT_AXES.contains(&axis), |_| {
-    "the sender's"
-});
+impl<const SENDS: bool> FromArgMatches for LiveAxes<SENDS> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        AxisArgs::from_arg_matches(matches).map(LiveAxes)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}

@@ -5,7 +5,7 @@ use bytecost_analysis::ceiling::STUDY;
 use bytecost_store::Root;
 
 use super::{report, run};
-use crate::args::{AxisArgs, CeilingArgs, PeerArgs, RunArgs};
+use crate::args::{CeilingArgs, RunArgs};
 use crate::failure::{Exit, bad_input};
 
 /// Measures the study of that name, and shows its rates in a table.
@@ -22,25 +22,13 @@ pub fn run(args: CeilingArgs) -> Result<Exit> {
     run::carried_out(
         RunArgs {
             study: Some(STUDY.to_owned()),
-            axes: AxisArgs::default(),
-            quick: false,
-            as_published: false,
             budget: args.budget,
-            precision: None,
-            window: None,
-            warmup: None,
-            blocks: None,
-            repeats: None,
-            seed: None,
-            port: None,
             dir: args.dir,
-            file: None,
-            evidence: Vec::new(),
-            peer: PeerArgs::default(),
             resume: args.resume,
             anyway: args.anyway,
             quiet: args.quiet,
             root: args.root,
+            ..RunArgs::default()
         },
         report::tell_ceiling,
     )

@@ -16,12 +16,7 @@ pub fn run(args: &DoctorArgs) -> Result<Exit> {
             told.push("nothing was left behind");
         }
         super::print(&(told.join("\n") + "\n"))?;
-        let all_gone = left.iter().all(|l| l.gone);
-        return Ok(if all_gone {
-            Exit::Done
-        } else {
-            Exit::SomeFailed
-        });
+        return Ok(Exit::of(left.iter().all(|l| l.gone)));
     }
     super::print(&bytecost_report::tables::doctor(
         &machine::host().0,

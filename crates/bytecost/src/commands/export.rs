@@ -1,6 +1,6 @@
 //! `bytecost export`: a run in the columns of a publication.
 
-use std::path::Path;
+use std::fs;
 
 use anyhow::{Context, Result};
 use bytecost_report::layout::{Layout, layouts};
@@ -8,7 +8,7 @@ use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_store::Root;
 
 use crate::args::ExportArgs;
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, bad_input, unknown};
 use crate::recorded_run::RecordedRun;
 
 /// Writes the table to the file, or prints it.
@@ -31,14 +31,12 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
         }
     };
     match &args.out {
-        Some(path) => write(path, &text)?,
+        Some(path) => {
+            fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?
+        }
         None => super::print(&text)?,
     }
     Ok(Exit::Done)
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The layout of that name.
@@ -48,11 +46,5 @@ fn write(path: &Path, text: &str) -> Result<()> {
 pub fn named(name: &str) -> Result<&'static dyn Layout> {
     layouts()
         .find(|layout| layout.name() == name)
-        .ok_or_else(|| {
-            let names: Vec<&str> = layouts().map(Layout::name).collect();
-            bad_input(format!(
-                "layout `{name}` is not known: choose from {}",
-                names.join(", ")
-            ))
-        })
+        .ok_or_else(|| unknown("layout", name, layouts().map(Layout::name)))
 }

@@ -103,13 +103,8 @@ impl<'a> Live<'a> {
                 " --key-file {}",
                 units::one_line(&file.display().to_string())
             ),
-            None if address.ip().is_loopback() => String::new(),
             None => {
-                note(&format!(
-                    "anyone who can reach port {} of {} can make this machine send",
-                    address.port(),
-                    address.ip()
-                ));
+                note_reach(address, "send");
                 String::new()
             }
         };
@@ -156,6 +151,17 @@ fn check_listen(address: IpAddr, may: bool, remedy: &str) -> Result<()> {
     Err(bad_input(format!(
         "--listen {address} lets anyone who can reach it use this machine: {remedy}"
     )))
+}
+
+/// Notes who else can make this machine do so, where others than itself can.
+fn note_reach(address: SocketAddr, what: &str) {
+    if !address.ip().is_loopback() {
+        note(&format!(
+            "anyone who can reach port {} of {} can make this machine {what}",
+            address.port(),
+            address.ip()
+        ));
+    }
 }
 
 /// Prints a note.

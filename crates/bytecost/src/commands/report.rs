@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use bytecost_analysis::{Analysis, beside};
-use bytecost_spec::{Cell, Published, Sample};
+use bytecost_spec::Published;
 use bytecost_store::{Folder, Root, Run};
 
 use crate::args::{FigureFormat, ReportArgs, RootArgs};
@@ -36,27 +36,20 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
         None if args.json => super::print(&bytecost_report::findings_json(&analysis))?,
         None => show(&evidence, &analysis, args.all)?,
     }
-    Ok(match evidence.is_whole() {
-        true => Exit::Done,
-        false => Exit::SomeFailed,
-    })
+    Ok(Exit::of(evidence.is_whole()))
 }
 
 /// The run of that name, or the newest.
 pub(super) fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
     let root = Root::at(&args.runs_dir);
-    let name = match name {
-        Some(name) => name,
-        None => match root.names()?.pop() {
-            Some(newest) => newest,
-            None => {
-                return Err(bad_input(format!(
-                    "no runs in {}: `bytecost run` makes one",
-                    args.runs_dir.display()
-                )));
-            }
-        },
-    };
+    let newest = || root.names().map(|mut names| names.pop());
+    let name = name.map_or_else(newest, |name| Ok(Some(name)))?;
+    let name = name.ok_or_else(|| {
+        bad_input(format!(
+            "no runs in {}: `bytecost run` makes one",
+            args.runs_dir.display()
+        ))
+    })?;
     Ok(root.open(&name)?)
 }
 
@@ -84,7 +77,7 @@ pub fn tell(run: &Run) -> Result<bool> {
 pub(super) fn tell_ceiling(run: &Run) -> Result<bool> {
     let evidence = RecordedRun::of(run)?;
     let analysis = evidence.analysis(None)?;
-    write(run, &analysis, &evidence.cells, &evidence.samples)?;
+    write(&evidence, &analysis)?;
     let text = match measured_ceiling(run) {
         Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
         None => bytecost_report::terminal(&analysis, terminal::style()),
@@ -135,8 +128,8 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Pa
 
 /// Writes the files of a run and prints the first screen, or everything.
 fn show(evidence: &RecordedRun<'_>, analysis: &Analysis, all: bool) -> Result<()> {
+    write(evidence, analysis)?;
     let run = evidence.run;
-    write(run, analysis, &evidence.cells, &evidence.samples)?;
     let page = run.dir().join("report.html").display().to_string();
     let style = terminal::style();
     let text = match all {
@@ -150,24 +143,17 @@ fn show(evidence: &RecordedRun<'_>, analysis: &Analysis, all: bool) -> Result<()
     Ok(())
 }
 
-pub(super) fn write(
-    run: &Run,
-    analysis: &Analysis,
-    cells: &[Cell],
-    samples: &[Sample],
-) -> Result<()> {
-    run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
+/// Writes the files of a run.
+fn write(evidence: &RecordedRun<'_>, analysis: &Analysis) -> Result<()> {
+    let write = |name: &str, text: &[u8]| evidence.run.write_output(name, text);
+    write("report.html", bytecost_report::html(analysis).as_bytes())?;
     for picture in bytecost_report::pictures(analysis) {
-        run.write_output(&format!("{}.svg", picture.name), picture.svg.as_bytes())?;
+        write(&format!("{}.svg", picture.name), picture.svg.as_bytes())?;
     }
-    run.write_output("report.md", bytecost_report::markdown(analysis).as_bytes())?;
-    run.write_output(
-        "findings.json",
-        bytecost_report::findings_json(analysis).as_bytes(),
-    )?;
-    run.write_output(
-        "samples.csv",
-        &bytecost_report::samples_csv(cells, samples)?,
-    )?;
+    write("report.md", bytecost_report::markdown(analysis).as_bytes())?;
+    let findings = bytecost_report::findings_json(analysis);
+    write("findings.json", findings.as_bytes())?;
+    let samples = bytecost_report::samples_csv(&evidence.cells, &evidence.samples)?;
+    write("samples.csv", &samples)?;
     Ok(())
 }

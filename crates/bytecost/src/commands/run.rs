@@ -65,7 +65,11 @@ pub fn run(args: RunArgs) -> Result<Exit> {
 /// Measures, and tells it by `tell`, which answers whether trials failed.
 pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>) -> Result<Exit> {
     if let (Some(port), None) = (args.port, &args.peer.peer) {
-        port_is_free(port)?;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|e| {
+            bad_input(format!(
+                "port {port} is not available ({e}): choose another with --port, or leave it out to take a free one"
+            ))
+        })?;
     }
     // Before anything takes long: what is built meanwhile is not what measures.
     let program = Program::own()?;
@@ -132,8 +136,7 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     let failed = tell(&run)? || how == How::PeerLost;
     Ok(match how {
         How::Interrupted => Exit::Interrupted,
-        _ if failed => Exit::SomeFailed,
-        _ => Exit::Done,
+        _ => Exit::of(!failed),
     })
 }
 
@@ -208,17 +211,12 @@ fn nothing_left(plan: &Plan) -> Result<()> {
     if !plan.cells.iter().all(|c| c.mover == "null") {
         return Ok(());
     }
-    let why = plan.refusals.first().map(|r| &r.why);
-    match (why, plan.left_out.first()) {
-        (Some(why), _) => Err(bad_input(format!(
-            "nothing of this study works on this machine: {why}"
-        ))),
-        (None, Some(left)) => Err(bad_input(format!(
-            "nothing of this study is left: {}: {}",
-            left.what, left.why
-        ))),
-        (None, None) => Ok(()),
-    }
+    let why = match (plan.refusals.first(), plan.left_out.first()) {
+        (Some(refusal), _) => format!("works on this machine: {}", refusal.why),
+        (None, Some(left)) => format!("is left: {}: {}", left.what, left.why),
+        (None, None) => return Ok(()),
+    };
+    Err(bad_input(format!("nothing of this study {why}")))
 }
 
 /// Runs of the same study that are looked through for its noise.
@@ -503,15 +501,6 @@ fn unknown(name: &str) -> anyhow::Error {
         "study `{}` is not known: {remedy}",
         units::one_line(name)
     ))
-}
-
-fn port_is_free(port: u16) -> Result<()> {
-    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(bad_input(format!(
-            "port {port} is not available ({e}): choose another with --port, or leave it out to take a free one"
-        ))),
-    }
 }
 
 /// The command line as it was given, but for where the program lies.

@@ -1,5 +1,4 @@
 //! The command in a directory of its own, called, or watched from outside while it runs.
-#![allow(dead_code)] // each test file uses a part of it
 
 use std::env;
 use std::fs::{self, File};
@@ -11,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytecost_analysis::Analysis;
 use bytecost_spec::{Cell, Record, Sample};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -27,6 +27,20 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A run that takes a second or two and needs two cells.
 pub const TINY: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s --blocks 8 --window 50ms --warmup 5ms --seed 7";
+
+/// What a run is made of; all other files of a recorded one are expectations.
+pub const RECORDED: [&str; 3] = ["ended.json", "manifest.json", "samples.jsonl"];
+
+/// All files of a run without figures.
+pub const FILES: [&str; 7] = [
+    "ended.json",
+    "findings.json",
+    "manifest.json",
+    "report.html",
+    "report.md",
+    "samples.csv",
+    "samples.jsonl",
+];
 
 /// A directory with runs in it.
 pub struct Place {
@@ -190,10 +204,12 @@ impl Place {
         serde_json::from_str(&self.read(name)).unwrap()
     }
 
-    /// The log of the one run, record by record.
+    /// The log of the one run, record by record, each line of which must be whole.
     pub fn records(&self) -> Vec<Record> {
-        let all = records(&self.run()).into_iter();
-        all.map(|r| serde_json::from_value(r).unwrap()).collect()
+        let text = self.read("samples.jsonl");
+        assert!(text.is_empty() || text.ends_with('\n'), "a partial line");
+        let read = |line| serde_json::from_str(line).unwrap();
+        text.lines().map(read).collect()
     }
 
     /// The samples of the one run, each with its cell.
@@ -201,6 +217,16 @@ impl Place {
         let all = self.records().into_iter();
         all.filter_map(|record| match record {
             Record::Sample(sample) => Some((Cell::from_id(&sample.cell).unwrap(), sample)),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Why trials of the one run failed.
+    pub fn failures(&self) -> Vec<String> {
+        let all = self.records().into_iter();
+        all.filter_map(|record| match record {
+            Record::Failure(failure) => Some(failure.reason),
             _ => None,
         })
         .collect()
@@ -215,10 +241,25 @@ impl Place {
         log.map_or(0, |l| l.iter().filter(|b| **b == b'\n').count())
     }
 
+    /// The results of the one run.
+    pub fn findings(&self) -> Analysis {
+        serde_json::from_value(self.json("findings.json")).unwrap()
+    }
+
     /// A finished tiny run.
     pub fn with_run() -> Place {
         let place = Place::new();
-        place.call(format!("{TINY} --quiet")).measured();
+        let end = place.call(format!("{TINY} --quiet")).measured();
+        assert!(end.stderr.is_empty() || end.status == Some(1), "not quiet");
+        place
+    }
+
+    /// Runs that were recorded, each under the name of its study.
+    pub fn recorded(studies: &[&str]) -> Place {
+        let place = Place::new();
+        for study in studies {
+            copy_recorded(study, &place.runs().join(study));
+        }
         place
     }
 
@@ -233,6 +274,19 @@ impl Place {
             child,
             dir: self.path().to_owned(),
         }
+    }
+}
+
+/// Where runs of all built-in studies are recorded, with what bytecost makes of them.
+pub fn goldens() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
+}
+
+/// Copies a recorded run, without what was made of it.
+pub fn copy_recorded(study: &str, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in RECORDED {
+        fs::copy(goldens().join(study).join(file), to.join(file)).unwrap();
     }
 }
 
@@ -255,6 +309,18 @@ pub fn beside() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
+/// All files and directories below a directory, itself included, as far as they can be read.
+pub fn below(dir: &Path) -> Vec<PathBuf> {
+    let mut all = vec![dir.to_owned()];
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            true => all.extend(below(&entry.path())),
+            false => all.push(entry.path()),
+        }
+    }
+    all
+}
+
 /// How many entries a directory has.
 pub fn count(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
@@ -269,10 +335,6 @@ pub struct Started {
 impl Started {
     pub fn pid(&self) -> u32 {
         self.child.id()
-    }
-
-    pub fn endpoints(&self) -> Vec<u32> {
-        endpoints_of(self.pid())
     }
 
     /// Waits until something is so while the command goes on.
@@ -291,6 +353,23 @@ impl Started {
 
     pub fn send(&self, signal: Signal) {
         kill(self.pid(), signal).unwrap();
+    }
+
+    /// Ends it by Ctrl-C.
+    #[track_caller]
+    pub fn interrupted(self) -> Ended {
+        self.send(Signal::INT);
+        let end = self.end(PATIENCE);
+        assert_eq!(end.status, Some(130), "{}", end.stderr);
+        end
+    }
+
+    /// Waits until both sides of a trial are there, and so many records.
+    pub fn until_both_sides(&mut self, place: &Place, records: usize) {
+        let coordinator = self.pid();
+        self.until("a trial of two sides", || {
+            place.lines() >= records && endpoints_of(coordinator).len() == 2
+        });
     }
 
     /// Waits for its end.
@@ -410,34 +489,11 @@ pub fn until(what: &str, limit: Duration, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// A log, each line of which must be whole and JSON.
-pub fn records(run: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(run.join("samples.jsonl")).unwrap();
-    assert!(text.is_empty() || text.ends_with('\n'), "a partial line");
-    text.lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect()
-}
-
-/// The failures among records.
-pub fn failures(records: &[Value]) -> Vec<&Value> {
-    records.iter().filter_map(|r| r.get("failure")).collect()
-}
-
 /// Asserts that a run directory has nothing in it but what a run leaves, and no temporary file.
 pub fn assert_only_known_files(run: &Path) {
-    const KNOWN: [&str; 7] = [
-        "manifest.json",
-        "samples.jsonl",
-        "ended.json",
-        "report.html",
-        "report.md",
-        "findings.json",
-        "samples.csv",
-    ];
     for entry in fs::read_dir(run).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let picture = name.ends_with(".svg") && !name.starts_with('.');
-        assert!(picture || KNOWN.contains(&name.as_str()), "{name} is left");
+        assert!(picture || FILES.contains(&name.as_str()), "{name} is left");
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::{PATIENCE, Place, Started, endpoints_of, until};
+use super::{PATIENCE, Place, endpoints_of, until};
 
 /// What follows the command line of a run that goes on until it is ended.
 const LONG: &str = "--mover null,send --size 4KiB --budget 60s --precision 0.1% --window 300ms --warmup 5ms --quiet";
@@ -67,14 +67,16 @@ pub fn is_held(networks: &BTreeSet<PathBuf>) -> bool {
     })
 }
 
-/// A run with a trial under way in as many networks of its own, and these. The trial's two
-/// endpoints, and the run itself, must be as `are_right` says.
-pub fn under_way(
-    place: &Place,
+/// Ends a run by a signal while a trial is under way in as many networks of its own, and sees to it
+/// that these go with it, and all that is in them. The trial's two endpoints, and the run itself,
+/// must be as `are_right` says. The place where it left what it had measured.
+pub fn ended_by(
+    signal: Signal,
     words: &str,
     count: usize,
     are_right: impl Fn(&[u32]) -> bool,
-) -> (Started, BTreeSet<PathBuf>) {
+) -> Place {
+    let place = Place::new();
     let mut run = place.start(&mut place.bytecost(format!("run {words} {LONG}")));
     let coordinator = run.pid();
     let own = network(Path::new("/proc/self")).unwrap();
@@ -90,20 +92,6 @@ pub fn under_way(
     let networks = seen.into_inner();
     assert!(is_held(&networks));
     assert_eq!(network(&process(coordinator)), Some(own));
-    (run, networks)
-}
-
-/// Ends a run that is under way by a signal, and sees to it that its networks go with it, and all
-/// that is in them. The place where it left what it had measured.
-pub fn ended_by(
-    signal: Signal,
-    words: &str,
-    count: usize,
-    are_right: impl Fn(&[u32]) -> bool,
-) -> Place {
-    let place = Place::new();
-    let (run, networks) = under_way(&place, words, count, are_right);
-    let coordinator = run.pid();
     run.send(signal);
     let status = run.end(PATIENCE).status;
     let expected = (signal != Signal::KILL).then_some(130);

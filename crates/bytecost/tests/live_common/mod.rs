@@ -1,32 +1,19 @@
-//! Both ends of a session by hand, as processes.
-#![allow(dead_code)]
+//! Both ends of a live session, and a live server with its load, as processes.
 
 use std::fs;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use bytecost_lab::hand::greeting::{SessionWord, VERSION, opening};
-use bytecost_lab::protocol;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{Ended, PATIENCE, Place, Started, count};
+use crate::common::{Ended, PATIENCE, Place, Started, count, until};
 
 /// Far more than the second within which an end by Ctrl-C is to come, for a busy machine.
 pub const ENDING: Duration = Duration::from_secs(60);
-
-/// A server that hears another version says what to do.
-#[track_caller]
-pub fn refuses_another_version(stream: &mut TcpStream) {
-    stream.write_all(&opening(VERSION + 1, false)).unwrap();
-    match protocol::read::<SessionWord>(stream).unwrap() {
-        SessionWord::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
-        other => panic!("{other:?}"),
-    }
-}
 
 /// Whatever still comes, until the other end closes.
 pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
@@ -113,16 +100,27 @@ impl Running {
     }
 }
 
-/// A server on a port of its own.
+/// A server or the sending side of sessions, on a port of its own.
 pub struct Server {
     pub running: Running,
     pub port: u16,
 }
 
 impl Server {
-    pub fn start(words: &str) -> Server {
-        let (running, port) = Running::start(&format!("live send --port 0 {words}")).listening();
+    pub fn of(running: Running) -> Server {
+        let (running, port) = running.listening();
         Server { running, port }
+    }
+
+    pub fn start(words: &str) -> Server {
+        Server::of(Running::start(&format!("live send --port 0 {words}")))
+    }
+
+    /// `words` begin with the service.
+    pub fn of_service(words: &str) -> Server {
+        Server::of(Running::start(&patient(&format!(
+            "live server {words} --port 0 --json"
+        ))))
     }
 
     /// A client, to its end.
@@ -130,18 +128,19 @@ impl Server {
         Place::new().call(format!("live receive 127.0.0.1:{} {words}", self.port))
     }
 
-    /// A client that goes on until something ends it.
+    /// A client that goes on until something ends it, once it has told a second.
     pub fn driven(&self, words: &str) -> Running {
-        Running::start(&format!(
-            "live receive 127.0.0.1 --port {} {words}",
-            self.port
-        ))
+        let words = format!("live receive 127.0.0.1 --port {} --json {words}", self.port);
+        let mut client = Running::start(&words);
+        until_busy(&mut client);
+        client
     }
 
     /// A connection to it.
     pub fn connected(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
         stream
     }
 
@@ -162,6 +161,76 @@ impl Server {
         let are_over = |out: &str, _: &str| summaries(out).len() >= number;
         self.running.until("the end of a session", are_over);
     }
+
+    /// `words` begin with the service.
+    fn load(&self, words: &str) -> String {
+        patient(&format!("live load 127.0.0.1:{} {words}", self.port))
+    }
+
+    /// A load, to its end.
+    pub fn ask(&self, words: &str) -> Ended {
+        Place::new().call(self.load(words))
+    }
+
+    /// A load to its end, all of which was served: what it found.
+    pub fn asked(&self, words: &str) -> Value {
+        last(&self.ask(&format!("{words} --json")).succeeded())
+    }
+
+    /// A load that goes on until something ends it, once something was answered.
+    pub fn loaded(&self, words: &str) -> Running {
+        let mut load = Running::start(&self.load(&format!("{words} --json")));
+        until_busy(&mut load);
+        load
+    }
+
+    /// A signal, which is its proper end: its tally.
+    pub fn tally(self, signal: Signal) -> Value {
+        self.running.send(signal);
+        last(&self.running.end(ENDING).succeeded())
+    }
+}
+
+/// A message of `echo` that is a line as well.
+pub const MESSAGE: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n";
+
+/// With more patience than a busy machine needs, where that is not what is tested.
+pub fn patient(words: &str) -> String {
+    match words.contains("--patience") {
+        true => words.to_owned(),
+        false => format!("{words} --patience 100s"),
+    }
+}
+
+/// Sends a line as `nc` does, and gives the line that comes back.
+pub fn line(client: &mut TcpStream, text: &str) -> String {
+    client.write_all(text.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(client).read_line(&mut line).unwrap();
+    line
+}
+
+/// Where each thread of a process, and each of its children, may run.
+pub fn places(pid: u32) -> Vec<String> {
+    let mut places = Vec::new();
+    // One that ends meanwhile is nowhere.
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    for task in tasks.into_iter().flatten().flatten() {
+        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let status = read("status");
+        let mut lines = status.lines();
+        let list = lines.find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+        places.extend(list.map(|list| list.trim().to_owned()));
+        for child in read("children").split_whitespace() {
+            places.extend(self::places(child.parse().unwrap()));
+        }
+    }
+    places
+}
+
+/// Waits until a client has told something.
+fn until_busy(client: &mut Running) {
+    client.until("a second or an answer", |out, _| !objects(out).is_empty());
 }
 
 /// The objects of an output, one a line; a line that is being written is left out.
@@ -189,7 +258,7 @@ pub fn bytes_of(part: &Value) -> u64 {
 
 /// Polls until a process holds no more than it did.
 pub fn until_let_go(running: &Running, before: (usize, usize)) {
-    crate::common::until("threads and files are let go", PATIENCE, || {
+    until("threads and files are let go", PATIENCE, || {
         let now = running.held();
         now.0 <= before.0 && now.1 <= before.1
     });

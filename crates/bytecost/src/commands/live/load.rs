@@ -12,17 +12,18 @@ use bytecost_lab::load::{self, Load, LoadOutcome, LoadSpan};
 use bytecost_report::service;
 use bytecost_spec::Arrivals;
 use bytecost_spec::service::{Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response};
-use bytecost_spec::units;
 
 use super::receive::address;
-use super::server::{check_patience, named, serving};
+use super::server::{PATIENCE, named, serving};
 use crate::args::LoadArgs;
 use crate::commands::print;
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, bad_input, check_time};
 use crate::{pinning, signals, terminal};
 
 /// The longest that a load lasts, thinks or takes to begin.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// The shortest time for which requests are sent.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Sends one request, shows the response, and then sends as many as were asked for. Status 1 where the server
 /// did not serve all of it, 130 where Ctrl-C ended it early.
@@ -52,8 +53,7 @@ pub fn run(args: &LoadArgs) -> Result<Exit> {
     let failed = asked.errors_in_all() > 0 || asked.unanswered > 0 || asked.server_gone_s.is_some();
     Ok(match (interrupted, failed) {
         (true, _) => Exit::Interrupted,
-        (false, true) => Exit::SomeFailed,
-        (false, false) => Exit::Done,
+        (false, failed) => Exit::of(!failed),
     })
 }
 
@@ -62,20 +62,17 @@ fn wished(args: &LoadArgs) -> Result<Load> {
     let service = named(&args.service)?;
     let asking = serving(service, args.size)?;
     let mut load = Load::once(address(&args.address, args.port)?, service, asking);
-    check_patience("patience", args.patience)?;
+    check_time("patience", args.patience, PATIENCE)?;
     for (option, time) in [
         ("duration", args.duration),
         ("warmup", args.warmup),
         ("think", args.think),
         ("ramp", args.ramp),
     ] {
-        if let Some(time) = time.filter(|t| *t > LONGEST) {
-            return Err(bad_input(format!(
-                "{option} `{}` is out of bounds: at most {}",
-                units::duration(time),
-                units::duration(LONGEST)
-            )));
-        }
+        check_time(option, time.unwrap_or_default(), ..=LONGEST)?;
+    }
+    if let Some(window) = args.duration {
+        check_time("duration", window, SHORTEST..)?;
     }
     load.connections = args.connections;
     load.idle = args.idle;
@@ -94,12 +91,6 @@ fn wished(args: &LoadArgs) -> Result<Load> {
     load.arrivals = args.arrivals.unwrap_or(Arrivals::Poisson);
     load.seed = RandomState::new().build_hasher().finish();
     load.span = match args.duration {
-        Some(window) if window < Duration::from_millis(1) => {
-            return Err(bad_input(format!(
-                "duration `{}` is out of bounds: at least 1ms",
-                units::duration(window)
-            )));
-        }
         Some(window) => LoadSpan::Time {
             warmup: args.warmup.unwrap_or_default(),
             window,

@@ -11,7 +11,7 @@ use bytecost_spec::{Axis, Cell, units};
 
 use super::{Live, one_value_each, session_key};
 use crate::args::ReceiveArgs;
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, bad_input, check_time, unknown};
 use crate::{machine, signals};
 
 /// The shortest time.
@@ -25,14 +25,8 @@ pub fn run(args: ReceiveArgs) -> Result<Exit> {
         key: session_key(args.key_file.as_deref())?,
         duration: args.duration,
     };
-    if let Some(duration) = args.duration
-        && duration < LEAST
-    {
-        return Err(bad_input(format!(
-            "duration `{}` is out of bounds: at least {}",
-            units::duration(duration),
-            units::duration(LEAST)
-        )));
+    if let Some(duration) = args.duration {
+        check_time("duration", duration, LEAST..)?;
     }
     let stop = signals::stop_flag()?;
     let mut live = Live::new(args.output, &stop);
@@ -64,12 +58,8 @@ fn wishes(args: &ReceiveArgs) -> Result<Vec<(Axis, String)>> {
         cell.set(*axis, value).map_err(bad_input)?;
     }
     if !RECEIVERS.iter().any(|r| r.name == cell.receiver) {
-        let names: Vec<&str> = RECEIVERS.iter().map(|r| r.name).collect();
-        return Err(bad_input(format!(
-            "receiver `{}` is not known: choose from {}",
-            cell.receiver,
-            names.join(", ")
-        )));
+        let names = RECEIVERS.iter().map(|r| r.name);
+        return Err(unknown("receiver", &cell.receiver, names));
     }
     if let Some((_, value)) = wishes.iter_mut().find(|(a, _)| *a == Axis::Placement) {
         let exact = bytecost_plan::exact(&cell.placement, &machine::host().0);

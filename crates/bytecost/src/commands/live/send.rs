@@ -2,18 +2,19 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::hand::{Admission, Serve, serve};
 use bytecost_plan::{check_cell, exact};
-use bytecost_spec::{Axis, Cell, Transport, units};
+use bytecost_spec::{Axis, Cell, Transport};
 
 use super::{Live, check_listen, one_value_each, session_key};
 use crate::args::{AdmissionArgs, NOT_LIVE, SendArgs, applies_live};
 use crate::commands::{look_around, look_at_helped};
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, bad_input, check_time};
 use crate::{known, signals};
 
 /// The slowest that a session may be made, in bytes a second.
@@ -21,8 +22,8 @@ const LEAST_RATE: u64 = 1024;
 /// The longest session of a stranger.
 const OF_STRANGERS: Duration = Duration::from_secs(60);
 /// What the longest session may be.
-const LONGEST: (Duration, Duration) =
-    (Duration::from_millis(1), Duration::from_secs(7 * 24 * 3600));
+const LONGEST: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600);
 
 /// Serves until Ctrl-C, which is its proper end: status 0.
 pub fn run(args: SendArgs) -> Result<Exit> {
@@ -58,14 +59,8 @@ fn access(listen: IpAddr, args: &AdmissionArgs) -> Result<Admission> {
         may,
         "give --key-file (`bytecost key FILE` makes one), or --insecure where you trust the network",
     )?;
-    let (least, most) = LONGEST;
-    if let Some(wrong) = args.max_duration.filter(|d| !(least..=most).contains(d)) {
-        return Err(bad_input(format!(
-            "--max-duration `{}` is out of bounds: {} to {}",
-            units::duration(wrong),
-            units::duration(least),
-            units::duration(most)
-        )));
+    if let Some(longest) = args.max_duration {
+        check_time("--max-duration", longest, LONGEST)?;
     }
     if args.max_rate.is_some_and(|rate| rate < LEAST_RATE) {
         return Err(bad_input(format!(

@@ -1,7 +1,8 @@
 //! `bytecost live server`: a live server, with the concurrency model of choice.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -14,16 +15,17 @@ use bytecost_lab::descriptors;
 use bytecost_report::service;
 use bytecost_spec::units;
 
-use super::check_listen;
+use super::{check_listen, note, note_reach};
 use crate::args::{ServedService, ServiceArgs};
 use crate::commands::print;
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, bad_input, check_time, unknown};
 use crate::{pinning, signals};
 
 /// The size of a message where none is chosen.
 const SIZE_BYTES: u64 = 64;
 /// What a client's time may be.
-const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(3600));
+pub(super) const PATIENCE: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(3600);
 
 /// Serves until Ctrl-C, which is its proper end: status 0.
 pub fn run(served: ServedService) -> Result<Exit> {
@@ -50,13 +52,14 @@ pub fn run(served: ServedService) -> Result<Exit> {
             }
         })?;
     let stop = signals::stop_pipe()?;
+    let cpus = available_parallelism().map_or(1, |n| n.get());
     tell(model, service, &serving, address);
     let tally = (model.serve)(servers::ServerSetup {
         listener,
         stop,
         service,
         serving,
-        workers: args.workers.map_or_else(cpus, |n| n as usize),
+        workers: args.workers.map_or(cpus, |n| n as usize),
         limits: Limits {
             connections,
             ..limits
@@ -72,14 +75,8 @@ pub fn run(served: ServedService) -> Result<Exit> {
 
 /// The model that was named, and only options that it has.
 fn chosen(args: &ServiceArgs) -> Result<&'static Server> {
-    let model = Server::named(&args.model).ok_or_else(|| {
-        let names: Vec<&str> = SERVERS.iter().map(|s| s.name).collect();
-        bad_input(format!(
-            "model `{}` is not known: choose from {}",
-            units::one_line(&args.model),
-            names.join(", ")
-        ))
-    })?;
+    let model = Server::named(&args.model)
+        .ok_or_else(|| unknown("model", &args.model, SERVERS.iter().map(|s| s.name)))?;
     if args.workers.is_some() && !model.takes_workers {
         let takes: Vec<&str> = SERVERS
             .iter()
@@ -100,14 +97,7 @@ fn chosen(args: &ServiceArgs) -> Result<&'static Server> {
 /// # Errors
 /// There is none of that name.
 pub(super) fn named(name: &str) -> Result<&'static Service> {
-    Service::named(name).ok_or_else(|| {
-        let names: Vec<&str> = SERVICES.iter().map(|s| s.name).collect();
-        bad_input(format!(
-            "service `{}` is not known: choose from {}",
-            units::one_line(name),
-            names.join(", ")
-        ))
-    })
+    Service::named(name).ok_or_else(|| unknown("service", name, SERVICES.iter().map(|s| s.name)))
 }
 
 /// What both ends of a service are made from.
@@ -130,32 +120,15 @@ pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::
 }
 
 fn limits(args: &ServiceArgs) -> Result<Limits> {
-    check_patience("patience", args.patience)?;
+    check_time("patience", args.patience, PATIENCE)?;
     if let Some(idle) = args.idle_timeout {
-        check_patience("idle-timeout", idle)?;
+        check_time("idle-timeout", idle, PATIENCE)?;
     }
     Ok(Limits {
         patience: args.patience,
         idle: args.idle_timeout,
         ..Limits::default()
     })
-}
-
-/// Refuses a time that nobody can wait, or that overflows somewhere.
-///
-/// # Errors
-/// A time out of bounds.
-pub(super) fn check_patience(option: &str, time: Duration) -> Result<()> {
-    let (least, most) = PATIENCE;
-    if (least..=most).contains(&time) {
-        return Ok(());
-    }
-    Err(bad_input(format!(
-        "{option} `{}` is out of bounds: {} to {}",
-        units::duration(time),
-        units::duration(least),
-        units::duration(most)
-    )))
 }
 
 /// How many connections are served at one time, and descriptors for so many.
@@ -174,22 +147,9 @@ fn room(model: &Server, args: &ServiceArgs) -> Result<usize> {
     Ok(usize::try_from(room).unwrap_or(most))
 }
 
-fn cpus() -> usize {
-    available_parallelism().map_or(1, |n| n.get())
-}
-
 /// Says where it listens, and what a newcomer should know.
 fn tell(model: &Server, service: &Service, serving: &services::ServiceSetup, address: SocketAddr) {
-    let note = |text: &str| {
-        let _ = writeln!(io::stderr(), "note: {text}");
-    };
-    if !address.ip().is_loopback() {
-        note(&format!(
-            "anyone who can reach port {} of {} can make this machine work",
-            address.port(),
-            address.ip()
-        ));
-    }
+    note_reach(address, "work");
     if let Some(caution) = model.caution {
         note(&format!("`{}`: {caution}", model.name));
     }

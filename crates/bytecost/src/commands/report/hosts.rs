@@ -78,12 +78,8 @@ pub fn run(args: &ReportArgs) -> Result<Exit> {
         true => hosts::json(&table),
         false => hosts::terminal(&table, args.all, terminal::style()),
     })?;
-    Ok(
-        match all_are_shown && found.iter().all(|run| run.is_whole) {
-            true => Exit::Done,
-            false => Exit::SomeFailed,
-        },
-    )
+    let are_whole = found.iter().all(|run| run.is_whole);
+    Ok(Exit::of(all_are_shown && are_whole))
 }
 
 /// The runs in a directory that is none itself, in the order of their names; none where it has none.

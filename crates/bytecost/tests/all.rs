@@ -1,0 +1,34 @@
+//! All tests of the command but the goldens, as one program: one link, and one pool of threads.
+
+mod bad_input;
+mod ceiling;
+mod claims;
+mod common;
+mod evidence;
+mod faults;
+mod figures;
+mod files;
+mod forbidden_calls;
+mod hosts;
+mod identity;
+mod interruption;
+mod isolation;
+mod java;
+mod kept;
+mod leftovers;
+mod live;
+mod live_access;
+mod live_common;
+mod live_faults;
+mod obstacles;
+mod outputs;
+mod packet_sockets;
+mod pings;
+mod places;
+mod published;
+mod servers;
+mod service;
+mod service_faults;
+mod two_hosts;
+mod veth;
+mod wire;
