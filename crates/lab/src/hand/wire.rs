@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytecost_spec::Cell;
 use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use super::session_key::Cipher;
 use super::{LOOK, PATIENCE, SessionError};
 use crate::endpoint::explain;
 use crate::greeters::address;
+use crate::socket::poll;
 use crate::transports::{self, Socket};
 
 /// How long a word may take to be taken by the kernel: there is always room, unless the other
@@ -53,14 +54,8 @@ pub(super) fn is_readable(socket: &OwnedFd, until_ns: u64) -> bool {
 /// than [`LOOK`].
 fn has_event(socket: &OwnedFd, event: PollFlags, until_ns: u64) -> io::Result<bool> {
     let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-    let slice = Timespec {
-        tv_sec: 0,
-        tv_nsec: left_ns.min(LOOK.as_nanos() as u64) as _,
-    };
-    match rustix::event::poll(&mut [PollFd::new(socket, event)], Some(&slice)) {
-        Err(Errno::INTR) => Ok(false),
-        ready => Ok(ready? > 0),
-    }
+    let slice_ns = left_ns.min(LOOK.as_nanos() as u64);
+    Ok(poll(&mut [PollFd::new(socket, event)], slice_ns)? > 0)
 }
 
 /// Waits until something can be done with a socket.

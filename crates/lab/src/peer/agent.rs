@@ -20,9 +20,7 @@ use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 
-use super::channel::{
-    FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
-};
+use super::channel::{FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, write_out};
 use super::copy::remove_own;
 use super::fits::fits;
 use super::probe::{self, ListeningDoors};
@@ -32,6 +30,7 @@ use crate::networks;
 use crate::passes::Passes;
 use crate::program::{self, Program};
 use crate::protocol::{ContentCheck, FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::socket::ready;
 use crate::trial::{Lab, Settings};
 use crate::whole_machine::{MachineEdge, owners};
 

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use bytecost_spec::{Host, NetworkCard, Readings, Survey};
 use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -223,17 +222,6 @@ pub fn reread(frame: &[u8], by_agent: bool) -> io::Result<Vec<u8>> {
         true => again::<ToAgent>(frame),
         false => again::<FromAgent>(frame),
     }
-}
-
-/// Waits until something can be read, no longer than so many ns: which.
-pub(super) fn ready(polled: &mut [PollFd<'_>], wait_ns: u64) -> io::Result<Vec<bool>> {
-    let wait = Timespec::try_from(Duration::from_nanos(wait_ns));
-    let wait = wait.map_err(|_| io::ErrorKind::InvalidInput)?;
-    match rustix::event::poll(polled, Some(&wait)) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(e) => return Err(e.into()),
-    }
-    Ok(polled.iter().map(|p| !p.revents().is_empty()).collect())
 }
 
 /// Writes what is to be said until the last word, or until nobody hears it.

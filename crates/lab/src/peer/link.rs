@@ -15,9 +15,7 @@ use std::time::{Duration, Instant};
 use bytecost_spec::{PeerHost, PeerSide, Readings, units};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::channel::{
-    FoundWay, FromAgent, IncomingWords, ToAgent, ToldHost, VERSION, ready, write_out,
-};
+use super::channel::{FoundWay, FromAgent, IncomingWords, ToAgent, ToldHost, VERSION, write_out};
 use super::command::{ENDED_WITHIN, PeerCommand, PeerError, PeerOptions};
 use super::copy::ProgramCopy;
 use super::link_state::{AnswersOf, LinkState, held};
@@ -26,6 +24,7 @@ use super::remote_end::RemoteEnd;
 use crate::endpoint_process::{Endpoint, TrialError};
 use crate::program;
 use crate::protocol::{Meets, Role};
+use crate::socket::ready;
 
 /// How long the command may take until bytecost answers there.
 const JOINED_WITHIN: Duration = Duration::from_secs(10);
