@@ -99,7 +99,6 @@ pub(crate) enum Course {
     ByGate,
     /// The loop reads the clock for each message anyway.
     ByClock,
-    /// Nobody.
     None,
 }
 
@@ -113,7 +112,6 @@ pub(crate) trait Steps {
     /// Goes a step on. False when the other side has ended.
     fn step(&mut self) -> io::Result<bool>;
 
-    /// What was done so far.
     fn tally(&self) -> Tally;
 
     /// Notes latencies from now on, or no longer.
@@ -220,7 +218,6 @@ enum Pause {
     Window,
 }
 
-/// Steps through a stretch.
 fn through<S: Steps>(
     steps: &mut S,
     gate: &impl Gate,

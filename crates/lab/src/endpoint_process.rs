@@ -27,11 +27,8 @@ const LOOK_NS: u64 = 50_000_000;
 /// How long the other side is listened to when one has failed.
 const LAST_WORDS_NS: u64 = 200_000_000;
 
-/// Why a trial is given up.
 pub(crate) enum TrialError {
-    /// It was told to stop.
     Interrupted,
-    /// Something went wrong, in a sentence.
     Failed(String),
 }
 
@@ -41,11 +38,8 @@ impl From<io::Error> for TrialError {
     }
 }
 
-/// Where the process of a side is.
 enum EndpointProcess {
-    /// On this host: a child.
     Here(Child),
-    /// On the other host.
     There(RemoteEnd),
 }
 
@@ -54,7 +48,6 @@ pub(crate) struct Endpoint {
     role: Role,
     process: EndpointProcess,
     control: UnixStream,
-    /// The build that it must be.
     build: String,
     greeted: bool,
     over: bool,
@@ -128,7 +121,6 @@ impl Endpoint {
         })
     }
 
-    /// Whether its process has not ended.
     fn is_there(&mut self) -> bool {
         match &mut self.process {
             EndpointProcess::Here(child) => matches!(child.try_wait(), Ok(None)),
@@ -136,10 +128,7 @@ impl Endpoint {
         }
     }
 
-    /// That its process is still there.
-    ///
-    /// # Errors
-    /// How it ended.
+    /// How its process ended, where it has.
     pub(crate) fn has_not_ended(&mut self) -> Result<(), TrialError> {
         match self.is_there() {
             true => Ok(()),
@@ -147,7 +136,6 @@ impl Endpoint {
         }
     }
 
-    /// The side that it plays.
     pub(crate) fn role(&self) -> Role {
         self.role
     }
@@ -181,7 +169,6 @@ impl Endpoint {
         machine.unwrap_or_default()
     }
 
-    /// Gives it an order.
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         let heard = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
@@ -237,7 +224,6 @@ impl Endpoint {
         }
     }
 
-    /// Says how the process ended.
     fn gone(&mut self) -> TrialError {
         let child = match &mut self.process {
             EndpointProcess::Here(child) => child,
@@ -335,7 +321,6 @@ impl StartedAhead {
     }
 }
 
-/// The next answer of any side.
 pub(crate) fn wait(
     ends: &mut [Endpoint],
     deadline_ns: u64,

@@ -113,7 +113,6 @@ impl<'a> Ask<'a> {
         by_gate(self, gate, meter, finish)
     }
 
-    /// One message and its answer.
     fn exchange(&mut self) -> io::Result<()> {
         while self.mover.offer()? == Offer::Full {
             self.mover.reap(1)?;
@@ -163,7 +162,6 @@ impl Steps for Ask<'_> {
     }
 }
 
-/// What a flow moved in a time.
 pub(crate) fn moved(tally: &Tally, elapsed_ns: u64) -> FlowReading {
     FlowReading {
         bytes: tally.bytes,
@@ -276,7 +274,6 @@ impl Intake<'_> {
         Ok(true)
     }
 
-    /// What was taken in so far.
     pub(crate) fn tally(&self) -> Tally {
         let bytes = self.checker.offset();
         Tally {

@@ -279,7 +279,6 @@ impl Load {
         self.service.check_size(self.asking.size)
     }
 
-    /// What one of the threads does.
     fn share(&self, nth: u32) -> Load {
         let of = |all: u32| all / self.threads + u32::from(nth < all % self.threads);
         let mut share = self.clone();

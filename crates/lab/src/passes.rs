@@ -179,7 +179,6 @@ impl<'a> Outgo<'a> {
         self.mover.flush()
     }
 
-    /// Makes the file cold again.
     fn renew(&mut self) -> io::Result<()> {
         let Some(cool) = &mut self.cool else {
             return Ok(());

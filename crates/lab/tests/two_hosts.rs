@@ -425,7 +425,6 @@ fn is_answered(lab: &mut Lab, values: &[(Axis, &str)]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Signals something to a process.
 fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
     let _ = rustix::process::kill_process(pid, signal);

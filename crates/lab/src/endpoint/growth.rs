@@ -14,7 +14,6 @@ const LOOKED_AT: usize = 8;
 /// larger, rates of slices of 5 ms seldom.
 const GROWN: f64 = 1.2;
 
-/// The connections of a side, and what was seen of them lately.
 pub(super) struct Growth {
     sockets: Vec<OwnedFd>,
     role: Role,
@@ -36,9 +35,6 @@ struct Look {
 
 impl Growth {
     /// To be dropped before the window: as long as it is there, no connection ends.
-    ///
-    /// # Errors
-    /// When there are no descriptors left.
     pub(super) fn of(role: Role, sockets: &[Option<OwnedFd>]) -> io::Result<Option<Growth>> {
         let first = sockets.iter().flatten().take(LOOKED_AT);
         let sockets: Vec<OwnedFd> = first.map(OwnedFd::try_clone).collect::<io::Result<_>>()?;

@@ -15,14 +15,10 @@ use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, out_of_turn
 use crate::socket::poll;
 use crate::thread_binding::ThreadBinding;
 
-/// How often it looks whether its time is over.
 const LOOK_NS: u64 = 50_000_000;
 
 /// Keeps CPUs busy until the order to stop, until the coordinator is gone, or until its time is
 /// over. It says where its threads are held as soon as all of them are busy.
-///
-/// # Errors
-/// That a CPU or memory cannot be had, that work came to a wrong result, that the order was none.
 pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> {
     let stop = AtomicBool::new(false);
     let pins: Vec<Vec<u32>> = what.cpus.iter().map(|cpu| vec![*cpu]).collect();

@@ -25,7 +25,6 @@ use crate::thread_binding::ThreadBinding;
 use crate::transports;
 use crate::wakes::Wakes;
 
-/// Carries one flow through the trial.
 pub(super) fn run(
     task: &Task,
     socket: Option<OwnedFd>,
@@ -81,7 +80,6 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     Ok(done)
 }
 
-/// A flow that is ready to send.
 struct Flow<'a> {
     task: &'a Task,
     engine: Box<dyn Move>,
@@ -142,7 +140,6 @@ impl<'a> Flow<'a> {
         (Flow { engine, ..self }, Some(seen))
     }
 
-    /// Sleeps until each beat, and offers then.
     fn wake<M: Meter>(
         &mut self,
         turn: Turn<'_>,

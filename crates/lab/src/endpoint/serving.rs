@@ -54,7 +54,6 @@ fn unknown(what: &str, name: &str) -> io::Error {
     )
 }
 
-/// The name of the congestion control that is to be set, if any is.
 fn congestion(cell: &Cell) -> Option<&str> {
     Some(cell.congestion.as_str()).filter(|name| *name != "default")
 }
@@ -70,7 +69,6 @@ fn hold(task: &Task) -> io::Result<()> {
     }
 }
 
-/// The load of a cell on a server.
 fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load> {
     let cell = &task.cell;
     let (server, service, asking) = rows(cell)?;

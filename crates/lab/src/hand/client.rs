@@ -46,7 +46,6 @@ pub fn drive(
     carried(session, events)
 }
 
-/// The server's answer to a greeting.
 fn greeted(
     what: &Drive,
     stop: &AtomicBool,
@@ -182,7 +181,6 @@ fn nonsense() -> SessionError {
     ))
 }
 
-/// Carries out a session whose flows stand.
 fn carried(
     mut session: Session<'_>,
     events: &mut dyn FnMut(SessionEvent),

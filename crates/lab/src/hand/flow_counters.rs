@@ -35,9 +35,7 @@ pub(super) type FlowEdge = (Snapshot, Option<TcpInfo>);
 /// What a flow tells: totals since it began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowTotals {
-    /// What was moved.
     pub(super) tally: Tally,
-    /// What that took.
     pub(super) edge: FlowEdge,
 }
 
@@ -84,7 +82,6 @@ pub(super) fn histogram() -> Histogram<u64> {
         .unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
-/// The counters of one side's flows.
 #[derive(Debug)]
 pub(super) struct FlowCounters {
     number: AtomicU32,
@@ -113,7 +110,6 @@ impl FlowCounters {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Asks for the reading of a number.
     pub(super) fn request(&self, number: u32) {
         self.number.store(number, Ordering::Release);
     }
@@ -171,7 +167,6 @@ impl FlowCounters {
     }
 }
 
-/// Reads the counters second by second.
 #[derive(Debug)]
 pub(super) struct CountersReader {
     number: u32,
@@ -183,7 +178,6 @@ pub(super) struct CountersReader {
 }
 
 impl CountersReader {
-    /// A reader of counters that nobody has asked for.
     pub(super) fn new(counters: &FlowCounters, completes: bool) -> CountersReader {
         let asks = counters.rows.iter().any(|row| row.told().1.is_some());
         CountersReader {

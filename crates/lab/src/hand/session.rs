@@ -23,7 +23,6 @@ pub(super) struct Session<'a> {
     pub(super) begun: Begun,
     pub(super) control: Control,
     pub(super) flow_threads: FlowThreads,
-    /// Whether this side is told to stop.
     pub(super) stop: &'a AtomicBool,
     /// How long it lasts at most, and how it has ended then.
     pub(super) most: Option<(Duration, SessionEnd)>,
@@ -39,7 +38,6 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// One whose flows wait to begin.
     pub(super) fn new(
         begun: Begun,
         control: Control,
@@ -152,7 +150,6 @@ impl<'a> Session<'a> {
         self.pending = Some((second, late_ns));
     }
 
-    /// Takes the other side's next word.
     fn hear(&mut self, until_ns: u64) {
         // The caller's flag is of no use here: it may be set, and the wait is short.
         let heed = AtomicBool::new(false);

@@ -94,13 +94,9 @@ impl SessionKey {
     }
 
     /// Greets as the end that connects, or answers as the one that `listens`; the opening of the
-    /// connection is said and heard before. What comes back has proved nothing until its first
-    /// word is read, and neither has this end: one that says again what another one said comes as
-    /// far as this, and no further.
-    ///
-    /// # Errors
-    /// `PermissionDenied` where the other end has another key, else what reading and writing
-    /// answer.
+    /// connection is said and heard before. What comes back has proved nothing until its first word is
+    /// read, and neither has this end: one that says again what another one said comes as far as this,
+    /// and no further. `PermissionDenied` where the other end has another key.
     pub(super) fn greet(
         &self,
         listens: bool,
@@ -138,15 +134,10 @@ impl SessionKey {
 pub(super) struct Cipher(Option<RefCell<TransportState>>);
 
 impl Cipher {
-    /// The longest frame.
     pub(super) fn most(&self) -> usize {
         greeting::MAX_FRAME_BYTES + self.0.as_ref().map_or(0, |_| TAG_BYTES)
     }
 
-    /// Writes a word.
-    ///
-    /// # Errors
-    /// `InvalidInput` where it is too long, else what writing answers.
     pub(super) fn write(&self, to: &mut impl Write, word: &impl Serialize) -> io::Result<()> {
         let Some(state) = &self.0 else {
             return protocol::write_within(to, word, self.most());
@@ -158,10 +149,7 @@ impl Cipher {
         protocol::write_bytes(to, &sealed[..length], self.most())
     }
 
-    /// Reads a word.
-    ///
-    /// # Errors
-    /// `PermissionDenied` where it is none of the key's, else as [`protocol::read_within`].
+    /// `PermissionDenied` where it is none of the key's.
     pub(super) fn read<T: DeserializeOwned>(&self, from: &mut impl Read) -> io::Result<T> {
         let Some(state) = &self.0 else {
             return protocol::read_within(from, self.most());

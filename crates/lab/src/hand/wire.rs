@@ -122,14 +122,12 @@ pub(super) fn connect(
     Ok(socket)
 }
 
-/// The connection over which both ends of a session speak.
 pub(super) struct Control {
     pub(super) socket: OwnedFd,
     pub(super) cipher: Cipher,
 }
 
 impl Control {
-    /// One without a key.
     pub(super) fn in_clear(socket: OwnedFd) -> Control {
         let cipher = Cipher::default();
         Control { socket, cipher }
@@ -141,7 +139,6 @@ impl Control {
         self.cipher.write(&mut Socket(&self.socket), word)
     }
 
-    /// Reads a word by a deadline.
     pub(super) fn hear<T: DeserializeOwned>(
         &self,
         until_ns: u64,

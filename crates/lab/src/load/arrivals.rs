@@ -34,12 +34,10 @@ impl ArrivalTimes {
         times
     }
 
-    /// When the next one is due, in ns since the first could be.
     pub(super) fn next_ns(&self) -> u64 {
         self.at_ns as u64
     }
 
-    /// Goes on to the one after it.
     pub(super) fn advance(&mut self) {
         self.at_ns += self.gap();
     }

@@ -7,12 +7,10 @@ use bytecost_engine::services::{Framing, MOST_ANSWER_BYTES, Requester};
 
 use super::client_loop::ConnectionError;
 
-/// A request under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
     /// When it was to be sent: latency counts from here.
     pub(super) intended_ns: u64,
-    /// When it was sent.
     pub(super) sent_ns: u64,
 }
 
@@ -44,7 +42,6 @@ pub(super) enum ClientState {
     Done,
 }
 
-/// One client, which has one connection after the other.
 pub(super) struct Client {
     /// The number that its requests carry.
     name: u32,

@@ -24,7 +24,6 @@ pub(crate) const SOURCES: u64 = 250;
 /// smaller than any window, so none has anything to decide, but some work (and BBR paces) all the same.
 const CHEAPEST: &str = "reno";
 
-/// What went wrong with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionError {
     Refused,
@@ -70,10 +69,8 @@ pub(super) enum LoopEvent<P> {
     Sent(u32, Result<(), ConnectionError>),
 }
 
-/// What became of something that was to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// It is sent.
     Done,
     /// It is under way: [`LoopEvent::Room`] or [`LoopEvent::Sent`] follows, and until then the client
     /// can send nothing else.
@@ -91,7 +88,6 @@ pub(super) struct Pause {
 
 /// A loop: connections by the number of the client.
 pub(super) trait ClientLoop: Sized {
-    /// Something that came.
     type Piece;
 
     /// For all clients of a load, of which the first ones ask.
@@ -116,10 +112,8 @@ pub(super) trait ClientLoop: Sized {
     /// What has happened by the end of the last pause, one after the other.
     fn next_happened(&mut self) -> Option<LoopEvent<Self::Piece>>;
 
-    /// The bytes of a piece.
     fn bytes(&self, piece: &Self::Piece) -> &[u8];
 
-    /// Gives a piece back.
     fn give_back(&mut self, piece: Self::Piece);
 
     /// Has what follows a piece told, where the client still has its connection.
@@ -129,7 +123,6 @@ pub(super) trait ClientLoop: Sized {
     fn now_ns(&self) -> u64;
 }
 
-/// Where new connections come from.
 struct Source {
     /// The last byte of the address; 0 leaves the choice to the kernel.
     last: u8,
@@ -146,7 +139,6 @@ impl Source {
         }
     }
 
-    /// A socket for a connection of that load.
     fn socket(&self, load: &Load, flags: SocketFlags) -> Result<OwnedFd, ConnectionError> {
         let local = |_| ConnectionError::Local;
         let socket = tcp::socket(load.address, flags).map_err(|_| ConnectionError::Local)?;

@@ -27,7 +27,6 @@ const DOOR_NS: u64 = 1_000_000;
 /// Clients of different threads must not have the same name.
 const NAMES_OF_A_THREAD: u32 = 1 << 20;
 
-/// What has been reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
@@ -206,7 +205,6 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
     }
 
-    /// Goes from phase to phase.
     fn advance(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
         if matches!(self.phase, Phase::Connecting | Phase::FirstRound) {
             self.connected(now_ns, told);

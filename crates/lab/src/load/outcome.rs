@@ -218,7 +218,6 @@ impl LoadOutcome {
         (busy > MOST_BUSY).then_some(Limit::Busy(busy))
     }
 
-    /// Adds what another thread found.
     pub(super) fn add(&mut self, other: &LoadOutcome) -> io::Result<()> {
         self.latency_ns
             .add(&other.latency_ns)

@@ -46,7 +46,6 @@ pub(super) struct FoundWay {
     pub(super) to: IpAddr,
     /// The own address.
     pub(super) from: IpAddr,
-    /// Round trip in µs.
     pub(super) round_trip_us: u64,
     /// The largest packet that the way takes, in bytes.
     pub(super) path_mtu: Option<u64>,
@@ -148,15 +147,11 @@ impl IncomingWords {
         self
     }
 
-    /// What is polled.
     pub(super) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.from, PollFlags::IN)
     }
 
     /// Takes what has come, where something has. False when the other side is gone.
-    ///
-    /// # Errors
-    /// What reading answers.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         let mut piece = [0; PIECE_BYTES];
         loop {
@@ -172,10 +167,7 @@ impl IncomingWords {
         }
     }
 
-    /// The next word that has come whole.
-    ///
-    /// # Errors
-    /// `InvalidData` for what is no word.
+    /// The next word that has come whole; `InvalidData` for what is none.
     pub(super) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some((length, _)) = self.bytes.split_first_chunk::<4>() else {
             return Ok(None);

@@ -35,7 +35,6 @@ pub(super) struct ProgramCopy {
 }
 
 impl ProgramCopy {
-    /// Puts it there.
     pub(super) fn put(command: &PeerCommand, stop: &AtomicBool) -> Result<ProgramCopy, PeerError> {
         let failed = |why: String| {
             PeerError::new(format!(
@@ -89,7 +88,6 @@ impl ProgramCopy {
         })
     }
 
-    /// The command with the copy as the program.
     pub(super) fn command(&self) -> PeerCommand {
         self.command
             .with_program(format!("{}/{NAME}", self.directory))

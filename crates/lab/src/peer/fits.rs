@@ -16,10 +16,8 @@ const MEMORY_SHARE: u64 = 2;
 const MOST_PATIENCE_MS: u64 = 60_000;
 const MOST_WINDOW: Duration = Duration::from_secs(3600);
 
-/// Whether a side can be played here, on a host with these addresses and so much memory.
-///
-/// # Errors
-/// Why not, and what to do about it.
+/// Whether a side can be played here, on a host with these addresses and so much memory; else why
+/// not, and what to do about it.
 pub(super) fn fits(
     task: &Task,
     window: Duration,

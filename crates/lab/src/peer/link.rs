@@ -53,7 +53,6 @@ struct JoinedCommand {
 }
 
 impl JoinedCommand {
-    /// Starts it.
     fn start(mut command: Command, name: &str) -> Result<JoinedCommand, PeerError> {
         let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
         let child = command
@@ -496,7 +495,6 @@ fn way(
     }
 }
 
-/// The other host listens.
 fn way_there(
     joined: &JoinedCommand,
     options: &PeerOptions,
@@ -529,7 +527,6 @@ fn way_there(
     Ok((way, found))
 }
 
-/// This host listens.
 fn way_here(
     joined: &JoinedCommand,
     options: &PeerOptions,

@@ -12,7 +12,6 @@ use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 
-/// What a server is started with.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub server: &'static Server,
@@ -23,7 +22,6 @@ pub struct Start {
     pub idle_ms: Option<u64>,
     /// How long answers may take that are under way at the end.
     pub grace_ms: u64,
-    /// The limit of descriptors.
     pub descriptors: Option<u64>,
     pub port: u16,
 }
@@ -110,7 +108,6 @@ impl Running {
         self.descriptors()
     }
 
-    /// Open descriptors of the server.
     pub fn descriptors(&self) -> usize {
         let dir = format!("/proc/{}/fd", self.child.id());
         std::fs::read_dir(dir).unwrap().count()
@@ -150,7 +147,6 @@ impl Running {
         numbers.map(|n| Pid::from_raw(n).unwrap()).collect()
     }
 
-    /// Tells it to stop.
     pub fn tell_to_stop(&mut self) {
         self.stdin = None;
     }

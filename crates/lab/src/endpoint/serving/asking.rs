@@ -15,7 +15,6 @@ use crate::endpoint::side::encode;
 use crate::load::{Limit, LoadOutcome, Stage};
 use crate::protocol::{self, Done, FromEndpoint, Task, ToEndpoint, out_of_turn};
 
-/// Asks as the cell says, and tells what came of it.
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
     let address = task.meets.address().and_then(|a| a.parse().ok());

@@ -18,7 +18,6 @@ use crate::load::Load;
 const EVENTS: usize = 512;
 const READ_BYTES: usize = 64 << 10;
 
-/// One connection.
 #[derive(Default)]
 struct Line {
     socket: Option<OwnedFd>,

@@ -60,7 +60,6 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// A connection is there.
     fn settle(&mut self, i: u32) {
         self.outcome.opened += 1;
         self.refused.0 = 0;
@@ -151,7 +150,6 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// Deals with what the kernel tells.
     pub(super) fn happen(&mut self, happened: LoopEvent<W::Piece>) {
         match happened {
             LoopEvent::Connected(i, Ok(())) => self.settle(i),
