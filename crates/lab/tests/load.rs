@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytecost_engine::services::{self, TOO_LONG};
 use bytecost_engine::{Server, Service, servers};
-use bytecost_lab::load::{LoadOutcome, LoadSpan, RequestPace, Stage, ask};
+use bytecost_lab::load::{LoadError, LoadOutcome, LoadSpan, RequestPace, Stage, ask};
 use bytecost_spec::Arrivals;
 
 mod load_common;
@@ -71,7 +71,7 @@ fn what_is_never_answered_is_not_left_out() {
         }
         assert_eq!(outcome.answers, 10);
         assert_eq!(
-            outcome.answers + outcome.unanswered + outcome.errors.timeout,
+            outcome.answers + outcome.unanswered + outcome.errors.of(LoadError::Timeout),
             150
         );
         assert!(outcome.latency_ns.value_at_quantile(0.5) > 100_000_000);
@@ -93,7 +93,7 @@ fn no_server_changes_when_it_is_asked() {
             load.span = time(0, 300);
             load.patience = Duration::from_millis(if silent { 50 } else { 60_000 });
             let outcome = run(&load);
-            outcome.answers + outcome.unanswered + outcome.errors.timeout
+            outcome.answers + outcome.unanswered + outcome.errors.of(LoadError::Timeout)
         };
         for threads in [1, 2] {
             assert_eq!(due(true, 1, threads), due(false, 1, threads));
@@ -282,7 +282,11 @@ fn who_closes_is_asked_again() {
             let outcome = run(&load);
             let errors = outcome.errors;
             assert!(outcome.answers >= 12 && outcome.opened > 2, "{outcome:?}");
-            assert_eq!(errors.all(), errors.closed + errors.reset, "{errors:?}");
+            assert_eq!(
+                errors.all(),
+                errors.of(LoadError::Closed) + errors.of(LoadError::Reset),
+                "{errors:?}"
+            );
             if matches!(pace, RequestPace::Closed { .. }) {
                 assert_eq!(outcome.answers + errors.all(), 24);
             }

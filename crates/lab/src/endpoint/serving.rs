@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
-use bytecost_host::Roots;
 use bytecost_spec::Cell;
 use bytecost_sys::process;
 
+use crate::flow_setup::unknown;
 use crate::greeters::FlowKey;
 use crate::load::{GREETED_FROM, Load, LoadSpan, RequestPace};
 use crate::protocol::{Schedule, Task};
@@ -40,18 +40,7 @@ fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, ServiceSe
     let server = Server::named(name).ok_or_else(|| unknown("server", name))?;
     let service = Service::named(&load.service).ok_or_else(|| unknown("service", &load.service))?;
     let size = usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let setup = ServiceSetup {
-        size,
-        roots: Roots::real(),
-    };
-    Ok((server, service, setup))
-}
-
-fn unknown(what: &str, name: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{what} `{name}` is not known"),
-    )
+    Ok((server, service, ServiceSetup::of(size)))
 }
 
 fn congestion(cell: &Cell) -> Option<&str> {

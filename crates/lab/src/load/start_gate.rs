@@ -77,14 +77,10 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_waits_for_nobody() {
+    fn one_alone_waits_for_nobody_and_who_is_late_does_not_revive_it() {
         let start = StartGate::of(1);
         start.ready(10, 100, 0);
         assert_eq!(start.at_ns(), Some(10));
-    }
-
-    #[test]
-    fn who_is_late_does_not_revive_it() {
         let start = StartGate::of(1);
         start.give_up();
         start.ready(10, 100, 0);

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytecost_engine::Service;
 use bytecost_engine::services;
-use bytecost_host::Roots;
 use bytecost_lab::load::{Load, LoadInterface, LoadOutcome, LoadSpan};
 
 pub const SIZE: usize = 64;
@@ -16,10 +15,7 @@ pub const SIZE: usize = 64;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn setup() -> services::ServiceSetup {
-    services::ServiceSetup {
-        size: SIZE,
-        roots: Roots::real(),
-    }
+    services::ServiceSetup::of(SIZE)
 }
 
 /// A server of echoes, each connection with a thread, which does as it is told with each message.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
-use bytecost_host::Roots;
 use bytecost_lab::load::{Errors, Load, LoadSpan, RequestPace};
 use libtest_mimic::Failed;
 
@@ -85,11 +84,7 @@ pub fn check(server: &'static Server, service: &'static Service, way: &Way) -> R
     for size in sizes(service, way) {
         let running = Running::start(&Start::new(server, service.name, size));
         let descriptors = running.descriptors_alone();
-        let asking = ServiceSetup {
-            size,
-            roots: Roots::real(),
-        };
-        let mut load = Load::once(running.address, service, asking);
+        let mut load = Load::once(running.address, service, ServiceSetup::of(size));
         load.connections = connections;
         load.idle = if in_turn { 0 } else { way.idle };
         load.kept = way.kept;

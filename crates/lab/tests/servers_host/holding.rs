@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytecost_engine::Server;
 use bytecost_engine::services::ServiceSetup;
-use bytecost_host::Roots;
 use bytecost_lab::descriptors::make_room;
 use bytecost_lab::load::{Errors, Load, LoadSpan};
 use libtest_mimic::Failed;
@@ -35,11 +34,7 @@ pub fn check(server: &'static Server) -> Result<(), Failed> {
     start.patience_ms = 60_000;
     let running = Running::start(&start);
     let descriptors = running.descriptors_alone();
-    let asking = ServiceSetup {
-        size: 64,
-        roots: Roots::real(),
-    };
-    let mut load = Load::once(running.address, start.service, asking);
+    let mut load = Load::once(running.address, start.service, ServiceSetup::of(64));
     load.connections = ASKING;
     load.idle = CONNECTIONS - ASKING;
     load.span = LoadSpan::Requests(3);
