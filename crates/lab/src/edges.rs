@@ -93,17 +93,18 @@ impl<S> Stretches<S> {
 
 /// Who notes the edges of the window's eighths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
+pub enum Course {
     /// The gate steps through them. An edge costs the loop nothing: what is compared with the
     /// phase is only another number.
     ByGate,
     /// The loop reads the clock for each message anyway.
     ByClock,
+    /// Nobody.
     None,
 }
 
 /// A loop that moves bytes, as who takes its edges sees it.
-pub(crate) trait Steps {
+pub trait Steps {
     /// Who notes its course.
     const COURSE: Course;
     /// The most stretches of a window.
@@ -112,6 +113,7 @@ pub(crate) trait Steps {
     /// Goes a step on. False when the other side has ended.
     fn step(&mut self) -> io::Result<bool>;
 
+    /// What was done so far.
     fn tally(&self) -> Tally;
 
     /// Notes latencies from now on, or no longer.
@@ -160,7 +162,7 @@ pub(crate) trait Steps {
 /// # Errors
 /// What a step answers; `UnexpectedEof` where the other side ends before the window does,
 /// `InvalidInput` where there are more stretches than it has room for.
-pub(crate) fn by_gate<M: Meter, S: Steps>(
+pub fn by_gate<M: Meter, S: Steps>(
     steps: &mut S,
     gate: &impl Gate,
     meter: &mut M,

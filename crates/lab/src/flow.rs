@@ -13,24 +13,11 @@ use hdrhistogram::Histogram;
 use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
 use crate::phase::Gate;
 
-/// The longest round-trip time that is told apart: a minute.
-const MOST_LATENCY_NS: u64 = 60_000_000_000;
+/// The longest round-trip time that is told apart, in ns: a minute.
+pub(crate) const MOST_LATENCY_NS: u64 = 60_000_000_000;
 
 /// Sends without pause.
-///
-/// # Errors
-/// What the mover answers.
-pub fn stream<M: Meter>(
-    mover: &mut dyn Move,
-    gate: &impl Gate,
-    meter: &mut M,
-    finish: Finish<impl FnOnce()>,
-) -> io::Result<Stretches<M::Snapshot>> {
-    by_gate(&mut Stream(mover), gate, meter, finish)
-}
-
-/// Sends without pause.
-pub(crate) struct Stream<'m>(pub(crate) &'m mut dyn Move);
+pub struct Stream<'m>(pub &'m mut dyn Move);
 
 impl Steps for Stream<'_> {
     const COURSE: Course = Course::ByGate;
@@ -98,19 +85,6 @@ impl<'a> Ask<'a> {
             timed: false,
             ended_ns: 0,
         }
-    }
-
-    /// Asks until the gate says stop.
-    ///
-    /// # Errors
-    /// What the mover or recv(2) answers.
-    pub fn run<M: Meter>(
-        &mut self,
-        gate: &impl Gate,
-        meter: &mut M,
-        finish: Finish<impl FnOnce()>,
-    ) -> io::Result<Stretches<M::Snapshot>> {
-        by_gate(self, gate, meter, finish)
     }
 
     fn exchange(&mut self) -> io::Result<()> {

@@ -1,10 +1,10 @@
 //! The loop of requests to a file: it allocates nothing, loses nothing, and sees what is wrong.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
-use bytecost_lab::edges::Edge;
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::{Content, Requests};
 use bytecost_meter::NoMeter;
@@ -16,24 +16,20 @@ use loops::{counted, finish, in_memory};
 
 const SIZE: usize = 4096;
 
+fn opened(file: &TestFile, write: bool, direct: bool) -> OwnedFd {
+    file::open(&file.path(), Opening { write, direct }).unwrap()
+}
+
 /// A file of 16 requests, and how a mover of files goes through it.
 fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
     let target = (mover.route == Route::FileToFile).then(|| {
         let mut target = TestFile::in_memory().unwrap();
         target.reserve(16 * SIZE as u64).unwrap();
-        let write = Opening {
-            write: true,
-            direct: false,
-        };
-        file::open(&target.path(), write).unwrap()
+        opened(&target, true, false)
     });
-    let how = Opening {
-        write: mover.route == Route::MemoryToFile,
-        direct: false,
-    };
     Setup {
         file: Some(FileWork {
-            file: file::open(&file.path(), how).unwrap(),
+            file: opened(file, mover.route == Route::MemoryToFile, false),
             walk: Walk::new(Access::Random, 0, 16, SIZE as u64, 1),
             depth,
             block: SIZE,
@@ -110,8 +106,7 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
                 "{name}: one pass"
             );
         }
-        let of_one = |(from, to): &(Edge<_>, Edge<_>)| to.tally.messages - from.tally.messages;
-        let timed: u64 = ended.of.iter().map(of_one).sum();
+        let timed = ended.grown().messages;
         assert_eq!(requests.latency_ns.len(), timed, "{name}");
         assert_eq!(cooled, ended.of.len() - 1, "{name}");
     }
@@ -127,30 +122,20 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
         let gate = CountingGate::new(3, 0);
         let ended = requests.run(&gate, &mut NoMeter, finish());
         let ended = ended.unwrap();
-        let (from, to) = &ended.of[0];
-        let timed = to.tally.messages - from.tally.messages;
-        assert!(ended.of.len() == 1 && timed >= 1, "{name}: {timed}");
+        assert_eq!(ended.of.len(), 1, "{name}");
+        assert!(ended.grown().messages >= 1, "{name}");
         // Also of a cold file that is through when the window opens.
         let mut cool = || Ok(());
         let mut requests = Requests::new(&mut *engine, 4, None, Some((1, &mut cool)));
-        let ended = requests
-            .run(&CountingGate::new(3, 0), &mut NoMeter, finish())
-            .unwrap();
-        let of_one = |(from, to): &(Edge<_>, Edge<_>)| to.tally.messages - from.tally.messages;
-        let timed: u64 = ended.of.iter().map(of_one).sum();
-        assert!(timed >= 1, "{name}, cold");
+        let ended = requests.run(&CountingGate::new(3, 0), &mut NoMeter, finish());
+        assert!(ended.unwrap().grown().messages >= 1, "{name}, cold");
     }
 }
 
 #[test]
 fn a_file_that_holds_something_else_is_caught() {
     let file = in_memory(16 * SIZE as u64);
-    let how = Opening {
-        write: true,
-        direct: false,
-    };
-    let writable = file::open(&file.path(), how).unwrap();
-    rustix::io::pwrite(&writable, b"x", 5 * SIZE as u64 + 3).unwrap();
+    rustix::io::pwrite(opened(&file, true, false), b"x", 5 * SIZE as u64 + 3).unwrap();
     for name in ["read", "uring-read", "mmap-touch"] {
         let mover = Mover::named(name).unwrap();
         let Ok(mut engine) = mover.open_file(file_setup(&file, mover, 4)) else {
@@ -176,10 +161,6 @@ fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
         eprintln!("no O_DIRECT here");
         return;
     };
-    let how = Opening {
-        write: false,
-        direct: true,
-    };
     // A length that is no whole block, and a whole block at an odd offset.
     for (size, start) in [(SIZE as u64 - unit / 2, 0), (SIZE as u64, unit / 2)] {
         let readers = MOVERS.iter().filter(|m| m.route == Route::FileToMemory);
@@ -187,7 +168,7 @@ fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
             let mut setup = file_setup(&file, mover, 4);
             setup.size = size as usize;
             let work = setup.file.as_mut().unwrap();
-            work.file = file::open(&file.path(), how).unwrap();
+            work.file = opened(&file, false, true);
             work.walk = Walk::new(Access::Sequential, start, 8, size, 1);
             let Ok(mut engine) = mover.open_file(setup) else {
                 eprintln!("{} does not work here", mover.name);

@@ -20,7 +20,7 @@ use bytecost_sys::clock;
 use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 
-use crate::flow::{moved, tallied};
+use crate::flow::{MOST_LATENCY_NS, moved, tallied};
 
 /// Flows wait.
 pub(super) const WAIT: u32 = 0;
@@ -71,9 +71,6 @@ impl Row {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// The longest round-trip time that is told apart, in ns: a minute.
-const MOST_LATENCY_NS: u64 = 60_000_000_000;
 
 /// An empty histogram of round-trip times, to a hundredth of each: of as many flows as there may
 /// be, all can be read within a second, by a thread that all flows keep from its CPU.
