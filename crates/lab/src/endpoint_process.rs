@@ -257,9 +257,7 @@ impl Endpoint {
             .unwrap_or_default();
         TrialError::Failed(format!("the {} {how} in mid-trial{said}", self.role.name()))
     }
-}
 
-impl Endpoint {
     fn kill(&mut self) {
         if let EndpointProcess::Here(child) = &mut self.process {
             let _ = child.kill();

@@ -139,10 +139,10 @@ impl Cipher {
     }
 
     pub(super) fn write(&self, to: &mut impl Write, word: &impl Serialize) -> io::Result<()> {
-        let Some(state) = &self.0 else {
-            return protocol::write_within(to, word, self.most());
-        };
         let plain = serde_json::to_vec(word)?;
+        let Some(state) = &self.0 else {
+            return protocol::write_bytes(to, &plain, self.most());
+        };
         let mut sealed = vec![0; plain.len() + TAG_BYTES];
         let sealing = state.borrow_mut().write_message(&plain, &mut sealed);
         let length = sealing.map_err(|_| io::Error::other("the message is too long"))?;
@@ -151,10 +151,10 @@ impl Cipher {
 
     /// `PermissionDenied` where it is none of the key's.
     pub(super) fn read<T: DeserializeOwned>(&self, from: &mut impl Read) -> io::Result<T> {
-        let Some(state) = &self.0 else {
-            return protocol::read_within(from, self.most());
-        };
         let sealed = protocol::read_bytes(from, self.most())?;
+        let Some(state) = &self.0 else {
+            return protocol::parsed(&sealed);
+        };
         let mut plain = vec![0; sealed.len()];
         let opened = state.borrow_mut().read_message(&sealed, &mut plain);
         protocol::parsed(&plain[..opened.map_err(denied)?])

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -16,7 +16,7 @@ use bytecost_spec::{PeerHost, PeerSide, Readings, units};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::channel::{FoundWay, FromAgent, IncomingWords, ToAgent, ToldHost, VERSION, write_out};
-use super::command::{ENDED_WITHIN, PeerCommand, PeerError, PeerOptions};
+use super::command::{ENDED_WITHIN, PeerCommand, PeerError, PeerOptions, ended_within};
 use super::copy::ProgramCopy;
 use super::link_state::{AnswersOf, LinkState, held};
 use super::probe::{self, ListeningDoors, TRIED_WITHIN};
@@ -132,7 +132,7 @@ impl JoinedCommand {
     /// Why the command ended before bytecost answered.
     fn explained(&mut self, error: PeerError) -> PeerError {
         let name = self.state.name.clone();
-        let status = self.ended_within(LOOK * 10);
+        let status = ended_within(&mut self.child, LOOK * 10, None);
         // What it said last may still be on its way.
         thread::sleep(LOOK);
         let said = held(&self.said).clone();
@@ -158,20 +158,6 @@ impl JoinedCommand {
         PeerError {
             wants_program: NO_PROGRAM.contains(&code) || code == NO_SUCH_WORD,
             ..PeerError::new(format!("peer {name}: {why}"))
-        }
-    }
-
-    /// How the command ended, if it does within so long.
-    fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let until = Instant::now() + patience;
-        loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
-            }
-            if Instant::now() >= until {
-                return None;
-            }
-            thread::sleep(LOOK / 10);
         }
     }
 
@@ -216,7 +202,7 @@ impl JoinedCommand {
 impl Drop for JoinedCommand {
     fn drop(&mut self) {
         let _ = self.state.say.send(ToAgent::Bye);
-        if self.ended_within(ENDED_WITHIN).is_none() {
+        if ended_within(&mut self.child, ENDED_WITHIN, None).is_none() {
             let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
             if let Some(group) = group {
                 let _ = kill_process_group(group, Signal::KILL);
