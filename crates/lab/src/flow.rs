@@ -164,9 +164,13 @@ pub(crate) fn tallied(moved: &Tally, completed: Option<&Tally>) -> Readings {
 /// An empty histogram of round-trip times: three significant digits, up to a minute.
 #[must_use]
 pub fn histogram() -> Histogram<u64> {
-    // The bounds are constants that the constructor accepts; a test makes one.
-    Histogram::new_with_bounds(1, MOST_LATENCY_NS, 3)
-        .unwrap_or_else(|_| unreachable!("constant bounds"))
+    histogram_to(MOST_LATENCY_NS, 3)
+}
+
+/// An empty histogram of ns up to `most_ns`, with so many significant digits: constants that the
+/// constructor accepts.
+pub(crate) fn histogram_to(most_ns: u64, digits: u8) -> Histogram<u64> {
+    Histogram::new_with_bounds(1, most_ns, digits).unwrap_or_else(|_| unreachable!("bounds"))
 }
 
 pub(crate) fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()> {

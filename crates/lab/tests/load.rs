@@ -218,12 +218,7 @@ fn thinking_keeps_the_rate_down() {
 fn asking_does_not_allocate() {
     for way in ways() {
         for kept in [true, false] {
-            for pace in [
-                RequestPace::Closed {
-                    think: Duration::ZERO,
-                },
-                RequestPace::Open { per_s: 20_000.0 },
-            ] {
+            for pace in [CLOSED, RequestPace::Open { per_s: 20_000.0 }] {
                 let address = honest();
                 let allocations = |each| {
                     let mut load = load(address, way);
@@ -268,12 +263,7 @@ fn answers_may_come_in_pieces_and_be_larger_than_a_buffer() {
 #[test]
 fn who_closes_is_asked_again() {
     for way in ways() {
-        for pace in [
-            RequestPace::Closed {
-                think: Duration::ZERO,
-            },
-            RequestPace::Open { per_s: 2000.0 },
-        ] {
+        for pace in [CLOSED, RequestPace::Open { per_s: 2000.0 }] {
             let address =
                 server(|nth, socket, message| socket.write_all(message).is_ok() && nth % 4 != 3);
             let mut load = load(address, way);

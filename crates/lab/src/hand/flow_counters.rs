@@ -20,7 +20,7 @@ use bytecost_sys::clock;
 use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 
-use crate::flow::{MOST_LATENCY_NS, moved, tallied};
+use crate::flow::{MOST_LATENCY_NS, histogram_to, moved, tallied};
 
 /// Flows wait.
 pub(super) const WAIT: u32 = 0;
@@ -75,8 +75,7 @@ impl Row {
 /// An empty histogram of round-trip times, to a hundredth of each: of as many flows as there may
 /// be, all can be read within a second, by a thread that all flows keep from its CPU.
 pub(super) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, MOST_LATENCY_NS, 2)
-        .unwrap_or_else(|_| unreachable!("constant bounds"))
+    histogram_to(MOST_LATENCY_NS, 2)
 }
 
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use bytecost_spec::service::is_saturated;
 use hdrhistogram::Histogram;
 
 use super::LoadInterface;
+use crate::flow::histogram_to;
 
 /// The longest latency that is told apart, in ns; longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -159,9 +160,9 @@ impl fmt::Display for Limit {
 }
 
 impl LoadOutcome {
-    pub(super) fn new(connections: u32) -> io::Result<LoadOutcome> {
-        Ok(LoadOutcome {
-            latency_ns: histogram()?,
+    pub(super) fn new(connections: u32) -> LoadOutcome {
+        LoadOutcome {
+            latency_ns: histogram_to(LONGEST_NS, 3),
             answers: 0,
             answers_in_window: 0,
             unanswered: 0,
@@ -173,11 +174,11 @@ impl LoadOutcome {
             generator: GeneratorLoad {
                 busy_share: 0.0,
                 cpu_ns: 0,
-                late_ns: histogram()?,
+                late_ns: histogram_to(LONGEST_NS, 3),
                 way: LoadInterface::Uring,
                 no_ring: None,
             },
-        })
+        }
     }
 
     /// Right answers per second.
@@ -243,10 +244,6 @@ impl LoadOutcome {
     }
 }
 
-fn histogram() -> io::Result<Histogram<u64>> {
-    Histogram::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)
-}
-
 /// Counts a time. Histograms know no zero.
 pub(super) fn record(histogram: &mut Histogram<u64>, ns: u64) {
     histogram.saturating_record(ns.max(1));
@@ -257,7 +254,7 @@ mod tests {
     use super::*;
 
     fn outcome(counts: &[u64], latencies_ns: &[u64]) -> LoadOutcome {
-        let mut outcome = LoadOutcome::new(0).unwrap();
+        let mut outcome = LoadOutcome::new(0);
         outcome.answers_by_connection = counts.to_vec();
         for ns in latencies_ns {
             record(&mut outcome.latency_ns, *ns);

@@ -303,7 +303,10 @@ impl PeerLink {
             _ => None,
         })?;
         let ToldHost { host, survey } = *told;
-        let (way, found) = way(&joined, options, stop)?;
+        let (way, found) = match options.data_from_here {
+            false => way_there(&joined, options, stop)?,
+            true => way_here(&joined, options, stop)?,
+        };
         joined.state.say(ToAgent::Cards { at: way.there });
         let cards = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
             FromAgent::Cards { cards } => Some(cards),
@@ -469,18 +472,7 @@ fn join(options: &PeerOptions, stop: &AtomicBool) -> Result<(JoinedCommand, Stri
     }
 }
 
-/// Which way the data go.
-fn way(
-    joined: &JoinedCommand,
-    options: &PeerOptions,
-    stop: &AtomicBool,
-) -> Result<(DataWay, FoundWay), PeerError> {
-    match options.data_from_here {
-        false => way_there(joined, options, stop),
-        true => way_here(joined, options, stop),
-    }
-}
-
+/// The way that the data go where the other host listens.
 fn way_there(
     joined: &JoinedCommand,
     options: &PeerOptions,
@@ -513,6 +505,7 @@ fn way_there(
     Ok((way, found))
 }
 
+/// The same where this host does.
 fn way_here(
     joined: &JoinedCommand,
     options: &PeerOptions,

@@ -8,11 +8,16 @@ use std::time::Duration;
 
 use bytecost_engine::Service;
 use bytecost_engine::services;
-use bytecost_lab::load::{Load, LoadInterface, LoadOutcome, LoadSpan};
+use bytecost_lab::load::{Load, LoadInterface, LoadOutcome, LoadSpan, RequestPace};
 
 pub const SIZE: usize = 64;
 /// Longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Each asks again as soon as it has its answer.
+pub const CLOSED: RequestPace = RequestPace::Closed {
+    think: Duration::ZERO,
+};
 
 pub fn setup() -> services::ServiceSetup {
     services::ServiceSetup::of(SIZE)

@@ -32,7 +32,7 @@ impl<W: ClientLoop> Driver<'_, W> {
         if self.is_idle(i) {
             self.idle_trying -= 1;
             if self.idle_trying == 0 {
-                self.set_out_askers(self.wire.now_ns());
+                self.set_out(0..self.load.connections, self.wire.now_ns());
             }
         }
     }
