@@ -65,7 +65,7 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
     let once = Load::once(address, service, asking);
     let warmup = Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns);
     let window = Duration::from_nanos(schedule.window_to_ns - schedule.window_from_ns);
-    let load = Load {
+    let mut load = Load {
         connections: asked.connections,
         idle: asked.idle,
         pace: match asked.rate_per_s {
@@ -91,20 +91,16 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
         rounds_least: ROUNDS_LEAST,
         ..once
     };
-    let round = match load.takes_round() {
-        true => Duration::ZERO,
-        false => ROUND * asked.connections,
-    };
+    if !load.takes_round() {
+        load.span = LoadSpan::Time {
+            warmup: warmup + ROUND * asked.connections,
+            window,
+        };
+    }
     let ramped = match load.greets() {
         true => u64::from(asked.idle),
         false => asked.all_connections(),
     };
-    Ok(Load {
-        ramp: Duration::from_nanos(RAMP_NS * ramped),
-        span: LoadSpan::Time {
-            warmup: warmup + round,
-            window,
-        },
-        ..load
-    })
+    load.ramp = Duration::from_nanos(RAMP_NS * ramped);
+    Ok(load)
 }

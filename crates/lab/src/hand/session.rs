@@ -11,7 +11,8 @@ use bytecost_sys::clock;
 use super::flow_threads::FlowThreads;
 use super::greeting::SessionWord;
 use super::wire::{Control, after, is_readable};
-use super::{LAST_WORD, LOOK, SessionEvent};
+use super::{GRACE, LAST_WORD, LOOK, SessionEvent};
+use crate::endpoint::explain;
 
 /// How long a second's line of the receiving side waits for the sender's figures of it.
 const PEER_LATE: Duration = Duration::from_millis(300);
@@ -185,6 +186,16 @@ impl<'a> Session<'a> {
             second.peer = heard.map(|(_, stretch)| stretch);
             events(SessionEvent::Second(Box::new(second)));
         }
+    }
+
+    /// What the flows come to, and in words what went wrong with them first.
+    pub(super) fn end_flows(&mut self) -> (SessionPart, Option<String>) {
+        let (part, failed) = self.flow_threads.end_by(after(GRACE));
+        let failed = failed.map(|e| match e.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.gone().to_owned(),
+            _ => explain(&e),
+        });
+        (part, failed)
     }
 
     /// Tells the other side what was done, and hears what it did.

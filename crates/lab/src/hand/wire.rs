@@ -84,20 +84,17 @@ pub(super) fn connect(
     address: SocketAddr,
     stop: &AtomicBool,
 ) -> Result<OwnedFd, SessionError> {
-    let told = |e: io::Error| match e.kind() {
-        io::ErrorKind::ConnectionRefused => SessionError::Failed(io::Error::new(
-            e.kind(),
-            format!(
+    let told = |e: io::Error| {
+        let why = match e.kind() {
+            io::ErrorKind::ConnectionRefused => format!(
                 "nothing listens at {address}: start `bytecost live send` there, or choose another --port"
             ),
-        )),
-        io::ErrorKind::TimedOut => SessionError::Failed(io::Error::new(
-            e.kind(),
-            format!(
+            io::ErrorKind::TimedOut => format!(
                 "no response from {address}: is the address right, and does a firewall allow the port?"
             ),
-        )),
-        _ => SessionError::Failed(io::Error::new(e.kind(), format!("{address}: {e}"))),
+            _ => format!("{address}: {e}"),
+        };
+        SessionError::Failed(io::Error::new(e.kind(), why))
     };
     let socket =
         transports::tcp_socket(cell, address).map_err(|e| io::Error::new(e.kind(), explain(&e)))?;
