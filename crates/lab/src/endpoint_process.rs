@@ -148,7 +148,6 @@ impl Endpoint {
         }
     }
 
-    /// What is polled for its next answer.
     pub(crate) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.control, PollFlags::IN)
     }

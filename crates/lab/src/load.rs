@@ -211,7 +211,6 @@ impl Load {
         }
     }
 
-    /// Whether the time of a round is taken.
     pub(crate) fn takes_round(&self) -> bool {
         self.rounds_least > 0 && self.greets() && matches!(self.pace, RequestPace::Closed { .. })
     }

@@ -177,7 +177,6 @@ impl AcceptQueue {
         }
     }
 
-    /// Sends away who is not listened to.
     fn unheard(
         &mut self,
         newcomer: Newcomer<AwaitedWord>,

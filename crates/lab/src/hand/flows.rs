@@ -131,7 +131,6 @@ impl<'a> FlowReporter<'a> {
         self.meter.read_start()
     }
 
-    /// Whether a reading was asked for since the last one.
     #[inline]
     fn is_asked(&self) -> bool {
         self.counters.number() != self.seen

@@ -22,7 +22,6 @@ use super::greeting::{self, TAG_BYTES};
 use crate::greeters::{FlowKey, KEY_BYTES};
 use crate::protocol;
 
-/// What both ends speak.
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// The longest word of the greeting: a public key and its tag.
 pub(super) const GREETING_BYTES: usize = 32 + TAG_BYTES;

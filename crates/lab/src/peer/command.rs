@@ -75,7 +75,6 @@ impl PeerCommand {
         command
     }
 
-    /// The same with another program.
     pub(super) fn with_program(&self, program: String) -> PeerCommand {
         PeerCommand {
             program,
