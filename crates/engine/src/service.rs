@@ -44,6 +44,15 @@ pub struct ServiceSetup {
     pub roots: Roots,
 }
 
+impl ServiceSetup {
+    /// Of this machine, with messages of that size.
+    #[must_use]
+    pub fn of(size: usize) -> ServiceSetup {
+        let roots = Roots::real();
+        ServiceSetup { size, roots }
+    }
+}
+
 /// What delimits a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {

@@ -93,7 +93,7 @@ impl<S> Stretches<S> {
 
 /// Who notes the edges of the window's eighths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
+pub enum Course {
     /// The gate steps through them. An edge costs the loop nothing: what is compared with the
     /// phase is only another number.
     ByGate,
@@ -104,7 +104,7 @@ pub(crate) enum Course {
 }
 
 /// A loop that moves bytes, as who takes its edges sees it.
-pub(crate) trait Steps {
+pub trait Steps {
     /// Who notes its course.
     const COURSE: Course;
     /// The most stretches of a window.
@@ -162,7 +162,7 @@ pub(crate) trait Steps {
 /// # Errors
 /// What a step answers; `UnexpectedEof` where the other side ends before the window does,
 /// `InvalidInput` where there are more stretches than it has room for.
-pub(crate) fn by_gate<M: Meter, S: Steps>(
+pub fn by_gate<M: Meter, S: Steps>(
     steps: &mut S,
     gate: &impl Gate,
     meter: &mut M,
@@ -220,7 +220,6 @@ enum Pause {
     Window,
 }
 
-/// Steps through a stretch.
 fn through<S: Steps>(
     steps: &mut S,
     gate: &impl Gate,

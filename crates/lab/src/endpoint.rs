@@ -148,7 +148,6 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     })
 }
 
-/// Carries one flow of a side through the trial.
 fn one_flow(
     task: &Task,
     socket: Option<OwnedFd>,

@@ -12,12 +12,13 @@ use bytecost_engine::java::PASSED_ON;
 use bytecost_spec::Readings;
 use bytecost_sys::clock;
 use bytecost_sys::network::Network;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 
 use crate::classes::REALTIME_MOST_US;
 use crate::peer::RemoteEnd;
 use crate::program::{Program, another_build};
 use crate::protocol::{self, FromEndpoint, Role, ToEndpoint};
+use crate::socket::{poll, ready};
 
 /// How long a call may go without progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,10 +27,8 @@ const LOOK_NS: u64 = 50_000_000;
 /// How long the other side is listened to when one has failed.
 const LAST_WORDS_NS: u64 = 200_000_000;
 
-/// Why a trial is given up.
 pub(crate) enum TrialError {
     Interrupted,
-    /// Something went wrong, in a sentence.
     Failed(String),
 }
 
@@ -39,7 +38,6 @@ impl From<io::Error> for TrialError {
     }
 }
 
-/// Where the process of a side is.
 enum EndpointProcess {
     Here(Child),
     There(RemoteEnd),
@@ -123,7 +121,7 @@ impl Endpoint {
         }
     }
 
-    /// That its process is still there.
+    /// How its process ended, where it has.
     pub(crate) fn has_not_ended(&mut self) -> Result<(), TrialError> {
         if self.is_there() {
             Ok(())
@@ -144,7 +142,6 @@ impl Endpoint {
         }
     }
 
-    /// What is polled for its next answer.
     pub(crate) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.control, PollFlags::IN)
     }
@@ -306,7 +303,6 @@ impl StartedAhead {
     }
 }
 
-/// The next answer of any side.
 pub(crate) fn wait(
     ends: &mut [Endpoint],
     deadline_ns: u64,
@@ -336,24 +332,16 @@ pub(crate) fn wait_until(
             return Err(TrialError::Interrupted);
         }
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-        let slice_ns = left_ns.min(LOOK_NS);
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: slice_ns as _,
-        };
         let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
         let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| ends[i].poll_fd()).collect();
-        match rustix::event::poll(&mut polled, Some(&timeout)) {
-            Ok(0) if left_ns <= LOOK_NS => return Ok(None),
-            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(e) => return Err(io::Error::from(e).into()),
-        }
-        let Some(at) = polled.iter().position(|p| !p.revents().is_empty()) else {
-            continue;
+        let ready = ready(&mut polled, left_ns.min(LOOK_NS))?;
+        let Some(at) = ready.iter().position(|ready| *ready) else {
+            match clock::monotonic_ns() < until_ns {
+                true => continue,
+                false => return Ok(None),
+            }
         };
         let i = waiting[at];
-        drop(polled);
         return match ends[i].answer() {
             Ok(FromEndpoint::Hello { .. }) => continue,
             Ok(answer) => Ok(Some((i, answer))),
@@ -368,16 +356,11 @@ pub(crate) fn wait_until(
 /// A side that fails takes the other one along, and either may be heard first: what the other
 /// one says shortly after belongs to the reason.
 fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
-    let timeout = Timespec {
-        tv_sec: 0,
-        tv_nsec: LAST_WORDS_NS as _,
-    };
     let others = ends.iter_mut().enumerate();
     let mut reasons = vec![reason];
     for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
         loop {
-            let mut polled = [end.poll_fd()];
-            if rustix::event::poll(&mut polled, Some(&timeout)) != Ok(1) {
+            if !matches!(poll(&mut [end.poll_fd()], LAST_WORDS_NS), Ok(1)) {
                 break;
             }
             match end.answer() {

@@ -13,24 +13,11 @@ use hdrhistogram::Histogram;
 use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
 use crate::phase::Gate;
 
-/// The longest round-trip time that is told apart: a minute.
-const MOST_LATENCY_NS: u64 = 60_000_000_000;
+/// The longest round-trip time that is told apart, in ns: a minute.
+pub(crate) const MOST_LATENCY_NS: u64 = 60_000_000_000;
 
 /// Sends without pause.
-///
-/// # Errors
-/// What the mover answers.
-pub fn stream<M: Meter>(
-    mover: &mut dyn Move,
-    gate: &impl Gate,
-    meter: &mut M,
-    finish: Finish<impl FnOnce()>,
-) -> io::Result<Stretches<M::Snapshot>> {
-    by_gate(&mut Stream(mover), gate, meter, finish)
-}
-
-/// Sends without pause.
-pub(crate) struct Stream<'m>(pub(crate) &'m mut dyn Move);
+pub struct Stream<'m>(pub &'m mut dyn Move);
 
 impl Steps for Stream<'_> {
     const COURSE: Course = Course::ByGate;
@@ -100,20 +87,6 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Asks until the gate says stop.
-    ///
-    /// # Errors
-    /// What the mover or recv(2) answers.
-    pub fn run<M: Meter>(
-        &mut self,
-        gate: &impl Gate,
-        meter: &mut M,
-        finish: Finish<impl FnOnce()>,
-    ) -> io::Result<Stretches<M::Snapshot>> {
-        by_gate(self, gate, meter, finish)
-    }
-
-    /// One message and its answer.
     fn exchange(&mut self) -> io::Result<()> {
         while self.mover.offer()? == Offer::Full {
             self.mover.reap(1)?;
@@ -163,7 +136,6 @@ impl Steps for Ask<'_> {
     }
 }
 
-/// What a flow moved in a time.
 pub(crate) fn moved(tally: &Tally, elapsed_ns: u64) -> FlowReading {
     FlowReading {
         bytes: tally.bytes,
@@ -192,9 +164,13 @@ pub(crate) fn tallied(moved: &Tally, completed: Option<&Tally>) -> Readings {
 /// An empty histogram of round-trip times: three significant digits, up to a minute.
 #[must_use]
 pub fn histogram() -> Histogram<u64> {
-    // The bounds are constants that the constructor accepts; a test makes one.
-    Histogram::new_with_bounds(1, MOST_LATENCY_NS, 3)
-        .unwrap_or_else(|_| unreachable!("constant bounds"))
+    histogram_to(MOST_LATENCY_NS, 3)
+}
+
+/// An empty histogram of ns up to `most_ns`, with so many significant digits: constants that the
+/// constructor accepts.
+pub(crate) fn histogram_to(most_ns: u64, digits: u8) -> Histogram<u64> {
+    Histogram::new_with_bounds(1, most_ns, digits).unwrap_or_else(|_| unreachable!("bounds"))
 }
 
 pub(crate) fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()> {
@@ -276,7 +252,6 @@ impl Intake<'_> {
         Ok(true)
     }
 
-    /// What was taken in so far.
     pub(crate) fn tally(&self) -> Tally {
         let bytes = self.checker.offset();
         Tally {

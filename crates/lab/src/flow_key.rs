@@ -72,7 +72,6 @@ impl fmt::Display for FlowKey {
     }
 }
 
-/// The keys that nobody has said yet.
 #[derive(Debug, Default)]
 pub(crate) struct UnusedKeys(Vec<Option<FlowKey>>);
 

@@ -96,7 +96,7 @@ fn length(bytes_or_slots: u64) -> io::Result<usize> {
     usize::try_from(bytes_or_slots).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-fn unknown(what: &str, name: &str) -> io::Error {
+pub(crate) fn unknown(what: &str, name: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
         format!("{what} `{name}` is not known"),

@@ -13,13 +13,14 @@ use std::time::Duration;
 use bytecost_spec::units;
 use bytecost_sys::clock;
 use ipnet::IpNet;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 use crate::flow_key::UnusedKeys;
 pub use crate::flow_key::{FlowKey, KEY_BYTES};
 use crate::protocol::{self, LENGTH_BYTES};
+use crate::socket;
 use crate::transports::Listener;
 
 /// Connections that may be about to say who they are; of more, the one that has waited longest is
@@ -266,19 +267,13 @@ impl<S: Default> Greeters<S> {
     /// Waits no longer than so many ns: which of the listeners, and then of those who are greeted,
     /// there is something to hear of.
     fn ready(&self, listeners: &[Listener], wait_ns: u64) -> io::Result<Vec<bool>> {
-        let wait = Timespec::try_from(Duration::from_nanos(wait_ns));
-        let wait = wait.map_err(|_| io::ErrorKind::InvalidInput)?;
         let sockets = listeners.iter().map(|l| l.socket());
         let greeted = self.greeted.iter().map(|g| g.socket.as_fd());
         let all = sockets.chain(greeted);
         let mut polled: Vec<PollFd<'_>> = all
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        match rustix::event::poll(&mut polled, Some(&wait)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-        Ok(polled.iter().map(|p| !p.revents().is_empty()).collect())
+        socket::ready(&mut polled, wait_ns)
     }
 
     /// Listens to one more. A connection that is gone again, or for which there is no descriptor,

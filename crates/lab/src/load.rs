@@ -36,7 +36,7 @@ mod threads;
 pub(crate) use client_loop::SOURCES;
 
 pub use ask::ask;
-pub use outcome::{Errors, Fairness, GeneratorLoad, Limit, LoadOutcome};
+pub use outcome::{Errors, Fairness, GeneratorLoad, Limit, LoadError, LoadOutcome};
 
 /// The most connections of one load.
 pub const MOST_CONNECTIONS: u32 = 100_000;
@@ -211,7 +211,6 @@ impl Load {
         }
     }
 
-    /// Whether the time of a round is taken.
     pub(crate) fn takes_round(&self) -> bool {
         self.rounds_least > 0 && self.greets() && matches!(self.pace, RequestPace::Closed { .. })
     }
@@ -279,7 +278,6 @@ impl Load {
         self.service.check_size(self.asking.size)
     }
 
-    /// What one of the threads does.
     fn share(&self, nth: u32) -> Load {
         let of = |all: u32| all / self.threads + u32::from(nth < all % self.threads);
         let mut share = self.clone();
@@ -302,15 +300,10 @@ pub(crate) fn no_ring_here() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytecost_host::Roots;
 
     fn load() -> Load {
-        let asking = services::ServiceSetup {
-            size: 64,
-            roots: Roots::real(),
-        };
-        let echo = Service::named("echo").unwrap();
-        Load::once(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), echo, asking)
+        let (nobody, echo) = ((Ipv4Addr::LOCALHOST, 1), Service::named("echo").unwrap());
+        Load::once(nobody.into(), echo, services::ServiceSetup::of(64))
     }
 
     #[test]

@@ -165,22 +165,7 @@ pub fn together(flows: &[SubWindows]) -> Option<SubWindows> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-    use std::thread;
-    use std::time::Duration;
-
-    use bytecost_engine::Checker;
-    use bytecost_meter::NoMeter;
-    use bytecost_spec::{Cell, Pattern as Exchange};
-
     use super::*;
-    use crate::edges::{Finish, Stretches};
-    use crate::flow::{Ask, Intake, stream};
-    use crate::flow_setup::{answer, content, receiving_end, sending_end};
-    use crate::phase::SharedGate;
-    use crate::transports;
-
-    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn tally(messages: u64, bytes: u64) -> Tally {
         Tally {
@@ -248,88 +233,5 @@ mod tests {
             (40, 30, 2)
         );
         assert_eq!(together(&[]), None);
-    }
-
-    /// A side behind a gate that another thread steps: what its window grew by, and its course,
-    /// where it saw an edge.
-    type Stepped = (u64, Option<SubWindows>);
-
-    fn told<S>(window: Stretches<S>) -> Stepped {
-        let grown = window.grown().bytes;
-        (grown, window.marks.unwrap().sub_windows())
-    }
-
-    /// Both sides of one window, the sender's first.
-    fn stepped(pattern: Exchange) -> [Stepped; 2] {
-        let asks = pattern == Exchange::Ask;
-        let cell = Cell {
-            pattern,
-            size_bytes: 4096,
-            ..Cell::default()
-        };
-        let listener = transports::listen(&cell, None).unwrap();
-        let out = transports::connect(&cell, &listener.address()).unwrap();
-        let taken = listener.accept(PATIENCE).unwrap();
-        let (kept, answers) = (out.try_clone().unwrap(), taken.try_clone().unwrap());
-        let gates = [SharedGate::default(), SharedGate::default()];
-        let (cell, gates, kept, answers) = (&cell, &gates, &kept, &answers);
-        let (closed, is_closed) = mpsc::channel();
-        thread::scope(|scope| {
-            let receiver = scope.spawn(move || {
-                let mut receiver = receiving_end(cell, taken).unwrap();
-                let mut intake = Intake {
-                    receiver: &mut *receiver,
-                    checker: Checker::new(content(cell, 0, false), false),
-                    size_bytes: cell.size_bytes,
-                    answers: asks.then(|| (answers, answer(cell).unwrap())),
-                };
-                let mut meter = NoMeter;
-                let closed = || closed.send(()).unwrap();
-                told(intake.run(&gates[1], &mut meter, closed).unwrap())
-            });
-            let sender = scope.spawn(move || {
-                let sending = sending_end(cell, Some(out), None, 0, false, PATIENCE, None);
-                let (mut mover, mut meter) = (sending.unwrap(), NoMeter);
-                let finish = Finish {
-                    closed: || (),
-                    messages_least: 0,
-                };
-                let window = if asks {
-                    let mut ask = Ask::new(&mut *mover, kept, answer(cell).unwrap());
-                    ask.run(&gates[0], &mut meter, finish)
-                } else {
-                    stream(&mut *mover, &gates[0], &mut meter, finish)
-                };
-                rustix::net::shutdown(kept, rustix::net::Shutdown::Write).unwrap();
-                told(window.unwrap())
-            });
-            // Who asks goes by its own clock.
-            gates[0].set_eighth_ns(5_000_000);
-            for phase in [Phase::Warmup].into_iter().chain(EIGHTHS) {
-                gates.iter().for_each(|gate| gate.set(phase));
-                thread::sleep(Duration::from_millis(5));
-            }
-            gates.iter().for_each(|gate| gate.set(Phase::Cooldown));
-            // However late that one comes to a CPU.
-            is_closed.recv().unwrap();
-            gates[0].set(Phase::Stop);
-            [sender.join().unwrap(), receiver.join().unwrap()]
-        })
-    }
-
-    #[test]
-    fn the_eighths_of_a_window_add_up_to_it_on_both_sides() {
-        for pattern in [Exchange::Stream, Exchange::Ask] {
-            // A thread that gets no CPU for a whole window sees no edge.
-            let mut windows = (0..100).map(|_| stepped(pattern));
-            let seen = windows.find(|sides| sides.iter().all(|s| s.1.is_some()));
-            for (grown, course) in seen.expect("no edge was seen in any window") {
-                let course = course.unwrap();
-                assert_eq!(course.amount.len(), 8);
-                assert_eq!(course.amount.iter().sum::<u64>(), grown, "{pattern:?}");
-                assert!(course.elapsed_ns.iter().sum::<u64>() > 0);
-                assert!(course.cpu_ns.iter().sum::<u64>() > 0);
-            }
-        }
     }
 }

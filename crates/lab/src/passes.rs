@@ -18,7 +18,8 @@ use bytecost_meter::Meter;
 use bytecost_spec::{Cache, Cell};
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 
 use crate::edges::{Edge, Finish, Stretches};
 use crate::flow::{Intake, drain, histogram, read_exactly};
@@ -178,7 +179,6 @@ impl<'a> Outgo<'a> {
         self.mover.flush()
     }
 
-    /// Makes the file cold again.
     fn renew(&mut self) -> io::Result<()> {
         let Some(cool) = &mut self.cool else {
             return Ok(());
@@ -258,22 +258,13 @@ fn gone(bytes: u64) -> io::Error {
 
 /// Waits until there is something to take, or the end.
 fn wait_for_bytes(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
-    let timeout = Timespec {
-        tv_sec: patience.as_secs() as _,
-        tv_nsec: patience.subsec_nanos() as _,
-    };
-    loop {
-        let mut polled = [PollFd::new(socket, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&timeout)) {
-            Ok(0) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "no byte came for as long as patience lasts: does the sender still send?",
-                ));
-            }
-            Ok(_) => return Ok(()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+    let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut polled = [PollFd::new(socket, PollFlags::IN)];
+    match retry_on_intr(|| poll(&mut polled, Some(&timeout)))? {
+        0 => Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "no byte came for as long as patience lasts: does the sender still send?",
+        )),
+        _ => Ok(()),
     }
 }

@@ -1,9 +1,11 @@
-//! Sockets as streams, and how long a wait on one may last.
+//! Sockets as streams, and waits for them.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::event::{PollFd, Timespec};
+use rustix::io::Errno;
 use rustix::net::sockopt;
 
 /// Bounds every wait on a socket.
@@ -14,6 +16,26 @@ pub fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
     sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(patience))?;
     sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(patience))?;
     Ok(())
+}
+
+/// Waits until something happens to one of these, no longer than so many ns, less where a signal
+/// comes: to which of them it has.
+///
+/// # Errors
+/// What poll(2) answers.
+pub(crate) fn ready(polled: &mut [PollFd<'_>], wait_ns: u64) -> io::Result<Vec<bool>> {
+    poll(polled, wait_ns)?;
+    Ok(polled.iter().map(|p| !p.revents().is_empty()).collect())
+}
+
+/// As [`ready`]: to how many of them.
+pub(crate) fn poll(polled: &mut [PollFd<'_>], wait_ns: u64) -> io::Result<usize> {
+    let wait = Timespec::try_from(Duration::from_nanos(wait_ns));
+    let wait = wait.map_err(|_| io::ErrorKind::InvalidInput)?;
+    match rustix::event::poll(polled, Some(&wait)) {
+        Err(Errno::INTR) => Ok(0),
+        ready => Ok(ready?),
+    }
 }
 
 /// A socket that can be read and written like a stream.

@@ -31,14 +31,12 @@ pub(crate) fn may_grow(cell: &Cell) -> bool {
     has_peer && streams && Passes::of(cell).is_none()
 }
 
-/// How long things last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowTimes {
     /// Time before the window, at least.
     pub(crate) warmup: Duration,
     /// Whether the warm-up goes on until connections have stopped growing.
     pub(crate) until_steady: bool,
-    /// The window's.
     pub(crate) window: Duration,
     /// How long a pass may take, in ns; 0 without passes.
     pub(crate) slowest_ns: u64,
@@ -95,7 +93,6 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Gives all sides an order.
     fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         self.ends.iter_mut().try_for_each(|end| end.order(order))
     }
@@ -106,7 +103,6 @@ impl<'t> Talk<'t> {
         sender.try_for_each(|end| end.order(order))
     }
 
-    /// What is said next.
     pub(crate) fn next(&mut self, deadline_ns: u64) -> Result<(usize, FromEndpoint), TrialError> {
         wait(self.ends, deadline_ns, self.stop)
     }
@@ -155,7 +151,6 @@ impl<'t> Talk<'t> {
         Ok(())
     }
 
-    /// Waits until a side is done.
     pub(crate) fn done(&mut self, end: usize, deadline_ns: u64) -> Result<(), TrialError> {
         self.until_so(|talk| talk.done[end].is_some(), || deadline_ns)
     }

@@ -22,8 +22,8 @@ use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::statement::{self, Call, Each, Moved, Requirement};
 use bytecost_engine::{FileWork, InFlight, MOVERS, Mover, Open, Route, Setup, Tally, Walk};
-use bytecost_lab::edges::Finish;
-use bytecost_lab::flow::stream;
+use bytecost_lab::edges::{Finish, by_gate};
+use bytecost_lab::flow::Stream;
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::Requests;
 use bytecost_lab::transports::set_patience;
@@ -316,7 +316,7 @@ fn carry_out(
         _ => {
             let mut engine = mover.open(setup)?;
             opened()?;
-            Ok(stream(&mut *engine, &gate, &mut meter, finish)?.total)
+            Ok(by_gate(&mut Stream(&mut *engine), &gate, &mut meter, finish)?.total)
         }
     }
 }

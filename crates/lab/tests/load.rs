@@ -1,18 +1,106 @@
 //! The load generator against servers that misbehave in known ways: what it says is true.
 
-use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::services::{self, TOO_LONG};
 use bytecost_engine::{Server, Service, servers};
-use bytecost_lab::load::{LoadOutcome, LoadSpan, RequestPace, Stage, ask};
+use bytecost_lab::load::{
+    Load, LoadError, LoadInterface, LoadOutcome, LoadSpan, RequestPace, Stage, ask,
+};
 use bytecost_spec::Arrivals;
 
-mod load_common;
+const SIZE: usize = 64;
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-use load_common::*;
+/// Each asks again as soon as it has its answer.
+const CLOSED: RequestPace = RequestPace::Closed {
+    think: Duration::ZERO,
+};
+
+fn setup() -> services::ServiceSetup {
+    services::ServiceSetup::of(SIZE)
+}
+
+/// A server of echoes, each connection with a thread, which does as it is told with each message.
+/// It ends with the test.
+fn server(
+    does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
+) -> SocketAddr {
+    server_of(SIZE, does)
+}
+
+/// The same for messages of another size.
+fn server_of(
+    size: usize,
+    does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let shared = std::sync::Arc::new((does, AtomicU64::new(0)));
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (mut socket, shared) = (socket.unwrap(), shared.clone());
+            std::thread::spawn(move || {
+                let (does, count) = &*shared;
+                let mut message = vec![0; size];
+                while socket.read_exact(&mut message).is_ok() {
+                    let nth = count.fetch_add(1, Ordering::Relaxed);
+                    if !does(nth, &mut socket, &mut message) {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A port that is taken, and at which nobody listens.
+fn nobody() -> (OwnedFd, SocketAddr) {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = getsockname(&held).unwrap().try_into().unwrap();
+    (held, address)
+}
+
+fn honest() -> SocketAddr {
+    server(|_, socket, message| socket.write_all(message).is_ok())
+}
+
+fn load(address: SocketAddr, way: LoadInterface) -> Load {
+    let mut load = Load::once(address, Service::named("echo").unwrap(), setup());
+    load.way = way;
+    load.patience = PATIENCE;
+    load
+}
+
+/// Every way that can be had here: io_uring may be forbidden.
+fn ways() -> Vec<LoadInterface> {
+    let mut best = load(honest(), LoadInterface::Best);
+    best.span = LoadSpan::Requests(1);
+    match run(&best).generator.way {
+        LoadInterface::Uring => vec![LoadInterface::Epoll, LoadInterface::Uring],
+        _ => vec![LoadInterface::Epoll],
+    }
+}
+
+fn run(load: &Load) -> LoadOutcome {
+    load.run(&AtomicBool::new(false), &|_| ()).unwrap()
+}
+
+fn time(warmup_ms: u64, window_ms: u64) -> LoadSpan {
+    LoadSpan::Time {
+        warmup: Duration::from_millis(warmup_ms),
+        window: Duration::from_millis(window_ms),
+    }
+}
 
 /// A server that stalls once for a long time: the closed loop has one slow request, the open
 /// loop one for each that fell due meanwhile.
@@ -71,7 +159,7 @@ fn what_is_never_answered_is_not_left_out() {
         }
         assert_eq!(outcome.answers, 10);
         assert_eq!(
-            outcome.answers + outcome.unanswered + outcome.errors.timeout,
+            outcome.answers + outcome.unanswered + outcome.errors.of(LoadError::Timeout),
             150
         );
         assert!(outcome.latency_ns.value_at_quantile(0.5) > 100_000_000);
@@ -93,7 +181,7 @@ fn no_server_changes_when_it_is_asked() {
             load.span = time(0, 300);
             load.patience = Duration::from_millis(if silent { 50 } else { 60_000 });
             let outcome = run(&load);
-            outcome.answers + outcome.unanswered + outcome.errors.timeout
+            outcome.answers + outcome.unanswered + outcome.errors.of(LoadError::Timeout)
         };
         for threads in [1, 2] {
             assert_eq!(due(true, 1, threads), due(false, 1, threads));
@@ -218,12 +306,7 @@ fn thinking_keeps_the_rate_down() {
 fn asking_does_not_allocate() {
     for way in ways() {
         for kept in [true, false] {
-            for pace in [
-                RequestPace::Closed {
-                    think: Duration::ZERO,
-                },
-                RequestPace::Open { per_s: 20_000.0 },
-            ] {
+            for pace in [CLOSED, RequestPace::Open { per_s: 20_000.0 }] {
                 let address = honest();
                 let allocations = |each| {
                     let mut load = load(address, way);
@@ -268,12 +351,7 @@ fn answers_may_come_in_pieces_and_be_larger_than_a_buffer() {
 #[test]
 fn who_closes_is_asked_again() {
     for way in ways() {
-        for pace in [
-            RequestPace::Closed {
-                think: Duration::ZERO,
-            },
-            RequestPace::Open { per_s: 2000.0 },
-        ] {
+        for pace in [CLOSED, RequestPace::Open { per_s: 2000.0 }] {
             let address =
                 server(|nth, socket, message| socket.write_all(message).is_ok() && nth % 4 != 3);
             let mut load = load(address, way);
@@ -282,7 +360,11 @@ fn who_closes_is_asked_again() {
             let outcome = run(&load);
             let errors = outcome.errors;
             assert!(outcome.answers >= 12 && outcome.opened > 2, "{outcome:?}");
-            assert_eq!(errors.all(), errors.closed + errors.reset, "{errors:?}");
+            assert_eq!(
+                errors.all(),
+                errors.of(LoadError::Closed) + errors.of(LoadError::Reset),
+                "{errors:?}"
+            );
             if matches!(pace, RequestPace::Closed { .. }) {
                 assert_eq!(outcome.answers + errors.all(), 24);
             }

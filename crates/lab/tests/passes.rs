@@ -18,7 +18,6 @@ mod loops;
 use loops::{PATIENCE, counted, finish, in_memory, pair};
 
 const SIZE: usize = 50_001;
-/// Messages of a pass.
 const MESSAGES: u64 = 3;
 
 fn passes() -> Passes {
@@ -64,7 +63,6 @@ fn taker(socket: OwnedFd, answers: bool) -> thread::JoinHandle<(u64, Vec<u64>)> 
     })
 }
 
-/// The bytes of each pass.
 fn bytes_of<S>(all: &Stretches<S>) -> Vec<u64> {
     let of_one = all.of.iter();
     of_one.map(|(a, b)| b.tally.bytes - a.tally.bytes).collect()

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
-use bytecost_lab::edges::Stretches;
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::{Content, Requests};
 use bytecost_meter::NoMeter;
@@ -19,13 +18,6 @@ const SIZE: usize = 4096;
 
 fn opened(file: &TestFile, write: bool, direct: bool) -> OwnedFd {
     file::open(&file.path(), Opening { write, direct }).unwrap()
-}
-
-/// Messages of each stretch.
-fn messages<S>(all: &Stretches<S>) -> Vec<u64> {
-    let of_one = all.of.iter();
-    let messages = of_one.map(|(from, to)| to.tally.messages - from.tally.messages);
-    messages.collect()
 }
 
 /// A file of 16 requests, and how a mover of files goes through it.
@@ -107,14 +99,15 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
         let ended = requests.run(&gate, &mut NoMeter, finish());
         let ended = ended.unwrap();
         assert!(ended.of.len() > 5, "{name}: {} stretches", ended.of.len());
-        let timed = messages(&ended);
-        let whole = &timed[..timed.len() - 1];
-        assert!(whole.iter().all(|n| *n == 16), "{name}: one pass each");
-        assert_eq!(
-            requests.latency_ns.len(),
-            timed.iter().sum::<u64>(),
-            "{name}"
-        );
+        for (from, to) in &ended.of[..ended.of.len() - 1] {
+            assert_eq!(
+                to.tally.messages - from.tally.messages,
+                16,
+                "{name}: one pass"
+            );
+        }
+        let timed = ended.grown().messages;
+        assert_eq!(requests.latency_ns.len(), timed, "{name}");
         assert_eq!(cooled, ended.of.len() - 1, "{name}");
     }
 }
@@ -128,22 +121,21 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
         let mut requests = Requests::new(&mut *engine, 4, None, None);
         let gate = CountingGate::new(3, 0);
         let ended = requests.run(&gate, &mut NoMeter, finish());
-        let timed = messages(&ended.unwrap());
-        assert!(timed.len() == 1 && timed[0] >= 1, "{name}: {timed:?}");
+        let ended = ended.unwrap();
+        assert_eq!(ended.of.len(), 1, "{name}");
+        assert!(ended.grown().messages >= 1, "{name}");
         // Also of a cold file that is through when the window opens.
         let mut cool = || Ok(());
         let mut requests = Requests::new(&mut *engine, 4, None, Some((1, &mut cool)));
-        let gate = CountingGate::new(3, 0);
-        let ended = requests.run(&gate, &mut NoMeter, finish()).unwrap();
-        assert!(messages(&ended).iter().sum::<u64>() >= 1, "{name}, cold");
+        let ended = requests.run(&CountingGate::new(3, 0), &mut NoMeter, finish());
+        assert!(ended.unwrap().grown().messages >= 1, "{name}, cold");
     }
 }
 
 #[test]
 fn a_file_that_holds_something_else_is_caught() {
     let file = in_memory(16 * SIZE as u64);
-    let writable = opened(&file, true, false);
-    rustix::io::pwrite(&writable, b"x", 5 * SIZE as u64 + 3).unwrap();
+    rustix::io::pwrite(opened(&file, true, false), b"x", 5 * SIZE as u64 + 3).unwrap();
     for name in ["read", "uring-read", "mmap-touch"] {
         let mover = Mover::named(name).unwrap();
         let Ok(mut engine) = mover.open_file(file_setup(&file, mover, 4)) else {

@@ -7,19 +7,22 @@
 
 use std::process::ExitCode;
 
-use bytecost_engine::{SERVERS, SERVICES, Server, Service};
-use libtest_mimic::{Arguments, Trial};
+use bytecost_engine::{SERVERS, SERVICES};
+use libtest_mimic::Arguments;
 
 #[path = "servers_host/conformance.rs"]
 mod conformance;
 #[path = "servers_host/faults.rs"]
 mod faults;
+mod harness;
 #[path = "servers_host/holding.rs"]
 mod holding;
 #[path = "servers_host/process.rs"]
 mod process;
 #[path = "servers_host/stops.rs"]
 mod stops;
+
+use harness::case;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -29,32 +32,18 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for server in SERVERS {
         for service in SERVICES {
-            trials.extend(conformance_trials(server, service));
-        }
-        for (name, check) in faults::FAULTS.iter().chain(stops::STOPS) {
-            let name = format!("{}/{name}", server.name);
-            trials.push(Trial::test(name, || {
-                check(server);
-                Ok(())
+            trials.extend(conformance::LOADS.iter().map(|way| {
+                let name = format!("{}/{}/{}", server.name, service.name, way.0);
+                case(name, move || conformance::check(server, service, *way))
             }));
         }
-    }
-    for server in SERVERS
-        .iter()
-        .filter(|s| holding::HOLDERS.contains(&s.name))
-    {
-        let name = format!("{}/ten thousand are held and served", server.name);
-        trials.push(Trial::test(name, || holding::check(server)));
+        for (name, check) in faults::FAULTS.iter().chain(stops::STOPS) {
+            trials.push(case(format!("{}/{name}", server.name), || check(server)));
+        }
+        if holding::HOLDERS.contains(&server.name) {
+            let name = format!("{}/ten thousand are held and served", server.name);
+            trials.push(case(name, || holding::check(server)));
+        }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
-}
-
-fn conformance_trials(server: &'static Server, service: &'static Service) -> Vec<Trial> {
-    conformance::LOADS
-        .iter()
-        .map(|load| {
-            let name = format!("{}/{}/{}", server.name, service.name, load.name);
-            Trial::test(name, move || conformance::check(server, service, load))
-        })
-        .collect()
 }

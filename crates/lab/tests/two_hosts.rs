@@ -16,29 +16,35 @@ use std::time::{Duration, Instant};
 
 use bytecost_lab::files::Files;
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions, agent};
-use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{self, ContentCheck};
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::{
-    Axis, Cell, Counter, Failure, Host, PeerSide, Reading, Sample, Survey, TrialKey,
+    Axis, Cell, Counter, Failure, Host, PeerSide, Reading, Readings, Sample, Survey, TrialKey,
 };
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use serde_json::Value;
 use tempfile::TempDir;
 
 #[path = "two_hosts/faults.rs"]
 mod faults;
+mod harness;
 #[path = "two_hosts/networks.rs"]
 mod networks;
+
+use harness::case;
+
+const SIDES: [PeerSide; 2] = [PeerSide::Receiver, PeerSide::Sender];
 
 static NO_STOP: AtomicBool = AtomicBool::new(false);
 
 fn main() -> ExitCode {
+    if let Some(ended) = harness::endpoint() {
+        return ended;
+    }
     let mut words = std::env::args_os().skip(1);
     match words.next().as_deref().and_then(|w| w.to_str()) {
-        Some("endpoint") => endpoint(words.next()),
         Some("agent") => agent(),
         Some("relay") => relay(words.collect()),
         _ => tests(),
@@ -47,26 +53,21 @@ fn main() -> ExitCode {
 
 fn tests() -> ExitCode {
     let mut trials = Vec::new();
-    for side in [PeerSide::Receiver, PeerSide::Sender] {
+    for side in SIDES {
         for data_from_here in [false, true] {
+            let way = move || Way {
+                side,
+                data_from_here,
+                ..Way::default()
+            };
             for (name, values) in CELLS {
                 let name = format!("{side:?} there, data from here {data_from_here}: {name}");
-                trials.push(Trial::test(name, move || {
-                    all_arrives(
-                        &Way {
-                            side,
-                            data_from_here,
-                            ..Way::default()
-                        },
-                        values,
-                    )
-                }));
+                trials.push(case(name, move || all_arrives(&way(), values)));
             }
         }
         for (name, values) in SERVED {
-            trials.push(Trial::test(format!("{side:?} there: {name}"), move || {
-                is_served(side, values)
-            }));
+            let name = format!("{side:?} there: {name}");
+            trials.push(case(name, move || is_served(side, values)));
         }
     }
     trials.extend(faults::trials());
@@ -77,15 +78,6 @@ fn tests() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn endpoint(parent: Option<OsString>) -> ExitCode {
-    let parent = parent.and_then(|p| p.to_str()?.parse().ok()).unwrap_or(0);
-    let control = io::stdin().as_fd().try_clone_to_owned().unwrap();
-    match bytecost_lab::endpoint::run(control, parent) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
 fn agent() -> ExitCode {
     let from = io::stdin().as_fd().try_clone_to_owned().unwrap();
     let to = io::stdout().as_fd().try_clone_to_owned().unwrap();
@@ -93,12 +85,10 @@ fn agent() -> ExitCode {
         cpus_allowed: vec![0],
         ..Host::default()
     };
-    match agent::run(from, to, &|| (host.clone(), Survey::default())) {
+    let ended = agent::run(from, to, &|| (host.clone(), Survey::default()));
+    match ended.map_err(|e| writeln!(io::stderr(), "{e}")) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            let _ = writeln!(io::stderr(), "{e}");
-            ExitCode::FAILURE
-        }
+        Err(_) => ExitCode::FAILURE,
     }
 }
 
@@ -241,15 +231,16 @@ impl Way {
         }
     }
 
-    fn open(&self) -> Result<PeerLink, Failed> {
-        PeerLink::open(&self.options(), &NO_STOP).map_err(|e| e.to_string().into())
+    fn lab(&self, settings: Settings) -> Lab {
+        lab(settings, &self.options())
     }
+}
 
-    fn lab(&self, settings: Settings) -> Result<Lab, Failed> {
-        let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
-        let files = Files::new(std::env::temp_dir(), None);
-        Ok(lab.with_files(files).with_peer(self.open()?))
-    }
+fn lab(settings: Settings, options: &PeerOptions) -> Lab {
+    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    let files = Files::new(std::env::temp_dir(), None);
+    let link = PeerLink::open(options, &NO_STOP).unwrap();
+    lab.with_files(files).with_peer(link)
 }
 
 /// This program under another name.
@@ -271,10 +262,7 @@ impl Marked {
     fn processes(&self) -> Vec<(u32, String)> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-            let pid = entry
-                .file_name()
-                .to_str()
-                .and_then(|n| n.parse::<u32>().ok());
+            let pid = entry.file_name().to_str().and_then(|n| n.parse().ok());
             let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
             if let Some(pid) = pid.filter(|_| line.starts_with(self.path.to_str().unwrap())) {
@@ -285,31 +273,28 @@ impl Marked {
     }
 
     /// The first process with that word, waited for.
-    fn process(&self, word: &str) -> Result<u32, Failed> {
-        let until = Instant::now() + SOON;
-        while Instant::now() < until {
+    fn process(&self, word: &str) -> u32 {
+        let (word, mut found) = (format!(" {word}"), None);
+        in_time(&format!("there is no{word}"), || {
             let all = self.processes();
-            if let Some((pid, _)) = all
-                .iter()
-                .find(|(_, line)| line.contains(&format!(" {word}")))
-            {
-                return Ok(*pid);
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        Err(format!("no {word} appeared").into())
+            found = all.into_iter().find(|(_, line)| line.contains(&word));
+            found.is_some()
+        });
+        found.unwrap().0
     }
 
     /// Waits until none is left.
-    fn are_gone(&self) -> Result<(), Failed> {
-        let until = Instant::now() + SOON;
-        while !self.processes().is_empty() {
-            ensure(Instant::now() < until, || {
-                format!("left behind: {:?}", self.processes())
-            })?;
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
+    fn are_gone(&self) {
+        in_time("something is left behind", || self.processes().is_empty());
+    }
+}
+
+/// Waits until it is so.
+fn in_time(else_says: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + SOON;
+    while !is_so() {
+        assert!(Instant::now() < until, "{else_says}");
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -318,114 +303,94 @@ const SOON: Duration = Duration::from_secs(60);
 
 fn settings() -> Settings {
     Settings {
-        program: Program::own().unwrap(),
         warmup: Duration::from_millis(5),
         window: Duration::from_millis(20),
-        check: ContentCheck::Full,
-        port: None,
-        foreign_cpus: f64::INFINITY,
-        repeats_most: 0,
-        repeats_for: Duration::ZERO,
-        earlier: Duration::ZERO,
+        ..harness::settings(ContentCheck::Full)
     }
 }
 
+const KEY: TrialKey = TrialKey {
+    block: 0,
+    cell: 0,
+    attempt: 0,
+};
+
 fn trial(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
-    let key = TrialKey {
-        block: 0,
-        cell: 0,
-        attempt: 0,
-    };
-    match lab.trial(key, cell, &NO_STOP) {
+    match lab.trial(KEY, cell, &NO_STOP) {
         TrialOutcome::Ended(record, _) => record.timed().expect("nobody watches"),
         TrialOutcome::Interrupted => panic!("nobody interrupts: {:?}", lab.lost_peer()),
     }
 }
 
-fn sample(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failed> {
-    trial(lab, cell).map_err(|failure| failure.reason.into())
+fn sample(lab: &mut Lab, cell: &Cell) -> Sample {
+    trial(lab, cell).unwrap()
 }
 
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
-    if holds { Ok(()) } else { Err(what().into()) }
+fn read(readings: &Readings, counter: Counter) -> Option<u64> {
+    readings.get(&counter).and_then(Reading::measured)
 }
 
 /// Trials of a cell one after the other; of each all that was sent arrives, is compared, and both
 /// machines are read.
-fn all_arrives(way: &Way, values: &[(Axis, &str)]) -> Result<(), Failed> {
-    let mut lab = way.lab(settings())?;
+fn all_arrives(way: &Way, values: &[(Axis, &str)]) {
+    let mut lab = way.lab(settings());
     for _ in 0..2 {
-        arrives(&mut lab, &cell(values))?;
+        arrives(&mut lab, &cell(values));
     }
     drop(lab);
-    way.program.are_gone()
+    way.program.are_gone();
 }
 
-fn arrives(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failed> {
-    let sample = sample(lab, cell)?;
-    let truth = sample.truth.as_ref().ok_or("nothing was checked")?;
-    ensure(
-        truth.sent_bytes > 0
-            && truth.sent_bytes == truth.received_bytes
-            && truth.compared_bytes == truth.received_bytes,
-        || format!("{truth:?}"),
-    )?;
-    both_are_read(&sample, cell.threads as usize)?;
-    Ok(sample)
+fn arrives(lab: &mut Lab, cell: &Cell) -> Sample {
+    let sample = sample(lab, cell);
+    let truth = sample.truth.as_ref().expect("nothing was checked");
+    assert!(truth.sent_bytes > 0, "{truth:?}");
+    assert_eq!(truth.received_bytes, truth.sent_bytes);
+    assert_eq!(truth.compared_bytes, truth.sent_bytes);
+    both_are_read(&sample, cell.threads as usize);
+    sample
 }
 
-fn both_are_read(sample: &Sample, flows: usize) -> Result<(), Failed> {
-    let receiver = sample.receiver.as_ref().ok_or("no receiver")?;
-    for side in [&sample.sender, receiver] {
-        ensure(side.flows.len() == flows, || format!("{:?}", side.flows))?;
+fn both_are_read(sample: &Sample, flows: usize) {
+    for side in [&sample.sender, sample.receiver.as_ref().unwrap()] {
+        assert_eq!(side.flows.len(), flows, "{:?}", side.flows);
         // On a busy machine a server may have been read too late.
         let is_read = match side.readings.get(&Counter::CpuNs) {
             Some(Reading::Absent { absent }) => absent.contains("ms late in a window"),
             cpu => cpu.is_some(),
         };
-        ensure(is_read, || format!("{:?}", side.readings))?;
+        assert!(is_read, "{:?}", side.readings);
     }
     for machine in [&sample.machine, &sample.peer_machine] {
         for counter in [Counter::MachineElapsedNs, Counter::TcpOutSegs] {
-            let read = machine.get(&counter).and_then(Reading::measured);
-            ensure(read.is_some(), || format!("{counter:?}: {machine:?}"))?;
+            assert!(read(machine, counter).is_some(), "{counter:?}: {machine:?}");
         }
     }
-    Ok(())
 }
 
-fn is_served(side: PeerSide, values: &[(Axis, &str)]) -> Result<(), Failed> {
+fn is_served(side: PeerSide, values: &[(Axis, &str)]) {
     let way = Way {
         side,
         address: Some("127.0.0.1"),
         ..Way::default()
     };
-    let mut lab = way.lab(settings())?;
-    is_answered(&mut lab, values)?;
+    let mut lab = way.lab(settings());
+    is_answered(&mut lab, values);
     drop(lab);
-    way.program.are_gone()
+    way.program.are_gone();
 }
 
-fn is_answered(lab: &mut Lab, values: &[(Axis, &str)]) -> Result<(), Failed> {
+fn is_answered(lab: &mut Lab, values: &[(Axis, &str)]) {
     let cell = cell(&[values, &[(Axis::Size, "100")]].concat());
-    let sample = sample(lab, &cell)?;
-    both_are_read(&sample, 1)?;
+    let sample = sample(lab, &cell);
+    both_are_read(&sample, 1);
+    let read = |counter| read(&sample.sender.readings, counter);
     // How many there were in so short a window is a matter of the machine.
-    for (counter, most) in [
-        (Counter::Messages, u64::MAX),
-        (Counter::ErrorsRefused, 0),
-        (Counter::ErrorsWrong, 0),
-    ] {
-        let read = sample.sender.readings.get(&counter);
-        let read = read.and_then(Reading::measured);
-        ensure(read.is_some_and(|n| n <= most), || {
-            format!("{counter:?}: {read:?}")
-        })?;
-    }
-    Ok(())
+    assert!(read(Counter::Messages).is_some());
+    assert_eq!(read(Counter::ErrorsRefused), Some(0));
+    assert_eq!(read(Counter::ErrorsWrong), Some(0));
 }
 
-/// Signals something to a process.
 fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
     let _ = rustix::process::kill_process(pid, signal);

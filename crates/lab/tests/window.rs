@@ -9,8 +9,8 @@ use bytecost_engine::payload::{Layout, Source};
 use bytecost_engine::{
     Checker, Corked, MOVERS, Move, Mover, QuickAck, RECEIVERS, Receiver, Setup, Tally,
 };
-use bytecost_lab::edges::Finish;
-use bytecost_lab::flow::{Ask, Intake, stream};
+use bytecost_lab::edges::{Finish, Stretches, by_gate};
+use bytecost_lab::flow::{Ask, Intake, Stream};
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::wakes::Wakes;
 use bytecost_meter::{NoMeter, ThreadMeter};
@@ -112,7 +112,8 @@ fn no_mover_allocates_while_it_streams() {
         let reader = swallow(b);
         let mut meter = ThreadMeter::open();
         let gate = CountingGate::new(100, 500);
-        let (count, window) = counted(|| stream(&mut *engine, &gate, &mut meter, finish()));
+        let (count, window) =
+            counted(|| by_gate(&mut Stream(&mut *engine), &gate, &mut meter, finish()));
         assert_eq!(count, ROOM, "{}, {conduct:?}", mover.name);
         let window = window.unwrap();
         assert!(window.grown().messages > 0, "{}", mover.name);
@@ -157,7 +158,7 @@ fn neither_asking_nor_taking_allocates() {
         let mut ask = Ask::new(&mut *engine, &kept, vec![0; 64]);
         let mut meter = NoMeter;
         let gate = CountingGate::new(100, 500);
-        let (count, asked) = counted(|| ask.run(&gate, &mut meter, finish()).unwrap());
+        let (count, asked) = counted(|| by_gate(&mut ask, &gate, &mut meter, finish()).unwrap());
         assert_eq!(count, ROOM, "asking allocated");
         // One look at the gate opens the window.
         assert_eq!(ask.latency_ns.len(), asked.grown().messages);
@@ -165,14 +166,25 @@ fn neither_asking_nor_taking_allocates() {
         let (count, taken) = taker.join().unwrap();
         assert_eq!(count, ROOM, "{} allocated", receiver.name);
         assert_eq!(taken.total.bytes, asked.total.bytes);
+        eighths_add_up(&asked);
+        eighths_add_up(&taken);
     }
+}
+
+/// One side goes by its clock, the other by its gate.
+fn eighths_add_up<S>(window: &Stretches<S>) {
+    let course = window.marks.unwrap().sub_windows().unwrap();
+    assert_eq!(course.amount.len(), 8);
+    assert_eq!(course.amount.iter().sum::<u64>(), window.grown().bytes);
+    assert!(course.elapsed_ns.iter().sum::<u64>() > 0);
+    assert!(course.cpu_ns.iter().sum::<u64>() > 0);
 }
 
 #[test]
 fn the_null_mover_comes_out_the_same_every_time() {
     let mut engine = MOVERS[0].open(setup(None)).unwrap();
     let gate = CountingGate::new(100, 500);
-    let window = stream(&mut *engine, &gate, &mut NoMeter, finish()).unwrap();
+    let window = by_gate(&mut Stream(&mut *engine), &gate, &mut NoMeter, finish()).unwrap();
     // Each phase looks once more than it offers; the look that ends one begins the next.
     assert_eq!(window.of[0].0.tally.messages, 100);
     assert_eq!(window.of[0].1.tally.messages, 599);
@@ -232,7 +244,7 @@ fn each_conduct_makes_the_calls_that_it_is_named_for() {
         let reader = swallow(b);
         let mut engine = conduct.open(Mover::named(name).unwrap(), Some(a)).unwrap();
         let gate = CountingGate::new(10, 50);
-        let window = stream(&mut *engine, &gate, &mut NoMeter, finish()).unwrap();
+        let window = by_gate(&mut Stream(&mut *engine), &gate, &mut NoMeter, finish()).unwrap();
         let grown = |of: fn(&Tally) -> u64| of(&window.grown());
         let expected = calls * grown(|t| t.messages) + grown(|t| t.enobufs);
         let made = grown(|t| t.calls);
@@ -280,7 +292,7 @@ fn a_full_check_goes_round_the_ring_however_short_the_window_is() {
         ..finish()
     };
     let gate = CountingGate::new(0, 1);
-    let window = stream(&mut *engine, &gate, &mut NoMeter, least).unwrap();
+    let window = by_gate(&mut Stream(&mut *engine), &gate, &mut NoMeter, least).unwrap();
     assert_eq!(window.total.messages, 1000);
 }
 

@@ -56,26 +56,22 @@ pub(super) fn follow<T>(
             closed = window(gate, told, schedule);
             *edges_ns = clock::thread_cpu_ns().saturating_sub(from_ns);
         }
-        (Some(_), Role::Sender) => {
+        (Some(_), role) => {
             if !all(Signal::Opening) {
                 return Ok(());
             }
             protocol::write(control, &FromEndpoint::Opening)?;
-            let ToEndpoint::Open = protocol::read(control)? else {
-                return Err(out_of_turn());
-            };
-            let window_ns = schedule.window_to_ns - schedule.window_from_ns;
-            let until_ns = clock::monotonic_ns() + window_ns;
-            go_on(Phase::Window);
-            closed = slept(told, until_ns);
-            gate.set(Phase::Cooldown);
-        }
-        // It goes by what comes.
-        (Some(_), _) => {
-            if !all(Signal::Opening) {
-                return Ok(());
+            // A receiver goes by what comes.
+            if role == Role::Sender {
+                let ToEndpoint::Open = protocol::read(control)? else {
+                    return Err(out_of_turn());
+                };
+                let window_ns = schedule.window_to_ns - schedule.window_from_ns;
+                let until_ns = clock::monotonic_ns() + window_ns;
+                go_on(Phase::Window);
+                closed = slept(told, until_ns);
+                gate.set(Phase::Cooldown);
             }
-            protocol::write(control, &FromEndpoint::Opening)?;
         }
     }
     match closed {

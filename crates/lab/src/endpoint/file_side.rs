@@ -22,7 +22,6 @@ const QUICK_BYTES: usize = 8;
 /// Blocks that are looked at after a timed trial has written them.
 const QUICK_BLOCKS: u64 = 1000;
 
-/// Carries one flow through the trial.
 pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let at = task

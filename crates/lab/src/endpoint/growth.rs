@@ -14,7 +14,6 @@ const LOOKED_AT: usize = 8;
 /// larger, rates of slices of 5 ms seldom.
 const GROWN: f64 = 1.2;
 
-/// The connections of a side, and what was seen of them lately.
 pub(super) struct Growth {
     sockets: Vec<OwnedFd>,
     role: Role,
@@ -36,9 +35,6 @@ struct Look {
 
 impl Growth {
     /// To be dropped before the window: as long as it is there, no connection ends.
-    ///
-    /// # Errors
-    /// When there are no descriptors left.
     pub(super) fn of(role: Role, sockets: &[Option<OwnedFd>]) -> io::Result<Option<Growth>> {
         let first = sockets.iter().flatten().take(LOOKED_AT);
         let sockets: Vec<OwnedFd> = first.map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
@@ -95,48 +91,28 @@ fn is_steady(first: Look, second: Look, last: Look) -> bool {
 mod tests {
     use super::*;
 
-    /// Three looks 5 ms apart, each `(bytes, buffer, window)`.
-    fn steady(looks: [(u64, u64, u64); 3]) -> bool {
-        let mut at_ns = 0;
-        let [first, second, last] = looks.map(|(bytes, buffer_bytes, segments)| {
-            at_ns += 5_000_000;
-            Look {
-                at_ns,
-                bytes,
-                buffer_bytes,
-                segments,
-            }
-        });
-        is_steady(first, second, last)
-    }
-
     #[test]
     fn what_grows_in_buffer_window_or_rate_is_not_steady() {
-        assert!(steady([(0, 9, 10), (100, 9, 12), (210, 9, 11)]));
-        assert!(
-            steady([(0, 9, 10), (100, 9, 10), (150, 9, 10)]),
-            "it slowed down"
-        );
-        assert!(
-            !steady([(0, 9, 10), (100, 9, 10), (230, 9, 10)]),
-            "the rate"
-        );
-        assert!(
-            !steady([(0, 9, 10), (100, 9, 10), (210, 11, 10)]),
-            "the buffer"
-        );
-        assert!(
-            !steady([(0, 9, 10), (100, 9, 11), (210, 9, 14)]),
-            "the window"
-        );
-        assert!(
-            !steady([(7, 9, 10), (7, 9, 10), (7, 9, 10)]),
-            "nothing moved"
-        );
+        // Three looks 5 ms apart, each `(bytes, buffer, window)`.
+        let check = |expected, looks: [(u64, u64, u64); 3], what: &str| {
+            let look = |n: usize| Look {
+                at_ns: 5_000_000 * n as u64,
+                bytes: looks[n].0,
+                buffer_bytes: looks[n].1,
+                segments: looks[n].2,
+            };
+            assert_eq!(is_steady(look(0), look(1), look(2)), expected, "{what}");
+        };
+        check(true, [(0, 9, 10), (100, 9, 12), (210, 9, 11)], "all");
+        check(true, [(0, 9, 10), (100, 9, 10), (150, 9, 10)], "slower");
+        check(false, [(0, 9, 10), (100, 9, 10), (230, 9, 10)], "rate");
+        check(false, [(0, 9, 10), (100, 9, 10), (210, 11, 10)], "buffer");
+        check(false, [(0, 9, 10), (100, 9, 11), (210, 9, 14)], "window");
+        check(false, [(7, 9, 10), (7, 9, 10), (7, 9, 10)], "nothing moved");
     }
 
     #[test]
-    fn a_connection_is_steady_once_it_has_moved_without_growing() {
+    fn a_connection_is_steady_once_it_has_moved_without_growing_and_none_is_not_looked_at() {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sending = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -155,10 +131,6 @@ mod tests {
             stopped |= growth.has_stopped();
         }
         assert!(stopped);
-    }
-
-    #[test]
-    fn without_a_connection_there_is_nothing_to_look_at() {
         assert!(Growth::of(Role::Sender, &[None]).unwrap().is_none());
     }
 }

@@ -9,19 +9,16 @@ use std::thread;
 use bytecost_engine::work;
 use bytecost_spec::{Class, Held, Noise};
 use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 
 use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, out_of_turn};
+use crate::socket::poll;
 use crate::thread_binding::ThreadBinding;
 
-/// How often it looks whether its time is over.
-const LOOK_NS: i64 = 50_000_000;
+const LOOK_NS: u64 = 50_000_000;
 
 /// Keeps CPUs busy until the order to stop, until the coordinator is gone, or until its time is
 /// over. It says where its threads are held as soon as all of them are busy.
-///
-/// # Errors
-/// That a CPU or memory cannot be had, that work came to a wrong result, that the order was none.
 pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> {
     let stop = AtomicBool::new(false);
     let pins: Vec<Vec<u32>> = what.cpus.iter().map(|cpu| vec![*cpu]).collect();
@@ -75,21 +72,13 @@ fn busy(
 }
 
 fn wait(what: &Disturb, control: &mut UnixStream) -> io::Result<()> {
-    loop {
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: LOOK_NS,
-        };
-        let mut polled = [PollFd::new(&*control, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&timeout)) {
-            Ok(0) if clock::monotonic_ns() >= what.until_ns => return Ok(()),
-            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(e) => return Err(e.into()),
+    while poll(&mut [PollFd::new(&*control, PollFlags::IN)], LOOK_NS)? == 0 {
+        if clock::monotonic_ns() >= what.until_ns {
+            return Ok(());
         }
-        return match protocol::read(control)? {
-            ToEndpoint::Stop => Ok(()),
-            _ => Err(out_of_turn()),
-        };
+    }
+    match protocol::read(control)? {
+        ToEndpoint::Stop => Ok(()),
+        _ => Err(out_of_turn()),
     }
 }

@@ -14,14 +14,12 @@ use bytecost_spec::evidence::{Footprint, LevelProbe, ProbeRound};
 use bytecost_spec::host::CpuCache;
 use bytecost_sys::clock;
 
-/// Rounds of a cache at most.
 const MOST_ROUNDS: usize = 200;
 /// The longest time that messages are moved in one round.
 const MOST_MOVING_NS: u64 = 30_000_000;
 /// Rounds of a cache for each of the next larger one, whose rounds take longer.
 const ROUNDS_FOR_NEXT: u64 = 4;
 
-/// What was found so far.
 pub(super) type SharedFootprint = Rc<RefCell<Footprint>>;
 
 /// The mover, looked at.
@@ -34,7 +32,6 @@ pub(super) struct Probed<M: ?Sized> {
     seen: SharedFootprint,
 }
 
-/// A round under way.
 struct Round {
     set: usize,
     from: Tally,
@@ -186,7 +183,6 @@ mod tests {
     use super::*;
     use std::hint::black_box;
 
-    /// Moves memory from one place to another.
     struct Copying {
         from: Vec<u8>,
         to: Vec<u8>,

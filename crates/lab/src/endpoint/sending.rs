@@ -14,9 +14,9 @@ use super::probed::{Probed, SharedFootprint};
 use super::side::{Completions, FlowDone, Measured, flow_done, is_fresh};
 use super::turn::Turn;
 use crate::connection::ConnectionMeter;
-use crate::edges::Finish;
+use crate::edges::{Finish, by_gate};
 use crate::files;
-use crate::flow::{Ask, stream};
+use crate::flow::{Ask, Stream};
 use crate::flow_setup::{answer, mover_of, sending_end};
 use crate::page_cache;
 use crate::passes::{Outgo, Passes};
@@ -25,7 +25,6 @@ use crate::thread_binding::ThreadBinding;
 use crate::transports;
 use crate::wakes::Wakes;
 
-/// Carries one flow through the trial.
 pub(super) fn run(
     task: &Task,
     socket: Option<OwnedFd>,
@@ -81,7 +80,6 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     Ok(done)
 }
 
-/// A flow that is ready to send.
 struct Flow<'a> {
     task: &'a Task,
     engine: Box<dyn Move>,
@@ -142,7 +140,6 @@ impl<'a> Flow<'a> {
         (Flow { engine, ..self }, Some(seen))
     }
 
-    /// Sleeps until each beat, and offers then.
     fn wake<M: Meter>(
         &mut self,
         turn: Turn<'_>,
@@ -182,10 +179,8 @@ impl<'a> Flow<'a> {
             _ => None,
         };
         let engine = &mut *self.engine;
-        let shut = |socket: &Option<OwnedFd>| match socket {
-            Some(socket) => transports::close(cell, socket),
-            None => Ok(()),
-        };
+        let socket = self.socket.as_ref();
+        let shut = || socket.map_or(Ok(()), |socket| transports::close(cell, socket));
         if let Some(passes) = Passes::of(cell) {
             let patience = self.patience;
             let mut cool = self
@@ -200,7 +195,7 @@ impl<'a> Flow<'a> {
             let all = outgo.run(turn.gate, &mut meter, || turn.opening(), finish)?;
             let latency_ns = is_asked.then(|| outgo.latency_ns.clone());
             // The receiver's window ends with the connection.
-            shut(&self.socket)?;
+            shut()?;
             turn.stop();
             return Ok((Measured::passes(&all, &meter), latency_ns));
         }
@@ -208,16 +203,17 @@ impl<'a> Flow<'a> {
             Some((socket, answer)) => {
                 let mut ask = Ask::new(engine, socket, answer);
                 turn.ready();
-                let window = ask.run(turn.gate, &mut meter, finish)?;
+                let window = by_gate(&mut ask, turn.gate, &mut meter, finish)?;
                 (window, Some(ask.latency_ns))
             }
             None => {
                 turn.gate.ask_for_steps();
                 turn.ready();
-                (stream(engine, turn.gate, &mut meter, finish)?, None)
+                let window = by_gate(&mut Stream(engine), turn.gate, &mut meter, finish)?;
+                (window, None)
             }
         };
-        shut(&self.socket)?;
+        shut()?;
         Ok((Measured::stretches(&window, &meter), latency_ns))
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
-use bytecost_host::Roots;
 use bytecost_spec::Cell;
 use bytecost_sys::process;
 
+use crate::flow_setup::unknown;
 use crate::greeters::FlowKey;
 use crate::load::{GREETED_FROM, Load, LoadSpan, RequestPace};
 use crate::protocol::{Schedule, Task};
@@ -40,21 +40,9 @@ fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, ServiceSe
     let server = Server::named(name).ok_or_else(|| unknown("server", name))?;
     let service = Service::named(&load.service).ok_or_else(|| unknown("service", &load.service))?;
     let size = usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let setup = ServiceSetup {
-        size,
-        roots: Roots::real(),
-    };
-    Ok((server, service, setup))
+    Ok((server, service, ServiceSetup::of(size)))
 }
 
-fn unknown(what: &str, name: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{what} `{name}` is not known"),
-    )
-}
-
-/// The name of the congestion control that is to be set, if any is.
 fn congestion(cell: &Cell) -> Option<&str> {
     Some(cell.congestion.as_str()).filter(|name| *name != "default")
 }
@@ -70,7 +58,6 @@ fn hold(task: &Task) -> io::Result<()> {
     }
 }
 
-/// The load of a cell on a server.
 fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load> {
     let cell = &task.cell;
     let (server, service, asking) = rows(cell)?;
@@ -78,7 +65,7 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
     let once = Load::once(address, service, asking);
     let warmup = Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns);
     let window = Duration::from_nanos(schedule.window_to_ns - schedule.window_from_ns);
-    let load = Load {
+    let mut load = Load {
         connections: asked.connections,
         idle: asked.idle,
         pace: match asked.rate_per_s {
@@ -104,20 +91,16 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
         rounds_least: ROUNDS_LEAST,
         ..once
     };
-    let round = match load.takes_round() {
-        true => Duration::ZERO,
-        false => ROUND * asked.connections,
-    };
+    if !load.takes_round() {
+        load.span = LoadSpan::Time {
+            warmup: warmup + ROUND * asked.connections,
+            window,
+        };
+    }
     let ramped = match load.greets() {
         true => u64::from(asked.idle),
         false => asked.all_connections(),
     };
-    Ok(Load {
-        ramp: Duration::from_nanos(RAMP_NS * ramped),
-        span: LoadSpan::Time {
-            warmup: warmup + round,
-            window,
-        },
-        ..load
-    })
+    load.ramp = Duration::from_nanos(RAMP_NS * ramped);
+    Ok(load)
 }

@@ -26,7 +26,6 @@ use crate::marks::{self, Marks};
 use crate::passes::Passes;
 use crate::protocol::{ContentCheck, Done, Task};
 
-/// What one flow brings back.
 pub(super) struct FlowDone {
     readings: Readings,
     flow: FlowReading,
@@ -51,7 +50,6 @@ pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
         && cell.reaping == Reaping::Full
 }
 
-/// Receives what the other side sends.
 pub(super) fn receive(
     task: &Task,
     socket: Option<OwnedFd>,
@@ -108,7 +106,6 @@ fn checker(task: &Task, flow: u32) -> io::Result<Checker> {
 /// When a sender learns of completions.
 #[derive(Clone, Copy)]
 pub(super) enum Completions {
-    /// There are none.
     None,
     /// As they come, so that those of the window are known.
     Taken,
@@ -137,7 +134,6 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Messages of the whole trial.
     pub(super) fn total_messages(&self) -> u64 {
         self.total.messages
     }
@@ -190,7 +186,6 @@ impl Measured {
     }
 }
 
-/// What a flow brings back.
 pub(super) fn flow_done(
     measured: Measured,
     completions: Completions,

@@ -54,12 +54,10 @@ impl<'a> Turn<'a> {
         self.wait(Phase::Window);
     }
 
-    /// Says that the warm-up is over.
     pub(super) fn warm(self) {
         self.say(Signal::Opening);
     }
 
-    /// Says that its window is over.
     pub(super) fn closed(self) {
         self.say(Signal::Closed);
     }

@@ -59,7 +59,6 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     })
 }
 
-/// What the responder had seen at an edge of the window.
 struct Seen {
     tally: ResponderTally,
     flows: Vec<FlowReceived>,

@@ -30,7 +30,6 @@ const MOST_TOLD: u64 = 20;
 /// session.
 const MOST_AT_ONCE: usize = 256;
 
-/// A client that wants a session.
 pub(super) struct WaitingClient {
     pub(super) control: Control,
     pub(super) from: String,
@@ -178,7 +177,6 @@ impl AcceptQueue {
         }
     }
 
-    /// Sends away who is not listened to.
     fn unheard(
         &mut self,
         newcomer: Newcomer<AwaitedWord>,
@@ -212,7 +210,6 @@ impl AcceptQueue {
         self.parting.push_back((control, after(TURN)));
     }
 
-    /// The client whose turn it is.
     pub(super) fn next(&mut self) -> Option<WaitingClient> {
         self.waiting.pop_front()
     }
@@ -222,7 +219,6 @@ impl AcceptQueue {
         self.turned_away + self.greeters.strangers()
     }
 
-    /// Expects the flows of a session.
     pub(super) fn expect(&mut self, client: &WaitingClient, keys: &[FlowKey]) {
         let from = address(&client.control.socket).map(|a| a.ip().to_canonical());
         self.greeters.expect(keys, from);
@@ -245,7 +241,6 @@ impl AcceptQueue {
         self.expected.clear();
     }
 
-    /// Refuses a client, and tells it.
     pub(super) fn turn_away(
         &mut self,
         client: &WaitingClient,
@@ -263,7 +258,6 @@ impl AcceptQueue {
         }
     }
 
-    /// Refuses all who still wait.
     pub(super) fn close(&mut self) {
         for client in self.waiting.drain(..) {
             refuse(&client.control, "the server is ending");

@@ -14,7 +14,7 @@ use super::greeting::{self, SessionWord};
 use super::session::Session;
 use super::session_key::Cipher;
 use super::wire::{Control, DeadlineReader, after, connect};
-use super::{Drive, GRACE, PATIENCE, PREPARATION, SessionError, SessionEvent};
+use super::{Drive, PATIENCE, PREPARATION, SessionError, SessionEvent};
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
 use crate::transports::Socket;
@@ -46,7 +46,6 @@ pub fn drive(
     carried(session, events)
 }
 
-/// The server's answer to a greeting.
 fn greeted(
     what: &Drive,
     stop: &AtomicBool,
@@ -182,7 +181,6 @@ fn nonsense() -> SessionError {
     ))
 }
 
-/// Carries out a session whose flows stand.
 fn carried(
     mut session: Session<'_>,
     events: &mut dyn FnMut(SessionEvent),
@@ -211,11 +209,8 @@ fn carried(
     if end == SessionEnd::Here {
         let _ = session.control.say(&SessionWord::Stop);
     }
-    let (mut own, failed) = session.flow_threads.end_by(after(GRACE));
-    own.failed = failed.map(|e| match e.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => session.gone().to_owned(),
-        _ => e.to_string(),
-    });
+    let (mut own, failed) = session.end_flows();
+    own.failed = failed;
     let peer = session.last_words(&own, events);
     let wrong = || wrong(&session, &own, peer.as_ref(), &end);
     if let Some(why) = own.failed.clone().or_else(wrong) {

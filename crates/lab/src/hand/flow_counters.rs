@@ -20,7 +20,7 @@ use bytecost_sys::clock;
 use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 
-use crate::flow::{moved, tallied};
+use crate::flow::{MOST_LATENCY_NS, histogram_to, moved, tallied};
 
 /// Flows wait.
 pub(super) const WAIT: u32 = 0;
@@ -35,9 +35,7 @@ pub(super) type FlowEdge = (Snapshot, Option<TcpInfo>);
 /// What a flow tells: totals since it began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowTotals {
-    /// What was moved.
     pub(super) tally: Tally,
-    /// What that took.
     pub(super) edge: FlowEdge,
 }
 
@@ -74,17 +72,12 @@ impl Row {
     }
 }
 
-/// The longest round-trip time that is told apart, in ns: a minute.
-const MOST_LATENCY_NS: u64 = 60_000_000_000;
-
 /// An empty histogram of round-trip times, to a hundredth of each: of as many flows as there may
 /// be, all can be read within a second, by a thread that all flows keep from its CPU.
 pub(super) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, MOST_LATENCY_NS, 2)
-        .unwrap_or_else(|_| unreachable!("constant bounds"))
+    histogram_to(MOST_LATENCY_NS, 2)
 }
 
-/// The counters of one side's flows.
 #[derive(Debug)]
 pub(super) struct FlowCounters {
     number: AtomicU32,
@@ -113,7 +106,6 @@ impl FlowCounters {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Asks for the reading of a number.
     pub(super) fn request(&self, number: u32) {
         self.number.store(number, Ordering::Release);
     }
@@ -171,7 +163,6 @@ impl FlowCounters {
     }
 }
 
-/// Reads the counters second by second.
 #[derive(Debug)]
 pub(super) struct CountersReader {
     number: u32,
@@ -183,7 +174,6 @@ pub(super) struct CountersReader {
 }
 
 impl CountersReader {
-    /// A reader of counters that nobody has asked for.
     pub(super) fn new(counters: &FlowCounters, completes: bool) -> CountersReader {
         let asks = counters.rows.iter().any(|row| row.told().1.is_some());
         CountersReader {

@@ -27,9 +27,6 @@ pub(super) struct FlowThreads {
 
 impl FlowThreads {
     /// Starts one thread a socket. They wait until [`FlowThreads::go`].
-    ///
-    /// # Errors
-    /// When a socket or a thread cannot be had.
     pub(super) fn start(side: Side, cell: &Cell, sockets: Vec<OwnedFd>) -> io::Result<FlowThreads> {
         let asks = cell.pattern == Pattern::Ask && side == Side::Sender;
         let completes = side == Side::Sender && super::completes(cell);
@@ -58,7 +55,6 @@ impl FlowThreads {
         Ok(flow_threads)
     }
 
-    /// Whether all flows wait to be set going.
     pub(super) fn is_ready(&self) -> bool {
         self.counters.ready.load(Ordering::Acquire) as usize == self.threads.len()
     }
@@ -68,12 +64,10 @@ impl FlowThreads {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Whether all have.
     pub(super) fn have_all_ended(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Sets the flows going.
     pub(super) fn go(&mut self) {
         self.reader.read(&self.counters);
         self.threads.iter().for_each(|t| t.thread().unpark());

@@ -21,7 +21,6 @@ use crate::flow_setup::{answer, content, receiving_end, sending_end};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
 
-/// What one flow brings back, well or not.
 pub(super) struct FlowEnd {
     pub(super) readings: Readings,
     pub(super) flow: FlowReading,
@@ -31,10 +30,6 @@ pub(super) struct FlowEnd {
     pub(super) failed: Option<io::Error>,
 }
 
-/// Carries a flow through the session.
-///
-/// # Errors
-/// When it could not even begin.
 pub(super) fn run(
     side: Side,
     cell: &Cell,
@@ -136,7 +131,6 @@ impl<'a> FlowReporter<'a> {
         self.meter.read_start()
     }
 
-    /// Whether a reading was asked for since the last one.
     #[inline]
     fn is_asked(&self) -> bool {
         self.counters.number() != self.seen
@@ -156,7 +150,6 @@ impl<'a> FlowReporter<'a> {
         true
     }
 
-    /// What the flow comes to.
     fn end(&mut self, from: FlowEdge, tally: Tally, completes: bool) -> FlowEnd {
         let to = self.meter.read_end();
         let mut readings = self.meter.difference(&from, &to);

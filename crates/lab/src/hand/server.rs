@@ -14,7 +14,7 @@ use super::flow_threads::FlowThreads;
 use super::greeting::{self, SessionWord};
 use super::session::Session;
 use super::wire::{after, is_readable};
-use super::{CLIENT_AXES, GRACE, LOOK, PATIENCE, PREPARATION, Serve, SessionEvent};
+use super::{CLIENT_AXES, LOOK, PATIENCE, PREPARATION, Serve, SessionEvent};
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
 use crate::transports;
@@ -160,15 +160,10 @@ impl Server<'_> {
             Err(_) => gone.clone(),
         };
         session.flow_threads.stop();
-        let (mut own, failed) = session.flow_threads.end_by(after(GRACE));
+        let (mut own, failed) = session.end_flows();
         // What a flow met explains more than that it ended, unless its peer was gone.
         if let Some(failed) = failed.filter(|_| end != gone) {
-            end = SessionEnd::Failed(match failed.kind() {
-                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-                    session.gone().to_owned()
-                }
-                _ => explain(&failed),
-            });
+            end = SessionEnd::Failed(failed);
         }
         match &end {
             SessionEnd::Failed(why) => own.failed = Some(why.clone()),

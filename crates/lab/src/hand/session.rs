@@ -11,7 +11,8 @@ use bytecost_sys::clock;
 use super::flow_threads::FlowThreads;
 use super::greeting::SessionWord;
 use super::wire::{Control, after, is_readable};
-use super::{LAST_WORD, LOOK, SessionEvent};
+use super::{GRACE, LAST_WORD, LOOK, SessionEvent};
+use crate::endpoint::explain;
 
 /// How long a second's line of the receiving side waits for the sender's figures of it.
 const PEER_LATE: Duration = Duration::from_millis(300);
@@ -23,7 +24,6 @@ pub(super) struct Session<'a> {
     pub(super) begun: Begun,
     pub(super) control: Control,
     pub(super) flow_threads: FlowThreads,
-    /// Whether this side is told to stop.
     pub(super) stop: &'a AtomicBool,
     /// How long it lasts at most, and how it has ended then.
     pub(super) most: Option<(Duration, SessionEnd)>,
@@ -39,7 +39,6 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// One whose flows wait to begin.
     pub(super) fn new(
         begun: Begun,
         control: Control,
@@ -152,7 +151,6 @@ impl<'a> Session<'a> {
         self.pending = Some((second, late_ns));
     }
 
-    /// Takes the other side's next word.
     fn hear(&mut self, until_ns: u64) {
         // The caller's flag is of no use here: it may be set, and the wait is short.
         let heed = AtomicBool::new(false);
@@ -188,6 +186,16 @@ impl<'a> Session<'a> {
             second.peer = heard.map(|(_, stretch)| stretch);
             events(SessionEvent::Second(Box::new(second)));
         }
+    }
+
+    /// What the flows come to, and in words what went wrong with them first.
+    pub(super) fn end_flows(&mut self) -> (SessionPart, Option<String>) {
+        let (part, failed) = self.flow_threads.end_by(after(GRACE));
+        let failed = failed.map(|e| match e.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.gone().to_owned(),
+            _ => explain(&e),
+        });
+        (part, failed)
     }
 
     /// Tells the other side what was done, and hears what it did.

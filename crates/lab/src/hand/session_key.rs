@@ -22,7 +22,6 @@ use super::greeting::{self, TAG_BYTES};
 use crate::greeters::{FlowKey, KEY_BYTES};
 use crate::protocol;
 
-/// What both ends speak.
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// The longest word of the greeting: a public key and its tag.
 pub(super) const GREETING_BYTES: usize = 32 + TAG_BYTES;
@@ -94,13 +93,9 @@ impl SessionKey {
     }
 
     /// Greets as the end that connects, or answers as the one that `listens`; the opening of the
-    /// connection is said and heard before. What comes back has proved nothing until its first
-    /// word is read, and neither has this end: one that says again what another one said comes as
-    /// far as this, and no further.
-    ///
-    /// # Errors
-    /// `PermissionDenied` where the other end has another key, else what reading and writing
-    /// answer.
+    /// connection is said and heard before. What comes back has proved nothing until its first word is
+    /// read, and neither has this end: one that says again what another one said comes as far as this,
+    /// and no further. `PermissionDenied` where the other end has another key.
     pub(super) fn greet(
         &self,
         listens: bool,
@@ -138,35 +133,27 @@ impl SessionKey {
 pub(super) struct Cipher(Option<RefCell<TransportState>>);
 
 impl Cipher {
-    /// The longest frame.
     pub(super) fn most(&self) -> usize {
         greeting::MAX_FRAME_BYTES + self.0.as_ref().map_or(0, |_| TAG_BYTES)
     }
 
-    /// Writes a word.
-    ///
-    /// # Errors
-    /// `InvalidInput` where it is too long, else what writing answers.
     pub(super) fn write(&self, to: &mut impl Write, word: &impl Serialize) -> io::Result<()> {
-        let Some(state) = &self.0 else {
-            return protocol::write_within(to, word, self.most());
-        };
         let plain = serde_json::to_vec(word)?;
+        let Some(state) = &self.0 else {
+            return protocol::write_bytes(to, &plain, self.most());
+        };
         let mut sealed = vec![0; plain.len() + TAG_BYTES];
         let sealing = state.borrow_mut().write_message(&plain, &mut sealed);
         let length = sealing.map_err(|_| io::Error::other("the message is too long"))?;
         protocol::write_bytes(to, &sealed[..length], self.most())
     }
 
-    /// Reads a word.
-    ///
-    /// # Errors
-    /// `PermissionDenied` where it is none of the key's, else as [`protocol::read_within`].
+    /// `PermissionDenied` where it is none of the key's.
     pub(super) fn read<T: DeserializeOwned>(&self, from: &mut impl Read) -> io::Result<T> {
-        let Some(state) = &self.0 else {
-            return protocol::read_within(from, self.most());
-        };
         let sealed = protocol::read_bytes(from, self.most())?;
+        let Some(state) = &self.0 else {
+            return protocol::parsed(&sealed);
+        };
         let mut plain = vec![0; sealed.len()];
         let opened = state.borrow_mut().read_message(&sealed, &mut plain);
         protocol::parsed(&plain[..opened.map_err(denied)?])

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytecost_spec::Cell;
 use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use super::session_key::Cipher;
 use super::{LOOK, PATIENCE, SessionError};
 use crate::endpoint::explain;
 use crate::greeters::address;
+use crate::socket::poll;
 use crate::transports::{self, Socket};
 
 /// How long a word may take to be taken by the kernel: there is always room, unless the other
@@ -53,14 +54,8 @@ pub(super) fn is_readable(socket: &OwnedFd, until_ns: u64) -> bool {
 /// than [`LOOK`].
 fn has_event(socket: &OwnedFd, event: PollFlags, until_ns: u64) -> io::Result<bool> {
     let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-    let slice = Timespec {
-        tv_sec: 0,
-        tv_nsec: left_ns.min(LOOK.as_nanos() as u64) as _,
-    };
-    match rustix::event::poll(&mut [PollFd::new(socket, event)], Some(&slice)) {
-        Err(Errno::INTR) => Ok(false),
-        ready => Ok(ready? > 0),
-    }
+    let slice_ns = left_ns.min(LOOK.as_nanos() as u64);
+    Ok(poll(&mut [PollFd::new(socket, event)], slice_ns)? > 0)
 }
 
 /// Waits until something can be done with a socket.
@@ -89,20 +84,17 @@ pub(super) fn connect(
     address: SocketAddr,
     stop: &AtomicBool,
 ) -> Result<OwnedFd, SessionError> {
-    let told = |e: io::Error| match e.kind() {
-        io::ErrorKind::ConnectionRefused => SessionError::Failed(io::Error::new(
-            e.kind(),
-            format!(
+    let told = |e: io::Error| {
+        let why = match e.kind() {
+            io::ErrorKind::ConnectionRefused => format!(
                 "nothing listens at {address}: start `bytecost live send` there, or choose another --port"
             ),
-        )),
-        io::ErrorKind::TimedOut => SessionError::Failed(io::Error::new(
-            e.kind(),
-            format!(
+            io::ErrorKind::TimedOut => format!(
                 "no response from {address}: is the address right, and does a firewall allow the port?"
             ),
-        )),
-        _ => SessionError::Failed(io::Error::new(e.kind(), format!("{address}: {e}"))),
+            _ => format!("{address}: {e}"),
+        };
+        SessionError::Failed(io::Error::new(e.kind(), why))
     };
     let socket =
         transports::tcp_socket(cell, address).map_err(|e| io::Error::new(e.kind(), explain(&e)))?;
@@ -127,14 +119,12 @@ pub(super) fn connect(
     Ok(socket)
 }
 
-/// The connection over which both ends of a session speak.
 pub(super) struct Control {
     pub(super) socket: OwnedFd,
     pub(super) cipher: Cipher,
 }
 
 impl Control {
-    /// One without a key.
     pub(super) fn in_clear(socket: OwnedFd) -> Control {
         let cipher = Cipher::default();
         Control { socket, cipher }
@@ -146,7 +136,6 @@ impl Control {
         self.cipher.write(&mut Socket(&self.socket), word)
     }
 
-    /// Reads a word by a deadline.
     pub(super) fn hear<T: DeserializeOwned>(
         &self,
         until_ns: u64,

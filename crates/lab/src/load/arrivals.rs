@@ -34,12 +34,10 @@ impl ArrivalTimes {
         times
     }
 
-    /// When the next one is due, in ns since the first could be.
     pub(super) fn next_ns(&self) -> u64 {
         self.at_ns as u64
     }
 
-    /// Goes on to the one after it.
     pub(super) fn advance(&mut self) {
         self.at_ns += self.gap();
     }
@@ -61,8 +59,8 @@ impl ArrivalTimes {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use bytecost_engine::{Service, services};
-    use bytecost_host::Roots;
+    use bytecost_engine::Service;
+    use bytecost_engine::services::ServiceSetup;
 
     use super::*;
 
@@ -71,12 +69,9 @@ mod tests {
 
     /// When so many requests of one of two threads are due.
     fn times(arrivals: Arrivals, seed: u64, nth: u32, n: usize) -> Vec<f64> {
-        let asking = services::ServiceSetup {
-            size: 64,
-            roots: Roots::real(),
-        };
         let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let mut load = Load::once(nobody, Service::named("echo").unwrap(), asking);
+        let echo = Service::named("echo").unwrap();
+        let mut load = Load::once(nobody, echo, ServiceSetup::of(64));
         (load.arrivals, load.seed, load.threads) = (arrivals, seed, 2);
         let mut times = ArrivalTimes::of(&load, PER_S, nth);
         let mut next = || {

@@ -5,14 +5,12 @@ use std::collections::VecDeque;
 
 use bytecost_engine::services::{Framing, MOST_ANSWER_BYTES, Requester};
 
-use super::client_loop::ConnectionError;
+use super::outcome::LoadError;
 
-/// A request under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
     /// When it was to be sent: latency counts from here.
     pub(super) intended_ns: u64,
-    /// When it was sent.
     pub(super) sent_ns: u64,
 }
 
@@ -44,7 +42,6 @@ pub(super) enum ClientState {
     Done,
 }
 
-/// One client, which has one connection after the other.
 pub(super) struct Client {
     /// The number that its requests carry.
     name: u32,
@@ -112,15 +109,11 @@ impl Client {
 
     /// Takes in what has come, and says how many answers are complete now; the oldest so many of
     /// `under_way` are theirs.
-    pub(super) fn hear(
-        &mut self,
-        tongue: &Tongue,
-        mut bytes: &[u8],
-    ) -> Result<usize, ConnectionError> {
+    pub(super) fn hear(&mut self, tongue: &Tongue, mut bytes: &[u8]) -> Result<usize, LoadError> {
         let mut complete = 0;
         while !bytes.is_empty() {
             if complete == self.under_way.len() {
-                return Err(ConnectionError::Wrong); // nobody asked for this
+                return Err(LoadError::Wrong); // nobody asked for this
             }
             let number = self.asked - (self.under_way.len() - complete) as u64;
             let (used, is_complete) = match tongue.framing {
@@ -139,10 +132,10 @@ impl Client {
         number: u64,
         size: usize,
         bytes: &[u8],
-    ) -> Result<(usize, bool), ConnectionError> {
+    ) -> Result<(usize, bool), LoadError> {
         let piece = &bytes[..bytes.len().min(size - self.heard)];
         if !question.is_right(self.name, number, self.heard, piece) {
-            return Err(ConnectionError::Wrong);
+            return Err(LoadError::Wrong);
         }
         self.heard += piece.len();
         let is_complete = self.heard == size;
@@ -157,11 +150,11 @@ impl Client {
         question: &dyn Requester,
         number: u64,
         bytes: &[u8],
-    ) -> Result<(usize, bool), ConnectionError> {
+    ) -> Result<(usize, bool), LoadError> {
         let end = bytes.iter().position(|b| *b == b'\n');
         let piece = &bytes[..end.map_or(bytes.len(), |at| at + 1)];
         if self.line.len() + piece.len() > MOST_ANSWER_BYTES {
-            return Err(ConnectionError::Wrong);
+            return Err(LoadError::Wrong);
         }
         if end.is_none() {
             self.line.extend_from_slice(piece);
@@ -175,10 +168,8 @@ impl Client {
             self.line.clear();
             is_right
         };
-        if is_right {
-            Ok((piece.len(), true))
-        } else {
-            Err(ConnectionError::Wrong)
-        }
+        is_right
+            .then_some((piece.len(), true))
+            .ok_or(LoadError::Wrong)
     }
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
 
 use super::Load;
-use super::outcome::Errors;
+use super::outcome::LoadError;
 
 pub(super) mod epoll;
 pub(super) mod uring;
@@ -24,56 +24,31 @@ pub(crate) const SOURCES: u64 = 250;
 /// smaller than any window, so none has anything to decide, but some work (and BBR paces) all the same.
 const CHEAPEST: &str = "reno";
 
-/// What went wrong with a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionError {
-    Refused,
-    Reset,
-    Closed,
-    Timeout,
-    Wrong,
-    Local,
-}
-
-impl ConnectionError {
-    fn of(error: Errno) -> ConnectionError {
+impl From<Errno> for LoadError {
+    fn from(error: Errno) -> LoadError {
         match error {
-            Errno::CONNREFUSED => ConnectionError::Refused,
-            Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => ConnectionError::Reset,
-            Errno::TIMEDOUT => ConnectionError::Timeout,
-            _ => ConnectionError::Local,
+            Errno::CONNREFUSED => LoadError::Refused,
+            Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => LoadError::Reset,
+            Errno::TIMEDOUT => LoadError::Timeout,
+            _ => LoadError::Local,
         }
-    }
-
-    /// Counts it so many times.
-    pub(super) fn count(self, errors: &mut Errors, times: u64) {
-        *match self {
-            ConnectionError::Refused => &mut errors.refused,
-            ConnectionError::Reset => &mut errors.reset,
-            ConnectionError::Closed => &mut errors.closed,
-            ConnectionError::Timeout => &mut errors.timeout,
-            ConnectionError::Wrong => &mut errors.wrong,
-            ConnectionError::Local => &mut errors.local,
-        } += times;
     }
 }
 
 /// What the kernel tells of a client.
 pub(super) enum LoopEvent<P> {
     /// It is connected, or cannot be.
-    Connected(u32, Result<(), ConnectionError>),
+    Connected(u32, Result<(), LoadError>),
     /// Something has come for it.
-    Heard(u32, Result<P, ConnectionError>),
+    Heard(u32, Result<P, LoadError>),
     /// There is room for more of what it has to send: the same is to be composed again.
     Room(u32),
     /// What it had to send is sent, or cannot be.
-    Sent(u32, Result<(), ConnectionError>),
+    Sent(u32, Result<(), LoadError>),
 }
 
-/// What became of something that was to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// It is sent.
     Done,
     /// It is under way: [`LoopEvent::Room`] or [`LoopEvent::Sent`] follows, and until then the client
     /// can send nothing else.
@@ -91,24 +66,19 @@ pub(super) struct Pause {
 
 /// A loop: connections by the number of the client.
 pub(super) trait ClientLoop: Sized {
-    /// Something that came.
     type Piece;
 
     /// For all clients of a load, of which the first ones ask.
     fn new(load: &Load) -> io::Result<Self>;
 
     /// Begins to connect; true when that is done at once, else [`LoopEvent::Connected`] follows.
-    fn connect(&mut self, i: u32) -> Result<bool, ConnectionError>;
+    fn connect(&mut self, i: u32) -> Result<bool, LoadError>;
 
     /// Gives a connection up. Nothing more is told of it.
     fn hang_up(&mut self, i: u32);
 
     /// Sends what `compose` appends, which is the same for every call until it is sent.
-    fn send(
-        &mut self,
-        i: u32,
-        compose: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<Sending, ConnectionError>;
+    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<Sending, LoadError>;
 
     /// Hands everything over, and waits for so long, or until something happens.
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause>;
@@ -116,10 +86,8 @@ pub(super) trait ClientLoop: Sized {
     /// What has happened by the end of the last pause, one after the other.
     fn next_happened(&mut self) -> Option<LoopEvent<Self::Piece>>;
 
-    /// The bytes of a piece.
     fn bytes(&self, piece: &Self::Piece) -> &[u8];
 
-    /// Gives a piece back.
     fn give_back(&mut self, piece: Self::Piece);
 
     /// Has what follows a piece told, where the client still has its connection.
@@ -129,7 +97,6 @@ pub(super) trait ClientLoop: Sized {
     fn now_ns(&self) -> u64;
 }
 
-/// Where new connections come from.
 struct Source {
     /// The last byte of the address; 0 leaves the choice to the kernel.
     last: u8,
@@ -146,10 +113,9 @@ impl Source {
         }
     }
 
-    /// A socket for a connection of that load.
-    fn socket(&self, load: &Load, flags: SocketFlags) -> Result<OwnedFd, ConnectionError> {
-        let local = |_| ConnectionError::Local;
-        let socket = tcp::socket(load.address, flags).map_err(|_| ConnectionError::Local)?;
+    fn socket(&self, load: &Load, flags: SocketFlags) -> Result<OwnedFd, LoadError> {
+        let local = |_| LoadError::Local;
+        let socket = tcp::socket(load.address, flags).map_err(|_| LoadError::Local)?;
         sockopt::set_tcp_nodelay(&socket, true).map_err(local)?;
         match &load.congestion {
             Some(name) => sockopt::set_tcp_congestion(&socket, name).map_err(local)?,
@@ -159,7 +125,7 @@ impl Source {
         }
         if self.last > 0 {
             let address = Ipv4Addr::new(127, 0, 0, self.last);
-            tcp::bind_source(&socket, address).map_err(|_| ConnectionError::Local)?;
+            tcp::bind_source(&socket, address).map_err(|_| LoadError::Local)?;
         }
         Ok(socket)
     }

@@ -27,7 +27,6 @@ const DOOR_NS: u64 = 1_000_000;
 /// Clients of different threads must not have the same name.
 const NAMES_OF_A_THREAD: u32 = 1 << 20;
 
-/// What has been reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
@@ -81,16 +80,11 @@ pub(super) struct Driver<'a, W> {
 }
 
 impl<'a, W: ClientLoop> Driver<'a, W> {
-    pub(super) fn new(
-        load: &'a Load,
-        wire: W,
-        nth: u32,
-        start: &'a StartGate,
-    ) -> io::Result<Driver<'a, W>> {
+    pub(super) fn new(load: &'a Load, wire: W, nth: u32, start: &'a StartGate) -> Driver<'a, W> {
         let all = load.connections + load.idle;
         let depth = load.depth as usize;
         let name = |i| nth * NAMES_OF_A_THREAD + i;
-        Ok(Driver {
+        Driver {
             wire,
             tongue: Tongue {
                 question: (load.service.question)(&load.asking),
@@ -122,9 +116,9 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             cpu_from_ns: 0,
             next_sweep_ns: 0,
             refused: (0, 0),
-            outcome: LoadOutcome::new(load.connections)?,
+            outcome: LoadOutcome::new(load.connections),
             load,
-        })
+        }
     }
 
     pub(super) fn run(
@@ -133,7 +127,9 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         told: &dyn Fn(Stage),
     ) -> io::Result<LoadOutcome> {
         let start_ns = monotonic_ns();
-        self.set_out(start_ns);
+        let (asking, all) = (self.load.connections, self.clients.len() as u32);
+        let first = if asking < all { asking..all } else { 0..all };
+        self.set_out(first, start_ns);
         let mut woke_ns = start_ns;
         let mut worked = false;
         loop {
@@ -179,34 +175,20 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         i >= self.load.connections
     }
 
-    /// Has everyone connect, evenly over the ramp: first those who are only there, and when they
+    /// Has some connect, evenly over the ramp of all: first those who are only there, and when they
     /// are, those who ask.
-    fn set_out(&mut self, start_ns: u64) {
-        let (asking, all) = (self.load.connections, self.clients.len() as u32);
-        if self.load.idle > 0 {
-            self.set_out_some(asking..all, start_ns);
-        } else {
-            self.set_out_askers(start_ns);
-        }
-    }
-
-    fn set_out_askers(&mut self, start_ns: u64) {
-        self.set_out_some(0..self.load.connections, start_ns);
-        if let (LoadSpan::Requests(_), true) = (self.load.span, self.is_closed()) {
+    fn set_out(&mut self, some: Range<u32>, start_ns: u64) {
+        if some.start == 0 && self.is_closed() && matches!(self.load.span, LoadSpan::Requests(_)) {
             self.opens_ns = start_ns;
         }
-    }
-
-    fn set_out_some(&mut self, some: Range<u32>, start_ns: u64) {
         let all = self.clients.len() as u64;
         let ramp_ns = self.load.ramp.as_nanos() as u64;
         for (order, i) in (0..).zip(some) {
-            self.timers
-                .push(Reverse((start_ns + ramp_ns * order / all, i)));
+            let at_ns = start_ns + ramp_ns * order / all;
+            self.timers.push(Reverse((at_ns, i)));
         }
     }
 
-    /// Goes from phase to phase.
     fn advance(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
         if matches!(self.phase, Phase::Connecting | Phase::FirstRound) {
             self.connected(now_ns, told);

@@ -7,6 +7,7 @@ use bytecost_spec::service::is_saturated;
 use hdrhistogram::Histogram;
 
 use super::LoadInterface;
+use crate::flow::histogram_to;
 
 /// The longest latency that is told apart, in ns; longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -44,50 +45,49 @@ pub struct LoadOutcome {
     pub generator: GeneratorLoad,
 }
 
-/// What went wrong, by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Errors {
-    /// Connections that the server refused.
-    pub refused: u64,
-    /// Connections that were reset.
-    pub reset: u64,
-    /// Connections that the server closed while something was asked, or that were only there.
-    pub closed: u64,
-    /// Requests and connections that were not answered within the patience.
-    pub timeout: u64,
-    /// Answers whose content was wrong.
-    pub wrong: u64,
-    /// Connections that this machine could not open: no descriptor, port or memory.
-    pub local: u64,
+/// What went wrong with a connection or a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// The server refused the connection.
+    Refused,
+    /// The connection was reset.
+    Reset,
+    /// The server closed the connection while something was asked, or one that was only there.
+    Closed,
+    /// No connection or answer came within the patience.
+    Timeout,
+    /// The answer's content was wrong.
+    Wrong,
+    /// This machine could not open the connection: no descriptor, port or memory.
+    Local,
 }
 
+/// How often each [`LoadError`] happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Errors([u64; 6]);
+
 impl Errors {
+    /// Of one kind.
+    #[must_use]
+    pub fn of(&self, kind: LoadError) -> u64 {
+        self.0[kind as usize]
+    }
+
     /// All together.
     #[must_use]
     pub fn all(&self) -> u64 {
-        self.by_kind().iter().map(|(_, n)| n).sum()
+        self.0.iter().sum()
     }
 
     /// Each kind by its name.
     #[must_use]
     pub fn by_kind(&self) -> [(&'static str, u64); 6] {
-        [
-            ("refused", self.refused),
-            ("reset", self.reset),
-            ("closed", self.closed),
-            ("timeout", self.timeout),
-            ("wrong", self.wrong),
-            ("local", self.local),
-        ]
+        let names = ["refused", "reset", "closed", "timeout", "wrong", "local"];
+        std::array::from_fn(|kind| (names[kind], self.0[kind]))
     }
 
-    fn add(&mut self, other: &Errors) {
-        self.refused += other.refused;
-        self.reset += other.reset;
-        self.closed += other.closed;
-        self.timeout += other.timeout;
-        self.wrong += other.wrong;
-        self.local += other.local;
+    pub(super) fn count(&mut self, kind: LoadError, times: u64) {
+        self.0[kind as usize] += times;
     }
 }
 
@@ -160,9 +160,9 @@ impl fmt::Display for Limit {
 }
 
 impl LoadOutcome {
-    pub(super) fn new(connections: u32) -> io::Result<LoadOutcome> {
-        Ok(LoadOutcome {
-            latency_ns: histogram()?,
+    pub(super) fn new(connections: u32) -> LoadOutcome {
+        LoadOutcome {
+            latency_ns: histogram_to(LONGEST_NS, 3),
             answers: 0,
             answers_in_window: 0,
             unanswered: 0,
@@ -174,11 +174,11 @@ impl LoadOutcome {
             generator: GeneratorLoad {
                 busy_share: 0.0,
                 cpu_ns: 0,
-                late_ns: histogram()?,
+                late_ns: histogram_to(LONGEST_NS, 3),
                 way: LoadInterface::Uring,
                 no_ring: None,
             },
-        })
+        }
     }
 
     /// Right answers per second.
@@ -218,7 +218,6 @@ impl LoadOutcome {
         (busy > MOST_BUSY).then_some(Limit::Busy(busy))
     }
 
-    /// Adds what another thread found.
     pub(super) fn add(&mut self, other: &LoadOutcome) -> io::Result<()> {
         self.latency_ns
             .add(&other.latency_ns)
@@ -233,7 +232,9 @@ impl LoadOutcome {
         self.answers_in_window += other.answers_in_window;
         self.unanswered += other.unanswered;
         self.window_ns = self.window_ns.max(other.window_ns);
-        self.errors.add(&other.errors);
+        for (own, other) in self.errors.0.iter_mut().zip(other.errors.0) {
+            *own += other;
+        }
         self.opened += other.opened;
         let gone = [self.server_gone_ns, other.server_gone_ns];
         self.server_gone_ns = gone.into_iter().flatten().max();
@@ -241,10 +242,6 @@ impl LoadOutcome {
             .extend_from_slice(&other.answers_by_connection);
         Ok(())
     }
-}
-
-fn histogram() -> io::Result<Histogram<u64>> {
-    Histogram::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)
 }
 
 /// Counts a time. Histograms know no zero.
@@ -257,7 +254,7 @@ mod tests {
     use super::*;
 
     fn outcome(counts: &[u64], latencies_ns: &[u64]) -> LoadOutcome {
-        let mut outcome = LoadOutcome::new(0).unwrap();
+        let mut outcome = LoadOutcome::new(0);
         outcome.answers_by_connection = counts.to_vec();
         for ns in latencies_ns {
             record(&mut outcome.latency_ns, *ns);
@@ -271,7 +268,7 @@ mod tests {
         all.window_ns = 2_000_000_000;
         all.answers_in_window = 99;
         let mut other = outcome(&[1], &[1_000_000]);
-        other.errors.reset = 2;
+        other.errors.count(LoadError::Reset, 2);
         other.answers_in_window = 1;
         other.generator.busy_share = 0.95;
         all.add(&other).unwrap();

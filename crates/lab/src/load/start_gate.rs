@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// No thread is waited for any more.
 const NEVER: u64 = u64::MAX;
 
-/// What the threads share until they start.
 pub(super) struct StartGate {
     threads: u32,
     missing: AtomicU32,
@@ -16,7 +15,6 @@ pub(super) struct StartGate {
 }
 
 impl StartGate {
-    /// A start for so many threads.
     pub(super) fn of(threads: u32) -> StartGate {
         StartGate {
             threads,
@@ -42,7 +40,6 @@ impl StartGate {
         }
     }
 
-    /// When they start, if that is known.
     pub(super) fn at_ns(&self) -> Option<u64> {
         Some(self.at_ns.load(Ordering::Acquire)).filter(|at_ns| !matches!(*at_ns, 0 | NEVER))
     }
@@ -80,14 +77,10 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_waits_for_nobody() {
+    fn one_alone_waits_for_nobody_and_who_is_late_does_not_revive_it() {
         let start = StartGate::of(1);
         start.ready(10, 100, 0);
         assert_eq!(start.at_ns(), Some(10));
-    }
-
-    #[test]
-    fn who_is_late_does_not_revive_it() {
         let start = StartGate::of(1);
         start.give_up();
         start.ready(10, 100, 0);

@@ -25,10 +25,14 @@ impl Load {
             let mut others = Vec::new();
             for nth in 1..self.threads {
                 let (share, start) = (self.share(nth), &start);
-                let work = move || share.drive(nth, start, stop, &silent);
+                let work = move || {
+                    let outcome = share.drive(nth, start, stop, &silent);
+                    outcome.inspect_err(|_| start.give_up())
+                };
                 others.push(std::thread::Builder::new().spawn_scoped(scope, work)?);
             }
             let mut outcome = self.share(0).drive(0, &start, stop, told);
+            outcome = outcome.inspect_err(|_| start.give_up());
             for other in others {
                 let other = other.join().map_err(|_| io::ErrorKind::Other)?;
                 outcome = outcome.and_then(|mut all| {
@@ -47,31 +51,17 @@ impl Load {
         stop: &AtomicBool,
         told: &dyn Fn(Stage),
     ) -> io::Result<LoadOutcome> {
-        let outcome = self.drive_by_way(nth, start, stop, told);
-        if outcome.is_err() {
-            start.give_up();
-        }
-        outcome
-    }
-
-    fn drive_by_way(
-        &self,
-        nth: u32,
-        start: &StartGate,
-        stop: &AtomicBool,
-        told: &dyn Fn(Stage),
-    ) -> io::Result<LoadOutcome> {
         let refused = match self.way {
             LoadInterface::Epoll => None,
             way => match (UringLoop::new(self), way) {
                 (Ok(ring), _) => {
-                    return Driver::new(self, ring, nth, start)?.run(stop, told);
+                    return Driver::new(self, ring, nth, start).run(stop, told);
                 }
                 (Err(e), LoadInterface::Best) => Some(e),
                 (Err(e), _) => return Err(no_ring(&e)),
             },
         };
-        let mut outcome = Driver::new(self, EpollLoop::new(self)?, nth, start)?.run(stop, told)?;
+        let mut outcome = Driver::new(self, EpollLoop::new(self)?, nth, start).run(stop, told)?;
         outcome.generator.way = LoadInterface::Epoll;
         outcome.generator.no_ring = refused.map(|e| e.to_string());
         Ok(outcome)

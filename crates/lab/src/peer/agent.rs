@@ -20,9 +20,7 @@ use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 
-use super::channel::{
-    FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, ready, write_out,
-};
+use super::channel::{FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, write_out};
 use super::copy::remove_own;
 use super::fits::fits;
 use super::probe::{self, ListeningDoors};
@@ -32,6 +30,7 @@ use crate::networks;
 use crate::passes::Passes;
 use crate::program::{self, Program};
 use crate::protocol::{ContentCheck, FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::socket::ready;
 use crate::trial::{Lab, Settings};
 use crate::whole_machine::{MachineEdge, owners};
 
@@ -160,8 +159,7 @@ struct Agent {
 
 /// An endpoint of a trial, and what is measured around it.
 struct PlayedSide {
-    /// One alone.
-    ends: Vec<Endpoint>,
+    end: Endpoint,
     window: Duration,
     cell: Cell,
     /// Taken away after its processes.
@@ -179,11 +177,11 @@ impl Agent {
     fn live(&mut self, mut from: IncomingWords) -> io::Result<()> {
         loop {
             let ids: Vec<u64> = (self.playing.iter())
-                .filter(|(_, side)| !side.over && !side.ends.is_empty())
+                .filter(|(_, side)| !side.over)
                 .map(|(id, _)| *id)
                 .collect();
             let mut polled = vec![from.poll_fd()];
-            polled.extend(ids.iter().map(|id| self.playing[id].ends[0].poll_fd()));
+            polled.extend(ids.iter().map(|id| self.playing[id].end.poll_fd()));
             let now_ns = clock::monotonic_ns();
             let edges = self.playing.values().filter_map(|side| side.edges.first());
             let edge_ns = edges.min().copied();
@@ -265,7 +263,8 @@ impl Agent {
             }
             ToAgent::Opens { id } => {
                 if let Some(side) = self.playing.get_mut(&id) {
-                    side.opens(&mut self.lab);
+                    side.gets_ready(&mut self.lab);
+                    side.passes_edge(&mut self.lab);
                 }
             }
             ToAgent::End { id } => {
@@ -279,10 +278,7 @@ impl Agent {
 
     /// Listens for who tries the way, on a thread of its own.
     fn listen(&mut self, at: Option<IpAddr>) -> io::Result<()> {
-        let addresses = match at {
-            Some(at) => vec![at],
-            None => self.own.clone(),
-        };
+        let addresses = at.map_or_else(|| self.own.clone(), |at| vec![at]);
         let open = ListeningDoors::open(&addresses)?;
         if open.doors.is_empty() {
             return Err(io::Error::new(
@@ -306,16 +302,12 @@ impl Agent {
     }
 
     fn start(&mut self, id: u64, role: Role, window: Duration) {
-        let started = match self.playing.len() < MOST_ENDS {
-            true => self.lab.endpoint(role),
-            false => Err(TrialError::Failed(
-                "too many sides play here at one time".to_owned(),
-            )),
-        };
-        match started {
-            Ok(end) => {
-                self.playing.insert(id, PlayedSide::new(end, window));
-            }
+        if self.playing.len() >= MOST_ENDS {
+            let why = "too many sides play here at one time".to_owned();
+            return self.fail(id, TrialError::Failed(why));
+        }
+        match self.lab.endpoint(role) {
+            Ok(end) => drop(self.playing.insert(id, PlayedSide::new(end, window))),
             Err(e) => self.fail(id, e),
         }
     }
@@ -347,11 +339,9 @@ impl Agent {
                 "protocol error: no order for a side of a trial".to_owned(),
             )),
         };
-        let given = order.and_then(|order| side.ends[0].order(&order));
+        let given = order.and_then(|order| side.end.order(&order));
         match given {
-            Ok(()) => {
-                self.playing.insert(id, side);
-            }
+            Ok(()) => drop(self.playing.insert(id, side)),
             Err(e) => {
                 drop(side);
                 self.fail(id, e);
@@ -372,7 +362,7 @@ impl Agent {
         let Some(side) = self.playing.get_mut(&id) else {
             return;
         };
-        match side.ends[0].answer() {
+        match side.end.answer() {
             Ok(FromEndpoint::Hello { .. }) => {}
             Ok(answer) => {
                 let machine = side.hears(&mut self.lab, &answer);
@@ -398,7 +388,7 @@ impl Agent {
 impl PlayedSide {
     fn new(end: Endpoint, window: Duration) -> PlayedSide {
         PlayedSide {
-            ends: vec![end],
+            end,
             window,
             cell: Cell::default(),
             group: None,
@@ -413,8 +403,7 @@ impl PlayedSide {
     /// It is known when the window is, unless another schedule is to follow, or passes make it.
     fn goes(&mut self, lab: &mut Lab, schedule: &Schedule) {
         let by_clock = schedule.steady_by_ns.is_none() && Passes::of(&self.cell).is_none();
-        let is_client = self.ends.iter().any(|end| end.role() == Role::Client);
-        if by_clock && !is_client {
+        if by_clock && self.end.role() != Role::Client {
             self.watches(lab, schedule.window_from_ns, schedule.window_to_ns);
         }
     }
@@ -426,16 +415,10 @@ impl PlayedSide {
     }
 
     fn gets_ready(&mut self, lab: &mut Lab) {
-        self.network = Some(networks::meter(&self.cell, &self.ends));
-        lab.around(None)
-            .clocks
-            .list(&owners(&self.ends, None, &self.cell));
-    }
-
-    /// A window of passes opens now.
-    fn opens(&mut self, lab: &mut Lab) {
-        self.gets_ready(lab);
-        self.passes_edge(lab);
+        let ends = std::slice::from_ref(&self.end);
+        self.network = Some(networks::meter(&self.cell, ends));
+        let owners = owners(ends, None, &self.cell);
+        lab.around(None).clocks.list(&owners);
     }
 
     fn passes_edge(&mut self, lab: &mut Lab) {

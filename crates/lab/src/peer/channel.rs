@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use bytecost_spec::{Host, NetworkCard, Readings, Survey};
 use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +46,6 @@ pub(super) struct FoundWay {
     pub(super) to: IpAddr,
     /// The own address.
     pub(super) from: IpAddr,
-    /// Round trip in µs.
     pub(super) round_trip_us: u64,
     /// The largest packet that the way takes, in bytes.
     pub(super) path_mtu: Option<u64>,
@@ -149,15 +147,11 @@ impl IncomingWords {
         self
     }
 
-    /// What is polled.
     pub(super) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.from, PollFlags::IN)
     }
 
     /// Takes what has come, where something has. False when the other side is gone.
-    ///
-    /// # Errors
-    /// What reading answers.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         let mut piece = [0; PIECE_BYTES];
         loop {
@@ -173,10 +167,7 @@ impl IncomingWords {
         }
     }
 
-    /// The next word that has come whole.
-    ///
-    /// # Errors
-    /// `InvalidData` for what is no word.
+    /// The next word that has come whole; `InvalidData` for what is none.
     pub(super) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let Some((length, _)) = self.bytes.split_first_chunk::<4>() else {
             return Ok(None);
@@ -223,17 +214,6 @@ pub fn reread(frame: &[u8], by_agent: bool) -> io::Result<Vec<u8>> {
         true => again::<ToAgent>(frame),
         false => again::<FromAgent>(frame),
     }
-}
-
-/// Waits until something can be read, no longer than so many ns: which.
-pub(super) fn ready(polled: &mut [PollFd<'_>], wait_ns: u64) -> io::Result<Vec<bool>> {
-    let wait = Timespec::try_from(Duration::from_nanos(wait_ns));
-    let wait = wait.map_err(|_| io::ErrorKind::InvalidInput)?;
-    match rustix::event::poll(polled, Some(&wait)) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(e) => return Err(e.into()),
-    }
-    Ok(polled.iter().map(|p| !p.revents().is_empty()).collect())
 }
 
 /// Writes what is to be said until the last word, or until nobody hears it.

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytecost_spec::{PeerSide, units};
 
@@ -73,12 +75,29 @@ impl PeerCommand {
         command
     }
 
-    /// The same with another program.
     pub(super) fn with_program(&self, program: String) -> PeerCommand {
         PeerCommand {
             program,
             ..self.clone()
         }
+    }
+}
+
+/// How a command ended, if it does within so long and before it is to stop.
+pub(super) fn ended_within(
+    child: &mut Child,
+    patience: Duration,
+    stop: Option<&AtomicBool>,
+) -> Option<ExitStatus> {
+    let until = Instant::now() + patience;
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        if Instant::now() >= until || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

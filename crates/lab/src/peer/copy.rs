@@ -5,13 +5,12 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytecost_spec::units;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::command::{ENDED_WITHIN, PeerCommand, PeerError};
+use super::command::{ENDED_WITHIN, PeerCommand, PeerError, ended_within};
 
 /// What the private directory's name begins with.
 const DIRECTORY: &str = "bytecost-copy.";
@@ -24,7 +23,6 @@ trap 'rm -rf "$d"' EXIT; trap 'exit 1' HUP INT TERM PIPE
 cat > "$d/bytecost" && [ $(wc -c < "$d/bytecost") = $1 ] && chmod 700 "$d/bytecost" && echo "$d" && trap - EXIT"#;
 /// How long the copy may take.
 const COPIED_WITHIN: Duration = Duration::from_secs(120);
-const LOOK: Duration = Duration::from_millis(20);
 /// The longest path that is read.
 const MOST_PATH_BYTES: u64 = 4096;
 
@@ -35,7 +33,6 @@ pub(super) struct ProgramCopy {
 }
 
 impl ProgramCopy {
-    /// Puts it there.
     pub(super) fn put(command: &PeerCommand, stop: &AtomicBool) -> Result<ProgramCopy, PeerError> {
         let failed = |why: String| {
             PeerError::new(format!(
@@ -52,23 +49,15 @@ impl ProgramCopy {
             .stderr(Stdio::null())
             .spawn()
             .map_err(told)?;
-        let until = Instant::now() + COPIED_WITHIN;
-        let status = loop {
-            if let Some(status) = child.try_wait().map_err(told)? {
-                break status;
-            }
-            let is_stopped = stop.load(Ordering::Relaxed);
-            if is_stopped || Instant::now() > until {
-                end(&mut child);
-                return Err(match is_stopped {
-                    true => PeerError::interrupted(),
-                    false => failed(format!(
-                        "it took longer than {}",
-                        units::duration(COPIED_WITHIN)
-                    )),
-                });
-            }
-            thread::sleep(LOOK);
+        let Some(status) = ended_within(&mut child, COPIED_WITHIN, Some(stop)) else {
+            end(&mut child);
+            return Err(match stop.load(Ordering::Relaxed) {
+                true => PeerError::interrupted(),
+                false => failed(format!(
+                    "it took longer than {}",
+                    units::duration(COPIED_WITHIN)
+                )),
+            });
         };
         let mut said = String::new();
         if let Some(from) = child.stdout.take() {
@@ -89,7 +78,6 @@ impl ProgramCopy {
         })
     }
 
-    /// The command with the copy as the program.
     pub(super) fn command(&self) -> PeerCommand {
         self.command
             .with_program(format!("{}/{NAME}", self.directory))
@@ -108,10 +96,7 @@ fn end(child: &mut Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::TERM);
     }
-    let until = Instant::now() + ENDED_WITHIN;
-    while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
-        thread::sleep(LOOK);
-    }
+    let _ = ended_within(child, ENDED_WITHIN, None);
     let _ = child.kill();
     let _ = child.wait();
 }

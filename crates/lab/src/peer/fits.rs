@@ -16,10 +16,8 @@ const MEMORY_SHARE: u64 = 2;
 const MOST_PATIENCE_MS: u64 = 60_000;
 const MOST_WINDOW: Duration = Duration::from_secs(3600);
 
-/// Whether a side can be played here, on a host with these addresses and so much memory.
-///
-/// # Errors
-/// Why not, and what to do about it.
+/// Whether a side can be played here, on a host with these addresses and so much memory; else why
+/// not, and what to do about it.
 pub(super) fn fits(
     task: &Task,
     window: Duration,
@@ -115,26 +113,15 @@ mod tests {
 
     #[test]
     fn what_a_trial_needs_fits_and_what_names_a_place_or_is_out_of_bounds_does_not() {
-        let check = |change: &dyn Fn(&mut Task), memory_bytes, part: &str| {
+        let check_in = |memory_bytes, part: &str, change: &dyn Fn(&mut Task)| {
             let mut task = task();
             change(&mut task);
-            let why = fits(&task, WINDOW, &OWN, memory_bytes)
-                .err()
-                .unwrap_or_default();
-            assert!(
-                why.contains(part) && why.is_empty() == part.is_empty(),
-                "{why}"
-            );
+            let refused = fits(&task, WINDOW, &OWN, memory_bytes).err();
+            let why = refused.unwrap_or_default();
+            assert_eq!(why.is_empty(), part.is_empty(), "{why}");
+            assert!(why.contains(part), "{why}");
         };
-        let room = 1 << 30;
-        check(&|_| {}, room, "");
-        check(&|t| t.pins = vec![vec![0]], room, "a path, a CPU");
-        check(&|t| t.java = Some("/bin/sh".into()), room, "a path, a CPU");
-        check(
-            &|t| t.doors = vec!["/etc/passwd".into()],
-            room,
-            "a path, a CPU",
-        );
+        let check = |part: &str, change: &dyn Fn(&mut Task)| check_in(1 << 30, part, change);
         let file = |path: &str, target: Option<&str>| {
             Some(FileTask {
                 path: path.into(),
@@ -142,50 +129,33 @@ mod tests {
                 target: target.map(Into::into),
             })
         };
-        check(
-            &|t| t.file = file("/etc/shadow", None),
-            room,
-            "a path, a CPU",
-        );
-        check(
-            &|t| t.file = file("", Some("/etc/shadow")),
-            room,
-            "a path, a CPU",
-        );
-        check(
-            &|t| t.role = Role::Neighbour,
-            room,
-            "only a side of a trial",
-        );
-        check(
-            &|t| t.cell = Cell::default(),
-            room,
-            "only a side of a trial",
-        );
-        check(&|t| t.meets = Meets::Nobody, room, "without another");
         let listens = |at: Option<[u8; 4]>| Meets::Listens {
             at: at.map(IpAddr::from),
             port: None,
             from: None,
         };
-        check(&|t| t.meets = listens(None), room, "none of this host's");
-        check(
-            &|t| t.meets = listens(Some([0; 4])),
-            room,
-            "none of this host's",
-        );
         let connects = |to: &str| Meets::Connects { to: to.to_owned() };
-        check(&|t| t.meets = connects("192.0.2.7:80"), room, "");
-        check(
-            &|t| t.meets = connects("bytecost-1-0"),
-            room,
-            "that is none",
-        );
-        check(&|t| t.keys = Vec::new(), room, "out of bounds");
-        check(&|t| t.cell.threads = u32::MAX, room, "out of bounds");
-        check(&|t| t.cell.size_bytes = 0, room, "out of bounds");
-        check(&|t| t.messages_least = u64::MAX, room, "out of bounds");
-        check(&|t| t.patience_ms = u64::MAX, room, "out of bounds");
-        check(&|_| {}, 1024, "more than half of the memory");
+        check("", &|_| {});
+        check_in(1024, "more than half of the memory", &|_| {});
+        let place = "a path, a CPU";
+        check(place, &|t| t.pins = vec![vec![0]]);
+        check(place, &|t| t.java = Some("/bin/sh".into()));
+        check(place, &|t| t.doors = vec!["/etc/passwd".into()]);
+        check(place, &|t| t.file = file("/etc/shadow", None));
+        check(place, &|t| t.file = file("", Some("/etc/shadow")));
+        let side = "only a side of a trial";
+        check(side, &|t| t.role = Role::Neighbour);
+        check(side, &|t| t.cell = Cell::default());
+        check("without another", &|t| t.meets = Meets::Nobody);
+        check("none of this host's", &|t| t.meets = listens(None));
+        check("none of this host's", &|t| t.meets = listens(Some([0; 4])));
+        check("", &|t| t.meets = connects("192.0.2.7:80"));
+        check("that is none", &|t| t.meets = connects("bytecost-1-0"));
+        let bounds = "out of bounds";
+        check(bounds, &|t| t.keys = Vec::new());
+        check(bounds, &|t| t.cell.threads = u32::MAX);
+        check(bounds, &|t| t.cell.size_bytes = 0);
+        check(bounds, &|t| t.messages_least = u64::MAX);
+        check(bounds, &|t| t.patience_ms = u64::MAX);
     }
 }

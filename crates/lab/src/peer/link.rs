@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -15,10 +15,8 @@ use std::time::{Duration, Instant};
 use bytecost_spec::{PeerHost, PeerSide, Readings, units};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::channel::{
-    FoundWay, FromAgent, IncomingWords, ToAgent, ToldHost, VERSION, ready, write_out,
-};
-use super::command::{ENDED_WITHIN, PeerCommand, PeerError, PeerOptions};
+use super::channel::{FoundWay, FromAgent, IncomingWords, ToAgent, ToldHost, VERSION, write_out};
+use super::command::{ENDED_WITHIN, PeerCommand, PeerError, PeerOptions, ended_within};
 use super::copy::ProgramCopy;
 use super::link_state::{AnswersOf, LinkState, held};
 use super::probe::{self, ListeningDoors, TRIED_WITHIN};
@@ -26,6 +24,7 @@ use super::remote_end::RemoteEnd;
 use crate::endpoint_process::{Endpoint, TrialError};
 use crate::program;
 use crate::protocol::{Meets, Role};
+use crate::socket::ready;
 
 /// How long the command may take until bytecost answers there.
 const JOINED_WITHIN: Duration = Duration::from_secs(10);
@@ -54,7 +53,6 @@ struct JoinedCommand {
 }
 
 impl JoinedCommand {
-    /// Starts it.
     fn start(mut command: Command, name: &str) -> Result<JoinedCommand, PeerError> {
         let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
         let child = command
@@ -134,7 +132,7 @@ impl JoinedCommand {
     /// Why the command ended before bytecost answered.
     fn explained(&mut self, error: PeerError) -> PeerError {
         let name = self.state.name.clone();
-        let status = self.ended_within(LOOK * 10);
+        let status = ended_within(&mut self.child, LOOK * 10, None);
         // What it said last may still be on its way.
         thread::sleep(LOOK);
         let said = held(&self.said).clone();
@@ -160,20 +158,6 @@ impl JoinedCommand {
         PeerError {
             wants_program: NO_PROGRAM.contains(&code) || code == NO_SUCH_WORD,
             ..PeerError::new(format!("peer {name}: {why}"))
-        }
-    }
-
-    /// How the command ended, if it does within so long.
-    fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let until = Instant::now() + patience;
-        loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
-            }
-            if Instant::now() >= until {
-                return None;
-            }
-            thread::sleep(LOOK / 10);
         }
     }
 
@@ -218,7 +202,7 @@ impl JoinedCommand {
 impl Drop for JoinedCommand {
     fn drop(&mut self) {
         let _ = self.state.say.send(ToAgent::Bye);
-        if self.ended_within(ENDED_WITHIN).is_none() {
+        if ended_within(&mut self.child, ENDED_WITHIN, None).is_none() {
             let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
             if let Some(group) = group {
                 let _ = kill_process_group(group, Signal::KILL);
@@ -319,7 +303,10 @@ impl PeerLink {
             _ => None,
         })?;
         let ToldHost { host, survey } = *told;
-        let (way, found) = way(&joined, options, stop)?;
+        let (way, found) = match options.data_from_here {
+            false => way_there(&joined, options, stop)?,
+            true => way_here(&joined, options, stop)?,
+        };
         joined.state.say(ToAgent::Cards { at: way.there });
         let cards = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
             FromAgent::Cards { cards } => Some(cards),
@@ -485,19 +472,7 @@ fn join(options: &PeerOptions, stop: &AtomicBool) -> Result<(JoinedCommand, Stri
     }
 }
 
-/// Which way the data go.
-fn way(
-    joined: &JoinedCommand,
-    options: &PeerOptions,
-    stop: &AtomicBool,
-) -> Result<(DataWay, FoundWay), PeerError> {
-    match options.data_from_here {
-        false => way_there(joined, options, stop),
-        true => way_here(joined, options, stop),
-    }
-}
-
-/// The other host listens.
+/// The way that the data go where the other host listens.
 fn way_there(
     joined: &JoinedCommand,
     options: &PeerOptions,
@@ -530,7 +505,7 @@ fn way_there(
     Ok((way, found))
 }
 
-/// This host listens.
+/// The same where this host does.
 fn way_here(
     joined: &JoinedCommand,
     options: &PeerOptions,

@@ -9,7 +9,6 @@ use bytecost_spec::{Readings, units};
 use super::channel::{FromAgent, Shift, ToAgent};
 use crate::protocol::{self, FromEndpoint};
 
-/// What they share.
 pub(crate) struct LinkState {
     /// What the other host is called in words: the command's own.
     pub(super) name: String,

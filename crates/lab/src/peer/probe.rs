@@ -32,14 +32,8 @@ const HEAD_BYTES: usize = 8;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 
-/// An address of this host, and the number of its device.
-struct OwnAddress {
-    ip: IpAddr,
-    device: u32,
-}
-
-/// The addresses of the network that this process is in.
-fn own_addresses() -> io::Result<Vec<OwnAddress>> {
+/// The addresses of the network that this process is in, each with the number of its device.
+fn own_addresses() -> io::Result<Vec<(IpAddr, u32)>> {
     let all = list(None, GET_ADDRESSES, &[0; HEAD_BYTES])?;
     let address = |message: &Vec<u8>| {
         let device = number(message, 4)?;
@@ -50,7 +44,7 @@ fn own_addresses() -> io::Result<Vec<OwnAddress>> {
             4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
             _ => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
         };
-        Some(OwnAddress { ip, device })
+        Some((ip, device))
     };
     Ok(all.iter().filter_map(address).collect())
 }
@@ -60,7 +54,7 @@ pub(super) fn addresses() -> io::Result<Vec<IpAddr>> {
     let own = own_addresses()?;
     let by_ssh = std::env::var("SSH_CONNECTION").ok();
     let by_ssh = by_ssh.and_then(|words| words.split(' ').nth(2)?.parse::<IpAddr>().ok());
-    let mut all: Vec<IpAddr> = own.iter().map(|a| a.ip).collect();
+    let mut all: Vec<IpAddr> = own.iter().map(|(ip, _)| *ip).collect();
     all.retain(|ip| match ip {
         IpAddr::V4(ip) => !ip.is_link_local(),
         IpAddr::V6(ip) => !ip.is_unicast_link_local(),
@@ -74,10 +68,10 @@ pub(super) fn addresses() -> io::Result<Vec<IpAddr>> {
 /// The devices that packets of an address of this host go by.
 pub(super) fn cards(at: IpAddr) -> Vec<NetworkCard> {
     let devices = own_addresses().unwrap_or_default();
-    let device = devices.iter().find(|a| a.ip == at).map(|a| a.device);
-    let name = device.and_then(|device| {
+    let device = devices.iter().find(|(ip, _)| *ip == at);
+    let name = device.and_then(|(_, device)| {
         let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-        netdevice::index_to_name(&socket, device).ok()
+        netdevice::index_to_name(&socket, *device).ok()
     });
     name.map(|name| bytecost_host::cards::named(&name))
         .into_iter()

@@ -32,7 +32,6 @@ impl RemoteEnd {
         })
     }
 
-    /// The window of passes opens.
     pub(crate) fn window_opens(&self) {
         self.link.say(ToAgent::Opens { id: self.id });
     }

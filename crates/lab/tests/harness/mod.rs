@@ -1,4 +1,5 @@
 //! What tests with endpoints and a main of their own share.
+#![allow(dead_code)] // each uses a part of it
 
 use std::ffi::OsStr;
 use std::io;

@@ -6,107 +6,67 @@ use std::time::Duration;
 
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
-use bytecost_host::Roots;
 use bytecost_lab::load::{Errors, Load, LoadSpan, RequestPace};
-use libtest_mimic::Failed;
 
 use crate::process::{Running, Start};
 
-/// A way to ask.
-pub struct Way {
-    pub name: &'static str,
-    connections: u32,
-    idle: u32,
-    each: u64,
-    kept: bool,
-    depth: u32,
-    open_per_s: Option<f64>,
-    threads: u32,
-}
+/// What a way to ask is called, and how it differs from one connection with so many requests.
+pub type Way = (&'static str, fn(&mut Load));
 
-const PLAIN: Way = Way {
-    name: "one",
-    connections: 1,
-    idle: 0,
-    each: 50,
-    kept: true,
-    depth: 1,
-    open_per_s: None,
-    threads: 1,
-};
+const EACH: u64 = 50;
 
 pub const LOADS: &[Way] = &[
-    PLAIN,
-    Way {
-        name: "many",
-        connections: 20,
-        idle: 5,
-        threads: 2,
-        ..PLAIN
-    },
-    Way {
-        name: "pipelined",
-        connections: 5,
-        depth: 16,
-        ..PLAIN
-    },
-    Way {
-        name: "new-connections",
-        connections: 8,
-        each: 10,
-        kept: false,
-        ..PLAIN
-    },
-    Way {
-        name: "open",
-        connections: 10,
-        each: 20,
-        open_per_s: Some(2000.0),
-        ..PLAIN
-    },
+    ("one", |_| ()),
+    ("many", |load| {
+        (load.connections, load.idle, load.threads) = (20, 5, 2);
+    }),
+    ("pipelined", |load| (load.connections, load.depth) = (5, 16)),
+    ("new-connections", |load| {
+        (load.connections, load.kept) = (8, false);
+        load.span = LoadSpan::Requests(10);
+    }),
+    ("open", |load| {
+        load.connections = 10;
+        load.pace = RequestPace::Open { per_s: 2000.0 };
+        load.span = LoadSpan::Requests(20);
+    }),
 ];
 
 /// Messages that no call moves at once are tried with a single client.
-fn sizes(service: &Service, way: &Way) -> Vec<usize> {
-    match (service.sizes, way.connections) {
-        (None, _) => vec![0],
-        (Some((_, most)), 1) => vec![1, 64, most as usize],
-        (Some(_), _) => vec![3000],
+fn sizes(service: &Service, is_single: bool) -> Vec<usize> {
+    match service.sizes {
+        None => vec![0],
+        Some((_, most)) if is_single => vec![1, 64, most as usize],
+        Some(_) => vec![3000],
     }
 }
 
-pub fn check(server: &'static Server, service: &'static Service, way: &Way) -> Result<(), Failed> {
-    // A server that serves in turn would let kept connections wait for ever.
-    let in_turn = server.in_turn && way.kept;
-    let connections = if in_turn { 1 } else { way.connections };
-    let threads = way.threads.min(connections);
-    // Its answers take a reading of the whole process table each.
-    let each = if service.name == "top" { 3 } else { way.each };
-    for size in sizes(service, way) {
+pub fn check(server: &'static Server, service: &'static Service, (name, way): Way) {
+    for size in sizes(service, name == "one") {
         let running = Running::start(&Start::new(server, service.name, size));
         let descriptors = running.descriptors_alone();
-        let asking = ServiceSetup {
-            size,
-            roots: Roots::real(),
-        };
-        let mut load = Load::once(running.address, service, asking);
-        load.connections = connections;
-        load.idle = if in_turn { 0 } else { way.idle };
-        load.kept = way.kept;
-        load.depth = way.depth;
-        load.threads = threads;
-        load.span = LoadSpan::Requests(each);
+        let mut load = Load::once(running.address, service, ServiceSetup::of(size));
+        load.span = LoadSpan::Requests(EACH);
         load.patience = Duration::from_secs(60);
-        if let Some(per_s) = way.open_per_s {
-            load.pace = RequestPace::Open { per_s };
+        way(&mut load);
+        if server.in_turn && load.kept {
+            // A server that serves in turn would let kept connections wait for ever.
+            (load.connections, load.idle, load.threads) = (1, 0, 1);
         }
-        let outcome = load.run(&AtomicBool::new(false), &|_| ())?;
-        let all = each * u64::from(connections);
+        if service.name == "top" {
+            // Its answers take a reading of the whole process table each.
+            load.span = LoadSpan::Requests(3);
+        }
+        let LoadSpan::Requests(each) = load.span else {
+            panic!("{name}: a load of so long is not counted");
+        };
+        let outcome = load.run(&AtomicBool::new(false), &|_| ()).unwrap();
+        let all = each * u64::from(load.connections);
         assert_eq!(outcome.errors, Errors::default(), "size {size}");
         assert_eq!((outcome.answers, outcome.unanswered), (all, 0));
         assert_eq!(outcome.latency_ns.len(), all);
         let fair = outcome.fairness();
-        if way.open_per_s.is_none() {
+        if matches!(load.pace, RequestPace::Closed { .. }) {
             assert_eq!((fair.min, fair.max), (each, each));
         }
         running.has_descriptors(descriptors);
@@ -115,5 +75,4 @@ pub fn check(server: &'static Server, service: &'static Service, way: &Way) -> R
         assert_eq!(tally.connections, outcome.opened + 1);
         assert_eq!((tally.broken, tally.too_long, tally.timed_out), (0, 0, 0));
     }
-    Ok(())
 }

@@ -7,9 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytecost_engine::services::{self, TOO_LONG};
+use bytecost_engine::services::{self, ServiceSetup, TOO_LONG};
 use bytecost_engine::{Server, Service};
-use bytecost_host::Roots;
 use bytecost_lab::load;
 use rustix::net::sockopt::set_socket_linger;
 
@@ -21,16 +20,24 @@ pub type Fault = (&'static str, fn(&'static Server));
 pub const FAULTS: &[Fault] = &[
     ("a request in single bytes is answered", single_bytes),
     ("who has sent all is answered to the end", half_closed),
-    ("who stalls in a request holds up nobody", stalled),
+    ("who stalls in a request holds up nobody", |server| {
+        holds_up_nobody(server, 100, half_a_request);
+    }),
     // Invariant 8.
-    ("who stalls in a request is closed", stalled_is_closed),
+    ("who stalls in a request is closed", |server| {
+        with_patience(|ms| is_closed_in_time(start(server, 100, ms), half_a_request));
+    }),
     ("who feeds a request in crumbs is closed", crumbs_are_closed),
-    ("who says nothing holds up nobody", silent),
+    ("who says nothing holds up nobody", |server| {
+        holds_up_nobody(server, 100, |_| ());
+    }),
     (
         "who says nothing is closed where that is asked",
         silent_is_closed,
     ),
-    ("who does not read holds up nobody", deaf),
+    ("who does not read holds up nobody", |server| {
+        holds_up_nobody(server, LARGE, asks_and_does_not_read);
+    }),
     ("who does not read is closed", deaf_is_closed),
     ("who floods holds up nobody", flooded),
     ("who goes in mid-answer does no harm", gone_in_mid_answer),
@@ -56,6 +63,16 @@ pub fn start(server: &'static Server, size: usize, patience_ms: u64) -> Start {
     start
 }
 
+/// So many clients that are in: each has asked and was answered.
+pub fn clients(running: &Running, number: u64, size: usize) -> Vec<TcpStream> {
+    let mut clients: Vec<TcpStream> = (0..number).map(|_| client(running)).collect();
+    for client in &mut clients {
+        client.write_all(b"get\n").unwrap();
+        answer(client, size);
+    }
+    clients
+}
+
 /// A client whose reads end after a long time.
 pub fn client(running: &Running) -> TcpStream {
     let client = TcpStream::connect(running.address).unwrap();
@@ -66,24 +83,17 @@ pub fn client(running: &Running) -> TcpStream {
     client
 }
 
-pub fn setup(size: usize) -> services::ServiceSetup {
-    services::ServiceSetup {
-        size,
-        roots: Roots::real(),
-    }
-}
-
 /// Asks as another client and gets the right answer, and not by waiting until others are closed.
 pub fn serves(running: &Running, size: usize) {
     let fixed = Service::named("fixed").unwrap();
     let patience = Duration::from_secs(60);
-    load::ask(running.address, fixed, &setup(size), patience).unwrap();
+    load::ask(running.address, fixed, &ServiceSetup::of(size), patience).unwrap();
 }
 
 pub fn answer(client: &mut TcpStream, size: usize) {
     let mut answer = vec![0; size];
     client.read_exact(&mut answer).unwrap();
-    let question = (Service::named("fixed").unwrap().question)(&setup(size));
+    let question = (Service::named("fixed").unwrap().question)(&ServiceSetup::of(size));
     assert!(question.is_right(0, 0, 0, &answer));
 }
 
@@ -161,14 +171,6 @@ pub fn half_a_request(client: &mut TcpStream) {
     client.write_all(b"ge").unwrap();
 }
 
-fn stalled(server: &'static Server) {
-    holds_up_nobody(server, 100, half_a_request);
-}
-
-fn stalled_is_closed(server: &'static Server) {
-    with_patience(|ms| is_closed_in_time(start(server, 100, ms), half_a_request));
-}
-
 fn crumbs_are_closed(server: &'static Server) {
     with_patience(|ms| {
         let running = Running::start(&start(server, 100, ms));
@@ -208,10 +210,6 @@ fn flooded(server: &'static Server) {
     assert_eq!(running.stop().broken, 0);
 }
 
-fn silent(server: &'static Server) {
-    holds_up_nobody(server, 100, |_| ());
-}
-
 fn silent_is_closed(server: &'static Server) {
     with_patience(|ms| {
         let mut start = start(server, 100, ms);
@@ -226,10 +224,6 @@ fn silent_is_closed(server: &'static Server) {
 /// Asks for more than all buffers take, and reads nothing of it.
 pub fn asks_and_does_not_read(client: &mut TcpStream) {
     client.write_all(&b"get\n".repeat(64)).unwrap();
-}
-
-fn deaf(server: &'static Server) {
-    holds_up_nobody(server, LARGE, asks_and_does_not_read);
 }
 
 fn deaf_is_closed(server: &'static Server) {
@@ -370,11 +364,7 @@ fn beyond_the_bound(server: &'static Server) {
     assert!(refusal.contains(reason), "{refusal}");
     let running = Running::start(&start(server, 100, LONG_MS));
     let descriptors = running.descriptors_alone();
-    let mut clients: Vec<TcpStream> = (0..most).map(|_| client(&running)).collect();
-    for client in &mut clients {
-        client.write_all(b"get\n").unwrap();
-        answer(client, 100);
-    }
+    let mut clients = clients(&running, most, 100);
     // What the model needs itself is a little less than what the bound leaves it.
     let mut beyond: Vec<TcpStream> = (0..100).map(|_| client(&running)).collect();
     is_closed(beyond.last_mut().unwrap());

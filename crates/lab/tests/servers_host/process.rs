@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 use bytecost_engine::servers::{self, Limits, ServerTally};
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
-use bytecost_host::Roots;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 
-/// What a server is started with.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub server: &'static Server,
@@ -23,7 +21,6 @@ pub struct Start {
     pub idle_ms: Option<u64>,
     /// How long answers may take that are under way at the end.
     pub grace_ms: u64,
-    /// The limit of descriptors.
     pub descriptors: Option<u64>,
     pub port: u16,
 }
@@ -43,22 +40,30 @@ impl Start {
         }
     }
 
-    fn words(&self) -> Vec<String> {
-        let or_none = |n: Option<u64>| n.map_or("none".to_owned(), |n| n.to_string());
-        vec![
-            "serve".to_owned(),
+    fn words(&self) -> [String; 2] {
+        let all: Words = (
             self.server.name.to_owned(),
             self.service.name.to_owned(),
-            self.size.to_string(),
-            self.connections.to_string(),
-            self.patience_ms.to_string(),
-            or_none(self.idle_ms),
-            or_none(self.descriptors),
-            self.port.to_string(),
-            self.grace_ms.to_string(),
-        ]
+            self.size,
+            self.connections,
+            [Some(self.patience_ms), Some(self.grace_ms), self.idle_ms],
+            self.descriptors,
+            self.port,
+        );
+        ["serve".to_owned(), serde_json::to_string(&all).unwrap()]
     }
 }
+
+/// The fields of [`Start`], times together.
+type Words = (
+    String,
+    String,
+    usize,
+    usize,
+    [Option<u64>; 3],
+    Option<u64>,
+    u16,
+);
 
 /// A server that runs. It is killed when this is dropped.
 pub struct Running {
@@ -110,7 +115,6 @@ impl Running {
         self.descriptors()
     }
 
-    /// Open descriptors of the server.
     pub fn descriptors(&self) -> usize {
         let dir = format!("/proc/{}/fd", self.child.id());
         std::fs::read_dir(dir).unwrap().count()
@@ -150,7 +154,6 @@ impl Running {
         numbers.map(|n| Pid::from_raw(n).unwrap()).collect()
     }
 
-    /// Tells it to stop.
     pub fn tell_to_stop(&mut self) {
         self.stdin = None;
     }
@@ -195,39 +198,33 @@ pub fn serve(words: &[String]) -> ExitCode {
 }
 
 fn try_serve(words: &[String]) -> std::io::Result<()> {
-    let number = |i: usize| words[i].parse::<u64>().ok();
-    let (server, service) = (
-        Server::named(&words[0]).unwrap(),
-        Service::named(&words[1]).unwrap(),
-    );
-    if let Some(limit) = number(6) {
+    let (server, service, size, connections, times_ms, descriptors, port): Words =
+        serde_json::from_str(&words[0])?;
+    let [patience, grace, idle] = times_ms.map(|ms| ms.map(Duration::from_millis));
+    if descriptors.is_some() {
         let limit = Rlimit {
-            current: Some(limit),
-            maximum: Some(limit),
+            current: descriptors,
+            maximum: descriptors,
         };
         setrlimit(Resource::Nofile, limit)?;
     }
-    let port = number(7).unwrap() as u16;
     let (listener, address) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     println!("{}", address.port());
     std::io::stdout().flush()?;
     let setup = servers::ServerSetup {
         listener,
         stop: std::io::stdin().as_fd().try_clone_to_owned()?,
-        service,
-        serving: ServiceSetup {
-            size: number(2).unwrap() as usize,
-            roots: Roots::real(),
-        },
+        service: Service::named(&service).unwrap(),
+        serving: ServiceSetup::of(size),
         workers: 3,
         limits: Limits {
-            connections: number(3).unwrap() as usize,
-            patience: Duration::from_millis(number(4).unwrap()),
-            idle: number(5).map(Duration::from_millis),
-            grace: Duration::from_millis(number(8).unwrap()),
+            connections,
+            patience: patience.unwrap(),
+            idle,
+            grace: grace.unwrap(),
         },
     };
-    let tally = (server.serve)(setup)?;
+    let tally = (Server::named(&server).unwrap().serve)(setup)?;
     println!("{}", tally.counts().map(|n| n.to_string()).join(" "));
     Ok(())
 }

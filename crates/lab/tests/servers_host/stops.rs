@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_lab::load::{Load, LoadSpan, Stage};
+use bytecost_engine::services::ServiceSetup;
+use bytecost_lab::load::{Load, LoadError, LoadSpan, Stage};
 use rustix::process::{Signal, kill_process};
 
 use crate::faults::{
-    Fault, LARGE, LONG_MS, answer, asks_and_does_not_read, client, half_a_request, is_closed,
-    setup, start,
+    Fault, LARGE, LONG_MS, answer, asks_and_does_not_read, client, clients, half_a_request,
+    is_closed, start,
 };
 use crate::process::{Running, Start, eventually};
 
@@ -33,11 +34,7 @@ pub const STOPS: &[Fault] = &[
 fn stopped_with_a_request(server: &'static Server) {
     let mut running = Running::start(&start(server, 100, LONG_MS));
     let number = if server.in_turn { 1 } else { 10 };
-    let mut clients: Vec<TcpStream> = (0..number).map(|_| client(&running)).collect();
-    for client in &mut clients {
-        client.write_all(b"get\n").unwrap();
-        answer(client, 100); // it is in
-    }
+    let mut clients = clients(&running, number, 100);
     for client in &mut clients {
         client.write_all(b"get\nget\nget\n").unwrap();
     }
@@ -55,7 +52,7 @@ fn stopped_under_load(server: &'static Server) {
     let mut start = Start::new(server, "echo", 64);
     start.patience_ms = LONG_MS;
     let running = Running::start(&start);
-    let mut load = Load::once(running.address, start.service, setup(64));
+    let mut load = Load::once(running.address, start.service, ServiceSetup::of(64));
     load.connections = if server.in_turn { 1 } else { 20 };
     load.span = LoadSpan::Time {
         warmup: Duration::from_millis(20),
@@ -78,7 +75,8 @@ fn stopped_under_load(server: &'static Server) {
         stop.store(true, Ordering::Relaxed);
         (asking.join().unwrap(), tally)
     });
-    assert_eq!((outcome.errors.wrong, outcome.errors.timeout), (0, 0));
+    let faults = [LoadError::Wrong, LoadError::Timeout].map(|kind| outcome.errors.of(kind));
+    assert_eq!(faults, [0, 0]);
     assert!(tally.requests >= outcome.answers);
     assert_eq!(tally.timed_out, 0);
 }
@@ -93,12 +91,8 @@ fn stopped_with_faults(server: &'static Server) {
         start.grace_ms = 500; // all of it is waited for who does not read
         let mut running = Running::start(&start);
         let number = if server.in_turn { 1 } else { 3 };
-        let mut clients: Vec<TcpStream> = (0..number).map(|_| client(&running)).collect();
-        for client in &mut clients {
-            client.write_all(b"get\n").unwrap();
-            answer(client, LARGE); // it is in
-            does(client);
-        }
+        let mut clients = clients(&running, number, LARGE);
+        clients.iter_mut().for_each(does);
         running.tell_to_stop();
         let tally = running.stop();
         assert_eq!(tally.connections, number);
@@ -132,11 +126,7 @@ fn signalled(server: &'static Server) {
 fn killed(server: &'static Server) {
     let running = Running::start(&start(server, 100, LONG_MS));
     let number = if server.in_turn { 1 } else { 5 };
-    let mut clients: Vec<TcpStream> = (0..number).map(|_| client(&running)).collect();
-    for client in &mut clients {
-        client.write_all(b"get\n").unwrap();
-        answer(client, 100); // it is in
-    }
+    let mut clients = clients(&running, number, 100);
     drop(running);
     clients.iter_mut().for_each(is_closed);
 }

@@ -4,69 +4,63 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions};
 use bytecost_lab::trial::Settings;
-use bytecost_spec::{Axis, Counter, PeerSide, Reading};
-use libtest_mimic::{Failed, Trial};
+use bytecost_spec::{Axis, Counter};
+use libtest_mimic::Trial;
 use rustix::process::Signal;
 
 use super::{
-    NO_STOP, SOON, Way, arrives, cell, ensure, meanwhile, sample, settings, signal, trial,
+    KEY, NO_STOP, SIDES, Way, arrives, case, cell, in_time, lab, meanwhile, read, sample, settings,
+    signal, trial,
 };
 
 pub fn trials() -> Vec<Trial> {
-    let trial = |name: &str, test: fn() -> Result<(), Failed>| Trial::test(name, test);
     vec![
-        trial(
+        case(
             "who answers no word of bytecost is told in one line",
             no_word,
         ),
         // Invariant 9.
-        trial(
+        case(
             "an agent that is killed costs its trial alone, and is sought again",
-            killed_agent,
+            || disturbed("agent", Signal::KILL, "is gone"),
         ),
-        trial(
-            "an agent that stops to speak costs its trial alone",
-            stopped_agent,
-        ),
-        trial(
+        case("an agent that stops to speak costs its trial alone", || {
+            disturbed("agent", Signal::STOP, "no response within 3s");
+        }),
+        case(
             "an endpoint that is lost there fails the trial alone",
-            lost_endpoint,
+            || disturbed("endpoint", Signal::KILL, "signal 9"),
         ),
-        trial(
+        case(
             "an agent whose coordinator is gone ends, and all it started",
             lost_coordinator,
         ),
-        trial("strangers at the data ports lose no trial", strangers),
-        trial(
+        case("strangers at the data ports lose no trial", strangers),
+        case(
             "a program that is not there is put there and gone again",
             copied,
         ),
-        trial("a peer that is gone for good is told", gone_for_good),
-        trial("a trial has few words that wait for an answer", round_trips),
+        case("a peer that is gone for good is told", gone_for_good),
+        case("a trial has few words that wait for an answer", round_trips),
     ]
 }
 
-fn refused(prefix: &str) -> Result<String, Failed> {
-    let options = PeerOptions {
-        // What follows the program stays there.
+/// One whose program nobody has: what follows it stays there.
+fn without_program(prefix: &str, copy_program: bool) -> PeerOptions {
+    PeerOptions {
         command: PeerCommand::parse(prefix, "bytecost-that-nobody-has").unwrap(),
-        address: None,
-        data_from_here: false,
-        copy_program: false,
-        side: PeerSide::Receiver,
-    };
-    match PeerLink::open(&options, &NO_STOP) {
-        Ok(_) => Err("it was reached".into()),
-        Err(e) => Ok(e.to_string()),
+        copy_program,
+        ..Way::default().options()
     }
 }
 
-fn no_word() -> Result<(), Failed> {
+fn no_word() {
     let hello = r#"{"hello":{"version":1,"build":"another"}}"#;
     let hello = format!(
         r"sh -c 'printf \\{:03o}\\0\\0\\0; echo -n {}; sleep 60'",
@@ -95,12 +89,10 @@ fn no_word() -> Result<(), Failed> {
             "too old to know `agent`",
         ),
     ] {
-        let why = refused(prefix)?;
-        ensure(why.contains(part) && !why.contains('\n'), || {
-            format!("{prefix}: {why}")
-        })?;
+        let refused = PeerLink::open(&without_program(prefix, false), &NO_STOP).unwrap_err();
+        let why = refused.to_string();
+        assert!(why.contains(part) && !why.contains('\n'), "{prefix}: {why}");
     }
-    Ok(())
 }
 
 /// Settings with a window that is long enough for something to happen in it.
@@ -112,65 +104,49 @@ fn long() -> Settings {
 }
 
 /// What is said of a trial in which something is done to the process of that name.
-fn disturbed(word: &str, with: Signal, expected: &str) -> Result<(), Failed> {
+fn disturbed(word: &str, with: Signal, expected: &str) {
     let way = Way::default();
-    let mut lab = way.lab(long())?;
+    let mut lab = way.lab(long());
     let cell = cell(&[]);
-    let (done, failed) = meanwhile(
-        |_| -> Result<(), Failed> {
-            way.program.process("endpoint")?;
-            signal(way.program.process(word)?, with);
-            Ok(())
+    let ((), failed) = meanwhile(
+        |_| {
+            way.program.process("endpoint");
+            signal(way.program.process(word), with);
         },
         || trial(&mut lab, &cell),
     );
-    done?;
-    let Err(failure) = failed else {
-        return Err("a trial without its other side gave a sample".into());
-    };
-    ensure(failure.reason.contains(expected), || failure.reason.clone())?;
+    let reason = failed.unwrap_err().reason;
+    assert!(reason.contains(expected), "{reason}");
     // The next one is whole again.
-    arrives(&mut lab, &cell)?;
+    arrives(&mut lab, &cell);
     drop(lab);
     if with == Signal::STOP {
         for (pid, _) in way.program.processes() {
             signal(pid, Signal::CONT);
         }
     }
-    way.program.are_gone()
-}
-
-fn killed_agent() -> Result<(), Failed> {
-    disturbed("agent", Signal::KILL, "is gone")
-}
-
-fn stopped_agent() -> Result<(), Failed> {
-    disturbed("agent", Signal::STOP, "no response within 3s")
-}
-
-fn lost_endpoint() -> Result<(), Failed> {
-    disturbed("endpoint", Signal::KILL, "signal 9")
+    way.program.are_gone();
 }
 
 /// Closing the channel is all that a coordinator that is killed can do.
-fn lost_coordinator() -> Result<(), Failed> {
-    use std::process::{Command, Stdio};
+fn lost_coordinator() {
     let way = Way::default();
     let mut child = Command::new(&way.program.path)
         .arg("agent")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .spawn()?;
-    way.program.process("agent")?;
+        .spawn()
+        .unwrap();
+    way.program.process("agent");
     drop(child.stdin.take());
-    child.wait()?;
-    way.program.are_gone()
+    child.wait().unwrap();
+    way.program.are_gone();
 }
 
 /// They say nothing, a part, or too much, and stay; on one host and between two.
-fn strangers() -> Result<(), Failed> {
-    let held = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let port = held.local_addr()?.port();
+fn strangers() {
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port();
     drop(held);
     let way = Way {
         address: Some("127.0.0.1"),
@@ -179,8 +155,8 @@ fn strangers() -> Result<(), Failed> {
     let mut lab = way.lab(Settings {
         port: Some(port),
         ..settings()
-    })?;
-    let (came, done) = meanwhile(
+    });
+    let (came, dropped) = meanwhile(
         |over| {
             let mut came = VecDeque::new();
             let mut number = 0_usize;
@@ -197,69 +173,49 @@ fn strangers() -> Result<(), Failed> {
             }
             number
         },
-        || -> Result<u64, Failed> {
-            let mut dropped = 0;
-            for transport in ["peer", "loopback"].repeat(5) {
+        || {
+            let transports = ["peer", "loopback"].repeat(5).into_iter();
+            let dropped = transports.map(|transport| {
                 let cell = cell(&[(Axis::Threads, "2"), (Axis::Transport, transport)]);
-                let sample = sample(&mut lab, &cell)?;
-                let counted = sample.machine.get(&Counter::StrangersDropped);
-                dropped += counted.and_then(Reading::measured).unwrap_or(0);
-            }
-            Ok(dropped)
+                let sample = sample(&mut lab, &cell);
+                read(&sample.machine, Counter::StrangersDropped).unwrap_or(0)
+            });
+            dropped.sum::<u64>()
         },
     );
-    println!(
-        "{came} strangers connected, {} were turned away in time",
-        done?
-    );
-    Ok(())
+    println!("{came} strangers connected, {dropped} were turned away in time");
 }
 
-fn copied() -> Result<(), Failed> {
-    let way = Way::default();
-    let temp = tempfile::tempdir()?;
+fn copied() {
+    let temp = tempfile::tempdir().unwrap();
     let prefix = format!("env TMPDIR={}", temp.path().display());
-    let options = PeerOptions {
-        command: PeerCommand::parse(&prefix, "bytecost-that-nobody-has").unwrap(),
-        copy_program: true,
-        ..way.options()
-    };
-    let link = PeerLink::open(&options, &NO_STOP).map_err(|e| e.to_string())?;
-    let left = || fs::read_dir(temp.path()).map(|all| all.count());
-    ensure(left()? == 0, || "the copy is still there".into())?;
-    let lab = bytecost_lab::Lab::new(settings(), bytecost_meter::MachineMeter::open("/".as_ref()));
-    let mut lab = lab.with_peer(link);
-    arrives(&mut lab, &cell(&[]))?;
-    Ok(())
+    let mut lab = lab(settings(), &without_program(&prefix, true));
+    let left = fs::read_dir(temp.path()).unwrap().count();
+    assert_eq!(left, 0, "the copy is still there");
+    arrives(&mut lab, &cell(&[]));
 }
 
-fn gone_for_good() -> Result<(), Failed> {
+fn gone_for_good() {
     let way = Way::default();
-    let mut lab = way.lab(settings())?;
-    arrives(&mut lab, &cell(&[]))?;
-    let agent = way.program.process("agent")?;
-    fs::remove_file(&way.program.path)?;
+    let mut lab = way.lab(settings());
+    arrives(&mut lab, &cell(&[]));
+    let agent = way.program.process("agent");
+    fs::remove_file(&way.program.path).unwrap();
     signal(agent, Signal::KILL);
-    let until = Instant::now() + SOON;
-    let key = bytecost_spec::TrialKey {
-        block: 0,
-        cell: 0,
-        attempt: 0,
-    };
-    while lab.lost_peer().is_none() {
-        ensure(Instant::now() < until, || "it was never told".into())?;
-        let _ = lab.trial(key, &cell(&[]), &NO_STOP);
-    }
-    let why = lab.lost_peer().unwrap_or_default();
-    ensure(why.contains("could not be reached again"), || {
-        why.to_owned()
-    })
+    in_time("it was never told", || {
+        lab.lost_peer().is_some() || {
+            let _ = lab.trial(KEY, &cell(&[]), &NO_STOP);
+            false
+        }
+    });
+    let why = lab.lost_peer().unwrap();
+    assert!(why.contains("could not be reached again"), "{why}");
 }
 
 /// A word that waits for its answer costs a trial a round trip. How many there are is the same on
 /// every machine, and what they cost `make bench` tells.
-fn round_trips() -> Result<(), Failed> {
-    for side in [PeerSide::Receiver, PeerSide::Sender] {
+fn round_trips() {
+    for side in SIDES {
         for (values, most) in [
             (&[][..], 4),
             (&[(Axis::Pattern, "ask"), (Axis::Size, "256")][..], 4),
@@ -273,7 +229,7 @@ fn round_trips() -> Result<(), Failed> {
                 4,
             ),
         ] {
-            let dir = tempfile::tempdir()?;
+            let dir = tempfile::tempdir().unwrap();
             let said = dir.path().join("said");
             let mut way = Way {
                 side,
@@ -282,25 +238,24 @@ fn round_trips() -> Result<(), Failed> {
             };
             let own = way.program.path.display();
             way.prefix = format!("{own} relay {}", said.display());
-            let mut lab = way.lab(settings())?;
+            let mut lab = way.lab(settings());
             for _ in 0..2 {
-                sample(&mut lab, &cell(values))?;
+                sample(&mut lab, &cell(values));
             }
             drop(lab);
-            way.program.are_gone()?;
-            let said = fs::read_to_string(said)?;
+            way.program.are_gone();
+            let said = fs::read_to_string(said).unwrap();
             let trials: Vec<&str> = said.split("> start\n").skip(1).collect();
-            ensure(trials.len() == 2, || said.clone())?;
+            assert_eq!(trials.len(), 2, "{said}");
             for trial in trials {
                 let words: Vec<&str> = trial.lines().collect();
                 let turns = words.windows(2);
                 let turns = turns.filter(|w| w[0].starts_with('>') && w[1].starts_with('<'));
-                let turns = turns.count();
-                ensure(turns <= most, || {
-                    format!("{side:?} there, {values:?}: {turns} round trips: {words:?}")
-                })?;
+                assert!(
+                    turns.count() <= most,
+                    "{side:?} there, {values:?}: {words:?}"
+                );
             }
         }
     }
-    Ok(())
 }

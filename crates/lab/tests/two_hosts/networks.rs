@@ -3,25 +3,31 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bytecost_lab::Lab;
+use bytecost_lab::peer::PeerLink;
 use bytecost_lab::protocol::Role;
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::veth::{RECEIVER, VethPair};
 use bytecost_lab::trial::Settings;
-use bytecost_spec::{Axis, Counter, PeerSide, Reading};
-use libtest_mimic::{Failed, Trial};
+use bytecost_spec::{Counter, PeerSide};
+use libtest_mimic::Trial;
 
 use super::{
-    CELLS, SERVED, Way, arrives, both_are_read, cell, ensure, is_answered, meanwhile, sample,
+    CELLS, NO_STOP, SERVED, SIDES, Way, arrives, case, cell, is_answered, meanwhile, read,
     settings, trial,
 };
 
 pub fn trials() -> Vec<Trial> {
+    let trial = |what: &str, check: fn(&Two)| {
+        case(format!("two networks: {what}"), move || match Two::new() {
+            Some(two) => check(&two),
+            None => println!("skipped: it needs root"),
+        })
+    };
     vec![
-        Trial::test("two networks: every cell, both ways", every_cell),
-        Trial::test("two networks: over IPv6", over_ipv6),
-        Trial::test("two networks: packets that become smaller", changed_mtu),
-        Trial::test("two networks: a link that is down for a while", link_down),
+        trial("every cell, both ways", every_cell),
+        trial("over IPv6", over_ipv6),
+        trial("packets that become smaller", changed_mtu),
+        trial("a link that is down for a while", link_down),
     ]
 }
 
@@ -39,18 +45,17 @@ impl Drop for Two {
 }
 
 impl Two {
-    /// None, and the reason printed, without the rights.
-    fn new() -> Result<Option<Two>, Failed> {
+    /// None without the rights.
+    fn new() -> Option<Two> {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: it needs root");
-            return Ok(None);
+            return None;
         }
-        let pair = VethPair::new(LinkChoice::default())?;
+        let pair = VethPair::new(LinkChoice::default()).unwrap();
         let mut keeper = Command::new("sleep");
         keeper.arg("1000").stdin(Stdio::null());
-        pair.of(Role::Receiver).start_in(&mut keeper)?;
-        let keeper = keeper.spawn()?;
-        Ok(Some(Two { pair, keeper }))
+        pair.of(Role::Receiver).start_in(&mut keeper).unwrap();
+        let keeper = keeper.spawn().unwrap();
+        Some(Two { pair, keeper })
     }
 
     fn way(&self, side: PeerSide, data_from_here: bool) -> Way {
@@ -63,141 +68,104 @@ impl Two {
     }
 
     /// Does something where this host is to be.
-    fn here<T: Send>(&self, work: impl FnOnce() -> Result<T, Failed> + Send) -> Result<T, Failed> {
-        self.pair.of(Role::Sender).within(work)?
+    fn here<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.pair.of(Role::Sender).within(work).unwrap()
     }
 
-    fn ip(&self, role: Role, words: &str) -> Result<(), Failed> {
-        let status = self
-            .pair
-            .of(role)
-            .within(|| Command::new("ip").args(words.split(' ')).status())??;
-        ensure(status.success(), || format!("ip {words}: {status}"))
+    fn ip(&self, role: Role, words: &str) {
+        let run = || Command::new("ip").args(words.split(' ')).status();
+        let status = self.pair.of(role).within(run).unwrap().unwrap();
+        assert!(status.success(), "ip {words}: {status}");
     }
 }
 
-fn every_cell() -> Result<(), Failed> {
-    let Some(two) = Two::new()? else {
-        return Ok(());
-    };
-    for side in [PeerSide::Receiver, PeerSide::Sender] {
+fn every_cell(two: &Two) {
+    for side in SIDES {
         for data_from_here in [false, true] {
             let way = two.way(side, data_from_here);
             two.here(|| {
-                let link = way.open()?;
+                let link = PeerLink::open(&way.options(), &NO_STOP).unwrap();
                 let host = link.host();
-                ensure(host.address == RECEIVER.to_string(), || {
-                    host.address.clone()
-                })?;
-                ensure(host.path_mtu == Some(1500), || {
-                    format!("{:?}", host.path_mtu)
-                })?;
+                assert_eq!(host.address, RECEIVER.to_string());
+                assert_eq!(host.path_mtu, Some(1500));
                 let names = [&host.cards, &link.own_cards()]
                     .map(|cards| cards.iter().map(|c| c.name.clone()).collect::<Vec<_>>());
-                ensure(names == [["bytecost1"], ["bytecost0"]], || {
-                    format!("{names:?}")
-                })?;
+                assert_eq!(names, [["bytecost1"], ["bytecost0"]]);
                 drop(link);
-                let mut lab = way.lab(settings())?;
+                let mut lab = way.lab(settings());
                 for (name, values) in CELLS {
-                    arrives(&mut lab, &cell(values))
-                        .map_err(|e| format!("{name}: {}", e.message().unwrap_or_default()))?;
+                    println!("{name}");
+                    arrives(&mut lab, &cell(values));
                 }
-                served(&mut lab)
-            })?;
-            way.program.are_gone()?;
+                for (name, values) in SERVED {
+                    println!("{name}");
+                    is_answered(&mut lab, values);
+                }
+            });
+            way.program.are_gone();
         }
     }
-    Ok(())
-}
-
-fn served(lab: &mut Lab) -> Result<(), Failed> {
-    for (name, values) in SERVED {
-        let values = [values, &[(Axis::Size, "100")][..]].concat();
-        let sample = sample(lab, &cell(&values))
-            .map_err(|e| format!("{name}: {}", e.message().unwrap_or_default()))?;
-        both_are_read(&sample, 1)?;
-    }
-    Ok(())
 }
 
 /// Each trial tells what its packets could be.
-fn changed_mtu() -> Result<(), Failed> {
-    let Some(two) = Two::new()? else {
-        return Ok(());
-    };
+fn changed_mtu(two: &Two) {
     let way = two.way(PeerSide::Receiver, false);
     two.here(|| {
-        let mut lab = way.lab(settings())?;
+        let mut lab = way.lab(settings());
         for mtu in [1500, 1400] {
-            two.ip(Role::Sender, &format!("link set bytecost0 mtu {mtu}"))?;
-            two.ip(Role::Receiver, &format!("link set bytecost1 mtu {mtu}"))?;
-            let sample = arrives(&mut lab, &cell(&[]))?;
-            let read = sample.sender.readings.get(&Counter::TcpPathMtuBytes);
-            ensure(read == Some(&Reading::Measured(mtu)), || {
-                format!("{read:?}")
-            })?;
+            two.ip(Role::Sender, &format!("link set bytecost0 mtu {mtu}"));
+            two.ip(Role::Receiver, &format!("link set bytecost1 mtu {mtu}"));
+            let sample = arrives(&mut lab, &cell(&[]));
+            let told = read(&sample.sender.readings, Counter::TcpPathMtuBytes);
+            assert_eq!(told, Some(mtu));
         }
-        Ok(())
-    })?;
-    way.program.are_gone()
+    });
+    way.program.are_gone();
 }
 
-fn over_ipv6() -> Result<(), Failed> {
-    let Some(two) = Two::new()? else {
-        return Ok(());
-    };
-    two.ip(
-        Role::Sender,
-        "address add fd00:0:0:9::1/64 dev bytecost0 nodad",
-    )?;
-    two.ip(
-        Role::Receiver,
-        "address add fd00:0:0:9::2/64 dev bytecost1 nodad",
-    )?;
-    for side in [PeerSide::Receiver, PeerSide::Sender] {
+fn over_ipv6(two: &Two) {
+    for (role, device, number) in [(Role::Sender, 0, 1), (Role::Receiver, 1, 2)] {
+        let address = format!("fd00:0:0:9::{number}/64 dev bytecost{device}");
+        two.ip(role, &format!("address add {address} nodad"));
+    }
+    for side in SIDES {
         let way = Way {
             address: Some("fd00:0:0:9::2"),
             ..two.way(side, false)
         };
         two.here(|| {
-            let mut lab = way.lab(settings())?;
-            arrives(&mut lab, &cell(&[]))?;
-            let mut served = SERVED.iter();
-            served.try_for_each(|(_, values)| is_answered(&mut lab, values))
-        })?;
-        way.program.are_gone()?;
+            let mut lab = way.lab(settings());
+            arrives(&mut lab, &cell(&[]));
+            for (_, values) in SERVED {
+                is_answered(&mut lab, values);
+            }
+        });
+        way.program.are_gone();
     }
-    Ok(())
 }
 
 /// The channel does not go by the link; the trial in flight is lost at most.
-fn link_down() -> Result<(), Failed> {
-    let Some(two) = Two::new()? else {
-        return Ok(());
-    };
+fn link_down(two: &Two) {
     let way = two.way(PeerSide::Receiver, false);
     let long = Settings {
         window: Duration::from_secs(1),
         ..settings()
     };
     two.here(|| {
-        let mut lab = way.lab(long)?;
-        let (done, first) = meanwhile(
-            |_| -> Result<(), Failed> {
-                way.program.process("endpoint")?;
-                two.ip(Role::Sender, "link set bytecost0 down")?;
+        let mut lab = way.lab(long);
+        let ((), first) = meanwhile(
+            |_| {
+                way.program.process("endpoint");
+                two.ip(Role::Sender, "link set bytecost0 down");
                 std::thread::sleep(Duration::from_secs(2));
-                two.ip(Role::Sender, "link set bytecost0 up")
+                two.ip(Role::Sender, "link set bytecost0 up");
             },
             || trial(&mut lab, &cell(&[])),
         );
-        done?;
         println!("the trial in flight: {:?}", first.err().map(|f| f.reason));
         for _ in 0..3 {
-            arrives(&mut lab, &cell(&[]))?;
+            arrives(&mut lab, &cell(&[]));
         }
-        Ok(())
-    })?;
-    way.program.are_gone()
+    });
+    way.program.are_gone();
 }

@@ -12,10 +12,9 @@ use bytecost_spec::{Counter, Reading, Readings};
 use super::{hold, load, rows};
 use crate::descriptors;
 use crate::endpoint::side::encode;
-use crate::load::{Limit, LoadOutcome, Stage};
+use crate::load::{Limit, LoadError, LoadOutcome, Stage};
 use crate::protocol::{self, Done, FromEndpoint, Task, ToEndpoint, out_of_turn};
 
-/// Asks as the cell says, and tells what came of it.
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
     let address = task.meets.address().and_then(|a| a.parse().ok());
@@ -84,12 +83,12 @@ fn done(readings: Readings, outcome: &LoadOutcome, size: Option<u64>) -> io::Res
     put(Counter::Messages, answers);
     put(Counter::Unanswered, outcome.unanswered);
     let errors = &outcome.errors;
-    put(Counter::ErrorsRefused, errors.refused);
-    put(Counter::ErrorsReset, errors.reset);
-    put(Counter::ErrorsClosed, errors.closed);
-    put(Counter::ErrorsTimeout, errors.timeout);
-    put(Counter::ErrorsWrong, errors.wrong);
-    put(Counter::ErrorsLocal, errors.local);
+    put(Counter::ErrorsRefused, errors.of(LoadError::Refused));
+    put(Counter::ErrorsReset, errors.of(LoadError::Reset));
+    put(Counter::ErrorsClosed, errors.of(LoadError::Closed));
+    put(Counter::ErrorsTimeout, errors.of(LoadError::Timeout));
+    put(Counter::ErrorsWrong, errors.of(LoadError::Wrong));
+    put(Counter::ErrorsLocal, errors.of(LoadError::Local));
     let fairness = outcome.fairness();
     put(Counter::AnswersLeast, fairness.min);
     put(Counter::AnswersMedian, fairness.median);

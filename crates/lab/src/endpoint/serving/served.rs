@@ -38,10 +38,8 @@ const MEMORY_NS: u64 = 5_000_000;
 const LOOK_SHARE: u64 = 20;
 /// How long before an edge a look at a few threads begins.
 const FEW_NS: u64 = 4_000_000;
-/// How often it is looked whether the server has ended.
 const LOOK_NS: u64 = 1_000_000;
 
-/// A server in a process of its own.
 struct Child {
     pid: u32,
     /// Its usage comes from here.
@@ -53,7 +51,6 @@ struct Child {
     ended: bool,
 }
 
-/// Serves as the cell says until it is told to stop, and tells what that took.
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
     let (server, ..) = rows(cell)?;
@@ -207,7 +204,6 @@ impl Child {
         }
     }
 
-    /// Has it stop, and waits until it is gone.
     fn end(&mut self) -> io::Result<()> {
         self.stop = None;
         let deadline_ns = clock::monotonic_ns() + END_NS;
@@ -272,7 +268,6 @@ impl Drop for Exits {
     }
 }
 
-/// What the server's process does.
 fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
     let cell = &task.cell;
     let (server, service, serving) = rows(cell)?;

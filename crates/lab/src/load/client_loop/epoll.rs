@@ -12,13 +12,12 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, sockopt};
 
-use super::{ClientLoop, ConnectionError, LoopEvent, Pause, Sending, Source};
-use crate::load::Load;
+use super::{ClientLoop, LoopEvent, Pause, Sending, Source};
+use crate::load::{Load, LoadError};
 
 const EVENTS: usize = 512;
 const READ_BYTES: usize = 64 << 10;
 
-/// One connection.
 #[derive(Default)]
 struct Line {
     socket: Option<OwnedFd>,
@@ -44,25 +43,25 @@ pub(in crate::load) struct EpollLoop {
 }
 
 impl EpollLoop {
-    fn watch(&mut self, i: u32, flags: EventFlags) -> Result<(), ConnectionError> {
+    fn watch(&mut self, i: u32, flags: EventFlags) -> Result<(), LoadError> {
         let line = &self.lines[i as usize];
         let name = event_name(i, line.generation);
         match &line.socket {
             Some(socket) => {
-                epoll::modify(&self.epoll, socket, name, flags).map_err(|_| ConnectionError::Local)
+                epoll::modify(&self.epoll, socket, name, flags).map_err(|_| LoadError::Local)
             }
             None => Ok(()),
         }
     }
 
     /// Whether connecting has worked, now that the socket can be written to.
-    fn connected(&mut self, i: u32) -> Result<(), ConnectionError> {
+    fn connected(&mut self, i: u32) -> Result<(), LoadError> {
         let line = &mut self.lines[i as usize];
         line.connects = false;
-        let socket = line.socket.as_ref().ok_or(ConnectionError::Closed)?;
+        let socket = line.socket.as_ref().ok_or(LoadError::Closed)?;
         match sockopt::socket_error(socket) {
             Ok(Ok(())) => self.watch(i, EventFlags::IN),
-            Ok(Err(e)) | Err(e) => Err(ConnectionError::of(e)),
+            Ok(Err(e)) | Err(e) => Err(LoadError::from(e)),
         }
     }
 
@@ -70,10 +69,10 @@ impl EpollLoop {
     fn hear(&mut self, i: u32) -> Option<LoopEvent<usize>> {
         let socket = self.lines[i as usize].socket.as_ref()?;
         let heard = match rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
-            Ok((0, _)) => Err(ConnectionError::Closed),
+            Ok((0, _)) => Err(LoadError::Closed),
             Ok((length, _)) => Ok(length),
             Err(Errno::AGAIN | Errno::INTR) => return None,
-            Err(e) => Err(ConnectionError::of(e)),
+            Err(e) => Err(LoadError::from(e)),
         };
         Some(LoopEvent::Heard(i, heard))
     }
@@ -115,7 +114,7 @@ impl ClientLoop for EpollLoop {
         })
     }
 
-    fn connect(&mut self, i: u32) -> Result<bool, ConnectionError> {
+    fn connect(&mut self, i: u32) -> Result<bool, LoadError> {
         self.hang_up(i);
         let (socket, connected) = loop {
             let from = self.source.last;
@@ -124,7 +123,7 @@ impl ClientLoop for EpollLoop {
                 Ok(()) => break (socket, true),
                 Err(Errno::INPROGRESS | Errno::INTR) => break (socket, false),
                 Err(e) if self.source.goes_on(e, from) => {}
-                Err(e) => return Err(ConnectionError::of(e)),
+                Err(e) => return Err(LoadError::from(e)),
             }
         };
         let line = &mut self.lines[i as usize];
@@ -133,7 +132,7 @@ impl ClientLoop for EpollLoop {
             false => EventFlags::OUT,
         };
         epoll::add(&self.epoll, &socket, event_name(i, line.generation), flags)
-            .map_err(|_| ConnectionError::Local)?;
+            .map_err(|_| LoadError::Local)?;
         line.socket = Some(socket);
         line.connects = !connected;
         Ok(connected)
@@ -147,13 +146,9 @@ impl ClientLoop for EpollLoop {
         line.sent = None;
     }
 
-    fn send(
-        &mut self,
-        i: u32,
-        compose: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<Sending, ConnectionError> {
+    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<Sending, LoadError> {
         let line = &mut self.lines[i as usize];
-        let socket = line.socket.as_ref().ok_or(ConnectionError::Closed)?;
+        let socket = line.socket.as_ref().ok_or(LoadError::Closed)?;
         self.request.clear();
         compose(&mut self.request);
         let before = line.sent.take();
@@ -169,7 +164,7 @@ impl ClientLoop for EpollLoop {
                     }
                     return Ok(Sending::Pending);
                 }
-                Err(e) => return Err(ConnectionError::of(e)),
+                Err(e) => return Err(LoadError::from(e)),
             }
         }
         if before.is_some() {

@@ -11,8 +11,8 @@ use bytecost_sys::uring_server::Piece;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use super::{ClientLoop, ConnectionError, LoopEvent, Pause, Sending, Source};
-use crate::load::Load;
+use super::{ClientLoop, LoopEvent, Pause, Sending, Source};
+use crate::load::{Load, LoadError};
 
 /// Bytes of a question that is a line, and of an answer that is one; others take longer.
 const SHORT_BYTES: usize = 64;
@@ -29,7 +29,7 @@ pub(in crate::load) struct UringLoop {
 }
 
 impl UringLoop {
-    fn try_to_connect(&mut self, i: u32) -> Result<(), ConnectionError> {
+    fn try_to_connect(&mut self, i: u32) -> Result<(), LoadError> {
         // It blocks for others; the ring does not let it.
         let socket = self.source.socket(&self.load, SocketFlags::empty())?;
         self.from[i as usize] = self.source.last;
@@ -66,7 +66,7 @@ impl ClientLoop for UringLoop {
         })
     }
 
-    fn connect(&mut self, i: u32) -> Result<bool, ConnectionError> {
+    fn connect(&mut self, i: u32) -> Result<bool, LoadError> {
         self.try_to_connect(i).map(|()| false)
     }
 
@@ -74,11 +74,7 @@ impl ClientLoop for UringLoop {
         self.client.hang_up(i);
     }
 
-    fn send(
-        &mut self,
-        i: u32,
-        compose: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<Sending, ConnectionError> {
+    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<Sending, LoadError> {
         let sent = self.client.send(i, compose);
         sent.map(|()| Sending::Pending).map_err(|e| of(&e))
     }
@@ -106,10 +102,7 @@ impl ClientLoop for UringLoop {
                 }
                 ClientEvent::Received(line, piece) => {
                     let piece = piece.map_err(trouble);
-                    LoopEvent::Heard(
-                        line,
-                        piece.and_then(|piece| piece.ok_or(ConnectionError::Closed)),
-                    )
+                    LoopEvent::Heard(line, piece.and_then(|piece| piece.ok_or(LoadError::Closed)))
                 }
                 ClientEvent::Sent(line, result) => LoopEvent::Sent(line, result.map_err(trouble)),
             });
@@ -135,6 +128,6 @@ impl ClientLoop for UringLoop {
     }
 }
 
-fn of(error: &io::Error) -> ConnectionError {
-    Errno::from_io_error(error).map_or(ConnectionError::Local, ConnectionError::of)
+fn of(error: &io::Error) -> LoadError {
+    Errno::from_io_error(error).map_or(LoadError::Local, LoadError::from)
 }

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::super::client::{ClientState, Due};
-use super::super::client_loop::{ClientLoop, ConnectionError, LoopEvent, Sending};
-use super::super::outcome::record;
+use super::super::client_loop::{ClientLoop, LoopEvent, Sending};
+use super::super::outcome::{LoadError, record};
 use super::super::{LoadSpan, RequestPace};
 use super::{Driver, LONGEST_WAIT_NS, Phase};
 
@@ -32,7 +32,7 @@ impl<W: ClientLoop> Driver<'_, W> {
         if self.is_idle(i) {
             self.idle_trying -= 1;
             if self.idle_trying == 0 {
-                self.set_out_askers(self.wire.now_ns());
+                self.set_out(0..self.load.connections, self.wire.now_ns());
             }
         }
     }
@@ -60,7 +60,6 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// A connection is there.
     fn settle(&mut self, i: u32) {
         self.outcome.opened += 1;
         self.refused.0 = 0;
@@ -115,12 +114,9 @@ impl<W: ClientLoop> Driver<'_, W> {
     /// due together are sent together, as far as they are short. The time is the caller's: reading
     /// the clock for each request is a part of what a request costs the generator.
     pub(super) fn ask(&mut self, i: u32, due: Due, times: usize) {
-        let client = &mut self.clients[i as usize];
+        let client = &self.clients[i as usize];
         let mut left = times;
-        if let (LoadSpan::Requests(most), true) = (
-            self.load.span,
-            matches!(self.load.pace, RequestPace::Closed { .. }),
-        ) {
+        if let (LoadSpan::Requests(most), true) = (self.load.span, self.is_closed()) {
             left = left.min(usize::try_from(most.saturating_sub(client.asked)).unwrap_or(left));
         }
         while left > 0 {
@@ -151,7 +147,6 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// Deals with what the kernel tells.
     pub(super) fn happen(&mut self, happened: LoopEvent<W::Piece>) {
         match happened {
             LoopEvent::Connected(i, Ok(())) => self.settle(i),
@@ -260,7 +255,7 @@ impl<W: ClientLoop> Driver<'_, W> {
     }
 
     /// Counts what went wrong, and has the client rest.
-    fn fail(&mut self, i: u32, trouble: ConnectionError) {
+    fn fail(&mut self, i: u32, trouble: LoadError) {
         let now_ns = self.wire.now_ns();
         self.tried(i);
         self.wire.hang_up(i);
@@ -270,7 +265,7 @@ impl<W: ClientLoop> Driver<'_, W> {
         if is_done {
             return;
         }
-        if trouble == ConnectionError::Timeout
+        if trouble == LoadError::Timeout
             && let Some(due) = client.under_way.front().copied()
             && self.counts(due, now_ns)
         {
@@ -279,8 +274,8 @@ impl<W: ClientLoop> Driver<'_, W> {
         let client = &mut self.clients[i as usize];
         let was_free = client.state == ClientState::Connected && client.under_way.is_empty();
         let lost = client.disconnect();
-        trouble.count(&mut self.outcome.errors, lost.max(1) as u64);
-        if trouble == ConnectionError::Refused {
+        self.outcome.errors.count(trouble, lost.max(1) as u64);
+        if trouble == LoadError::Refused {
             let (count, since_ns) = self.refused;
             let since_ns = if count == 0 { now_ns } else { since_ns };
             self.refused = (count + 1, since_ns);
@@ -318,7 +313,7 @@ impl<W: ClientLoop> Driver<'_, W> {
                 _ => client.under_way.front().copied(),
             };
             if oldest.is_some_and(|due| due.sent_ns + patience_ns < now_ns) {
-                self.fail(i as u32, ConnectionError::Timeout);
+                self.fail(i as u32, LoadError::Timeout);
             }
         }
     }
