@@ -88,24 +88,24 @@ pub(crate) fn host() -> Host {
     }
 }
 
-pub(crate) fn survey() -> Survey {
-    let mover = |name: &str, has_peer, locks_rings| MoverFacts {
-        name: name.into(),
+fn mover(name: &str, route: Route) -> MoverFacts {
+    MoverFacts {
+        name: name.to_owned(),
         release: match name {
             "sendfile" => Release::Never,
             "uring-send-zc" => Release::AtCompletion,
             _ => Release::AtReturn,
         },
-        route: if has_peer {
-            Route::MemoryToSocket
-        } else {
-            Route::Nowhere
-        },
-        locks_rings,
+        route,
+        locks_rings: u32::from(name.starts_with("uring")),
         descriptors_per_flow: 2,
         ..MoverFacts::default()
-    };
+    }
+}
+
+pub(crate) fn survey() -> Survey {
     let receivers = ["recv", "recv-discard"];
+    let senders = ["send", "sendfile", "uring-send-zc"];
     let supports = |names: &[&str]| -> Vec<Support> {
         let each = |t: Transport| {
             names.iter().map(move |n| Support {
@@ -117,22 +117,17 @@ pub(crate) fn survey() -> Survey {
         };
         Transport::WITHIN.iter().flat_map(|t| each(*t)).collect()
     };
+    let receiver = |name: &str| ReceiverFacts {
+        name: name.to_owned(),
+        summary: String::new(),
+        sees_content: true,
+    };
+    let mut mover_facts = vec![mover("null", Route::Nowhere)];
+    mover_facts.extend(senders.map(|name| mover(name, Route::MemoryToSocket)));
     Survey {
-        mover_facts: vec![
-            mover("null", false, 0),
-            mover("send", true, 0),
-            mover("sendfile", true, 0),
-            mover("uring-send-zc", true, 1),
-        ],
-        receiver_facts: receivers
-            .iter()
-            .map(|name| ReceiverFacts {
-                name: (*name).to_owned(),
-                summary: String::new(),
-                sees_content: true,
-            })
-            .collect(),
-        movers: supports(&["send", "sendfile", "uring-send-zc"]),
+        mover_facts,
+        receiver_facts: receivers.map(receiver).to_vec(),
+        movers: supports(&senders),
         receivers: supports(&receivers),
         ..Survey::default()
     }
@@ -153,43 +148,78 @@ pub(crate) fn manifest(study: Study) -> Manifest {
     }
 }
 
-/// Axes with their values, and what is expected of them.
-type Row<'t> = (Vec<(Axis, &'t str)>, &'t str);
-
-/// Rows of text, one a line: `axis value; axis value | part of the reason`. Nothing stands behind
-/// the bar where nothing is refused.
-fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
-    let axis = |text: &'_ str| {
-        let (name, _) = text.split_once(' ').expect("a value");
-        Axis::named(name).unwrap_or_else(|| panic!("no axis `{name}`"))
-    };
-    let value = |text| str::split_once(text, ' ').map_or("", |(_, value)| value);
-    table.lines().map(move |line| {
-        let (axes, expected) = line.split_once('|').expect("a bar");
-        let axes = axes.split(';').map(str::trim).filter(|a| !a.is_empty());
-        let axes = axes.map(|text| (axis(text), value(text)));
-        (axes.collect(), expected.trim())
+/// Axes with their values, as in `axis value value; axis value`.
+fn axes(text: &str) -> impl Iterator<Item = (Axis, Vec<&str>)> {
+    let parts = text
+        .split(';')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    parts.map(|part| {
+        let mut words = part.split(' ');
+        let name = words.next().unwrap_or_default();
+        (Axis::named(name).expect(name), words.collect())
     })
 }
 
-/// The study with other values of axes: `axis value value; axis value`.
-fn chosen(mut study: Study, axes: &str) -> Study {
-    for part in axes.split(';') {
-        let (name, values) = part.trim().split_once(' ').expect("values");
-        let values: Vec<&str> = values.split(' ').collect();
-        study
-            .set_axis(Axis::named(name).expect(name), &values)
-            .unwrap();
+/// The study with other values of axes.
+fn chosen(mut study: Study, text: &str) -> Study {
+    for (axis, values) in axes(text) {
+        study.set_axis(axis, &values).unwrap();
     }
     study
 }
 
-/// Holds that something is refused for this reason, or not at all where there is none.
+/// The study of one cell, but for the values of these axes.
+fn one(text: &str) -> Study {
+    let mut one = study(&[]);
+    for axis in [Axis::Transport, Axis::Mover, Axis::Size, Axis::Threads] {
+        let default = Cell::default().value(axis);
+        one.set_axis(axis, &[default]).unwrap();
+    }
+    chosen(one, text)
+}
+
+/// A cell with these values of axes.
+fn cell(text: &str) -> Cell {
+    let mut cell = Cell::default();
+    for (axis, values) in axes(text) {
+        cell.set(axis, values[0]).unwrap();
+    }
+    cell
+}
+
+/// Why the one cell with these values is refused; none where it is planned.
+fn refused(text: &str, host: &Host, survey: &Survey) -> Option<String> {
+    let plan = Plan::new(&one(text), host, survey, 1).unwrap();
+    assert_eq!(plan.cells.is_empty(), !plan.refusals.is_empty());
+    assert!(plan.refusals.len() < 2);
+    plan.refusals.into_iter().next().map(|r| {
+        assert!(r.what.contains('/'), "a refusal names its cell: {}", r.what);
+        r.why
+    })
+}
+
+/// Holds that rows of axes are refused for these reasons, one a line: `axis value; axis value | part
+/// of the reason`, or `= the whole of it`. Nothing stands behind the bar where nothing is refused.
 #[track_caller]
-fn is_refused(axes: &[(Axis, &str)], why: Option<String>, reason: &str) {
-    let why = why.unwrap_or_default();
-    assert_eq!(why.is_empty(), reason.is_empty(), "{axes:?}: {why}");
-    assert!(why.contains(reason), "{axes:?}: {why}");
+fn refuses(table: &str, why: impl Fn(&str) -> Option<String>) {
+    for row in table.lines() {
+        let (axes, reason) = row.split_once('|').expect("a bar");
+        let (why, reason) = (why(axes).unwrap_or_default(), reason.trim());
+        assert_eq!(why.is_empty(), reason.is_empty(), "{axes}: {why}");
+        match reason.strip_prefix("= ") {
+            Some(whole) => assert_eq!(why, whole, "{axes}"),
+            None => assert!(why.contains(reason), "{axes}: {why}"),
+        }
+    }
+}
+
+/// The candidates of a study on this host.
+fn spread_out(study: &Study, survey: &Survey) -> Vec<Cell> {
+    let host = host();
+    let norm = Norm::new(study, &host, survey, None);
+    let candidates = candidates(study, &norm).into_iter();
+    candidates.map(|c| c.cell).collect()
 }
 
 fn movers(cells: &[Cell]) -> Vec<&str> {
@@ -222,44 +252,40 @@ fn what_the_budget_leaves_out_is_told_in_words() {
     let [rest] = plan.left_out.as_slice() else {
         panic!("{:?}", plan.left_out);
     };
-    assert!(
-        rest.what.starts_with("the remaining grid: transport unix"),
-        "{}",
-        rest.what
-    );
-    assert!(
-        rest.why
-            .starts_with("the budget of 30s pays for 18 cells with 6 blocks each: `--budget "),
-        "{}",
-        rest.why
-    );
-    let at = rest.why.split('`').nth(1).unwrap();
-    let budget = at.strip_prefix("--budget ").unwrap();
+    let what = "the remaining grid: transport unix";
+    assert!(rest.what.starts_with(what), "{}", rest.what);
+    let why = "the budget of 30s pays for 18 cells with 6 blocks each: `--budget ";
+    let (budget, _) = rest.why.strip_prefix(why).unwrap().split_once('`').unwrap();
     let enough = study(&[("budget = \"30s\"", &format!("budget = \"{budget}\""))]);
     assert_eq!(self::plan(&enough).left_out, []);
     assert_eq!(self::plan(&enough).cells.len(), 18 + rest.cells);
 }
 
+/// The study with a budget of so many seconds.
+fn paying(seconds: u64) -> Study {
+    Study {
+        budget_ms: 1000 * seconds,
+        ..study(&[])
+    }
+}
+
 #[test]
 fn a_budget_too_short_for_the_first_tier_keeps_both_ends_of_the_sizes() {
     // 10 s pay for 10 cells: the floor and three sizes of three movers.
+    let two_movers = (
+        "\"uring-send-zc\"]\nsize = [\"256\"",
+        "\"sendfile\"]\nsize = [\"256\"",
+    );
     let plan = plan(&study(&[
         ("budget = \"30s\"", "budget = \"10s\""),
-        (
-            "\"uring-send-zc\"]\nsize = [\"256\"",
-            "\"sendfile\"]\nsize = [\"256\"",
-        ),
+        two_movers,
     ]));
     let sizes: Vec<u64> = plan.cells.iter().map(|c| c.size_bytes).collect();
-    assert_eq!(
-        movers(&plan.cells[1..]),
-        [
-            "send", "send", "send", "send", "sendfile", "sendfile", "sendfile", "sendfile"
-        ]
-    );
+    let expected = [["send"; 4], ["sendfile"; 4]].concat();
+    assert_eq!(movers(&plan.cells[1..]), expected);
     assert_eq!(sizes[1..5], [256, 4096, 65_536, 1 << 20]);
 
-    let plan = self::plan(&study(&[("budget = \"30s\"", "budget = \"10s\"")]));
+    let plan = self::plan(&paying(10));
     let mut sizes: Vec<u64> = plan.cells[1..].iter().map(|c| c.size_bytes).collect();
     sizes.dedup();
     assert_eq!(sizes[..3], [256, 65_536, 1 << 20]);
@@ -267,29 +293,23 @@ fn a_budget_too_short_for_the_first_tier_keeps_both_ends_of_the_sizes() {
     assert!(plan.notes[0].contains("too short for the first part"));
     assert_eq!(plan.left_out[0].what, "sizes: size 4KiB");
     assert_eq!(plan.left_out[0].cells, 3);
-    let plan = self::plan(&study(&[
-        ("budget = \"30s\"", "budget = \"1s\""),
-        (
-            "[\"256\", \"4KiB\", \"64KiB\", \"1MiB\"]",
-            "[\"1MiB\", \"64KiB\", \"256\"]",
-        ),
-    ]));
-    assert_eq!(
-        plan.left_out[0].what,
-        "sizes: mover uring-send-zc; size 256, 1MiB"
-    );
+    let mut falling = study(&[(
+        "[\"256\", \"4KiB\", \"64KiB\", \"1MiB\"]",
+        "[\"1MiB\", \"64KiB\", \"256\"]",
+    )]);
+    falling.budget_ms = 1000;
+    let plan = self::plan(&falling);
+    let what = "sizes: mover uring-send-zc; size 256, 1MiB";
+    assert_eq!(plan.left_out[0].what, what);
 }
 
 #[test]
 fn even_the_shortest_budget_compares_two() {
-    let plan = plan(&study(&[("budget = \"30s\"", "budget = \"1s\"")]));
+    let plan = plan(&paying(1));
     assert_eq!(movers(&plan.cells), ["null", "send", "sendfile"]);
     assert!(plan.cells.iter().all(|c| c.size_bytes == 65_536));
-    assert!(
-        plan.notes[0].contains("longer than the budget"),
-        "{:?}",
-        plan.notes
-    );
+    let note = &plan.notes[0];
+    assert!(note.contains("longer than the budget"), "{note}");
 }
 
 #[test]
@@ -298,20 +318,17 @@ fn what_a_cell_is_compared_with_comes_along() {
         "title = \"threads\"\n[tier.axes]\nmover = [\"send\", \"sendfile\", \"uring-send-zc\"]",
         "title = \"threads\"\n[tier.axes]\nmover = [\"sendfile\"]",
     )]));
-    let threads: Vec<(&str, u32)> = plan.cells[13..]
-        .iter()
-        .map(|c| (c.mover.as_str(), c.threads))
-        .collect();
-    assert_eq!(
-        threads,
-        [("sendfile", 2), ("sendfile", 4), ("send", 2), ("send", 4)]
-    );
+    let last = plan.cells[13..].iter();
+    let threads: Vec<(&str, u32)> = last.map(|c| (c.mover.as_str(), c.threads)).collect();
+    let expected = [("sendfile", 2), ("sendfile", 4), ("send", 2), ("send", 4)];
+    assert_eq!(threads, expected);
 }
 
 #[test]
 fn values_that_mean_nothing_make_no_second_cell() {
-    let axes = "transport unix; mover null send; receiver recv recv-discard; size 4KiB; threads 1; congestion cubic reno; nodelay on off";
-    let both = chosen(study(&[]), axes);
+    let both = one(
+        "transport unix; mover null send; receiver recv recv-discard; congestion cubic reno; nodelay on off",
+    );
     assert_eq!(both.cells().len(), 16);
     let plan = plan(&both);
     assert_eq!(movers(&plan.cells), ["null", "send", "send"]);
@@ -324,42 +341,25 @@ fn values_that_mean_nothing_make_no_second_cell() {
 
 #[test]
 fn the_mtu_that_veth_has_anyway_makes_no_second_cell() {
-    let check = |transport: &str, mtu: &[&str], expected: &[Option<u32>]| {
-        let mut study = study(&[]);
-        for (axis, values) in [
-            (Axis::Transport, &[transport][..]),
-            (Axis::Mover, &["send"]),
-            (Axis::Receiver, &["recv"]),
-            (Axis::Size, &["4KiB"]),
-            (Axis::Threads, &["1"]),
-            (Axis::Mtu, mtu),
-        ] {
-            study.set_axis(axis, values).unwrap();
-        }
-        let (host, survey) = (host(), survey());
-        let norm = Norm::new(&study, &host, &survey, None);
-        let found: Vec<Option<u32>> = candidates(&study, &norm)
-            .iter()
-            .map(|c| c.cell.mtu_bytes)
-            .collect();
-        assert_eq!(found, expected, "{transport} {mtu:?}");
-    };
-    check("veth", &["auto", "1500"], &[None]);
-    check("veth", &["1500", "9000"], &[None, Some(9000)]);
-    check("wire", &["1500", "9000"], &[None, Some(9000)]);
-    check("loopback", &["auto", "9000"], &[None]);
+    for (axes, expected) in [
+        ("transport veth; mtu auto 1500", &[None][..]),
+        ("transport veth; mtu 1500 9000", &[None, Some(9000)]),
+        ("transport wire; mtu 1500 9000", &[None, Some(9000)]),
+        ("transport loopback; mtu auto 9000", &[None]),
+    ] {
+        let cells = spread_out(&one(axes), &survey());
+        let found: Vec<Option<u32>> = cells.iter().map(|c| c.mtu_bytes).collect();
+        assert_eq!(found, expected, "{axes}");
+    }
 }
 
 #[test]
 fn where_nobody_receives_how_it_is_received_makes_no_second_cell() {
-    let axes = "transport loopback wire; mover send; receiver recv recvmsg; read-size 256KiB message; quickack on; size 4KiB; threads 1; ack-bytes 128KiB 1MiB";
-    let study = chosen(study(&[]), axes);
-    let (host, survey) = (host(), survey());
-    let norm = Norm::new(&study, &host, &survey, None);
-    let ids: Vec<String> = candidates(&study, &norm)
-        .iter()
-        .map(|c| c.cell.id())
-        .collect();
+    let study = one(
+        "transport loopback wire; receiver recv recvmsg; read-size 256KiB message; quickack on; ack-bytes 128KiB 1MiB",
+    );
+    let cells = spread_out(&study, &survey());
+    let ids: Vec<String> = cells.iter().map(Cell::id).collect();
     let over = |transport| ids.iter().filter(|id| id.starts_with(transport)).count();
     assert_eq!((over("loopback"), over("wire")), (4, 2), "{ids:?}");
     assert!(ids.iter().any(|id| id.ends_with("/free/ack-bytes=1MiB")));
@@ -367,38 +367,25 @@ fn where_nobody_receives_how_it_is_received_makes_no_second_cell() {
 
 #[test]
 fn a_mover_without_completions_stays_comparable_and_is_measured_once() {
-    let zc = "uring-send-zc";
-    for (reaping, movers_and_reaping) in [
-        (
-            &["one-look"][..],
-            &[("null", "full"), ("send", "full"), (zc, "one-look")][..],
-        ),
-        (
-            &["never", "full"],
-            &[
-                ("null", "full"),
-                ("send", "full"),
-                (zc, "never"),
-                (zc, "full"),
-            ],
-        ),
+    let mut survey = survey();
+    for mover in &mut survey.mover_facts {
+        mover.leaves_completions = mover.name == "uring-send-zc";
+    }
+    for (reaping, of_zero_copy) in [
+        ("one-look", &["one-look"][..]),
+        ("never full", &["never", "full"]),
     ] {
-        let mut study = study(&[]);
-        let reaping: Vec<String> = reaping.iter().map(|r| (*r).to_owned()).collect();
-        study.set_axis(Axis::Size, &["4KiB"]).unwrap();
-        study.set_axis(Axis::Mover, &["send", zc]).unwrap();
-        study.set_axis(Axis::Reaping, &reaping).unwrap();
-        let mut survey = survey();
-        for mover in &mut survey.mover_facts {
-            mover.leaves_completions = mover.name == zc;
-        }
-        let plan = Plan::new(&study, &host(), &survey, 7).unwrap();
-        let got: Vec<_> = plan
-            .cells
-            .iter()
+        let axes = format!("size 4KiB; mover send uring-send-zc; reaping {reaping}");
+        let plan = Plan::new(&chosen(study(&[]), &axes), &host(), &survey, 7).unwrap();
+        let cells = plan.cells.iter();
+        let found: Vec<_> = cells
             .map(|c| (c.mover.as_str(), c.reaping.name()))
             .collect();
-        assert_eq!(got, movers_and_reaping);
+        let zero_copy = of_zero_copy.iter().map(|name| ("uring-send-zc", *name));
+        let expected = [("null", "full"), ("send", "full")]
+            .into_iter()
+            .chain(zero_copy);
+        assert_eq!(found, expected.collect::<Vec<_>>());
     }
 }
 
@@ -414,36 +401,21 @@ fn a_published_design_is_told_as_such() {
     let [note] = plan.notes.as_slice() else {
         panic!("{:?}", plan.notes);
     };
-    assert!(
-        note.starts_with("the traffic is exactly as published"),
-        "{note}"
-    );
+    let text = "the traffic is exactly as published";
+    assert!(note.starts_with(text), "{note}");
 }
 
 #[test]
 fn a_study_of_null_alone_has_no_floor_but_itself() {
-    let mut only = study(&[]);
-    only.set_axis(Axis::Mover, &["null"]).unwrap();
-    only.set_axis(Axis::Transport, &["loopback"]).unwrap();
-    only.set_axis(Axis::Threads, &["1"]).unwrap();
-    let plan = plan(&only);
+    let plan = plan(&one("mover null; size 256 4KiB 64KiB 1MiB"));
     assert_eq!(movers(&plan.cells), ["null"; 4]);
 }
 
 #[test]
 fn names_and_fields_are_checked() {
-    let error = Plan::new(
-        &study(&[("\"sendfile\", \"uring", "\"teleport\", \"uring")]),
-        &host(),
-        &survey(),
-        1,
-    );
-    assert!(
-        error
-            .unwrap_err()
-            .0
-            .contains("mover `teleport` is not known")
-    );
+    let unknown = study(&[("\"sendfile\", \"uring", "\"teleport\", \"uring")]);
+    let error = Plan::new(&unknown, &host(), &survey(), 1).unwrap_err();
+    assert!(error.0.contains("mover `teleport` is not known"), "{error}");
 }
 
 // Invariant 7.
@@ -478,10 +450,7 @@ fn cells_of_a_bisection_have_blocks_of_their_own_and_earlier_ones_stay_as_they_a
     assert!(after.is_bisecting(11) && !after.is_bisecting(12));
     assert_eq!(after.block(12).len(), known + 2);
     let unknown = Bisection {
-        cells: vec![Cell {
-            mover: "teleport".into(),
-            ..Cell::default()
-        }],
+        cells: vec![cell("mover teleport")],
         ..bisection.clone()
     };
     let error = before.clone().bisected(&unknown, &survey).unwrap_err();

@@ -2,6 +2,8 @@
 
 use bytecost_stats::{Generator, false_discovery, t_two_sided_p};
 
+use crate::worlds::slack;
+
 const RATE: f64 = 0.05;
 const RUNS: usize = 4_000;
 const TABLES: usize = 8;
@@ -45,15 +47,10 @@ fn rates(seed: u64, real: impl Fn(usize) -> usize) -> (f64, f64) {
     (shares / RUNS as f64, any as f64 / RUNS as f64)
 }
 
-/// Three standard errors of a rate over the runs.
-fn slack() -> f64 {
-    3.0 * (RATE * (1.0 - RATE) / RUNS as f64).sqrt()
-}
-
 #[test]
 fn where_nothing_differs_any_alarm_over_all_tables_is_one_in_twenty_at_most() {
     let (_, any) = rates(41, |_| 0);
-    assert!(any <= RATE + slack(), "{any}");
+    assert!(any <= RATE + slack(RATE, RUNS), "{any}");
 }
 
 #[test]
@@ -65,7 +62,7 @@ fn of_what_a_table_decides_one_in_twenty_is_false_at_most() {
         |t| 4 * t,
     ] {
         let (share, _) = rates(42, real);
-        assert!(share <= RATE + slack(), "{share}");
+        assert!(share <= RATE + slack(RATE, RUNS), "{share}");
     }
 }
 

@@ -34,38 +34,20 @@ fn series_have_the_known_answers() {
     for series in list(&fixtures()["series"]) {
         let values = numbers(&series["values"]);
         let name = series["name"].as_str().expect("a name");
-        let of = |what: &str| format!("{name}: {what}");
-        check(
-            &of("variance"),
-            variance(&values),
-            number(&series["variance"]),
-        );
+        let check = |what: &str, found: Option<f64>, expected: &Value| {
+            check(&format!("{name}: {what}"), found, number(expected));
+        };
+        check("variance", variance(&values), &series["variance"]);
         for pair in list(&series["quantiles"]) {
-            let found = quantile(&values, number(&pair[0]));
-            check(&of("quantile"), found, number(&pair[1]));
+            check("quantile", quantile(&values, number(&pair[0])), &pair[1]);
         }
-        check(
-            &of("lag 1"),
-            lag1_autocorrelation(&values),
-            number(&series["lag1"]),
-        );
+        check("lag 1", lag1_autocorrelation(&values), &series["lag1"]);
         let student = student_mean(&values).expect("two values or more");
         let interval = student.interval(0.95).expect("a level");
-        check(
-            &of("t test"),
-            student.p_value(0.0),
-            number(&series["student"]["p"]),
-        );
-        check(
-            &of("t low"),
-            Some(interval.low),
-            number(&series["student"]["low"]),
-        );
-        check(
-            &of("t high"),
-            Some(interval.high),
-            number(&series["student"]["high"]),
-        );
+        let known = &series["student"];
+        check("t test", student.p_value(0.0), &known["p"]);
+        check("t low", Some(interval.low), &known["low"]);
+        check("t high", Some(interval.high), &known["high"]);
     }
 }
 

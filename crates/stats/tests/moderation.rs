@@ -1,14 +1,8 @@
 //! Simulated runs test moderated variances, with fixed seeds.
 
-use crate::worlds;
-
 use bytecost_stats::{Location, Moderation};
-use worlds::WORLDS;
 
-/// Three standard deviations of a share that was counted over so many runs.
-fn slack(share: f64, runs: usize) -> f64 {
-    3.0 * (share * (1.0 - share) / runs as f64).sqrt()
-}
+use crate::worlds::{WORLDS, slack};
 
 #[test]
 fn moderated_intervals_and_families_keep_their_promises_in_every_kind_of_noise() {

@@ -1,13 +1,6 @@
 //! Simulated runs test blocks that measure a subset, with fixed seeds.
 
-use crate::worlds;
-
-use worlds::{MOST_BLOCKS, RULES, WORLDS};
-
-/// Three standard deviations of a share that was counted over so many runs.
-fn slack(share: f64, runs: usize) -> f64 {
-    3.0 * (share * (1.0 - share) / runs as f64).sqrt()
-}
+use crate::worlds::{MOST_BLOCKS, RULES, WORLDS, slack};
 
 #[test]
 fn blocks_for_wide_intervals_alone_keep_every_promise() {
@@ -27,9 +20,6 @@ fn blocks_for_wide_intervals_alone_keep_every_promise() {
 fn the_width_of_the_own_variance_ends_too_early_what_looks_quiet_by_chance() {
     let [moderated, _, _, own] = RULES.map(|rule| WORLDS[0].subsets(rule, 30, 0.65, 200, 62));
     // Those that end are those whose variance came out small.
-    assert!(own.variance < moderated.variance, "{own}\n{moderated}");
-    assert!(
-        own.variance < 0.9 && moderated.variance > 0.9,
-        "{own}\n{moderated}"
-    );
+    assert!(own.variance < 0.9, "{own}");
+    assert!(moderated.variance > 0.9, "{moderated}");
 }

@@ -2,19 +2,16 @@
 
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::survey::{IsolationSupport, Route};
-use bytecost_spec::{Axis, Cell, Cgroup, Class, Host, Survey};
+use bytecost_spec::{Class, Survey};
 
-use super::{host, is_refused, rows, survey};
+use super::{cell, host, mover, refuses, survey};
 use crate::candidates::Norm;
 use crate::refusal::refused;
 
 /// A survey in which these were tried, each with why it is refused.
 fn tried(rows: &[(&str, &str, Option<&str>)]) -> Survey {
     let mut survey = survey();
-    let mut work = survey.mover_facts[0].clone();
-    work.name = "work-integer".to_owned();
-    work.route = Route::Work;
-    survey.mover_facts.push(work);
+    survey.mover_facts.push(mover("work-integer", Route::Work));
     survey.isolation = (rows.iter())
         .map(|(class, cgroup, refused)| IsolationSupport {
             class: class.parse().unwrap(),
@@ -23,17 +20,6 @@ fn tried(rows: &[(&str, &str, Option<&str>)]) -> Survey {
         })
         .collect();
     survey
-}
-
-fn cell(changes: &[(Axis, &str)]) -> Cell {
-    let mut cell = Cell {
-        mover: "work-integer".to_owned(),
-        ..Cell::default()
-    };
-    for (axis, value) in changes {
-        cell.set(*axis, value).unwrap();
-    }
-    cell
 }
 
 #[test]
@@ -47,10 +33,6 @@ fn what_was_refused_or_cannot_go_together_is_refused_with_its_remedy() {
         ("other", "cpuset=9", None),
         ("other", "max=50%", None),
     ]);
-    let host = Host {
-        cpus_allowed: vec![0, 1],
-        ..host()
-    };
     let table = "|
         class idle; placement 0:1 |
         class fifo | it needs root
@@ -62,15 +44,15 @@ fn what_was_refused_or_cannot_go_together_is_refused_with_its_remedy() {
         cgroup cpuset; placement 0:1 | --placement free
         cgroup cpuset=9 | CPU 9 is not among
         cgroup max=50%; placement 0:1 |";
-    for (axes, reason) in rows(table) {
-        is_refused(&axes, refused(&cell(&axes), &host, &survey), reason);
-    }
+    refuses(table, |axes| {
+        let cell = cell(&format!("mover work-integer; {axes}"));
+        refused(&cell, &host(), &survey)
+    });
 }
 
 #[test]
 fn a_server_keeps_the_usual_ones() {
-    let mut served = cell(&[(Axis::Server, "epoll"), (Axis::Class, "idle")]);
-    served.cgroup = "weight=5".parse::<Cgroup>().unwrap();
+    let served = cell("server epoll; class idle; cgroup weight=5");
     let normal = CellFacts::of(&served, &survey()).normal();
     assert_eq!(normal.class, Class::default());
     assert!(normal.cgroup.is_none());
@@ -78,12 +60,12 @@ fn a_server_keeps_the_usual_ones() {
 
 #[test]
 fn both_mean_something_to_every_mover() {
-    let survey = tried(&[]);
-    let study = super::study(&[]);
-    let norm = Norm::new(&study, &host(), &survey, None);
+    let (study, host, survey) = (super::study(&[]), host(), tried(&[]));
+    let norm = Norm::new(&study, &host, &survey, None);
     for mover in ["null", "work-integer", "send"] {
-        let mut cell = cell(&[(Axis::Class, "batch:nice=3"), (Axis::Cgroup, "weight=9")]);
-        cell.mover = mover.to_owned();
+        let cell = cell(&format!(
+            "mover {mover}; class batch:nice=3; cgroup weight=9"
+        ));
         let same = norm.cell(&cell);
         assert_eq!(same.class, Class::Batch(3), "{mover}");
         assert_eq!(same.cgroup.weight, Some(9), "{mover}");

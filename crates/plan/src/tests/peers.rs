@@ -1,7 +1,7 @@
 //! Runs on two hosts: what crosses, what either host refuses, and that a manifest keeps it.
 
 use bytecost_spec::manifest::RatioNoise;
-use bytecost_spec::{Axis, Cell, Host, PeerHost, PeerSide, Survey, Transport};
+use bytecost_spec::{Cell, Host, PeerHost, PeerSide, Survey, Transport};
 
 use super::{host, study, survey};
 use crate::Plan;
@@ -24,7 +24,15 @@ fn peer(side: PeerSide) -> PeerHost {
 fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
     let mut study = study(changes);
     study.go_to_peer();
-    Plan::expecting(&study, &host(), survey, Some(peer), 7, &RatioNoise::ASSUMED).unwrap()
+    Plan::expecting(
+        &study,
+        &host(),
+        survey,
+        Some(peer),
+        7,
+        Some(&RatioNoise::ASSUMED),
+    )
+    .unwrap()
 }
 
 /// Why cells of a mover are refused.
@@ -38,10 +46,8 @@ fn why(plan: &Plan, mover: &str) -> Option<String> {
 fn what_went_over_tcp_goes_to_the_other_host_and_the_rest_is_left_out() {
     let plan = plan(&[], &survey(), &peer(PeerSide::Receiver));
     let (floor, moved) = plan.cells.split_first().unwrap();
-    assert_eq!(
-        (floor.mover.as_str(), floor.transport),
-        ("null", Transport::Loopback)
-    );
+    assert_eq!(floor.mover, "null");
+    assert_eq!(floor.transport, Transport::Loopback);
     assert!(moved.len() >= 12);
     assert!(moved.iter().all(|c| c.transport == Transport::Peer));
     let fits = |why: &str| why.contains("RLIMIT_MEMLOCK");
@@ -63,77 +69,57 @@ fn cells_of_two_transports_that_become_one_are_one() {
 
 #[test]
 fn the_side_that_plays_on_a_host_is_refused_by_that_host() {
-    let without = |mover: &str, receiver: &str| {
+    let without = |name: &str| {
         let mut lacking = survey();
-        for row in lacking.movers.iter_mut().filter(|r| r.name == mover) {
+        let rows = lacking.movers.iter_mut().chain(&mut lacking.receivers);
+        for row in rows.filter(|r| r.name == name) {
             row.refused = Some("the kernel is too old".to_owned());
-        }
-        for row in lacking.receivers.iter_mut().filter(|r| r.name == receiver) {
-            row.refused = Some("no such call".to_owned());
         }
         lacking
     };
-    let there = |side, survey| PeerHost {
-        survey,
-        ..peer(side)
-    };
-    let lacks_mover = without("sendfile", "");
+    let (all, no_mover, no_receiver) = (survey(), without("sendfile"), without("recv"));
     let old = "mover `sendfile` over peer: the kernel is too old";
-    // It sends here, so that what there is there does not matter.
-    let fine = plan(
-        &[],
-        &survey(),
-        &there(PeerSide::Receiver, lacks_mover.clone()),
-    );
-    assert_eq!(why(&fine, "sendfile"), None);
-    let reverse = plan(
-        &[],
-        &survey(),
-        &there(PeerSide::Sender, lacks_mover.clone()),
-    );
-    assert_eq!(why(&reverse, "sendfile"), Some(format!("on db7: {old}")));
-    let own = plan(&[], &lacks_mover, &peer(PeerSide::Receiver));
-    assert_eq!(why(&own, "sendfile").as_deref(), Some(old));
-    let own = plan(&[], &lacks_mover, &peer(PeerSide::Sender));
-    assert_eq!(why(&own, "sendfile"), None);
-    let deaf = plan(
-        &[],
-        &survey(),
-        &there(PeerSide::Receiver, without("", "recv")),
-    );
-    let told = why(&deaf, "send").unwrap();
-    assert_eq!(told, "on db7: receiver `recv` over peer: no such call");
+    let on_db7 = format!("on db7: {old}");
+    let deaf = "on db7: receiver `recv` over peer: the kernel is too old";
+    for (side, here, there, expected) in [
+        // It sends here, so that what there is there does not matter.
+        (PeerSide::Receiver, &all, &no_mover, None),
+        (PeerSide::Sender, &all, &no_mover, Some(on_db7.as_str())),
+        (PeerSide::Receiver, &no_mover, &all, Some(old)),
+        (PeerSide::Sender, &no_mover, &all, None),
+        (PeerSide::Receiver, &all, &no_receiver, Some(deaf)),
+    ] {
+        let peer = PeerHost {
+            survey: there.clone(),
+            ..peer(side)
+        };
+        let plan = plan(&[], here, &peer);
+        assert_eq!(why(&plan, "sendfile").as_deref(), expected, "{side:?}");
+    }
 }
 
 #[test]
 fn what_needs_one_host_is_refused_with_its_remedy() {
-    let told = |side, changes: &[(&str, &str)]| {
-        let plan = plan(changes, &survey(), &peer(side));
-        why(&plan, "send")
-    };
-    let near = [("size = [", "placement = [\"same-cpu\"]\nsize = [")];
-    let near = told(PeerSide::Receiver, &near).unwrap();
-    assert!(
-        near.contains("two hosts") && near.contains("--placement free"),
-        "{near}"
-    );
-    let group = [("size = [", "cgroup = [\"max=50%\"]\nsize = [")];
-    let group = told(PeerSide::Receiver, &group).unwrap();
-    assert!(group.contains("leave --cgroup"), "{group}");
-    let load = [("size = [", "background = [\"spin\"]\nsize = [")];
-    assert_eq!(told(PeerSide::Receiver, &load), None);
-    let load = told(PeerSide::Sender, &load).unwrap();
-    assert!(load.contains("--reverse"), "{load}");
-}
-
-#[test]
-fn without_a_peer_the_way_to_it_is_refused() {
-    let mut study = study(&[]);
-    study.set_axis(Axis::Transport, &["peer"]).unwrap();
-    let plan = Plan::new(&study, &host(), &survey(), 7).unwrap();
-    assert!(plan.cells.is_empty(), "{:?}", plan.cells);
-    let told = why(&plan, "send").unwrap();
-    assert!(told.ends_with("name it with --peer"), "{told}");
+    for (side, axis, remedy) in [
+        (
+            PeerSide::Receiver,
+            "placement = [\"same-cpu\"]",
+            "on two hosts: choose --placement free",
+        ),
+        (
+            PeerSide::Receiver,
+            "cgroup = [\"max=50%\"]",
+            "leave --cgroup",
+        ),
+        (PeerSide::Receiver, "background = [\"spin\"]", ""),
+        (PeerSide::Sender, "background = [\"spin\"]", "--reverse"),
+    ] {
+        let axes = format!("{axis}\nsize = [");
+        let plan = plan(&[("size = [", &axes)], &survey(), &peer(side));
+        let why = why(&plan, "send").unwrap_or_default();
+        assert_eq!(why.is_empty(), remedy.is_empty(), "{axis}: {why}");
+        assert!(why.contains(remedy), "{axis}: {why}");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Placements, memory and neighbours made exact, or refused with the reason.
 
+use bytecost_spec::Host;
 use bytecost_spec::host::{Cpu, CpuCache};
-use bytecost_spec::{Axis, Cell, Host};
 
-use super::{is_refused, rows};
+use super::{cell, refuses};
 use crate::Pins;
 
 /// Two nodes of two cores of two threads: 0 and 4, 1 and 5 on node 0; a cache for each node.
@@ -30,82 +30,74 @@ fn host() -> Host {
     }
 }
 
-fn pins(changes: &[(Axis, &str)], has_peer: bool, host: &Host) -> Result<Pins, String> {
-    let mut cell = Cell::default();
-    for (axis, value) in changes {
-        cell.set(*axis, value).unwrap();
-    }
-    Pins::of(&cell, has_peer, host)
+fn pins(axes: &str, has_peer: bool, host: &Host) -> Result<Pins, String> {
+    Pins::of(&cell(axes), has_peer, host)
 }
 
 #[test]
 fn every_placement_becomes_cpus() {
-    type Sets<'a> = &'a [&'a [u32]];
-    let check = |changes: &[(Axis, &str)], peer, sender: Sets, receiver: Sets, beside: &[u32]| {
-        let pins = pins(changes, peer, &host()).unwrap();
-        assert_eq!(pins.sender, sender, "{changes:?}");
-        assert_eq!(pins.receiver, receiver, "{changes:?}");
-        assert_eq!(pins.neighbour, beside, "{changes:?}");
-    };
-    let place = |text| (Axis::Placement, text);
-    let beside = |text| (Axis::Neighbour, text);
-    check(&[], true, &[], &[], &[]);
-    check(&[beside("spin")], true, &[], &[], &[]);
-    for everywhere in ["spin@all", "awake"] {
-        let all = &[0, 1, 2, 3, 4, 5, 6, 7];
-        check(&[beside(everywhere)], true, &[], &[], all);
+    for (axes, sender, receiver, beside) in [
+        ("", "[]", "[]", "[]"),
+        ("background spin", "[]", "[]", "[]"),
+        (
+            "background spin@all",
+            "[]",
+            "[]",
+            "[0, 1, 2, 3, 4, 5, 6, 7]",
+        ),
+        ("background awake", "[]", "[]", "[0, 1, 2, 3, 4, 5, 6, 7]"),
+        ("background spin@2,3", "[]", "[]", "[2, 3]"),
+        ("placement 0-2", "[[0, 1, 2]]", "[[0, 1, 2]]", "[]"),
+        ("placement 0,2:1", "[[0], [2]]", "[[1]]", "[]"),
+        (
+            "placement smt-sibling",
+            "[[0], [1], [2], [3]]",
+            "[[4], [5], [6], [7]]",
+            "[]",
+        ),
+        ("placement same-cache", "[[0], [2]]", "[[1], [3]]", "[]"),
+        (
+            "placement cross-node; background chase@smt-sibling",
+            "[[0], [1]]",
+            "[[2], [3]]",
+            "[4]",
+        ),
+        // The cache's other cores are taken; their threads are not.
+        (
+            "placement same-cache; background stream@same-cache",
+            "[[0], [2]]",
+            "[[1], [3]]",
+            "[5]",
+        ),
+        (
+            "placement 0:1; background spin@same-cpu",
+            "[[0]]",
+            "[[1]]",
+            "[0]",
+        ),
+    ] {
+        let pins = pins(axes, true, &host()).unwrap();
+        assert_eq!(format!("{:?}", pins.sender), sender, "{axes}");
+        assert_eq!(format!("{:?}", pins.receiver), receiver, "{axes}");
+        assert_eq!(format!("{:?}", pins.neighbour), beside, "{axes}");
     }
-    check(&[beside("spin@2,3")], true, &[], &[], &[2, 3]);
-    check(&[place("0-2")], true, &[&[0, 1, 2]], &[&[0, 1, 2]], &[]);
-    check(&[place("0,2:1")], true, &[&[0], &[2]], &[&[1]], &[]);
-    let near: Sets = &[&[0], &[1], &[2], &[3]];
-    let siblings: Sets = &[&[4], &[5], &[6], &[7]];
-    check(&[place("smt-sibling")], true, near, siblings, &[]);
-    check(
-        &[place("same-cache")],
-        true,
-        &[&[0], &[2]],
-        &[&[1], &[3]],
-        &[],
-    );
-    check(
-        &[place("cross-node"), beside("chase@smt-sibling")],
-        true,
-        &[&[0], &[1]],
-        &[&[2], &[3]],
-        &[4],
-    );
-    // The cache's other cores are taken; their threads are not.
-    check(
-        &[place("same-cache"), beside("stream@same-cache")],
-        true,
-        &[&[0], &[2]],
-        &[&[1], &[3]],
-        &[5],
-    );
-    check(
-        &[place("0:1"), beside("spin@same-cpu")],
-        true,
-        &[&[0]],
-        &[&[1]],
-        &[0],
-    );
 }
 
 #[test]
 fn without_another_end_flows_take_from_both_lists() {
-    let check = |placement: &str, expected: &[u32]| {
-        let pins = pins(&[(Axis::Placement, placement)], false, &host()).unwrap();
+    for (placement, expected) in [
+        ("smt-sibling", &[0, 4, 1, 5][..]),
+        ("same-cpu", &[0, 0, 1, 1]),
+        ("cross-node", &[0, 2, 1, 3]),
+        ("0:1", &[0, 1]),
+        ("0:1,2", &[0, 1, 0, 2]),
+    ] {
+        let pins = pins(&format!("placement {placement}"), false, &host()).unwrap();
         let first: Vec<u32> = pins.sender.iter().take(4).map(|set| set[0]).collect();
         assert_eq!(first, expected, "{placement}");
         assert_eq!(pins.receiver, Vec::<Vec<u32>>::new());
-    };
-    check("smt-sibling", &[0, 4, 1, 5]);
-    check("same-cpu", &[0, 0, 1, 1]);
-    check("cross-node", &[0, 2, 1, 3]);
-    check("0:1", &[0, 1]);
-    check("0:1,2", &[0, 1, 0, 2]);
-    let within = pins(&[(Axis::Placement, "2-3")], false, &host()).unwrap();
+    }
+    let within = pins("placement 2-3", false, &host()).unwrap();
     assert_eq!(within.sender, [[2, 3]]);
 }
 
@@ -134,8 +126,6 @@ fn what_cannot_be_had_says_why() {
         ),
         (&Host::default(), "mem-node 0 | reports no nodes"),
     ] {
-        for (axes, reason) in rows(table) {
-            is_refused(&axes, pins(&axes, true, host).err(), reason);
-        }
+        refuses(table, |axes| pins(axes, true, host).err());
     }
 }

@@ -4,19 +4,24 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use bytecost_spec::axis::{AXES, AxisRow};
-use bytecost_spec::survey::{InFlight, MoverFacts, ServerSurvey, ServiceFacts};
+use bytecost_spec::survey::{InFlight, MoverFacts, ServerSurvey};
 use bytecost_spec::{Axis, Cell, Route, Study, Survey};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use proptest::test_runner::RngSeed;
 
-use super::{host, plan, study, survey};
+use super::served::services;
+use super::{host, mover, plan, study, survey};
 use crate::Plan;
 use crate::candidates::{Norm, baselines, candidates, has_peer};
 
-fn list(values: &[String]) -> String {
-    let quoted: Vec<String> = values.iter().map(|v| format!("\"{v}\"")).collect();
-    format!("[{}]", quoted.join(", "))
+pub(super) fn seeded(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(20_261_121),
+        ..ProptestConfig::default()
+    }
 }
 
 fn some(values: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
@@ -34,22 +39,21 @@ prop_compose! {
         budget_ms in 1_u64..400_000,
         both in any::<bool>(),
     ) -> Study {
+        let list = |name: &str, values: &[String]| format!("{name} = {values:?}");
         let mut study = study(&[
             ("mover = [\"send\", \"sendfile\", \"uring-send-zc\"]\nsize = [\"64KiB\"]",
-             &format!("mover = {}\nsize = [\"64KiB\"]", list(&tier_movers))),
-            ("threads = [1, 2, 4]", &format!("threads = {}", list(&threads))),
-            ("transport = [\"loopback\", \"unix\"]", &format!("transport = {}", list(&transports))),
-            ("size = [\"256\", \"4KiB\", \"64KiB\", \"1MiB\"]", &format!("size = {}", list(&sizes))),
-            ("budget = \"30s\"", &format!("budget = \"{budget_ms}ms\"")),
+             &format!("{}\nsize = [\"64KiB\"]", list("mover", &tier_movers))),
+            ("threads = [1, 2, 4]", &list("threads", &threads)),
+            ("transport = [\"loopback\", \"unix\"]", &list("transport", &transports)),
+            ("size = [\"256\", \"4KiB\", \"64KiB\", \"1MiB\"]", &list("size", &sizes)),
         ]);
+        study.budget_ms = budget_ms;
         if both {
             study.compare.push(bytecost_spec::study::Compare::of(Axis::Threads, &threads[0].clone(), study.compare[0].metrics.clone()));
         }
         let grid = study.tiers.last_mut().unwrap();
-        for (axis, values) in &mut grid.axes {
-            if *axis == Axis::Mover {
-                values.clone_from(&movers);
-            }
+        for (_, values) in grid.axes.iter_mut().filter(|(axis, _)| *axis == Axis::Mover) {
+            values.clone_from(&movers);
         }
         study
     }
@@ -58,31 +62,20 @@ prop_compose! {
 /// Movers of every kind, and two services.
 fn of_all_kinds() -> Survey {
     let mut all = survey();
-    let like = all.mover_facts[1].clone();
-    let kinds = [
-        ("sendfile", Route::FileToSocket, InFlight::One),
-        ("pread", Route::FileToMemory, InFlight::One),
-        ("uring-read", Route::FileToMemory, InFlight::Several),
-        ("splice-file", Route::FileToFile, InFlight::One),
-        ("work-chase", Route::Work, InFlight::One),
-        ("ping-futex", Route::PingPong, InFlight::One),
-        ("memcpy", Route::MemoryToMemory, InFlight::One),
-    ];
-    all.mover_facts.retain(|m| m.name != "sendfile");
-    all.mover_facts
-        .extend(kinds.map(|(name, route, in_flight)| MoverFacts {
-            name: name.to_owned(),
-            route,
-            in_flight,
-            ..like.clone()
-        }));
-    let service = |name: &str, sizes| ServiceFacts {
-        name: name.to_owned(),
-        summary: String::new(),
-        sizes,
-    };
+    all.mover_facts[2].route = Route::FileToSocket;
+    all.mover_facts.extend([
+        mover("pread", Route::FileToMemory),
+        MoverFacts {
+            in_flight: InFlight::Several,
+            ..mover("uring-read", Route::FileToMemory)
+        },
+        mover("splice-file", Route::FileToFile),
+        mover("work-chase", Route::Work),
+        mover("ping-futex", Route::PingPong),
+        mover("memcpy", Route::MemoryToMemory),
+    ]);
     all.serving = Some(ServerSurvey {
-        services: vec![service("top", None), service("echo", Some((1, 65_536)))],
+        services: services(),
         ..ServerSurvey::default()
     });
     all
@@ -97,7 +90,7 @@ fn one_of(axis: Axis, pick: usize) -> &'static str {
             Axis::Server => ["none", "none", "epoll"].map(str::to_owned).to_vec(),
             Axis::Service => ["top", "echo"].map(str::to_owned).to_vec(),
             axis => WORDS
-                .iter()
+                .split(' ')
                 .filter_map(|word| axis.read(word).ok())
                 .collect(),
         };
@@ -108,58 +101,12 @@ fn one_of(axis: Axis, pick: usize) -> &'static str {
 }
 
 /// Words that are values of some axis; each axis takes several.
-const WORDS: &[&str] = &[
-    "loopback",
-    "unix",
-    "veth",
-    "wire",
-    "wire-udp",
-    "stream",
-    "ask",
-    "recv",
-    "cubic",
-    "auto",
-    "on",
-    "off",
-    "0",
-    "1",
-    "2",
-    "600",
-    "1500",
-    "64KiB",
-    "100KiB",
-    "message",
-    "field",
-    "same-cpu",
-    "full",
-    "never",
-    "prepared",
-    "refilled",
-    "tun",
-    "warm",
-    "memory",
-    "random",
-    "sequential",
-    "other",
-    "fifo",
-    "closed",
-    "kept",
-    "new",
-    "idle",
-    "spin",
-    "none",
-    "max=5%",
-    "fixed",
-    "poisson",
-];
+const WORDS: &str = "loopback unix veth wire wire-udp stream ask recv cubic auto on off 0 1 2 600 \
+    1500 64KiB 100KiB message field same-cpu full never prepared refilled tun warm memory random \
+    sequential other fifo closed kept new idle spin none max=5% fixed poisson";
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 200,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(20_261_121),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(200))]
 
     #[test]
     fn every_cell_is_measured_refused_or_left_out(study in studies()) {

@@ -8,7 +8,7 @@ use bytecost_stats::{
 };
 use std::fmt;
 
-type Noise = fn(&mut Generator) -> f64;
+pub type Noise = fn(&mut Generator) -> f64;
 
 /// A kind of noise of one trial's log cost.
 pub struct World {
@@ -24,14 +24,19 @@ pub struct World {
     sharing: usize,
 }
 
+/// Three standard deviations of a share that was counted over so many runs.
+pub fn slack(share: f64, runs: usize) -> f64 {
+    3.0 * (share * (1.0 - share) / runs as f64).sqrt()
+}
+
 /// A normal number or, one time in ten, one of five times the spread.
-fn outliers(g: &mut Generator) -> f64 {
+pub fn outliers(g: &mut Generator) -> f64 {
     let scale = if g.unit() < 0.1 { 5.0 } else { 1.0 };
     scale * g.normal()
 }
 
 /// Student's t with three degrees of freedom: no fourth moment.
-fn t3(g: &mut Generator) -> f64 {
+pub fn t3(g: &mut Generator) -> f64 {
     let squares: f64 = (0..3).map(|_| g.normal().powi(2)).sum();
     g.normal() / (squares / 3.0).sqrt()
 }
@@ -243,12 +248,6 @@ impl World {
         let unit = trimmed_mean(&long).expect("blocks").deviation();
         let (mut held, mut early, mut held_early) = (0_usize, 0_usize, 0_usize);
         let (mut alarmed, mut blocks, mut variances) = (0_usize, 0_usize, 0.0);
-        // Of equal noise everywhere: what the variance of a comparison comes to in many blocks.
-        let truth = |deviation: f64, all: &[f64]| {
-            let location = trimmed_mean(all).expect("blocks");
-            let found = location.deviation().powi(2);
-            found / (deviation * deviation)
-        };
         for _ in 0..runs {
             let run = self.run(&mut g, MOST_BLOCKS, comparisons);
             let mut counts = vec![FEWEST_BLOCKS; comparisons];
@@ -279,7 +278,9 @@ impl World {
                 if *count < MOST_BLOCKS {
                     early += 1;
                     held_early += usize::from(holds);
-                    variances += truth(*deviation, &logs[..*count]);
+                    // Of equal noise everywhere: what it comes to in many blocks.
+                    let own = trimmed_mean(&logs[..*count]).expect("blocks");
+                    variances += (own.deviation() / deviation).powi(2);
                 }
             }
             blocks += counts.iter().sum::<usize>();
@@ -298,26 +299,18 @@ impl World {
     }
 }
 
+const fn rule(name: &'static str, moderated: bool, every: usize) -> Rule {
+    Rule {
+        name,
+        moderated,
+        every,
+    }
+}
+
 /// The rules that are compared; the first is the one that runs use.
 pub const RULES: [Rule; 4] = [
-    Rule {
-        name: "moderated, every 6 blocks",
-        moderated: true,
-        every: 6,
-    },
-    Rule {
-        name: "moderated, every block",
-        moderated: true,
-        every: 1,
-    },
-    Rule {
-        name: "own variance, every 6 blocks",
-        moderated: false,
-        every: 6,
-    },
-    Rule {
-        name: "own variance, every block",
-        moderated: false,
-        every: 1,
-    },
+    rule("moderated, every 6 blocks", true, 6),
+    rule("moderated, every block", true, 1),
+    rule("own variance, every 6 blocks", false, 6),
+    rule("own variance, every block", false, 1),
 ];
