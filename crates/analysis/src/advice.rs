@@ -357,6 +357,10 @@ impl<'v> Group<'v> {
         let worse = self.ranges(&at, self.metric, Verdict::Worse, &|_| true);
         let better =
             |is: &dyn Fn(&Compared<'v>) -> bool| self.ranges(&at, self.metric, Verdict::Better, is);
+        let (uses, conditional, gains) = match is_choice {
+            true => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
+            false => (Vec::new(), Vec::new(), better(&|_| true)),
+        };
         Situation {
             subject: subject_of,
             place: self.place.clone(),
@@ -368,10 +372,10 @@ impl<'v> Group<'v> {
             open: open.or_else(|| nothing_decided(self.metric, own)),
             along: self.along,
             measured: measured(&|_| true),
-            uses: is_choice.then(|| self.uses(&at, apart)).unwrap_or_default(),
-            conditional: is_choice.then(|| self.conditional(&at)).unwrap_or_default(),
+            uses,
+            conditional,
             avoid: worse.into_iter().map(|cost| self.avoid(cost)).collect(),
-            gains: (!is_choice).then(|| better(&|_| true)).unwrap_or_default(),
+            gains,
             undecided: measured(&|all| all.iter().filter(|c| is_open(c)).all(undecided)),
             withheld: measured(&|all| !all.iter().any(is_open)),
         }
@@ -451,7 +455,10 @@ impl<'v> Group<'v> {
 
     fn one_use(&self, at: &[Vec<Compared<'v>>], span: &[usize], names: &[&str]) -> Use {
         let own = at.iter().enumerate();
-        let own = own.map(|(i, all)| span.contains(&i).then(|| all.clone()).unwrap_or_default());
+        let own = own.map(|(i, all)| match span.contains(&i) {
+            true => all.clone(),
+            false => Vec::new(),
+        });
         let part: Vec<Vec<Compared<'v>>> = own.collect();
         let bound = |name: &&&str| {
             let own = part.iter().flatten().filter(|c| c.finding.value == **name);
