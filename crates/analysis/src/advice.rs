@@ -2,7 +2,7 @@
 
 use bytecost_spec::study::{Compare, Family, Tier};
 use bytecost_spec::survey::{Condition, Route};
-use bytecost_spec::{Axis, Better, Cell, Class, Measure, Metric, Side};
+use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Side};
 use itertools::Itertools as _;
 
 use crate::caveats::serving::clients_limit;
@@ -10,7 +10,6 @@ use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
 use crate::grid::{self, RANGES, place};
 use crate::grouping::grouped;
-use crate::pairing::Pairing;
 use crate::phrases;
 use crate::result::{
     Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, NothingDecided,
@@ -73,31 +72,29 @@ struct Group<'v> {
 }
 
 /// The advice of a run, and its sentences.
-pub(crate) fn all<'v>(view: &'v View<'v>, varied: &[Axis]) -> Advice {
+pub(crate) fn all<'v>(view: &'v View<'v>) -> Advice {
     let mut advice = Advice::default();
     // Of comparisons with one baseline the first says what is asked.
     let compares = view.input.manifest.study.compare.iter();
     let compares = compares.unique_by(|c| (c.axis, &c.baseline, &c.values));
-    let mut all: Vec<(usize, Group<'_>)> = (compares.enumerate())
-        .flat_map(|(place, compare)| {
-            let groups = groups(view, compare, varied).into_iter();
-            groups.map(move |group| (place, group))
-        })
-        .collect();
+    let all = compares.enumerate().flat_map(|(place, compare)| {
+        let groups = groups(view, compare).into_iter();
+        groups.map(move |group| (place, group))
+    });
+    let mut all: Vec<(usize, Group<'_>)> = all.collect();
     share_rate(&mut all, view.error_rate());
     for (place, group) in all {
-        let situations = group.situations();
         // What no further comparison decided is counted with all that is undecided.
         let told = |s: &Situation| place == 0 || says(s);
         advice
             .situations
-            .extend(situations.into_iter().filter(told));
+            .extend(group.situations().into_iter().filter(told));
     }
     if view.findings.is_empty() {
         advice.nothing = Some(undecided::why_nothing(view));
     }
     advice.undecided = undecided::undecided(view);
-    advice.lines = words::lines(view, &advice, varied);
+    advice.lines = words::lines(view, &advice);
     advice
 }
 
@@ -134,7 +131,7 @@ fn nothing_decided<'f>(
 }
 
 /// The groups of what a comparison asks for first, in the order of the study's parts.
-fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<Group<'v>> {
+fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     let Some(&first) = compare.metrics.first() else {
         return Vec::new();
     };
@@ -152,46 +149,38 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
         let is_of = f.axis == compare.axis && f.baseline_value == compare.baseline;
         is_of && compare.compares(&f.value) && f.verdict != Verdict::NotJudged
     };
-    let compared = view
-        .findings
-        .iter()
-        .filter(of_compare)
-        .filter_map(|finding| {
-            let Pairing {
-                baseline,
-                other: cell,
-                ..
-            } = view.trials.pair(finding)?;
-            let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
-            let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
-            let along = range(&study.tiers, tier, compare.axis, cell);
-            let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
-            // The baseline's tells more: where it has no depth, say, the others' places differ.
-            // Where clients were what limited a server, something else is said than elsewhere.
-            let limited = [cell, baseline].into_iter().any(clients_limit);
-            let key = (
-                tier.unwrap_or(usize::MAX),
-                along,
-                metric,
-                (limited, cell.cell.id_without(&free)),
-            );
-            let condition = condition(view, compare.axis, cell);
-            let of = Compared {
-                finding,
-                cell,
-                baseline,
-                condition,
-            };
-            Some((key, of))
-        });
+    let findings = view.findings.iter().filter(of_compare);
+    let compared = findings.filter_map(|finding| {
+        let pair = view.trials.pair(finding)?;
+        let (baseline, cell) = (pair.baseline, pair.other);
+        let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
+        let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
+        let along = range(&study.tiers, tier, compare.axis, cell);
+        let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
+        // The baseline's tells more: where it has no depth, say, the others' places differ.
+        // Where clients were what limited a server, something else is said than elsewhere.
+        let limited = [cell, baseline].into_iter().any(clients_limit);
+        let key = (
+            tier.unwrap_or(usize::MAX),
+            along,
+            metric,
+            (limited, cell.cell.id_without(&free)),
+        );
+        let condition = condition(view, compare.axis, cell);
+        let of = Compared {
+            finding,
+            cell,
+            baseline,
+            condition,
+        };
+        Some((key, of))
+    });
     let mut found = grouped(compared);
     found.sort_by_key(|((tier, ..), _)| *tier);
-    found
-        .into_iter()
-        .map(|((_, along, metric, _), members)| {
-            Group::of(view, compare, metric, along, members, varied).of_what_is_decided()
-        })
-        .collect()
+    let groups = found.into_iter().map(|((_, along, metric, _), members)| {
+        Group::of(view, compare, metric, along, members).of_what_is_decided()
+    });
+    groups.collect()
 }
 
 /// Gives each place its part of the error rate of best sets: all places of the study whose
@@ -238,18 +227,8 @@ fn range(tiers: &[Tier], tier: Option<usize>, axis: Axis, cell: &CellTrials<'_>)
 /// What must hold so that a way can be used.
 fn condition(view: &View<'_>, axis: Axis, cell: &CellTrials<'_>) -> Option<Condition> {
     match axis {
-        Axis::Mover => view
-            .input
-            .manifest
-            .survey
-            .mover(&cell.cell.mover)?
-            .condition(),
-        Axis::Class => {
-            let class: Option<Class> = cell.cell.value(axis).parse().ok();
-            class
-                .filter(|c| c.needs_privilege())
-                .map(|_| Condition::Privilege)
-        }
+        Axis::Mover => (view.input.manifest.survey.mover(&cell.cell.mover))?.condition(),
+        Axis::Class => (cell.cell.class.needs_privilege()).then_some(Condition::Privilege),
         _ => None,
     }
 }
@@ -278,11 +257,10 @@ impl<'v> Group<'v> {
         metric: Metric,
         along: Option<Axis>,
         members: Vec<Compared<'v>>,
-        varied: &[Axis],
     ) -> Group<'v> {
-        let place = (members.first()).map_or_else(Vec::new, |first| {
-            place(first.cell, compare.axis, along, varied)
-        });
+        let place = members
+            .first()
+            .map(|first| place(first.cell, compare.axis, along, view.varied));
         let x = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
         let mut at = grouped(members.into_iter().map(|c| (x(&c), c)));
         if let Some(axis) = along {
@@ -296,7 +274,7 @@ impl<'v> Group<'v> {
             metric,
             open: None,
             along,
-            place,
+            place: place.unwrap_or_default(),
             at,
             rates: (ERROR_RATE, ERROR_RATE),
         }
@@ -353,7 +331,7 @@ impl<'v> Group<'v> {
         let apart = |s: &Subject| all().all(|c| subject(axis, c.baseline) != *s);
         // A baseline that has the data in a file is the fair one.
         let is_fair = |s: &Subject| {
-            let baseline = |f: &Finding| self.view.trials.cells.iter().find(|c| c.id == f.baseline);
+            let baseline = |f: &Finding| self.view.trials.by_id(&f.baseline);
             let of = |f: &Finding| baseline(f).is_some_and(|c| subject(f.axis, c) == *s);
             !apart(s) || !self.view.findings.iter().any(|f| f.axis == axis && of(f))
         };
@@ -367,11 +345,8 @@ impl<'v> Group<'v> {
             .map(|(_, all)| all.iter().filter(is_of).copied().collect())
             .collect();
         let measured = |keep: &dyn Fn(&[Compared<'v>]) -> bool| -> Vec<String> {
-            let kept = self
-                .at
-                .iter()
-                .zip(&at)
-                .filter(|(_, all)| !all.is_empty() && keep(all));
+            let places = self.at.iter().zip(&at);
+            let kept = places.filter(|(_, all)| !all.is_empty() && keep(all));
             kept.filter_map(|((x, _), _)| x.clone()).collect()
         };
         let own = at.iter().flatten().map(|c| c.finding);
@@ -382,6 +357,10 @@ impl<'v> Group<'v> {
         let worse = self.ranges(&at, self.metric, Verdict::Worse, &|_| true);
         let better =
             |is: &dyn Fn(&Compared<'v>) -> bool| self.ranges(&at, self.metric, Verdict::Better, is);
+        let (uses, conditional, gains) = match is_choice {
+            true => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
+            false => (Vec::new(), Vec::new(), better(&|_| true)),
+        };
         Situation {
             subject: subject_of,
             place: self.place.clone(),
@@ -393,22 +372,10 @@ impl<'v> Group<'v> {
             open: open.or_else(|| nothing_decided(self.metric, own)),
             along: self.along,
             measured: measured(&|_| true),
-            uses: if is_choice {
-                self.uses(&at, apart)
-            } else {
-                Vec::new()
-            },
-            conditional: if is_choice {
-                self.conditional(&at)
-            } else {
-                Vec::new()
-            },
+            uses,
+            conditional,
             avoid: worse.into_iter().map(|cost| self.avoid(cost)).collect(),
-            gains: if is_choice {
-                Vec::new()
-            } else {
-                better(&|_| true)
-            },
+            gains,
             undecided: measured(&|all| all.iter().filter(|c| is_open(c)).all(undecided)),
             withheld: measured(&|all| !all.iter().any(is_open)),
         }
@@ -431,9 +398,9 @@ impl<'v> Group<'v> {
         let baseline = at.iter().find(|c| c.finding.withheld.is_none())?.baseline;
         let is_better = |c: &&Compared<'_>| c.finding.verdict == Verdict::Better;
         let better: Vec<Compared<'v>> = free.iter().filter(is_better).copied().collect();
-        let cells: Vec<&CellTrials<'v>> = (std::iter::once(baseline))
+        let cells = std::iter::once(baseline)
             .chain(free.iter().map(|c| c.cell))
-            .collect();
+            .collect_vec();
         let (primary, other) = self.rates;
         let rate = if is_primary(at) { primary } else { other };
         let moderations = self.view.trials.moderations();
@@ -466,11 +433,11 @@ impl<'v> Group<'v> {
             let last = stretches.last_mut().filter(|_| !parted);
             parted = false;
             if let Some((common, places)) = last {
-                let still: Vec<&str> = common
+                let still = common
                     .iter()
                     .copied()
                     .filter(|n| names.contains(n))
-                    .collect();
+                    .collect_vec();
                 if !still.is_empty() || common.is_empty() && names.is_empty() {
                     *common = still;
                     places.push(place);
@@ -487,15 +454,12 @@ impl<'v> Group<'v> {
     }
 
     fn one_use(&self, at: &[Vec<Compared<'v>>], span: &[usize], names: &[&str]) -> Use {
-        let part: Vec<Vec<Compared<'v>>> = (at.iter().enumerate())
-            .map(|(i, all)| {
-                if span.contains(&i) {
-                    all.clone()
-                } else {
-                    Vec::new()
-                }
-            })
-            .collect();
+        let own = at.iter().enumerate();
+        let own = own.map(|(i, all)| match span.contains(&i) {
+            true => all.clone(),
+            false => Vec::new(),
+        });
+        let part: Vec<Vec<Compared<'v>>> = own.collect();
         let bound = |name: &&&str| {
             let own = part.iter().flatten().filter(|c| c.finding.value == **name);
             own.map(|c| worst(c.finding))
@@ -518,9 +482,7 @@ impl<'v> Group<'v> {
                 let mut gains = self.ranges(&part, self.metric, Verdict::Better, &of);
                 gains.pop()
             }),
-            ties: names
-                .iter()
-                .filter(|n| **n != value)
+            ties: (names.iter().filter(|n| **n != value))
                 .map(|n| (*n).to_owned())
                 .collect(),
             but: but.collect(),
@@ -558,20 +520,16 @@ impl<'v> Group<'v> {
     ) -> Vec<DecidedRange> {
         let points = self.at.iter().zip(at).flat_map(|((x, _), all)| {
             let own = all.iter().filter(|c| is(c));
-            let decided = own.filter_map(|c| self.finding(c, metric));
-            decided
-                .filter(|f| f.verdict == verdict && f.withheld.is_none())
-                .map(|f| {
-                    let point = DecidedPoint {
-                        at: x.clone(),
-                        ratio: f.ratio,
-                        low: f.low,
-                        high: f.high,
-                        finding: f.id.clone(),
-                    };
-                    (f.value.clone(), point)
-                })
-                .collect::<Vec<_>>()
+            let own = own.filter_map(|c| self.finding(c, metric));
+            let decided = own.filter(|f| f.verdict == verdict && f.withheld.is_none());
+            let point = |f: &Finding| DecidedPoint {
+                at: x.clone(),
+                ratio: f.ratio,
+                low: f.low,
+                high: f.high,
+                finding: f.id.clone(),
+            };
+            decided.map(|f| (f.value.clone(), point(f))).collect_vec()
         });
         let ranges = grouped(points).into_iter();
         ranges
@@ -587,36 +545,26 @@ impl<'v> Group<'v> {
     /// A cost with what goes along with it.
     fn avoid(&self, cost: DecidedRange) -> Avoid {
         let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.id);
-        let cells: Vec<&Compared<'v>> = (self.at.iter())
+        let cells = self
+            .at
+            .iter()
             .flat_map(|(_, all)| all)
             .filter(is_of)
-            .collect();
-        let estimate = |cell: &CellTrials<'_>, metric: Metric| {
-            let result = self.view.cells.iter().find(|c| c.id == cell.id)?;
-            Some(result.estimates.get(&metric)?.value)
-        };
+            .collect_vec();
+        let value = |cell: &CellTrials<'_>, metric| self.view.result(&cell.id)?.value(metric);
         let copied = cells
             .iter()
-            .map(|c| estimate(c.cell, Metric::both(Measure::CopiedShare)));
+            .map(|c| value(c.cell, Metric::both(Measure::CopiedShare)));
         let copied: Option<Vec<f64>> = copied.collect();
         let least = copied.and_then(|all| all.into_iter().reduce(f64::min));
-        let calls = |cell| {
-            let side = Side::Sender;
-            estimate(
-                cell,
-                Metric {
-                    measure: Measure::CallsPerMessage,
-                    side,
-                },
-            )
-        };
-        let all: Option<Vec<(f64, f64)>> = (cells.iter())
-            .map(|c| Some((calls(c.cell)?, calls(c.baseline)?)))
-            .collect();
-        let all = all.filter(|all| {
-            all.iter()
-                .all(|(own, base)| own - base >= MORE_CALLS && *own >= MANY_CALLS * base)
-        });
+        let calls = |cell| value(cell, Metric::of(Measure::CallsPerMessage, Side::Sender));
+        let all = cells
+            .iter()
+            .map(|c| Some((calls(c.cell)?, calls(c.baseline)?)));
+        let all: Option<Vec<(f64, f64)>> = all.collect();
+        let has_many =
+            |(own, base): &(f64, f64)| own - base >= MORE_CALLS && *own >= MANY_CALLS * base;
+        let all = all.filter(|all| all.iter().all(has_many));
         let most = all.and_then(|all| all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)));
         let with = match (least, most) {
             (Some(share), _) if share >= COPIED => Some(AvoidWith::Copied(share)),

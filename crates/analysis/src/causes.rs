@@ -9,10 +9,10 @@ use bytecost_spec::survey::Priced;
 use bytecost_spec::{Counter, Measure, Metric, Side, Transport};
 use bytecost_spec::{cell::Placement, cell::Ring};
 use bytecost_stats::{Location, student_mean, trimmed_mean};
+use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
-use crate::pairing::Pairing;
-use crate::result::{Cause, CauseOf, Finding, FindingCauses, Uncertain, Verdict};
+use crate::result::{Cause, CauseOf, Finding, FindingCauses, Uncertain};
 use crate::stalls::Stalls;
 use crate::trials::CellTrials;
 use crate::view::View;
@@ -75,7 +75,7 @@ pub(crate) fn is_worth_a_reason(finding: &Finding, stalls: &Stalls) -> bool {
         _ => false,
     };
     let is_told = of_cpu || finding.first && !stalls.touch(finding);
-    is_told && matches!(finding.verdict, Verdict::Better | Verdict::Worse)
+    is_told && finding.is_apart()
 }
 
 /// The finding with the greatest ratio of each value with its baseline, greatest first; those that
@@ -84,23 +84,17 @@ pub(crate) fn greatest<'f>(
     findings: impl Iterator<Item = &'f Finding>,
     preferred: impl Fn(&Finding) -> bool,
 ) -> Vec<&'f Finding> {
-    let mut found: Vec<&Finding> = findings.collect();
-    found.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-    found.sort_by_key(|f| !preferred(f));
-    let mut seen = Vec::new();
-    found.retain(|f| {
-        let pair = (f.axis, &f.value, &f.baseline_value);
-        let is_new = !seen.contains(&pair);
-        seen.push(pair);
-        is_new
-    });
+    let size = |f: &Finding| f.ratio.ln().abs();
+    let found = findings.sorted_by(|a, b| size(b).total_cmp(&size(a)));
+    let found = found.sorted_by_key(|f| !preferred(f));
     found
+        .unique_by(|f| (f.axis, &f.value, &f.baseline_value))
+        .collect()
 }
 
 fn of(view: &View<'_>, finding: &Finding) -> Option<FindingCauses> {
-    let Pairing {
-        baseline, other, ..
-    } = view.trials.pair(finding)?;
+    let pair = view.trials.pair(finding)?;
+    let (baseline, other) = (pair.baseline, pair.other);
     let compared = Compared {
         view,
         baseline,
@@ -173,11 +167,8 @@ impl Compared<'_, '_> {
             Measure::LatencyUsP50 if !self.other.cell.is_served() => (Measure::LatencyUsP50, 1e3),
             _ => return None,
         };
-        let mut cells = self.view.cells.iter();
-        let baseline = cells.find(|c| c.id == finding.baseline)?;
-        let side = finding.metric.side;
-        let estimate = baseline.estimates.get(&Metric { measure, side })?;
-        let ns = ns * estimate.value;
+        let baseline = self.view.result(&finding.baseline)?;
+        let ns = ns * baseline.value(Metric::of(measure, finding.metric.side))?;
         let sizes = [self.baseline, self.other].map(|c| c.cell.size_bytes);
         let ends = [finding.low, finding.high].map(|r| ns * (r - 1.0).abs());
         let difference = Uncertain {
@@ -247,8 +238,10 @@ impl Compared<'_, '_> {
             }
             _ => return Vec::new(),
         };
-        let value = cell.trials().map(|t| t.value(Metric { measure, side }));
-        value.filter_map(|v| v.known()).collect()
+        let metric = Metric::of(measure, side);
+        cell.trials()
+            .filter_map(|t| t.value(metric).known())
+            .collect()
     }
 
     /// What one more of it costs a message, in ns; none where that is not known.
@@ -303,11 +296,9 @@ impl Compared<'_, '_> {
     /// What one event cost this machine; none where it was not found to cost anything.
     fn cost(&self, event: Priced) -> Option<Uncertain> {
         let costs = &self.view.input.manifest.survey.unit_costs;
-        let trials = &costs.iter().find(|c| c.event == event)?.trials;
-        let each = trials
-            .iter()
-            .map(|t| t.cpu_ns as f64 / t.events.max(1) as f64);
-        let location = trimmed_mean(&each.collect::<Vec<f64>>())?;
+        let trials = costs.iter().find(|c| c.event == event)?.trials.iter();
+        let each = trials.map(|t| t.cpu_ns as f64 / t.events.max(1) as f64);
+        let location = trimmed_mean(&each.collect_vec())?;
         within(location).filter(|cost| cost.low > 0.0)
     }
     /// Whether trials of evidence have counted anything in both cells.

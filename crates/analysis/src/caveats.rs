@@ -3,41 +3,27 @@
 use bytecost_spec::{Axis, Measure, Metric};
 
 use crate::pairing::Pairing;
-use crate::phrases;
+use crate::phrases::{self, span};
 use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::trials::CellTrials;
 use crate::view::View;
 
-mod books;
+mod bottlenecks;
+mod cautions;
 mod core_to_core;
 mod course;
-mod cpu_clock;
-mod every_completion;
-pub(crate) mod flags;
-mod frequency;
-mod kernel;
-mod legs;
+mod cpu_time;
+mod cpus;
 mod machine;
 mod modes;
 mod network;
-mod not_steady;
 mod obstacles;
-mod off_cpu;
-mod packet_socket;
-mod receive_window;
-mod receiver_bound;
-mod retransmits;
-mod same_rate;
 mod segments;
-mod send_buffer;
 pub(crate) mod serving;
-mod short_window;
 pub(crate) mod stall;
-mod twins;
-mod untouched;
+mod windows;
 mod wire;
-
-pub(crate) use kernel::copied;
+pub(crate) mod zero_copy;
 
 /// A caveat without its name.
 pub(crate) struct UnnamedCaveat {
@@ -47,7 +33,13 @@ pub(crate) struct UnnamedCaveat {
     pub(crate) cells: Vec<String>,
 }
 
-type Detect = fn(&View<'_>) -> Vec<UnnamedCaveat>;
+/// How a caveat is found: once, or for each of several things.
+enum Detect {
+    One(fn(&View<'_>) -> Option<UnnamedCaveat>),
+    Each(fn(&View<'_>) -> Vec<UnnamedCaveat>),
+}
+
+use Detect::{Each, One};
 
 /// A row of the table: the name of a caveat, what it does to verdicts, and how it is found.
 type Row = (&'static str, Effect, Detect);
@@ -179,48 +171,56 @@ fn is_of_time(measure: Measure) -> bool {
 
 /// Every caveat that is looked for, in the order in which they are told.
 const CAVEATS: &[Row] = &[
-    ("ended-early", TOLD, course::ended_early),
-    ("missing-trials", TOLD, course::missing_trials),
-    ("several-legs", TOLD, legs::detect),
-    ("changed-plan", TOLD, course::changed_plan),
+    ("ended-early", TOLD, One(course::ended_early)),
+    ("missing-trials", TOLD, One(course::missing_trials)),
+    ("several-legs", TOLD, One(course::several_legs)),
+    ("changed-plan", TOLD, Each(course::changed_plan)),
     (
         "wrong-bytes",
         Effect::WithholdsAll("some trials delivered wrong bytes"),
-        course::wrong_bytes,
+        Each(course::wrong_bytes),
     ),
     (
         "many-failed-trials",
         Effect::WithholdsAll("too many of its trials failed"),
-        course::many_failed_trials,
+        One(course::many_failed_trials),
     ),
-    ("failed-trials", TOLD, course::failed_trials),
+    ("failed-trials", TOLD, One(course::failed_trials)),
     (
         "two-modes-cpu-time",
         two_modes(of_cpu_time),
-        modes::far_in_cpu_time,
+        One(modes::far_in_cpu_time),
     ),
-    ("two-modes-time", two_modes(is_rate), modes::far_in_time),
+    (
+        "two-modes-time",
+        two_modes(is_rate),
+        One(modes::far_in_time),
+    ),
     (
         "two-modes-latency",
         two_modes(is_latency),
-        modes::far_in_latency,
+        One(modes::far_in_latency),
     ),
-    ("few-blocks", TOLD, course::few_blocks),
-    ("imprecise", TOLD, course::imprecise),
-    ("twins-differ", TOLD, twins::differ),
-    ("nagle-stall", TIMER, stall::nagle),
-    ("completion-waits-for-ack", TIMER, stall::completion),
-    ("zero-copy-copied", TOLD, kernel::zero_copy_copied),
-    ("flags-contradicted", TOLD, flags::contradicted),
-    ("packet-socket", TOLD, packet_socket::detect),
-    ("waits-for-every-completion", TOLD, every_completion::detect),
+    ("few-blocks", TOLD, One(course::few_blocks)),
+    ("imprecise", TOLD, One(course::imprecise)),
+    ("twins-differ", TOLD, One(course::twins_differ)),
+    ("nagle-stall", TIMER, Each(stall::nagle)),
+    ("completion-waits-for-ack", TIMER, Each(stall::completion)),
+    ("zero-copy-copied", TOLD, Each(zero_copy::zero_copy_copied)),
+    ("flags-contradicted", TOLD, Each(zero_copy::contradicted)),
+    ("packet-socket", TOLD, One(zero_copy::packet_socket)),
+    (
+        "waits-for-every-completion",
+        TOLD,
+        One(zero_copy::every_completion),
+    ),
     (
         "clients-limited",
         Effect::Caps(
             |m, _| is_of_time(m) || m == Measure::LeastServedShare,
             "the clients may have limited the rate themselves",
         ),
-        serving::generator,
+        One(serving::generator),
     ),
     (
         "books-open",
@@ -228,96 +228,100 @@ const CAVEATS: &[Row] = &[
             |m, _| of_cpu_time(m),
             "CPU time of these cells is unaccounted for",
         ),
-        books::open,
+        One(cpu_time::books_open),
     ),
-    ("books-not-closed", TOLD, books::not_closed),
-    ("no-books", TOLD, books::none),
+    ("books-not-closed", TOLD, One(cpu_time::books_not_closed)),
+    ("no-books", TOLD, One(cpu_time::no_books)),
     (
         "many-failed-requests",
         Effect::WithholdsAll("too many of its requests failed"),
-        serving::many_failed_requests,
+        One(serving::many_failed_requests),
     ),
-    ("failed-requests", TOLD, serving::failed_requests),
-    ("server-caution", TOLD, serving::caution),
-    ("mover-caution", TOLD, kernel::mover_caution),
-    ("cpu-clock", TOLD, cpu_clock::detect),
+    ("failed-requests", TOLD, One(serving::failed_requests)),
+    ("server-caution", TOLD, Each(cautions::server)),
+    ("mover-caution", TOLD, Each(cautions::mover)),
+    ("cpu-clock", TOLD, One(cpu_time::cpu_clock)),
     (
         "path-limit",
         no_rates("a queueing discipline of the path sets the rate"),
-        obstacles::limits,
+        Each(obstacles::limits),
     ),
-    ("path-cost", TOLD, obstacles::costs),
+    ("path-cost", TOLD, One(obstacles::costs)),
     (
         "quota-around",
         no_rates("a CPU quota around the run stopped its threads"),
-        obstacles::quota,
+        One(obstacles::quota),
     ),
     (
         "link-limited",
         no_rates("the link is the limit"),
-        network::link_limited,
+        One(network::link_limited),
     ),
     (
         "path-losses",
         no_rates("the path lost packets"),
-        network::losses,
+        One(network::losses),
     ),
     (
         "path-marks",
         no_rates("the path marked packets as congested"),
-        network::marks,
+        One(network::marks),
     ),
-    ("virtual-way", TOLD, network::virtual_way),
-    ("path-mtu", TOLD, network::path_mtu),
-    ("path-mtu-changed", TOLD, network::path_mtu_changed),
-    ("offloads-differ", TOLD, network::offloads_differ),
-    ("interrupts-land", TOLD, network::interrupts),
-    ("coalescing", TOLD, network::coalescing),
-    ("shared-queues", TOLD, network::shared_queues),
-    ("peer-busy", TOLD, network::peer_busy),
-    ("other-processes", TOLD, machine::other_processes),
-    ("repeats-matter", TOLD, course::repeats_matter),
-    ("steal", TOLD, machine::steal),
-    ("off-cpu", TOLD, off_cpu::detect),
-    ("frequency", TOLD, frequency::changes),
-    ("throttled", TOLD, frequency::throttled),
-    ("core-to-core", TOLD, core_to_core::changes),
-    ("drift", TOLD, course::drift),
-    ("short-window", TOLD, short_window::detect),
-    ("not-steady", TOLD, not_steady::detect),
-    ("pacing", no_rates("TCP paces the rate"), kernel::pacing),
+    ("virtual-way", TOLD, One(network::virtual_way)),
+    ("path-mtu", TOLD, One(network::path_mtu)),
+    ("path-mtu-changed", TOLD, One(network::path_mtu_changed)),
+    ("offloads-differ", TOLD, One(network::offloads_differ)),
+    ("interrupts-land", TOLD, One(network::interrupts)),
+    ("coalescing", TOLD, One(network::coalescing)),
+    ("shared-queues", TOLD, One(network::shared_queues)),
+    ("peer-busy", TOLD, One(network::peer_busy)),
+    ("other-processes", TOLD, One(machine::other_processes)),
+    ("repeats-matter", TOLD, One(course::repeats_matter)),
+    ("steal", TOLD, One(machine::steal)),
+    ("off-cpu", TOLD, One(cpus::off_cpu)),
+    ("frequency", TOLD, One(cpus::frequency)),
+    ("throttled", TOLD, One(cpus::throttled)),
+    ("core-to-core", TOLD, One(core_to_core::changes)),
+    ("drift", TOLD, One(course::drift)),
+    ("short-window", TOLD, One(windows::short)),
+    ("not-steady", TOLD, Each(windows::not_steady)),
+    (
+        "pacing",
+        no_rates("TCP paces the rate"),
+        One(bottlenecks::pacing),
+    ),
     (
         "receive-window",
         no_rates("the receive window limits the rate"),
-        receive_window::detect,
+        One(bottlenecks::receive_window),
     ),
-    ("send-buffer", TOLD, send_buffer::full),
-    ("registered-huge-pages", TOLD, send_buffer::huge_pages),
-    ("retransmits", TOLD, retransmits::detect),
-    ("segments-differ", TOLD, segments::detect),
+    ("send-buffer", TOLD, One(bottlenecks::send_buffer)),
+    ("registered-huge-pages", TOLD, One(bottlenecks::huge_pages)),
+    ("retransmits", TOLD, One(segments::retransmits)),
+    ("segments-differ", TOLD, One(segments::sizes_differ)),
     (
         "same-rate",
         no_rates(
             "the rates of all are alike though their costs are not, so that something else is the bottleneck",
         ),
-        same_rate::detect,
+        One(bottlenecks::same_rate),
     ),
     (
         "receiver-bound",
         no_rates("the receiver is the bottleneck"),
-        receiver_bound::detect,
+        One(bottlenecks::receiver_bound),
     ),
-    ("untouched", TOLD, untouched::detect),
-    ("zero-copy-no-room", TOLD, kernel::no_room),
-    ("one-side", TOLD, wire::one_side),
-    ("wire-strays", TOLD, wire::strays),
-    ("wire-responder", TOLD, wire::responder),
-    ("hot-payload", TOLD, machine::hot_payload),
-    ("threads", TOLD, machine::threads),
-    ("one-cpu", TOLD, machine::one_cpu),
-    ("wake-ups", TOLD, machine::wake_ups),
-    ("who-pays", TOLD, course::who_pays),
-    ("two-modes", TOLD, modes::near),
+    ("untouched", TOLD, Each(cautions::untouched)),
+    ("zero-copy-no-room", TOLD, One(zero_copy::no_room)),
+    ("one-side", TOLD, One(wire::one_side)),
+    ("wire-strays", TOLD, One(wire::strays)),
+    ("wire-responder", TOLD, One(wire::responder)),
+    ("hot-payload", TOLD, One(machine::hot_payload)),
+    ("threads", TOLD, One(machine::threads)),
+    ("one-cpu", TOLD, One(machine::one_cpu)),
+    ("wake-ups", TOLD, One(machine::wake_ups)),
+    ("who-pays", TOLD, One(course::who_pays)),
+    ("two-modes", TOLD, One(modes::near)),
 ];
 
 /// The names of all caveats that are looked for, in the order in which they are told.
@@ -345,7 +349,11 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
     let mut caveats = Vec::new();
     for (kind, effect, detect) in CAVEATS {
         if wanted(effect.of_result()) {
-            let found = detect(view).into_iter();
+            let found = match detect {
+                One(detect) => detect(view).into_iter().collect(),
+                Each(detect) => detect(view),
+            };
+            let found = found.into_iter();
             caveats.extend(found.map(|told| {
                 let mut caveat = told.caveat(kind, effect.of_result());
                 if effect.spares_all(view, &caveat) {
@@ -390,7 +398,7 @@ fn because_beside<'c>(
 }
 
 /// The findings, without a verdict where a caveat withholds it.
-pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
+pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
     let withheld = |finding: &Finding| {
         let slower = match finding.verdict {
             Verdict::Better => Some(&finding.baseline),
@@ -409,8 +417,12 @@ pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
             ..finding.clone()
         };
         let study = &view.input.manifest.study;
-        finding.sentence =
-            phrases::finding(&finding, (pair.other.cell, view.trials.unit), study, varied);
+        finding.sentence = phrases::finding(
+            &finding,
+            (pair.other.cell, view.trials.unit),
+            study,
+            view.varied,
+        );
         Some(finding)
     };
     let findings = view.findings.iter();
@@ -432,28 +444,41 @@ impl UnnamedCaveat {
     }
 }
 
-/// From the least to the most of some numbers: `97 % to 100 %`, or one where they read alike.
-fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let (least, most) = (write(least), write(most));
-    if least == most {
-        least
-    } else {
-        format!("{least} to {most}")
-    }
+/// A caveat of some cells; none where there are none.
+fn caveat(
+    text: impl Into<String>,
+    evidence: impl Into<String>,
+    remedy: impl Into<String>,
+    cells: Vec<String>,
+) -> Option<UnnamedCaveat> {
+    (!cells.is_empty()).then(|| UnnamedCaveat {
+        text: text.into(),
+        evidence: evidence.into(),
+        remedy: remedy.into(),
+        cells,
+    })
 }
 
-/// What a caveat says: its text, its evidence and its remedy.
-type Words = (String, String, &'static str);
+/// A caveat of the whole run.
+fn of_run(
+    text: impl Into<String>,
+    evidence: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Option<UnnamedCaveat> {
+    Some(UnnamedCaveat {
+        text: text.into(),
+        evidence: evidence.into(),
+        remedy: remedy.into(),
+        cells: Vec::new(),
+    })
+}
 
-/// One caveat of all cells in which something shows, told by the numbers that it shows in each; none
-/// where it shows in no cell. A number that is not known of a cell is left out.
-fn of_cells<'v, const N: usize>(
+/// The cells in which something shows, with the numbers that it shows by in each; none where it
+/// shows in no cell. A number that is not known of a cell is left out.
+fn seen<'v, const N: usize>(
     cells: impl Iterator<Item = &'v CellTrials<'v>>,
     shows: impl Fn(&'v CellTrials<'v>) -> Option<[Option<f64>; N]>,
-    tell: impl FnOnce(&[&'v CellTrials<'v>], [Vec<f64>; N]) -> Words,
-) -> Vec<UnnamedCaveat> {
+) -> Option<(Vec<&'v CellTrials<'v>>, [Vec<f64>; N])> {
     let (mut shown, mut numbers) = (Vec::new(), [const { Vec::new() }; N]);
     for cell in cells {
         if let Some(found) = shows(cell) {
@@ -462,16 +487,7 @@ fn of_cells<'v, const N: usize>(
             known.for_each(|(all, number)| all.extend(number));
         }
     }
-    if shown.is_empty() {
-        return Vec::new();
-    }
-    let (text, evidence, remedy) = tell(&shown, numbers);
-    vec![UnnamedCaveat {
-        text,
-        evidence,
-        remedy: remedy.to_owned(),
-        cells: ids(shown),
-    }]
+    (!shown.is_empty()).then_some((shown, numbers))
 }
 
 /// The same text around a span of numbers, or nothing where none is known.

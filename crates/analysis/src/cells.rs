@@ -99,15 +99,8 @@ pub(crate) fn take_published(cells: &mut [CellResult], input: &Input<'_>) {
         let Some(row) = published.cells.iter().find(|c| c.id == cell.id) else {
             continue;
         };
-        let estimates = row.values.iter().map(|(metric, value)| {
-            let estimate = Estimate {
-                value: *value,
-                low: None,
-                high: None,
-                trials: 0,
-            };
-            (*metric, estimate)
-        });
+        let values = row.values.iter();
+        let estimates = values.map(|(metric, value)| (*metric, Estimate::bare(*value, 0)));
         cell.estimates.extend(estimates);
     }
 }

@@ -1,8 +1,6 @@
 //! How often the bytes of each counted cell were copied, what else a message took, and what
 //! counting cost.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means, TrialEvidence};
 use bytecost_spec::{Cell, Measure, Metric, Reading, Side};
 use bytecost_stats::{mean, median};
@@ -26,22 +24,10 @@ impl CountedCells {
     /// All that was counted, in the order of the plan: of a cell the mean over its trials. Where
     /// copies were not counted, completion flags are told of cells that have them.
     pub(crate) fn of(input: &Input<'_>, cells: &[CellResult]) -> CountedCells {
-        let mut by_cell: BTreeMap<u32, Vec<&TrialEvidence>> = BTreeMap::new();
-        let counted = |e: &&TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
-        for evidence in input.evidence.iter().filter(counted) {
-            let there = usize::try_from(evidence.trial.cell).ok();
-            let there = there.and_then(|i| input.cells.get(i));
-            if there.is_some_and(|c| c.id() == evidence.cell) {
-                by_cell
-                    .entry(evidence.trial.cell)
-                    .or_default()
-                    .push(evidence);
-            }
-        }
-        let mut copies: Vec<CellCopies> = by_cell
-            .values()
-            .filter_map(|all| mean_copies(all))
-            .collect();
+        let is_counted = |e: &TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
+        let counted = input.evidence_by_cell(is_counted);
+        let trials = || counted.iter().map(|(cell, trials)| (*cell, &trials[..]));
+        let mut copies: Vec<_> = trials().filter_map(|(_, all)| mean_copies(all)).collect();
         for cell in cells {
             if copies.iter().all(|c| c.cell != cell.id) {
                 copies.extend(flagged(cell));
@@ -51,11 +37,10 @@ impl CountedCells {
         copies.sort_by_key(|c| place(&c.cell));
         CountedCells {
             copies,
-            counts: by_cell
-                .values()
-                .filter_map(|all| mean_counts(all, input))
+            counts: trials()
+                .filter_map(|(cell, all)| mean_counts(all, cell))
                 .collect(),
-            cost: cost(&by_cell, cells),
+            cost: cost(&counted, cells),
         }
     }
 }
@@ -74,8 +59,8 @@ fn mean_copies(trials: &[&TrialEvidence]) -> Option<CellCopies> {
     Some(found)
 }
 
-fn mean_counts(trials: &[&TrialEvidence], input: &Input<'_>) -> Option<CellCounts> {
-    let all: Vec<CellCounts> = trials.iter().filter_map(|e| counts(e, input)).collect();
+fn mean_counts(trials: &[&TrialEvidence], cell: &Cell) -> Option<CellCounts> {
+    let all: Vec<CellCounts> = trials.iter().filter_map(|e| counts(e, cell)).collect();
     let mut found = all.first()?.clone();
     for rate in &mut found.events {
         let same = |e: &&EventRate| (e.event, e.side) == (rate.event, rate.side);
@@ -115,23 +100,21 @@ fn copies(evidence: &TrialEvidence) -> Option<CellCopies> {
 /// What completion flags tell: whether the kernel copied buffers that were to be left where they
 /// are, and nothing of the reader.
 fn flagged(cell: &CellResult) -> Option<CellCopies> {
-    let share = cell.estimates.get(&Metric::both(Measure::CopiedShare))?;
+    let share = cell.value(Metric::both(Measure::CopiedShare))?;
     Some(CellCopies {
         cell: cell.id.clone(),
         legs: vec![LegCopies {
             leg: CopyPlace::Delivery,
             means: Some(CopyMeans::CompletionFlags),
-            per_byte: Some(share.value),
+            per_byte: Some(share),
             absent: None,
         }],
         gaps: Vec::new(),
     })
 }
 
-fn counts(evidence: &TrialEvidence, input: &Input<'_>) -> Option<CellCounts> {
-    let cell = usize::try_from(evidence.trial.cell).ok();
-    let cell = cell.and_then(|i| input.cells.get(i));
-    let is_served = cell.is_some_and(Cell::is_served);
+fn counts(evidence: &TrialEvidence, cell: &Cell) -> Option<CellCounts> {
+    let is_served = cell.is_served();
     let side = |side| match side {
         Side::Sender if is_served => Side::Client,
         Side::Receiver if is_served => Side::Server,
@@ -158,19 +141,17 @@ fn counts(evidence: &TrialEvidence, input: &Input<'_>) -> Option<CellCounts> {
     })
 }
 
-fn cost(
-    by_cell: &BTreeMap<u32, Vec<&TrialEvidence>>,
-    cells: &[CellResult],
-) -> Option<CountingCost> {
-    if by_cell.is_empty() {
+fn cost(counted: &[(&Cell, Vec<&TrialEvidence>)], cells: &[CellResult]) -> Option<CountingCost> {
+    if counted.is_empty() {
         return None;
     }
     let timed = |id: &str| {
         let cell = cells.iter().find(|c| c.id == id)?;
-        let rate = cell.estimates.get(&Metric::both(Measure::MessagesPerS))?;
-        (rate.value > 0.0).then_some(rate.value)
+        let rate = cell.value(Metric::both(Measure::MessagesPerS));
+        rate.filter(|rate| *rate > 0.0)
     };
-    let rates = by_cell.values().flatten().filter_map(|e| {
+    let trials = || counted.iter().flat_map(|(_, trials)| trials);
+    let rates = trials().filter_map(|e| {
         let counted = e.sent_messages as f64 * 1e9 / e.elapsed_ns as f64;
         (e.elapsed_ns > 0).then_some(counted / timed(&e.cell)?)
     });
@@ -182,14 +163,9 @@ fn cost(
         c.estimates.contains_key(&rate)
     };
     Some(CountingCost {
-        took_s: by_cell
-            .values()
-            .flatten()
-            .map(|e| e.trial_ms as f64)
-            .sum::<f64>()
-            / 1e3,
-        cells: by_cell.len(),
-        of_cells: cells.iter().filter(moves).count().max(by_cell.len()),
+        took_s: trials().map(|e| e.trial_ms as f64).sum::<f64>() / 1e3,
+        cells: counted.len(),
+        of_cells: cells.iter().filter(moves).count().max(counted.len()),
         rate: median(&rates.collect::<Vec<f64>>()),
     })
 }
@@ -216,12 +192,7 @@ pub(crate) fn take(
             let found = counted.map(|c| c.per_byte(side));
             match (found, asked.and_then(|a| a.refused.as_ref())) {
                 (Some(Some(Ok(value))), _) => {
-                    let estimate = Estimate {
-                        value,
-                        low: None,
-                        high: None,
-                        trials: counted_in,
-                    };
+                    let estimate = Estimate::bare(value, counted_in);
                     cell.estimates.insert(metric, estimate);
                 }
                 (Some(Some(Err(why))), _) => {

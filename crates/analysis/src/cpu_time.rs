@@ -14,19 +14,15 @@ const KIB: f64 = 1024.0;
 
 /// Every watched cell, in the order of the plan; the first evidence of time of a cell counts.
 pub(crate) fn all(input: &Input<'_>) -> Vec<CellTime> {
-    let mut by_cell: BTreeMap<u32, &TrialEvidence> = BTreeMap::new();
-    for evidence in input.evidence.iter().filter(|e| e.time.is_some()) {
-        by_cell.entry(evidence.trial.cell).or_insert(evidence);
-    }
-    let known = |(cell, evidence): (u32, &TrialEvidence)| {
-        let cell = input.cells.get(usize::try_from(cell).ok()?)?;
+    let watched = input.evidence_by_cell(|e| e.time.is_some()).into_iter();
+    let told = watched.filter_map(|(cell, evidence)| {
         let per = match cell.is_served() {
             true => TimePer::Request,
             false => TimePer::Kib,
         };
-        (cell.id() == evidence.cell).then(|| of(evidence, per))?
-    };
-    by_cell.into_iter().filter_map(known).collect()
+        of(evidence[0], per)
+    });
+    told.collect()
 }
 
 /// None where nothing was sent, or nothing was seen of who sent it.

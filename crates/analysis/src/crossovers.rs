@@ -1,11 +1,13 @@
 //! From which size on one way is better than another: between the sizes that findings decide.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bytecost_spec::{Axis, Metric};
+use itertools::Itertools as _;
 
 use crate::contrast::{PairContrast, Standing};
 use crate::grid;
+use crate::grouping::grouped;
 use crate::pairing::{Pairing, pairings};
 use crate::result::{Crossing, CrossingPoint, Crossover, Finding, Verdict};
 use crate::view::View;
@@ -13,33 +15,22 @@ use crate::view::View;
 mod sentence;
 
 /// Two values of an axis over the numbers of another axis, all else alike.
-pub(crate) struct Curve<'v> {
-    pub(crate) axis: Axis,
-    pub(crate) along: Axis,
-    pub(crate) baseline: String,
-    pub(crate) value: String,
+struct Curve<'v> {
+    along: Axis,
+    /// By rising number: the value along, as text, and the pair there.
+    points: Vec<(String, Pairing<'v, 'v>)>,
     /// What both hold constant, of the axes that vary in the study.
-    pub(crate) place: Vec<(Axis, String)>,
-    /// By rising number.
-    pub(crate) points: Vec<CurvePoint<'v>>,
-}
-
-/// A pair of cells of a curve.
-pub(crate) struct CurvePoint<'v> {
-    /// Its value along, as text.
-    pub(crate) x: String,
-    number: f64,
-    pub(crate) pairing: Pairing<'v, 'v>,
+    place: Vec<(Axis, String)>,
 }
 
 /// Every crossover of the study's comparisons: by comparison, metric and axis along, then in the
 /// order of the plan.
-pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Crossover> {
+pub(crate) fn all(view: &View<'_>) -> Vec<Crossover> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for compare in &view.input.manifest.study.compare {
-        for along in alongs(view, compare.axis, varied) {
-            let curves = curves(view, varied, compare.axis, &compare.baseline, along);
+        for along in alongs(view, compare.axis) {
+            let curves = curves(view, compare.axis, &compare.baseline, along);
             for metric in &compare.metrics {
                 let told = curves.iter().filter_map(|c| c.crossover(view, *metric));
                 found.extend(told.filter(|c| seen.insert(key(c))));
@@ -64,7 +55,7 @@ fn key(c: &Crossover) -> String {
 
 /// The axes along which something can cross: their values are numbers and vary. None where the
 /// compared axis is one of numbers itself.
-fn alongs(view: &View<'_>, compared: Axis, varied: &[Axis]) -> Vec<Axis> {
+fn alongs(view: &View<'_>, compared: Axis) -> Vec<Axis> {
     let numeric = |axis: Axis| {
         let cells = view.trials.moving().map(|c| c.cell.value(axis));
         let values: BTreeSet<String> = cells.collect();
@@ -73,95 +64,68 @@ fn alongs(view: &View<'_>, compared: Axis, varied: &[Axis]) -> Vec<Axis> {
     if numeric(compared) {
         return Vec::new();
     }
-    let mut axes: Vec<Axis> = varied.iter().copied().filter(|a| numeric(*a)).collect();
+    let mut axes: Vec<Axis> = view
+        .varied
+        .iter()
+        .copied()
+        .filter(|a| numeric(*a))
+        .collect();
     axes.sort_by_key(|a| *a != Axis::Size);
     axes
 }
 
 /// The curves of one comparison along an axis, in the order of the plan; those of at least two
 /// points. Cells that wait for a timer are left out: where they cross says nothing of the ways.
-pub(crate) fn curves<'v>(
-    view: &View<'v>,
-    varied: &[Axis],
-    axis: Axis,
-    baseline: &str,
-    along: Axis,
-) -> Vec<Curve<'v>> {
+fn curves<'v>(view: &View<'v>, axis: Axis, baseline: &str, along: Axis) -> Vec<Curve<'v>> {
     let study = &view.input.manifest.study;
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    let mut curves: Vec<Curve<'_>> = Vec::new();
-    for pairing in pairings(study, view.trials, axis, baseline) {
+    let points = pairings(study, view.trials, axis, baseline).into_iter();
+    let points = points.filter_map(|pairing| {
         let cell = pairing.other.cell;
         let x = cell.value(along);
-        let number =
-            grid::numbers(along, std::slice::from_ref(&x)).and_then(|n| n.first().copied());
-        let cells = [&pairing.baseline.id, &pairing.other.id];
-        let Some(number) = number.filter(|n| *n > 0.0 && !view.stalls.any(cells)) else {
-            continue;
-        };
-        let point = CurvePoint { x, number, pairing };
-        let at = *places
-            .entry(cell.id_without(&[along]))
-            .or_insert(curves.len());
-        match curves.get_mut(at) {
-            Some(curve) => curve.points.push(point),
-            None => curves.push(Curve::starting_with(point, varied, axis, baseline, along)),
+        let number = along.number(&x).filter(|n| *n > 0.0)?;
+        let stalls = view.stalls.any([&pairing.baseline.id, &pairing.other.id]);
+        (!stalls).then(|| (cell.id_without(&[along]), (number, x, pairing)))
+    });
+    let curves = grouped(points).into_iter();
+    let curves = curves.filter(|(_, points)| points.len() > 1);
+    let curve = |points: Vec<(f64, String, Pairing<'v, 'v>)>| {
+        let (base, other) = (points[0].2.baseline.cell, points[0].2.other.cell);
+        let held = |a: &&Axis| **a != axis && **a != along && base.value(**a) == other.value(**a);
+        let held = view.varied.iter().filter(held);
+        let place = held.map(|a| (*a, other.value(*a))).collect();
+        let points = points.into_iter().sorted_by(|a, b| a.0.total_cmp(&b.0));
+        Curve {
+            along,
+            points: points.map(|(_, x, pairing)| (x, pairing)).collect(),
+            place,
         }
-    }
-    for curve in &mut curves {
-        curve.points.sort_by(|a, b| a.number.total_cmp(&b.number));
-    }
-    curves.retain(|c| c.points.len() > 1);
-    curves
+    };
+    curves.map(|(_, points)| curve(points)).collect()
 }
 
 impl<'v> Curve<'v> {
-    fn starting_with(
-        point: CurvePoint<'v>,
-        varied: &[Axis],
-        axis: Axis,
-        baseline: &str,
-        along: Axis,
-    ) -> Curve<'v> {
-        let (base, other) = (point.pairing.baseline.cell, point.pairing.other.cell);
-        let held = varied
-            .iter()
-            .copied()
-            .filter(|a| *a != axis && *a != along && base.value(*a) == other.value(*a));
-        Curve {
-            axis,
-            along,
-            baseline: baseline.to_owned(),
-            value: other.value(axis),
-            place: held.map(|a| (a, other.value(a))).collect(),
-            points: vec![point],
-        }
-    }
-
-    /// The two at each point at which enough blocks have the metric.
-    fn contrasts(&self, view: &View<'v>, metric: Metric) -> Vec<(&str, PairContrast<'v>)> {
-        let points = self.points.iter();
-        let asked = points.map(|p| (p.x.as_str(), view.contrast(p.pairing, metric)));
-        asked.filter_map(|(x, c)| Some((x, c?))).collect()
-    }
-
     /// Where the two cross in a metric; none where fewer than two points have it.
-    pub(crate) fn crossover(&self, view: &View<'v>, metric: Metric) -> Option<Crossover> {
-        let mut contrasts = self.contrasts(view, metric);
+    fn crossover(&self, view: &View<'v>, metric: Metric) -> Option<Crossover> {
         let is_judged = |f: &Finding| f.verdict != Verdict::NotJudged;
-        contrasts.retain(|(_, c)| c.finding().is_none_or(is_judged));
+        let asked = self.points.iter();
+        let asked = asked.filter_map(|(x, pairing)| Some((x, view.contrast(*pairing, metric)?)));
+        let judged = asked.filter(|(_, c)| c.finding().is_none_or(is_judged));
+        let contrasts: Vec<(&String, PairContrast<'v>)> = judged.collect();
         let [(least, _), .., (most, _)] = contrasts.as_slice() else {
             return None;
         };
-        let steps: Vec<(&str, Standing<'_>)> =
-            contrasts.iter().map(|(x, c)| (*x, c.standing())).collect();
+        let steps: Vec<(&str, Standing<'_>)> = contrasts
+            .iter()
+            .map(|(x, c)| (x.as_str(), c.standing()))
+            .collect();
         let open = steps.iter().filter(|(_, s)| is_better(*s).is_none());
         let findings = contrasts.iter().filter_map(|(_, c)| c.finding());
+        let pairing = self.points[0].1;
         let mut crossover = Crossover {
             metric,
-            axis: self.axis,
-            baseline: self.baseline.clone(),
-            value: self.value.clone(),
+            axis: pairing.axis,
+            baseline: pairing.baseline.cell.value(pairing.axis),
+            value: pairing.other.cell.value(pairing.axis),
             along: self.along,
             range: ((*least).to_owned(), (*most).to_owned()),
             place: self.place.clone(),
@@ -188,7 +152,7 @@ fn is_better(standing: Standing<'_>) -> Option<bool> {
 
 /// What becomes of two ways along values in their order. A place lies between the last decided
 /// value on its one side and the first on its other: values that are not decided widen it.
-pub(crate) fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
+fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
     let decided: Vec<(&str, bool, bool)> = (steps.iter())
         .filter_map(|(x, s)| {
             let same = *s == Standing::Decided(Verdict::NoDifferenceThatMatters);

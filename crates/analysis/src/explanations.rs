@@ -1,6 +1,6 @@
 //! Questions about why, each answered from the run or said what is missing.
 
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::Metric;
 
 use crate::phrases;
 use crate::result::Explanation;
@@ -22,7 +22,7 @@ mod why;
 mod work;
 
 use asked::{Evidence, PairQuery};
-use why::{Explained, MOST_ROWS, Missing, Why};
+use why::{Explained, MOST_ROWS, Missing};
 
 /// What is missing where evidence was asked for, and no cell has it.
 const CUT_SHORT: &str = "no cell was looked at to the end: continue with --resume";
@@ -31,7 +31,7 @@ const CUT_SHORT: &str = "no cell was looked at to the end: continue with --resum
 struct Question {
     key: &'static str,
     text: &'static str,
-    asks: fn(&Why<'_>) -> bool,
+    asks: fn(&View<'_>) -> bool,
     answers: Answers,
     would_change: &'static str,
 }
@@ -40,7 +40,7 @@ enum Answers {
     /// By what is decided of pairs; else it says what it needs. What else bears on it is evidence.
     Pairs(PairQuery, &'static str, Evidence),
     /// In its own way; none where there is nothing to be explained.
-    Own(fn(&Why<'_>) -> Option<Explained>),
+    Own(fn(&View<'_>) -> Option<Explained>),
 }
 
 /// All questions, in the order in which they are answered.
@@ -56,13 +56,12 @@ const QUESTIONS: [&[Question]; 7] = [
 
 /// The questions that the run is about, each with its answer or with what is missing. Those that
 /// no run on this machine can answer are one at the end.
-pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
-    let why = Why { view, varied };
+pub(crate) fn all(view: &View<'_>) -> Vec<Explanation> {
     let (mut asked, mut never) = (Vec::new(), None);
-    for question in QUESTIONS.into_iter().flatten().filter(|q| (q.asks)(&why)) {
+    for question in QUESTIONS.into_iter().flatten().filter(|q| (q.asks)(view)) {
         let found = match &question.answers {
-            Answers::Pairs(asked, needs, evidence) => Some(why.explained(asked, needs, *evidence)),
-            Answers::Own(ask) => ask(&why),
+            Answers::Pairs(asked, needs, evidence) => Some(view.explained(asked, needs, *evidence)),
+            Answers::Own(ask) => ask(view),
         };
         let Some(found) = found else { continue };
         let is_never = matches!(&found.answer, Err(missing) if missing.ever);

@@ -5,89 +5,55 @@ use std::collections::{BTreeSet, HashMap};
 use bytecost_spec::axis::{AXES, CellFacts};
 use bytecost_spec::study::Figure;
 use bytecost_spec::survey::{InFlight, MoverFacts};
-use bytecost_spec::{Axis, Cell, Measure, Metric, Unit};
+use bytecost_spec::{Axis, Cell, Measure, Metric};
+use itertools::Itertools as _;
 
 use crate::grid;
+use crate::grouping::grouped;
 use crate::phrases;
-use crate::result::{
-    CeilingKind, CeilingLine, CellResult, Estimate, FigureData, Finding, Input, Point, Series,
-};
-use crate::trials::{Trials, idle};
+use crate::result::{CeilingLine, CellResult, Estimate, FigureData, Finding, Point, Series};
+use crate::trials::idle;
+use crate::view::View;
 
 /// All figures of the study, each with its panels in the order of the plan.
-pub(crate) fn all(
-    input: &Input<'_>,
-    trials: &Trials<'_>,
-    cells: &[CellResult],
-    findings: &[Finding],
-    varied: &[Axis],
-) -> Vec<FigureData> {
-    let drawing = Drawing::new(input, trials, cells, findings, varied);
-    let figures = input.manifest.study.figures.iter();
+pub(crate) fn all(view: &View<'_>) -> Vec<FigureData> {
+    let drawing = Drawing::new(view);
+    let figures = view.input.manifest.study.figures.iter();
     figures.flat_map(|figure| drawing.figure(figure)).collect()
 }
 
-struct Drawing<'i, 'd> {
-    input: &'i Input<'i>,
+struct Drawing<'v> {
+    view: &'v View<'v>,
     /// Planned or refused cells that move something: what spans the panels.
     shown: Vec<Cell>,
     /// All that the study spans, the left out included.
     whole: Vec<Cell>,
     /// Their ids.
     spanned: BTreeSet<String>,
-    results: HashMap<&'d str, &'d CellResult>,
-    findings: &'d [Finding],
-    failures: HashMap<&'d str, &'d str>,
-    refused: HashMap<&'i str, &'i str>,
-    varied: &'d [Axis],
-    unit: Unit,
+    results: HashMap<&'v str, &'v CellResult>,
+    refused: HashMap<&'v str, &'v str>,
 }
 
-impl<'i, 'd> Drawing<'i, 'd> {
-    fn new(
-        input: &'i Input<'i>,
-        trials: &'d Trials<'_>,
-        cells: &'d [CellResult],
-        findings: &'d [Finding],
-        varied: &'d [Axis],
-    ) -> Drawing<'i, 'd> {
-        let refused: HashMap<&str, &str> = input
-            .refusals
-            .iter()
-            .map(|r| (r.what.as_str(), r.why.as_str()))
-            .collect();
-        let survey = &input.manifest.survey;
-        let mut whole: Vec<Cell> = input
-            .manifest
-            .study
-            .cells()
-            .into_iter()
-            .map(|(_, c)| c)
-            .collect();
-        whole.retain(|c| !idle(survey, &c.mover));
-        let mut shown: Vec<Cell> = trials.moving().map(|c| c.cell.clone()).collect();
-        let planned: BTreeSet<&Cell> = trials.cells.iter().map(|c| c.cell).collect();
-        shown.extend(
-            whole
-                .iter()
-                .filter(|c| !planned.contains(c) && refused.contains_key(c.id().as_str()))
-                .cloned(),
-        );
+impl<'v> Drawing<'v> {
+    fn new(view: &'v View<'v>) -> Drawing<'v> {
+        let manifest = view.input.manifest;
+        let refusals = view.input.refusals.iter();
+        let refused: HashMap<&str, &str> = refusals.map(|r| (&*r.what, &*r.why)).collect();
+        let whole = manifest.study.cells().into_iter().map(|(_, c)| c);
+        let whole = whole
+            .filter(|c| !idle(&manifest.survey, &c.mover))
+            .collect_vec();
+        let planned: BTreeSet<&Cell> = view.trials.cells.iter().map(|c| c.cell).collect();
+        let is_refused = |c: &&Cell| !planned.contains(c) && refused.contains_key(&*c.id());
+        let moving = view.trials.moving().map(|c| c.cell);
+        let shown = moving.chain(whole.iter().filter(is_refused)).cloned();
         Drawing {
-            input,
-            shown,
+            view,
+            shown: shown.collect(),
             spanned: whole.iter().map(Cell::id).collect(),
-            whole,
-            results: cells.iter().map(|c| (c.id.as_str(), c)).collect(),
-            findings,
-            failures: trials
-                .cells
-                .iter()
-                .filter_map(|c| Some((c.id.as_str(), c.failures.last()?.reason.as_str())))
-                .collect(),
+            results: view.cells.iter().map(|c| (c.id.as_str(), c)).collect(),
             refused,
-            varied,
-            unit: trials.unit,
+            whole,
         }
     }
 
@@ -106,8 +72,8 @@ impl<'i, 'd> Drawing<'i, 'd> {
         for panel in &mut panels {
             panel.note = Some(format!(
                 "{} instead of {}, which is not available on this machine: {}.",
-                phrases::capital(&phrases::metric(or, self.unit)),
-                phrases::metric(figure.y, self.unit),
+                phrases::capital(&phrases::metric(or, self.view.trials.unit)),
+                phrases::metric(figure.y, self.view.trials.unit),
                 why.trim_end_matches('.')
             ));
         }
@@ -137,8 +103,8 @@ impl<'i, 'd> Drawing<'i, 'd> {
             ..figure.clone()
         };
         let free = [figure.x, figure.series];
-        let whole: HashMap<String, Vec<&Cell>> = grouped(&self.whole, &free).into_iter().collect();
-        self.joined(grouped(&self.shown, &free), &free)
+        let whole: HashMap<String, Vec<&Cell>> = alike(&self.whole, &free).into_iter().collect();
+        self.joined(alike(&self.shown, &free), &free)
             .iter()
             .filter_map(|(name, cells)| {
                 let whole = whole.get(name).map_or(&[][..], Vec::as_slice);
@@ -157,15 +123,13 @@ impl<'i, 'd> Drawing<'i, 'd> {
         some: bool,
     ) -> Option<FigureData> {
         let first = *cells.first()?;
-        let study = &self.input.manifest.study;
+        let study = &self.view.input.manifest.study;
         let applies = |c: &&&Cell| self.facts(c).applies(figure.x);
         // A size that a run added for two ways alone would leave a gap in the line of each other one.
-        let added = self.input.manifest.bisection.as_ref();
+        let added = self.view.input.manifest.bisection.as_ref();
         let is_planned = |c: &&&Cell| added.is_none_or(|added| !added.cells.contains(c));
-        let among: BTreeSet<String> = (cells.iter().filter(applies))
-            .filter(is_planned)
-            .map(|c| c.value(figure.x))
-            .collect();
+        let among = cells.iter().filter(applies).filter(is_planned);
+        let among: BTreeSet<String> = among.map(|c| c.value(figure.x)).collect();
         let mut x_values = grid::values(study, figure.x, cells.iter().copied());
         x_values.retain(|v| among.contains(v));
         if x_values.len() < 2 {
@@ -173,36 +137,27 @@ impl<'i, 'd> Drawing<'i, 'd> {
         }
         let free = [figure.x, figure.series];
         let across = |cell: &&Cell| among.contains(&cell.value(figure.x));
-        let lines: BTreeSet<String> = cells
-            .iter()
-            .chain(whole)
-            .copied()
-            .filter(across)
-            .map(|c| c.value(figure.series))
-            .collect();
+        let lines = cells.iter().chain(whole).copied().filter(across);
+        let lines: BTreeSet<String> = lines.map(|c| c.value(figure.series)).collect();
         let mut names = grid::values(study, figure.series, cells.iter().copied());
         names.retain(|n| lines.contains(n));
-        let series: Vec<Series> = names
-            .into_iter()
-            .map(|line| self.series(figure, cells, line, &x_values))
-            .collect();
+        let lines = names.into_iter();
+        let series = lines.map(|line| self.series(figure, cells, line, &x_values));
+        let series = series.collect_vec();
         let measured = |p: &Point| matches!(p, Point::Measured(_));
         if some && !series.iter().any(|s| s.points.iter().any(measured)) {
             return None;
         }
-        let held: Vec<Axis> = self
+        let held = self
+            .view
             .varied
             .iter()
             .copied()
-            .filter(|a| !free.contains(a))
-            .collect();
-        let panel = grid::coordinates(first, &held);
+            .filter(|a| !free.contains(a));
+        let panel = grid::coordinates(first, &held.collect_vec());
         let ceiling = self.ceiling(figure, first, &series, &x_values);
         Some(FigureData {
-            title: match phrases::circumstances(&panel) {
-                place if place.is_empty() => figure.title.clone(),
-                place => format!("{}, {place}", figure.title),
-            },
+            title: format!("{}{}", figure.title, phrases::joined_circumstances(&panel)),
             panel,
             x: figure.x,
             x_numbers: grid::numbers(figure.x, &x_values),
@@ -227,29 +182,31 @@ impl<'i, 'd> Drawing<'i, 'd> {
         if figure.relative || figure.y != Metric::both(Measure::ThroughputGbitPerS) {
             return None;
         }
-        let mut kinds = BTreeSet::new();
-        let points: Vec<Option<f64>> = x_values
+        let highest = |x: &String| {
+            let rates = series.iter().filter_map(|line| {
+                let mut cell = like.clone();
+                cell.set(figure.x, x).ok()?;
+                cell.set(figure.series, &line.name).ok()?;
+                let share = self.results.get(cell.id().as_str())?.ceiling.as_ref()?;
+                // What a cell exceeds is no ceiling of it.
+                share.share?;
+                Some((share.ceiling.kind, share.ceiling.gbit_per_s.value))
+            });
+            rates.max_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let highest = x_values.iter().map(highest).collect_vec();
+        let kinds = highest
             .iter()
-            .map(|x| {
-                let rates = series.iter().filter_map(|line| {
-                    let mut cell = like.clone();
-                    cell.set(figure.x, x).ok()?;
-                    cell.set(figure.series, &line.name).ok()?;
-                    let share = self.results.get(cell.id().as_str())?.ceiling.as_ref()?;
-                    // What a cell exceeds is no ceiling of it.
-                    share.share?;
-                    Some((share.ceiling.kind, share.ceiling.gbit_per_s.value))
-                });
-                let most = rates.max_by(|a, b| a.1.total_cmp(&b.1))?;
-                kinds.insert(most.0);
-                Some(most.1)
-            })
-            .collect();
-        let words = match kinds.into_iter().collect::<Vec<CeilingKind>>()[..] {
+            .flatten()
+            .map(|(kind, _)| *kind)
+            .sorted()
+            .dedup();
+        let words = match kinds.collect_vec()[..] {
             [] => return None,
             [kind] => kind.words(),
             _ => "the most that was reached here",
         };
+        let points = highest.into_iter().map(|most| Some(most?.1)).collect();
         Some(CeilingLine {
             words: words.to_owned(),
             points,
@@ -289,9 +246,9 @@ impl<'i, 'd> Drawing<'i, 'd> {
 
     fn facts<'c>(&self, cell: &'c Cell) -> CellFacts<'c>
     where
-        'i: 'c,
+        'v: 'c,
     {
-        CellFacts::of(cell, &self.input.manifest.survey)
+        CellFacts::of(cell, &self.view.input.manifest.survey)
     }
 
     fn series(
@@ -323,7 +280,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
 
     /// What a relative figure's points are ratios to.
     fn baseline(&self, figure: &Figure) -> &str {
-        let compare = &self.input.manifest.study.compare;
+        let compare = &self.view.input.manifest.study.compare;
         let over = compare.iter().find(|c| c.axis == figure.series);
         over.map_or("", |c| c.baseline.as_str())
     }
@@ -332,17 +289,10 @@ impl<'i, 'd> Drawing<'i, 'd> {
     fn ratio(&self, figure: &Figure, cell: &Cell, id: &str) -> Option<Estimate> {
         if cell.value(figure.series) == self.baseline(figure) {
             let estimate = self.results.get(id)?.estimates.get(&figure.y)?;
-            return Some(Estimate {
-                value: 1.0,
-                low: None,
-                high: None,
-                trials: estimate.trials,
-            });
+            return Some(Estimate::bare(1.0, estimate.trials));
         }
-        let finding = self
-            .findings
-            .iter()
-            .find(|f| f.axis == figure.series && f.metric == figure.y && f.cell == id)?;
+        let is_of = |f: &&Finding| f.axis == figure.series && f.metric == figure.y && f.cell == id;
+        let finding = self.view.findings.iter().find(is_of)?;
         Some(Estimate {
             value: finding.ratio,
             low: Some(finding.low),
@@ -372,13 +322,13 @@ impl<'i, 'd> Drawing<'i, 'd> {
         } else if result.trials > 0 {
             format!(
                 "{} has no meaning here",
-                phrases::metric(figure.y, self.unit)
+                phrases::metric(figure.y, self.view.trials.unit)
             )
-        } else if let Some(why) = self.failures.get(id.as_str()) {
-            format!("failed: {why}")
+        } else if let Some(failure) = self.view.trials.by_id(&id).and_then(|c| c.failures.last()) {
+            format!("failed: {}", failure.reason)
         } else if let Some(why) = self.refused.get(id.as_str()) {
             (*why).to_owned()
-        } else if let Some(why) = self.input.ended_early {
+        } else if let Some(why) = self.view.input.ended_early {
             format!("the run ended before its turn: {why}")
         } else {
             "no trial reached it".to_owned()
@@ -392,7 +342,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
         if !self.spanned.contains(id) {
             return "not part of the study".to_owned();
         }
-        let survey = &self.input.manifest.survey;
+        let survey = &self.view.input.manifest.survey;
         let waits = |m: &MoverFacts| m.route.is_of_files() && m.in_flight == InFlight::One;
         if cell.depth > 1 && survey.mover(&cell.mover).is_some_and(waits) {
             return "it has one request in flight: see depth 1".to_owned();
@@ -402,7 +352,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
         {
             return why;
         }
-        match self.input.left_out {
+        match self.view.input.left_out {
             [one] => format!("left out: {}", one.why),
             _ => "left out: the budget did not reach it".to_owned(),
         }
@@ -410,18 +360,8 @@ impl<'i, 'd> Drawing<'i, 'd> {
 }
 
 /// Cells that differ in the free axes only, together; in the order of their first cells.
-fn grouped<'c>(cells: &'c [Cell], free: &[Axis]) -> Vec<(String, Vec<&'c Cell>)> {
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut groups: Vec<(String, Vec<&Cell>)> = Vec::new();
-    for cell in cells {
-        let name = cell.id_without(free);
-        let place = *places.entry(name.clone()).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push((name, Vec::new()));
-        }
-        groups[place].1.push(cell);
-    }
-    groups
+fn alike<'c>(cells: &'c [Cell], free: &[Axis]) -> Vec<(String, Vec<&'c Cell>)> {
+    grouped(cells.iter().map(|cell| (cell.id_without(free), cell)))
 }
 
 /// Why a row of the survey refuses a cell, where it was tried and does.

@@ -1,8 +1,6 @@
 //! What each cell displaced from the caches, from the rounds of its trial for evidence.
 
-use std::collections::BTreeMap;
-
-use bytecost_spec::evidence::{Footprint, LevelProbe, ProbeRound};
+use bytecost_spec::evidence::{LevelProbe, ProbeRound};
 use bytecost_stats::{median, trimmed_mean, trimmed_mean_value};
 
 use crate::confidence::{FEWEST, LEVEL};
@@ -19,21 +17,22 @@ const OWN: f64 = 0.5;
 /// Every cell whose footprint was looked at, in the order of the plan; the first evidence of a
 /// cell counts.
 pub(crate) fn all(input: &Input<'_>) -> Vec<CellFootprint> {
-    let mut by_cell: BTreeMap<u32, (&str, &Footprint)> = BTreeMap::new();
-    for evidence in input.evidence {
-        if let Some(footprint) = &evidence.footprint {
-            let first = by_cell.entry(evidence.trial.cell);
-            first.or_insert((evidence.cell.as_str(), footprint));
-        }
-    }
-    let known = |(cell, (id, footprint)): (u32, (&str, &Footprint))| {
-        let cell = input.cells.get(usize::try_from(cell).ok()?)?;
-        (cell.id() == id).then(|| CellFootprint {
-            cell: id.to_owned(),
-            levels: footprint.levels.iter().map(level).collect(),
+    let looked_at = input
+        .evidence_by_cell(|e| e.footprint.is_some())
+        .into_iter();
+    let told = looked_at.filter_map(|(_, evidence)| {
+        Some(CellFootprint {
+            cell: evidence[0].cell.clone(),
+            levels: evidence[0]
+                .footprint
+                .as_ref()?
+                .levels
+                .iter()
+                .map(level)
+                .collect(),
         })
-    };
-    by_cell.into_iter().filter_map(known).collect()
+    });
+    told.collect()
 }
 
 fn level(probe: &LevelProbe) -> LevelFootprint {
@@ -103,37 +102,29 @@ impl CellFootprint {
 /// other displaces next to nothing, or not much more than goes in as much time without moving
 /// anything, or either is not known.
 pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Ratio> {
-    let (mut one, mut other) = (Sum::default(), Sum::default());
-    let (mut primed, mut idle) = (0.0, 0.0);
-    for (of, baseline) in pairs {
-        one.add(of.displaced_kib.as_ref()?)?;
-        other.add(baseline.displaced_kib.as_ref()?)?;
-        primed += baseline.primed_bytes as f64 / KIB;
-        idle += f64::max(
-            of.idle_kib.as_ref()?.value,
-            baseline.idle_kib.as_ref()?.value,
-        );
-    }
-    let told = other.low > UNTOUCHED * primed && idle < OWN * other.value;
+    let one = displaced(pairs.iter().map(|(one, _)| *one))?;
+    let other = displaced(pairs.iter().map(|(_, other)| *other))?;
+    let primed: f64 = pairs
+        .iter()
+        .map(|(_, other)| other.primed_bytes as f64 / KIB)
+        .sum();
+    let idle = pairs.iter().map(|(one, other)| {
+        let [one, other] = [one, other].map(|level| level.idle_kib.as_ref());
+        Some(f64::max(one?.value, other?.value))
+    });
+    let idle: f64 = idle.sum::<Option<f64>>()?;
+    let told = other[1] > UNTOUCHED * primed && idle < OWN * other[0];
     told.then(|| Ratio {
-        value: one.value / other.value,
-        low: one.low / other.high,
-        high: one.high / other.low,
+        value: one[0] / other[0],
+        low: one[1] / other[2],
+        high: one[2] / other[1],
     })
 }
 
-#[derive(Default)]
-struct Sum {
-    value: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Sum {
-    fn add(&mut self, e: &Estimate) -> Option<()> {
-        self.value += e.value;
-        self.low += e.low?;
-        self.high += e.high?;
-        Some(())
-    }
+/// What is displaced from a cache over several places: its value and the ends of its interval.
+fn displaced<'l>(mut levels: impl Iterator<Item = &'l LevelFootprint>) -> Option<[f64; 3]> {
+    levels.try_fold([0.0; 3], |[value, low, high], level| {
+        let e = level.displaced_kib.as_ref()?;
+        Some([value + e.value, low + e.low?, high + e.high?])
+    })
 }

@@ -52,7 +52,6 @@ pub use progress::{Interim, Progress, log_ratios};
 pub use result::*;
 pub use watched::{LiveEstimate, LiveEstimates};
 
-use bytecost_spec::Axis;
 use trials::Trials;
 
 /// Judges a run: the same input always gives the same analysis.
@@ -73,12 +72,13 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let books = books::all(&trials, &input);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
-    let view = view::View {
+    let mut view = view::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
+        varied: &study.varied,
         caveats: &[],
         cpu_time: &cpu_time,
         copies: &counted.copies,
@@ -90,30 +90,23 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         noise_floor: noise_floor.as_ref(),
     };
     let withholding = caveats::withholding(&view);
-    let view = view::View {
-        caveats: &withholding,
-        ..view
-    };
-    let findings = caveats::withhold(&view, &study.varied);
-    let view = view::View {
-        findings: &findings,
-        ..view
-    };
+    view.caveats = &withholding;
+    let findings = caveats::withhold(&view);
+    view.findings = &findings;
     let caveats = caveats::all(&view);
+    view.caveats = &caveats;
     let causes = causes::all(&view);
-    let view = view::View {
-        caveats: &caveats,
-        causes: &causes,
-        ..view
-    };
+    view.causes = &causes;
     let speed_ups = speed_ups::all(&view);
-    let (advice, answers) = answered(&view, &speed_ups, &study.varied);
-    let crossovers = crossovers::all(&view, &study.varied);
-    let main_effects = main_effects::all(&view, &study.varied);
-    let mut explanations = explanations::all(&view, &study.varied);
-    explanations.extend(ceiling::explanation(&view, &study.varied));
+    let (advice, answers) = answered(&view, &speed_ups);
+    let mut explanations = explanations::all(&view);
+    explanations.extend(ceiling::explanation(&view));
     Analysis {
         format: FORMAT,
+        crossovers: crossovers::all(&view),
+        figures: figures::all(&view),
+        main_effects: main_effects::all(&view),
+        matrices: matrix::all(&view),
         run: run::run_facts(&input, &trials, &findings),
         host: input.manifest.host.clone(),
         peer: PeerFacts::of(input.manifest),
@@ -124,23 +117,19 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
         twins,
         noise_floor,
-        figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
-        main_effects,
-        matrices: matrix::all(&input, &trials, &cells, &study.varied),
-        caveats: caveats.clone(),
+        caveats,
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),
         failures: input.failures.to_vec(),
         study,
         cells,
         findings,
-        crossovers,
         explanations,
         cpu_time,
         copies: counted.copies,
         counts: counted.counts,
-        causes: causes.clone(),
-        books: books.clone(),
+        causes,
+        books,
         roles: roles::all(&trials),
         counting_cost: counted.cost,
         footprints,
@@ -170,17 +159,13 @@ fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
 
 /// The advice, and the answer in sentences: the advice, the pairs that were not measured, and shares
 /// of what this machine reaches.
-fn answered(
-    view: &view::View<'_>,
-    speed_ups: &[SpeedUp],
-    varied: &[Axis],
-) -> (Advice, Vec<AnswerSentence>) {
-    let mut advice = advice::all(view, varied);
+fn answered(view: &view::View<'_>, speed_ups: &[SpeedUp]) -> (Advice, Vec<AnswerSentence>) {
+    let mut advice = advice::all(view);
     let (faster, others) = speed_ups::lines(speed_ups, view.findings);
     // A study of pairs asks how much faster they are.
     advice.lines.splice(0..0, faster);
     let advised = advice.lines.iter().chain(&others);
-    let shares = ceiling::answers(view, varied);
+    let shares = ceiling::answers(view);
     let answers = advised.map(AdviceLine::sentence).chain(shares).collect();
     (advice, answers)
 }

@@ -35,7 +35,7 @@ struct RawEffect<'v> {
 
 /// The main effects of a study's comparisons in their first metric, in the order of the plan: over
 /// the axis that the study asks for, else over the first range that varies.
-pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<MainEffect> {
+pub(crate) fn all(view: &View<'_>) -> Vec<MainEffect> {
     let mut seen = BTreeSet::new();
     let mut raws: Vec<RawEffect<'_>> = Vec::new();
     for compare in &view.input.manifest.study.compare {
@@ -56,7 +56,7 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<MainEffect> {
     let mut corrected = holm(&asked).into_iter();
     let effects = raws.iter().filter_map(|raw| {
         let p_corrected = raw.is_asked().then(|| corrected.next()).flatten();
-        raw.effect(view, p_corrected, varied)
+        raw.effect(view, p_corrected)
     });
     effects.collect()
 }
@@ -181,12 +181,7 @@ impl<'v> RawEffect<'v> {
         })
     }
 
-    fn effect(
-        &self,
-        view: &View<'_>,
-        p_corrected: Option<f64>,
-        varied: &[Axis],
-    ) -> Option<MainEffect> {
+    fn effect(&self, view: &View<'_>, p_corrected: Option<f64>) -> Option<MainEffect> {
         let compare = self.compare;
         let first = &self.pairings[0];
         let pairings = self.pairings.iter();
@@ -206,7 +201,7 @@ impl<'v> RawEffect<'v> {
         let bound = study.smallest_effect.ln_1p();
         let rest =
             |a: &Axis| *a != compare.axis && *a != self.over && first.other.facts.applies(*a);
-        let rest: Vec<Axis> = varied.iter().copied().filter(rest).collect();
+        let rest: Vec<Axis> = view.varied.iter().copied().filter(rest).collect();
         let is_open = withheld.is_none() && !turns;
         let corrected = p_corrected.filter(|_| is_open);
         let corrected = corrected.map(|p| (p, view.error_rate()));

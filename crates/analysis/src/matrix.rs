@@ -1,82 +1,63 @@
 //! What the distance between two CPUs costs: pairs of CPUs, from near to far, by each way in
 //! which two threads take turns.
 
-use bytecost_spec::host::Distance;
 use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{Axis, Cell, Host, Measure, Metric, Nearness, Placement};
+use itertools::Itertools as _;
 
 use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases;
-use crate::result::{CellResult, Estimate, Input, MatrixData, PairPoint, Point};
-use crate::trials::Trials;
+use crate::result::{Estimate, MatrixData, PairPoint, Point};
+use crate::view::View;
 
 const METRIC: Metric = Metric::both(Measure::RoundTripNs);
 
 /// One for each way and each choice of the other axes that were asked over two pairs or more, of
 /// which one was measured.
-pub(crate) fn all(
-    input: &Input<'_>,
-    trials: &Trials<'_>,
-    cells: &[CellResult],
-    varied: &[Axis],
-) -> Vec<MatrixData> {
-    let host = &input.manifest.host;
-    let others: Vec<Axis> = (varied.iter().copied())
-        .filter(|a| !matches!(a, Axis::Placement | Axis::Mover))
-        .collect();
-    let mut groups: Vec<(String, MatrixData)> = Vec::new();
-    for (cell, point) in asked(input, trials, cells) {
-        let Some((from, to)) = pair(&cell) else {
-            continue;
-        };
-        let name = cell.id_without(&[Axis::Placement]);
-        let at = match groups.iter().position(|(there, _)| *there == name) {
-            Some(at) => at,
-            None => {
-                let data = MatrixData {
-                    mover: cell.mover.clone(),
-                    panel: grid::coordinates(&cell, &others),
-                    metric: METRIC,
-                    cpus: Vec::new(),
-                    pairs: Vec::new(),
-                    words: Vec::new(),
-                };
-                groups.push((name, data));
-                groups.len() - 1
-            }
-        };
-        let distance = host.distance(from, to);
-        groups[at].1.pairs.push(PairPoint {
+pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
+    let host = &view.input.manifest.host;
+    let others = |a: &Axis| !matches!(a, Axis::Placement | Axis::Mover);
+    let others = view.varied.iter().copied().filter(others).collect_vec();
+    let pairs = asked(view).into_iter().filter_map(|(cell, point)| {
+        let (from, to) = pair(&cell)?;
+        let pair = PairPoint {
             from,
             to,
-            nearness: distance.nearness,
+            nearness: host.distance(from, to).nearness,
             shared: shared(host, from, to),
             point,
-        });
-    }
-    let groups = groups.into_iter().map(|(_, data)| finished(data, host));
-    let measured = |p: &PairPoint| matches!(p.point, Point::Measured(_));
-    groups
-        .filter(|data| data.pairs.len() > 1 && data.pairs.iter().any(measured))
-        .collect()
-}
-
-fn finished(mut data: MatrixData, host: &Host) -> MatrixData {
-    let far = |p: &PairPoint| (host.distance(p.from, p.to).class(), p.from, p.to);
-    data.pairs.sort_by_cached_key(far);
-    data.cpus = data.pairs.iter().flat_map(|p| [p.from, p.to]).collect();
-    data.cpus.sort_unstable();
-    data.cpus.dedup();
-    data.words = sentences(&data, host);
-    data
+        };
+        Some((cell.id_without(&[Axis::Placement]), (cell, pair)))
+    });
+    let measured = |(_, p): &(Cell, PairPoint)| matches!(p.point, Point::Measured(_));
+    let groups = grouped(pairs).into_iter().map(|(_, pairs)| pairs);
+    let groups = groups.filter(|pairs| pairs.len() > 1 && pairs.iter().any(measured));
+    let matrix = |pairs: Vec<(Cell, PairPoint)>| {
+        let first = &pairs[0].0;
+        let (mover, panel) = (first.mover.clone(), grid::coordinates(first, &others));
+        let far = |p: &PairPoint| (host.distance(p.from, p.to).class(), p.from, p.to);
+        let pairs = pairs.into_iter().map(|(_, pair)| pair);
+        let pairs = pairs.sorted_by_cached_key(far).collect_vec();
+        let cpus = pairs.iter().flat_map(|p| [p.from, p.to]);
+        MatrixData {
+            mover,
+            panel,
+            metric: METRIC,
+            cpus: cpus.sorted_unstable().dedup().collect(),
+            words: sentences(&pairs, host),
+            pairs,
+        }
+    };
+    groups.map(matrix).collect()
 }
 
 /// The cells of the run in which two threads take turns, in the order of the plan, and behind
 /// them those that cannot be had.
-fn asked(input: &Input<'_>, trials: &Trials<'_>, cells: &[CellResult]) -> Vec<(Cell, Point)> {
-    let planned = trials.moving().filter(|c| c.route.is_ping()).map(|trials| {
-        let found = cells.iter().find(|c| c.id == trials.id);
+fn asked(view: &View<'_>) -> Vec<(Cell, Point)> {
+    let pings = view.trials.moving().filter(|c| c.route.is_ping());
+    let planned = pings.map(|trials| {
+        let found = view.result(&trials.id);
         let estimate = found.and_then(|c| c.estimates.get(&METRIC));
         let absent = found.and_then(|c| c.absent.get(&METRIC).cloned());
         let failed = trials.failures.last();
@@ -84,15 +65,15 @@ fn asked(input: &Input<'_>, trials: &Trials<'_>, cells: &[CellResult]) -> Vec<(C
             (Some(estimate), _, _) => Point::Measured(*estimate),
             (None, Some(why), _) => Point::Gap(why),
             (None, None, Some(failure)) => Point::Gap(format!("failed: {}", failure.reason)),
-            (None, None, None) => Point::Gap(input.ended_early.map_or_else(
+            (None, None, None) => Point::Gap(view.input.ended_early.map_or_else(
                 || "no trial reached it".to_owned(),
                 |why| format!("the run ended before its turn: {why}"),
             )),
         };
         (trials.cell.clone(), point)
     });
-    let survey = &input.manifest.survey;
-    let refused = input.refusals.iter().filter_map(|refusal| {
+    let survey = &view.input.manifest.survey;
+    let refused = view.input.refusals.iter().filter_map(|refusal| {
         let cell = Cell::from_id(&refusal.what)?;
         let is_ping = survey.mover(&cell.mover)?.route.is_ping();
         is_ping.then(|| (cell, Point::Gap(refusal.why.clone())))
@@ -129,24 +110,19 @@ fn shared(host: &Host, a: u32, b: u32) -> String {
     }
 }
 
-/// Kinds of distance with what was measured at them, from near to far.
-fn classes<'d>(
-    data: &'d MatrixData,
-    host: &Host,
-) -> Vec<(Distance, Vec<(&'d PairPoint, Estimate)>)> {
-    grouped(data.pairs.iter().filter_map(|pair| match pair.point {
+/// The nearest and the farthest pair, and what each kind of distance takes.
+fn sentences(pairs: &[PairPoint], host: &Host) -> Vec<String> {
+    // Kinds of distance with what was measured at them, from near to far.
+    let classes = grouped(pairs.iter().filter_map(|pair| match pair.point {
         Point::Measured(estimate) => {
             Some((host.distance(pair.from, pair.to).class(), (pair, estimate)))
         }
         Point::Gap(_) => None,
-    }))
-}
-
-/// The nearest and the farthest pair, and what each kind of distance takes.
-fn sentences(data: &MatrixData, host: &Host) -> Vec<String> {
-    let classes = classes(data, host);
-    let mut all: Vec<&(&PairPoint, Estimate)> = classes.iter().flat_map(|(_, p)| p).collect();
-    all.sort_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    }));
+    let all = classes.iter().flat_map(|(_, pairs)| pairs);
+    let all = all
+        .sorted_by(|a, b| a.1.value.total_cmp(&b.1.value))
+        .collect_vec();
     let (Some((near, least)), Some((far, most))) = (all.first(), all.last()) else {
         return Vec::new();
     };
@@ -167,19 +143,15 @@ fn sentences(data: &MatrixData, host: &Host) -> Vec<String> {
         told(most)
     )];
     if classes.len() > 1 {
-        let each: Vec<String> = classes.iter().map(|(_, pairs)| class_told(pairs)).collect();
-        sentences.push(format!("From near to far: {}.", each.join("; ")));
+        let each = classes.iter().map(|(_, pairs)| class_told(pairs));
+        sentences.push(format!("From near to far: {}.", each.format("; ")));
     }
     sentences
 }
 
 /// `same L3 of 32 MiB 9.03 µs`, over several pairs `… 8.90 to 9.20 µs over 3 pairs`.
 fn class_told(pairs: &[(&PairPoint, Estimate)]) -> String {
-    let values = || pairs.iter().map(|(_, e)| e.value);
-    let (least, most) = (
-        values().fold(f64::INFINITY, f64::min),
-        values().fold(0.0, f64::max),
-    );
+    let values = pairs.iter().map(|(_, e)| e.value).collect_vec();
     let first = pairs.first().map_or("", |(pair, _)| pair.shared.as_str());
     let alike = pairs.iter().all(|(pair, _)| pair.shared == first);
     // Caches of several sizes, or several nodes, are of one kind all the same.
@@ -193,11 +165,11 @@ fn class_told(pairs: &[(&PairPoint, Estimate)]) -> String {
         _ => name,
     };
     let count = phrases::count(pairs.len(), "pair");
-    match (time(least), time(most)) {
-        (only, _) if pairs.len() == 1 => format!("{name} {only}"),
-        (least, most) if least == most => format!("{name} {least} over {count}"),
-        (least, most) => format!("{name} {least} to {most} over {count}"),
-    }
+    let over = match pairs.len() {
+        1 => String::new(),
+        _ => format!(" over {count}"),
+    };
+    format!("{name} {}{over}", phrases::span(&values, time))
 }
 
 fn place(pair: &PairPoint) -> String {

@@ -1,7 +1,10 @@
 //! Numbers, places and verdicts as people say them.
 
+use std::fmt::Display;
+
 pub(crate) use bytecost_spec::units::{count, percent};
 use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, Unit, units};
+use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
 use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
@@ -344,12 +347,32 @@ pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn list(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+pub(crate) fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<T> = items.into_iter().collect();
+    match items.split_last() {
+        None => String::new(),
+        Some((one, [])) => one.to_string(),
+        Some((last, most)) => format!("{} and {last}", most.iter().format(", ")),
     }
+}
+
+/// The least and the most in words, or one where they read alike.
+pub(crate) fn from_to([least, most]: [String; 2]) -> String {
+    match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
+    }
+}
+
+/// From the least to the most of some numbers: `97 % to 100 %`, or one where they read alike.
+pub(crate) fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
+    let (least, most) = values
+        .iter()
+        .copied()
+        .minmax()
+        .into_option()
+        .unwrap_or_default();
+    from_to([least, most].map(write))
 }
 
 /// A command as a shell reads it.

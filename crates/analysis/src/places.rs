@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytecost_spec::{Counter, Held, Placement, Sample};
+use itertools::Itertools as _;
 
 use crate::phrases::percent;
 use crate::trials::{CellTrials, Trials};
@@ -18,34 +19,24 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
             continue;
         }
         let alike = || {
-            cells()
-                .filter(|c| head(c) == head(cell))
-                .flat_map(|c| c.trials())
+            let own = cells().filter(|c| head(c) == head(cell));
+            own.flat_map(|c| c.trials())
         };
-        let sides = [
-            (
-                if cell.route.has_peer() {
-                    "sender"
-                } else {
-                    "threads"
-                },
-                alike()
-                    .map(|t| t.sample.sender.held.as_slice())
-                    .fold(BTreeSet::new(), all),
-            ),
-            (
-                "receiver",
-                (alike().filter_map(|t| t.sample.receiver.as_ref()))
-                    .map(|side| side.held.as_slice())
-                    .fold(BTreeSet::new(), all),
-            ),
-        ];
-        let sides: Vec<String> = (sides.into_iter())
-            .filter(|(_, sets)| !sets.is_empty())
+        let own = if cell.route.has_peer() {
+            "sender"
+        } else {
+            "threads"
+        };
+        let senders = alike().map(|t| t.sample.sender.held.as_slice());
+        let receivers = alike().filter_map(|t| t.sample.receiver.as_ref());
+        let receivers = receivers.map(|side| side.held.as_slice());
+        let sides = [(own, sets(senders)), ("receiver", sets(receivers))];
+        let sides = sides.into_iter().filter(|(_, sets)| !sets.is_empty());
+        let sides = sides
             .map(|(side, sets)| format!("{side} on {}", join(&sets)))
-            .collect();
+            .join(", ");
         if !sides.is_empty() {
-            told.push(format!("{}: {}", head(cell), sides.join(", ")));
+            told.push(format!("{}: {sides}", head(cell)));
         }
     }
     for cell in cells() {
@@ -55,14 +46,10 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
             continue;
         }
         let alike = || {
-            cells()
-                .filter(|c| c.cell.neighbour == *neighbour)
-                .flat_map(|c| c.trials())
-                .map(|t| t.sample)
+            let own = cells().filter(|c| c.cell.neighbour == *neighbour);
+            own.flat_map(|c| c.trials()).map(|t| t.sample)
         };
-        let sets = alike()
-            .map(|s| s.neighbour.as_slice())
-            .fold(BTreeSet::new(), all);
+        let sets = sets(alike().map(|s| s.neighbour.as_slice()));
         if sets.is_empty() {
             continue;
         }
@@ -85,27 +72,24 @@ fn head(cell: &CellTrials<'_>) -> String {
 }
 
 fn is_told(told: &[String], head: &str) -> bool {
-    told.iter()
-        .any(|line| line.starts_with(&format!("{head}: ")))
+    let start = format!("{head}: ");
+    told.iter().any(|line| line.starts_with(&start))
 }
 
-fn all(mut sets: BTreeSet<Vec<u32>>, held: &[Held]) -> BTreeSet<Vec<u32>> {
-    sets.extend(held.iter().map(|h| h.cpus.clone()));
-    sets
+fn sets<'h>(held: impl Iterator<Item = &'h [Held]>) -> BTreeSet<Vec<u32>> {
+    held.flatten().map(|h| h.cpus.clone()).collect()
 }
 
 /// `CPU 0`, `CPUs 0 and 2`, `CPUs 0,1`: sets of several are what a thread may choose from.
 fn join(sets: &BTreeSet<Vec<u32>>) -> String {
     const MOST: usize = 8;
-    let list = |set: &Vec<u32>| set.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let list = |set: &Vec<u32>| set.iter().join(",");
     let more = sets.len().saturating_sub(MOST);
-    let mut names: Vec<String> = sets.iter().take(MOST).map(list).collect();
-    if more > 0 {
-        names.push(format!("{more} more"));
-    }
+    let more = (more > 0).then(|| format!("{more} more"));
+    let names = sets.iter().take(MOST).map(list).chain(more);
     let several = sets.iter().map(Vec::len).sum::<usize>() > 1;
     let s = if several { "s" } else { "" };
-    format!("CPU{s} {}", names.join(" and "))
+    format!("CPU{s} {}", names.format(" and "))
 }
 
 /// CPU time of the neighbour over the window of all its threads.

@@ -12,39 +12,20 @@ pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use serde::{Deserialize, Serialize};
 
+use crate::grouping::by_key;
+
 mod answer;
 mod audited;
-mod books;
-mod causes;
 mod ceiling;
-mod counted;
-mod cpu_time;
 mod estimate;
+mod evidence;
 mod figure;
-mod footprint;
-mod main_effect;
-mod matrix;
-mod roles;
-mod speed_up;
-mod twin;
 
-pub use answer::{
-    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, NothingDecided,
-    Situation, Subject, Undecided, UndecidedOf, Use,
-};
+pub use answer::*;
 pub use audited::{AuditFigure, Audited, Ruling};
-pub use books::{BookLine, CellBooks, Closed};
-pub use causes::{Cause, CauseOf, FindingCauses, Uncertain};
-pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
-pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
-pub use estimate::{Estimate, Verdict};
-pub use figure::{FigureData, Point, Series};
-pub use footprint::{CellFootprint, LevelFootprint};
-pub use main_effect::{MainEffect, PlaceDeviation, PlaceEffect};
-pub use matrix::{MatrixData, PairPoint};
-pub use roles::{RoleCounter, RoleCounters};
-pub use speed_up::{SpeedUp, SpeedUpRow};
-pub use twin::{NoiseFloor, Twin};
+pub use estimate::*;
+pub use evidence::*;
+pub use figure::*;
 
 /// The version of `findings.json`.
 ///
@@ -102,6 +83,24 @@ impl<'a> Input<'a> {
             published: None,
             ceiling: None,
         }
+    }
+}
+
+impl<'a> Input<'a> {
+    /// The trials for evidence that tell something of a cell of the plan, in the order of the plan.
+    pub(crate) fn evidence_by_cell(
+        &self,
+        tells: impl Fn(&TrialEvidence) -> bool,
+    ) -> Vec<(&'a Cell, Vec<&'a TrialEvidence>)> {
+        let found = self.evidence.iter().filter(|e| tells(e));
+        let by_cell = by_key(found.filter_map(|e| {
+            let place = usize::try_from(e.trial.cell).ok()?;
+            (self.cells.get(place)?.id() == e.cell).then_some((place, e))
+        }));
+        let by_cell = by_cell.into_iter();
+        by_cell
+            .map(|(place, found)| (&self.cells[place], found))
+            .collect()
     }
 }
 
@@ -364,6 +363,13 @@ pub struct CellResult {
     pub ceiling: Option<CeilingShare>,
 }
 
+impl CellResult {
+    /// What a metric comes to; none where there is no estimate.
+    pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
+        Some(self.estimates.get(&metric)?.value)
+    }
+}
+
 /// What is promised of the comparisons of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -430,6 +436,13 @@ pub struct Finding {
     pub blocks_needed: Option<u32>,
     /// The finding in one sentence.
     pub sentence: String,
+}
+
+impl Finding {
+    /// Whether one of the two is said to be better.
+    pub(crate) fn is_apart(&self) -> bool {
+        matches!(self.verdict, Verdict::Better | Verdict::Worse)
+    }
 }
 
 /// Where along an axis one way becomes better than another.

@@ -68,23 +68,16 @@ fn looks(manifest: &Manifest) -> Option<String> {
 pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Finding]) -> RunFacts {
     let manifest = input.manifest;
     let samples = || input.samples.iter();
-    let starts = samples()
-        .map(|s| s.started_ms)
-        .chain(input.failures.iter().map(|f| f.started_ms));
-    let ends = samples()
-        .map(|s| s.started_ms.saturating_add(s.trial_ms))
-        .chain(input.failures.iter().map(|f| f.started_ms));
+    let failures = || input.failures.iter().map(|f| f.started_ms);
+    let starts = samples().map(|s| s.started_ms).chain(failures());
+    let ends = samples().map(|s| s.started_ms.saturating_add(s.trial_ms));
+    let ends = ends.chain(failures());
     let measured_ms = match (starts.min(), ends.max()) {
         (Some(first), Some(last)) => last.saturating_sub(first),
         _ => 0,
     };
-    let blocks = trials
-        .cells
-        .iter()
-        .filter(|c| !c.by_block.is_empty())
-        .map(|c| c.by_block.len())
-        .min()
-        .unwrap_or(0);
+    let blocks = trials.cells.iter().map(|c| c.by_block.len());
+    let blocks = blocks.filter(|n| *n > 0).min().unwrap_or(0);
     let budget_ms = manifest.study.budget_ms;
     let over_budget = (measured_ms as f64 > 1.1 * budget_ms as f64).then_some(budget_ms);
     let stands = input.blocks.iter().filter(|b| b.repeated_because.is_none());
@@ -139,35 +132,20 @@ fn took_longer(manifest: &Manifest, measured_ms: u64, budget_ms: u64) -> String 
 fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<String> {
     let planned = manifest.expectation.as_ref()?;
     let told = |effect: Option<f64>, deviation: f64, blocks: u32| {
-        let blocks = match blocks {
-            1 => "1 block".to_owned(),
-            n => format!("{n} blocks"),
-        };
-        let effect = effect
-            .filter(|e| e.is_finite())
-            .map_or_else(String::new, |e| {
-                format!(
-                    ", effects above {} found 80 % of the time",
-                    units::percent(e)
-                )
-            });
-        format!(
-            "{blocks}, noise of a ratio {}{effect}",
-            units::percent(deviation)
-        )
+        let blocks = units::count(blocks as usize, "block");
+        let effect = effect.filter(|e| e.is_finite()).map(units::percent);
+        let effect = effect.map(|e| format!(", effects above {e} found 80 % of the time"));
+        let (noise, effect) = (units::percent(deviation), effect.unwrap_or_default());
+        format!("{blocks}, noise of a ratio {noise}{effect}")
     };
     let source = match &planned.noise.run {
         Some(run) => format!("measured by run {run}"),
         None => "assumed".to_owned(),
     };
-    let of_plan = told(
-        planned.smallest_effect,
-        planned.noise.deviation,
-        planned.blocks,
-    );
-    let primary: Vec<&Finding> = (findings.iter())
-        .filter(|f| f.family == Family::Primary)
-        .collect();
+    let noise = planned.noise.deviation;
+    let of_plan = told(planned.smallest_effect, noise, planned.blocks);
+    let is_primary = |f: &&Finding| f.family == Family::Primary;
+    let primary: Vec<&Finding> = findings.iter().filter(is_primary).collect();
     let came = noise_of(manifest, trials).and_then(|noise| {
         let typical = |of: fn(&Finding) -> f64| {
             let all: Vec<f64> = primary.iter().map(|f| of(f)).collect();

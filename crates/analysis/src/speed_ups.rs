@@ -4,6 +4,7 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{has, is_at};
 use bytecost_spec::study::Pair;
 use bytecost_spec::{Axis, Better, Cell, units};
+use itertools::Itertools as _;
 
 use crate::caveats;
 use crate::contrast::PairContrast;
@@ -126,10 +127,7 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
 /// Why the two cells of a pair have no ratio.
 fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> String {
     let both = [p.other, p.baseline];
-    let absent = |id: &str| {
-        let result = view.cells.iter().find(|r| r.id == id)?;
-        result.absent.get(&pair.metric).cloned()
-    };
+    let absent = |id: &str| view.result(id)?.absent.get(&pair.metric).cloned();
     let failed = || both.iter().find_map(|c| c.failures.first());
     if let Some(why) = both.iter().find_map(|c| absent(&c.id)) {
         why
@@ -147,8 +145,8 @@ fn why_none(pair: &Pair, input: &Input<'_>) -> String {
     let asked = |value: &str| {
         let refusals = input.refusals.iter();
         let mut told = refusals.filter_map(|r| Some((Cell::from_id(&r.what)?, &r.why)));
-        told.find(|(cell, _)| is_at(cell, &pair.at) && has(cell, pair.axis, value))
-            .map(|(_, why)| why.clone())
+        let is_asked = |cell: &Cell| is_at(cell, &pair.at) && has(cell, pair.axis, value);
+        Some(told.find(|(cell, _)| is_asked(cell))?.1.clone())
     };
     let values = std::iter::once(&pair.against).chain(&pair.values);
     if let Some(why) = values.into_iter().find_map(|value| asked(value)) {
@@ -168,9 +166,8 @@ pub(crate) fn lines(
 ) -> (Vec<AdviceLine>, Vec<AdviceLine>) {
     let told = speed_ups.iter().map(|s| {
         let is_measured = |row: &SpeedUpRow| matches!(row.point, Point::Measured(_));
-        let own: Vec<Option<&Finding>> = s.rows.iter().map(|r| of_row(s, r, findings)).collect();
-        let is_apart =
-            |f: &&&Finding| is_decided(f) && matches!(f.verdict, Verdict::Better | Verdict::Worse);
+        let own = s.rows.iter().map(|r| of_row(s, r, findings)).collect_vec();
+        let is_apart = |f: &&&Finding| is_decided(f) && f.is_apart();
         let apart = own.iter().flatten().filter(is_apart);
         let line = AdviceLine {
             label: "Speed-ups".to_owned(),
@@ -208,12 +205,14 @@ fn found(speed_up: &SpeedUp, findings: &[Option<&Finding>]) -> String {
     });
     let (decided, open): (Vec<_>, Vec<_>) = measured.partition(|(_, is_decided)| *is_decided);
     let decided: Vec<&Estimate> = decided.into_iter().map(|(e, _)| e).collect();
-    let ends = decided
+    let low = decided
         .iter()
-        .map(|e| (e.low.unwrap_or(e.value), e.high.unwrap_or(e.value)));
-    let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |all, e| {
-        (all.0.min(e.0), all.1.max(e.1))
-    });
+        .map(|e| e.low.unwrap_or(e.value))
+        .fold(f64::INFINITY, f64::min);
+    let high = decided
+        .iter()
+        .map(|e| e.high.unwrap_or(e.value))
+        .fold(0.0, f64::max);
     let undecided = format!("undecided in {}", phrases::count(open.len(), "cell"));
     let span = match decided.as_slice() {
         [] if open.is_empty() => {

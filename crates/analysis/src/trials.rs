@@ -212,6 +212,11 @@ impl<'a> CellTrials<'a> {
         median(&self.trials().filter_map(of).collect::<Vec<f64>>())
     }
 
+    /// The median of a metric over the trials that have it.
+    pub(crate) fn usual(&self, metric: Metric) -> Option<f64> {
+        self.typical(|t| t.value(metric).known())
+    }
+
     /// The sum over the trials that have a number.
     pub(crate) fn sum(&self, of: impl Fn(&Trial<'a>) -> Option<f64>) -> f64 {
         self.trials().filter_map(of).sum()

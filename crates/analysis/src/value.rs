@@ -95,6 +95,11 @@ impl<'a> Trial<'a> {
         read(&self.sample.sender, counter).ok()
     }
 
+    /// A counter of the receiving side, where it was read.
+    pub(crate) fn received(&self, counter: Counter) -> Option<f64> {
+        read(self.sample.receiver.as_ref()?, counter).ok()
+    }
+
     /// A counter of the sending side over another one that is not zero.
     pub(crate) fn sent_over(&self, counter: Counter, other: Counter) -> Option<f64> {
         let other = self.sent(other).filter(|n| *n > 0.0)?;

@@ -1,6 +1,6 @@
 //! All that is known of a run, as whoever says something of it asks for it.
 
-use bytecost_spec::{Measure, Metric};
+use bytecost_spec::{Axis, Measure, Metric};
 
 use crate::confidence::ERROR_RATE;
 use crate::result::{
@@ -17,6 +17,8 @@ pub(crate) struct View<'v> {
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
+    /// Axes that take several values in the run, in their order.
+    pub(crate) varied: &'v [Axis],
     /// Those that withhold verdicts are there before the findings have theirs, the others after.
     pub(crate) caveats: &'v [Caveat],
     pub(crate) cpu_time: &'v [CellTime],
@@ -34,6 +36,11 @@ impl<'v> View<'v> {
     /// The error rate of verdicts that are promised together.
     pub(crate) fn error_rate(&self) -> f64 {
         ERROR_RATE * self.input.manifest.rate_share()
+    }
+
+    /// What was found in a cell.
+    pub(crate) fn result(&self, id: &str) -> Option<&'v CellResult> {
+        self.cells.iter().find(|c| c.id == id)
     }
 
     /// Cells with another end and at least one trial that counts.
@@ -56,11 +63,15 @@ impl<'v> View<'v> {
 
     /// CPUs that the run could use.
     pub(crate) fn cpus(&self) -> usize {
-        let host = &self.input.manifest.host;
-        if host.cpus_allowed.is_empty() {
-            host.cpus.len()
-        } else {
-            host.cpus_allowed.len()
-        }
+        cpus(self.input)
+    }
+}
+
+/// CPUs that a run could use.
+pub(crate) fn cpus(input: &Input<'_>) -> usize {
+    let host = &input.manifest.host;
+    match host.cpus_allowed.len() {
+        0 => host.cpus.len(),
+        allowed => allowed,
     }
 }

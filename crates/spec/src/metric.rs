@@ -168,6 +168,12 @@ impl Metric {
         }
     }
 
+    /// A measure of a side.
+    #[must_use]
+    pub const fn of(measure: Measure, side: Side) -> Metric {
+        Metric { measure, side }
+    }
+
     /// Every metric there is, in the order of columns: each measure, then its sides.
     pub fn all() -> impl Iterator<Item = Metric> {
         MEASURES.iter().flat_map(|r| {

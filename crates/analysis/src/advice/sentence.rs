@@ -78,21 +78,19 @@ impl<'s> Said<'s> {
 
     fn place(&self) -> String {
         let number = |value: &str| JOINED.number(value).unwrap_or_default();
-        let values = self.situations.iter().map(|s| joined(s).to_owned());
+        let values = self.situations.iter().map(|s| joined(s));
         let values = values.sorted_by(|a, b| number(a).total_cmp(&number(b)));
-        let values: Vec<String> = values.collect();
+        let values = phrases::list(values);
         // The usual value alone has no words; beside others it has.
         let named = self.situations.iter().max_by_key(|s| s.place.len());
         let told = named.into_iter().flat_map(|s| &s.place).map(|at| match at {
-            (JOINED, value) => {
-                (JOINED.circumstance(value)).replacen(value, &phrases::list(&values), 1)
-            }
+            (JOINED, value) => (JOINED.circumstance(value)).replacen(value, &values, 1),
             (Axis::Transport, value) => transport(value),
             (Axis::Cache, value) => cache(value).to_owned(),
             (Axis::Pattern, _) => "request and response".to_owned(),
             (axis, value) => axis.circumstance(value),
         });
-        told.collect::<Vec<_>>().join(", ")
+        told.collect_vec().join(", ")
     }
 
     fn text(&self) -> String {
@@ -134,37 +132,34 @@ pub(super) fn merged<'s>(said: impl Iterator<Item = Said<'s>>) -> Vec<AdviceLine
         let (text, place) = (s.text(), s.place());
         ((s.label, text, s.brief), (place, s.findings))
     });
-    let lines = grouped(keyed)
-        .into_iter()
-        .map(|((label, text, brief), places)| {
-            let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
-            let names: Vec<String> = names
-                .into_iter()
-                .filter(|n| !n.is_empty())
-                .unique()
-                .collect();
-            let more = names.len().saturating_sub(PLACES);
-            let mut place = names.into_iter().take(PLACES).join("; ");
-            if more > 0 {
-                place = format!("{place}; {more} more");
+    let lines = grouped(keyed).into_iter();
+    let lines = lines.map(|((label, text, brief), places)| {
+        let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
+        let names = names
+            .into_iter()
+            .filter(|n| !n.is_empty())
+            .unique()
+            .collect_vec();
+        let more = names.len().saturating_sub(PLACES);
+        let more = (more > 0).then(|| format!("{more} more"));
+        let place = names.into_iter().take(PLACES).chain(more).join("; ");
+        let text = match place.is_empty() {
+            true => text,
+            false if text.starts_with("use ") && !place.contains("; ") => {
+                format!("{place}, {text}")
             }
-            let text = match place.is_empty() {
-                true => text,
-                false if text.starts_with("use ") && !place.contains("; ") => {
-                    format!("{place}, {text}")
-                }
-                false => format!("{place}: {text}"),
-            };
-            AdviceLine {
-                label,
-                text,
-                brief: brief.map(|brief| match place.is_empty() {
-                    true => brief,
-                    false => format!("{place}: {brief}"),
-                }),
-                findings: findings.concat(),
-            }
-        });
+            false => format!("{place}: {text}"),
+        };
+        AdviceLine {
+            label,
+            text,
+            brief: brief.map(|brief| match place.is_empty() {
+                true => brief,
+                false => format!("{place}: {brief}"),
+            }),
+            findings: findings.concat(),
+        }
+    });
     lines.collect()
 }
 

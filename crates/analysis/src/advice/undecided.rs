@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Metric, units};
+use itertools::Itertools as _;
 
 use crate::confidence::FEWEST;
 use crate::grid::{RANGES, place};
@@ -21,11 +22,7 @@ const LONGER: usize = 20;
 /// What is undecided, and the fresh run that would decide most of it at the corrected level: of the
 /// primary comparisons, or of the secondary ones where no primary one is open.
 pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
-    let judged = || {
-        view.findings
-            .iter()
-            .filter(|f| f.verdict != Verdict::NotJudged)
-    };
+    let judged = || (view.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
     let is_open = |f: &&Finding| f.verdict == Verdict::NotDecided && f.withheld.is_none();
     let withheld = judged().filter(|f| f.withheld.is_some()).count();
     let asks = judged().filter(is_open).map(|f| f.family).min();
@@ -142,53 +139,42 @@ pub(super) fn why_nothing(view: &View<'_>) -> String {
 
 /// What was measured where nothing is compared: each way's main measure along the range, with
 /// what it is called.
-pub(super) fn measured(view: &View<'_>, varied: &[Axis]) -> Vec<(String, String)> {
+pub(super) fn measured(view: &View<'_>) -> Vec<(String, String)> {
     let cells = view.cells.iter().zip(&view.trials.cells);
-    let told = cells
-        .filter(|(_, trials)| !trials.idle)
-        .filter_map(|(cell, trials)| {
-            let metric = *trials.facts.metrics().first()?;
-            let numbers = number(cell.estimates.get(&metric)?, metric);
-            let along = RANGES
-                .into_iter()
-                .find(|a| varied.contains(a) && trials.facts.applies(*a));
-            let who = match &cell.cell.serving.server {
-                Some(server) => Axis::Server.subject(server),
-                None => Axis::Mover.subject(&cell.cell.mover),
-            };
-            let place = place(trials, Axis::Mover, along, varied);
-            let who = format!("{who}{}", phrases::joined_circumstances(&place));
-            let at = along.map(|axis| axis.circumstance(&cell.cell.value(axis)));
-            let number = [numbers]
-                .into_iter()
-                .chain(at)
-                .collect::<Vec<_>>()
-                .join(" ");
-            Some(((who, phrases::metric(metric, view.trials.unit)), number))
-        });
-    let told = grouped(told).into_iter();
-    told.map(|((who, metric), numbers)| {
+    let moving = cells.filter(|(_, trials)| !trials.idle);
+    let told = moving.filter_map(|(cell, trials)| {
+        let metric = *trials.facts.metrics().first()?;
+        let number = number(cell.estimates.get(&metric)?, metric);
+        let mut ranges = RANGES.into_iter();
+        let along = ranges.find(|a| view.varied.contains(a) && trials.facts.applies(*a));
+        let who = match &cell.cell.serving.server {
+            Some(server) => Axis::Server.subject(server),
+            None => Axis::Mover.subject(&cell.cell.mover),
+        };
+        let place = place(trials, Axis::Mover, along, view.varied);
+        let who = format!("{who}{}", phrases::joined_circumstances(&place));
+        let at = along.map(|axis| axis.circumstance(&cell.cell.value(axis)));
+        let number = [number].into_iter().chain(at).join(" ");
+        Some(((who, phrases::metric(metric, view.trials.unit)), number))
+    });
+    let told = grouped(told).into_iter().map(|((who, metric), numbers)| {
         let more = numbers.len().saturating_sub(NUMBERS);
-        let mut all = numbers
-            .into_iter()
-            .take(NUMBERS)
-            .collect::<Vec<_>>()
-            .join(", ");
-        if more > 0 {
-            all = format!("{all}, and {} more", phrases::count(more, "place"));
-        }
-        (who, format!("{metric} {all}"))
-    })
-    .collect()
+        let more = (more > 0).then(|| format!("and {} more", phrases::count(more, "place")));
+        let all = numbers.into_iter().take(NUMBERS).chain(more);
+        (who, format!("{metric} {}", all.format(", ")))
+    });
+    told.collect()
 }
 
 fn number(estimate: &Estimate, metric: Metric) -> String {
-    let [value, low, high] = [Some(estimate.value), estimate.low, estimate.high]
-        .map(|number| number.map_or_else(String::new, units::number));
-    let unit = metric.measure.row().unit;
-    let interval = match estimate.low.is_some() && estimate.high.is_some() {
-        true => format!(" ({low} to {high})"),
-        false => String::new(),
+    let value = format!(
+        "{} {}",
+        units::number(estimate.value),
+        metric.measure.row().unit
+    );
+    let interval = match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!(" ({} to {})", units::number(low), units::number(high)),
+        _ => String::new(),
     };
-    format!("{value} {unit}").trim_end().to_owned() + &interval
+    value.trim_end().to_owned() + &interval
 }

@@ -24,7 +24,7 @@ pub const UNDECIDED: &str = "Undecided";
 const NOTHING: &str = "Nothing decided";
 
 /// The lines of an answer: what to use, what circumstances change, what to avoid, what is undecided.
-pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<AdviceLine> {
+pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
     let line = |label: &str, text: &str| AdviceLine {
         label: label.to_owned(),
         text: text.trim_end_matches('.').to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
     };
     let mut lines = Vec::new();
     if let Some(why) = &advice.nothing {
-        let numbers = measured(view, varied).into_iter();
+        let numbers = measured(view).into_iter();
         lines.extend(numbers.map(|(who, numbers)| line(&phrases::capital(&who), &numbers)));
         let why = why.strip_prefix("Nothing was compared: ").unwrap_or(why);
         lines.push(line("Nothing compared", why));
@@ -98,10 +98,7 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
     let mut told = match &u.gain {
         None => {
             let is_here = |c: &Conditional| places(&c.gain).iter().any(|at| u.at.contains(at));
-            let better = s
-                .conditional
-                .iter()
-                .any(|c| s.along.is_none() || is_here(c));
+            let better = (s.conditional.iter()).any(|c| s.along.is_none() || is_here(c));
             let free = if better { " without a condition" } else { "" };
             words(format!(
                 "use {way}{span}: nothing{free} was shown to {}",
@@ -120,12 +117,9 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
         }
     }
     if !u.ties.is_empty() {
-        let ties: Vec<String> = u.ties.iter().map(|t| s.axis.subject(t)).collect();
-        let was = if ties.len() > 1 { "were" } else { "was" };
-        text.push_str(&format!(
-            "; {} {was} not shown to differ from it",
-            phrases::list(&ties)
-        ));
+        let ties = phrases::list(u.ties.iter().map(|t| s.axis.subject(t)));
+        let was = if u.ties.len() > 1 { "were" } else { "was" };
+        text.push_str(&format!("; {ties} {was} not shown to differ from it"));
     }
     let by_way = grouped(u.but.iter().map(|but| ((&but.value, but.verdict), but)));
     for ((way, verdict), all) in by_way {
@@ -146,8 +140,10 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
                 phrases::metric(but.metric, s.unit)
             )
         };
-        let all: Vec<String> = all.iter().map(of).collect();
-        text.push_str(&format!("; but {who} has {}", phrases::list(&all)));
+        text.push_str(&format!(
+            "; but {who} has {}",
+            phrases::list(all.iter().map(of))
+        ));
     }
     let is_last = s.uses.last() == Some(u);
     if is_last && !s.undecided.is_empty() {
@@ -234,13 +230,13 @@ fn nothing(view: &View<'_>, undecided: &Undecided) -> String {
         .findings
         .iter()
         .filter(|f| f.verdict != Verdict::NotJudged);
-    let reasons: Vec<String> = judged.filter_map(|f| f.withheld.clone()).unique().collect();
+    let reasons = judged.filter_map(|f| f.withheld.as_ref()).unique();
     let comparisons = undecided.by_family.iter().map(|own| own.comparisons).sum();
     let what = format!(
         "none of {} has a verdict",
         phrases::count(comparisons, "comparison")
     );
-    let why = phrases::list(&reasons);
+    let why = phrases::list(reasons);
     match undecided.withheld {
         n if n == comparisons => format!("{what}: {why}"),
         0 => format!("{what}; {}", remedy(undecided, false)),
@@ -297,7 +293,6 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
         .avoid
         .iter()
         .map(|avoid| s.axis.subject(&avoid.cost.value));
-    let ways: Vec<String> = ways.map(|way| way.to_string()).unique().collect();
     let copied = |avoid: &Avoid| matches!(avoid.with, Some(AvoidWith::Copied(_)));
     let no_card = match s.avoid.iter().any(copied) {
         true => no_card(s),
@@ -308,7 +303,7 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
         label: AVOID.to_owned(),
         brief: Some(format!(
             "worse than {baseline} in {metric} in at least one comparison: {}{no_card}",
-            phrases::list(&ways)
+            phrases::list(ways.unique())
         )),
         ..said
     })
@@ -365,9 +360,8 @@ fn open(u: &Undecided) -> String {
         };
         format!("{} of {noun}", own.undecided)
     };
-    let all: Vec<String> = u.by_family.iter().enumerate().map(family).collect();
-    let remedy = remedy(u, all.len() > 1);
-    format!("{}; {remedy}", phrases::list(&all))
+    let all = phrases::list(u.by_family.iter().enumerate().map(family));
+    format!("{all}; {}", remedy(u, u.by_family.len() > 1))
 }
 
 /// What would decide what is undecided, of one of several families.
@@ -415,7 +409,7 @@ fn need(s: &Situation) -> String {
 
 fn names(s: &Situation, at: &[String]) -> String {
     let name = |value: &String| s.along.map_or_else(String::new, |axis| axis.subject(value));
-    phrases::list(&at.iter().map(name).collect::<Vec<_>>())
+    phrases::list(at.iter().map(name))
 }
 
 /// Where along the range, with the sizes that were measured: ` from 16 KiB to 1 MiB`.
@@ -432,17 +426,13 @@ fn span(s: &Situation, at: &[String]) -> String {
         return String::new();
     }
     let [first, .., last] = at else {
-        return at
-            .first()
-            .map_or_else(String::new, |one| format!(" {}", with(one)));
+        return at.iter().map(|one| format!(" {}", with(one))).collect();
     };
-    let is_whole = at
-        .iter()
-        .tuple_windows()
-        .all(|(a, b)| place(a).zip(place(b)).is_some_and(|(a, b)| a + 1 == b));
+    let follows = |(a, b)| place(a).zip(place(b)).is_some_and(|(a, b)| a + 1 == b);
+    let is_whole = at.iter().tuple_windows().all(follows);
     if !is_whole {
         let names = std::iter::once(with(first)).chain(at.iter().skip(1).map(name));
-        return format!(" {}", phrases::list(&names.collect::<Vec<_>>()));
+        return format!(" {}", phrases::list(names));
     }
     let every = at.len() == s.measured.len() && axis == Axis::Size;
     format!(

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use bytecost_spec::claim::{Arithmetic, Expected, Term, Test};
 use bytecost_spec::table::{self, Table};
 use bytecost_spec::units;
+use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, TABLE_ROW};
 use super::context::ClaimContext;
+use crate::grouping::grouped;
 
 /// The numbers of a term by the values of the columns that make groups, in their order.
 type Groups = Vec<(Vec<String>, Vec<f64>)>;
@@ -33,20 +35,16 @@ pub(super) fn draft(
 
 /// `throughput_gbps of pa02-b (impl OneCopy over impl TwoCopy)`.
 fn subject(sum: &Arithmetic) -> String {
-    let rows = |term: &Term| {
-        let values = term
+    let named = |term: &Term| {
+        let rows = term
             .rows
             .iter()
             .map(|(column, value)| format!("{column} {value}"));
-        values.collect::<Vec<_>>().join(", ")
-    };
-    let named = |term: &Term| {
-        let rows = rows(term);
-        if rows.is_empty() {
-            format!("published {} ({})", term.column, term.table)
-        } else {
-            format!("published {} ({}: {rows})", term.column, term.table)
-        }
+        let rows = match term.rows.is_empty() {
+            true => String::new(),
+            false => format!(": {}", rows.format(", ")),
+        };
+        format!("published {} ({}{rows})", term.column, term.table)
     };
     match &sum.against {
         None => named(&sum.term),
@@ -69,8 +67,7 @@ fn items(context: &ClaimContext<'_>, sum: &Arithmetic) -> Result<Vec<Item>, Stri
             None => (Some(mean), met(mean, sum), units::number(mean)),
             Some(None) => (None, None, units::number(mean)),
             Some(Some(others)) if sum.expect == Expected::Among => {
-                let least = others.iter().copied().fold(f64::INFINITY, f64::min);
-                let most = others.iter().copied().fold(0.0, f64::max);
+                let (least, most) = ends(others);
                 let within =
                     least * (1.0 - sum.tolerance) <= mean && mean <= most * (1.0 + sum.tolerance);
                 let span = format!("{} to {}", units::number(least), units::number(most));
@@ -122,8 +119,7 @@ fn of_mean(sum: &Arithmetic, numbers: &[Option<f64>]) -> Item {
     if known.len() < numbers.len() {
         return item(0.0, place, None, String::new());
     }
-    let least = known.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = known.iter().copied().fold(0.0, f64::max);
+    let (least, most) = ends(&known);
     let mean = mean(&known);
     let [told, least, most] = [mean, least, most].map(units::number);
     let published = format!("{told} ({least} to {most})");
@@ -154,27 +150,21 @@ fn groups(context: &ClaimContext<'_>, term: &Term, by: &[String]) -> Result<Grou
     let column = column(table, &term.column)?;
     let by = by.iter().map(|name| self::column(table, name));
     let by: Vec<usize> = by.collect::<Result<_, _>>()?;
-    let conditions = term
+    let conditions = term.rows.iter();
+    let conditions = conditions.map(|(name, value)| Ok((self::column(table, name)?, value)));
+    let conditions: Vec<(usize, &String)> = conditions.collect::<Result<_, String>>()?;
+    let fits = |row: &[String]| conditions.iter().all(|(at, value)| row[*at] == **value);
+    let rows = table
         .rows
         .iter()
-        .map(|(name, value)| Ok((self::column(table, name)?, value)));
-    let conditions: Vec<(usize, &String)> = conditions.collect::<Result<_, String>>()?;
-    let mut places: BTreeMap<Vec<String>, usize> = BTreeMap::new();
-    let mut groups: Groups = Vec::new();
-    for (line, row) in &table.rows {
-        if conditions.iter().any(|(at, value)| row[*at] != **value) || row[column].is_empty() {
-            continue;
-        }
+        .filter(|(_, row)| fits(row) && !row[column].is_empty());
+    let numbers = rows.map(|(line, row)| {
         let number = table::number(&row[column])
             .map_err(|e| format!("in {}.csv, line {line}: {e}", table.name))?;
         let key: Vec<String> = by.iter().map(|at| row[*at].clone()).collect();
-        let place = *places.entry(key.clone()).or_insert(groups.len());
-        if place == groups.len() {
-            groups.push((key, Vec::new()));
-        }
-        groups[place].1.push(number);
-    }
-    Ok(groups)
+        Ok((key, number))
+    });
+    Ok(grouped(numbers.collect::<Result<Vec<_>, String>>()?))
 }
 
 fn column(table: &Table, name: &str) -> Result<usize, String> {
@@ -188,13 +178,18 @@ fn column(table: &Table, name: &str) -> Result<usize, String> {
 }
 
 fn place(by: &[String], key: &[String]) -> String {
-    let pairs = by
-        .iter()
-        .zip(key)
-        .map(|(column, value)| format!("{column} {value}"));
-    pairs.collect::<Vec<_>>().join(", ")
+    let pairs = by.iter().zip(key);
+    pairs
+        .map(|(column, value)| format!("{column} {value}"))
+        .join(", ")
 }
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The least and the most of some numbers.
+fn ends(values: &[f64]) -> (f64, f64) {
+    let ends = values.iter().copied().minmax().into_option();
+    ends.unwrap_or_default()
 }

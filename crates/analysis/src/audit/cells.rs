@@ -1,8 +1,9 @@
 //! Cells by themselves: a metric in its own unit, and whether a caveat affects them.
 
 use bytecost_spec::claim::{Expected, Test};
-use bytecost_spec::{Cell, Measure, Metric, units};
+use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::{poisson_interval, trimmed_mean};
+use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, tested, with_interval};
 use super::context::ClaimContext;
@@ -24,7 +25,7 @@ pub(super) fn level(
     let knows =
         |r: &CellResult| r.estimates.contains_key(&metric) || r.absent.contains_key(&metric);
     let is_copies = metric.measure == Measure::CopiesPerByte;
-    let mut found: Vec<&CellTrials<'_>> = context.cells(&test.place).collect();
+    let mut found = context.cells(&test.place).collect_vec();
     let any = !found.is_empty();
     // Cells beyond a tenth of the budget are not counted, which takes nothing from the others.
     found.retain(|c| {
@@ -56,7 +57,7 @@ fn with_places(
     found: &[&CellTrials<'_>],
     item: impl Fn(&CellTrials<'_>) -> Item,
 ) -> Vec<Item> {
-    let cells: Vec<&Cell> = found.iter().map(|c| c.cell).collect();
+    let cells = found.iter().map(|c| c.cell).collect_vec();
     let places = context.places(&cells, &[]).into_iter();
     let items = found.iter().zip(places);
     items.map(|(c, place)| Item { place, ..item(c) }).collect()
@@ -68,12 +69,14 @@ fn item(
     metric: Metric,
     expect: Expected,
 ) -> Item {
-    let known = cell.trials().filter_map(|t| t.value(metric).known());
-    let known: Vec<f64> = known.collect();
+    let known = cell
+        .trials()
+        .filter_map(|t| t.value(metric).known())
+        .collect_vec();
     // On a log scale as estimates are, unless there is a zero, which has no logarithm.
     let on_logs = known.iter().all(|v| *v > 0.0);
     let scale = |v: f64| if on_logs { v.ln() } else { v };
-    let scaled: Vec<f64> = known.iter().map(|v| scale(*v)).collect();
+    let scaled = known.iter().map(|v| scale(*v)).collect_vec();
     let location = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
     let estimate = context.result(&cell.id);
     let estimate = estimate.and_then(|r| r.estimates.get(&metric));
@@ -89,14 +92,10 @@ fn item(
         // That nothing was seen is a count, and so is that something was.
         Some(_) if expect == Expected::Within(0.0, 0.0) => {
             let is_zero = known.iter().all(|v| *v == 0.0);
-            measured = match is_zero {
-                true => Some(zero(context, metric, known.len())),
-                false => measured,
-            };
-            match is_zero {
-                true => CaseResult::Met,
-                false => CaseResult::NotMet,
+            if is_zero {
+                measured = Some(zero(context, metric, known.len()));
             }
+            CaseResult::of(is_zero)
         }
         Some(location) => tested(location, expect, scale, context.family),
     };
@@ -135,10 +134,7 @@ fn copies(
     let Some(estimate) = estimate.and_then(|r| r.estimates.get(&metric)) else {
         return Item::of(CaseResult::Absent(context.absent(&[cell], metric)));
     };
-    let state = match expect.is_met(estimate.value) {
-        Some(true) => CaseResult::Met,
-        _ => CaseResult::NotMet,
-    };
+    let state = CaseResult::of(expect.is_met(estimate.value) == Some(true));
     let means = context.analysis.copies.iter().find(|c| c.cell == cell.id);
     let means = means.and_then(|c| c.legs.iter().find_map(|l| l.means));
     let by = means.map_or_else(String::new, |m| format!(", counted by {}", m.title()));
@@ -191,20 +187,18 @@ pub(super) fn caveat(
     if !caveats::is_looked_for(kind) {
         return Err(format!("this version does not look for `{kind}`"));
     }
-    let measured = context.cells(&test.place);
-    let measured: Vec<&CellTrials<'_>> = measured.filter(|c| !c.by_block.is_empty()).collect();
+    let measured = context
+        .cells(&test.place)
+        .filter(|c| !c.by_block.is_empty());
+    let measured = measured.collect_vec();
     if measured.is_empty() {
         return Err(context.no_cells(&test.place, None));
     }
     let item = |c: &CellTrials<'_>| {
         let found = context.affected(kind, &c.id);
-        let state = match found == present {
-            true => CaseResult::Met,
-            false => CaseResult::NotMet,
-        };
         Item {
             measured: Some(if found { "found" } else { "not found" }.to_owned()),
-            ..Item::of(state)
+            ..Item::of(CaseResult::of(found == present))
         }
     };
     Ok(ClaimTest {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use bytecost_spec::claim::{Expected, Quantity};
 use bytecost_stats::{Location, holm};
+use itertools::Itertools as _;
 
 use crate::phrases;
 use crate::result::AuditFigure;
@@ -50,6 +51,24 @@ pub(super) enum CaseResult {
     Open(String),
     /// There is no number, and why.
     Absent(String),
+}
+
+impl CaseResult {
+    /// What is decided.
+    pub(super) fn of(is_met: bool) -> CaseResult {
+        match is_met {
+            true => CaseResult::Met,
+            false => CaseResult::NotMet,
+        }
+    }
+
+    /// What a comparison says, where it is decided; else more blocks may decide it.
+    pub(super) fn decided(is_decided: bool, is_met: bool) -> CaseResult {
+        match is_decided {
+            true => CaseResult::of(is_met),
+            false => CaseResult::Open(MORE_BLOCKS.to_owned()),
+        }
+    }
 }
 
 /// What an item of a published table is called.
@@ -235,17 +254,14 @@ impl ClaimTest {
     pub(super) fn judged(&self) -> JudgedTest {
         let (outcome, tally, sentence) = self.weighed();
         let note = self.note.iter().filter(|_| outcome != TestOutcome::Open);
-        let sentences: Vec<&str> = std::iter::once(&sentence)
-            .chain(note)
-            .map(String::as_str)
-            .collect();
+        let sentence = std::iter::once(&sentence).chain(note).join(" ");
         let items = self.items.iter();
         JudgedTest {
             outcome,
             tally,
             of_table: self.noun == TABLE_ROW,
             is_missing: false,
-            sentence: sentences.join(" "),
+            sentence,
             figures: items
                 .clone()
                 .filter_map(|i| i.figure(&self.subject))
@@ -261,9 +277,8 @@ impl ClaimTest {
         if free.is_empty() {
             return self.by_stall(&stalled);
         }
-        let bare = stalled.iter().copied();
-        let bare = bare.filter(|i| free.iter().all(|f| f.twin != i.twin));
-        let bare: Vec<&Item> = bare.collect();
+        let is_bare = |i: &&Item| free.iter().all(|f| f.twin != i.twin);
+        let bare = stalled.iter().copied().filter(is_bare).collect_vec();
         let (outcome, tally, sentence) = self.of_items(&free);
         if outcome == TestOutcome::Holds && !bare.is_empty() {
             let (outcome, tally, first) = self.by_stall(&bare);
@@ -326,27 +341,22 @@ impl ClaimTest {
             [] => format!("Whether {} is {expected} is", self.subject),
             _ => "It is".to_owned(),
         };
-        let first = |wanted: fn(&CaseResult) -> Option<&String>| {
-            let why = of.iter().find_map(|i| wanted(&i.state));
-            why.map_or("", |why| why.trim_end_matches('.'))
-        };
-        if tally.open > 0 {
-            let why = first(|s| match s {
-                CaseResult::Open(why) => Some(why),
-                _ => None,
-            });
+        let mut open = of.iter().filter_map(|i| match &i.state {
+            CaseResult::Open(why) => Some(why.trim_end_matches('.')),
+            _ => None,
+        });
+        if let Some(why) = open.next() {
             let numbers = told(|s| matches!(s, CaseResult::Open(_)));
-            let head = whether(&sentences);
-            let place = among(tally.open);
+            let (head, place) = (whether(&sentences), among(tally.open));
             sentences.push(format!("{head} undecided{place}{numbers}; {why}."));
         }
-        if tally.absent > 0 {
-            let why = first(|s| match s {
-                CaseResult::Absent(why) => Some(why),
-                _ => None,
-            });
-            let head = whether(&sentences);
-            sentences.push(format!("{head} not known{}: {why}.", among(tally.absent)));
+        let mut absent = of.iter().filter_map(|i| match &i.state {
+            CaseResult::Absent(why) => Some(why.trim_end_matches('.')),
+            _ => None,
+        });
+        if let Some(why) = absent.next() {
+            let (head, place) = (whether(&sentences), among(tally.absent));
+            sentences.push(format!("{head} not known{place}: {why}."));
         }
         (outcome, tally, sentences.join(" "))
     }
@@ -410,7 +420,7 @@ impl Item {
             ""
         };
         Some(AuditFigure {
-            what: what.collect::<Vec<_>>().join(", "),
+            what: what.collect_vec().join(", "),
             published: self.published.clone(),
             measured: self.measured.as_ref().map(|m| format!("{m}{stalls}")),
         })
@@ -435,9 +445,5 @@ pub(super) fn tested(
         Expected::Within(low, high) => (true, p(low).max(p(high))),
         Expected::Alike | Expected::Among => (false, 1.0),
     };
-    match (family.decides(p), met) {
-        (true, true) => CaseResult::Met,
-        (true, false) => CaseResult::NotMet,
-        (false, _) => CaseResult::Open(MORE_BLOCKS.to_owned()),
-    }
+    CaseResult::decided(family.decides(p), met)
 }

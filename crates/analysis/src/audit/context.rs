@@ -3,6 +3,7 @@
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
 use bytecost_spec::{Axis, Cell, Metric, Published, Route, Table, units};
+use itertools::Itertools as _;
 
 use super::claim_test::ClaimFamily;
 use crate::caveats;
@@ -12,6 +13,7 @@ use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
 use crate::result::{Analysis, CaveatEffect, CellResult, Input};
 use crate::trials::{CellTrials, Trials};
+use crate::view::cpus;
 
 /// What claims are judged by besides the run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,8 +79,8 @@ impl<'d> ClaimContext<'d> {
 
     /// Pairs with their places.
     pub(super) fn placed<'p>(&self, pairs: Vec<Pairing<'p, 'p>>) -> Vec<(Pairing<'p, 'p>, String)> {
-        let cells: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
-        let axis: Vec<Axis> = pairs.first().map(|p| p.axis).into_iter().collect();
+        let cells = pairs.iter().map(|p| p.other.cell).collect_vec();
+        let axis = pairs.iter().map(|p| p.axis).take(1).collect_vec();
         let places = self.places(&cells, &axis);
         pairs.into_iter().zip(places).collect()
     }
@@ -141,10 +143,8 @@ impl<'d> ClaimContext<'d> {
 
     /// Whether a caveat of that kind touches a cell.
     pub(super) fn affected(&self, kind: &str, id: &str) -> bool {
-        let caveats = self.analysis.caveats.iter().filter(|d| d.kind == kind);
-        caveats
-            .into_iter()
-            .any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
+        let mut caveats = self.analysis.caveats.iter().filter(|d| d.kind == kind);
+        caveats.any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
     }
 
     /// Whether one side of a pair waits for a timer and the other does not, where that is not
@@ -158,11 +158,8 @@ impl<'d> ClaimContext<'d> {
     /// Said where the kernel copied the buffers of a zero-copy mover that is compared.
     pub(super) fn copied_note(&self, pairs: &[(Pairing<'_, '_>, String)]) -> Option<String> {
         let copied = |c: &CellTrials<'_>| self.affected("zero-copy-copied", &c.id);
-        let mover = pairs
-            .iter()
-            .flat_map(|(p, _)| [p.other, p.baseline])
-            .find(|c| copied(c))
-            .map(|c| c.cell.mover.as_str())?;
+        let mut cells = pairs.iter().flat_map(|(p, _)| [p.other, p.baseline]);
+        let mover = &cells.find(|c| copied(c))?.cell.mover;
         Some(format!(
             "The kernel copied the buffers of `{mover}` after all."
         ))
@@ -178,16 +175,15 @@ impl<'d> ClaimContext<'d> {
         // A neighbour is told where there is one: without it the numbers mean something else.
         let beside =
             |a: &Axis| *a == Axis::Neighbour && cells.iter().any(|c| !c.neighbour.is_idle());
-        let axes: Vec<Axis> = axes
-            .filter(|a| !but.contains(a) && (apart.contains(a) || varied(a) || beside(a)))
-            .collect();
+        let is_told = |a: &Axis| !but.contains(a) && (apart.contains(a) || varied(a) || beside(a));
+        let axes = axes.filter(is_told).collect_vec();
         let survey = &self.input.manifest.survey;
         let of_memory = |cell: &Cell| {
             let route = survey.mover(&cell.mover).map(|m| m.route);
             matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
         };
+        let cells = cells.iter();
         cells
-            .iter()
             .map(|cell| in_words(cell, &axes, of_memory(cell)))
             .collect()
     }
@@ -241,13 +237,9 @@ impl<'d> ClaimContext<'d> {
         if let Some((_, why)) = refused {
             return format!("the cells are not available on this machine: {why}");
         }
-        let mut wanted: Vec<String> = place
-            .iter()
-            .map(|(axis, values)| format!("{} {}", axis.name(), values.join(" or ")))
-            .collect();
-        if let Some(c) = contrast {
-            wanted.push(format!("{} {} and {}", c.axis.name(), c.value, c.against));
-        }
+        let wanted = place.iter();
+        let wanted = wanted.map(|(axis, of)| format!("{} {}", axis.name(), of.join(" or ")));
+        let both = contrast.map(|c| format!("{} {} and {}", c.axis.name(), c.value, c.against));
         let mut runnable = self.claim.studies.iter();
         let runnable = runnable.find(|s| self.grounds.studies.contains(&s.as_str()));
         let left_out = match self.input.left_out {
@@ -259,40 +251,32 @@ impl<'d> ClaimContext<'d> {
         });
         format!(
             "this run has no cells with {}{remedy}",
-            phrases::list(&wanted)
+            phrases::list(wanted.chain(both))
         )
     }
 
     /// CPUs that the run could use.
     pub(super) fn cpus(&self) -> usize {
-        let host = &self.input.manifest.host;
-        if host.cpus_allowed.is_empty() {
-            host.cpus.len()
-        } else {
-            host.cpus_allowed.len()
-        }
+        cpus(self.input)
     }
 }
 
 /// Where a cell is; a size with its fields, where it has some, since some publications count those.
 fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
-    let words = grid::coordinates(cell, axes)
-        .into_iter()
-        .map(|(axis, value)| {
-            let circumstance = axis.circumstance(&value);
-            let fields = u64::from(cell.fields);
-            if axis == Axis::Size
-                && has_fields
-                && fields > 1
-                && cell.size_bytes.is_multiple_of(fields)
-            {
+    let words = grid::coordinates(cell, axes).into_iter();
+    let words = words.map(|(axis, value)| {
+        let circumstance = axis.circumstance(&value);
+        let fields = u64::from(cell.fields);
+        let parts = has_fields && fields > 1 && cell.size_bytes.is_multiple_of(fields);
+        match axis {
+            Axis::Size if parts => {
                 let field = units::bytes_in_words(cell.field_bytes());
                 format!("{circumstance} ({fields} × {field})")
-            } else {
-                circumstance
             }
-        });
-    words.collect::<Vec<_>>().join(", ")
+            _ => circumstance,
+        }
+    });
+    words.collect_vec().join(", ")
 }
 
 /// The place of the published cell that a cell sets up again: alike in what tells published

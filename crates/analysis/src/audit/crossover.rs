@@ -1,14 +1,14 @@
 //! From which value along an axis one way is better than another.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::claim::{Contrast, Test, TestKind};
 use bytecost_spec::{Axis, units};
+use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item};
 use super::context::ClaimContext;
 use super::pairs::{better, compared};
 use crate::grid;
+use crate::grouping::by_key;
 use crate::pairing::Pairing;
 
 /// Whether one way is better at a value of the axis; none where that is not decided.
@@ -35,7 +35,7 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
             continue;
         };
         let found = group.iter().map(|p| compared(context, p, *metric, expect));
-        let found: Vec<Item> = found.collect();
+        let found = found.collect_vec();
         let step = |(number, item): (f64, &Item)| {
             let is_better = match item.state {
                 CaseResult::Met => Some(true),
@@ -45,8 +45,8 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
             };
             (number, is_better)
         };
-        let mut steps: Vec<Step> = numbers.into_iter().zip(&found).map(step).collect();
-        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let steps = numbers.into_iter().zip(&found).map(step);
+        let steps = steps.sorted_by(|a, b| a.0.total_cmp(&b.0)).collect_vec();
         items.push(Item {
             place,
             stalled: group.iter().any(|p| context.stalls_apart(p)),
@@ -85,12 +85,8 @@ fn groups<'c>(
     pairs: impl Iterator<Item = Pairing<'c, 'c>>,
 ) -> Vec<(String, Vec<Pairing<'c, 'c>>)> {
     let free = [contrast.axis, along];
-    let mut groups: BTreeMap<String, Vec<Pairing<'_, '_>>> = BTreeMap::new();
-    for pair in pairs {
-        let group = pair.other.cell.id_without(&free);
-        groups.entry(group).or_default().push(pair);
-    }
-    let firsts: Vec<_> = groups.values().map(|g| g[0].other.cell).collect();
+    let groups = by_key(pairs.map(|pair| (pair.other.cell.id_without(&free), pair)));
+    let firsts = groups.values().map(|g| g[0].other.cell).collect_vec();
     let places = context.places(&firsts, &free);
     places.into_iter().zip(groups.into_values()).collect()
 }
@@ -150,7 +146,7 @@ fn told(steps: &[Step], along: Axis) -> String {
             [] => String::new(),
         }
     });
-    runs.collect::<Vec<_>>().join("; ")
+    runs.collect_vec().join("; ")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytecost_spec::claim::{Between, Contrast, Expected, Test};
 use bytecost_spec::{Axis, Better, Measure, Metric, units};
 use bytecost_stats::trimmed_mean;
+use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, tested, with_interval};
 use super::context::{ClaimContext, TIMERS};
@@ -12,6 +13,7 @@ use crate::cells::exp;
 use crate::confidence::{ERROR_RATE, FEWEST};
 use crate::contrast::{PairContrast, Standing};
 use crate::footprint::against;
+use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::phrases;
 use crate::result::{Finding, Verdict};
@@ -153,10 +155,7 @@ fn direction(
         (Standing::Decided(_), Some(finding)) => CaseResult::Open(needs(finding)),
         _ if is_tiny && !apart => {
             let p = |bound| location.p_value(bound).unwrap_or(1.0);
-            match context.family.decides(p(-bound).max(p(bound))) {
-                true => CaseResult::NotMet,
-                false => CaseResult::Open(MORE_BLOCKS.to_owned()),
-            }
+            CaseResult::decided(context.family.decides(p(-bound).max(p(bound))), false)
         }
         _ => match context.family.decides(contrast.p) {
             true => by_sign,
@@ -179,19 +178,19 @@ pub(super) fn scaling(
     between: Between,
     expect: Expected,
 ) -> Result<ClaimTest, String> {
-    let mut groups: BTreeMap<String, Vec<&CellTrials<'_>>> = BTreeMap::new();
-    for cell in context.cells(&test.place) {
-        let group = cell.cell.id_without(&[Axis::Threads]);
-        groups.entry(group).or_default().push(cell);
-    }
+    let cells = context.cells(&test.place);
+    let mut groups = by_key(cells.map(|c| (c.cell.id_without(&[Axis::Threads]), c)));
     groups.retain(|_, cells| cells.len() > 1);
     if groups.is_empty() {
         let why = context.no_cells(&test.place, None);
         return Err(format!("{why} over several numbers of threads"));
     }
-    let pairs = groups.values_mut().filter_map(|group| {
-        group.sort_by_key(|c| c.cell.threads);
-        let (baseline, other) = chosen(group, between, context.cpus())?;
+    let pairs = groups.into_values().filter_map(|group| {
+        let group = group
+            .into_iter()
+            .sorted_by_key(|c| c.cell.threads)
+            .collect_vec();
+        let (baseline, other) = chosen(&group, between, context.cpus())?;
         Some(Pairing {
             axis: Axis::Threads,
             baseline,
@@ -205,10 +204,9 @@ pub(super) fn scaling(
     let items = pairs.iter().map(|(pair, place)| {
         let more = phrases::count(pair.other.cell.threads as usize, "flow");
         let threads = format!("with {more} against {}", pair.baseline.cell.threads);
-        let place = [place.clone(), threads].into_iter();
-        let place: Vec<String> = place.filter(|p| !p.is_empty()).collect();
+        let place = [place, &threads].into_iter().filter(|p| !p.is_empty());
         Item {
-            place: place.join(", "),
+            place: place.format(", ").to_string(),
             ..compared(context, pair, metric, expect)
         }
     });
@@ -271,18 +269,18 @@ pub(super) fn counter(
 ) -> Result<ClaimTest, String> {
     let pairs = context.pairs(contrast, &test.place)?;
     let (first, others) = metrics.split_first().ok_or("no metric is named")?;
-    let nouns: Vec<String> = others.iter().map(|m| context.words(*m)).collect();
+    let nouns = others.iter().map(|m| context.words(*m));
     let items = pairs.iter().map(|(pair, place)| Item {
         place: place.clone(),
         stalled: context.stalls_apart(pair),
         twin: twin(pair),
         ..by_timing(context, pair, metrics).unwrap_or_else(|| fall(context, pair, *first, others))
     });
-    let items: Vec<Item> = items.collect();
+    let items = items.collect_vec();
     let timed = |i: &Item| i.measured.iter().any(|m| m.starts_with(BY_TIMING));
     Ok(ClaimTest {
         subject: subject(context, contrast, *first),
-        expected: format!("below that of {}", phrases::list(&nouns)),
+        expected: format!("below that of {}", phrases::list(nouns)),
         noun: "cell",
         cells: test.cells,
         note: items.iter().any(timed).then(|| INSTEAD.to_owned()),
@@ -321,19 +319,12 @@ fn fall(
     // As sure as the least sure of them.
     let p = |l: &bytecost_stats::Location| l.p_value(0.0).unwrap_or(1.0);
     let below = apart.len() == others.len() && apart.iter().all(|l| l.value < 0.0);
+    let above = apart.iter().filter(|l| l.value > 0.0);
     let p = match below {
         true => apart.iter().map(p).reduce(f64::max),
-        false => apart
-            .iter()
-            .filter(|l| l.value > 0.0)
-            .map(p)
-            .reduce(f64::min),
+        false => above.map(p).reduce(f64::min),
     };
-    let state = match (p.is_some_and(|p| context.family.decides(p)), below) {
-        (true, true) => CaseResult::Met,
-        (true, false) => CaseResult::NotMet,
-        (false, _) => CaseResult::Open(MORE_BLOCKS.to_owned()),
-    };
+    let state = CaseResult::decided(p.is_some_and(|p| context.family.decides(p)), below);
     Item {
         value: apart.first().map_or(0.0, |l| l.value),
         measured: Some(told.join(", ")),

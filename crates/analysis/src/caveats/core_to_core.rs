@@ -1,13 +1,13 @@
 //! Core-to-core latency that changes: a host moves its guest's CPUs, and what they hand to each other
 //! costs more where they share no cache. The guest's own counters show nothing of it.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{Location, mean, quantile, student_mean};
+use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, ids};
+use super::{UnnamedCaveat, caveat, ids};
 use crate::cells::exp;
+use crate::grouping::by_key;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::Trial;
@@ -20,17 +20,15 @@ const FEWEST: usize = 6;
 const LEVEL: f64 = 0.95;
 
 /// Latencies between the CPUs of the ends that differ from trial to trial.
-pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn changes(view: &View<'_>) -> Option<UnnamedCaveat> {
     let is_read = |c: &&CellTrials<'_>| c.trials().any(|t| latencies(t).is_some());
-    let told: Vec<&CellTrials<'_>> = view.measured().filter(is_read).collect();
-    let trials = told.iter().flat_map(|c| c.trials());
-    let all: Vec<[f64; 2]> = trials.filter_map(latencies).collect();
+    let cells = view.measured().filter(is_read).collect_vec();
+    let trials = cells.iter().flat_map(|c| c.trials());
+    let all = trials.filter_map(latencies).collect_vec();
     let read = all.concat();
-    let (Some(low), Some(high)) = (quantile(&read, 0.1), quantile(&read, 0.9)) else {
-        return Vec::new();
-    };
+    let (low, high) = (quantile(&read, 0.1)?, quantile(&read, 0.9)?);
     if high <= STEADY * low {
-        return Vec::new();
+        return None;
     }
     let between = (low * high).sqrt();
     let share = |of: &dyn Fn(&[f64; 2]) -> bool| {
@@ -45,7 +43,7 @@ pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
         share(&|both| !is_high(both) && !is_low(both)),
     );
     let metric = view.main_metric();
-    let cost = of_high(&told, metric, &is_low, &is_high);
+    let cost = of_high(&cells, metric, &is_low, &is_high);
     let cost = cost.and_then(|found| Some((found, found.interval(LEVEL)?)));
     let cost = cost.filter(|(_, interval)| !interval.holds(0.0));
     let cost = cost.map(|(found, interval)| {
@@ -64,14 +62,14 @@ pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
         }
         None => "their frequency changed, or a CPU slept",
     };
-    vec![UnnamedCaveat {
-        text: format!(
+    caveat(
+        format!(
             "The latency between the CPUs of the two ends changed during the run: {why}. This adds to the noise of every comparison."
         ),
-        evidence: evidence + &cost.unwrap_or_default(),
-        remedy: "CPUs that stay on their cores (a dedicated machine, `virsh vcpupin`) at one frequency, or a longer --budget: the order of the trials is random, so that all cells meet both latencies. Or `--background awake` with a --placement that pins both ends: CPUs that never sleep are moved less, and costs then are those of a busy machine".to_owned(),
-        cells: ids(told),
-    }]
+        evidence + &cost.unwrap_or_default(),
+        "CPUs that stay on their cores (a dedicated machine, `virsh vcpupin`) at one frequency, or a longer --budget: the order of the trials is random, so that all cells meet both latencies. Or `--background awake` with a --placement that pins both ends: CPUs that never sleep are moved less, and costs then are those of a busy machine",
+        ids(cells),
+    )
 }
 
 /// Both readings of a trial.
@@ -91,22 +89,24 @@ fn of_high(
     is_low: &dyn Fn(&[f64; 2]) -> bool,
     is_high: &dyn Fn(&[f64; 2]) -> bool,
 ) -> Option<Location> {
-    let mut blocks: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
-    for cell in cells {
-        let log = |trial: &Trial<'_>| trial.value(metric).known().map(f64::ln);
-        let logs: Vec<f64> = cell.trials().filter_map(log).collect();
-        let Some(usual) = mean(&logs) else { continue };
-        for trial in cell.trials() {
-            if let (Some(log), Some(both)) = (log(trial), latencies(trial)) {
-                let block = blocks.entry(trial.sample.trial.block).or_default();
-                let side = [is_low(&both), is_high(&both)];
-                for (side, _) in block.iter_mut().zip(side).filter(|(_, is_it)| *is_it) {
-                    side.push(log - usual);
-                }
-            }
-        }
-    }
-    let ratio = |[low, high]: &[Vec<f64>; 2]| Some(mean(high)? - mean(low)?);
-    let ratios: Vec<f64> = blocks.values().filter_map(ratio).collect();
+    let log = |trial: &Trial<'_>| trial.value(metric).known().map(f64::ln);
+    let of_cell = |cell: &CellTrials<'_>| {
+        let logs = cell.trials().filter_map(log).collect_vec();
+        let usual = mean(&logs)?;
+        let own = cell.trials().filter_map(|trial| {
+            let found = (latencies(trial)?, log(trial)? - usual);
+            Some((trial.sample.trial.block, found))
+        });
+        Some(own.collect_vec())
+    };
+    let blocks = by_key(cells.iter().copied().filter_map(of_cell).flatten());
+    let ratio = |trials: &Vec<([f64; 2], f64)>| {
+        let of = |is: &dyn Fn(&[f64; 2]) -> bool| {
+            let own = trials.iter().filter(|(both, _)| is(both));
+            mean(&own.map(|(_, log)| *log).collect_vec())
+        };
+        Some(of(is_high)? - of(is_low)?)
+    };
+    let ratios = blocks.values().filter_map(ratio).collect_vec();
     student_mean(&ratios).filter(|found| found.count >= FEWEST)
 }

@@ -1,13 +1,13 @@
 //! Cells whose trials fall into two groups.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::median;
+use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, in_cells, is_latency, is_of_time, is_rate, of_cpu_time};
+use super::{UnnamedCaveat, caveat, ids, in_cells, is_latency, is_of_time, is_rate, of_cpu_time};
 use crate::cells::exp;
 use crate::grid;
+use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
 use crate::trials::{CellTrials, of_block};
@@ -34,6 +34,10 @@ struct Modes<'v> {
     upper: f64,
 }
 
+fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 /// Where sorted values part into two groups: how many are in the lower one. The groups must lie many
 /// deviations within them apart; so far that values of one group, normal or with heavy tails, are
 /// parted in fewer than one of a thousand cells, and exponential ones in one of a hundred.
@@ -45,7 +49,7 @@ fn parted(sorted: &[f64]) -> Option<usize> {
     }
     let apart = |at: usize| {
         let (low, high) = sorted.split_at(at);
-        let means = [low, high].map(|of| of.iter().sum::<f64>() / of.len() as f64);
+        let means = [low, high].map(mean_of);
         let squares = |of: &[f64], mean: f64| of.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
         let within = (squares(low, means[0]) + squares(high, means[1])) / (count - 2) as f64;
         (means[1] - means[0]) / within.sqrt().max(1e-9)
@@ -62,27 +66,25 @@ fn of_metric<'v>(view: &View<'v>, metric: Metric) -> Vec<Modes<'v>> {
             let value = of_block(&cell.known(*b, metric)).filter(|v| *v > 0.0)?;
             Some((*b, value.ln()))
         });
-        let logs: Vec<(u32, f64)> = known.collect();
-        let middle = median(&logs.iter().map(|(_, log)| *log).collect::<Vec<f64>>())?;
+        let logs = known.collect_vec();
+        let middle = median(&logs.iter().map(|(_, log)| *log).collect_vec())?;
         Some((cell, middle, logs))
     };
-    let cells: Vec<_> = view.measured().filter_map(of_cell).collect();
-    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for (_, middle, logs) in &cells {
-        for (block, log) in logs {
-            blocks.entry(*block).or_default().push(log - middle);
-        }
-    }
+    let cells = view.measured().filter_map(of_cell).collect_vec();
+    let blocks =
+        by_key(cells.iter().flat_map(|(_, middle, logs)| {
+            logs.iter().map(move |(block, log)| (*block, log - middle))
+        }));
     let common = |block: &u32| {
         median(&blocks[block])
             .filter(|_| cells.len() > 2)
             .unwrap_or(0.0)
     };
     let found = cells.iter().filter_map(|(cell, _, logs)| {
-        let mut own: Vec<f64> = logs.iter().map(|(b, log)| log - common(b)).collect();
-        own.sort_unstable_by(f64::total_cmp);
+        let own = logs.iter().map(|(b, log)| log - common(b));
+        let own = own.sorted_unstable_by(f64::total_cmp).collect_vec();
         let (low, high) = own.split_at(parted(&own)?);
-        let values = [low, high].map(|of| exp(of.iter().sum::<f64>() / of.len() as f64));
+        let values = [low, high].map(|of| exp(mean_of(of)));
         Some(Modes {
             cell,
             metric,
@@ -96,13 +98,11 @@ fn of_metric<'v>(view: &View<'v>, metric: Metric) -> Vec<Modes<'v>> {
 /// Those of the compared metrics that are asked for, so far apart.
 fn between<'v>(view: &View<'v>, of: fn(Measure) -> bool, least: f64, most: f64) -> Vec<Modes<'v>> {
     let compares = view.input.manifest.study.compare.iter();
-    let mut metrics: Vec<Metric> = compares.flat_map(|c| c.metrics.iter().copied()).collect();
-    metrics.sort_unstable();
-    metrics.dedup();
-    metrics.retain(|m| of(m.measure));
-    let mut found: Vec<Modes<'v>> = metrics.iter().flat_map(|m| of_metric(view, *m)).collect();
-    found.retain(|m| (least..most).contains(&(m.values[1] / m.values[0])));
-    found
+    let metrics = compares.flat_map(|c| c.metrics.iter().copied());
+    let metrics = metrics.filter(|m| of(m.measure)).sorted_unstable().dedup();
+    let found = metrics.flat_map(|m| of_metric(view, m));
+    let found = found.filter(|m| (least..most).contains(&(m.values[1] / m.values[0])));
+    found.collect()
 }
 
 /// Whether the trials of two cells go from one group to the other in the same blocks, as where
@@ -112,43 +112,40 @@ pub(super) fn shared(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
     let mut logs = pair.log_ratios(metric);
     logs.sort_unstable_by(f64::total_cmp);
     // Of fewer blocks that is not known.
-    logs.len() >= FEWEST && parted(&logs).is_none_or(|at| distance(&logs, at) < FAR_APART.ln())
-}
-
-/// How far the means of two groups of sorted values lie apart.
-fn distance(sorted: &[f64], at: usize) -> f64 {
-    let (low, high) = sorted.split_at(at);
-    let [low, high] = [low, high].map(|of| of.iter().sum::<f64>() / of.len() as f64);
-    high - low
+    let distance = |at| {
+        let (low, high) = logs.split_at(at);
+        mean_of(high) - mean_of(low)
+    };
+    logs.len() >= FEWEST && parted(&logs).is_none_or(|at| distance(at) < FAR_APART.ln())
 }
 
 /// Groups that a reader should know of.
-pub(super) fn near(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn near(view: &View<'_>) -> Option<UnnamedCaveat> {
     let either = |m| of_cpu_time(m) || is_of_time(m);
     told(view, &between(view, either, APART, FAR_APART))
 }
 
 /// Groups of CPU time that no one number stands for.
-pub(super) fn far_in_cpu_time(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn far_in_cpu_time(view: &View<'_>) -> Option<UnnamedCaveat> {
     told(view, &between(view, of_cpu_time, FAR_APART, f64::INFINITY))
 }
 
 /// The same of rates.
-pub(super) fn far_in_time(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn far_in_time(view: &View<'_>) -> Option<UnnamedCaveat> {
     told(view, &between(view, is_rate, FAR_APART, f64::INFINITY))
 }
 
 /// The same of latencies: a tail in two groups says nothing of the rate.
-pub(super) fn far_in_latency(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn far_in_latency(view: &View<'_>) -> Option<UnnamedCaveat> {
     told(view, &between(view, is_latency, FAR_APART, f64::INFINITY))
 }
 
-fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Vec<UnnamedCaveat> {
-    if modes.is_empty() {
-        return Vec::new();
-    }
-    let mut cells: Vec<String> = modes.iter().map(|m| m.cell.id.clone()).collect();
-    cells.dedup();
+fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Option<UnnamedCaveat> {
+    let cells = modes
+        .iter()
+        .map(|m| m.cell)
+        .dedup_by(|a, b| a.id == b.id)
+        .collect_vec();
     let varied = grid::varied(view.cells.iter().map(|c| &c.cell));
     let shown = modes.iter().take(MOST_SHOWN).map(|m| {
         let unit = m.metric.measure.row().unit;
@@ -161,20 +158,17 @@ fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Vec<UnnamedCaveat> {
             percent(m.upper)
         )
     });
-    let mut shown: Vec<String> = shown.collect();
-    if modes.len() > MOST_SHOWN {
-        shown.push(format!("{} more", modes.len() - MOST_SHOWN));
-    }
-    vec![UnnamedCaveat {
-        text: format!(
+    let more = modes.len().saturating_sub(MOST_SHOWN);
+    let more = (more > 0).then(|| format!("{more} more"));
+    caveat(
+        format!(
             "The trials fall into two groups {}. No single number stands for both.",
             in_cells(cells.len())
         ),
-        evidence: shown.join("; "),
-        remedy: "--placement, so that each end stays on its CPU; samples.csv has the trials"
-            .to_owned(),
-        cells,
-    }]
+        shown.chain(more).join("; "),
+        "--placement, so that each end stays on its CPU; samples.csv has the trials",
+        ids(cells),
+    )
 }
 
 #[cfg(test)]

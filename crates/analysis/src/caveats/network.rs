@@ -1,15 +1,16 @@
 //! Caveats about the way to another host: its cards, what they do by themselves, what is lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bytecost_spec::{
-    Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide, Reading, Transport,
+    Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide, Transport, units,
 };
+use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, ids, of_cells, span};
+use super::{UnnamedCaveat, caveat, ids, seen, span};
+use crate::grouping::by_key;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
-use crate::value::{Trial, read};
 use crate::view::View;
 
 /// Share of what a card carries at most from which it is the limit.
@@ -63,217 +64,170 @@ impl<'v> Way<'v> {
 
 /// Cells that go to the other host.
 fn cells<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> + use<'v> {
-    let over = |c: &&CellTrials<'_>| c.cell.transport == Transport::Peer;
-    view.trials
-        .moving()
-        .filter(|c| !c.by_block.is_empty())
-        .filter(over)
-}
-
-/// One caveat of all cells that go to the other host, where there is one.
-fn of_all(view: &View<'_>, text: String, evidence: String, remedy: &str) -> Vec<UnnamedCaveat> {
-    let cells = ids(cells(view));
-    let caveat = (!cells.is_empty()).then(|| UnnamedCaveat {
-        text,
-        evidence,
-        remedy: remedy.to_owned(),
-        cells,
-    });
-    caveat.into_iter().collect()
+    let is_over = |c: &&CellTrials<'_>| c.cell.transport == Transport::Peer;
+    let cells = view.trials.moving().filter(is_over);
+    cells.filter(|c| !c.by_block.is_empty())
 }
 
 /// The link carries no more.
-pub(super) fn link_limited(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let Some(most) = Way::of(view).and_then(|way| way.most_gbit_per_s()) else {
-        return Vec::new();
-    };
-    let rate = Metric::both(Measure::ThroughputGbitPerS);
+pub(super) fn link_limited(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let most = Way::of(view).and_then(|way| way.most_gbit_per_s())?;
     let shows = |cell: &CellTrials<'_>| {
-        let share = cell.typical(|t| t.value(rate).known())? / most;
+        let share = cell.usual(Metric::both(Measure::ThroughputGbitPerS))? / most;
         (share >= FULL).then_some([Some(share)])
     };
-    of_cells(cells(view), shows, |_, [shares]| {
-        (
-            "The network carries no more: its link sets the rates of these cells, not the movers. What they cost in CPU time stands.".to_owned(),
-            format!("{} of the {most:.2} Gbit/s of payload that the slowest card of the way carries", span(&shares, percent)),
-            "compare CPU time per byte, or measure over a faster link",
-        )
-    })
+    let (cells, [shares]) = seen(cells(view), shows)?;
+    caveat(
+        "The network carries no more: its link sets the rates of these cells, not the movers. What they cost in CPU time stands.",
+        format!(
+            "{} of the {most:.2} Gbit/s of payload that the slowest card of the way carries",
+            span(&shares, percent)
+        ),
+        "compare CPU time per byte, or measure over a faster link",
+        ids(cells),
+    )
 }
 
 /// So much is lost that the path sets the rates.
-pub(super) fn losses(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    many(view, Counter::TcpRetransmits, |shares| {
-        (
-            "The network lost packets: congestion control set the rates of these cells, not the movers.".to_owned(),
-            format!("TCP_INFO: {shares} of a cell's segments sent again"),
-            "a path without losses: look at `ethtool -S` and `nstat` on both hosts, raise the rings with `ethtool -G`, or choose fewer --threads",
-        )
-    })
+pub(super) fn losses(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let (cells, shares) = many(view, Counter::TcpRetransmits)?;
+    caveat(
+        "The network lost packets: congestion control set the rates of these cells, not the movers.",
+        format!("TCP_INFO: {shares} of a cell's segments sent again"),
+        "a path without losses: look at `ethtool -S` and `nstat` on both hosts, raise the rings with `ethtool -G`, or choose fewer --threads",
+        cells,
+    )
 }
 
 /// So much is marked for congestion (ECN, RFC 3168) that the path sets the rates.
-pub(super) fn marks(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    many(view, Counter::TcpMarkedSegments, |shares| {
-        (
-            "The network marked packets for congestion (ECN): congestion control set the rates of these cells, not the movers.".to_owned(),
-            format!("TCP_INFO: {shares} of a cell's segments marked"),
-            "a path without a queue that marks: look at `tc -s qdisc` on both hosts and at the switches between them, or choose fewer --threads",
-        )
-    })
+pub(super) fn marks(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let (cells, shares) = many(view, Counter::TcpMarkedSegments)?;
+    caveat(
+        "The network marked packets for congestion (ECN): congestion control set the rates of these cells, not the movers.",
+        format!("TCP_INFO: {shares} of a cell's segments marked"),
+        "a path without a queue that marks: look at `tc -s qdisc` on both hosts and at the switches between them, or choose fewer --threads",
+        cells,
+    )
 }
 
-/// Cells with so many of these among the sender's segments that the path sets the rates.
-fn many(
-    view: &View<'_>,
-    counter: Counter,
-    told: impl Fn(String) -> (String, String, &'static str),
-) -> Vec<UnnamedCaveat> {
+/// Cells with so many of these among the sender's segments that the path sets the rates, and their
+/// shares.
+fn many(view: &View<'_>, counter: Counter) -> Option<(Vec<String>, String)> {
     let shows = |cell: &CellTrials<'_>| {
-        let sum = |counter| -> f64 {
-            let known = |t: &Trial<'_>| read(&t.sample.sender, counter).ok();
-            cell.trials().filter_map(known).sum()
-        };
+        let sum = |counter| cell.sum(|t| t.sent(counter));
         let share = sum(counter) / sum(Counter::TcpDataSegments).max(1.0);
         (share > MANY).then_some([Some(share)])
     };
-    of_cells(cells(view), shows, |_, [shares]| {
-        told(span(&shares, percent))
-    })
+    let (cells, [shares]) = seen(cells(view), shows)?;
+    Some((ids(cells), span(&shares, percent)))
 }
 
 /// The way takes smaller packets than a card would give it.
-pub(super) fn path_mtu(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let Some(way) = Way::of(view) else {
-        return Vec::new();
-    };
-    let Some(path) = way.peer.path_mtu else {
-        return Vec::new();
-    };
+pub(super) fn path_mtu(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let way = Way::of(view)?;
+    let path = way.peer.path_mtu?;
     let other = |(card, _): &(&NetworkCard, &str)| card.mtu > 0 && card.mtu != path;
-    let others: Vec<String> = (way.cards().filter(other))
+    let others = (way.cards().filter(other))
         .map(|(card, at)| format!("MTU {} at {}", card.mtu, Way::named(card, at)))
-        .collect();
+        .collect_vec();
     if others.is_empty() {
-        return Vec::new();
+        return None;
     }
-    let text = format!(
-        "Packets of the way have at most {path} bytes, which is not what its cards are set to: rates and costs are those of the smaller packets."
-    );
-    let evidence = format!("IP_MTU {path}; {}", phrases::list(&others));
-    of_all(
-        view,
-        text,
-        evidence,
+    caveat(
+        format!(
+            "Packets of the way have at most {path} bytes, which is not what its cards are set to: rates and costs are those of the smaller packets."
+        ),
+        format!("IP_MTU {path}; {}", phrases::list(others)),
         "set one MTU along the whole way, or say which part of it is a tunnel",
+        ids(cells(view)),
     )
 }
 
 /// The way took packets of another size in some trials than in others.
-pub(super) fn path_mtu_changed(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let mut found: BTreeMap<u64, usize> = BTreeMap::new();
-    for trial in cells(view).flat_map(CellTrials::trials) {
-        // A side that only receives may not have learnt it.
-        let read = trial.sample.sender.readings.get(&Counter::TcpPathMtuBytes);
-        if let Some(bytes) = read.and_then(Reading::measured) {
-            *found.entry(bytes).or_default() += 1;
-        }
-    }
+pub(super) fn path_mtu_changed(view: &View<'_>) -> Option<UnnamedCaveat> {
+    // A side that only receives may not have learnt it.
+    let trials = cells(view).flat_map(CellTrials::trials);
+    let read = trials.filter_map(|t| t.sample.sender.readings.get(&Counter::TcpPathMtuBytes));
+    let found = by_key(read.filter_map(|read| Some((read.measured()?, ()))));
     if found.len() < 2 {
-        return Vec::new();
+        return None;
     }
-    let trials = |(bytes, count): (&u64, &usize)| {
-        format!("{bytes} bytes in {}", phrases::count(*count, "trial"))
-    };
-    let found: Vec<String> = found.iter().map(trials).collect();
-    of_all(
-        view,
-        "The largest packet that the way takes changed within the run: trials before and after went over different ways, or through a tunnel that came or went.".to_owned(),
-        format!("TCP_INFO: {}", phrases::list(&found)),
+    let found = found.iter().map(|(bytes, trials)| {
+        format!("{bytes} bytes in {}", phrases::count(trials.len(), "trial"))
+    });
+    caveat(
+        "The largest packet that the way takes changed within the run: trials before and after went over different ways, or through a tunnel that came or went.",
+        format!("TCP_INFO: {}", phrases::list(found)),
         "look at the routes of both hosts (`ip route get ADDRESS`), then run again",
+        ids(cells(view)),
     )
 }
 
 /// What one end's card does and the other's does not.
-pub(super) fn offloads_differ(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let Some(way) = Way::of(view) else {
-        return Vec::new();
-    };
-    let (Some(own), Some(theirs)) = (way.own.first(), way.peer.cards.first()) else {
-        return Vec::new();
-    };
+pub(super) fn offloads_differ(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let way = Way::of(view)?;
+    let (own, theirs) = (way.own.first()?, way.peer.cards.first()?);
     let differing = own.offloads.iter().filter_map(|(name, on)| {
         let is_on = theirs.offloads.get(name)?;
         let at = |on: bool| if on { "here" } else { "there" };
         (is_on != on).then(|| format!("{name} {} alone", at(*on)))
     });
-    let differing: Vec<String> = differing.collect();
+    let differing = differing.collect_vec();
     if differing.is_empty() {
-        return Vec::new();
+        return None;
     }
-    let text = "The cards of the two hosts work differently: what one host sends, or receives, costs it something else than it would cost the other.".to_owned();
-    let evidence = format!(
-        "{} and {}: {}",
-        Way::named(own, "this machine"),
-        Way::named(theirs, way.peer.name()),
-        phrases::list(&differing)
-    );
-    of_all(
-        view,
-        text,
-        evidence,
+    caveat(
+        "The cards of the two hosts work differently: what one host sends, or receives, costs it something else than it would cost the other.",
+        format!(
+            "{} and {}: {}",
+            Way::named(own, "this machine"),
+            Way::named(theirs, way.peer.name()),
+            phrases::list(differing)
+        ),
         "as root: `ethtool -K` sets both alike",
+        ids(cells(view)),
     )
 }
 
 /// A card's interrupts take the CPU of an endpoint, or are far from the card.
-pub(super) fn interrupts(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let Some(way) = Way::of(view) else {
-        return Vec::new();
-    };
+pub(super) fn interrupts(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let way = Way::of(view)?;
     let hosts = [
         (way.own, &view.input.manifest.host, "this machine"),
         (&way.peer.cards[..], &way.peer.host, way.peer.name()),
     ];
-    let mut far = Vec::new();
-    for (cards, host, at) in hosts {
-        for card in cards {
-            let node_of = |cpu: &u32| host.cpus.iter().find(|c| c.cpu == *cpu)?.node;
-            let is_far = card.interrupts.iter().any(|i| {
-                let nodes = i.cpus.iter().filter_map(node_of);
-                i.node
-                    .is_some_and(|own| nodes.into_iter().any(|n| n != own))
-            });
-            if is_far {
-                far.push(format!(
-                    "interrupts of {} on another node than the card",
-                    Way::named(card, at)
-                ));
-            }
-        }
-    }
-    let shared: Vec<&CellTrials<'_>> = cells(view).filter(|c| shares_a_cpu(c, &way)).collect();
-    if far.is_empty() && shared.is_empty() {
-        return Vec::new();
-    }
-    let mut evidence = far.clone();
+    let far = hosts.into_iter().flat_map(|(cards, host, at)| {
+        let node_of = |cpu: &u32| host.cpus.iter().find(|c| c.cpu == *cpu)?.node;
+        let is_far = move |card: &&NetworkCard| {
+            card.interrupts.iter().any(|i| {
+                let mut nodes = i.cpus.iter().filter_map(node_of);
+                i.node.is_some_and(|own| nodes.any(|n| n != own))
+            })
+        };
+        let far = cards
+            .iter()
+            .filter(is_far)
+            .map(move |card| Way::named(card, at));
+        far.map(|card| format!("interrupts of {card} on another node than the card"))
+    });
+    let mut evidence = far.collect_vec();
+    let shared = cells(view).filter(|c| shares_a_cpu(c, &way)).collect_vec();
+    let affected = match evidence.is_empty() {
+        true => shared.clone(),
+        false => cells(view).collect(),
+    };
     if !shared.is_empty() {
         evidence.push(format!(
             "/proc/irq: interrupts on the CPUs of endpoints in {}",
             phrases::count(shared.len(), "cell")
         ));
     }
-    let affected = match far.is_empty() {
-        true => shared,
-        false => cells(view).collect(),
-    };
-    let caveat = UnnamedCaveat {
-        text: "Interrupts of a network card land where they cost more: on the CPU of an endpoint, which they stop, or on a node that is not the card's.".to_owned(),
-        evidence: phrases::list(&evidence),
-        remedy: "as root: write other CPUs into /proc/irq/N/smp_affinity_list, of the card's node and of no endpoint, and stop irqbalance".to_owned(),
-        cells: ids(affected),
-    };
-    vec![caveat]
+    caveat(
+        "Interrupts of a network card land where they cost more: on the CPU of an endpoint, which they stop, or on a node that is not the card's.",
+        phrases::list(evidence),
+        "as root: write other CPUs into /proc/irq/N/smp_affinity_list, of the card's node and of no endpoint, and stop irqbalance",
+        ids(affected),
+    )
 }
 
 /// Whether a thread of the cell is held on a CPU that a card of its host interrupts.
@@ -301,95 +255,79 @@ fn shares_a_cpu(cell: &CellTrials<'_>, way: &Way<'_>) -> bool {
 }
 
 /// A card that collects what comes before it interrupts.
-pub(super) fn coalescing(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let Some(way) = Way::of(view) else {
-        return Vec::new();
-    };
-    let waits = way
-        .cards()
-        .filter_map(|(card, at)| Some((card.coalesce_rx_us?, card, at)));
-    let Some((longest_us, card, at)) = waits.max_by_key(|(us, ..)| *us) else {
-        return Vec::new();
-    };
-    let p50 = Metric::both(Measure::LatencyUsP50);
+pub(super) fn coalescing(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let way = Way::of(view)?;
+    let cards = way.cards();
+    let waits = cards.filter_map(|(card, at)| Some((card.coalesce_rx_us?, card, at)));
+    let (longest_us, card, at) = waits.max_by_key(|(us, ..)| *us)?;
     let shows = |cell: &CellTrials<'_>| {
-        let round_trip_us = cell.typical(|t| t.value(p50).known())?;
+        let round_trip_us = cell.usual(Metric::both(Measure::LatencyUsP50))?;
         let waits = longest_us > 0 && longest_us as f64 >= QUARTER * round_trip_us;
         waits.then_some([Some(round_trip_us)])
     };
     let asks = cells(view).filter(|c| c.cell.pattern == Pattern::Ask);
-    of_cells(asks, shows, |_, [times]| {
-        (
-            "A network card waits before it reports what has arrived, and that is a large part of these round trips: they show the card's setting as well as the movers.".to_owned(),
-            format!(
-                "{}: rx-usecs {longest_us}; median round trip {} µs",
-                Way::named(card, at),
-                span(&times, bytecost_spec::units::number)
-            ),
-            "as root: `ethtool -C DEVICE adaptive-rx off rx-usecs 0` on both hosts",
-        )
-    })
+    let (cells, [times]) = seen(asks, shows)?;
+    caveat(
+        "A network card waits before it reports what has arrived, and that is a large part of these round trips: they show the card's setting as well as the movers.",
+        format!(
+            "{}: rx-usecs {longest_us}; median round trip {} µs",
+            Way::named(card, at),
+            span(&times, units::number)
+        ),
+        "as root: `ethtool -C DEVICE adaptive-rx off rx-usecs 0` on both hosts",
+        ids(cells),
+    )
 }
 
 /// More flows than queues.
-pub(super) fn shared_queues(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let Some(way) = Way::of(view) else {
-        return Vec::new();
-    };
+pub(super) fn shared_queues(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let way = Way::of(view)?;
     let receiving = match way.peer.side {
         PeerSide::Receiver => (way.peer.cards.first(), way.peer.name()),
         PeerSide::Sender => (way.own.first(), "this machine"),
     };
-    let (Some(card), at) = receiving else {
-        return Vec::new();
-    };
+    let (card, at) = (receiving.0?, receiving.1);
     let shows = |cell: &CellTrials<'_>| {
         let flows = cell.cell.threads;
         (card.rx_queues > 0 && flows > card.rx_queues).then(|| [Some(f64::from(flows))])
     };
-    of_cells(cells(view), shows, |_, [flows]| {
-        (
-            "Several flows share a queue of the card that receives, and so one CPU for their interrupts: more of them need not be faster.".to_owned(),
-            format!(
-                "{} flows, {} on {}",
-                span(&flows, bytecost_spec::units::number),
-                phrases::count(card.rx_queues as usize, "queue"),
-                Way::named(card, at)
-            ),
-            "--threads up to the number of queues, or more queues: `ethtool -L DEVICE combined N` as root",
-        )
-    })
+    let (cells, [flows]) = seen(cells(view), shows)?;
+    caveat(
+        "Several flows share a queue of the card that receives, and so one CPU for their interrupts: more of them need not be faster.",
+        format!(
+            "{} flows, {} on {}",
+            span(&flows, units::number),
+            phrases::count(card.rx_queues as usize, "queue"),
+            Way::named(card, at)
+        ),
+        "--threads up to the number of queues, or more queues: `ethtool -L DEVICE combined N` as root",
+        ids(cells),
+    )
 }
 
 /// A device on the way that no hardware carries.
-pub(super) fn virtual_way(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let Some(way) = Way::of(view) else {
-        return Vec::new();
-    };
+pub(super) fn virtual_way(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let way = Way::of(view)?;
     let made = way.cards().filter(|(card, _)| card.is_virtual);
-    let made: Vec<String> = made
-        .map(|(card, at)| match &card.driver {
-            Some(driver) => format!("{} ({driver})", Way::named(card, at)),
-            None => Way::named(card, at),
-        })
-        .collect();
+    let named = made.map(|(card, at)| match &card.driver {
+        Some(driver) => format!("{} ({driver})", Way::named(card, at)),
+        None => Way::named(card, at),
+    });
+    let made = named.collect_vec();
     if made.is_empty() {
-        return Vec::new();
+        return None;
     }
-    let text = "The way to the other host goes through a virtual device: its software works on the CPUs of a host, costs what no network card does, and may copy what a card would take as it is.".to_owned();
-    of_all(
-        view,
-        text,
-        phrases::list(&made),
+    caveat(
+        "The way to the other host goes through a virtual device: its software works on the CPUs of a host, costs what no network card does, and may copy what a card would take as it is.",
+        phrases::list(made),
         "measure between two machines with network cards of their own",
+        ids(cells(view)),
     )
 }
 
 /// Others kept the other host's CPUs busy.
-pub(super) fn peer_busy(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let Some(way) = Way::of(view) else {
-        return Vec::new();
-    };
+pub(super) fn peer_busy(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let way = Way::of(view)?;
     let bound = view.input.manifest.study.foreign_cpus;
     let shows = |cell: &CellTrials<'_>| {
         let cpus = cell.typical(|t| {
@@ -400,18 +338,18 @@ pub(super) fn peer_busy(view: &View<'_>) -> Vec<UnnamedCaveat> {
         })?;
         (cpus > bound).then_some([Some(cpus)])
     };
-    of_cells(cells(view), shows, |_, [cpus]| {
-        (
-            format!(
-                "Other processes used the CPUs of {} during these trials. Rankings may be wrong.",
-                way.peer.name()
-            ),
-            format!(
-                "{} CPUs in use by processes that are not ours, more than {}",
-                span(&cpus, |c| format!("{c:.2}")),
-                bytecost_spec::units::number(bound)
-            ),
-            "stop other programs there and run again",
-        )
-    })
+    let (cells, [cpus]) = seen(cells(view), shows)?;
+    caveat(
+        format!(
+            "Other processes used the CPUs of {} during these trials. Rankings may be wrong.",
+            way.peer.name()
+        ),
+        format!(
+            "{} CPUs in use by processes that are not ours, more than {}",
+            span(&cpus, |c| format!("{c:.2}")),
+            units::number(bound)
+        ),
+        "stop other programs there and run again",
+        ids(cells),
+    )
 }

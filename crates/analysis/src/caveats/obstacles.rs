@@ -1,11 +1,13 @@
 //! What was in the way: on the path of the packets, and around the whole run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytecost_spec::host::{Obstacle, ObstacleKind};
 use bytecost_spec::{Counter, units};
+use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, ids};
+use super::{UnnamedCaveat, caveat, ids};
+use crate::grouping::by_key;
 use crate::phrases;
 use crate::trials::CellTrials;
 use crate::value::machine;
@@ -19,52 +21,47 @@ fn by_obstacle<'v>(
     view: &View<'v>,
     limits: bool,
 ) -> BTreeMap<&'v Obstacle, Vec<&'v CellTrials<'v>>> {
-    let mut all: BTreeMap<&Obstacle, Vec<&CellTrials<'_>>> = BTreeMap::new();
-    for cell in view.measured() {
+    by_key(view.measured().flat_map(|cell| {
         let of_cell = cell.trials().flat_map(|t| &t.sample.obstacles);
-        let once: BTreeSet<&Obstacle> = of_cell.filter(|o| o.limits == limits).collect();
-        once.into_iter()
-            .for_each(|o| all.entry(o).or_default().push(cell));
-    }
-    all
+        let own = of_cell.filter(move |o| o.limits == limits).sorted().dedup();
+        own.map(move |o| (o, cell))
+    }))
 }
 
 /// One for each thing that holds back what passes.
 pub(super) fn limits(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let all = by_obstacle(view, true).into_iter();
-    all.map(|(obstacle, cells)| UnnamedCaveat {
-        text: format!(
-            "A queueing discipline limits {}: {}. It sets the rates and latencies of these cells, not the movers.",
-            obstacle.place, obstacle.found
-        ),
-        evidence: evidence(&[obstacle], &cells),
-        remedy: obstacle.kind.remedy().to_owned(),
-        cells: ids(cells),
-    })
-    .collect()
+    let told = all.filter_map(|(obstacle, cells)| {
+        caveat(
+            format!(
+                "A queueing discipline limits {}: {}. It sets the rates and latencies of these cells, not the movers.",
+                obstacle.place, obstacle.found
+            ),
+            evidence(&[obstacle], &cells),
+            obstacle.kind.remedy(),
+            ids(cells),
+        )
+    });
+    told.collect()
 }
 
 /// One for all that makes what passes cost more.
-pub(super) fn costs(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn costs(view: &View<'_>) -> Option<UnnamedCaveat> {
     let all = by_obstacle(view, false);
-    let Some(first) = all.keys().next() else {
-        return Vec::new();
-    };
-    let obstacles: Vec<&Obstacle> = all.keys().copied().collect();
-    let mut names: Vec<String> = obstacles.iter().map(|o| named(o)).collect();
-    names.dedup();
-    let mut seen = BTreeSet::new();
+    let first = all.keys().next()?;
+    let obstacles = all.keys().copied().collect_vec();
+    let names = obstacles.iter().map(|o| named(o)).dedup();
     let cells = all.values().flatten().copied();
-    let cells: Vec<&CellTrials<'_>> = cells.filter(|c| seen.insert(c.id.as_str())).collect();
-    vec![UnnamedCaveat {
-        text: format!(
+    let cells = cells.unique_by(|c| &c.id).collect_vec();
+    caveat(
+        format!(
             "The path is not as a kernel makes it: {}. Each packet costs more CPU time than usual, for all movers alike: ratios are closer to 1, and hold for this path alone.",
-            phrases::list(&names)
+            phrases::list(names)
         ),
-        evidence: evidence(&obstacles, &cells),
-        remedy: first.kind.remedy().to_owned(),
-        cells: ids(cells),
-    }]
+        evidence(&obstacles, &cells),
+        first.kind.remedy(),
+        ids(cells),
+    )
 }
 
 fn named(obstacle: &Obstacle) -> String {
@@ -89,46 +86,30 @@ fn evidence(obstacles: &[&Obstacle], cells: &[&CellTrials<'_>]) -> String {
 }
 
 /// A quota around everything that stopped it.
-pub(super) fn quota(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn quota(view: &View<'_>) -> Option<UnnamedCaveat> {
     // Those that do not count were stopped as well, and their time is in no other.
-    let sum = |counter| {
-        let read = view
-            .input
-            .samples
-            .iter()
-            .filter_map(|s| machine(s, counter).ok());
-        read.sum::<f64>()
-    };
+    let samples = || view.input.samples.iter();
+    let sum = |counter| -> f64 { samples().filter_map(|s| machine(s, counter).ok()).sum() };
     let periods = sum(Counter::QuotaThrottledPeriods);
     let held_s = sum(Counter::QuotaThrottledNs) / 1e9;
-    let of_s = view
-        .input
-        .samples
-        .iter()
-        .map(|s| s.trial_ms as f64)
-        .sum::<f64>()
-        / 1e3;
+    let of_s = samples().map(|s| s.trial_ms as f64).sum::<f64>() / 1e3;
     if held_s <= HELD * of_s {
-        return Vec::new();
+        return None;
     }
-    let host = &view.input.manifest.host;
-    let quotas = host
-        .obstacles
-        .iter()
-        .filter(|o| o.kind == ObstacleKind::Quota);
-    let known: Vec<String> = quotas
+    let all = view.input.manifest.host.obstacles.iter();
+    let quotas = all.filter(|o| o.kind == ObstacleKind::Quota);
+    let known: String = quotas
         .map(|o| format!("; {} at {}", o.found, o.place))
         .collect();
-    vec![UnnamedCaveat {
-        text: "A CPU quota around the whole run stopped its threads: rates and latencies include these pauses. CPU time does not.".to_owned(),
-        evidence: format!(
-            "cpu.stat: used up in {} (nr_throttled), threads held back for {} s in {} s of trials{}",
+    caveat(
+        "A CPU quota around the whole run stopped its threads: rates and latencies include these pauses. CPU time does not.",
+        format!(
+            "cpu.stat: used up in {} (nr_throttled), threads held back for {} s in {} s of trials{known}",
             phrases::count(periods as usize, "period"),
             units::number(held_s),
             units::number(of_s),
-            known.concat()
         ),
-        remedy: ObstacleKind::Quota.remedy().to_owned(),
-        cells: ids(view.measured()),
-    }]
+        ObstacleKind::Quota.remedy(),
+        ids(view.measured()),
+    )
 }

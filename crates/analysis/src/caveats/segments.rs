@@ -1,10 +1,11 @@
-//! Comparisons of movers whose bytes went out in packets of different sizes.
+//! Segments: of different sizes, or sent more than once.
 
-use bytecost_spec::{Counter, Transport, units};
+use bytecost_spec::{Cell, Counter, Transport, units};
 use itertools::Itertools as _;
 
-use super::UnnamedCaveat;
-use crate::result::Verdict;
+use super::{UnnamedCaveat, caveat, clause, ids, seen};
+use crate::phrases::percent;
+use crate::result::Finding;
 use crate::trials::CellTrials;
 use crate::view::View;
 
@@ -24,50 +25,57 @@ fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     })
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let of = |id: &str| {
-        let cell = view.trials.by_id(id)?;
-        Some((cell, packet_bytes(cell)?))
-    };
-    let mut cells: Vec<String> = Vec::new();
-    let mut worst: Option<(f64, String)> = None;
-    for finding in view.findings {
-        let decided = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
-        if !finding.first || !decided || view.stalls.touch(finding) {
-            continue;
-        }
-        let (Some((one, a)), Some((other, b))) = (of(&finding.baseline), of(&finding.cell)) else {
-            continue;
-        };
-        let same_link = one.cell.transport == other.cell.transport
-            && one.cell.mtu_bytes == other.cell.mtu_bytes
-            && one.cell.segment_bytes == other.cell.segment_bytes
-            && one.cell.size_bytes == other.cell.size_bytes;
+pub(super) fn sizes_differ(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let link = |c: &Cell| (c.transport, c.mtu_bytes, c.segment_bytes, c.size_bytes);
+    let apart = |finding: &Finding| {
+        let is_asked = finding.first && finding.is_apart() && !view.stalls.touch(finding);
+        let pair = view.trials.pair(finding).filter(|_| is_asked)?;
+        let (one, other) = (pair.baseline, pair.other);
+        let (a, b) = (packet_bytes(one)?, packet_bytes(other)?);
         let times = a.max(b) / a.min(b);
-        if !same_link || times < ALIKE {
-            continue;
-        }
-        cells.extend([finding.baseline.clone(), finding.cell.clone()]);
-        if worst.as_ref().is_none_or(|(most, _)| times > *most) {
-            let told = format!(
-                "{} {} B, {} {} B",
-                finding.axis.subject(&finding.baseline_value),
-                units::number(a.round()),
-                finding.axis.subject(&finding.value),
-                units::number(b.round())
-            );
-            worst = Some((times, told));
-        }
-    }
-    let Some((_, told)) = worst else {
-        return Vec::new();
+        let told = || {
+            let [from, to] =
+                [&finding.baseline_value, &finding.value].map(|v| finding.axis.subject(v));
+            let [a, b] = [a, b].map(|bytes| units::number(bytes.round()));
+            format!("{from} {a} B, {to} {b} B")
+        };
+        let is_told = link(one.cell) == link(other.cell) && times >= ALIKE;
+        is_told.then(|| (times, told(), [one, other]))
     };
-    vec![UnnamedCaveat {
-        text: "The sides compared did not send segments of the same size: a part of the difference is the cost of more or fewer packets, not of the way to send.".to_owned(),
-        evidence: format!(
-            "bytes of a segment with data, where they are furthest apart: {told}"
+    let all = view.findings.iter().filter_map(apart).collect_vec();
+    // Of equals the first.
+    let (_, told, _) = all.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    caveat(
+        "The sides compared did not send segments of the same size: a part of the difference is the cost of more or fewer packets, not of the way to send.",
+        format!("bytes of a segment with data, where they are furthest apart: {told}"),
+        "the same TCP_NODELAY and TCP_CORK on both sides (--nodelay, --cork), or messages that fill segments",
+        ids(all.iter().flat_map(|(.., both)| *both).unique_by(|c| &c.id)),
+    )
+}
+
+/// Share of the segments that may be sent again unremarked: the kernel probes at the end of a
+/// burst, and nothing is lost there.
+const FEW: f64 = 0.001;
+
+pub(super) fn retransmits(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let shows = |cell: &CellTrials<'_>| {
+        let sum = |counter| cell.sum(|t| t.sent(counter));
+        let sent = sum(Counter::TcpDataSegments);
+        let again = sum(Counter::TcpRetransmits);
+        // Older logs do not have the segments.
+        let share = (sent > 0.0).then(|| again / sent);
+        let many = again > 0.0 && share.is_none_or(|s| s > FEW);
+        many.then_some([Some(again), share])
+    };
+    let (cells, [again, shares]) = seen(view.measured(), shows)?;
+    caveat(
+        "Segments were sent again: these cells pay for them twice, and their rates show the path as well as the mover.",
+        format!(
+            "TCP_INFO: {:.0} retransmitted{}",
+            again.iter().sum::<f64>(),
+            clause(", {} of a cell's segments", &shares, percent)
         ),
-        remedy: "the same TCP_NODELAY and TCP_CORK on both sides (--nodelay, --cork), or messages that fill segments".to_owned(),
-        cells: cells.into_iter().unique().collect(),
-    }]
+        "a larger --socket-buffer, fewer --threads, or a quieter path; over loopback nothing is lost unless memory is short or an acknowledgement late",
+        ids(cells),
+    )
 }

@@ -3,7 +3,7 @@
 use bytecost_spec::{Axis, Cell, Measure, Metric, Pattern, units};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, span};
+use super::{UnnamedCaveat, caveat, clause, ids, span};
 use crate::grouping::grouped;
 use crate::phrases::{self, percent};
 use crate::stalls::{Signs, Stall, Waits};
@@ -38,28 +38,21 @@ fn told(
     waits: Waits,
     text: impl Fn(&str, &[&Signs]) -> String,
 ) -> Vec<UnnamedCaveat> {
-    let stalled: Vec<&CellTrials<'_>> = view
-        .measured()
-        .filter(|c| view.stalls.waits(&c.id) == Some(waits))
-        .collect();
-    let movers = stalled.iter().map(|c| c.cell.mover.as_str()).unique();
-    let of_mover = |mover: &str| -> Vec<&CellTrials<'_>> {
-        let own = stalled.iter().copied();
-        own.filter(|c| c.cell.mover == mover).collect()
-    };
-    let tell = |mover: &str| {
-        let cells = of_mover(mover);
+    let waiting = |c: &&CellTrials<'_>| view.stalls.waits(&c.id) == Some(waits);
+    let stalled = view.measured().filter(waiting);
+    let movers = grouped(stalled.map(|c| (c.cell.mover.as_str(), c))).into_iter();
+    let told = movers.filter_map(|(mover, cells)| {
         let stalls = cells.iter().filter_map(|c| view.stalls.in_cell(&c.id));
-        let stalls: Vec<&Stall> = stalls.collect();
-        let signs: Vec<&Signs> = stalls.iter().map(|s| &s.signs).collect();
-        UnnamedCaveat {
-            text: text(mover, &signs),
-            evidence: in_some(&stalls) + &evidence(&cells, &signs),
-            remedy: remedy(view, &cells, waits),
-            cells: super::ids(cells),
-        }
-    };
-    movers.map(tell).collect()
+        let stalls = stalls.collect_vec();
+        let signs = stalls.iter().map(|s| &s.signs).collect_vec();
+        caveat(
+            text(mover, &signs),
+            in_some(&stalls) + &evidence(&cells, &signs),
+            remedy(view, &cells, waits),
+            ids(cells),
+        )
+    });
+    told.collect()
 }
 
 /// How many trials stall, where not all do; what is seen is then of these alone.
@@ -102,13 +95,17 @@ fn evidence(cells: &[&CellTrials<'_>], signs: &[&Signs]) -> String {
         (&|s| s.busy, &percent, "data in flight for {} of the time"),
         (&|s| s.calls, &count, "system calls a message: {}"),
     ];
-    let mut parts: Vec<String> = table
+    let mut parts = table
         .iter()
-        .filter_map(|(of, write, text)| {
-            let known: Vec<f64> = signs.iter().copied().filter_map(of).collect();
-            (!known.is_empty()).then(|| text.replace("{}", &span(&known, write)))
+        .map(|(of, write, text)| {
+            clause(
+                text,
+                &signs.iter().copied().filter_map(of).collect_vec(),
+                write,
+            )
         })
-        .collect();
+        .filter(|told| !told.is_empty())
+        .collect_vec();
     let asks = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Ask;
     if cells.iter().all(asks) {
         parts.push("TCP_NODELAY is off".to_owned());
@@ -140,7 +137,7 @@ pub(crate) fn remedied<'v>(
         let mut other = cell.clone();
         other.set(*axis, value).ok()?;
         let id = other.id();
-        let result = view.cells.iter().find(|c| c.id == id && c.trials > 0)?;
+        let result = view.result(&id).filter(|c| c.trials > 0)?;
         let takes_effect = *axis != Axis::Nodelay || other.sends_at_once();
         let remedies = other != *cell && takes_effect && view.stalls.waits(&id).is_none();
         remedies.then_some((*told, *axis, result))
@@ -155,9 +152,8 @@ fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
         Waits::Completion => (Metric::both(Measure::MessagesPerS), "messages/s"),
     };
     let remedies = cells.iter().flat_map(|c| remedied(view, c.cell));
-    let measured = grouped(
-        remedies.filter_map(|(told, _, result)| Some((told, result.estimates.get(&metric)?.value))),
-    );
+    let measured =
+        grouped(remedies.filter_map(|(told, _, result)| Some((told, result.value(metric)?))));
     if measured.is_empty() {
         return match waits {
             Waits::Message => "TCP_NODELAY, one call for the whole message, or MSG_MORE; `--nodelay on,off` measures the remedy beside it",
@@ -165,22 +161,21 @@ fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
         }
         .to_owned();
     }
-    let stalled: Vec<f64> = cells
+    let stalled = cells
         .iter()
-        .filter_map(|c| {
-            let result = view.cells.iter().find(|r| r.id == c.id)?;
-            Some(result.estimates.get(&metric)?.value)
-        })
-        .collect();
-    let parts: Vec<String> = measured
+        .filter_map(|c| view.result(&c.id)?.value(metric))
+        .collect_vec();
+    let told = |values: &[f64]| format!("{} {unit}", span(values, units::number));
+    let parts = measured
         .iter()
-        .map(|(told, values)| format!("{told}: {} {unit}", span(values, units::number)))
-        .collect();
-    let instead = if stalled.is_empty() {
-        String::new()
-    } else {
-        format!(", instead of {} {unit}", span(&stalled, units::number))
+        .map(|(remedy, values)| format!("{remedy}: {}", told(values)));
+    let instead = match stalled.is_empty() {
+        true => String::new(),
+        false => format!(", instead of {}", told(&stalled)),
     };
     let noun = phrases::metric(metric, view.trials.unit);
-    format!("measured beside it, {noun}: {}{instead}", parts.join("; "))
+    format!(
+        "measured beside it, {noun}: {}{instead}",
+        parts.format("; ")
+    )
 }

@@ -2,8 +2,9 @@
 
 use bytecost_spec::cell::Device;
 use bytecost_spec::{Counter, units};
+use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, ids, of_cells, span};
+use super::{UnnamedCaveat, caveat, ids, seen, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::Trial;
@@ -40,61 +41,58 @@ fn device(cells: &[&CellTrials<'_>]) -> String {
 }
 
 /// No fault, but what every number over wire must be read with.
-pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let cells: Vec<&CellTrials<'_>> = over_wire(view).collect();
-    if cells.is_empty() {
-        return Vec::new();
-    }
+pub(super) fn one_side(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let cells = over_wire(view).collect_vec();
     let count = |counter| -> f64 { cells.iter().map(|c| c.sum(|t| t.of_all(counter))).sum() };
-    vec![UnnamedCaveat {
-        text: format!(
+    caveat(
+        format!(
             "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.{}",
             device(&cells)
         ),
-        evidence: format!(
+        format!(
             "{} packets taken off, {} acknowledgements written",
             whole(count(Counter::WirePackets)),
             whole(count(Counter::WireAcknowledgements))
         ),
-        remedy: "loopback and veth have both sides, with a copy on delivery".to_owned(),
-        cells: ids(cells),
-    }]
+        "loopback and veth have both sides, with a copy on delivery",
+        ids(cells),
+    )
 }
 
 /// Packets that did not come in order, once.
-pub(super) fn strays(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn strays(view: &View<'_>) -> Option<UnnamedCaveat> {
     let shows = |cell: &CellTrials<'_>| {
         let sum = |counter| cell.sum(|t| t.of_all(counter));
         let (early, again) = (sum(Counter::WireGaps), sum(Counter::WireRepeats));
         let all = [early, again, sum(Counter::WirePackets)];
         (early + again > 0.0).then(|| all.map(Some))
     };
-    of_cells(over_wire(view), shows, |_, sums| {
-        let [early, again, all] = sums.map(|of| whole(of.iter().sum()));
-        (
-            "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.".to_owned(),
-            format!(
-                "{early} packets began after what was expected and {again} brought nothing new, of {all}"
-            ),
-            "give the responder a CPU of its own with --placement, so that acknowledgements are not late",
-        )
-    })
+    let (cells, sums) = seen(over_wire(view), shows)?;
+    let [early, again, all] = sums.map(|of| whole(of.iter().sum()));
+    caveat(
+        "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.",
+        format!(
+            "{early} packets began after what was expected and {again} brought nothing new, of {all}"
+        ),
+        "give the responder a CPU of its own with --placement, so that acknowledgements are not late",
+        ids(cells),
+    )
 }
 
 /// Work of the sender's that the kernel did while an acknowledgement was written.
-pub(super) fn responder(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn responder(view: &View<'_>) -> Option<UnnamedCaveat> {
     let shows = |cell: &CellTrials<'_>| Some([Some(cell.typical(aside).filter(|s| *s > ASIDE)?)]);
-    of_cells(over_wire(view), shows, |cells, [shares]| {
-        (
-            "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.".to_owned(),
-            format!(
-                "writing acknowledgements took {} of the sender's CPU time, median of {}",
-                span(&shares, percent),
-                phrases::count(cells.len(), "cell")
-            ),
-            "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for",
-        )
-    })
+    let (cells, [shares]) = seen(over_wire(view), shows)?;
+    caveat(
+        "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.",
+        format!(
+            "writing acknowledgements took {} of the sender's CPU time, median of {}",
+            span(&shares, percent),
+            phrases::count(cells.len(), "cell")
+        ),
+        "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for",
+        ids(cells),
+    )
 }
 
 fn aside(trial: &Trial<'_>) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! Shares of the ceiling in words.
 
 use bytecost_spec::{Axis, units};
+use itertools::Itertools as _;
 
 use super::{CeilingKind, CeilingRate, CeilingShare};
 use crate::grid;
@@ -63,16 +64,11 @@ fn with_interval(share: &CeilingShare) -> String {
 
 /// Cells with a share of one sort of ceiling, the largest share first; then in their order.
 fn shares<'v>(view: &View<'v>, of_disk: bool) -> Vec<(&'v CellResult, &'v CeilingShare)> {
-    let own = all(view.cells);
-    let mut own: Vec<_> = own
-        .filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk && s.share.is_some())
-        .collect();
-    own.sort_by(|a, b| {
-        b.1.share
-            .unwrap_or(0.0)
-            .total_cmp(&a.1.share.unwrap_or(0.0))
-    });
-    own
+    let own = all(view.cells).filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk);
+    let own = own.filter(|(_, s)| s.share.is_some());
+    let share = |s: &CeilingShare| s.share.unwrap_or(0.0);
+    own.sorted_by(|a, b| share(b.1).total_cmp(&share(a.1)))
+        .collect()
 }
 
 fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare)> {
@@ -81,20 +77,22 @@ fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare
 
 /// In how many cells the share is withheld, and why.
 fn withheld(view: &View<'_>) -> Option<String> {
-    let why: Vec<&String> = all(view.cells)
+    let why = all(view.cells)
         .filter_map(|(_, s)| s.withheld.as_ref())
-        .collect();
+        .collect_vec();
     let cells = phrases::count(why.len(), "cell");
-    why.first()
-        .map(|why| format!("in {cells} no share is given, since {why}"))
+    Some(format!(
+        "in {cells} no share is given, since {}",
+        why.first()?
+    ))
 }
 
 fn named(cell: &CellResult, varied: &[Axis]) -> String {
-    let rest: Vec<Axis> = varied
+    let rest = varied
         .iter()
         .copied()
         .filter(|a| *a != Axis::Mover)
-        .collect();
+        .collect_vec();
     let place = phrases::circumstances(&grid::coordinates(&cell.cell, &rest));
     format!("`{}` {place}", cell.cell.mover)
         .trim_end()
@@ -102,17 +100,16 @@ fn named(cell: &CellResult, varied: &[Axis]) -> String {
 }
 
 /// The largest and the smallest share of each sort of ceiling; nothing without a ceiling.
-pub(crate) fn answers(view: &View<'_>, varied: &[Axis]) -> Vec<AnswerSentence> {
-    [false, true]
-        .into_iter()
-        .filter_map(|of_disk| sentence(&shares(view, of_disk), varied))
-        .chain(withheld(view).map(|why| phrases::capital(&phrases::sentence(&why))))
-        .chain(too_low(view))
-        .map(|sentence| AnswerSentence {
-            sentence,
-            findings: Vec::new(),
-        })
-        .collect()
+pub(crate) fn answers(view: &View<'_>) -> Vec<AnswerSentence> {
+    let own = [false, true].into_iter();
+    let own = own.filter_map(|of_disk| sentence(&shares(view, of_disk), view.varied));
+    let withheld = withheld(view).map(|why| phrases::capital(&phrases::sentence(&why)));
+    let told = own.chain(withheld).chain(too_low(view));
+    let answer = |sentence| AnswerSentence {
+        sentence,
+        findings: Vec::new(),
+    };
+    told.map(answer).collect()
 }
 
 /// What is to be known of shares of a ceiling that was disturbed, where there are any.
@@ -147,7 +144,7 @@ fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<
 
 /// The question of what share of the ceiling is reached, with the best of each mover; none where
 /// no cell has a ceiling.
-pub(crate) fn explanation(view: &View<'_>, varied: &[Axis]) -> Option<Explanation> {
+pub(crate) fn explanation(view: &View<'_>) -> Option<Explanation> {
     let ceiling = view.input.ceiling?;
     let mut numbers = Vec::new();
     let mut spans = Vec::new();
@@ -155,17 +152,15 @@ pub(crate) fn explanation(view: &View<'_>, varied: &[Axis]) -> Option<Explanatio
         (false, "what this core can copy"),
         (true, "what this disk gives"),
     ] {
-        let bests = bests(shares(view, of_disk));
+        let all = shares(view, of_disk).into_iter();
+        let bests = all.unique_by(|(cell, _)| &cell.cell.mover).collect_vec();
         let (Some(most), Some(least)) = (bests.first(), bests.last()) else {
             continue;
         };
         let [most, least] = [most, least].map(|(_, s)| percent(s));
-        spans.push(match most == least {
-            true => format!("{most} of {of}"),
-            false => format!("{least} to {most} of {of}"),
-        });
+        spans.push(format!("{} of {of}", phrases::from_to([least, most])));
         numbers.extend(bests.iter().map(|(cell, share)| {
-            let [cell, share_of] = [named(cell, varied), of_what(&share.ceiling)];
+            let [cell, share_of] = [named(cell, view.varied), of_what(&share.ceiling)];
             format!("{cell}: {} of {share_of}", with_interval(share))
         }));
     }
@@ -188,7 +183,7 @@ pub(crate) fn explanation(view: &View<'_>, varied: &[Axis]) -> Option<Explanatio
             .to_owned(),
         answer: Some(format!(
             "Each mover at its best reaches {}.",
-            phrases::list(&spans)
+            phrases::list(spans)
         )),
         numbers,
         evidence,
@@ -199,19 +194,6 @@ pub(crate) fn explanation(view: &View<'_>, varied: &[Axis]) -> Option<Explanatio
         missing: None,
         findings: Vec::new(),
     })
-}
-
-/// The first cell of each mover.
-fn bests<'v>(
-    shares: Vec<(&'v CellResult, &'v CeilingShare)>,
-) -> Vec<(&'v CellResult, &'v CeilingShare)> {
-    let mut bests: Vec<(&CellResult, &CeilingShare)> = Vec::new();
-    for (cell, share) in shares {
-        if bests.iter().all(|(c, _)| c.cell.mover != cell.cell.mover) {
-            bests.push((cell, share));
-        }
-    }
-    bests
 }
 
 fn percent(share: &CeilingShare) -> String {

@@ -6,7 +6,7 @@ use bytecost_spec::{Axis, Cell, Measure, Metric, Side};
 use itertools::Itertools as _;
 
 use super::ranges::{hull, span_of};
-use super::{Explained, MOST_ROWS, Missing, Why};
+use super::{Explained, MOST_ROWS, Missing, View};
 use crate::contrast::{PairContrast, Ratio, Standing};
 use crate::grouping::grouped;
 use crate::pairing::pairings;
@@ -46,7 +46,7 @@ pub(super) struct Versus<'v> {
 }
 
 /// What else bears on the answer that pairs give.
-pub(super) type Evidence = for<'v> fn(&Why<'v>, &[Vec<Versus<'v>>]) -> Vec<String>;
+pub(super) type Evidence = for<'v> fn(&View<'v>, &[Vec<Versus<'v>>]) -> Vec<String>;
 
 /// Where nothing else does.
 pub(super) const NONE: Evidence = |_, _| Vec::new();
@@ -58,7 +58,7 @@ pub(super) struct PairQuery {
     pub(super) pairs: fn(MeasuredWay<'_>, MeasuredWay<'_>) -> bool,
     /// In what: of each list the first that decides something, else the first that is compared, else
     /// the first that is known.
-    pub(super) metrics: fn(&Why<'_>) -> Vec<Vec<Metric>>,
+    pub(super) metrics: fn(&View<'_>) -> Vec<Vec<Metric>>,
     /// What an answer goes along: its values are listed. The compared axis itself where the values
     /// at one place are listed.
     pub(super) along: &'static [Axis],
@@ -122,13 +122,13 @@ impl<'v> MeasuredWay<'v> {
     }
 
     pub(super) fn value(&self, metric: Metric) -> Option<f64> {
-        Some(self.result?.estimates.get(&metric)?.value)
+        self.result?.value(metric)
     }
 }
 
-impl<'v> Why<'v> {
+impl<'v> View<'v> {
     pub(super) fn way(&self, trials: &'v CellTrials<'v>) -> MeasuredWay<'v> {
-        let survey = &self.view.input.manifest.survey;
+        let survey = &self.input.manifest.survey;
         let server = trials.cell.serving.server.as_deref();
         MeasuredWay {
             trials,
@@ -140,24 +140,24 @@ impl<'v> Why<'v> {
 
     /// Whether anything that is planned is such.
     pub(super) fn plans(&self, is: impl Fn(MeasuredWay<'v>) -> bool) -> bool {
-        self.view.trials.moving().any(|c| is(self.way(c)))
+        self.trials.moving().any(|c| is(self.way(c)))
     }
 
     /// Every pair of the question in a metric, in the order of the plan. Where the run compares a
     /// value with some, those alone.
     pub(super) fn versus(&self, asked: &PairQuery, metric: Metric) -> Vec<Versus<'v>> {
-        let study = &self.view.input.manifest.study;
+        let study = &self.input.manifest.study;
         let mut found: Vec<Versus<'v>> = Vec::new();
         for axis in asked.axes {
-            let moving = self.view.trials.moving();
+            let moving = self.trials.moving();
             let values = moving.map(|c| c.cell.value(*axis)).unique();
-            let all = values.flat_map(|v| pairings(study, self.view.trials, *axis, &v));
+            let all = values.flat_map(|v| pairings(study, self.trials, *axis, &v));
             found.extend(all.filter_map(|pairing| {
                 let [baseline, other] = [pairing.baseline, pairing.other].map(|c| self.way(c));
                 if !(asked.pairs)(baseline, other) {
                     return None;
                 }
-                let contrast = self.view.contrast(pairing, metric)?;
+                let contrast = self.contrast(pairing, metric)?;
                 let found = Versus {
                     contrast,
                     baseline,

@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 
 use super::asked::{MeasuredWay, Versus};
 use super::sockets::{ZERO_COPY, sends_without_a_copy, withheld};
-use super::{Answers, Explained, MOST_ROWS, Missing, Question, Why, why_absent};
-use crate::caveats::flags::is_no_zero_copy;
+use super::{Answers, Explained, MOST_ROWS, Missing, Question, View, why_absent};
+use crate::caveats::zero_copy::is_no_zero_copy;
 use crate::contrast::Ratio;
 use crate::footprint::against;
 use crate::grouping::grouped;
@@ -31,9 +31,9 @@ pub(super) const LEVELS: [(&str, Measure); 2] = [
 ];
 
 /// The first level whose misses no cell has.
-pub(super) fn uncounted(why: &Why<'_>) -> Option<&'static str> {
+pub(super) fn uncounted(view: &View<'_>) -> Option<&'static str> {
     let has = |m: Measure| {
-        let mut cells = why.view.cells.iter();
+        let mut cells = view.cells.iter();
         cells.any(|c| c.estimates.contains_key(&Metric::both(m)))
     };
     LEVELS.iter().find(|(_, m)| !has(*m)).map(|(name, _)| *name)
@@ -45,17 +45,15 @@ struct Level {
     ratio: Ratio,
 }
 
-fn ask(why: &Why<'_>) -> Option<Explained> {
-    let timed = Timed::of(why);
-    let mut found = match uncounted(why) {
-        Some(name) => uncounted_answer(why, timed.as_ref(), name),
-        None => counted(why),
+fn ask(view: &View<'_>) -> Option<Explained> {
+    let timed = Timed::of(view);
+    let mut found = match uncounted(view) {
+        Some(name) => uncounted_answer(view, timed.as_ref(), name),
+        None => counted(view),
     };
     if let Some(timed) = &timed {
-        let rows = timed
-            .rows
-            .iter()
-            .map(|row| format!("by timing, {}, {row}", timed.who));
+        let rows = timed.rows.iter();
+        let rows = rows.map(|row| format!("by timing, {}, {row}", timed.who));
         found.numbers.extend(rows.take(MOST_ROWS));
         found.evidence.push(timed.evidence.clone());
     }
@@ -63,7 +61,7 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
 }
 
 /// The answer where misses are not counted: by timing, or how that is asked for.
-fn uncounted_answer(why: &Why<'_>, timed: Option<&Timed>, name: &str) -> Explained {
+fn uncounted_answer(view: &View<'_>, timed: Option<&Timed>, name: &str) -> Explained {
     if let Some(timed) = timed {
         let words = |r: &str, name: &str| {
             format!(
@@ -72,14 +70,14 @@ fn uncounted_answer(why: &Why<'_>, timed: Option<&Timed>, name: &str) -> Explain
             )
         };
         return Explained::of(most_gained(
-            why,
+            view,
             &timed.levels,
             ", by timing and without counters",
             words,
         ));
     }
-    let reason = why_absent(why.view, Metric::both(LEVELS[0].1));
-    let by_timing = match why.asked(Means::Footprint).map(|a| &a.refused) {
+    let reason = why_absent(view, Metric::both(LEVELS[0].1));
+    let by_timing = match view.asked(Means::Footprint).map(|a| &a.refused) {
         Some(Some(refused)) => format!("nor timed: {refused}"),
         Some(None) => "and no pair of zero-copy and copying was timed".to_owned(),
         None => "--evidence footprint finds it by timing".to_owned(),
@@ -90,19 +88,19 @@ fn uncounted_answer(why: &Why<'_>, timed: Option<&Timed>, name: &str) -> Explain
     .into()))
 }
 
-fn counted(why: &Why<'_>) -> Explained {
-    let found = LEVELS.map(|(name, m)| (name, why.versus(&ZERO_COPY, Metric::both(m))));
+fn counted(view: &View<'_>) -> Explained {
+    let found = LEVELS.map(|(name, m)| (name, view.versus(&ZERO_COPY, Metric::both(m))));
     let rows: Vec<Vec<Versus<'_>>> = found.iter().map(|(_, of)| of.clone()).collect();
-    let numbers = why.rows(&ZERO_COPY, &rows);
+    let numbers = view.rows(&ZERO_COPY, &rows);
     let Some(first) = rows[0].first() else {
         return Explained::of(Err(
             "no way without a copy was measured next to one that copies".into(),
         ));
     };
-    if is_no_zero_copy(why.view, &first.other.trials.id) {
+    if is_no_zero_copy(view, &first.other.trials.id) {
         return Explained {
             numbers,
-            ..Explained::of(Err(withheld(why)))
+            ..Explained::of(Err(withheld(view)))
         };
     }
     let of_first = |v: &&Versus<'_>| v.value() == first.value();
@@ -121,7 +119,7 @@ fn counted(why: &Why<'_>) -> Explained {
     };
     Explained {
         numbers,
-        ..Explained::of(most_gained(why, &levels, "", words))
+        ..Explained::of(most_gained(view, &levels, "", words))
     }
 }
 
@@ -141,7 +139,7 @@ fn over_sizes(of: &[&Versus<'_>]) -> Option<Ratio> {
 
 /// The level of the least ratio, where its interval lies below those of all others.
 fn most_gained(
-    why: &Why<'_>,
+    view: &View<'_>,
     levels: &[Level],
     how: &str,
     words: impl Fn(&str, &str) -> String,
@@ -153,7 +151,7 @@ fn most_gained(
         return Err("hits cannot be told from misses here, or others use the cache as much".into());
     };
     let told = words(&phrases::ratio(best.value, best.low, best.high), name);
-    let gains = 1.0 / (1.0 + why.view.input.manifest.study.smallest_effect);
+    let gains = 1.0 / (1.0 + view.input.manifest.study.smallest_effect);
     if levels.iter().all(|l| l.ratio.high >= gains) {
         return Ok(format!(
             "none was shown to gain{how}: {told}, where it does best."
@@ -176,14 +174,13 @@ struct Timed {
 
 impl Timed {
     /// Of the first two ways that were looked at; none where no such pair was.
-    fn of(why: &Why<'_>) -> Option<Timed> {
+    fn of(view: &View<'_>) -> Option<Timed> {
         let find = |f: &CellFootprint| {
-            let mut all = why.view.trials.moving();
-            all.find(|c| c.id == f.cell).map(|c| why.way(c))
+            let mut all = view.trials.moving();
+            all.find(|c| c.id == f.cell).map(|c| view.way(c))
         };
-        let ways: Vec<(MeasuredWay<'_>, &CellFootprint)> = (why.view.footprints.iter())
-            .filter_map(|f| Some((find(f)?, f)))
-            .collect();
+        let ways = view.footprints.iter();
+        let ways = ways.filter_map(|f| Some((find(f)?, f))).collect_vec();
         let place = |w: &MeasuredWay<'_>| w.cell().id_without(&[Axis::Mover]);
         let is_pair = |one: &MeasuredWay<'_>, other: &MeasuredWay<'_>| {
             (ZERO_COPY.pairs)(*one, *other) && place(one) == place(other)
@@ -201,16 +198,16 @@ impl Timed {
         let (who, pairs) = pairs.into_iter().next()?;
         let mut levels = Vec::new();
         let rows = pairs[0].0.levels.iter().map(|l| {
-            let both: Vec<_> = (pairs.iter())
-                .filter_map(|(zero, copying)| Some((zero.level(l.level)?, copying.level(l.level)?)))
-                .collect();
-            row(l.level, &both, &mut levels)
+            let both = pairs.iter().filter_map(|(zero, copying)| {
+                Some((zero.level(l.level)?, copying.level(l.level)?))
+            });
+            row(l.level, &both.collect_vec(), &mut levels)
         });
         Some(Timed {
             rows: rows.collect(),
             who,
             levels,
-            evidence: how_far(&pairs.iter().flat_map(|(a, b)| [*a, *b]).collect::<Vec<_>>()),
+            evidence: how_far(&pairs.iter().flat_map(|(a, b)| [*a, *b]).collect_vec()),
         })
     }
 }

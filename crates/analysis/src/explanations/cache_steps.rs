@@ -8,13 +8,13 @@ use bytecost_spec::{HugePages, Measure, Metric};
 use itertools::Itertools as _;
 
 use super::asked::MeasuredWay;
-use super::{Answers, Explained, Question, Why};
+use super::{Answers, Explained, Question, View};
 use crate::phrases;
 
 pub(super) const QUESTION: Question = Question {
     key: "cache-steps",
     text: "Where does an access become more expensive, and is that where the kernel reports the caches?",
-    asks: |why| !kinds(why).is_empty(),
+    asks: |view| !kinds(view).is_empty(),
     answers: Answers::Own(ask),
     would_change: "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
 };
@@ -47,24 +47,20 @@ fn waits_for_each(way: MeasuredWay<'_>) -> bool {
 }
 
 /// The kinds of pages in which it is planned over enough working sets.
-fn kinds(why: &Why<'_>) -> Vec<HugePages> {
-    let planned = why
-        .view
-        .trials
-        .moving()
-        .filter(|c| waits_for_each(why.way(c)));
+fn kinds(view: &View<'_>) -> Vec<HugePages> {
+    let planned = view.trials.moving().filter(|c| waits_for_each(view.way(c)));
     let sizes = planned
         .map(|c| (c.cell.huge_pages, c.cell.size_bytes))
         .unique();
-    let sizes: Vec<HugePages> = sizes.map(|(pages, _)| pages).collect();
+    let sizes = sizes.map(|(pages, _)| pages).collect_vec();
     let number = |pages: &HugePages| sizes.iter().filter(|p| *p == pages).count();
     let all = [HugePages::Auto, HugePages::Off, HugePages::On].into_iter();
     all.filter(|pages| number(pages) >= FEWEST_SIZES).collect()
 }
 
-fn ask(why: &Why<'_>) -> Option<Explained> {
-    let kinds = kinds(why);
-    let caches = caches(why);
+fn ask(view: &View<'_>) -> Option<Explained> {
+    let kinds = kinds(view);
+    let caches = caches(view);
     let mut found = Explained::of(Ok(String::new()));
     let mut answers = Vec::new();
     for pages in &kinds {
@@ -75,17 +71,14 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
             Some(HugePages::Off) => "in small pages, ",
             Some(HugePages::On) => "in huge pages, ",
         };
-        let points = points(why, *pages);
+        let points = points(view, *pages);
         let steps = steps(&points);
-        answers.push(
-            answer(&points, &steps, &caches)
-                .map(|said| phrases::capital(&format!("{of_pages}{said}"))),
-        );
-        found.numbers.extend(
-            steps
-                .iter()
-                .map(|s| format!("{of_pages}{}", told(s, &caches))),
-        );
+        let said = answer(&points, &steps, &caches);
+        answers.push(said.map(|said| phrases::capital(&format!("{of_pages}{said}"))));
+        let told = steps
+            .iter()
+            .map(|s| format!("{of_pages}{}", told(s, &caches)));
+        found.numbers.extend(told);
         found.evidence.extend(points.iter().map(|p| {
             let [ns, low, high] = [p.ns, p.low, p.high].map(number);
             format!(
@@ -103,12 +96,12 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
 }
 
 /// One a size, of the first placement that was measured, by rising size.
-fn points(why: &Why<'_>, pages: HugePages) -> Vec<Point> {
-    let own = why.view.measured().filter(|c| {
-        waits_for_each(why.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages
+fn points(view: &View<'_>, pages: HugePages) -> Vec<Point> {
+    let own = view.measured().filter(|c| {
+        waits_for_each(view.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages
     });
     let points = own.filter_map(|c| {
-        let e = why.result(&c.id)?.estimates.get(&METRIC)?;
+        let e = view.result(&c.id)?.estimates.get(&METRIC)?;
         Some(Point {
             bytes: c.cell.size_bytes,
             ns: e.value,
@@ -138,11 +131,10 @@ fn steps(points: &[Point]) -> Vec<Step> {
 }
 
 /// The caches of data, one a level, by rising size.
-fn caches<'w>(why: &Why<'w>) -> Vec<&'w CpuCache> {
-    let all = why.view.input.manifest.host.caches.iter();
-    let of_data = all
-        .filter(|c| c.kind != "Instruction")
-        .unique_by(|c| c.level);
+fn caches<'w>(view: &View<'w>) -> Vec<&'w CpuCache> {
+    let all = view.input.manifest.host.caches.iter();
+    let of_data = all.filter(|c| c.kind != "Instruction");
+    let of_data = of_data.unique_by(|c| c.level);
     of_data.sorted_by_key(|c| c.size_bytes).collect()
 }
 
@@ -156,14 +148,15 @@ fn named(cache: &CpuCache) -> String {
 }
 
 fn told(step: &Step, caches: &[&CpuCache]) -> String {
-    let of = caches.iter().filter(|c| is_of(step, c)).map(|c| named(c));
-    let of = match of.collect::<Vec<_>>() {
+    let mut of = caches.iter().filter(|c| is_of(step, c)).map(|c| named(c));
+    let of = match of.join(" and the ") {
         none if none.is_empty() => "no cache that the kernel reports is of that size".to_owned(),
-        some => format!("where the kernel reports the {}", some.join(" and the ")),
+        some => format!("where the kernel reports the {some}"),
     };
+    let ends = [step.from, step.to];
     let ([from, to], [less, more]) = (
-        [step.from, step.to].map(|p| bytes_in_words(p.bytes)),
-        [step.from, step.to].map(|p| number(p.ns)),
+        ends.map(|p| bytes_in_words(p.bytes)),
+        ends.map(|p| number(p.ns)),
     );
     format!("from {from} to {to} an access goes from {less} to {more} ns: {of}")
 }
@@ -189,10 +182,8 @@ fn answer(points: &[Point], steps: &[Step], caches: &[&CpuCache]) -> Result<Stri
         format!("{}: {said}", named(cache))
     };
     let mut parts: Vec<String> = caches.iter().map(of_cache).collect();
-    let others = steps
-        .iter()
-        .filter(|s| !caches.iter().any(|c| is_of(s, c)))
-        .count();
+    let is_other = |s: &&Step| !caches.iter().any(|c| is_of(s, c));
+    let others = steps.iter().filter(is_other).count();
     if others > 0 || parts.is_empty() {
         parts.push(format!(
             "{} where no cache is reported",

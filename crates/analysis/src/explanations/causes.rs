@@ -2,8 +2,9 @@
 
 use bytecost_spec::evidence::Means;
 use bytecost_spec::units;
+use itertools::Itertools as _;
 
-use super::{Answers, Explained, MOST_ROWS, Question, Why, cpu_time};
+use super::{Answers, Explained, MOST_ROWS, Question, View, cpu_time};
 use crate::causes::{greatest, is_worth_a_reason};
 use crate::phrases;
 use crate::result::{Cause, CauseOf, Finding, FindingCauses, Uncertain};
@@ -19,15 +20,14 @@ pub(super) const QUESTION: Question = Question {
     would_change: "another size or transport; a path on which the kernel copies less, or more (--transport wire)",
 };
 
-fn ask(why: &Why<'_>) -> Option<Explained> {
-    let view = why.view;
+fn ask(view: &View<'_>) -> Option<Explained> {
     let causes = |f: &Finding| view.causes.iter().find(|c| c.finding == f.id);
     let has_causes = |f: &&Finding| is_worth_a_reason(f, view.stalls) && causes(f).is_some();
     let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.counted);
     let findings = greatest(view.findings.iter().filter(has_causes), is_counted);
     let sentence = |f: &Finding| {
-        let told = causes(f).map_or_else(String::new, |c| sentence(why, f, c));
-        match cpu_time::between(why, f) {
+        let told = causes(f).map_or_else(String::new, |c| sentence(view, f, c));
+        match cpu_time::between(view, f) {
             Some(time) => format!("{told}; {time}."),
             None => format!("{told}."),
         }
@@ -35,11 +35,11 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
     let answer = match findings.first() {
         Some(first) => Ok(sentence(first)),
         None => {
-            let is_counted = |m: &Means| why.asked(*m).is_some_and(|a| !a.unasked);
+            let is_counted = |m: &Means| view.asked(*m).is_some_and(|a| !a.unasked);
             let means = [Means::Copies, Means::Counts]
                 .into_iter()
                 .find(is_counted)?;
-            let refused = why.asked(means).and_then(|a| a.refused.as_deref());
+            let refused = view.asked(means).and_then(|a| a.refused.as_deref());
             Err(refused
                 .unwrap_or("no two counted cells are decided to differ")
                 .into())
@@ -55,15 +55,14 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
 
 /// `` `send-fields` has 12.3× (12.1 to 12.5) the CPU time per byte of `send` at 256 B: 8.08 system
 /// calls a message instead of 1.04 explain 51 % of the difference (45 to 57)``
-fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
-    let unit = why.view.trials.unit;
-    let mut cells = why.view.cells.iter();
-    let cell = cells.find(|c| c.id == finding.cell);
+fn sentence(view: &View<'_>, finding: &Finding, found: &FindingCauses) -> String {
+    let unit = view.trials.unit;
+    let cell = view.result(&finding.cell);
     let whose = match cell.is_some_and(|c| c.cell.is_served()) {
         true => "of the server for each request".to_owned(),
         false => unit.in_words("a message"),
     };
-    let told: Vec<String> = found.causes.iter().map(|c| cause(c, &whose)).collect();
+    let told = found.causes.iter().map(|c| cause(c, &whose)).collect_vec();
     let has_costs = found.causes.iter().any(|c| c.cost_ns.is_some());
     let reason = match (&found.explained, told.as_slice()) {
         (_, []) if found.counted => "the counts do not explain it".to_owned(),
@@ -75,9 +74,9 @@ fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
         }
         (None, _) if has_costs => format!(
             "{}; these cost more than the whole difference, so that no share is given",
-            phrases::list(&told)
+            phrases::list(told)
         ),
-        (None, _) => phrases::list(&told),
+        (None, _) => phrases::list(told),
     };
     format!(
         "{} has {} the {} of {}{}: {reason}",
@@ -85,7 +84,7 @@ fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
         phrases::ratio(finding.ratio, finding.low, finding.high),
         phrases::metric(finding.metric, unit),
         finding.axis.subject(&finding.baseline_value),
-        why.place(finding),
+        view.place(finding),
     )
 }
 

@@ -4,7 +4,7 @@ use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means};
 use bytecost_spec::{Axis, Side};
 use itertools::Itertools as _;
 
-use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, Why};
+use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, View};
 use crate::copies::SOME;
 use crate::grouping::grouped;
 use crate::phrases;
@@ -29,50 +29,45 @@ pub(super) const QUESTION: Question = Question {
 };
 
 /// None where nothing was counted, and nobody asked for it.
-fn ask(why: &Why<'_>) -> Option<Explained> {
-    let ways = ways(why);
+fn ask(view: &View<'_>) -> Option<Explained> {
+    let ways = ways(view);
     let rows: Vec<String> = ways.iter().map(|w| w.told(&ways)).collect();
     let answer = match rows.is_empty() {
         true => {
-            let asked = why.asked(Means::Copies).filter(|a| !a.unasked)?;
+            let asked = view.asked(Means::Copies).filter(|a| !a.unasked)?;
             Err(asked.refused.as_deref().unwrap_or(CUT_SHORT).into())
         }
         false => {
-            let shown: Vec<String> = rows.iter().take(MOST_WAYS).cloned().collect();
-            Ok(format!(
-                "the kernel copies each byte of {}.",
-                shown.join("; of ")
-            ))
+            let shown = rows.iter().take(MOST_WAYS).format("; of ");
+            Ok(format!("the kernel copies each byte of {shown}."))
         }
     };
     Some(Explained {
-        numbers: rows
-            .into_iter()
-            .skip(MOST_WAYS)
-            .take(2 * MOST_ROWS)
+        numbers: (rows.iter().skip(MOST_WAYS).take(2 * MOST_ROWS))
+            .cloned()
             .collect(),
-        evidence: evidence(why),
+        evidence: evidence(view),
         ..Explained::of(answer)
     })
 }
 
 /// The counted cells, those together whose bytes are copied alike.
-fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
+fn ways<'v>(view: &View<'v>) -> Vec<Way<'v>> {
     let named = [Axis::Mover, Axis::Receiver, Axis::Transport, Axis::Cache];
     let mut ways: Vec<Way<'v>> = Vec::new();
-    for copies in why.view.copies.iter().filter(|c| !c.is_flagged_only()) {
-        let Some(cell) = why.result(&copies.cell) else {
+    for copies in view.copies.iter().filter(|c| !c.is_flagged_only()) {
+        let Some(cell) = view.result(&copies.cell) else {
             continue;
         };
         let word = |axis: &Axis| match axis {
             // What is said of it, but for the size.
             Axis::Mover => Some(axis.subject(&cell.cell.mover)),
-            _ => why
+            _ => view
                 .varied
                 .contains(axis)
                 .then(|| axis.circumstance(&cell.cell.value(*axis))),
         };
-        let name = named.iter().filter_map(word).collect::<Vec<_>>().join(" ");
+        let name = named.iter().filter_map(word).join(" ");
         let entry = (name, cell, copies);
         let alike = |w: &&mut Way<'_>| w.cells.iter().all(|(.., c)| is_alike(c, copies));
         match ways.iter_mut().find(alike) {
@@ -115,75 +110,60 @@ impl Way<'_> {
                 false => name.to_owned(),
             }
         });
-        phrases::list(&told.collect::<Vec<_>>())
+        phrases::list(told)
     }
 
     /// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
     fn told(&self, all: &[Way<'_>]) -> String {
-        let mean = |leg: CopyPlace| {
-            let known = self.cells.iter().filter_map(|(.., c)| c.at(leg));
-            let known: Vec<f64> = known.collect();
-            bytecost_stats::mean(&known)
+        let mean = |leg: &CopyPlace| {
+            let known = self.cells.iter().filter_map(|(.., c)| c.at(*leg));
+            Some((leg.title(), bytecost_stats::mean(&known.collect_vec())?))
         };
-        let legs = CopyPlace::ALL.iter().filter_map(|leg| {
-            let value = mean(*leg)?;
-            (value >= SOME).then(|| format!("{value:.2} {}", leg.title()))
-        });
-        let legs: Vec<String> = legs.collect();
+        let means = CopyPlace::ALL.iter().filter_map(mean).collect_vec();
+        let legs = means.iter().filter(|(_, value)| *value >= SOME);
+        let legs = phrases::list(legs.map(|(title, value)| format!("{value:.2} {title}")));
         let first = self.cells[0].2;
-        let sum: f64 = CopyPlace::ALL.iter().filter_map(|leg| mean(*leg)).sum();
+        let sum: f64 = means.iter().map(|(_, value)| value).sum();
         let unknown = first.legs.iter().find(|l| l.per_byte.is_none());
         let name = self.names(all);
         match (unknown, legs.is_empty()) {
             (None, true) => format!("{name} not once"),
-            (None, false) => format!("{name} {sum:.2} times ({})", phrases::list(&legs)),
+            (None, false) => format!("{name} {sum:.2} times ({legs})"),
             (Some(lost), true) => format!("{name}: {} is not counted", lost.leg.title()),
-            (Some(lost), false) => format!(
-                "{name} {} ({} is not counted)",
-                phrases::list(&legs),
-                lost.leg.title()
-            ),
+            (Some(lost), false) => format!("{name} {legs} ({} is not counted)", lost.leg.title()),
         }
     }
 }
 
 /// By what means, what that leaves out, and what it cost.
-fn evidence(why: &Why<'_>) -> Vec<String> {
+fn evidence(view: &View<'_>) -> Vec<String> {
     let mut told = Vec::new();
-    let counted = || why.view.copies.iter().filter(|c| !c.is_flagged_only());
+    let counted = || view.copies.iter().filter(|c| !c.is_flagged_only());
     for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
         let legs = CopyPlace::ALL.iter().filter(|leg| {
             let mut all = counted().flat_map(|c| &c.legs);
             all.any(|l| l.leg == **leg && l.means == Some(means))
         });
-        let legs: Vec<String> = legs.map(|l| l.title().to_owned()).collect();
+        let legs = phrases::list(legs.map(|l| l.title()));
         if !legs.is_empty() {
-            told.push(format!(
-                "counted by {}: {}",
-                means.title(),
-                phrases::list(&legs)
-            ));
+            told.push(format!("counted by {}: {legs}", means.title()));
         }
     }
     let gaps = counted().flat_map(|c| c.gaps.iter().map(String::as_str));
     let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
     let lost = gaps.chain(absent).unique();
     told.extend(lost.map(|why| format!("unavailable: {why}")));
-    if let Some(cost) = &why.view.cost {
+    if let Some(cost) = &view.cost {
         let of = match cost.cells < cost.of_cells {
             true => format!(" of {}, within a tenth of the budget", cost.of_cells),
             false => String::new(),
         };
-        let rate = match cost.rate {
-            Some(rate) => format!(
-                "; the rate was {rate:.2} times that of the timed trials while it was counted (median)"
-            ),
-            None => String::new(),
-        };
+        let rate = cost.rate.map(|rate| format!("; the rate was {rate:.2} times that of the timed trials while it was counted (median)"));
         told.push(format!(
-            "counting took {:.1} s after the last block, in {}{of}{rate}",
+            "counting took {:.1} s after the last block, in {}{of}{}",
             cost.took_s,
             phrases::count(cost.cells, "trial"),
+            rate.unwrap_or_default(),
         ));
     }
     let both = counted().any(|c| matches!(c.per_byte(Side::Both), Some(Ok(_))));

@@ -4,7 +4,7 @@ use bytecost_spec::evidence::{KINDS, Means};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
-use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, Why};
+use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, View};
 use crate::causes::{greatest, is_worth_a_reason};
 use crate::phrases;
 use crate::result::{CellTime, Finding, TimePer, Verdict};
@@ -24,19 +24,19 @@ struct Pair<'v> {
 pub(super) const QUESTION: Question = Question {
     key: "cpu-time-by-kind",
     text: "Where does the CPU time go, and what does one way save compared with another?",
-    asks: |why| why.asked(Means::Time).is_some(),
+    asks: |view| view.asked(Means::Time).is_some(),
     answers: Answers::Own(ask),
     would_change: "another size or transport; a kernel with other mitigations of its CPU's flaws, which make every entry and every indirect call more expensive",
 };
 
-fn ask(why: &Why<'_>) -> Option<Explained> {
-    if let Some(refused) = &why.asked(Means::Time)?.refused {
+fn ask(view: &View<'_>) -> Option<Explained> {
+    if let Some(refused) = &view.asked(Means::Time)?.refused {
         return Some(Explained::of(Err(refused.as_str().into())));
     }
-    let pairs = pairs(why);
-    let was_watched = why.view.input.evidence.iter().any(|e| e.time.is_some());
-    let answer = match (pairs.first(), why.view.cpu_time.is_empty()) {
-        (Some(first), _) => Ok(sentence(why, first)),
+    let pairs = pairs(view);
+    let was_watched = view.input.evidence.iter().any(|e| e.time.is_some());
+    let answer = match (pairs.first(), view.cpu_time.is_empty()) {
+        (Some(first), _) => Ok(sentence(view, first)),
         (None, true) if was_watched => {
             Err("of no watched cell both bytes and work of its sides were seen".into())
         }
@@ -46,21 +46,21 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
     let shown = || pairs.iter().take(MOST_ROWS);
     Some(Explained {
         answer,
-        numbers: shown().map(|p| row(why, p)).collect(),
-        evidence: evidence(why),
+        numbers: shown().map(|p| row(view, p)).collect(),
+        evidence: evidence(view),
         findings: shown().map(|p| p.finding.id.clone()).collect(),
     })
 }
 
 /// The comparisons that are told, of which both cells were watched.
-fn pairs<'v>(why: &Why<'v>) -> Vec<Pair<'v>> {
-    let is_told = |f: &&Finding| is_worth_a_reason(f, why.view.stalls) && pair(why, f).is_some();
-    let told = greatest(why.view.findings.iter().filter(is_told), |_| true).into_iter();
-    told.filter_map(|f| pair(why, f)).collect()
+fn pairs<'v>(view: &View<'v>) -> Vec<Pair<'v>> {
+    let is_told = |f: &&Finding| is_worth_a_reason(f, view.stalls) && pair(view, f).is_some();
+    let told = greatest(view.findings.iter().filter(is_told), |_| true).into_iter();
+    told.filter_map(|f| pair(view, f)).collect()
 }
 
-fn pair<'f>(why: &Why<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
-    let watched = |id: &str| why.view.cpu_time.iter().find(|c| c.cell == id);
+fn pair<'f>(view: &View<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
+    let watched = |id: &str| view.cpu_time.iter().find(|c| c.cell == id);
     Some(Pair {
         finding,
         baseline: watched(&finding.baseline)?,
@@ -70,8 +70,8 @@ fn pair<'f>(why: &Why<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
 
 /// The kinds of work in which the costlier cell of a finding has more, where both were watched:
 /// `of the CPU time for each KiB, in ns: …`; none where there is no such kind.
-pub(super) fn between<'v>(why: &Why<'v>, finding: &'v Finding) -> Option<String> {
-    let pair = pair(why, finding)?;
+pub(super) fn between<'v>(view: &View<'v>, finding: &'v Finding) -> Option<String> {
+    let pair = pair(view, finding)?;
     let whose = match pair.other.per {
         TimePer::Kib => "of the CPU time",
         TimePer::Request => "of the server's CPU time",
@@ -97,34 +97,29 @@ impl Pair<'_> {
         let told = differing.take(MOST_KINDS).map(|(row, ns)| {
             let sign = if ns < 0.0 { "−" } else { "+" };
             let both = [self.baseline, self.other].map(|c| units::number(c.of_kind(row.kind)));
-            let [from, to] = both;
-            format!(
-                "{} {sign}{} ({from} to {to})",
-                row.title,
-                units::number(ns.abs())
-            )
+            let ([from, to], ns) = (both, units::number(ns.abs()));
+            format!("{} {sign}{ns} ({from} to {to})", row.title)
         });
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| phrases::list(&told))
+        Some(phrases::list(told)).filter(|told| !told.is_empty())
     }
 }
 
-fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
+fn sentence(view: &View<'_>, pair: &Pair<'_>) -> String {
     let of = match pair.other.per {
         TimePer::Kib => "on both sides together",
         TimePer::Request => "on the server's side",
     };
-    format!("{of}, {}.", row(why, pair))
+    format!("{of}, {}.", row(view, pair))
 }
 
-fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
+fn row(view: &View<'_>, pair: &Pair<'_>) -> String {
     let finding = pair.finding;
     format!(
         "{} takes {} ns of CPU time {}{}, {} {}: {}",
         finding.axis.subject(&finding.value),
         units::number(pair.other.total()),
         pair.other.per.words(),
-        why.place(finding),
+        view.place(finding),
         finding.axis.subject(&finding.baseline_value),
         units::number(pair.baseline.total()),
         pair.kinds(|_| true)
@@ -133,8 +128,8 @@ fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
 }
 
 /// How far the samples can be trusted; the figures show what else ran.
-fn evidence(why: &Why<'_>) -> Vec<String> {
-    let cells = why.view.cpu_time;
+fn evidence(view: &View<'_>) -> Vec<String> {
+    let cells = view.cpu_time;
     let most = |share: fn(&CellTime) -> f64| {
         let shares = cells.iter().map(share);
         phrases::percent(shares.fold(0.0, f64::max))

@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use super::asked::{CALLS, MeasuredWay, NONE, PairQuery, Versus, ids};
 use super::ranges::{estimates, hull};
-use super::{Answers, Explained, MOST_ROWS, Question, Why, why_absent};
+use super::{Answers, Explained, MOST_ROWS, Question, View, why_absent};
 use crate::contrast::Ratio;
 use crate::grouping::grouped;
 use crate::pairing::Pairing;
@@ -18,7 +18,7 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "asynchronous-slower",
         text: "When is asynchronous slower than synchronous?",
-        asks: |why| why.plans(is_asynchronous),
+        asks: |view| view.plans(is_asynchronous),
         answers: Answers::Pairs(
             ASYNCHRONOUS,
             "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
@@ -29,17 +29,17 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "asynchronous-why",
         text: "Why is asynchronous slower, where it is?",
-        asks: |why| why.plans(is_asynchronous),
+        asks: |view| view.plans(is_asynchronous),
         answers: Answers::Own(why_slower),
         would_change: "an interface that needs no thread for a request (io_uring), several requests in flight (--depth), or a file that is not in the page cache (--cache direct)",
     },
     Question {
         key: "sendfile-saves",
         text: "What does sendfile save, and when does it not?",
-        asks: |why| {
+        asks: |view| {
             let sends =
-                |keeps| why.plans(|w| w.route() == Route::FileToSocket && lends(w) == keeps);
-            sends(true) && sends(false) || why.plans(|w| w.route() == Route::FileToNull)
+                |keeps| view.plans(|w| w.route() == Route::FileToSocket && lends(w) == keeps);
+            sends(true) && sends(false) || view.plans(|w| w.route() == Route::FileToNull)
         },
         answers: Answers::Own(saves),
         would_change: "a larger block for the way that reads and writes (--block), larger files (--size), a path on which the receiver is not what both wait for, or the other state of the page cache (--cache warm,cold)",
@@ -76,10 +76,7 @@ const SPARING: PairQuery = PairQuery {
             && is_helped(reads) == is_helped(other)
     },
     metrics: |_| {
-        let sender = |measure| Metric {
-            measure,
-            side: Side::Sender,
-        };
+        let sender = |measure| Metric::of(measure, Side::Sender);
         vec![
             vec![sender(Measure::CpuSPerGb), Metric::both(Measure::CpuSPerGb)],
             vec![Metric::both(Measure::MsPerMessage), SPEED],
@@ -89,10 +86,10 @@ const SPARING: PairQuery = PairQuery {
     together: true,
 };
 
-fn saves(why: &Why<'_>) -> Option<Explained> {
-    let aspects = why.aspects(&SPARING);
+fn saves(view: &View<'_>) -> Option<Explained> {
+    let aspects = view.aspects(&SPARING);
     let found: Vec<&Versus<'_>> = aspects.iter().flatten().collect();
-    let told = why.told(&SPARING, &aspects, "no way that leaves the bytes in the kernel was measured next to one that reads them into memory");
+    let told = view.told(&SPARING, &aspects, "no way that leaves the bytes in the kernel was measured next to one that reads them into memory");
     let calls = fewer_calls(&found);
     let caches = found.iter().map(|v| v.other.cell().cache);
     let is_cold = caches.clone().contains(&Cache::Cold);
@@ -100,15 +97,15 @@ fn saves(why: &Why<'_>) -> Option<Explained> {
         let mut all = found.iter().flat_map(|v| [v.baseline, v.other]);
         all.any(|w| w.cell().mover == mover)
     };
-    let cold = why.refused(|c| c.cache == Cache::Cold && has(&c.mover));
+    let cold = view.refused(|c| c.cache == Cache::Cold && has(&c.mover));
     let cold = (!is_cold && !found.is_empty()).then(|| match cold {
         Some(reason) => format!("a cold page cache was not measured: {reason}"),
         None => "a cold page cache was not measured (--cache cold)".to_owned(),
     });
     Some(Explained {
         answer: told.map(|told| calls.iter().cloned().chain([told]).join(" ")),
-        numbers: why.rows(&SPARING, &aspects),
-        evidence: cold.into_iter().chain(why.withheld(&aspects)).collect(),
+        numbers: view.rows(&SPARING, &aspects),
+        evidence: cold.into_iter().chain(view.withheld(&aspects)).collect(),
         findings: ids(&aspects),
     })
 }
@@ -127,13 +124,9 @@ fn fewer_calls(found: &[&Versus<'_>]) -> Option<String> {
             let mib = way.cell().size_bytes.max(1) as f64 / f64::from(1 << 20);
             Some(way.value(CALLS)? / mib)
         });
-        let (least, most) = per_mib.minmax().into_option()?;
-        let told = [least, most]
-            .map(units::number)
-            .into_iter()
-            .dedup()
-            .join(" to ");
-        Some((least, most, told))
+        let per_mib = per_mib.collect_vec();
+        let (least, most) = per_mib.iter().copied().minmax().into_option()?;
+        Some((least, most, phrases::span(&per_mib, units::number)))
     };
     let ((least, _, before), (_, most, after)) = (of(|v| v.baseline)?, of(|v| v.other)?);
     let [baseline, other] = names(first);
@@ -153,10 +146,10 @@ const HANDED_OVER: f64 = 0.5;
 const OVERLAP: f64 = 1.5;
 
 /// Why they are slower, where that is decided: what each request costs beside the read.
-fn why_slower(why: &Why<'_>) -> Option<Explained> {
-    let all = why.versus(&ASYNCHRONOUS, SPEED);
+fn why_slower(view: &View<'_>) -> Option<Explained> {
+    let all = view.versus(&ASYNCHRONOUS, SPEED);
     let is_slower = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
-    let slower: Vec<&Versus<'_>> = all.iter().filter(is_slower).collect();
+    let slower = all.iter().filter(is_slower).collect_vec();
     if slower.is_empty() {
         // That it is not decided, the question before says.
         return None;
@@ -166,33 +159,29 @@ fn why_slower(why: &Why<'_>) -> Option<Explained> {
     };
     let hits = of(|v| matches!(v.other.cell().cache, Cache::Warm | Cache::Memory));
     let misses = |v: &Versus<'_>| matches!(v.other.cell().cache, Cache::Cold | Cache::Direct);
-    let alone: Vec<_> = (slower.iter().copied())
-        .filter(|v| misses(v) && v.other.cell().depth == 1)
-        .collect();
-    let deep: Vec<_> = (slower.iter().copied())
-        .filter(|v| misses(v) && v.other.cell().depth > 1)
-        .collect();
+    let missing = slower.iter().copied().filter(|v| misses(v));
+    let (deep, alone): (Vec<_>, Vec<_>) = missing.partition(|v| v.other.cell().depth > 1);
     let handed = of(|v| {
         let by_threads = v.other.in_flight() == InFlight::SeveralByThreads;
         by_threads && v.other.value(SWITCHES).is_some_and(|n| n >= HANDED_OVER)
     });
     let reasons = [
-        by_threads(why, &handed),
-        page_cache(why, &hits),
-        gains(why, &alone, |r| r.low >= OVERLAP).map(|(who, r)| {
+        by_threads(view, &handed),
+        page_cache(view, &hits),
+        gains(view, &alone, |r| r.low >= OVERLAP).map(|(who, r)| {
             format!("with one request in flight nothing overlaps: with the most in flight the throughput of {who} becomes {r}")
         }),
-        gains(why, &deep, |r| r.high < OVERLAP).map(|(who, r)| {
+        gains(view, &deep, |r| r.high < OVERLAP).map(|(who, r)| {
             format!("more requests in flight do not help {who}: with the most its throughput becomes {r}, so that its requests to one file go one after the other")
         }),
     ];
-    let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+    let reasons = reasons.into_iter().flatten().join("; ");
     let answer = match reasons.is_empty() {
-        true => Err(why_absent(why.view, SWITCHES).into()),
-        false => Ok(format!("{}.", reasons.join("; "))),
+        true => Err(why_absent(view, SWITCHES).into()),
+        false => Ok(format!("{reasons}.")),
     };
     Some(Explained {
-        numbers: costs(why, &slower),
+        numbers: costs(view, &slower),
         findings: (slower.iter())
             .filter_map(|v| Some(v.contrast.finding()?.id.clone()))
             .collect(),
@@ -201,40 +190,31 @@ fn why_slower(why: &Why<'_>) -> Option<Explained> {
 }
 
 fn movers(of: &[&Versus<'_>]) -> String {
-    let names = of.iter().map(|v| Axis::Mover.subject(&v.value())).unique();
-    phrases::list(&names.collect::<Vec<_>>())
+    phrases::list(of.iter().map(|v| Axis::Mover.subject(&v.value())).unique())
 }
 
-fn spans(why: &Why<'_>, of: &[&Versus<'_>], way: End, metric: Metric) -> Option<String> {
-    let ids: Vec<String> = of
-        .iter()
-        .map(|v| way(v).trials.id.clone())
-        .unique()
-        .collect();
-    estimates(
-        why,
-        &ids.iter().map(String::as_str).collect::<Vec<_>>(),
-        metric,
-    )
+fn spans(view: &View<'_>, of: &[&Versus<'_>], way: End, metric: Metric) -> Option<String> {
+    let ids = of.iter().map(|v| way(v).trials.id.as_str()).unique();
+    estimates(view, ids, metric)
 }
 
 /// Requests that are carried out by threads: handed over and back.
-fn by_threads(why: &Why<'_>, own: &[&Versus<'_>]) -> Option<String> {
+fn by_threads(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
     Some(format!(
         "threads of the process carry out the requests of {}, so that each is handed over and back: {} context switches per request instead of {}",
         movers(own),
-        spans(why, own, |v| v.other, SWITCHES)?,
-        spans(why, own, |v| v.baseline, SWITCHES)?,
+        spans(view, own, |v| v.other, SWITCHES)?,
+        spans(view, own, |v| v.baseline, SWITCHES)?,
     ))
 }
 
 /// Requests that the page cache serves at once: nothing is waited for that could be hidden.
-fn page_cache(why: &Why<'_>, own: &[&Versus<'_>]) -> Option<String> {
+fn page_cache(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
     let dear = own
         .iter()
-        .filter_map(|v| why.view.contrast(v.contrast.pairing, CPU));
-    let dear: Vec<Ratio> = dear.map(|c| c.ratio()).collect();
-    let took = spans(why, own, |v| v.baseline, TIME)?;
+        .filter_map(|v| view.contrast(v.contrast.pairing, CPU));
+    let dear = dear.map(|c| c.ratio()).collect_vec();
+    let took = spans(view, own, |v| v.baseline, TIME)?;
     (!dear.is_empty()).then(|| {
         format!(
             "in the page cache no request waits for the disk ({took} each), so that there is nothing to hide behind others, and what {} adds comes on top: {} the CPU time of a request",
@@ -245,15 +225,16 @@ fn page_cache(why: &Why<'_>, own: &[&Versus<'_>]) -> Option<String> {
 }
 
 /// What most requests in flight do to the throughput of one, where that fits.
-fn gains(why: &Why<'_>, own: &[&Versus<'_>], fits: fn(&Ratio) -> bool) -> Option<(String, String)> {
+fn gains(
+    view: &View<'_>,
+    own: &[&Versus<'_>],
+    fits: fn(&Ratio) -> bool,
+) -> Option<(String, String)> {
     let deeper = |v: &Versus<'_>| {
         let group = v.other.cell().id_without(&[Axis::Depth]);
-        let alike = why
-            .view
-            .measured()
-            .filter(|c| c.cell.id_without(&[Axis::Depth]) == group);
-        let alike: Vec<&CellTrials<'_>> = alike.sorted_by_key(|c| c.cell.depth).collect();
-        let (one, most) = (*alike.first()?, *alike.last()?);
+        let is_alike = |c: &&CellTrials<'_>| c.cell.id_without(&[Axis::Depth]) == group;
+        let alike = view.measured().filter(is_alike);
+        let (one, most) = alike.minmax_by_key(|c| c.cell.depth).into_option()?;
         let pairing = Pairing {
             axis: Axis::Depth,
             baseline: one,
@@ -261,7 +242,7 @@ fn gains(why: &Why<'_>, own: &[&Versus<'_>], fits: fn(&Ratio) -> bool) -> Option
         };
         let is_apart = one.cell.depth == 1 && most.cell.depth > 1;
         is_apart
-            .then(|| why.view.contrast(pairing, SPEED))?
+            .then(|| view.contrast(pairing, SPEED))?
             .map(|c| c.ratio())
     };
     let found = own.iter().filter_map(|v| Some((*v, deeper(v)?)));
@@ -270,15 +251,17 @@ fn gains(why: &Why<'_>, own: &[&Versus<'_>], fits: fn(&Ratio) -> bool) -> Option
 }
 
 /// What a request costs each mover that is slower, and the one it is slower than.
-fn costs(why: &Why<'_>, slower: &[&Versus<'_>]) -> Vec<String> {
+fn costs(view: &View<'_>, slower: &[&Versus<'_>]) -> Vec<String> {
     let ways = (slower.iter().map(|v| v.baseline)).chain(slower.iter().map(|v| v.other));
     let rows = grouped(ways.map(|w| (w.cell().mover.as_str(), w.trials.id.as_str()))).into_iter();
     let told = rows.filter_map(|(mover, ids)| {
-        let ids: Vec<&str> = ids.into_iter().unique().collect();
+        let ids = ids.into_iter().unique().collect_vec();
         let parts = [SWITCHES, Metric::both(Measure::CallsPerMessage), CPU].into_iter();
-        let parts =
-            parts.filter_map(|m| Some(format!("{} {}", why.words(m), estimates(why, &ids, m)?)));
-        let told = parts.collect::<Vec<_>>().join("; ");
+        let mut told = parts.filter_map(|m| {
+            let span = estimates(view, ids.iter().copied(), m)?;
+            Some(format!("{} {span}", view.words(m)))
+        });
+        let told = told.join("; ");
         let cells = phrases::count(ids.len(), "cell");
         (!told.is_empty()).then(|| format!("`{mover}` in {cells}: {told}"))
     });

@@ -3,10 +3,9 @@
 use bytecost_spec::{Metric, units};
 use itertools::Itertools as _;
 
-use super::Why;
+use super::View;
 use crate::contrast::Ratio;
 use crate::phrases;
-use crate::result::Estimate;
 
 /// Cells of a row of numbers; the rest is in the tables.
 const MOST_OF_A_ROW: usize = 6;
@@ -39,33 +38,26 @@ pub(super) fn span_of(told: &[String]) -> String {
 
 /// The estimates of a metric over some cells, with all that their intervals span:
 /// `2.0 to 2.2 (1.9 to 2.3)`; none where no cell has it.
-pub(super) fn estimates(why: &Why<'_>, cells: &[&str], metric: Metric) -> Option<String> {
-    let of = |id: &&str| why.result(id)?.estimates.get(&metric);
-    let known: Vec<&Estimate> = cells.iter().filter_map(of).collect();
+pub(super) fn estimates<'i>(
+    view: &View<'_>,
+    cells: impl IntoIterator<Item = &'i str>,
+    metric: Metric,
+) -> Option<String> {
+    let cells = cells.into_iter();
+    let known = cells.filter_map(|id| view.result(id)?.estimates.get(&metric));
+    let known = known.collect_vec();
     if known.is_empty() {
         return None;
     }
-    let ends = |values: Vec<f64>| {
-        let (least, most) = values
-            .into_iter()
-            .minmax()
-            .into_option()
-            .unwrap_or_default();
-        let both = [least, most].map(units::number).into_iter();
-        both.dedup().join(" to ")
-    };
-    let values = ends(known.iter().map(|e| e.value).collect());
+    let values = known.iter().map(|e| e.value).collect_vec();
+    let values = phrases::span(&values, units::number);
     let values = format!("{values} {}", metric.measure.row().unit);
     let bounds = known.iter().flat_map(|e| [e.low, e.high]);
     let values = values.trim_end();
     match bounds.collect::<Option<Vec<f64>>>() {
         None => Some(values.to_owned()),
         Some(bounds) => {
-            let (low, high) = bounds
-                .into_iter()
-                .minmax()
-                .into_option()
-                .unwrap_or_default();
+            let (low, high) = bounds.into_iter().minmax().into_option()?;
             let [low, high] = [low, high].map(units::number);
             Some(format!("{values} ({low} to {high})"))
         }

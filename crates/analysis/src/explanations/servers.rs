@@ -1,14 +1,16 @@
 //! Which server for how many connections, what idle ones and threads cost, and who answers soonest.
 
 use bytecost_spec::{Axis, Connect, Counter, Measure, Metric, SideReadings, units};
+use itertools::Itertools as _;
 
 use super::asked::{MeasuredWay, NONE, PairQuery};
-use super::{Answers, Explained, Question, Why};
+use super::{Answers, Explained, Question, View};
+use crate::cells::typical;
 use crate::grouping::grouped;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::read;
-use crate::value::served::{KERNEL_STACK_BYTES, memory_bytes};
+use crate::value::served::{KERNEL_STACK_BYTES, memory_bytes, messages};
 
 const RATE: Metric = Metric::both(Measure::MessagesPerS);
 const MORE: &str = "more CPUs for the server (--placement 0,2:1), larger or slower responses (--service, --size), or new connections (--connect new)";
@@ -84,8 +86,8 @@ pub(super) const QUESTIONS: &[Question] = &[
     },
 ];
 
-fn serves(why: &Why<'_>) -> bool {
-    why.plans(|w| w.cell().is_served())
+fn serves(view: &View<'_>) -> bool {
+    view.plans(|w| w.cell().is_served())
 }
 
 /// Whether its clients ask at once when they have a response.
@@ -101,34 +103,27 @@ fn is_busy(way: MeasuredWay<'_>) -> bool {
 
 /// What the clients of a closed loop take for a request, and how much of the window that fills:
 /// with few connections a rate is that of server and clients in turn.
-fn clients_share(why: &Why<'_>) -> Option<Explained> {
+fn clients_share(view: &View<'_>) -> Option<Explained> {
     let closed = |c: &&CellTrials<'_>| c.cell.is_served() && c.cell.serving.rate_per_s.is_none();
-    let cells = why.view.measured().filter(closed);
+    let cells = view.measured().filter(closed);
     let by_connections = grouped(cells.map(|c| (c.cell.serving.connections, c)));
-    let mut rows: Vec<(u32, String, String)> = Vec::new();
-    for (connections, cells) in by_connections {
-        let of = |value: fn(&SideReadings) -> Option<f64>| {
-            let known = cells.iter().map(|c| {
+    let told = by_connections.into_iter().sorted_by_key(|(n, _)| *n);
+    let told = told.filter_map(|(connections, cells)| {
+        let of = |value: fn(&SideReadings) -> Option<f64>, write: fn(f64) -> String| {
+            let known = cells.iter().filter_map(|c| {
                 let known = c.trials().filter_map(|t| value(&t.sample.sender));
-                crate::cells::typical(&known.collect::<Vec<f64>>())
+                typical(&known.collect_vec())
             });
-            let known: Vec<f64> = known.flatten().collect();
-            let least = known.iter().copied().reduce(f64::min)?;
-            Some((least, known.iter().copied().fold(least, f64::max)))
+            let known = known.collect_vec();
+            (!known.is_empty()).then(|| phrases::span(&known, write))
         };
-        let (Some(cpu_us), Some(busy)) = (of(client_cpu_us), of(busy_share)) else {
-            continue;
-        };
-        let cpu = from_to([cpu_us.0, cpu_us.1].map(units::number));
-        let busy = from_to([busy.0, busy.1].map(percent));
-        rows.push((connections, cpu, busy));
-    }
-    rows.sort_by_key(|row| row.0);
-    let told = |(connections, cpu, busy): &(u32, String, String)| {
+        let (cpu, busy) = (of(client_cpu_us, units::number)?, of(busy_share, percent)?);
         let with = Axis::Connections.circumstance(&connections.to_string());
-        format!("{with} {cpu} µs of CPU time for each request, busy {busy} of the window")
-    };
-    let numbers: Vec<String> = rows.iter().map(told).collect();
+        Some(format!(
+            "{with} {cpu} µs of CPU time for each request, busy {busy} of the window"
+        ))
+    });
+    let numbers = told.collect_vec();
     let answer = match numbers.as_slice() {
         [] => Err("needs a server in a closed loop, whose clients tell what they did".into()),
         [one] => Ok(format!("{one}.")),
@@ -141,19 +136,9 @@ fn clients_share(why: &Why<'_>) -> Option<Explained> {
     })
 }
 
-/// The least and the most, in words.
-fn from_to([least, most]: [String; 2]) -> String {
-    match least == most {
-        true => least,
-        false => format!("{least} to {most}"),
-    }
-}
-
 /// CPU time of the clients for a request, in µs.
 fn client_cpu_us(side: &SideReadings) -> Option<f64> {
-    let messages = crate::value::served::messages(side)
-        .ok()
-        .filter(|n| *n > 0.0)?;
+    let messages = messages(side).ok().filter(|n| *n > 0.0)?;
     Some(read(side, Counter::CpuNs).ok()? / messages / 1e3)
 }
 
@@ -169,48 +154,40 @@ fn busy_share(side: &SideReadings) -> Option<f64> {
 const FEWEST_MORE: u64 = 100;
 
 /// What a thread or process for each connection costs in memory, of the first place of each server.
-fn memory(why: &Why<'_>) -> Option<Explained> {
+fn memory(view: &View<'_>) -> Option<Explained> {
     let fits = |c: &&CellTrials<'_>| {
         let load = &c.cell.serving;
         c.cell.is_served() && load.connect == Connect::Kept && load.rate_per_s.is_none()
     };
-    let groups = grouped(why.view.measured().filter(fits).map(|c| {
+    let groups = grouped(view.measured().filter(fits).map(|c| {
         let place = c.cell.id_without(&[Axis::Connections, Axis::Idle]);
         (place, c)
     }));
     let bytes = |cell: &CellTrials<'_>| {
         let known = cell.trials().filter_map(|t| memory_bytes(t.sample).ok());
-        crate::cells::typical(&known.collect::<Vec<f64>>())
+        typical(&known.collect_vec())
     };
-    let survey = &why.view.input.manifest.survey;
-    let mut rows: Vec<(f64, String, bool)> = Vec::new();
-    for (_, mut cells) in groups {
-        let all = |c: &CellTrials<'_>| c.cell.serving.all_connections();
-        cells.sort_by_key(|c| all(c));
-        let (first, last) = (cells[0], cells[cells.len() - 1]);
-        let more = all(last).saturating_sub(all(first));
+    let survey = &view.input.manifest.survey;
+    let rows = groups.into_iter().filter_map(|(_, cells)| {
+        let all = |c: &&CellTrials<'_>| c.cell.serving.all_connections();
+        let (first, last) = cells.into_iter().minmax_by_key(all).into_option()?;
+        let more = all(&last).saturating_sub(all(&first));
+        let each = (bytes(last)? - bytes(first)?) / more as f64 / 1024.0;
         let name = last.cell.value(Axis::Server);
-        let is_known = rows.iter().any(|(_, n, _)| *n == name);
-        if let (Some(least), Some(most)) = (bytes(first), bytes(last))
-            && more >= FEWEST_MORE
-            && !is_known
-        {
-            let each = (most - least) / more as f64 / 1024.0;
-            let has_tasks = survey.server(&name).is_some_and(|s| s.task_per_connection);
-            rows.push((each.max(0.0), name, has_tasks));
-        }
-    }
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let has_tasks = survey.server(&name).is_some_and(|s| s.task_per_connection);
+        (more >= FEWEST_MORE).then(|| (each.max(0.0), name, has_tasks))
+    });
+    let rows = rows.unique_by(|(_, name, _)| name.clone());
+    let rows = rows.sorted_by(|a, b| b.0.total_cmp(&a.0)).collect_vec();
     let kib = |each: &f64| format!("{} KiB", units::number(*each));
-    let of = |tasks: bool| -> Vec<String> {
+    let of = |tasks: bool| {
         let own = rows.iter().filter(|(_, _, has)| *has == tasks);
-        own.map(|(each, name, _)| format!("{} with `{name}`", kib(each)))
-            .collect()
+        phrases::list(own.map(|(each, name, _)| format!("{} with `{name}`", kib(each))))
     };
     let answer = match (of(true), of(false)) {
         (with, _) if with.is_empty() => Err("needs a server with a thread or process for each connection, at two numbers of connections that lie 100 apart".into()),
-        (with, without) if without.is_empty() => Ok(format!("each connection takes {}.", phrases::list(&with))),
-        (with, without) => Ok(format!("each connection takes {}, compared with {}.", phrases::list(&with), phrases::list(&without))),
+        (with, without) if without.is_empty() => Ok(format!("each connection takes {with}.")),
+        (with, without) => Ok(format!("each connection takes {with}, compared with {without}.")),
     };
     Some(Explained {
         numbers: (rows.iter())

@@ -3,9 +3,11 @@
 use bytecost_spec::{Axis, Measure, Metric, units};
 
 use super::asked::{CALLS, MeasuredWay, PairQuery, Versus, ids, is_decided};
-use super::{Answers, Explained, Missing, Question, Why};
-use crate::caveats::copied;
-use crate::caveats::flags::is_no_zero_copy;
+use super::{Answers, Explained, Missing, Question, View};
+use crate::caveats::zero_copy::copied;
+use crate::caveats::zero_copy::is_no_zero_copy;
+use crate::grouping::grouped;
+use crate::phrases;
 use crate::result::Verdict;
 
 pub(super) const QUESTIONS: &[Question] = &[
@@ -26,14 +28,14 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "one-call-against-several",
         text: "From what message size does one call beat one call for each field, and up to which?",
-        asks: |why| why.plans(|w| w.uses_fields() && w.copies()),
+        asks: |view| view.plans(|w| w.uses_fields() && w.copies()),
         answers: Answers::Pairs(
             ONE_CALL,
             "no way with one call per message was measured next to one with a call for each field",
-            |why, aspects| {
+            |view, aspects| {
                 aspects
                     .first()
-                    .map_or_else(Vec::new, |found| calls(why, found))
+                    .map_or_else(Vec::new, |found| calls(view, found))
             },
         ),
         would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
@@ -41,12 +43,12 @@ pub(super) const QUESTIONS: &[Question] = &[
 ];
 
 /// Whether the run is about ways to send that differ in copies or calls.
-pub(super) fn is_about_sockets(why: &Why<'_>) -> bool {
-    why.plans(|w| w.is_zero_copy() || w.uses_fields() && w.copies())
+pub(super) fn is_about_sockets(view: &View<'_>) -> bool {
+    view.plans(|w| w.is_zero_copy() || w.uses_fields() && w.copies())
 }
 
-pub(super) fn sends_without_a_copy(why: &Why<'_>) -> bool {
-    why.plans(|w| w.is_zero_copy())
+pub(super) fn sends_without_a_copy(view: &View<'_>) -> bool {
+    view.plans(|w| w.is_zero_copy())
 }
 
 const NEEDS: &str = "no way without a copy was measured next to one that copies by as many calls";
@@ -59,7 +61,7 @@ pub(super) const ZERO_COPY: PairQuery = PairQuery {
         let near = alike(baseline) == alike(other) || !baseline.uses_fields();
         other.is_zero_copy() && baseline.copies() && !baseline.calls_often() && near
     },
-    metrics: |why| vec![why.metrics()],
+    metrics: |view| vec![view.metrics()],
     along: &[Axis::Size],
     together: false,
 };
@@ -77,47 +79,47 @@ const ONE_CALL: PairQuery = PairQuery {
 
 /// Whether the kernel copied what the other of a pair was to leave where it is, or did so wherever
 /// it said anything over the same transport.
-pub(super) fn was_copied(why: &Why<'_>, v: &Versus<'_>) -> bool {
+pub(super) fn was_copied(view: &View<'_>, v: &Versus<'_>) -> bool {
     let cell = v.other.cell();
-    let mut all = copied(why.view).into_iter();
-    is_no_zero_copy(why.view, &v.other.trials.id)
+    let mut all = copied(view).into_iter();
+    is_no_zero_copy(view, &v.other.trials.id)
         || !v.other.knows(COPIED)
             && all.any(|c| c.mover == cell.mover && c.transport == cell.transport)
 }
 
 /// What is decided of ways that are zero-copy at all; else why nothing is said of it.
-fn from_what_size(why: &Why<'_>) -> Option<Explained> {
-    let mut aspects = why.aspects(&ZERO_COPY);
-    let numbers = why.rows(&ZERO_COPY, &aspects);
-    aspects[0].retain(|v| !was_copied(why, v));
+fn from_what_size(view: &View<'_>) -> Option<Explained> {
+    let mut aspects = view.aspects(&ZERO_COPY);
+    let numbers = view.rows(&ZERO_COPY, &aspects);
+    aspects[0].retain(|v| !was_copied(view, v));
     let answer = match aspects[0].is_empty() && !numbers.is_empty() {
-        true => Err(withheld(why)),
-        false => why.told(&ZERO_COPY, &aspects, NEEDS),
+        true => Err(withheld(view)),
+        false => view.told(&ZERO_COPY, &aspects, NEEDS),
     };
     Some(Explained {
         answer,
         numbers,
-        evidence: copied(why.view).iter().map(|c| c.sentence()).collect(),
+        evidence: copied(view).iter().map(|c| c.sentence()).collect(),
         findings: ids(&aspects),
     })
 }
 
 /// Why nothing is said of zero-copy by what the kernel copied.
-pub(super) fn withheld(why: &Why<'_>) -> Missing {
-    let told = copied(why.view).first().map(|c| c.sentence());
+pub(super) fn withheld(view: &View<'_>) -> Missing {
+    let told = copied(view).first().map(|c| c.sentence());
     let told = told.unwrap_or_default();
     let told = told.trim_end_matches('.');
     format!("withheld: {told} (on another path: `bytecost run send-wire`, as root)").into()
 }
 
-fn not_fastest(why: &Why<'_>) -> Option<Explained> {
-    let aspects = vec![why.versus(&ZERO_COPY, Metric::both(Measure::CpuSPerGb))];
+fn not_fastest(view: &View<'_>) -> Option<Explained> {
+    let aspects = vec![view.versus(&ZERO_COPY, Metric::both(Measure::CpuSPerGb))];
     let found = &aspects[0];
-    let told = why.told(&ZERO_COPY, &aspects, NEEDS);
+    let told = view.told(&ZERO_COPY, &aspects, NEEDS);
     let is_worse = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
-    let (shares, extra) = (copied(why.view), extra_calls(found));
+    let (shares, extra) = (copied(view), extra_calls(found));
     let shares: Vec<String> = shares.iter().map(|c| c.sentence()).collect();
-    let all_copied = !found.is_empty() && found.iter().all(|v| was_copied(why, v));
+    let all_copied = !found.is_empty() && found.iter().all(|v| was_copied(view, v));
     let answer = match (told, found.iter().find(is_worse)) {
         (Ok(told), None) if !all_copied || found.iter().any(is_decided) => {
             Ok(format!("it was not shown to be worse here. {told}"))
@@ -137,8 +139,8 @@ fn not_fastest(why: &Why<'_>) -> Option<Explained> {
     };
     Some(Explained {
         answer,
-        numbers: why.rows(&ZERO_COPY, &aspects),
-        evidence: shares.into_iter().chain(calls(why, found)).collect(),
+        numbers: view.rows(&ZERO_COPY, &aspects),
+        evidence: shares.into_iter().chain(calls(view, found)).collect(),
         findings: ids(&aspects),
     })
 }
@@ -164,19 +166,12 @@ fn extra_calls(found: &[Versus<'_>]) -> String {
 }
 
 /// How many calls a message took, by mover.
-fn calls(why: &Why<'_>, found: &[Versus<'_>]) -> Vec<String> {
+fn calls(view: &View<'_>, found: &[Versus<'_>]) -> Vec<String> {
     let ways = found.iter().flat_map(|v| [v.baseline, v.other]);
-    let by_mover = ways.filter_map(|w| Some((w.cell().mover.as_str(), w.value(CALLS)?)));
-    let by_mover = crate::grouping::grouped(by_mover).into_iter();
-    by_mover
-        .map(|(mover, calls)| {
-            let [least, most] = [f64::min, f64::max]
-                .map(|of| units::number(calls.iter().copied().reduce(of).unwrap_or_default()));
-            let span = match least == most {
-                true => least,
-                false => format!("{least} to {most}"),
-            };
-            format!("`{mover}`: {span} {}", why.words(CALLS))
-        })
-        .collect()
+    let by_mover = grouped(ways.filter_map(|w| Some((&w.cell().mover, w.value(CALLS)?))));
+    let told = by_mover.into_iter().map(|(mover, calls)| {
+        let span = phrases::span(&calls, units::number);
+        format!("`{mover}`: {span} {}", view.words(CALLS))
+    });
+    told.collect()
 }

@@ -1,11 +1,12 @@
 //! How threads interact with caches, told apart from there being more threads than CPUs.
 
 use bytecost_spec::{Axis, Measure, Metric};
+use itertools::Itertools as _;
 
 use super::asked::{PairQuery, Versus};
 use super::cache_levels::{LEVELS, uncounted};
 use super::sockets::is_about_sockets;
-use super::{Answers, Explained, Missing, Question, Why, why_absent};
+use super::{Answers, Explained, Missing, Question, View, why_absent};
 use crate::grouping::grouped;
 use crate::phrases;
 
@@ -24,36 +25,33 @@ const FLOWS: PairQuery = PairQuery {
     axes: &[Axis::Threads],
     pairs: |one, several| one.cell().threads == 1 && several.route().has_peer(),
     metrics: |_| {
-        let misses = LEVELS.map(|(_, measure)| vec![Metric::both(measure)]);
-        [
-            &misses[..],
-            &[vec![Metric::both(Measure::ThroughputGbitPerS)]],
-        ]
-        .concat()
+        let [first, last] = LEVELS.map(|(_, measure)| measure);
+        let all = [first, last, Measure::ThroughputGbitPerS];
+        all.map(|measure| vec![Metric::both(measure)]).to_vec()
     },
     along: &[Axis::Threads],
     together: false,
 };
 
-fn ask(why: &Why<'_>) -> Option<Explained> {
-    let aspects = why.aspects(&FLOWS);
-    let cpus = why.view.cpus();
+fn ask(view: &View<'_>) -> Option<Explained> {
+    let aspects = view.aspects(&FLOWS);
+    let cpus = view.cpus();
     Some(Explained {
-        numbers: why.rows(&FLOWS, &aspects),
+        numbers: view.rows(&FLOWS, &aspects),
         evidence: vec![format!(
             "{}, {THREADS_OF_A_FLOW} threads a flow: up to {} each thread has a CPU",
             phrases::count(cpus, "CPU"),
             phrases::count(cpus / THREADS_OF_A_FLOW, "flow"),
         )],
-        ..Explained::of(answer(why, &aspects))
+        ..Explained::of(answer(view, &aspects))
     })
 }
 
 /// What becomes of the misses with most flows that have a CPU for each thread, and with most of
 /// all, by the largest messages.
-fn answer(why: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<String, Missing> {
-    if let Some(level) = uncounted(why) {
-        let reason = why_absent(why.view, Metric::both(LEVELS[1].1));
+fn answer(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<String, Missing> {
+    if let Some(level) = uncounted(view) {
+        let reason = why_absent(view, Metric::both(LEVELS[1].1));
         return Err(Missing {
             why: format!("misses of the {level} are not counted: {reason}"),
             ever: true,
@@ -76,7 +74,7 @@ fn answer(why: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<String, Missing>
     });
     let mut by_flows = grouped(misses);
     by_flows.sort_by_key(|(flows, _)| *flows);
-    let fits = |flows: usize| THREADS_OF_A_FLOW * flows <= why.view.cpus();
+    let fits = |flows: usize| THREADS_OF_A_FLOW * flows <= view.cpus();
     let clause = |head: &str, of: Option<&(usize, Vec<String>)>| {
         let told = |(flows, misses): &(usize, Vec<String>)| {
             format!(
@@ -92,10 +90,10 @@ fn answer(why: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<String, Missing>
         clause("with a CPU for each thread,", alone),
         clause("with threads that take turns on the CPUs,", crowded),
     ];
-    match clauses.into_iter().flatten().collect::<Vec<_>>() {
+    match clauses.into_iter().flatten().join("; ") {
         none if none.is_empty() => {
             Err("needs cells with several numbers of flows (--threads 1,2,4)".into())
         }
-        some => Ok(format!("{}.", some.join("; "))),
+        some => Ok(format!("{some}.")),
     }
 }

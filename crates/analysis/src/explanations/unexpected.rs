@@ -2,15 +2,16 @@
 
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::{Expect, Outcome};
+use itertools::Itertools as _;
 
-use super::{Answers, Explained, MOST_ROWS, Question, Why};
+use super::{Answers, Explained, MOST_ROWS, Question, View};
 use crate::phrases;
 use crate::result::{Finding, Verdict};
 
 pub(super) const QUESTION: Question = Question {
     key: "unexpected",
     text: "What was unexpected?",
-    asks: |why| !why.view.input.manifest.study.expects.is_empty(),
+    asks: |view| !view.input.manifest.study.expects.is_empty(),
     answers: Answers::Own(ask),
     would_change: "another machine, a path that leaves it, or conditions that the prediction did not speak of",
 };
@@ -23,9 +24,9 @@ struct Compared<'v> {
     open: usize,
 }
 
-fn ask(why: &Why<'_>) -> Option<Explained> {
-    let expects = &why.view.input.manifest.study.expects;
-    let all: Vec<Compared<'_>> = expects.iter().map(|e| compare(why, e)).collect();
+fn ask(view: &View<'_>) -> Option<Explained> {
+    let expects = &view.input.manifest.study.expects;
+    let all: Vec<Compared<'_>> = expects.iter().map(|e| compare(view, e)).collect();
     let sum = |of: fn(&Compared<'_>) -> usize| all.iter().map(of).sum::<usize>();
     let (met, open) = (sum(|c| c.as_expected), sum(|c| c.open));
     let otherwise = sum(|c| c.otherwise.len());
@@ -50,10 +51,7 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
         )),
         _ => Ok(format!(
             "the prediction fell in {otherwise} of {decided} that it speaks of: {}{undecided}.",
-            all.iter()
-                .filter_map(|c| c.clause(why))
-                .collect::<Vec<_>>()
-                .join("; ")
+            all.iter().filter_map(|c| c.clause(view)).join("; ")
         )),
     };
     let fallen = all
@@ -72,10 +70,10 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
     })
 }
 
-fn compare<'v>(why: &Why<'v>, expect: &'v Expect) -> Compared<'v> {
-    let survey = &why.view.input.manifest.survey;
+fn compare<'v>(view: &View<'v>, expect: &'v Expect) -> Compared<'v> {
+    let survey = &view.input.manifest.survey;
     let is_there = |id: &String| {
-        let cell = why.result(id).map(|c| &c.cell);
+        let cell = view.result(id).map(|c| &c.cell);
         cell.is_some_and(|c| expect.holds_at(&CellFacts::of(c, survey)))
     };
     let speaks = |f: &&Finding| {
@@ -92,7 +90,7 @@ fn compare<'v>(why: &Why<'v>, expect: &'v Expect) -> Compared<'v> {
         otherwise: Vec::new(),
         open: 0,
     };
-    for finding in why.view.findings.iter().filter(speaks) {
+    for finding in view.findings.iter().filter(speaks) {
         let came = match finding.verdict {
             Verdict::Better => Some(Outcome::Better),
             Verdict::Worse => Some(Outcome::Worse),
@@ -110,7 +108,7 @@ fn compare<'v>(why: &Why<'v>, expect: &'v Expect) -> Compared<'v> {
 
 impl Compared<'_> {
     /// What came otherwise, in a few words.
-    fn clause(&self, why: &Why<'_>) -> Option<String> {
+    fn clause(&self, view: &View<'_>) -> Option<String> {
         let first = self.otherwise.first()?;
         let outcome = match self.expect.outcome {
             Outcome::NoDifference => "no different from",
@@ -121,7 +119,7 @@ impl Compared<'_> {
             "{} was expected to be {outcome} {} in {} and was not in {} of {}",
             first.axis.subject(&first.value),
             first.axis.subject(&first.baseline_value),
-            why.words(first.metric),
+            view.words(first.metric),
             self.otherwise.len(),
             phrases::count(self.otherwise.len() + self.as_expected, "place")
         ))

@@ -1,20 +1,14 @@
 //! What a question may look at, and what there is to say to it.
 
 use bytecost_spec::evidence::{EvidenceAsked, Means};
-use bytecost_spec::{Axis, Cell, Measure, Metric};
+use bytecost_spec::{Cell, Measure, Metric};
 
 use crate::phrases;
-use crate::result::{CellResult, Finding};
+use crate::result::Finding;
 use crate::view::View;
 
 /// Rows of numbers that are shown of one kind; the rest is in the tables.
 pub(super) const MOST_ROWS: usize = 8;
-
-/// All that a question may look at.
-pub(crate) struct Why<'v> {
-    pub(super) view: &'v View<'v>,
-    pub(super) varied: &'v [Axis],
-}
 
 /// What there is to say to a question.
 pub(super) struct Explained {
@@ -52,10 +46,10 @@ impl Explained {
     }
 }
 
-impl<'v> Why<'v> {
+impl<'v> View<'v> {
     /// The first metric of the study, then CPU time per byte, then throughput.
     pub(super) fn metrics(&self) -> Vec<Metric> {
-        let mut metrics = vec![self.view.main_metric()];
+        let mut metrics = vec![self.main_metric()];
         for measure in [Measure::CpuSPerGb, Measure::ThroughputGbitPerS] {
             if metrics.iter().all(|m| m.measure != measure) {
                 metrics.push(Metric::both(measure));
@@ -66,8 +60,7 @@ impl<'v> Why<'v> {
 
     /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
     pub(super) fn place(&self, finding: &Finding) -> String {
-        let cell = self.view.cells.iter().find(|c| c.id == finding.cell);
-        let place = cell.map_or_else(String::new, |c| {
+        let place = self.result(&finding.cell).map_or_else(String::new, |c| {
             let others = self.varied.iter().filter(|a| **a != finding.axis);
             let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
             phrases::circumstances(&values)
@@ -80,22 +73,18 @@ impl<'v> Why<'v> {
 
     /// A metric in words.
     pub(super) fn words(&self, metric: Metric) -> String {
-        phrases::metric(metric, self.view.trials.unit)
-    }
-
-    pub(super) fn result(&self, id: &str) -> Option<&'v CellResult> {
-        self.view.cells.iter().find(|c| c.id == id)
+        phrases::metric(metric, self.trials.unit)
     }
 
     /// What became of a means of evidence; none where it was not looked for.
     pub(super) fn asked(&self, means: Means) -> Option<&'v EvidenceAsked> {
-        let mut all = self.view.input.manifest.evidence.iter();
+        let mut all = self.input.manifest.evidence.iter();
         all.find(|a| a.means == means)
     }
 
     /// Why the first cell that fits was refused.
     pub(super) fn refused(&self, fits: impl Fn(&Cell) -> bool) -> Option<String> {
-        let mut all = self.view.input.refusals.iter();
+        let mut all = self.input.refusals.iter();
         let own = all.find(|r| Cell::from_id(&r.what).is_some_and(|c| fits(&c)))?;
         Some(own.why.trim_end_matches('.').to_owned())
     }

@@ -6,8 +6,9 @@ use itertools::Itertools as _;
 
 use super::asked::{MeasuredWay, NONE, PairQuery, Versus, ids};
 use super::ranges::{estimates, hull};
-use super::{Answers, Explained, Question, Why, cache_steps};
+use super::{Answers, Explained, Question, View, cache_steps};
 use crate::contrast::Ratio;
+use crate::grouping::grouped;
 use crate::matrix;
 use crate::phrases;
 use crate::result::Verdict;
@@ -22,23 +23,23 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "cpu-distance",
         text: "What does the distance between two CPUs cost, and does what they share explain it?",
-        asks: |why| why.plans(|w| w.route().is_ping()),
+        asks: |view| view.plans(|w| w.route().is_ping()),
         answers: Answers::Own(distance),
         would_change: "CPUs that never sleep while they idle, which makes wake-ups across CPUs cheaper, other pairs (--placement), and a quiet machine",
     },
     Question {
         key: "shared-core",
         text: "Do the two CPUs seem to share a core, whatever the kernel reports?",
-        asks: |why| why.plans(|w| w.route().is_work() && w.cell().threads == 2),
+        asks: |view| view.plans(|w| w.route().is_work() && w.cell().threads == 2),
         answers: Answers::Own(shared_core),
         would_change: "a quiet machine, where the CPU time of a step is not raised by what others do on the host's cores",
     },
     Question {
         key: "pinning",
         text: "What does it change to hold threads on CPUs, alone and beside background load?",
-        asks: |why| {
+        asks: |view| {
             let plans = |free: bool| {
-                why.plans(|w| {
+                view.plans(|w| {
                     w.route().is_work() && (w.cell().placement == Placement::Free) == free
                 })
             };
@@ -54,7 +55,7 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "taking-turns",
         text: "Do two threads that slow each other share a core, or take turns on one CPU?",
-        asks: |why| why.plans(|w| w.route().is_work() && is_pair_on_one_cpu(w)),
+        asks: |view| view.plans(|w| w.route().is_work() && is_pair_on_one_cpu(w)),
         answers: Answers::Own(turns),
         would_change: "a machine whose hardware threads are visible (placement smt-sibling), or other work: what waits for memory leaves a core to its sibling",
     },
@@ -62,9 +63,9 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "huge-pages",
         text: "From which working set on do huge pages make an access cheaper, and why?",
-        asks: |why| {
-            why.plans(|w| w.cell().huge_pages == HugePages::On)
-                || why.refused(in_huge_pages).is_some()
+        asks: |view| {
+            view.plans(|w| w.cell().huge_pages == HugePages::On)
+                || view.refused(in_huge_pages).is_some()
         },
         answers: Answers::Own(huge_pages),
         would_change: "another order of access: in order the next page is known before it is needed, so that its translation is too; and under a hypervisor, whether the host backs the guest's memory with huge pages",
@@ -72,8 +73,8 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "isolation-protects",
         text: "Which scheduler class or control group keeps work from background load?",
-        asks: |why| {
-            why.plans(|w| {
+        asks: |view| {
+            view.plans(|w| {
                 is_set_apart(w) && !w.works(WorkKind::Beats) && !w.cell().neighbour.is_idle()
             })
         },
@@ -87,7 +88,7 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "isolation-wakes",
         text: "What do a class, a weight and a quota do to wake-ups?",
-        asks: |why| why.plans(|w| is_set_apart(w) && w.works(WorkKind::Beats)),
+        asks: |view| view.plans(|w| is_set_apart(w) && w.works(WorkKind::Beats)),
         answers: Answers::Pairs(
             WAKES,
             "needs wake-ups with and without a class or group",
@@ -98,33 +99,30 @@ pub(super) const QUESTIONS: &[Question] = &[
 ];
 
 /// What the distance between two CPUs costs two threads that take turns: the words of the matrix.
-fn distance(why: &Why<'_>) -> Option<Explained> {
-    let view = why.view;
-    let all = matrix::all(view.input, view.trials, view.cells, why.varied);
-    let words = all.iter().map(|m| {
+fn distance(view: &View<'_>) -> Option<Explained> {
+    let all = matrix::all(view);
+    let words = all.iter().flat_map(|m| {
         let place = phrases::joined_circumstances(&m.panel);
-        let said = move |words: &String| format!("`{}`{place}: {words}", m.mover);
-        m.words.iter().map(said).collect::<Vec<_>>()
+        let said = move |words| format!("`{}`{place}: {words}", m.mover);
+        m.words.iter().map(said).enumerate()
     });
-    let (first, rest): (Vec<_>, Vec<_>) = (words.filter(|w| !w.is_empty()))
-        .map(|words| (words[0].clone(), words[1..].to_vec()))
-        .unzip();
+    let (first, rest): (Vec<_>, Vec<_>) = words.partition(|(at, _)| *at == 0);
     let answer = match first.is_empty() {
         true => Err("needs two pairs of CPUs (--placement pairs)".into()),
-        false => Ok(first.join(" ")),
+        false => Ok(first.into_iter().map(|(_, said)| said).join(" ")),
     };
     Some(Explained {
-        numbers: rest.concat(),
+        numbers: rest.into_iter().map(|(_, said)| said).collect(),
         evidence: virtualized(
-            why,
+            view,
             "a hypervisor may move virtual CPUs, and waking one up goes through it",
         ),
         ..Explained::of(answer)
     })
 }
 
-fn virtualized(why: &Why<'_>, meaning: &str) -> Vec<String> {
-    let by = why.view.input.manifest.host.virtualization.iter();
+fn virtualized(view: &View<'_>, meaning: &str) -> Vec<String> {
+    let by = view.input.manifest.host.virtualization.iter();
     by.map(|v| format!("under {v}: {meaning}")).collect()
 }
 
@@ -145,34 +143,32 @@ const TOGETHER: PairQuery = PairQuery {
 /// Threads that take turns on one CPU get done what one does, at the same CPU time a step. Two
 /// hardware threads of one core run at the same time and slow each other: each step costs more CPU
 /// time. Wall time alone does not tell these apart, and work on memory slows by itself.
-fn shared_core(why: &Why<'_>) -> Option<Explained> {
-    let aspects = why.aspects(&TOGETHER);
+fn shared_core(view: &View<'_>) -> Option<Explained> {
+    let aspects = view.aspects(&TOGETHER);
     let steps = aspects[0].iter().filter(|v| {
         // Which two CPUs the scheduler chose, nobody knows.
         let place = &v.other.cell().placement;
         v.other.works(WorkKind::Registers) && *place != ONE_CPU && *place != Placement::Free
     });
-    let places = crate::grouping::grouped(steps.map(|v| (v.other.cell().placement.to_string(), v)));
-    let answers: Vec<String> = (places.iter())
-        .map(|(place, of)| {
-            let ratios = || of.iter().map(|v| (v.verdict(), v.contrast.ratio()));
-            let is_shared = ratios().any(|(verdict, r)| verdict == Verdict::Worse && r.low > SHARED);
-            let says = match (is_shared, ratios().all(|(_, r)| r.high < OWN)) {
-                (true, _) => "two CPUs seem to share a core: a step costs more CPU time when both work",
-                (_, true) => "each CPU seems to have a core of its own: a step costs the same CPU time when both work",
-                _ => "it is not decided whether the CPUs share a core",
-            };
-            format!("with placement {place} {says}")
-        })
-        .collect();
-    let answer = match answers.is_empty() {
+    let places = grouped(steps.map(|v| (v.other.cell().placement.to_string(), v)));
+    let answers = places.iter().map(|(place, of)| {
+        let ratios = || of.iter().map(|v| (v.verdict(), v.contrast.ratio()));
+        let is_shared = ratios().any(|(verdict, r)| verdict == Verdict::Worse && r.low > SHARED);
+        let says = match (is_shared, ratios().all(|(_, r)| r.high < OWN)) {
+            (true, _) => "two CPUs seem to share a core: a step costs more CPU time when both work",
+            (_, true) => "each CPU seems to have a core of its own: a step costs the same CPU time when both work",
+            _ => "it is not decided whether the CPUs share a core",
+        };
+        format!("with placement {place} {says}")
+    });
+    let answer = match places.is_empty() {
         true => Err("needs work in registers with one and with two threads, on two CPUs".into()),
-        false => Ok(format!("{}.", answers.join("; "))),
+        false => Ok(format!("{}.", answers.format("; "))),
     };
     Some(Explained {
-        numbers: why.rows(&TOGETHER, &aspects),
+        numbers: view.rows(&TOGETHER, &aspects),
         evidence: virtualized(
-            why,
+            view,
             "which of the host's threads a CPU is may change from run to run",
         ),
         findings: ids(&aspects),
@@ -195,10 +191,10 @@ const PINNED: PairQuery = PairQuery {
 };
 
 /// How often free threads were moved.
-fn moves(why: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
+fn moves(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
     let pairs = aspects.iter().flatten();
-    let free: Vec<&str> = pairs.map(|v| v.baseline.trials.id.as_str()).collect();
-    let moves = estimates(why, &free, Metric::both(Measure::MigrationsPerS));
+    let free = pairs.map(|v| v.baseline.trials.id.as_str());
+    let moves = estimates(view, free, Metric::both(Measure::MigrationsPerS));
     let told = moves.map(|told| format!("moves of free threads between CPUs: {told}"));
     told.into_iter().collect()
 }
@@ -222,8 +218,8 @@ const BY_TURNS: PairQuery = PairQuery {
 const TURNS: std::ops::RangeInclusive<f64> = 1.9..=2.1;
 
 /// Whether a slow-down of two threads is the sharing of a core or the taking of turns.
-fn turns(why: &Why<'_>) -> Option<Explained> {
-    let aspects = why.aspects(&BY_TURNS);
+fn turns(view: &View<'_>) -> Option<Explained> {
+    let aspects = view.aspects(&BY_TURNS);
     let (shared, apart): (Vec<_>, Vec<_>) =
         (aspects[0].iter()).partition(|v| v.other.cell().placement == SIBLINGS);
     let ratios =
@@ -254,9 +250,9 @@ fn turns(why: &Why<'_>) -> Option<Explained> {
         true => Err("needs work in registers of two threads on one logical CPU and on two".into()),
         false => Ok(format!("{}.", clauses.join("; "))),
     };
-    let hidden = why.refused(|c| c.placement == SIBLINGS);
+    let hidden = view.refused(|c| c.placement == SIBLINGS);
     Some(Explained {
-        numbers: why.rows(&BY_TURNS, &aspects),
+        numbers: view.rows(&BY_TURNS, &aspects),
         evidence: (hidden.iter())
             .map(|reason| format!("two threads of one core are not available: {reason}"))
             .collect(),
@@ -269,7 +265,7 @@ fn in_huge_pages(cell: &Cell) -> bool {
     cell.huge_pages == HugePages::On
 }
 
-fn huge_pages(why: &Why<'_>) -> Option<Explained> {
+fn huge_pages(view: &View<'_>) -> Option<Explained> {
     let asked = PairQuery {
         axes: &[Axis::HugePages],
         pairs: |off, on| {
@@ -282,13 +278,13 @@ fn huge_pages(why: &Why<'_>) -> Option<Explained> {
         along: &[Axis::Size],
         together: true,
     };
-    let found = why.explained(
+    let found = view.explained(
         &asked,
         "needs the same work with --huge-pages off and on",
         NONE,
     );
     let is_measured = !found.numbers.is_empty();
-    let refused = why.refused(in_huge_pages).filter(|_| !is_measured);
+    let refused = view.refused(in_huge_pages).filter(|_| !is_measured);
     Some(Explained {
         answer: match refused {
             Some(reason) => Err(reason.into()),
@@ -320,7 +316,7 @@ const BESIDE: PairQuery = PairQuery {
 };
 
 /// What a limit means for what is done alone.
-fn limits(_: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
+fn limits(_: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
     let is_limit = |c: &Cell| c.class == Class::Deadline || c.cgroup.quota_percent.is_some();
     let any = aspects.iter().flatten().any(|v| is_limit(v.other.cell()));
     let told = "a deadline thread and a quota are limits as well: alone work gets done no more with them than they allow";
@@ -337,8 +333,8 @@ const WAKES: PairQuery = PairQuery {
 };
 
 /// How much of the time quotas held back who wakes up.
-fn throttled(why: &Why<'_>, _: &[Vec<Versus<'_>>]) -> Vec<String> {
-    let ways = why.view.measured().map(|c| why.way(c));
+fn throttled(view: &View<'_>, _: &[Vec<Versus<'_>>]) -> Vec<String> {
+    let ways = view.measured().map(|c| view.way(c));
     let told = ways.filter(|w| w.works(WorkKind::Beats)).filter_map(|w| {
         let share = phrases::percent(w.value(Metric::both(Measure::ThrottledShare))?);
         let held = [Axis::Mover, Axis::Cgroup, Axis::Neighbour].map(|a| (a, w.cell().value(a)));

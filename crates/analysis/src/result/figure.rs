@@ -1,10 +1,9 @@
-//! What is drawn: figures with their lines, points and gaps.
+//! What is drawn: figures, matrices and speed-ups, with their points and gaps.
 
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Metric, Nearness};
 use serde::{Deserialize, Serialize};
 
-use super::CeilingLine;
-use super::Estimate;
+use super::{CeilingLine, Estimate};
 
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,4 +53,85 @@ pub enum Point {
     Measured(Estimate),
     /// Not measured, and why.
     Gap(String),
+}
+
+/// One way to take turns, over pairs of CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MatrixData {
+    /// The mover.
+    pub mover: String,
+    /// What all pairs hold constant, of the other axes that vary in the study.
+    pub panel: Vec<(Axis, String)>,
+    /// What is told of each pair.
+    pub metric: Metric,
+    /// The CPUs, in their order.
+    pub cpus: Vec<u32>,
+    /// The pairs, from near to far. One that is not among them was measured the other way round,
+    /// or not at all.
+    pub pairs: Vec<PairPoint>,
+    /// What they come to, a sentence each.
+    pub words: Vec<String>,
+}
+
+/// A pair of CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PairPoint {
+    /// The CPU of the thread that asks.
+    pub from: u32,
+    /// The CPU of the one that answers.
+    pub to: u32,
+    /// How near they are, where the kernel tells enough.
+    pub nearness: Option<Nearness>,
+    /// What they have in common, in words: `same L3 of 32 MiB`.
+    pub shared: String,
+    /// What was measured, or why nothing was.
+    pub point: Point,
+}
+
+impl MatrixData {
+    /// The pair of two CPUs, measured this way round or the other.
+    #[must_use]
+    pub fn pair(&self, from: u32, to: u32) -> Option<&PairPoint> {
+        let found = |a, b| self.pairs.iter().find(|p| p.from == a && p.to == b);
+        found(from, to).or_else(|| found(to, from))
+    }
+}
+
+/// A pair of ways of the study, and its speed-up wherever both were measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SpeedUp {
+    /// Its heading.
+    pub title: String,
+    /// What tells how fast they are.
+    pub metric: Metric,
+    /// The axis in which the two differ.
+    pub axis: Axis,
+    /// The value that others are held against.
+    pub against: String,
+    /// How many times as fast someone else published it to be.
+    pub published: Option<f64>,
+    /// What a reader must know of it.
+    pub note: Option<String>,
+    /// One for each two cells that differ in nothing else; one gap where there are none.
+    pub rows: Vec<SpeedUpRow>,
+}
+
+/// A speed-up at one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SpeedUpRow {
+    /// The value on the axis whose speed is told.
+    pub value: String,
+    /// What tells the place from those of the other rows.
+    pub place: Vec<(Axis, String)>,
+    /// [`bytecost_spec::Cell::id`] of the one; empty where no cell was planned.
+    pub cell: String,
+    /// The same of the other, which it is held against.
+    pub baseline: String,
+    /// How many times as fast: above 1 it is faster; its trials are blocks in which both were
+    /// measured. Or why there is none.
+    pub point: Point,
 }

@@ -1,0 +1,279 @@
+//! What sets the rates in place of the movers: buffers, windows, pacing, the receiver.
+
+use bytecost_spec::{Axis, Cache, Counter, Measure, Metric, Pattern, Side, units};
+use itertools::Itertools as _;
+
+use super::{UnnamedCaveat, caveat, clause, ids, seen, span};
+use crate::grouping::by_key;
+use crate::phrases::{self, percent};
+use crate::trials::CellTrials;
+use crate::value::Trial;
+use crate::view::View;
+
+pub(super) fn pacing(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let host = view.input.manifest.host.congestion_default.as_deref();
+    let paces = |cell: &CellTrials<'_>| {
+        let control = match (cell.cell.congestion.as_str(), host) {
+            ("default", Some(name)) => name,
+            (name, _) => name,
+        };
+        // The kernel gives a pacing rate for every connection, but only bbr holds to it on a
+        // device without a pacing queueing discipline, as loopback is.
+        let [pacing, delivery] = [
+            Counter::TcpPacingRateBytesPerS,
+            Counter::TcpDeliveryRateBytesPerS,
+        ];
+        let ratio = || cell.typical(|t| t.sent_over(pacing, delivery));
+        let is_tcp = cell.cell.transport.is_tcp() && cell.cell.pattern == Pattern::Stream;
+        (is_tcp && control.starts_with("bbr")).then(|| [ratio()])
+    };
+    let (cells, [ratios]) = seen(view.measured(), paces)?;
+    let evidence = if ratios.is_empty() {
+        "the congestion control is bbr, which paces; the kernel gave no pacing rate".to_owned()
+    } else {
+        let times = span(&ratios, |r| format!("{r:.1}"));
+        format!("TCP_INFO: the pacing rate is {times} times the delivery rate")
+    };
+    caveat(
+        "TCP paces these cells: their rates may be what pacing allows and not what the movers can do, and differences between movers are hidden.",
+        evidence,
+        "--congestion cubic",
+        ids(cells),
+    )
+}
+
+/// Share of the busy time that the window may hold a flow back.
+const WINDOW_HELD: f64 = 0.5;
+
+pub(super) fn receive_window(view: &View<'_>) -> Option<UnnamedCaveat> {
+    // A receiver that is busy fills its buffer whatever its size.
+    let has_time = |c: &&CellTrials<'_>| !receiver_is_busy(c);
+    let buffer = |t: &Trial<'_>| t.received(Counter::ReceiveBufferBytes);
+    let shows = |cell: &CellTrials<'_>| {
+        let held = |t: &Trial<'_>| t.sent_over(Counter::TcpRwndLimitedUs, Counter::TcpBusyUs);
+        let share = cell.typical(held).filter(|s| *s > WINDOW_HELD)?;
+        Some([Some(share), cell.typical(buffer)])
+    };
+    let (cells, [shares, buffers]) = seen(view.moved().filter(has_time), shows)?;
+    caveat(
+        "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.",
+        format!(
+            "TCP_INFO: limited by the receive window for {} of the busy time{}",
+            span(&shares, percent),
+            clause(", SO_RCVBUF {}", &buffers, bytes)
+        ),
+        "a larger --socket-buffer, or auto; --placement with a CPU for the receiver alone",
+        ids(cells),
+    )
+}
+
+/// Share of the busy time that the send buffer may hold a flow back.
+const SEND_BUFFER: f64 = 0.5;
+/// The least that is a huge page, in bytes, where pages of 4 KiB are the small ones.
+const HUGE_BYTES: f64 = 2_097_152.0;
+
+pub(super) fn send_buffer(view: &View<'_>) -> Option<UnnamedCaveat> {
+    // Where huge pages fill it, a larger one does not help, and another caveat says so.
+    let cells = view.measured().filter(|c| !fills_account(view, c));
+    let shows = |cell: &CellTrials<'_>| Some([Some(buffer_holds(cell)?), buffer_bytes(cell)]);
+    let (cells, [shares, buffers]) = seen(cells, shows)?;
+    caveat(
+        "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.",
+        format!(
+            "TCP_INFO: limited by the send buffer for {} of the busy time{}",
+            span(&shares, percent),
+            clause(", SO_SNDBUF {}", &buffers, bytes)
+        ),
+        "a larger --socket-buffer, or auto",
+        ids(cells),
+    )
+}
+
+fn bytes(b: f64) -> String {
+    format!("{} B", units::number(b))
+}
+
+/// The share of the busy time for which the send buffer held a cell back, where that is most.
+fn buffer_holds(cell: &CellTrials<'_>) -> Option<f64> {
+    let share = cell.typical(|t| t.sent_over(Counter::TcpSndbufLimitedUs, Counter::TcpBusyUs));
+    share.filter(|s| *s > SEND_BUFFER)
+}
+
+fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
+    cell.trials().last()?.sent(Counter::SendBufferBytes)
+}
+
+/// Whether registered huge pages fill the account: the buffers are registered and lie in huge
+/// pages, completions are waited for, and the send buffer holds the sender back.
+fn fills_account(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
+    let survey = &view.input.manifest.survey;
+    let mover = survey.mover(&cell.cell.mover);
+    let registers = mover.is_some_and(|m| m.locks_rings > 0);
+    let ring = cell.cell.ring_slots() as f64 * cell.cell.size_bytes as f64;
+    let huge = cell.typical(|t| t.sent(Counter::HugeMemoryBytes));
+    let is_huge = huge.is_some_and(|bytes| bytes >= HUGE_BYTES && bytes >= ring / 2.0);
+    registers && cell.completes() && is_huge && buffer_holds(cell).is_some()
+}
+
+pub(super) fn huge_pages(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let huge = |t: &Trial<'_>| t.sent(Counter::HugeMemoryBytes);
+    let shows = |cell: &CellTrials<'_>| Some([buffer_holds(cell), cell.typical(huge)]);
+    let (cells, [shares, sizes]) = seen(view.moved().filter(|c| fills_account(view, c)), shows)?;
+    caveat(
+        "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.",
+        format!(
+            "{} of the sender's memory in huge pages; limited by the send buffer for {} of the busy time (TCP_INFO)",
+            span(&sizes, |bytes| units::bytes_in_words(bytes as u64)),
+            span(&shares, percent)
+        ),
+        "no huge pages for registered buffers (/sys/kernel/mm/transparent_hugepage/enabled to madvise), or send-zerocopy, which gains from them",
+        ids(cells),
+    )
+}
+
+/// Share of its time from which the receiver is busy throughout.
+const BUSY: f64 = 0.9;
+/// Share of its time up to which the sender has time left.
+const IDLE: f64 = 0.75;
+
+/// How busy the CPUs of both sides are, as shares of one thread's time: the sender's and the
+/// receiver's.
+fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
+    let of = |side| {
+        let busy = cell.usual(Metric::of(Measure::CpuUtilization, side))?;
+        Some(busy / f64::from(cell.cell.threads.max(1)))
+    };
+    Some((of(Side::Sender)?, of(Side::Receiver)?))
+}
+
+/// Whether the receiver has no time left.
+pub(super) fn receiver_is_busy(cell: &CellTrials<'_>) -> bool {
+    busy(cell).is_some_and(|(_, receiver)| receiver >= BUSY)
+}
+
+pub(super) fn receiver_bound(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream;
+    let shows = |cell: &CellTrials<'_>| {
+        let (sender, receiver) = busy(cell)?;
+        (receiver >= BUSY && sender <= IDLE).then_some([Some(receiver), Some(sender)])
+    };
+    let (cells, [receivers, senders]) = seen(view.moved().filter(streams), shows)?;
+    caveat(
+        "The receiver was busy throughout while the sender waited: these rates are the receiver's, and say little of the movers.",
+        format!(
+            "CPU time over elapsed time: receiver {}, sender {}",
+            span(&receivers, percent),
+            span(&senders, percent)
+        ),
+        "compare the sender's CPU time per byte; a cheaper receiver, or --transport wire, which has none, shows what the sender can do",
+        ids(cells),
+    )
+}
+
+/// Movers from which on their being alike says something.
+const FEWEST: usize = 3;
+/// How far rates may be apart at most to be alike, largest over least.
+const ALIKE: f64 = 1.05;
+/// How far apart the costs must be at least for the rates not to follow from them.
+const UNLIKE: f64 = 1.1;
+/// How many times as far apart as the rates, both as logarithms.
+const TIMES: f64 = 3.0;
+/// The mover, the size, and where the bytes come from: what holds the rate behind a sender asks for
+/// none of them.
+const FREE: [Axis; 4] = [Axis::Mover, Axis::Size, Axis::Cache, Axis::Block];
+
+/// A cell with what it moved a second, and what that cost.
+#[derive(Clone, Copy)]
+struct Seen<'v> {
+    cell: &'v CellTrials<'v>,
+    rate: f64,
+    cost: f64,
+}
+
+/// The cells that differ in the mover and the size, wherever it has its bytes from: each kind of
+/// files with what is sent from memory beside it.
+fn places<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
+    let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream && !c.route.is_work();
+    let seen = view.moved().filter(streams).filter_map(|cell| {
+        let of = |measure| cell.usual(Metric::both(measure)).filter(|v| *v > 0.0);
+        let (rate, cost) = (of(Measure::ThroughputGbitPerS)?, of(Measure::CpuSPerGb)?);
+        // Behind what is sent nowhere there is a disk or none, which is the source's.
+        let of_files = cell.route.is_of_files();
+        let free = if of_files { &FREE[..2] } else { &FREE };
+        Some((
+            (cell.cell.id_without(free), of_files),
+            Seen { cell, rate, cost },
+        ))
+    });
+    let by_source = |place: Vec<Seen<'v>>| {
+        let from = |s: &Seen<'_>| (s.cell.cell.cache != Cache::Memory).then(|| source(s.cell));
+        let mut sources: Vec<_> = place.iter().map(from).sorted().dedup().collect();
+        if sources.len() > 1 {
+            sources.retain(Option::is_some);
+        }
+        let of_source = |source| {
+            let here = |s: &&Seen<'_>| from(s).is_none() || from(s) == source;
+            place.iter().filter(here).copied().collect::<Vec<_>>()
+        };
+        sources.into_iter().map(of_source).collect::<Vec<_>>()
+    };
+    by_key(seen).into_values().flat_map(by_source).collect()
+}
+
+/// What the bytes of a file come by.
+fn source(cell: &CellTrials<'_>) -> [String; 2] {
+    [Axis::Cache, Axis::Block].map(|axis| cell.cell.value(axis))
+}
+
+/// The places whose rates are alike: all sizes of one, or some of them by themselves.
+fn alike<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
+    let by_size = |place: Vec<Seen<'v>>| match is_alike(&place) {
+        true => vec![place],
+        false => {
+            let sized = place
+                .into_iter()
+                .map(|seen| (seen.cell.cell.size_bytes, seen));
+            let alike = by_key(sized).into_values().filter(|place| is_alike(place));
+            alike.collect()
+        }
+    };
+    places(view).into_iter().flat_map(by_size).collect()
+}
+
+fn is_alike(place: &[Seen<'_>]) -> bool {
+    let apart = |of: fn(&Seen<'_>) -> f64| {
+        let most = place.iter().map(of).fold(0.0, f64::max);
+        most / place.iter().map(of).fold(f64::INFINITY, f64::min)
+    };
+    let movers = place.iter().map(|s| &s.cell.cell.mover).unique().count();
+    let (rates, costs) = (apart(|s| s.rate), apart(|s| s.cost));
+    movers >= FEWEST && rates <= ALIKE && costs >= UNLIKE && costs.ln() >= TIMES * rates.ln()
+}
+
+pub(super) fn same_rate(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let found = alike(view);
+    let first = found.first()?;
+    let of = |of: fn(&Seen<'_>) -> f64| first.iter().map(of).collect_vec();
+    let gbit = |rate: f64| format!("{} Gbit/s", units::number(rate));
+    let cost = |cost: f64| format!("{} s/GB", units::number(cost));
+    let cells = found
+        .iter()
+        .flatten()
+        .map(|s| s.cell)
+        .unique_by(|c| &c.id)
+        .collect_vec();
+    caveat(
+        format!(
+            "In {} the throughput of all movers is alike though their costs are not: something else is the bottleneck, and throughput says nothing of the movers there.",
+            phrases::count(cells.len(), "cell")
+        ),
+        format!(
+            "{} cells: {} at {} of CPU time",
+            first.len(),
+            span(&of(|s| s.rate), gbit),
+            span(&of(|s| s.cost), cost)
+        ),
+        "compare the CPU time per byte; look for what holds the rate: a queueing discipline, the receiver, pacing, a window, the disk",
+        ids(cells),
+    )
+}

@@ -1,0 +1,254 @@
+//! Windows that are too short, or in which the rate, the cost or the receive buffer still changed.
+
+use bytecost_spec::sample::SubWindows;
+use bytecost_spec::{Cache, Counter, Pattern};
+use bytecost_stats::{holm, mean, trimmed_mean};
+use itertools::Itertools as _;
+
+use super::{UnnamedCaveat, caveat, clause, ids, seen, span};
+use crate::confidence::ERROR_RATE;
+use crate::grouping::by_key;
+use crate::phrases::{self, percent};
+use crate::trials::CellTrials;
+use crate::value::Trial;
+use crate::view::View;
+
+/// Messages of a flow below which each is a large part of the window.
+const FEW: f64 = 10.0;
+/// From this size on a window is a number of whole messages, however few.
+const LONG_BYTES: u64 = 4 << 20;
+
+/// How far the windows of both sides and of the machine may differ in length. Each thread counts
+/// by its own clock, so that its numbers are right in any case; but then the sides say little of
+/// the same time.
+const WINDOWS_APART: f64 = 0.25;
+
+/// How far they differ.
+fn apart(trial: &Trial<'_>) -> Option<f64> {
+    let own = trial.sent(Counter::ElapsedNs)?;
+    let of_all = trial.of_all(Counter::MachineElapsedNs);
+    let others = [of_all, trial.received(Counter::ElapsedNs)];
+    let lengths = others.into_iter().flatten().chain([own]);
+    let (least, most) = lengths.minmax().into_option()?;
+    (least > 0.0).then(|| most / least - 1.0)
+}
+
+/// By how much more was sent than received: what the window filled the buffers with, as the
+/// logarithm of the rates' ratio. By chance it is as often below zero as above.
+fn kept(trial: &Trial<'_>) -> Option<f64> {
+    let sent = trial.sent(Counter::Bytes)? / trial.sent(Counter::ElapsedNs)?;
+    let received = trial.received(Counter::Bytes)? / trial.received(Counter::ElapsedNs)?;
+    let ratio = sent / received;
+    (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
+}
+
+pub(super) fn short(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let matters = view.input.manifest.study.smallest_effect;
+    let by_clock = |c: &&CellTrials<'_>| {
+        let by_passes = c.cell.size_bytes >= LONG_BYTES || c.cell.cache == Cache::Cold;
+        !by_passes && view.stalls.waits(&c.id).is_none()
+    };
+    let shows = |cell: &CellTrials<'_>| {
+        let flows = f64::from(cell.cell.threads.max(1));
+        let of = |counter| cell.typical(|t| t.sent(counter));
+        let (n, ns) = (of(Counter::Messages)? / flows, of(Counter::ElapsedNs)?);
+        // Whole exchanges leave nothing in the buffers.
+        let streams = cell.cell.pattern == Pattern::Stream;
+        let kept = cell.typical(kept).filter(|_| streams).unwrap_or(0.0).abs();
+        let apart = cell.typical(apart).unwrap_or(0.0);
+        let short = n < FEW || kept > matters || apart > WINDOWS_APART;
+        short.then(|| [n, ns / 1e6, kept.max(apart)].map(Some))
+    };
+    let (cells, [messages, lengths, edges]) = seen(view.moved().filter(by_clock), shows)?;
+    caveat(
+        "These windows are too short: so little happened in them that where they begin and end is a part of the result.",
+        format!(
+            "{} messages of a flow within {} ms, and {} between the windows of the two sides or of the machine; medians of {}",
+            span(&messages, |n| format!("{n:.0}")),
+            span(&lengths, |ms| format!("{ms:.0}")),
+            span(&edges, percent),
+            phrases::count(cells.len(), "cell")
+        ),
+        "a longer --window, such as --window 500ms",
+        ids(cells),
+    )
+}
+
+/// Fewest trials over which a trend is looked for.
+const FEWEST: usize = 6;
+/// From the middle of the first quarter of a window to that of the last one, as a share of it.
+const APART: f64 = 0.75;
+/// A rate that goes up in a straight line by a share of its mean from end to end moves the middle
+/// of what was moved by a twelfth of that.
+const LINE: f64 = 12.0;
+/// A buffer that is so many times as large as before has grown: the bound of the warm-up.
+const GROWN: f64 = 1.2;
+
+pub(super) fn not_steady(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let mut told = trends(view);
+    told.extend(growth(view));
+    told
+}
+
+/// What may change within a window, and how it is read off a trial.
+type Course = (&'static str, fn(&Trial<'_>) -> Option<f64>);
+const COURSES: [Course; 2] = [("rate", of_rate), ("CPU time", of_cost)];
+
+/// What arrived, or was sent where nobody receives.
+fn moved<'t>(trial: &'t Trial<'_>) -> Option<&'t SubWindows> {
+    let receiver = trial.sample.receiver.as_ref();
+    let received = receiver.and_then(|r| r.sub_windows.as_ref());
+    received.or(trial.sample.sender.sub_windows.as_ref())
+}
+
+fn of_rate(trial: &Trial<'_>) -> Option<f64> {
+    let moved = moved(trial)?;
+    change(&moved.amount, &moved.elapsed_ns)
+}
+
+fn of_cost(trial: &Trial<'_>) -> Option<f64> {
+    let sample = trial.sample;
+    let mut cpu_ns = sample.sender.sub_windows.as_ref()?.cpu_ns.clone();
+    let receiver = sample.receiver.as_ref();
+    if let Some(other) = receiver.and_then(|r| r.sub_windows.as_ref()) {
+        let both = cpu_ns.iter_mut().zip(&other.cpu_ns);
+        both.for_each(|(sum, ns)| *sum += ns);
+    }
+    Some(-change(&moved(trial)?.amount, &cpu_ns)?)
+}
+
+/// By how much of its mean the amount for each unit of `along` grows from the first quarter to the
+/// last: by the straight line that has the same middle. Unlike a slope of logarithms it takes
+/// eighths in which nothing moved, and edges that a thread saw late.
+fn change(amount: &[u64], along: &[u64]) -> Option<f64> {
+    let total: f64 = amount.iter().map(|n| *n as f64).sum();
+    let length: f64 = along.iter().map(|n| *n as f64).sum();
+    let (mut begun, mut moment) = (0.0, 0.0);
+    for (amount, long) in amount.iter().zip(along) {
+        moment += *amount as f64 * (begun + *long as f64 / 2.0);
+        begun += *long as f64;
+    }
+    let middle = moment / (total * length);
+    (total > 0.0 && length > 0.0).then_some(APART * LINE * (middle - 0.5))
+}
+
+/// A change of a course over the trials of a cell, or over blocks of all cells together.
+struct Trend<'v> {
+    course: usize,
+    cell: Option<&'v CellTrials<'v>>,
+    p: f64,
+    change: f64,
+}
+
+impl<'v> Trend<'v> {
+    fn of(
+        course: usize,
+        cell: Option<&'v CellTrials<'v>>,
+        changes: impl Iterator<Item = f64>,
+    ) -> Option<Trend<'v>> {
+        let changes = changes.collect_vec();
+        let location = (changes.len() >= FEWEST).then(|| trimmed_mean(&changes))??;
+        Some(Trend {
+            course,
+            cell,
+            p: location.p_value(0.0)?,
+            change: location.value,
+        })
+    }
+}
+
+/// One trend of each course and cell, and one of all cells together, which sees what is too small
+/// to be seen in each. All are corrected together.
+fn trends<'v>(view: &View<'v>) -> Vec<UnnamedCaveat> {
+    let cells = view.measured().collect_vec();
+    let mut found: Vec<Trend<'_>> = Vec::new();
+    for (course, (_, of)) in COURSES.iter().enumerate() {
+        let known = |cell: &&'v CellTrials<'v>| {
+            let known = cell.by_block.iter();
+            known.filter_map(|(b, t)| Some((*b, of(t)?))).collect_vec()
+        };
+        let by_cell = cells.iter().map(known).collect_vec();
+        let own = cells.iter().zip(&by_cell);
+        found.extend(own.filter_map(|(cell, known)| {
+            Trend::of(course, Some(cell), known.iter().map(|(_, change)| *change))
+        }));
+        let by_block = by_key(by_cell.into_iter().flatten());
+        let means = by_block.values().filter_map(|changes| mean(changes));
+        found.extend(Trend::of(course, None, means));
+    }
+    let corrected = holm(&found.iter().map(|t| t.p).collect_vec());
+    let matters = view.input.manifest.study.smallest_effect;
+    let shown = found.iter().zip(corrected);
+    let shown = shown.filter(|(t, p)| *p < ERROR_RATE && t.change.abs() > matters);
+    let shown = shown.map(|(t, _)| t).collect_vec();
+    let of_course = |(course, (what, _)): (usize, &Course)| {
+        let own = || shown.iter().filter(|t| t.course == course);
+        let (them, named) = match own().any(|t| t.cell.is_none()) {
+            true => ("all cells together", ids(cells.iter().copied())),
+            false => ("these cells", ids(own().filter_map(|t| t.cell))),
+        };
+        own().next()?;
+        let changes = own().map(|t| t.change).collect_vec();
+        caveat(
+            format!(
+                "The {what} of {them} was not steady: it changed from the first quarter of the window to the last by more than the smallest effect. These numbers are those of this part of a connection's life."
+            ),
+            format!(
+                "changed by {}; trimmed mean over trials, all cells corrected together at 5 %",
+                span(&changes, signed)
+            ),
+            longer(view),
+            named,
+        )
+    };
+    COURSES.iter().enumerate().filter_map(of_course).collect()
+}
+
+fn signed(change: f64) -> String {
+    let sign = if change < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", percent(change.abs()))
+}
+
+fn longer(view: &View<'_>) -> String {
+    let study = &view.input.manifest.study;
+    format!(
+        "--warmup {}ms and --window {}ms: a later and longer part",
+        study.warmup_ms.saturating_mul(10),
+        study.window_ms.saturating_mul(10)
+    )
+}
+
+/// Cells in most of whose trials the receive buffer grew within the window, or connections still
+/// grew when the warm-up had to end.
+fn growth(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let shows = |cell: &CellTrials<'_>| {
+        let known = cell.trials().filter_map(grew).collect_vec();
+        let share = known.iter().filter(|g| **g).count() as f64 / known.len().max(1) as f64;
+        let warmup = || cell.typical(|t| t.of_all(Counter::WarmupNs));
+        (known.len() >= FEWEST && share > 0.5).then(|| [Some(share), warmup()])
+    };
+    let (cells, [shares, warmups]) = seen(view.moved(), shows)?;
+    let ms = |ns| format!("{:.0}", ns / 1e6);
+    let warmed = clause(", after a warm-up of {} ms", &warmups, ms);
+    caveat(
+        "The connections of these cells were not steady: in most trials they still grew when the window opened, or within it.",
+        format!(
+            "grown in {} of the trials (SO_RCVBUF at the edges of the window, or the bound of the warm-up){warmed}",
+            span(&shares, percent)
+        ),
+        longer(view),
+        ids(cells),
+    )
+}
+
+fn grew(trial: &Trial<'_>) -> Option<bool> {
+    let buffer = trial
+        .received(Counter::ReceiveBufferStartBytes)
+        .zip(trial.received(Counter::ReceiveBufferBytes))
+        .map(|(from, to)| to > GROWN * from);
+    let bounded = trial.of_all(Counter::WarmupBounded).map(|b| b > 0.0);
+    [buffer, bounded]
+        .into_iter()
+        .flatten()
+        .reduce(|a, b| a || b)
+}

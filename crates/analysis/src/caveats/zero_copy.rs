@@ -1,0 +1,270 @@
+//! Zero-copy: whether the kernel copied after all, and what keeps it from its best.
+
+use bytecost_spec::{Counter, Measure, Metric, PacketSocket, Pattern, Reaping, Transport, units};
+use itertools::Itertools as _;
+
+use super::wire::whole;
+use super::{UnnamedCaveat, caveat, clause, ids, in_cells, seen, span};
+use crate::grouping::grouped;
+use crate::phrases::{self, percent};
+use crate::result::CellResult;
+use crate::trials::CellTrials;
+use crate::view::View;
+
+/// Share of copied buffers from which a zero-copy mover is said to copy.
+const COPIED: f64 = 0.01;
+
+/// A zero-copy mover whose buffers the kernel copied.
+pub(crate) struct CopiedMover {
+    pub(crate) mover: String,
+    pub(crate) transport: Transport,
+    /// One copied share for each cell.
+    pub(crate) shares: Vec<f64>,
+    /// Whether all of them were counted, rather than flagged.
+    pub(crate) is_counted: bool,
+    pub(crate) cells: Vec<String>,
+}
+
+impl CopiedMover {
+    /// What it comes to, in one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let place = match self.transport {
+            Transport::Loopback => "on loopback",
+            Transport::Unix => "over unix",
+            Transport::Veth => "over veth",
+            Transport::Wire => "over wire",
+            Transport::WireUdp => "over wire-udp",
+            Transport::Peer => "to the other host",
+        };
+        let shares = span(&self.shares, percent);
+        let of = match self.is_counted {
+            true => "bytes, as was counted",
+            false => "buffers",
+        };
+        // The flag is all that says so, and there it can be wrong.
+        if self.transport.is_wire() && !self.is_counted {
+            return format!(
+                "`{}` is flagged as copied {place} in {shares} of its buffers, by cell.",
+                self.mover
+            );
+        }
+        let (always, by_cell) = match self.shares.iter().all(|share| *share > COPIED) {
+            true => ("", ""),
+            false => ("always ", "by cell, "),
+        };
+        format!(
+            "`{}` is not {always}zero-copy {place}: {by_cell}the kernel copied {shares} of the {of}.",
+            self.mover
+        )
+    }
+}
+
+/// The movers whose buffers were copied, by transport, in the order of the plan.
+pub(crate) fn copied(view: &View<'_>) -> Vec<CopiedMover> {
+    let told = view.cells.iter().filter_map(|cell| {
+        let way = (&cell.cell.mover, cell.cell.transport);
+        Some((way, (after_all(view, cell)?, &cell.id)))
+    });
+    let movers = grouped(told).into_iter();
+    let mut found = movers
+        .map(|((mover, transport), of)| CopiedMover {
+            mover: mover.clone(),
+            transport,
+            shares: of.iter().map(|(found, _)| found.share).collect(),
+            is_counted: of.iter().all(|(found, _)| found.is_counted),
+            cells: of.iter().map(|(_, id)| (*id).clone()).collect(),
+        })
+        .collect_vec();
+    found.retain(|c| c.shares.iter().any(|s| *s > COPIED));
+    found
+}
+
+pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let told = copied(view).into_iter().map(|c| {
+        let own = view.trials.cells.iter().filter(|t| c.cells.contains(&t.id));
+        let takers = own.flat_map(packet_sockets).sorted().dedup().collect_vec();
+        let (why, remedy) = match c.transport {
+            Transport::Wire | Transport::WireUdp | Transport::Peer if !takers.is_empty() => (
+                " A packet socket took the packets too, and the kernel copies what it clones for it.",
+                "end what holds the packet socket and run again",
+            ),
+            Transport::Loopback | Transport::Veth => (
+                " A packet that reaches a local socket is copied on delivery.",
+                "--transport wire, as root, shows what these movers save a sender where nothing is copied; here, sendfile and splice are the ways that skip a copy",
+            ),
+            Transport::Wire | Transport::WireUdp if c.is_counted => (
+                " Nothing is delivered there, so nothing needs a copy: something else took the packets too, as a packet socket does.",
+                "look at /proc/net/packet for who else takes packets",
+            ),
+            Transport::Wire | Transport::WireUdp => (
+                " Nothing is delivered there, so nothing needs a copy: either something else took the packets too, as a packet socket does, or the flag is wrong. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
+                "look at /proc/net/packet for who else takes packets; hold small sends by io_uring against send-zerocopy, whose flag is right",
+            ),
+            Transport::Unix => ("", "use a transport whose kernel code takes pages as they are"),
+            Transport::Peer => (
+                " The way to the other host ends in a device that cannot send pages as they are, or passes a local socket.",
+                "look at the offloads of the card with `ethtool -k`: scatter-gather and tx-checksumming must be on; a veth pair or a bridge on one machine copies",
+            ),
+        };
+        UnnamedCaveat {
+            text: format!("{}{why}", c.sentence()),
+            evidence: format!(
+                "{}: {} over {}{}",
+                match c.is_counted {
+                    true => "bytes counted as copied before they were read",
+                    false => "completions flagged as copied",
+                },
+                span(&c.shares, percent),
+                phrases::count(c.cells.len(), "cell"),
+                match takers.is_empty() {
+                    true => String::new(),
+                    false => format!("; /proc/net/packet: {}", phrases::list(takers)),
+                }
+            ),
+            remedy: remedy.to_owned(),
+            cells: c.cells,
+        }
+    });
+    told.collect()
+}
+
+pub(super) fn no_room(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let shows = |cell: &CellTrials<'_>| {
+        let sum = cell.sum(|t| t.sent(Counter::Enobufs));
+        (sum > 0.0).then_some([Some(sum)])
+    };
+    let (cells, [times]) = seen(view.measured(), shows)?;
+    let here = |t: Transport| matches!(t, Transport::Loopback | Transport::Unix);
+    let remedy = match cells.iter().all(|c| here(c.cell.transport)) {
+        true => "raise net.core.optmem_max and the locked-memory limit (ulimit -l)",
+        false => {
+            "raise net.core.optmem_max and the locked-memory limit (ulimit -l); veth and wire have networks of their own, each with the kernel's own optmem_max since Linux 6.8: there larger messages, or fewer in flight by --ring"
+        }
+    };
+
+    caveat(
+        "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.",
+        format!("ENOBUFS {} times", whole(times.iter().sum())),
+        remedy,
+        ids(cells),
+    )
+}
+
+const COPIED_SHARE: Metric = Metric::both(Measure::CopiedShare);
+/// How far flags and counts may lie apart.
+const APART: f64 = 0.05;
+/// Copied share from which on a cell is not what its mover's name says.
+const MOSTLY: f64 = 0.5;
+
+/// Whether the kernel copied what a zero-copy mover was to leave where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AfterAll {
+    /// The share of its bytes, or of its buffers where only flags tell.
+    pub(crate) share: f64,
+    /// Whether that was counted.
+    pub(crate) is_counted: bool,
+}
+
+/// What became of the bytes of a zero-copy mover's cell, by the strongest means that there is;
+/// none for movers that copy anyway.
+pub(crate) fn after_all(view: &View<'_>, cell: &CellResult) -> Option<AfterAll> {
+    let flagged = cell.value(COPIED_SHARE)?;
+    let counted = view.copies.iter().find(|c| c.cell == cell.id);
+    let counted = counted.and_then(|c| c.after_all());
+    Some(AfterAll {
+        // What is sent again is copied again.
+        share: counted.unwrap_or(flagged).min(1.0),
+        is_counted: counted.is_some(),
+    })
+}
+
+/// Whether a cell's bytes were mostly copied although its mover is called zero-copy: nothing is
+/// said of zero-copy by what it measured.
+pub(crate) fn is_no_zero_copy(view: &View<'_>, id: &str) -> bool {
+    let found = view.result(id).and_then(|c| after_all(view, c));
+    found.is_some_and(|f| f.share >= MOSTLY)
+}
+
+pub(super) fn contradicted(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let flagged = |c: &CellResult| c.value(COPIED_SHARE).unwrap_or(0.0);
+    let counted = |c: &CellResult| after_all(view, c).filter(|a| a.is_counted);
+    let apart = |c: &&CellResult| counted(c).is_some_and(|a| (a.share - flagged(c)).abs() > APART);
+    let apart = view.cells.iter().filter(apart);
+    let movers = grouped(apart.map(|c| (&c.cell.mover, c)));
+    let told = movers.into_iter().map(|(mover, cells)| {
+        let shares = |of: &dyn Fn(&CellResult) -> f64| {
+            span(&cells.iter().map(|c| of(c)).collect_vec(), percent)
+        };
+        let flags = shares(&flagged);
+        let counts = shares(&|c| counted(c).map_or(0.0, |a| a.share));
+        UnnamedCaveat {
+            text: format!(
+                "The kernel's flags and the count of bytes contradict each other {} of `{mover}`: flagged as copied are {flags} of the buffers, copied were {counts} of the bytes. The count is what is gone by. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
+                in_cells(cells.len())
+            ),
+            evidence: format!("completions flagged {flags}, bytes counted {counts}"),
+            remedy: "none is needed; where flags are all that there is, hold small sends by io_uring against send-zerocopy, whose flag is right".to_owned(),
+            cells: cells.iter().map(|c| c.id.clone()).collect(),
+        }
+    });
+    told.collect()
+}
+
+/// The packet sockets that some trial of a cell saw, each once: `tcpdump (pid 812) on lo`.
+fn packet_sockets(cell: &CellTrials<'_>) -> Vec<String> {
+    let all = cell.trials().flat_map(|t| &t.sample.packet_sockets);
+    let named = |socket: &PacketSocket| {
+        let holder = socket.holder.as_deref().unwrap_or("a process unseen");
+        let device = socket.device.as_deref().unwrap_or("all devices");
+        format!("{holder} on {device}")
+    };
+    all.map(named).unique().collect()
+}
+
+pub(super) fn packet_socket(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let heard = |c: &&CellTrials<'_>| !packet_sockets(c).is_empty();
+    let cells = view.measured().filter(heard).collect_vec();
+    let names = cells.iter().flat_map(|c| packet_sockets(c));
+    let names = names.sorted().dedup();
+    let all = cells.iter().flat_map(|c| c.trials());
+    let trials = all.filter(|t| !t.sample.packet_sockets.is_empty()).count();
+    caveat(
+        "A packet socket took the packets of these trials too: the kernel clones each for it, and copies what a zero-copy send had left where it was. Over wire it gets the acknowledgements alone, since packets with payload are taken off before.",
+        format!(
+            "/proc/net/packet, {}: {}",
+            phrases::count(trials, "trial"),
+            phrases::list(names)
+        ),
+        "end it (tcpdump, a monitor, a DHCP client) and run again",
+        ids(cells),
+    )
+}
+
+/// Whether a cell waits for every completion; where that lasts as long as a timer, another caveat
+/// says so.
+fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
+    let of_cell = cell.cell;
+    cell.completes()
+        && of_cell.pattern == Pattern::Stream
+        && of_cell.reaping == Reaping::Full
+        && of_cell.ring_slots() == 1
+        && view.stalls.waits(&cell.id).is_none()
+}
+
+pub(super) fn every_completion(view: &View<'_>) -> Option<UnnamedCaveat> {
+    let shows = |cell: &CellTrials<'_>| {
+        let rate = cell.usual(Metric::both(Measure::MessagesPerS));
+        let flows = f64::from(cell.cell.threads);
+        Some([rate.map(|r| 1e6 * flows / r.max(f64::MIN_POSITIVE))])
+    };
+    let (cells, [times]) = seen(view.moved().filter(|c| waits(view, c)), shows)?;
+    caveat(
+        "These zero-copy senders have one buffer, and wait for each completion before they send again: this is the usual wrong use, and shows the wait more than the sending.",
+        format!(
+            "the ring holds one message, and completions are taken before it is used again{}",
+            clause(", {} µs a message", &times, units::number)
+        ),
+        "several buffers in flight: --ring 4MiB or more",
+        ids(cells),
+    )
+}
