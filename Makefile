@@ -107,7 +107,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 goldens: # Recorded runs of every built-in study anew, and what is said of them; as root, a quiet machine, five minutes
 	@cargo build --release --locked -p bytecost
 	tests/goldens/record.sh "$(TARGET)/release/bytecost" crates/bytecost/tests/goldens
-	BYTECOST_GOLDENS=accept cargo test --locked -p bytecost --test goldens
+	BYTECOST_GOLDENS=accept cargo test --locked -p bytecost --test all goldens::
 
 size: # Lines of Rust by crate
 	@tests/size.sh

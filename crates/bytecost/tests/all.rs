@@ -1,4 +1,4 @@
-//! All tests of the command but the goldens, as one program: one link, and one pool of threads.
+//! All tests of the command, as one program: one link, and one pool of threads.
 
 mod bad_input;
 mod ceiling;
@@ -9,6 +9,7 @@ mod faults;
 mod figures;
 mod files;
 mod forbidden_calls;
+mod goldens;
 mod hosts;
 mod identity;
 mod interruption;

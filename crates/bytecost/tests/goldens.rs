@@ -3,15 +3,12 @@
 //! `make goldens` records the runs anew. `BYTECOST_GOLDENS=accept` writes what comes out today in
 //! the place of what is expected: read the difference before you commit it.
 
-#[allow(dead_code)] // what the other tests use
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::{Place, RECORDED, goldens};
 use bytecost_analysis::{Analysis, Crossing, Finding, Verdict};
-use common::{Place, RECORDED, goldens};
 
 /// What a report writes beside them, of which every byte is expected.
 const WRITTEN: &[&str] = &["findings.json", "report.md", "samples.csv"];
