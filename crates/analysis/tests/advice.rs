@@ -1,11 +1,12 @@
 //! The advice: what is used where, by one rule, and that its words say no more than the verdicts.
 
-use crate::world;
-
-use bytecost_analysis::{Advice, AvoidWith, Situation, Subject, Verdict};
+use bytecost_analysis::{
+    Advice, AdviceLine, Avoid, AvoidWith, Finding, Situation, Subject, UndecidedOf, Verdict,
+};
 use bytecost_spec::survey::{Condition, MoverFacts, Release, Route};
 use bytecost_spec::{Cell, Counter, Reading, Refusal};
-use world::{STUDY, True, World, facts, one, row, says};
+
+use crate::world::{STUDY, True, World, begins, ends, facts, one, row, says, with_axes};
 
 const SIZES: [&str; 4] = ["256", "4KiB", "64KiB", "1MiB"];
 
@@ -17,10 +18,7 @@ fn planted(cell: &Cell) -> True {
         ("sendfile", ..65_536) => True::costs(1.5 * send),
         ("sendfile", ..=65_536) => True::costs(0.114),
         ("sendfile", _) => True::costs(0.058),
-        ("send-zerocopy", _) => True {
-            copied: Some(1.0),
-            ..True::costs(1.3 * send)
-        },
+        ("send-zerocopy", _) => True::costs(1.3 * send).copied(Some(1.0)),
         _ => True::costs(send),
     }
 }
@@ -31,17 +29,19 @@ fn advice(world: World) -> Advice {
 
 /// The ways to use with the sizes that each is for.
 fn used(situation: &Situation) -> Vec<(&str, Vec<&str>)> {
-    let sizes = |at: &Vec<String>| {
-        SIZES
-            .into_iter()
-            .filter(|s| at.iter().any(|a| a == s))
-            .collect()
-    };
-    situation
-        .uses
-        .iter()
-        .map(|u| (u.value.as_str(), sizes(&u.at)))
-        .collect()
+    let mut used = Vec::new();
+    for way in &situation.uses {
+        let is_for = |size: &&str| way.at.iter().any(|at| at == size);
+        let sizes = SIZES.into_iter().filter(is_for).collect();
+        used.push((way.value.as_str(), sizes));
+    }
+    used
+}
+
+/// The line of that label.
+fn line<'a>(advice: &'a Advice, label: &str) -> &'a AdviceLine {
+    let mut lines = advice.lines.iter();
+    lines.find(|l| l.label == label).expect(label)
 }
 
 /// A world in which movers are what they are.
@@ -55,24 +55,15 @@ fn with_facts(study: &str, rows: Vec<MoverFacts>) -> World {
 fn at_each_size_the_advice_is_what_was_shown_to_be_better_or_else_the_baseline() {
     let advice = advice(World::new(STUDY));
     let situation = one(&advice.situations);
-    assert_eq!(
-        used(situation),
-        [
-            ("send", SIZES[..2].to_vec()),
-            ("sendfile", SIZES[2..].to_vec())
-        ]
-    );
+    let (small, large) = (SIZES[..2].to_vec(), SIZES[2..].to_vec());
+    assert_eq!(used(situation), [("send", small), ("sendfile", large)]);
     assert!(situation.uses[0].gain.is_none());
     // Each size has its own gain: what holds at one is not said of the other.
     let gain = situation.uses[1].gain.as_ref().unwrap();
-    let ratios: Vec<f64> = gain
-        .points
-        .iter()
-        .map(|p| (p.ratio * 10.0).round())
-        .collect();
-    assert_eq!(ratios, [7.0, 5.0]);
+    let ratios = gain.points.iter().map(|p| (p.ratio * 10.0).round());
+    assert_eq!(ratios.collect::<Vec<_>>(), [7.0, 5.0]);
     let text = &advice.lines[1].text;
-    assert!(text.contains("28–48 % less"), "{text}");
+    says(text, ["28–48 % less"]);
     assert!(!text.contains("every size"), "{text}");
 }
 
@@ -81,18 +72,15 @@ fn nothing_is_claimed_that_was_not_decided() {
     let alike = |_: &Cell| True::costs(0.2);
     let analysis = World::new(STUDY).run(2, 8, 0.3, alike).analyse();
     let situation = &analysis.advice.situations[0];
-    assert!(
-        situation.uses.is_empty(),
-        "where nothing is decided nothing is advised"
-    );
+    assert!(situation.uses.is_empty(), "nothing is decided");
     assert!(situation.avoid.is_empty() && situation.conditional.is_empty());
     let undecided = analysis.advice.undecided.as_ref().unwrap();
-    let open = |of: &bytecost_analysis::UndecidedOf| of.undecided == of.comparisons;
+    let open = |of: &UndecidedOf| of.undecided == of.comparisons;
     assert!(undecided.by_family.iter().all(open), "{undecided:?}");
     let line = one(&analysis.advice.lines);
     assert_eq!(line.label, "Nothing decided");
     let what = "none of 24 comparisons has a verdict; a longer run would ";
-    assert!(line.text.starts_with(what), "{line:?}");
+    begins(&line.text, what);
 }
 
 #[test]
@@ -121,17 +109,10 @@ fn a_way_with_a_condition_is_never_first_and_never_without_it() {
     let conditional = one(&situation.conditional);
     assert_eq!(conditional.condition, Condition::NeverWrittenAgain);
     assert_eq!(conditional.gain.points.len(), 2);
-    let naming: Vec<&str> = (advice.lines.iter())
-        .map(|l| l.text.as_str())
-        .filter(|text| text.contains("`sendfile`") && text.contains("less CPU"))
-        .collect();
-    assert!(!naming.is_empty());
-    assert!(
-        naming
-            .iter()
-            .all(|text| text.contains("never written again")),
-        "{naming:?}"
-    );
+    let texts = advice.lines.iter().map(|l| l.text.as_str());
+    let mut naming = texts.filter(|text| text.contains("`sendfile`") && text.contains("less CPU"));
+    says(naming.next().expect("a line"), ["never written again"]);
+    naming.for_each(|text| says(text, ["never written again"]));
 }
 
 #[test]
@@ -172,114 +153,73 @@ metrics = ["cpu_s_per_gb"]
     };
     let world = with_facts(&study, rows()).run(4, 16, 0.003, costs);
     let analysis = world.analyse();
+    let all = &analysis.advice.situations;
     let of = |subject| {
-        let mut all = analysis
-            .advice
-            .situations
-            .iter()
-            .filter(move |s| s.subject == subject);
-        (all.next().unwrap(), all.next().is_none())
+        let own: Vec<_> = all.iter().filter(|s| s.subject == subject).collect();
+        *one(&own)
     };
-    let (memory, alone) = of(Subject::DataInMemory);
-    assert!(
-        alone && used(memory) == [("send", SIZES.to_vec())],
-        "{memory:?}"
-    );
-    let (file, alone) = of(Subject::DataInFile);
-    assert!(alone, "the same is said once");
-    assert_eq!(
-        (file.baseline.as_str(), file.baseline_is_apart),
-        ("read-write", false)
-    );
+    let memory = of(Subject::DataInMemory);
+    assert_eq!(used(memory), [("send", SIZES.to_vec())]);
+    let file = of(Subject::DataInFile);
+    assert_eq!(file.baseline, "read-write");
+    assert!(!file.baseline_is_apart);
     assert_eq!(used(file), [("sendfile", SIZES.to_vec())]);
     // The part of the comparison that the study names, and no more.
-    let own = |f: &&bytecost_analysis::Finding| f.baseline_value == "read-write";
-    assert!(
-        analysis
-            .findings
-            .iter()
-            .filter(own)
-            .all(|f| f.value == "sendfile")
-    );
+    let own = |f: &&Finding| f.baseline_value == "read-write";
+    let mut own = analysis.findings.iter().filter(own);
+    assert!(own.all(|f| f.value == "sendfile"));
 
     // Without that baseline it is told what it is compared with.
     let world = with_facts(STUDY, rows()).run(1, 16, 0.003, planted);
     let advice = world.analyse().advice;
-    let file = advice
-        .situations
-        .iter()
-        .find(|s| s.subject == Subject::DataInFile)
-        .unwrap();
+    let mut situations = advice.situations.iter();
+    let file = situations.find(|s| s.subject == Subject::DataInFile);
+    let file = file.unwrap();
     assert!(file.baseline_is_apart);
     assert_eq!(used(file), [("sendfile", SIZES[2..].to_vec())]);
-    let line = advice
-        .lines
-        .iter()
-        .find(|l| l.label == "Data in a file")
-        .unwrap();
-    says(&line.text, "before the cost of reading the file");
+    let text = &line(&advice, "Data in a file").text;
+    says(text, ["before the cost of reading the file"]);
 }
 
 #[test]
 fn what_to_avoid_has_its_reason_and_its_path() {
     let advice = advice(World::new(STUDY));
     let avoid = &advice.situations[0].avoid;
-    let zero_copy = avoid
-        .iter()
-        .find(|a| a.cost.value == "send-zerocopy")
-        .unwrap();
+    let is_zero_copy = |a: &&Avoid| a.cost.value == "send-zerocopy";
+    let zero_copy = avoid.iter().find(is_zero_copy).unwrap();
     assert_eq!(zero_copy.with, Some(AvoidWith::Copied(1.0)));
     assert_eq!(zero_copy.cost.points.len(), 4);
-    let line = advice.lines.iter().find(|l| l.label == "Avoid").unwrap();
-    for part in [
-        "over loopback TCP",
-        "the kernel copied 100 %",
-        "a network card was not measured",
-    ] {
-        assert!(line.text.contains(part), "no `{part}` in {line:?}");
-    }
+    let line = line(&advice, "Avoid");
+    let path = ["over loopback TCP", "a network card was not measured"];
+    says(&line.text, path);
+    says(&line.text, ["the kernel copied 100 %"]);
     // What leaves no room for amounts names all ways, and the card all the same.
     let brief = line.brief.as_ref().unwrap();
-    assert!(
-        brief.len() < line.text.len() && !brief.contains('×'),
-        "{brief}"
-    );
-    let ways = avoid.iter().map(|avoid| avoid.cost.value.as_str());
-    for part in ways.chain(["over loopback TCP", "a network card was not measured"]) {
-        assert!(brief.contains(part), "no `{part}` in {brief}");
-    }
+    assert!(brief.len() < line.text.len(), "{brief}");
+    assert!(!brief.contains('×'), "{brief}");
+    says(brief, avoid.iter().map(|avoid| &avoid.cost.value));
+    says(brief, path);
 }
 
 #[test]
 fn where_cpu_time_and_throughput_disagree_both_are_said() {
     let slow = |cell: &Cell| match cell.mover.as_str() {
-        "sendfile" => True {
-            gbit_per_s: 10.0,
-            ..True::costs(0.1)
-        },
-        _ => True {
-            gbit_per_s: 30.0,
-            ..True::costs(0.2)
-        },
+        "sendfile" => True::costs(0.1).at_rate(10.0),
+        _ => True::costs(0.2).at_rate(30.0),
     };
     let advice = World::new(STUDY).run(5, 16, 0.003, slow).analyse().advice;
     let one = &advice.situations[0].uses[0];
     assert_eq!((one.value.as_str(), one.but.len()), ("sendfile", 1));
     assert_eq!(one.but[0].verdict, Verdict::Worse);
-    says(
-        &advice.lines[0].text,
-        "; but it has 66–67 % less throughput",
-    );
+    let but = "; but it has 66–67 % less throughput";
+    says(&advice.lines[0].text, [but]);
 }
 
 #[test]
 fn where_the_first_metric_is_open_the_next_that_differs_is_advised_by() {
     let mut g = bytecost_stats::Generator::new(8);
     let mut world = World::new(STUDY).run(8, 8, 0.003, |cell| match cell.mover.as_str() {
-        "sendfile" => True {
-            gbit_per_s: 60.0,
-            ..True::costs(0.2)
-        },
+        "sendfile" => True::costs(0.2).at_rate(60.0),
         _ => True::costs(0.2),
     });
     world.each(|s| {
@@ -295,11 +235,8 @@ fn where_the_first_metric_is_open_the_next_that_differs_is_advised_by() {
     assert_eq!(situation.metric.to_string(), "throughput_gbit_per_s");
     let open = situation.open.as_ref().unwrap();
     assert_eq!(open.metric.to_string(), "cpu_s_per_gb");
-    let told = advice
-        .lines
-        .iter()
-        .any(|l| l.text.contains("CPU time per byte is undecided"));
-    assert!(told, "{:?}", advice.lines);
+    let is_open = |l: &AdviceLine| l.text.contains("CPU time per byte is undecided");
+    assert!(advice.lines.iter().any(is_open), "{:?}", advice.lines);
 }
 
 #[test]
@@ -310,26 +247,15 @@ fn a_withheld_baseline_gives_no_advice() {
         world.fail(0, &cell, "wrong content at byte 7");
     }
     let analysis = world.analyse();
-    let withheld = analysis
-        .findings
-        .iter()
-        .filter(|f| f.withheld.is_some())
-        .count();
-    assert_eq!(
-        withheld,
-        analysis.findings.len(),
-        "content that is wrong withholds all"
-    );
+    // Content that is wrong withholds all.
+    assert!(analysis.findings.iter().all(|f| f.withheld.is_some()));
     let situation = &analysis.advice.situations[0];
-    assert!(
-        situation.uses.is_empty() && situation.avoid.is_empty(),
-        "{situation:?}"
-    );
+    assert_eq!((situation.uses.len(), situation.avoid.len()), (0, 0));
     assert_eq!(situation.withheld.len(), SIZES.len());
     let line = &analysis.advice.lines[0];
     assert_eq!(line.label, "Nothing decided");
     let why = ": too many of its trials failed";
-    assert!(line.text.ends_with(why), "{line:?}");
+    ends(&line.text, why);
 }
 
 #[test]
@@ -338,8 +264,8 @@ fn every_number_of_the_advice_is_a_decided_finding() {
         let analysis = World::new(STUDY).run(seed, 12, 0.05, planted).analyse();
         let decided = |id: &String| {
             let finding = analysis.findings.iter().find(|f| f.id == *id).unwrap();
-            matches!(finding.verdict, Verdict::Better | Verdict::Worse)
-                && finding.withheld.is_none()
+            let is_told = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
+            is_told && finding.withheld.is_none()
         };
         for line in &analysis.advice.lines {
             assert!(line.findings.iter().all(decided), "{line:?}");
@@ -351,7 +277,7 @@ fn every_number_of_the_advice_is_a_decided_finding() {
 
 /// With any number of threads `sendfile` is cheaper, by other amounts, but as told with eight.
 fn by_threads(with_eight: f64) -> Advice {
-    let study = STUDY.replace("mover = [", "threads = [1, 2, 4, 8]\nmover = [");
+    let study = with_axes("threads = [1, 2, 4, 8]");
     let share = move |threads: u32, size: u64| match (threads, size) {
         (8, _) => with_eight,
         (_, ..4096) => 0.8,
@@ -376,29 +302,22 @@ fn sentences_of_one_form_are_one_over_all_numbers_of_threads_with_the_amounts_of
     let alike = by_threads(0.5);
     let all = told(&alike, every);
     let place = format!("with 1, 2, 4 and 8 threads, {every}");
-    assert!(all.contains(&place), "{all}");
-    let gains = alike
-        .situations
-        .iter()
-        .filter_map(|s| s.uses[0].gain.as_ref());
+    says(&all, [place]);
+    let situations = alike.situations.iter();
+    let gains = situations.filter_map(|s| s.uses[0].gain.as_ref());
     let points = gains.flat_map(|gain| &gain.points);
     let at_first: Vec<_> = points.filter(|p| p.at.as_deref() == Some("256")).collect();
     assert_eq!(at_first.len(), 4);
     let low = at_first.iter().map(|p| p.low).fold(1.0, f64::min);
     let high = at_first.iter().map(|p| p.high).fold(0.0, f64::max);
-    let amount = format!(
-        "{:.0}–{:.0} % (256 B) to ",
-        100.0 * (1.0 - high),
-        100.0 * (1.0 - low)
-    );
-    assert!(all.contains(&amount), "{amount}: {all}");
+    let [least, most] = [high, low].map(|ratio| 100.0 * (1.0 - ratio));
+    says(&all, [format!("{least:.0}–{most:.0} % (256 B) to ")]);
     assert_eq!(alike.lines.len(), 1, "{:#?}", alike.lines);
 
     let other = by_threads(1.0);
     let place = format!("with 1, 2 and 4 threads, {every}");
-    assert!(told(&other, every).contains(&place), "{:#?}", other.lines);
-    let eight = told(&other, "with 8 threads");
-    assert!(eight.contains("use `send`"), "{:#?}", other.lines);
+    says(told(&other, every), [place]);
+    says(told(&other, "with 8 threads"), ["use `send`"]);
 }
 
 #[test]
@@ -413,10 +332,8 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
     check(&world, "Nothing was measured: Ctrl-C.");
     let first = world.cells[0].id();
     world.fail(0, &first, "the port is in use");
-    check(
-        &world,
-        "Nothing was measured: every trial failed, the first with: the port is in use.",
-    );
+    let why = "Nothing was measured: every trial failed, the first with: the port is in use.";
+    check(&world, why);
 
     let mut refused = World::new(STUDY);
     refused.refusals = vec![Refusal {
@@ -424,38 +341,28 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
         why: "no sockets".to_owned(),
     }];
     refused.cells.clear();
-    check(
-        &refused,
-        "Nothing was measured: no cell of the study is available on this machine; the refusals say why.",
-    );
+    let why = "Nothing was measured: no cell of the study is available on this machine; the refusals say why.";
+    check(&refused, why);
 
     let early = World::new(STUDY).run(13, 2, 0.01, planted);
-    check(
-        &early,
-        "Nothing can be compared yet: the run has 2 blocks, a comparison takes 3.",
-    );
+    let why = "Nothing can be compared yet: the run has 2 blocks, a comparison takes 3.";
+    check(&early, why);
 
-    let mut alone = World::new(STUDY);
-    alone.cells.retain(|c| c.mover == "send");
-    let alone = alone.run(14, 6, 0.01, planted);
+    let of = |is_kept: fn(&Cell) -> bool| {
+        let mut world = World::new(STUDY);
+        world.cells.retain(is_kept);
+        world.run(14, 6, 0.01, planted)
+    };
+    let alone = of(|c| c.mover == "send");
     check(&alone, "Nothing was compared: `send` alone was measured.");
     let first = &alone.analyse().advice.lines[0];
     assert_eq!(first.label, "`send`, over loopback");
-    assert!(first.text.starts_with("CPU time per byte 0.3"), "{first:?}");
+    begins(&first.text, "CPU time per byte 0.3");
+    let why = "Nothing can be compared: the baseline `send` has no trial.";
+    check(&of(|c| c.mover != "send"), why);
 
-    let mut headless = World::new(STUDY);
-    headless.cells.retain(|c| c.mover != "send");
-    let headless = headless.run(15, 6, 0.01, planted);
-    check(
-        &headless,
-        "Nothing can be compared: the baseline `send` has no trial.",
-    );
-
-    let mut plain = World::new(STUDY);
+    let mut plain = of(|_| true);
     plain.manifest.study.compare.clear();
-    let plain = plain.run(16, 6, 0.01, planted);
-    check(
-        &plain,
-        "The study compares nothing; the numbers of its cells stand by themselves.",
-    );
+    let why = "The study compares nothing; the numbers of its cells stand by themselves.";
+    check(&plain, why);
 }

@@ -29,7 +29,6 @@ mod main_effects;
 mod peers;
 mod pings;
 mod roles;
-mod rules;
 mod server_worlds;
 mod servers;
 mod speed_ups;

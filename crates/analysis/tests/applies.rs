@@ -1,12 +1,11 @@
 //! An axis keeps two cells apart only where it applies to both.
 
-use crate::world;
-
 use bytecost_analysis::Analysis;
 use bytecost_spec::Axis;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::survey::Route;
-use world::{True, World, one};
+
+use crate::world::{self, True, World, one};
 
 /// What a study of these axes and this comparison finds, with its cells as a plan has them.
 fn analysis(axes: &str, axis: &str, baseline: &str) -> Analysis {
@@ -35,10 +34,8 @@ fn a_mover_without_a_file_is_the_baseline_of_one_with_a_warm_one() {
     let axes = "mover = [\"send\", \"sendfile\"]\nsize = [\"64KiB\"]\ncache = [\"warm\"]";
     let found = analysis(axes, "mover", "send");
     let finding = one(&found.findings);
-    assert_eq!(
-        (&finding.value[..], &finding.baseline_value[..]),
-        ("sendfile", "send")
-    );
+    assert_eq!(finding.value, "sendfile");
+    assert_eq!(finding.baseline_value, "send");
     assert_eq!(found.study.varied, [Axis::Mover]);
     let cache = (Axis::Cache, "warm".to_owned());
     assert!(found.study.constants.contains(&cache));
@@ -52,9 +49,7 @@ fn the_usual_mtu_is_a_baseline_under_both_its_names() {
         );
         let found = analysis(&axes, "mtu", usual);
         let finding = one(&found.findings);
-        assert_eq!(
-            (&finding.value[..], &finding.baseline_value[..]),
-            ("9000", "1500")
-        );
+        assert_eq!(finding.value, "9000");
+        assert_eq!(finding.baseline_value, "1500");
     }
 }

@@ -1,15 +1,13 @@
 //! Published claims compared with a run whose truth is known: effects, reasons, stalls.
 
-use crate::judge;
-use crate::world;
-
 use bytecost_analysis::{Analysis, CaveatEffect, Ruling};
-use bytecost_spec::{Cell, Counter, Reading, Refusal, claim};
-use judge::{
-    NODELAY, STUDY, caveat, check, check_in, check_rows, check_rows_in, common, judged, ratio,
-    reason, small, test, truth,
+use bytecost_spec::{Cell, Counter, Refusal, claim};
+
+use crate::judge::{
+    NODELAY, STUDY, caveat, check, check_in, check_rows, check_rows_in, common, is_ruled, judged,
+    of_one_size, ratio, reason, small, test, truth,
 };
-use world::{True, World, says};
+use crate::world::{True, World, put, says};
 
 #[test]
 fn a_ratio_holds_or_not() {
@@ -36,25 +34,16 @@ fn a_ratio_holds_or_not() {
 fn what_was_not_measured_cannot_be_settled() {
     let veth = "where = { transport = [\"veth\"] }\n";
     let absent = test(&ratio("sendmsg", "send-fields", veth, "above 1"));
-    check(
-        &absent,
-        Ruling::Undecided,
-        &["transport veth", "sendmsg and send-fields"],
-    );
+    let undecided = |tests: &str, words: &[&str]| check(tests, Ruling::Undecided, words);
+    undecided(&absent, &["transport veth", "sendmsg and send-fields"]);
     let cycles = absent
         .replace("throughput_gbit_per_s", "cycles_per_byte")
         .replace(veth, NODELAY);
-    check(&cycles, Ruling::Undecided, &["no hardware counters"]);
-    check(
-        "[[claim.test]]\nkind = \"copies-per-byte\"\nexpect = \"below 1.5\"\n",
-        Ruling::Undecided,
-        &["were not counted"],
-    );
-    check(
-        "[[claim.test]]\nkind = \"not-in-this-run\"\nstudy = \"servers\"\nwhy = \"clients\"\n",
-        Ruling::Undecided,
-        &["servers", "does not have"],
-    );
+    undecided(&cycles, &["no hardware counters"]);
+    let copies = test("kind = \"copies-per-byte\"\nexpect = \"below 1.5\"\n");
+    undecided(&copies, &["were not counted"]);
+    let elsewhere = "kind = \"not-in-this-run\"\nstudy = \"servers\"\nwhy = \"clients\"\n";
+    undecided(&test(elsewhere), &["servers", "does not have"]);
     let mut world = small();
     let id = world.id("sendmsg", 2048).replace("loopback", "veth");
     world.refusals.push(Refusal {
@@ -62,7 +51,7 @@ fn what_was_not_measured_cannot_be_settled() {
         why: "needs root".to_owned(),
     });
     let found = judged(&world, &world.analyse(), &absent);
-    assert!(found.because.contains("needs root"), "{}", found.because);
+    says(&found.because, ["needs root"]);
     assert!(found.is_silent());
 }
 
@@ -74,49 +63,41 @@ fn what_is_not_decided_says_what_it_would_take() {
     });
     let test = test(&ratio("sendmsg", "send-fields", NODELAY, "within 1..1.3"));
     let found = judged(&world, &world.analyse(), &test);
-    assert_eq!(found.ruling, Ruling::Undecided, "{}", found.because);
-    assert!(found.because.contains("more blocks"), "{}", found.because);
+    is_ruled(&found, Ruling::Undecided, &["more blocks"]);
     assert!(!found.is_silent());
 }
 
 #[test]
 fn the_reason_is_judged_after_the_effect() {
-    let faster = test(&ratio(
-        "send-zerocopy",
-        "send-fields",
-        "where = { nodelay = [\"on\"], size = [\"32KiB\", \"128KiB\"] }\n",
-        "above 1",
-    ));
-    check(&faster, Ruling::Confirmed, &["6 of 6"]);
+    let large = "where = { nodelay = [\"on\"], size = [\"32KiB\", \"128KiB\"] }\n";
+    let faster = test(&ratio("send-zerocopy", "send-fields", large, "above 1"));
     let flag = reason(
         "kind = \"copied-share\"\nwhere = { mover = [\"send-zerocopy\"] }\nexpect = \"below 0.01\"",
         "it was copied",
     );
-    check(
-        &(faster.clone() + &flag),
-        Ruling::ConfirmedForAnotherReason,
-        &["It was copied.", "100 %"],
-    );
-    let calls = reason(
-        &ratio("send-zerocopy", "sendmsg", NODELAY, "above 1"),
-        "one call against eight",
-    );
-    let both = faster.clone() + &flag + &calls;
-    check(
-        &both,
-        Ruling::ConfirmedForAnotherReason,
-        &["It was copied.", "One call against eight."],
-    );
-    let good = reason(&ratio("send-zerocopy", "sendmsg", NODELAY, "below 1"), "x");
-    check(&(faster.clone() + &good), Ruling::Confirmed, &[]);
+    let than_one_call = |expect| ratio("send-zerocopy", "sendmsg", NODELAY, expect);
+    let calls = reason(&than_one_call("above 1"), "one call against eight");
+    let good = reason(&than_one_call("below 1"), "x");
     let open = reason("kind = \"copies-per-byte\"\nexpect = \"below 1.5\"", "x");
-    check(
-        &(faster + &open),
-        Ruling::Undecided,
-        &["The effect is confirmed", "were not counted"],
-    );
     let slower = test(&ratio("sendmsg", "send-fields", NODELAY, "below 1"));
-    check(&(slower + &flag), Ruling::Refuted, &[]);
+    let otherwise = Ruling::ConfirmedForAnotherReason;
+    let both = ["It was copied.", "One call against eight."];
+    let is_open = ["The effect is confirmed", "were not counted"];
+    for (tests, ruling, words) in [
+        (vec![&faster], Ruling::Confirmed, &["6 of 6"][..]),
+        (
+            vec![&faster, &flag],
+            otherwise,
+            &["It was copied.", "100 %"],
+        ),
+        (vec![&faster, &flag, &calls], otherwise, &both),
+        (vec![&faster, &good], Ruling::Confirmed, &[]),
+        (vec![&faster, &open], Ruling::Undecided, &is_open),
+        (vec![&slower, &flag], Ruling::Refuted, &[]),
+    ] {
+        let tests: Vec<&str> = tests.into_iter().map(String::as_str).collect();
+        check(&tests.concat(), ruling, words);
+    }
 }
 
 #[test]
@@ -132,16 +113,10 @@ fn forty_milliseconds_are_no_copying() {
         ),
         "it is a timer",
     );
-    check(
-        &(level.clone() + &nodelay),
-        Ruling::ConfirmedForAnotherReason,
-        &["It is a timer."],
-    );
-    check(
-        &level.replace("38000..45000", "10..20"),
-        Ruling::Refuted,
-        &[],
-    );
+    let otherwise = Ruling::ConfirmedForAnotherReason;
+    check(&(level.clone() + &nodelay), otherwise, &["It is a timer."]);
+    let soon = level.replace("38000..45000", "10..20");
+    check(&soon, Ruling::Refuted, &[]);
 }
 
 /// The analysis with the caveat that the send-fields cells without TCP_NODELAY stall.
@@ -160,23 +135,17 @@ fn stalled(world: &World, analysis: &Analysis) -> Analysis {
 fn a_stall_on_one_side_is_told_apart_from_the_effect() {
     let (world, analysis) = common();
     let analysis = stalled(world, analysis);
-    let check = |tests: &str, ruling: Ruling, says: &str| {
-        check_in(world, &analysis, tests, ruling, &[says]);
+    let check = |tests: &str, ruling: Ruling, word: &str| {
+        check_in(world, &analysis, tests, ruling, &[word]);
     };
     let off = "where = { nodelay = [\"off\"] }\n";
     let only = test(&ratio("sendmsg", "send-fields", off, "above 1"));
-    check(
-        &only,
-        Ruling::ConfirmedForAnotherReason,
-        "delayed acknowledgement",
-    );
+    let otherwise = Ruling::ConfirmedForAnotherReason;
+    check(&only, otherwise, "delayed acknowledgement");
     // The same cells without the stall were measured too, and count alone.
     let both = test(&ratio("sendmsg", "send-fields", "", "within 1.3..1.8"));
-    check(
-        &both,
-        Ruling::Confirmed,
-        "12 cells in which one side stalls are left aside",
-    );
+    let aside = "12 cells in which one side stalls are left aside";
+    check(&both, Ruling::Confirmed, aside);
     let hidden = test(&ratio("sendmsg", "send-fields", off, "below 1"));
     check(&hidden, Ruling::Undecided, "hides everything else");
     // Next to published figures those that stall are marked.
@@ -190,8 +159,7 @@ fn a_stall_on_one_side_is_told_apart_from_the_effect() {
 
 /// A small world in which sendmsg gains so much over eight calls, and send-zerocopy as much again.
 fn gaining(gain: impl Fn(&Cell) -> f64) -> World {
-    let study = STUDY.replace("\"2KiB\", \"8KiB\", \"32KiB\", \"128KiB\"", "\"2KiB\"");
-    World::new(&study).run(9, 12, 0.002, |cell| True {
+    World::new(&of_one_size()).run(9, 12, 0.002, |cell| True {
         gbit_per_s: match cell.mover.as_str() {
             "sendmsg" => gain(cell),
             "send-zerocopy" => gain(cell).powi(2),
@@ -306,19 +274,15 @@ fn a_reason_is_refuted_also_where_the_effect_is_undecided() {
     let flag = "kind = \"copied-share\"\nwhere = { mover = [\"send-zerocopy\"] }\nexpect = ";
     let of =
         |expect: &str| effect.clone() + &reason(&format!("{flag}\"{expect}\""), "it was copied");
-    let check = |expect: &str, says: &[&str]| {
-        check_in(&world, &analysis, &of(expect), Ruling::Undecided, says);
+    let check = |expect: &str, words: &[&str]| {
+        check_in(&world, &analysis, &of(expect), Ruling::Undecided, words);
     };
     let words = "undecided; the reason given is refuted";
-    check(
-        "below 0.01",
-        &[words, "The reason given is refuted already. It was copied."],
-    );
+    let already = "The reason given is refuted already. It was copied.";
+    check("below 0.01", &[words, already]);
     let found = judged(&world, &analysis, &of("above 0.99"));
-    assert_eq!(
-        (found.ruling, found.words.as_str()),
-        (Ruling::Undecided, "undecided")
-    );
+    assert_eq!(found.ruling, Ruling::Undecided);
+    assert_eq!(found.words, "undecided");
 }
 
 #[test]
@@ -358,16 +322,16 @@ fn a_level_of_zero_is_confirmed_by_what_was_counted() {
     let none = test("kind = \"level\"\nmetric = \"migrations_per_s\"\nexpect = \"is 0\"\n");
     let mut world = small();
     // Nothing in 12 trials of 100 ms: the rule of three gives 2.5 a second at most.
-    let says = &["0 in 12 trials, at most 2.50 1/s (95 %)"];
-    check_in(&world, &world.analyse(), &none, Ruling::Confirmed, says);
-    let first = world.cells[0].clone();
-    world.change(
-        |c| *c == first,
-        |sample| {
-            let moves = Reading::Measured(u64::from(sample.trial.block == 0));
-            sample.sender.readings.insert(Counter::Migrations, moves);
-        },
-    );
+    let words = &["0 in 12 trials, at most 2.50 1/s (95 %)"];
+    check_in(&world, &world.analyse(), &none, Ruling::Confirmed, words);
+    world.each(|s| {
+        let is_first = (s.trial.cell, s.trial.block) == (0, 0);
+        put(
+            &mut s.sender.readings,
+            Counter::Migrations,
+            u64::from(is_first),
+        );
+    });
     let words = "refuted in 1 of 18 cells";
     check_in(&world, &world.analyse(), &none, Ruling::Refuted, &[words]);
 }
@@ -378,12 +342,12 @@ fn an_absent_counter_has_the_reason_of_the_machine() {
         .replace("throughput_gbit_per_s", "cycles_per_byte");
     let mut world = small();
     let why = |world: &World| judged(world, &world.analyse(), &test(&cycles)).because;
-    assert!(why(&world).contains("no hardware counters"));
+    says(why(&world), ["no hardware counters"]);
     world.manifest.survey.counters_refused.push(Refusal {
         what: "cycles".to_owned(),
         why: "no such counter in this guest".to_owned(),
     });
     let told = why(&world);
-    says(&told, "not available on this machine: no such counter");
+    says(&told, ["not available on this machine: no such counter"]);
     assert!(!told.contains("no hardware counters"), "{told}");
 }

@@ -1,18 +1,16 @@
 //! Claims that are built in, each compared with runs whose truth is known.
 
-use crate::file_worlds;
-use crate::judge;
-use crate::work_worlds;
-use crate::world;
-
-use bytecost_analysis::{AuditFigure, Audited, Grounds, Ruling, audit};
+use bytecost_analysis::Ruling::ConfirmedForAnotherReason as Otherwise;
+use bytecost_analysis::Ruling::{self, Confirmed, Refuted, Undecided};
+use bytecost_analysis::{AuditFigure, Audited, Grounds, audit};
 use bytecost_spec::claim::{self, Claim};
 use bytecost_spec::evidence::CopyPlace;
 use bytecost_spec::{Cell, Counter, Reading, Table};
-use file_worlds::{READS, SENDS, reads, sends, speed, stalling};
-use judge::count_copies;
-use work_worlds::{truth, without_siblings, work};
-use world::{True, World};
+
+use crate::file_worlds::{self, READS, SENDS, reads, sends, speed, stalling};
+use crate::judge::{count_copies, is_ruled};
+use crate::work_worlds::{STUDY, truth, without_siblings, work};
+use crate::world::{True, World, of, put};
 
 const BUILT_IN: &str = include_str!("../../../published/claims.toml");
 const TABLES: [(&str, &str); 4] = [
@@ -45,15 +43,13 @@ fn settled(world: &World, claim: Claim) -> Audited {
     audit(world.input(), &world.analyse(), &grounds).remove(0)
 }
 
-#[track_caller]
-fn check_built_in(world: &World, id: &str, ruling: Ruling, says: &[&str]) -> Audited {
-    let found = settled(world, built_in(id));
-    assert_eq!(found.ruling, ruling, "{found:#?}");
-    for word in says {
-        let told = found.because.contains(word) || found.words.contains(word);
-        assert!(told, "no `{word}` in {found:#?}");
+/// Holds what runs say of a claim that is built in.
+fn checker(id: &str) -> impl Fn(&World, Ruling, &[&str]) -> Audited {
+    move |world, ruling, words| {
+        let found = settled(world, built_in(id));
+        is_ruled(&found, ruling, words);
+        found
     }
-    found
 }
 
 /// Figures in which a measured number stands.
@@ -74,9 +70,9 @@ fn read(truth: fn(&Cell) -> True) -> World {
 
 #[test]
 fn whether_asynchronous_reads_are_slower_and_for_being_asynchronous() {
-    let id = "o-aio-slower";
+    let check = checker("o-aio-slower");
     let slow = |c: &Cell| speed(if c.mover == "pread" { 4.0 } else { 2.0 });
-    let found = check_built_in(&read(slow), id, Ruling::Confirmed, &["8 cells", "1.41"]);
+    let found = check(&read(slow), Confirmed, &["8 cells", "1.41"]);
     // A figure of the table, and eight cells of each mover.
     assert_eq!(measured(&found), 16, "{found:#?}");
     let by_threads = |c: &Cell| {
@@ -86,70 +82,43 @@ fn whether_asynchronous_reads_are_slower_and_for_being_asynchronous() {
             _ => 4.0,
         })
     };
-    check_built_in(
+    check(
         &read(by_threads),
-        id,
-        Ruling::ConfirmedForAnotherReason,
+        Otherwise,
         &[
             "the threads of the C library",
             "`uring-read` over `pread` is not below 1",
         ],
     );
     let quick = |c: &Cell| speed(if c.mover == "pread" { 1.0 } else { 3.0 });
-    check_built_in(
-        &read(quick),
-        id,
-        Ruling::Refuted,
-        &["`posix-aio` over `pread`"],
-    );
+    check(&read(quick), Refuted, &["`posix-aio` over `pread`"]);
     let elsewhere = sends(SENDS, |_| speed(2.0));
-    let found = check_built_in(
+    let found = check(
         &elsewhere,
-        id,
-        Ruling::Undecided,
+        Undecided,
         &["`bytecost run file-read` measures them"],
     );
     assert_eq!((measured(&found), found.of_study), (0, false));
     // What is not there of a reason is left aside.
     let study = sequential().replace(", \"uring-read\"", "");
     let without = reads(&study, slow, |_| 0);
-    check_built_in(&without, id, Ruling::Confirmed, &["8 cells"]);
+    check(&without, Confirmed, &["8 cells"]);
 }
 
 /// Files sent in two blocks, as the plan lays them out: what does not go by blocks has one.
 fn blocks(truth: fn(&Cell) -> True, calls_of_a_block: u64) -> World {
-    let study = SENDS
-        .replace(
-            "[\"read-write\", \"sendfile\", \"mmap-send\"]",
-            "[\"read-write\", \"sendfile\"]",
-        )
-        .replace(
-            "cache = [\"warm\", \"cold\"]",
-            "cache = [\"warm\"]\nblock = [\"4KiB\", \"64KiB\"]",
-        );
-    let mut world = sends(&study, truth);
-    let whole = |c: &Cell| c.mover == "sendfile" && c.block_bytes == 4096;
-    world
-        .samples
-        .retain(|s| !(s.cell.contains("/sendfile/") && s.cell.contains("block=4KiB")));
-    let kept: Vec<Cell> = world.cells.iter().filter(|c| !whole(c)).cloned().collect();
-    for sample in &mut world.samples {
-        let at = kept.iter().position(|c| c.id() == sample.cell);
-        sample.trial.cell = at.expect("a cell that is kept") as u32;
-    }
-    world.cells = kept;
-    world.change(
-        |c| c.mover == "read-write",
-        |sample| {
-            let bytes = file_worlds::count(&sample.sender, Counter::Bytes);
-            let block = if sample.cell.contains("block=4KiB") {
-                4096
-            } else {
-                65_536
-            };
-            file_worlds::set(sample, Counter::Calls, calls_of_a_block * bytes / block);
-        },
+    let study = SENDS.replace(", \"mmap-send\"", "").replace(
+        "cache = [\"warm\", \"cold\"]",
+        "cache = [\"warm\"]\nblock = [\"4KiB\", \"64KiB\"]",
     );
+    let mut world = sends(&study, truth);
+    world.keep(|c| c.mover != "sendfile" || c.block_bytes != 4096);
+    world.change(of("read-write"), |sample| {
+        let bytes = file_worlds::count(&sample.sender, Counter::Bytes);
+        let is_small = sample.cell.contains("block=4KiB");
+        let calls = calls_of_a_block * bytes / if is_small { 4096 } else { 65_536 };
+        put(&mut sample.sender.readings, Counter::Calls, calls);
+    });
     world
 }
 
@@ -173,11 +142,10 @@ fn five_times(c: &Cell) -> True {
 
 #[test]
 fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
-    let id = "f-copies-and-switches";
-    let found = check_built_in(
+    let check = checker("f-copies-and-switches");
+    let found = check(
         &blocks(five_times, 2),
-        id,
-        Ruling::Undecided,
+        Undecided,
         &["--evidence copies", "512", "`sendfile` over `read-write`"],
     );
     assert_eq!(measured(&found), 4, "{found:#?}");
@@ -186,22 +154,19 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
         count(&mut world, read, sent);
         world
     };
-    check_built_in(
+    check(
         &counted(1000, 1000),
-        id,
-        Ruling::Confirmed,
+        Confirmed,
         &["opies per byte of the sender"],
     );
-    check_built_in(
+    check(
         &counted(0, 1000),
-        id,
-        Ruling::Refuted,
+        Refuted,
         &["opies per byte of the sender"],
     );
-    check_built_in(
+    check(
         &blocks(five_times, 3),
-        id,
-        Ruling::Refuted,
+        Refuted,
         &[
             "System calls per MiB of the sender is not from 500 to 525",
             "768",
@@ -209,85 +174,72 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
     );
     // A timer makes no call more or less.
     let study = SENDS.replace("cache =", "block = [\"4KiB\"]\ncache =");
-    let found = check_built_in(
+    let found = check(
         &stalling(&study, five_times, "read-write"),
-        id,
-        Ruling::Undecided,
+        Undecided,
         &["--evidence copies"],
     );
     assert!(!found.because.contains("Nagle"), "{found:#?}");
     assert!(found.figures.iter().all(|f| !f.what.contains("8 ×")));
     let mut uncounted = blocks(five_times, 2);
-    uncounted.change(
-        |_| true,
-        |s| {
-            s.sender
-                .readings
-                .insert(Counter::Calls, Reading::absent("not told"));
-        },
-    );
-    check_built_in(&uncounted, id, Ruling::Undecided, &["not told"]);
+    uncounted.each(|s| {
+        let absent = Reading::absent("not told");
+        s.sender.readings.insert(Counter::Calls, absent);
+    });
+    check(&uncounted, Undecided, &["not told"]);
 }
 
 #[test]
 fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
-    let id = "f-sixty-five-percent";
-    let says = "in the mean of 8 rows 0.427 (0.288 to 0.541)";
-    let found = check_built_in(&blocks(five_times, 2), id, Ruling::Refuted, &[says]);
+    let check = checker("f-sixty-five-percent");
+    let words = "in the mean of 8 rows 0.427 (0.288 to 0.541)";
+    let found = check(&blocks(five_times, 2), Refuted, &[words]);
     // Natively, in blocks of 4 KiB, at two sizes.
     assert_eq!(measured(&found), 2, "{found:#?}");
     let java = SENDS
-        .replace(
-            "\"read-write\", \"sendfile\", \"mmap-send\"",
-            "\"java-stream\", \"java-transfer-to\"",
-        )
-        .replace("baseline = \"read-write\"", "baseline = \"java-stream\"");
-    let java = java.replace("cache =", "block = [\"4KiB\"]\ncache =");
+        .replace(", \"mmap-send\"", "")
+        .replace("read-write", "java-stream")
+        .replace("sendfile", "java-transfer-to")
+        .replace("cache =", "block = [\"4KiB\"]\ncache =");
     let third = |c: &Cell| {
-        speed(if c.mover == "java-transfer-to" {
-            6.0 / 2.1 * 2.0
-        } else {
-            2.0
-        })
+        let is_quick = c.mover == "java-transfer-to";
+        speed(2.0 * if is_quick { 6.0 / 2.1 } else { 1.0 })
     };
     let world = sends(&java, third);
-    let found = check_built_in(&world, id, Ruling::Refuted, &[says]);
+    let found = check(&world, Refuted, &[words]);
     assert_eq!(measured(&found), 4, "{found:#?}");
     // Without its own table the run alone decides.
-    let mut of_run = built_in(id);
+    let mut of_run = built_in("f-sixty-five-percent");
     of_run.tests.remove(0);
-    let found = settled(&world, of_run.clone());
-    assert_eq!(found.ruling, Ruling::Confirmed, "{found:#?}");
-    let found = settled(&blocks(five_times, 2), of_run.clone());
-    assert_eq!(found.ruling, Ruling::Refuted, "{found:#?}");
+    is_ruled(&settled(&world, of_run.clone()), Confirmed, &[]);
+    let of_five = settled(&blocks(five_times, 2), of_run.clone());
+    is_ruled(&of_five, Refuted, &[]);
     let found = settled(&read(five_times), of_run);
-    assert_eq!(found.ruling, Ruling::Undecided);
+    is_ruled(&found, Undecided, &[]);
     let told = found.because.matches("bytecost run file-to-socket").count();
     assert_eq!(told, 1, "what is missing is said once: {found:#?}");
 }
 
 #[test]
 fn five_times_is_looked_for_to_a_socket_or_to_nothing() {
-    let id = "o-sendfile-five-times";
-    check_built_in(&blocks(five_times, 2), id, Ruling::Confirmed, &["5.3"]);
+    let check = checker("o-sendfile-five-times");
+    check(&blocks(five_times, 2), Confirmed, &["5.3"]);
     let twice = |c: &Cell| speed(if c.mover == "sendfile" { 8.0 } else { 4.0 });
-    check_built_in(&blocks(twice, 2), id, Ruling::Refuted, &["2.0"]);
-    check_built_in(
+    check(&blocks(twice, 2), Refuted, &["2.0"]);
+    check(
         &read(five_times),
-        id,
-        Ruling::Undecided,
+        Undecided,
         &["`bytecost run file-copy` measures them"],
     );
 }
 
 #[test]
 fn whether_pinning_matters_and_for_want_of_moves() {
-    let id = "o-pinning-hardly-matters";
-    let alike = work(work_worlds::STUDY, 0, truth(1.3, 2.0, 1.0));
-    let found = check_built_in(
+    let check = checker("o-pinning-hardly-matters");
+    let alike = work(STUDY, 0, truth(1.3, 2.0, 1.0));
+    let found = check(
         &alike,
-        id,
-        Ruling::Confirmed,
+        Confirmed,
         &[
             "Step rate of placement same-cpu over placement free is about 1",
             "Migrations is below 10",
@@ -296,57 +248,49 @@ fn whether_pinning_matters_and_for_want_of_moves() {
         ],
     );
     // Two kinds of work: pinned against free alone, moved free, and beside spinning threads.
-    let measured = found.figures.iter().filter(|f| f.measured.is_some());
-    assert_eq!(measured.count(), 6, "{found:#?}");
+    assert_eq!(measured(&found), 6, "{found:#?}");
     assert!(!found.findings.is_empty());
-    check_built_in(
-        &work(work_worlds::STUDY, 3, truth(1.3, 2.0, 1.0)),
-        id,
-        Ruling::ConfirmedForAnotherReason,
+    check(
+        &work(STUDY, 3, truth(1.3, 2.0, 1.0)),
+        Otherwise,
         &["does move the free threads", "30"],
     );
-    check_built_in(
-        &work(work_worlds::STUDY, 0, truth(1.3, 2.0, 1.3)),
-        id,
-        Ruling::Refuted,
+    check(
+        &work(STUDY, 0, truth(1.3, 2.0, 1.3)),
+        Refuted,
         &["is not about 1", "1.3"],
     );
-    let free_alone = work_worlds::STUDY.replace("[\"free\", \"same-cpu\"]", "[\"free\"]");
-    check_built_in(
+    let free_alone = STUDY.replace("[\"free\", \"same-cpu\"]", "[\"free\"]");
+    check(
         &work(&free_alone, 0, truth(1.3, 2.0, 1.0)),
-        id,
-        Ruling::Undecided,
+        Undecided,
         &["This run has no cells with", "placement same-cpu and free"],
     );
 }
 
 #[test]
 fn whether_a_shared_core_doubles_or_one_cpu_does() {
-    let id = "o-smt-doubles";
+    let check = checker("o-smt-doubles");
     // Siblings that do a quarter more than turns, and cores that do twice as much as siblings.
-    check_built_in(
-        &work(work_worlds::STUDY, 0, truth(1.25, 2.5, 1.0)),
-        id,
-        Ruling::Confirmed,
+    check(
+        &work(STUDY, 0, truth(1.25, 2.5, 1.0)),
+        Confirmed,
         &["placement same-cache over placement smt-sibling is from 1.9 to 2.1"],
     );
-    check_built_in(
-        &work(work_worlds::STUDY, 0, truth(1.0, 2.0, 1.0)),
-        id,
-        Ruling::ConfirmedForAnotherReason,
+    check(
+        &work(STUDY, 0, truth(1.0, 2.0, 1.0)),
+        Otherwise,
         &["what doubles is time slicing", "is not above 1"],
     );
-    check_built_in(
-        &work(work_worlds::STUDY, 0, truth(1.4, 2.0, 1.0)),
-        id,
-        Ruling::Refuted,
+    check(
+        &work(STUDY, 0, truth(1.4, 2.0, 1.0)),
+        Refuted,
         &["is not from 1.9 to 2.1", "1.4"],
     );
-    let hidden = without_siblings(work(work_worlds::STUDY, 0, truth(1.4, 2.0, 1.0)));
-    let found = check_built_in(
+    let hidden = without_siblings(work(STUDY, 0, truth(1.4, 2.0, 1.0)));
+    let found = check(
         &hidden,
-        id,
-        Ruling::Undecided,
+        Undecided,
         &[
             "no two CPUs are threads of one core",
             "the published figure is time slicing",
@@ -358,17 +302,13 @@ fn whether_a_shared_core_doubles_or_one_cpu_does() {
         .filter(|f| f.what.contains("over placement same-cpu") && f.measured.is_some());
     assert_eq!(beside.count(), 2, "{found:#?}");
     // What stands beside decides nothing.
-    let turns = without_siblings(work(work_worlds::STUDY, 0, truth(1.4, 1.2, 1.0)));
-    check_built_in(&turns, id, Ruling::Undecided, &["is not from 1.6 to 2.4"]);
+    let turns = without_siblings(work(STUDY, 0, truth(1.4, 1.2, 1.0)));
+    check(&turns, Undecided, &["is not from 1.6 to 2.4"]);
 }
 
 #[test]
 fn a_table_can_refute_its_own_claim() {
-    let found = check_built_in(
-        &read(five_times),
-        "s-select-costs-more",
-        Ruling::Refuted,
-        &["refuted by its own table", "is not below 1: 1.10"],
-    );
+    let words = ["refuted by its own table", "is not below 1: 1.10"];
+    let found = checker("s-select-costs-more")(&read(five_times), Refuted, &words);
     assert_eq!(measured(&found), 0, "{found:#?}");
 }

@@ -1,20 +1,13 @@
 //! Which sizes a run measures next: between two where one way becomes better, and no others.
 
-use crate::world;
-
 use bytecost_analysis::bisected;
 use bytecost_spec::Cell;
-use world::{STUDY, True, World};
+
+use crate::world::{STUDY, True, World};
 
 /// What is measured next where `sendfile` and `writev` cost so many times what `send` does.
 fn next(noise: f64, ratio: fn(&Cell) -> f64) -> Vec<(String, u64)> {
-    let world = World::new(STUDY).run(1, 16, noise, move |cell| {
-        let ratio = ratio(cell);
-        True {
-            receiver_ns_per_byte: 0.1 * ratio,
-            ..True::costs(0.2 * ratio)
-        }
-    });
+    let world = World::new(STUDY).run(1, 16, noise, |cell| True::both(ratio(cell)));
     let cells = bisected(world.input());
     let told = cells.into_iter().map(|c| (c.mover, c.size_bytes));
     told.collect()

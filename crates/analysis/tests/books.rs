@@ -1,14 +1,13 @@
 //! The books of a cell: planted holes are found, on coarse clocks and on many CPUs too, and nothing
 //! is chosen by its outcome.
 
-use crate::world;
-
 use bytecost_analysis::{Analysis, CellBooks, Closed, Verdict};
 use bytecost_spec::evidence::CpuUser;
 use bytecost_spec::sample::{Block, Repeat};
-use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample};
+use bytecost_spec::{Cell, Counter, Measure, Metric, Sample};
 use bytecost_stats::Generator;
-use world::{Found, STUDY, True, World, scale};
+
+use crate::world::{Found, STUDY, True, World, put, scale};
 
 const WINDOW_NS: f64 = 1e8;
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
@@ -31,12 +30,12 @@ const HERE: Machine = Machine {
 
 /// Writes the machine's readings into every sample: its sides, a little of others and of the
 /// kernel's, and what `hidden_ns` says works for the sender on nobody's account.
-fn kept(machine: Machine, blocks: u32, hidden_ns: impl Fn(&Cell, &mut Generator) -> f64) -> World {
+fn kept(machine: Machine, blocks: u32, hidden_ns: impl Fn(&Cell) -> f64) -> World {
     let mut world = World::new(STUDY).run(3, blocks, 0.02, |_| True::costs(0.2));
     let mut g = Generator::new(18);
     let cells = world.cells.clone();
-    for sample in &mut world.samples {
-        let hidden = hidden_ns(&cells[sample.trial.cell as usize], &mut g);
+    world.each(|sample| {
+        let hidden = hidden_ns(&cells[sample.trial.cell as usize]);
         let of = |side: &bytecost_spec::SideReadings| {
             side.readings[&Counter::CpuNs].measured().unwrap_or(0) as f64
         };
@@ -47,21 +46,23 @@ fn kept(machine: Machine, blocks: u32, hidden_ns: impl Fn(&Cell, &mut Generator)
         // The clock's step begins anywhere.
         let phase = g.unit() * machine.step_ns;
         let idle = ((idle + phase) / machine.step_ns).floor() * machine.step_ns;
-        let mut put = |counter, ns: f64| {
-            sample
-                .machine
-                .insert(counter, Reading::Measured(ns.max(0.0) as u64));
-        };
-        put(Counter::MachineElapsedNs, WINDOW_NS);
-        put(Counter::MachineCpus, machine.cpus);
-        put(Counter::MachineIdleNs, idle);
-        put(Counter::KernelThreadsNs, kernel);
-        put(Counter::OtherProcessesNs, others);
-        put(Counter::InstrumentNs, coordinator);
-        if machine.has_tasks {
-            put(Counter::MachineTasksNs, tasks);
+        let mut read = vec![
+            (Counter::MachineElapsedNs, WINDOW_NS),
+            (Counter::MachineCpus, machine.cpus),
+            (Counter::MachineIdleNs, idle),
+            (Counter::KernelThreadsNs, kernel),
+            (Counter::OtherProcessesNs, others),
+            (Counter::InstrumentNs, coordinator),
+        ];
+        read.extend(
+            machine
+                .has_tasks
+                .then_some((Counter::MachineTasksNs, tasks)),
+        );
+        for (counter, ns) in read {
+            put(&mut sample.machine, counter, ns.max(0.0) as u64);
         }
-    }
+    });
     world
 }
 
@@ -69,21 +70,21 @@ fn is_hidden(cell: &Cell) -> bool {
     cell.mover == "sendfile" && cell.size_bytes == 1 << 20
 }
 
-fn books<'a>(analysis: &'a Analysis, id: &str) -> &'a CellBooks {
-    analysis
-        .books
-        .iter()
-        .find(|b| b.cell == id)
-        .expect("books of the cell")
+/// So much hidden work in the one cell.
+fn hole(ns: f64) -> impl Fn(&Cell) -> f64 {
+    move |cell| if is_hidden(cell) { ns } else { 0.0 }
 }
 
-fn kinds(analysis: &Analysis) -> Vec<&str> {
-    analysis.caveats.iter().map(|d| d.kind.as_str()).collect()
+/// The books of the cell in which something is hidden.
+fn hidden(analysis: &Analysis) -> &CellBooks {
+    let mut books = analysis.books.iter();
+    let own = |b: &&CellBooks| is_hidden(&Cell::from_id(&b.cell).expect("an id"));
+    books.find(own).expect("books of the cell")
 }
 
 #[test]
 fn books_without_a_hole_are_closed_and_add_up() {
-    let analysis = kept(HERE, 20, |_, _| 0.0).analyse();
+    let analysis = kept(HERE, 20, |_| 0.0).analyse();
     assert_eq!(analysis.books.len(), 16);
     for books in &analysis.books {
         assert_eq!(books.closed, Closed::Yes, "{books:?}");
@@ -92,17 +93,18 @@ fn books_without_a_hole_are_closed_and_add_up() {
         assert!(books.left_over.abs() < 0.001, "{books:?}");
         assert!((books.machine_over_own - 1.0).abs() < 0.1, "{books:?}");
     }
-    assert!(!kinds(&analysis).iter().any(|k| k.contains("books")));
+    let kinds = analysis.kinds();
+    assert!(!kinds.iter().any(|(kind, _)| kind.contains("books")));
 }
 
 // Invariant 11.
 #[test]
 fn hidden_work_withholds_the_verdicts_of_cpu_time_and_no_others() {
     // A fifth of the sides' time, by nobody's clock.
-    let world = kept(HERE, 20, |cell, _| if is_hidden(cell) { 2e7 } else { 0.0 });
+    let world = kept(HERE, 20, hole(2e7));
     let analysis = world.analyse();
     let id = world.id("sendfile", 1 << 20);
-    let found = books(&analysis, &id);
+    let found = hidden(&analysis);
     assert_eq!(found.closed, Closed::No);
     assert!(found.low > 0.03 && found.left_over > 0.1, "{found:?}");
     assert_eq!(analysis.of_kind("books-open").len(), 1);
@@ -120,34 +122,27 @@ fn hidden_work_withholds_the_verdicts_of_cpu_time_and_no_others() {
 
 #[test]
 fn time_that_is_counted_twice_is_a_hole_too() {
-    let world = kept(HERE, 20, |cell, _| if is_hidden(cell) { -2e7 } else { 0.0 });
-    let analysis = world.analyse();
-    let found = books(&analysis, &world.id("sendfile", 1 << 20));
+    let analysis = kept(HERE, 20, hole(-2e7)).analyse();
+    let found = hidden(&analysis);
     assert_eq!((found.closed, found.left_over < -0.03), (Closed::No, true));
 }
 
 #[test]
 fn workers_that_a_side_has_measured_are_its_own_and_no_hole() {
-    let hidden = 2e7;
-    let mut world = kept(
-        HERE,
-        20,
-        |cell, _| if is_hidden(cell) { hidden } else { 0.0 },
-    );
+    let workers_ns = 2e7;
+    let mut world = kept(HERE, 20, hole(workers_ns));
     world.change(is_hidden, |sample| {
         let readings = &mut sample.sender.readings;
         let cpu = readings[&Counter::CpuNs].measured().unwrap();
-        readings.insert(Counter::CpuNs, Reading::Measured(cpu + hidden as u64));
-        readings.insert(Counter::WorkersNs, Reading::Measured(hidden as u64));
+        put(readings, Counter::CpuNs, cpu + workers_ns as u64);
+        put(readings, Counter::WorkersNs, workers_ns as u64);
     });
     let analysis = world.analyse();
-    let found = books(&analysis, &world.id("sendfile", 1 << 20));
+    let found = hidden(&analysis);
     assert_eq!(found.closed, Closed::Yes, "{found:?}");
-    let workers = found
-        .lines
-        .iter()
-        .find(|l| l.user == CpuUser::SenderWorkers);
-    assert!((workers.unwrap().share - hidden / 2.0 / WINDOW_NS).abs() < 0.001);
+    let mut lines = found.lines.iter();
+    let workers = lines.find(|l| l.user == CpuUser::SenderWorkers).unwrap();
+    assert!((workers.share - workers_ns / 2.0 / WINDOW_NS).abs() < 0.001);
 }
 
 #[test]
@@ -158,24 +153,16 @@ fn where_idle_time_has_steps_of_ten_ms_the_sum_over_blocks_shows_the_hole() {
     };
     // A hole of 1 % of the sides' time is nothing that such a clock can show in 40 blocks, and
     // it does not say that it could.
-    let small = kept(v2, 40, |_, _| 1e6).analyse();
-    assert!(
-        small.books.iter().all(|b| b.closed != Closed::No),
-        "{:?}",
-        small.books
-    );
+    let small = kept(v2, 40, |_| 1e6).analyse();
+    let is_open = |b: &&CellBooks| b.closed == Closed::No;
+    assert_eq!(small.books.iter().find(is_open), None);
     // One of a fifth is found in a single cell on a machine of 64 CPUs as well.
     let large = Machine { cpus: 64.0, ..v2 };
     for machine in [v2, large] {
-        let world = kept(
-            machine,
-            40,
-            |cell, _| if is_hidden(cell) { 3e7 } else { 0.0 },
-        );
-        let analysis = world.analyse();
-        let found = books(&analysis, &world.id("sendfile", 1 << 20));
+        let analysis = kept(machine, 40, hole(3e7)).analyse();
+        let found = hidden(&analysis);
         assert_eq!(found.closed, Closed::No, "{found:?}");
-        let open = analysis.books.iter().filter(|b| b.closed == Closed::No);
+        let open = analysis.books.iter().filter(is_open);
         assert!(open.count() <= 1, "the hole alone is shown");
     }
 }
@@ -188,13 +175,10 @@ fn a_clock_that_is_too_coarse_does_not_pass() {
         has_tasks: false,
         ..HERE
     };
-    let analysis = kept(coarse, 6, |_, _| 0.0).analyse();
-    assert!(
-        analysis.books.iter().all(|b| b.closed != Closed::Yes),
-        "{:?}",
-        analysis.books
-    );
-    assert!(kinds(&analysis).contains(&"books-not-closed"));
+    let analysis = kept(coarse, 6, |_| 0.0).analyse();
+    let passes = |b: &&CellBooks| b.closed == Closed::Yes;
+    assert_eq!(analysis.books.iter().find(passes), None);
+    assert_eq!(analysis.of_kind("books-not-closed").len(), 1);
 }
 
 #[test]
@@ -205,13 +189,28 @@ fn a_run_of_old_says_that_it_has_no_books() {
     world.blocks.clear();
     let analysis = world.analyse();
     assert!(analysis.books.is_empty());
-    assert!(kinds(&analysis).contains(&"no-books"));
-    assert!(
-        analysis
-            .findings
-            .iter()
-            .any(|f| f.verdict != Verdict::NotDecided)
-    );
+    assert_eq!(analysis.of_kind("no-books").len(), 1);
+    let mut findings = analysis.findings.iter();
+    assert!(findings.any(|f| f.verdict != Verdict::NotDecided));
+}
+
+/// The block, which is repeated because of others.
+fn repeated(block: &Block) -> Block {
+    Block {
+        repeated_because: Some(Repeat::OtherProcesses {
+            cpus_thousandths: 500,
+        }),
+        ..block.clone()
+    }
+}
+
+/// The second attempt at a block.
+fn second(block: u32) -> Block {
+    Block {
+        block,
+        attempt: 1,
+        ..Block::default()
+    }
 }
 
 /// A mover whose second thread spins in half of its trials: it costs twice as much there.
@@ -234,33 +233,23 @@ fn repeats_do_not_choose_by_what_a_mover_does_itself() {
             // A third of the blocks are disturbed by others, and made again.
             let again = World::new(STUDY).run(seed + 100, 30, 0.02, |_| True::costs(0.2));
             let disturbed: Vec<u32> = (0..30).filter(|_| g.unit() < 0.33).collect();
-            let mut second = again.samples.clone();
-            second.retain(|s| disturbed.contains(&s.trial.block));
-            for sample in &mut second {
+            let mut more = again.samples.clone();
+            more.retain(|s| disturbed.contains(&s.trial.block));
+            for sample in &mut more {
                 sample.trial.attempt = 1;
                 if is_hidden(&world.cells[sample.trial.cell as usize]) {
                     sham(&mut g, sample);
                 }
             }
-            world.samples.extend(second);
+            world.samples.extend(more);
             for block in disturbed {
-                world.blocks[block as usize].repeated_because = Some(Repeat::OtherProcesses {
-                    cpus_thousandths: 500,
-                });
-                world.blocks.push(Block {
-                    block,
-                    attempt: 1,
-                    ..Block::default()
-                });
+                let first = &mut world.blocks[block as usize];
+                *first = repeated(first);
+                world.blocks.push(second(block));
             }
         }
         let id = world.id("sendfile", 1 << 20);
-        let analysis = world.analyse();
-        let found = analysis
-            .findings
-            .iter()
-            .find(|f| f.cell == id && f.metric == COST);
-        found.map(|f| f.ratio.ln()).expect("a finding")
+        world.analyse().of_cell(COST, &id).ratio.ln()
     };
     let mean = |repeats| (0..40).map(|seed| measured(seed, repeats)).sum::<f64>() / 40.0;
     let (with, without) = (mean(true), mean(false));
@@ -279,24 +268,14 @@ fn first_attempts_that_say_something_else_are_told() {
                 scale(&mut sample.sender.readings, Counter::CpuNs, dear);
             }
         }
-        for block in &mut world.blocks {
-            block.repeated_because = Some(Repeat::OtherProcesses {
-                cpus_thousandths: 500,
-            });
-        }
-        for block in 0..12 {
-            world.blocks.push(Block {
-                block,
-                attempt: 1,
-                ..Block::default()
-            });
-        }
+        world.blocks = world.blocks.iter().map(repeated).collect();
+        world.blocks.extend((0..12).map(second));
         world.samples.iter_mut().for_each(|s| s.trial.attempt = 1);
         world.samples.splice(0..0, first);
         world
     };
-    assert!(kinds(&world(1.3).analyse()).contains(&"repeats-matter"));
-    assert!(!kinds(&world(1.0).analyse()).contains(&"repeats-matter"));
+    let told = |dear| world(dear).analyse().of_kind("repeats-matter").len();
+    assert_eq!((told(1.3), told(1.0)), (1, 0));
 }
 
 #[test]
@@ -314,13 +293,7 @@ fn only_the_attempt_at_a_block_that_stands_counts() {
         world.samples.iter().map(dear).collect::<Vec<_>>()
     };
     let (first, third) = (dear(0), dear(2));
-    let crowded = |block: &Block| Block {
-        repeated_because: Some(Repeat::OtherProcesses {
-            cpus_thousandths: 700,
-        }),
-        ..block.clone()
-    };
-    let mut blocks: Vec<Block> = world.blocks.iter().map(crowded).collect();
+    let mut blocks: Vec<Block> = world.blocks.iter().map(repeated).collect();
     world.blocks.iter_mut().for_each(|b| b.attempt = 1);
     world.samples.iter_mut().for_each(|s| s.trial.attempt = 1);
     world.samples.splice(0..0, first);
@@ -330,8 +303,6 @@ fn only_the_attempt_at_a_block_that_stands_counts() {
     let after = world.analyse();
     assert_eq!(before.findings, after.findings);
     assert_eq!(before.cells, after.cells);
-    assert_eq!(
-        3 * (after.run.trials - after.run.repeated),
-        after.run.trials
-    );
+    let run = &after.run;
+    assert_eq!(3 * (run.trials - run.repeated), run.trials);
 }

@@ -1,16 +1,16 @@
 //! Why one way is dearer than another: planted differences in counts, with planted unit costs.
 
-use crate::world;
-
 use bytecost_analysis::{Analysis, CauseOf, FindingCauses, Interim, pairs_to_count};
 use bytecost_spec::evidence::{CountedEvent, EventCount, TrialEvidence};
 use bytecost_spec::survey::{CostTrial, Priced, Route, UnitCost};
-use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side, TrialKey};
+use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side};
 use bytecost_stats::Generator;
-use world::{True, World, one, row, study};
+
+use crate::world::{self, Found, True, World, of as of_mover, one, row, says, study};
 
 const CALLS: CauseOf = CauseOf::Event(CountedEvent::SystemCalls);
 const SWITCHES: CauseOf = CauseOf::Event(CountedEvent::ContextSwitches);
+const WHY: &str = "why-one-way-wins";
 const MESSAGES: f64 = 100_000.0;
 
 const ASKED: &str = study!(
@@ -40,11 +40,9 @@ fn counted(seed: u64, dearer_ns: f64, [send, fields]: [Takes; 2], chance: f64) -
             _ => 1.9,
         })
     });
-    for mover in ["send", "send-fields", "writev"] {
-        let rows = &mut world.manifest.survey.mover_facts;
-        rows.retain(|m| m.name != mover);
-        rows.push(row(mover, Route::MemoryToSocket));
-    }
+    let movers = ["send", "send-fields", "writev"];
+    let rows = movers.map(|mover| row(mover, Route::MemoryToSocket));
+    world.manifest.survey.mover_facts = rows.to_vec();
     let mut g = Generator::new(seed + 1000);
     for round in 0..5 {
         for number in 0..world.cells.len() {
@@ -78,31 +76,24 @@ fn evidence(
             count: Reading::Measured(count as u64),
         }
     });
-    TrialEvidence {
-        trial: TrialKey {
-            block: 1,
-            cell: number as u32,
-            attempt: round,
-        },
-        cell: world.cells[number].id(),
-        sent_bytes: 256 * MESSAGES as u64,
-        sent_messages: MESSAGES as u64,
-        trial_ms: 100,
-        elapsed_ns: 50_000_000,
-        counts: counts.collect(),
-        ..TrialEvidence::default()
-    }
+    let mut evidence = world.evidence_of(number);
+    evidence.trial.attempt = round;
+    evidence.sent_bytes = 256 * MESSAGES as u64;
+    evidence.sent_messages = MESSAGES as u64;
+    evidence.counts = counts.collect();
+    evidence
 }
 
 /// A call costs 1 µs, a switch 3 µs on one CPU as across CPUs, a packet 2 µs; each to 2 %.
 fn priced(mut world: World, times: f64) -> World {
+    let trial = |ns: f64| CostTrial {
+        cpu_ns: (1000.0 * times * ns) as i64,
+        events: 1000,
+    };
     let cost = |event, ns: f64| UnitCost {
         event,
         trials: [0.98, 1.0, 1.02, 1.0, 0.99, 1.01]
-            .map(|by| CostTrial {
-                cpu_ns: (1000.0 * times * ns * by) as i64,
-                events: 1000,
-            })
+            .map(|by| trial(ns * by))
             .to_vec(),
         absent: None,
     };
@@ -124,13 +115,6 @@ fn of<'a>(analysis: &'a Analysis, mover: &str) -> Option<&'a FindingCauses> {
     analysis.causes.iter().find(own)
 }
 
-/// What is said of the pair that differs most.
-fn why(analysis: &Analysis) -> &str {
-    let mut all = analysis.explanations.iter();
-    let why = all.find(|e| e.key == "why-one-way-wins");
-    why.and_then(|e| e.answer.as_deref()).unwrap()
-}
-
 /// Seven more calls of 1 µs in 8.75 µs, a packet in ten more, and fewer switches.
 fn eight_calls() -> World {
     counted(1, 8750.0, [[1.0, 0.05, 0.1], [8.0, 0.01, 0.2]], 0.02)
@@ -144,32 +128,25 @@ fn calls_that_cost_most_are_named_first_with_their_share() {
     assert_eq!(calls.of, CALLS);
     let share = calls.share.unwrap();
     assert!((share.value - 0.8).abs() < 0.05, "{share:?}");
-    assert!(
-        share.low < 0.8 && share.high > 0.8 && share.low > 0.6,
-        "{share:?}"
-    );
+    let holds = (0.6..0.8).contains(&share.low) && share.high > 0.8;
+    assert!(holds, "{share:?}");
     assert!((calls.cost_ns.unwrap().value - 7000.0).abs() < 200.0);
-    let says = why(&analysis);
-    for part in [
-        "8.0",
-        " system calls a message instead of ",
-        "% of the difference (",
-    ] {
-        assert!(says.contains(part), "{part}: {says}");
-    }
+    says(
+        analysis.answer(WHY),
+        [
+            "8.0",
+            " system calls a message instead of ",
+            "% of the difference (",
+        ],
+    );
 }
 
 #[test]
 fn a_cause_has_the_sign_of_the_effect() {
     for times in [0.0, 1.0] {
         let analysis = priced(eight_calls(), times).analyse();
-        let found = of(&analysis, "send-fields").unwrap();
-        assert!(
-            found
-                .causes
-                .iter()
-                .all(|c| c.of != SWITCHES && c.to > c.from)
-        );
+        let mut causes = of(&analysis, "send-fields").unwrap().causes.iter();
+        assert!(causes.all(|c| c.of != SWITCHES && c.to > c.from));
     }
     // The cheaper one is explained by fewer.
     let cheaper = counted(2, -300.0, [[1.3, 0.01, 0.1], [1.0, 0.05, 0.2]], 0.02);
@@ -199,7 +176,7 @@ fn chance_in_counts_is_no_cause_more_often_than_promised() {
         let found = of(&analysis, "send-fields").unwrap();
         named += found.causes.len();
         if found.causes.is_empty() {
-            assert!(why(&analysis).contains("the counts do not explain it"));
+            says(analysis.answer(WHY), ["the counts do not explain it"]);
         }
     }
     // Three events, each by chance more often in 2.5 % of runs: 4.5.
@@ -211,14 +188,9 @@ fn costs_that_are_more_than_the_difference_have_no_share() {
     let analysis = priced(eight_calls(), 1.6).analyse();
     let found = of(&analysis, "send-fields").unwrap();
     assert_eq!(found.explained, None);
-    assert!(
-        found
-            .causes
-            .iter()
-            .all(|c| c.share.is_none() && c.cost_ns.is_some())
-    );
-    let says = why(&analysis);
-    assert!(says.contains("no share"), "{says}");
+    let mut causes = found.causes.iter();
+    assert!(causes.all(|c| c.share.is_none() && c.cost_ns.is_some()));
+    says(analysis.answer(WHY), ["no share"]);
 }
 
 #[test]
@@ -226,39 +198,28 @@ fn without_unit_costs_causes_are_named_without_shares() {
     let analysis = eight_calls().analyse();
     let found = of(&analysis, "send-fields").unwrap();
     assert_eq!(found.causes[0].of, CALLS);
-    assert!(
-        found
-            .causes
-            .iter()
-            .all(|c| c.share.is_none() && c.cost_ns.is_none())
-    );
-    let says = why(&analysis);
-    assert!(
-        says.contains("system calls") && !says.contains('%'),
-        "{says}"
-    );
+    let mut causes = found.causes.iter();
+    assert!(causes.all(|c| c.share.is_none() && c.cost_ns.is_none()));
+    let told = analysis.answer(WHY);
+    says(told, ["system calls"]);
+    assert!(!told.contains('%'), "{told}");
 }
 
 #[test]
 fn timed_trials_tell_the_counts_where_there_are_fewer_than_five_of_evidence() {
     let mut world = priced(eight_calls(), 1.0);
     world.evidence.retain(|e| e.trial.attempt < 4);
-    world.change(
-        |cell| cell.mover == "send-fields",
-        |sample| {
-            let readings = &mut sample.sender.readings;
-            let messages = readings[&Counter::Messages].measured().unwrap();
-            readings.insert(Counter::Calls, Reading::Measured(7 * messages));
-        },
-    );
+    world.change(of_mover("send-fields"), |sample| {
+        let readings = &mut sample.sender.readings;
+        let messages = readings[&Counter::Messages].measured().unwrap();
+        readings.insert(Counter::Calls, Reading::Measured(7 * messages));
+    });
     let analysis = world.analyse();
     let found = of(&analysis, "send-fields").unwrap();
     let calls = found.causes.iter().find(|c| c.of == CALLS).unwrap();
     // Both sides make one each, and this sender seven.
-    assert!(
-        (calls.from - 2.0).abs() < 0.01 && (calls.to - 8.0).abs() < 0.01,
-        "{calls:?}"
-    );
+    let near = |found: f64, expected: f64| (found - expected).abs() < 0.01;
+    assert!(near(calls.from, 2.0) && near(calls.to, 8.0), "{calls:?}");
 }
 
 #[test]
@@ -277,11 +238,8 @@ fn what_is_shown_on_the_way_is_a_ratio_with_its_precision_at_one_place() {
     assert_eq!(few.baseline.mover, "send");
     for way in &many.ways {
         // The receiver takes 0.1 ns a byte.
-        let truth = if way.value == "sendfile" {
-            0.25 / 0.4
-        } else {
-            1.0
-        };
+        let is_sendfile = way.value == "sendfile";
+        let truth = if is_sendfile { 0.25 / 0.4 } else { 1.0 };
         assert!((way.ratio / truth).ln().abs() < 0.03, "{way:?}");
         let before = few.ways.iter().find(|w| w.value == way.value).unwrap();
         assert!(way.half_width < before.half_width, "{before:?} {way:?}");
@@ -296,14 +254,13 @@ fn what_differs_most_is_counted_first() {
         _ => True::costs(0.3),
     });
     let pairs = pairs_to_count(world.input());
-    let movers: Vec<bool> = pairs
-        .iter()
-        .map(|[_, other]| other.contains("sendfile"))
-        .collect();
-    assert_eq!(movers, [true, false], "one pair of each mover: {pairs:?}");
-    assert!(
-        pairs
-            .iter()
-            .all(|[baseline, _]| baseline.contains("/send/"))
+    let is_sendfile = pairs.iter().map(|[_, other]| other.contains("sendfile"));
+    let is_sendfile: Vec<bool> = is_sendfile.collect();
+    assert_eq!(
+        is_sendfile,
+        [true, false],
+        "one pair of each mover: {pairs:?}"
     );
+    let mut baselines = pairs.iter().map(|[baseline, _]| baseline);
+    assert!(baselines.all(|baseline| baseline.contains("/send/")));
 }

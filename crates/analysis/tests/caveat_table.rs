@@ -1,15 +1,14 @@
 //! Every row of the table of caveats is tested both ways: planted here, or by tests that are named.
 
-use crate::rules;
-use crate::server_worlds;
-use crate::world;
-
 use std::fs;
 
 use bytecost_analysis::{CaveatEffect, Finding, Verdict, caveat_kinds};
-use bytecost_spec::{Cell, Counter, Failure, Sample, TrialKey};
-use rules::{MOVERS, fires, quiet, run, silent};
-use world::{At, True, World, all, scale};
+use bytecost_spec::{Cell, Counter, Sample};
+
+use crate::server_worlds;
+use crate::world::{
+    At, MOVERS, True, World, all, at, fires, planted, quiet, run, says, scale, silent, study_of,
+};
 
 /// Rows with worlds of their own: the file, and the tests that plant the one way and the other.
 const ELSEWHERE: &str = "
@@ -63,10 +62,8 @@ fn source(name: &str) -> String {
 #[test]
 fn every_row_is_tested_both_ways() {
     let words: Vec<&str> = ELSEWHERE.split_whitespace().collect();
-    let own: String = ["caveat_table", "caveat_rules", "peers", "way"]
-        .iter()
-        .map(|name| source(name).split_whitespace().collect::<String>())
-        .collect();
+    let own = ["caveat_table", "caveat_rules", "peers", "way"].map(source);
+    let own: String = own.concat().split_whitespace().collect();
     for kind in caveat_kinds() {
         if let Some([_, file, tests @ ..]) = words.chunks(4).find(|row| row[0] == kind) {
             let text = source(file);
@@ -82,14 +79,9 @@ fn every_row_is_tested_both_ways() {
             let mut calls = own.split(what).skip(1);
             calls.any(|rest| rest.split(';').next().is_some_and(|c| c.contains(&named)))
         };
-        assert!(
-            called("fires(") || called("both("),
-            "{kind} fires in no test"
-        );
-        assert!(
-            called("silent(") || called("both("),
-            "{kind} is silent in no test"
-        );
+        let [fires, silent, both] = ["fires(", "silent(", "both("].map(called);
+        assert!(fires || both, "{kind} fires in no test");
+        assert!(silent || both, "{kind} is silent in no test");
     }
 }
 
@@ -110,7 +102,7 @@ fn both(kind: &str, without: &World, with: &World, withholds: Withholds, evidenc
     let analysis = with.analyse();
     let caveat = analysis.caveats.iter().find(|c| c.kind == kind);
     let caveat = caveat.unwrap_or_else(|| panic!("{kind}: {:#?}", analysis.caveats));
-    assert!(caveat.evidence.contains(evidence), "{caveat:#?}");
+    says(&caveat.evidence, [evidence]);
     let effect = match withholds {
         Withholds::Nothing => CaveatEffect::Annotates,
         Withholds::All => CaveatEffect::WithholdsAll,
@@ -137,35 +129,17 @@ fn both(kind: &str, without: &World, with: &World, withholds: Withholds, evidenc
     assert_eq!(any, withholds != Withholds::Nothing, "{kind}");
 }
 
-fn is_sendfile(cell: &Cell) -> bool {
-    cell.mover == "sendfile" && cell.size_bytes == 4096
-}
-
-/// Trials of `sendfile` at 4 KiB that failed in so many blocks.
-fn failed(world: &mut World, blocks: u32, reason: &str) {
-    let at = world.cells.iter().position(is_sendfile).expect("a cell");
-    for block in 0..blocks {
-        let trial = TrialKey::first(block, at as u32);
-        let cell = world.cells[at].id();
-        world.samples.retain(|s| s.trial != trial);
-        world.failures.push(Failure {
-            trial,
-            cell,
-            started_ms: 0,
-            reason: reason.to_owned(),
-        });
-    }
-}
-
-fn planted(plant: impl Fn(&mut World)) -> World {
-    let mut world = quiet();
-    plant(&mut world);
+/// A run of more blocks than most have, in so many of which `sendfile` failed at 4 KiB.
+fn failed(blocks: u32, reason: &str) -> World {
+    let mut world = World::new(&study_of(MOVERS)).run(1, 30, 0.003, |_| True::costs(0.2));
+    let cell = world.id("sendfile", 4096);
     world
-}
-
-/// More blocks than most have.
-fn long() -> World {
-    World::new(&rules::study(MOVERS)).run(1, 30, 0.003, |_| True::costs(0.2))
+        .samples
+        .retain(|s| s.cell != cell || s.trial.block >= blocks);
+    for block in 0..blocks {
+        world.fail(block, &cell, reason);
+    }
+    world
 }
 
 #[test]
@@ -177,48 +151,29 @@ fn the_course_of_the_run() {
     both("changed-plan", &quiet(), &changed, Nothing, "the plan");
     let short = planted(|w| w.samples.retain(|s| s.trial.block < 5));
     both("few-blocks", &quiet(), &short, Nothing, "5 blocks");
-    let noisy = World::new(&rules::study(MOVERS)).run(4, 12, 0.06, |_| True::costs(0.2));
+    let noisy = World::new(&study_of(MOVERS)).run(4, 12, 0.06, |_| True::costs(0.2));
     both("imprecise", &quiet(), &noisy, Nothing, "95 % intervals");
-    let wild = World::new(&rules::study(MOVERS)).run(4, 12, 0.5, |_| True::costs(0.2));
+    let wild = World::new(&study_of(MOVERS)).run(4, 12, 0.5, |_| True::costs(0.2));
     let remedy = fires(&wild, "imprecise", 4, "95 % intervals").remedy;
     assert!(remedy.starts_with("a quieter machine"), "{remedy}");
 
-    let killed = "the receiver was killed by SIGKILL.";
-    let mut once = long();
-    failed(&mut once, 1, killed);
-    both("failed-trials", &long(), &once, Nothing, "SIGKILL");
-    let mut often = long();
-    failed(&mut often, 3, killed);
-    both(
-        "many-failed-trials",
-        &once,
-        &often,
-        All,
-        "10 % of their trials",
-    );
+    let [never, once, often] = [0, 1, 3].map(|n| failed(n, "the receiver was killed by SIGKILL."));
+    both("failed-trials", &never, &once, Nothing, "SIGKILL");
+    let told = "10 % of their trials";
+    both("many-failed-trials", &once, &often, All, told);
     silent(&often, "failed-trials");
 }
 
 #[test]
 fn a_mover_that_delivered_wrong_bytes_once_has_no_verdict_at_any_size() {
     let wrong = "receiver: what arrived is not what was sent: byte 7 of the stream is wrong";
-    let mut world = long();
-    failed(&mut world, 1, wrong);
-    let mut other = long();
-    failed(&mut other, 1, "the receiver was killed by SIGKILL");
-    both(
-        "wrong-bytes",
-        &other,
-        &world,
-        Withholds::All,
-        "1 trial, the first: receiver: what",
-    );
+    let (world, other) = (failed(1, wrong), failed(1, "the receiver was killed"));
+    let told = "1 trial, the first: receiver: what";
+    both("wrong-bytes", &other, &world, Withholds::All, told);
     let found = fires(&world, "wrong-bytes", 2, "byte 7");
     assert!(found.cells.iter().all(|id| id.contains("/sendfile/")));
-    assert_eq!(
-        found.text,
-        "`sendfile` delivered wrong bytes. Nothing is said of it."
-    );
+    let text = "`sendfile` delivered wrong bytes. Nothing is said of it.";
+    assert_eq!(found.text, text);
 }
 
 /// So many times as much CPU time in a third of the blocks.
@@ -233,40 +188,24 @@ fn dear(factor: f64) -> impl FnMut(&mut Sample) {
 
 #[test]
 fn trials_in_two_groups() {
-    let cost = |factor| planted(|w| w.change(is_sendfile, dear(factor)));
-    let near = cost(1.35);
-    both(
-        "two-modes",
-        &quiet(),
-        &near,
-        Withholds::Nothing,
-        "in 33.3 %",
-    );
+    use Withholds::{CpuTime, Nothing, Times};
+    let sendfile = at("sendfile", 4096);
+    let cost = |factor| planted(|w| w.change(sendfile, dear(factor)));
+    let (near, far) = (cost(1.35), cost(3.0));
+    both("two-modes", &quiet(), &near, Nothing, "in 33.3 %");
     silent(&near, "two-modes-cpu-time");
-    let far = cost(3.0);
-    both(
-        "two-modes-cpu-time",
-        &near,
-        &far,
-        Withholds::CpuTime,
-        "at 4 KiB, CPU time per byte: 0.3",
-    );
+    let told = "at 4 KiB, CPU time per byte: 0.3";
+    both("two-modes-cpu-time", &near, &far, CpuTime, told);
     silent(&far, "two-modes");
     let slow = planted(|w| {
-        w.change(is_sendfile, |s| {
+        w.change(sendfile, |s| {
             let third = s.trial.block % 3 == 0;
             for flow in s.sides_mut().flat_map(|side| &mut side.flows) {
                 flow.elapsed_ns *= if third { 3 } else { 1 };
             }
         });
     });
-    both(
-        "two-modes-time",
-        &far,
-        &slow,
-        Withholds::Times,
-        "throughput: ",
-    );
+    both("two-modes-time", &far, &slow, Times, "throughput: ");
 }
 
 // What all cells of a size share in a block is in no ratio of theirs.
@@ -287,7 +226,7 @@ fn groups_that_both_cells_of_a_ratio_are_in_withhold_nothing() {
     assert!(found.iter().filter(of_cpu_time).count() >= 6);
     assert!(found.iter().all(|f| f.withheld.is_none()), "{found:#?}");
     // One of three is not dear with them: its ratio is withheld, that of the two others stands.
-    let parted = world(|c| c.size_bytes == 4096 && !is_sendfile(c));
+    let parted = world(|c| c.size_bytes == 4096 && c.mover != "sendfile");
     let told = fires(&parted, "two-modes-cpu-time", 2, "at 4 KiB");
     assert_eq!(told.effect, CaveatEffect::WithholdsMetric);
     for f in parted.analyse().findings.iter().filter(of_cpu_time) {
@@ -311,32 +250,22 @@ fn what_sets_the_rates_withholds_them() {
         })
     };
     let both_busy = receiver(0.4, 0.4);
+    let bound = receiver(0.4, 0.2);
     both(
         "receiver-bound",
         &both_busy,
-        &receiver(0.4, 0.2),
+        &bound,
         times,
         "receiver 100 %",
     );
-    let held = |limited: u64| {
+    let [short, long] = [20_000, 80_000].map(|limited| {
         let mut world = receiver(0.1, 0.1);
-        world.put(
-            all,
-            At::Sender,
-            [
-                (Counter::TcpBusyUs, 100_000),
-                (Counter::TcpRwndLimitedUs, limited),
-            ],
-        );
+        let busy = (Counter::TcpBusyUs, 100_000);
+        let read = [busy, (Counter::TcpRwndLimitedUs, limited)];
+        world.put(all, At::Sender, read);
         world
-    };
-    both(
-        "receive-window",
-        &held(20_000),
-        &held(80_000),
-        times,
-        "for 80 %",
-    );
+    });
+    both("receive-window", &short, &long, times, "for 80 %");
 }
 
 #[test]
@@ -347,13 +276,8 @@ fn cautions_are_told_where_they_are_true() {
         facts.caution_spares_direct = spares;
     };
     let cautioned = planted(|w| caution(w, true));
-    both(
-        "mover-caution",
-        &quiet(),
-        &cautioned,
-        Withholds::Nothing,
-        "2 cells",
-    );
+    let nothing = Withholds::Nothing;
+    both("mover-caution", &quiet(), &cautioned, nothing, "2 cells");
     let axes = format!("cache = [\"direct\"]\n{MOVERS}");
     let mut direct = run(&axes, |_| True::costs(0.2));
     caution(&mut direct, true);
@@ -370,33 +294,22 @@ fn cautions_are_told_where_they_are_true() {
 #[test]
 fn a_shift_of_the_split_between_the_sides() {
     let shifted = planted(|w| {
-        w.change(is_sendfile, |s| {
-            let receiver = s.receiver.as_mut().expect("a receiver");
+        w.change(at("sendfile", 4096), |s| {
             if s.trial.block % 2 == 0 {
-                std::mem::swap(
-                    s.sender
-                        .readings
-                        .get_mut(&Counter::CpuNs)
-                        .expect("CPU time"),
-                    receiver
-                        .readings
-                        .get_mut(&Counter::CpuNs)
-                        .expect("CPU time"),
-                );
+                let receiver = s.receiver.as_mut().expect("a receiver");
+                let cpu = &Counter::CpuNs;
+                let sent = s.sender.readings.get_mut(cpu).expect("CPU time");
+                std::mem::swap(sent, receiver.readings.get_mut(cpu).expect("CPU time"));
             }
         });
     });
-    both(
-        "who-pays",
-        &quiet(),
-        &shifted,
-        Withholds::Nothing,
-        "points of 100",
-    );
+    let told = "points of 100";
+    both("who-pays", &quiet(), &shifted, Withholds::Nothing, told);
 }
 
 #[test]
 fn requests_that_failed_and_servers_with_a_caution() {
+    use Withholds::{All, Nothing};
     let usual = server_worlds::run();
     let with = |timeouts: u64| {
         let mut world = server_worlds::run();
@@ -406,28 +319,13 @@ fn requests_that_failed_and_servers_with_a_caution() {
     };
     let answers = |w: &World| w.samples[0].sender.readings[&Counter::Messages].measured();
     let many = answers(&usual).expect("a count") / 5;
-    both(
-        "failed-requests",
-        &usual,
-        &with(1 + many / 50),
-        Withholds::Nothing,
-        "no response in time",
-    );
-    both(
-        "many-failed-requests",
-        &with(1 + many / 50),
-        &with(many),
-        Withholds::All,
-        "no response in time",
-    );
+    let (few, many) = (with(1 + many / 50), with(many));
+    let told = "no response in time";
+    both("failed-requests", &usual, &few, Nothing, told);
+    both("many-failed-requests", &few, &many, All, told);
     let mut cautioned = server_worlds::run();
     let serving = cautioned.manifest.survey.serving.as_mut().expect("servers");
     serving.servers[0].caution = Some("it hides its children".to_owned());
-    both(
-        "server-caution",
-        &usual,
-        &cautioned,
-        Withholds::Nothing,
-        "the table of servers",
-    );
+    let told = "the table of servers";
+    both("server-caution", &usual, &cautioned, Nothing, told);
 }

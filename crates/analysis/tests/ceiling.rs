@@ -1,13 +1,12 @@
 //! The ceiling of a machine: taken from the run that measured it, told in other runs.
 
-use crate::world;
-
 use bytecost_analysis::ceiling::ceiling;
 use bytecost_analysis::{Analysis, Input, analyse};
 use bytecost_analysis::{Ceiling, CeilingKind};
 use bytecost_spec::survey::{FileSurvey, Route};
 use bytecost_spec::{Cell, Measure, Metric};
-use world::{True, World, begins};
+
+use crate::world::{self, Found, True, World, begins, question, says};
 
 const CEILING: &str = world::study!(
     "ceiling",
@@ -47,22 +46,21 @@ fn of_files(study: &str, routes: &[(&str, Route)], truth: impl Fn(&Cell) -> True
 }
 
 fn measured() -> Ceiling {
-    let mut world = of_files(
-        CEILING,
-        &[
-            ("null", Route::Nowhere),
-            ("memcpy", Route::MemoryToMemory),
-            ("pread", Route::FileToMemory),
-            ("libaio", Route::FileToMemory),
-            ("uring-read", Route::FileToMemory),
-        ],
-        |cell| match cell.mover.as_str() {
-            "memcpy" => True::costs(0.5),
-            "pread" => True::costs(1.0),
-            "libaio" => True::costs(8.0),
-            _ => True::costs(10.0),
-        },
-    );
+    let rows = [
+        ("null", Route::Nowhere),
+        ("memcpy", Route::MemoryToMemory),
+        ("pread", Route::FileToMemory),
+        ("libaio", Route::FileToMemory),
+        ("uring-read", Route::FileToMemory),
+    ];
+    let mut world = of_files(CEILING, &rows, |cell| {
+        True::costs(match cell.mover.as_str() {
+            "memcpy" => 0.5,
+            "pread" => 1.0,
+            "libaio" => 8.0,
+            _ => 10.0,
+        })
+    });
     let disturbed = &mut world.blocks[2];
     disturbed.others_ns = disturbed.elapsed_ns;
     ceiling(&world.manifest, &world.analyse()).unwrap()
@@ -97,32 +95,29 @@ series = "mover"
 );
 
 fn told(study: &str, ceiling: Option<&Ceiling>) -> Analysis {
-    let world = of_files(
-        study,
-        &[
-            ("null", Route::Nowhere),
-            ("pread", Route::FileToMemory),
-            ("read-null", Route::FileToNull),
-        ],
-        |cell| match cell.size_bytes {
-            4096 => True::costs(4.0),
-            _ => True::costs(2.0),
-        },
-    );
+    let rows = [
+        ("null", Route::Nowhere),
+        ("pread", Route::FileToMemory),
+        ("read-null", Route::FileToNull),
+    ];
+    let world = of_files(study, &rows, |cell| {
+        True::costs(if cell.size_bytes == 4096 { 4.0 } else { 2.0 })
+    });
     analyse(Input {
         ceiling,
         ..world.input()
     })
 }
 
+fn sentences(analysis: &Analysis) -> impl Iterator<Item = &str> {
+    analysis.answers.iter().map(|a| a.sentence.as_str())
+}
+
 #[test]
 fn a_run_of_the_study_gives_rates_by_kind_and_the_better_of_two_ways() {
     let ceiling = measured();
-    let kinds: Vec<(CeilingKind, u64)> = ceiling
-        .rates
-        .iter()
-        .map(|r| (r.kind, r.working_set_bytes >> 20))
-        .collect();
+    let rates = ceiling.rates.iter();
+    let kinds: Vec<_> = rates.map(|r| (r.kind, r.working_set_bytes >> 20)).collect();
     assert_eq!(
         kinds,
         [
@@ -134,10 +129,8 @@ fn a_run_of_the_study_gives_rates_by_kind_and_the_better_of_two_ways() {
         ]
     );
     assert_eq!(ceiling.rates[4].mover, "libaio");
-    assert_eq!(
-        (ceiling.run.as_str(), ceiling.device),
-        ("quiet-otter", Some(7))
-    );
+    assert_eq!(ceiling.run, "quiet-otter");
+    assert_eq!(ceiling.device, Some(7));
     for rate in &ceiling.rates {
         let e = rate.gbit_per_s;
         assert!(e.low.unwrap() < e.value && e.value < e.high.unwrap());
@@ -157,9 +150,9 @@ fn shares_are_told_drawn_and_explained() {
     let ceiling = measured();
     let analysis = told(STUDY, Some(&ceiling));
     let cell = |mover: &str, size: u64| {
-        let of =
-            |c: &&bytecost_analysis::CellResult| c.cell.mover == mover && c.cell.size_bytes == size;
-        analysis.cells.iter().find(of).unwrap()
+        let mut cells = analysis.cells.iter();
+        let own = cells.find(|c| c.cell.mover == mover && c.cell.size_bytes == size);
+        own.unwrap()
     };
     let share = |mover, size| cell(mover, size).ceiling.as_ref().unwrap();
     for mover in ["pread", "read-null"] {
@@ -170,26 +163,14 @@ fn shares_are_told_drawn_and_explained() {
         assert_eq!(one.ceiling.working_set_bytes, 16 << 20);
     }
     assert_eq!(cell("null", 4096).ceiling, None);
-    let sentence = analysis
-        .answers
-        .iter()
-        .map(|a| a.sentence.as_str())
-        .find(|s| s.contains("of what this core can copy"))
-        .unwrap();
-    assert!(
-        sentence.contains("at 64 KiB reaches") && sentence.contains("out of 16 MiB"),
-        "{sentence}"
-    );
-    assert!(sentence.contains("the smallest is 25"), "{sentence}");
-    let why = analysis
-        .explanations
-        .iter()
-        .find(|e| e.key == "ceiling-share")
-        .unwrap();
+    let sentence = sentences(&analysis).find(|s| s.contains("of what this core can copy"));
+    let words = ["at 64 KiB reaches", "out of 16 MiB", "the smallest is 25"];
+    says(sentence.unwrap(), words);
+    let why = question(&analysis, "ceiling-share").unwrap();
     assert_eq!(why.numbers.len(), 2, "the best of each mover: {why:?}");
     let answer = why.answer.as_deref().unwrap();
     begins(answer, "Each mover at its best reaches 5");
-    assert!(why.evidence[0].contains("run quiet-otter of 2026-11-21"));
+    says(&why.evidence[0], ["run quiet-otter of 2026-11-21"]);
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     for figure in &analysis.figures {
         let line = figure.ceiling.as_ref();
@@ -206,55 +187,32 @@ fn shares_are_told_drawn_and_explained() {
 fn what_exceeds_the_ceiling_has_no_share_and_is_counted() {
     let mut low = measured();
     for rate in &mut low.rates {
-        rate.gbit_per_s = bytecost_analysis::Estimate {
-            value: 2.0,
-            low: Some(1.9),
-            high: Some(2.1),
-            ..rate.gbit_per_s
-        };
+        let estimate = &mut rate.gbit_per_s;
+        (estimate.value, estimate.low, estimate.high) = (2.0, Some(1.9), Some(2.1));
     }
     let analysis = told(STUDY, Some(&low));
-    let sentences = || analysis.answers.iter().map(|a| a.sentence.as_str());
     // At 64 KiB both exceed 2 Gbit/s, at 4 KiB neither does.
-    assert!(
-        sentences().any(|s| s.starts_with("In 2 cells no share is given, since it would be above")),
-        "{:?}",
-        analysis.answers
-    );
-    let reaches = sentences().find(|s| s.contains("reaches")).unwrap();
-    assert!(reaches.contains("at 4 KiB reaches 80 %"), "{reaches}");
+    let above = "In 2 cells no share is given, since it would be above";
+    let mut said = sentences(&analysis);
+    assert!(said.any(|s| s.starts_with(above)), "{:?}", analysis.answers);
+    let reaches = sentences(&analysis).find(|s| s.contains("reaches"));
+    says(reaches.unwrap(), ["at 4 KiB reaches 80 %"]);
     let shares = analysis.cells.iter().filter_map(|c| c.ceiling.as_ref());
-    let of = |share: &bytecost_analysis::CeilingShare| share.share.is_some();
-    assert_eq!(shares.map(of).filter(|known| *known).count(), 2);
-    let why = analysis
-        .explanations
-        .iter()
-        .find(|e| e.key == "ceiling-share");
-    assert!(
-        why.unwrap()
-            .evidence
-            .iter()
-            .any(|e| e.contains("in 2 cells no share"))
-    );
+    assert_eq!(shares.filter(|s| s.share.is_some()).count(), 2);
+    let why = question(&analysis, "ceiling-share").unwrap();
+    says(why.evidence.join("\n"), ["in 2 cells no share"]);
 }
 
 #[test]
 fn a_ceiling_that_was_measured_beside_something_else_is_told_to_be_too_low() {
     let of_it = |analysis: &Analysis| {
-        let sentences = analysis.answers.iter().map(|a| a.sentence.as_str());
         let evidence = analysis.explanations.iter().flat_map(|e| &e.evidence);
-        sentences
-            .chain(evidence.map(String::as_str))
-            .filter(|s| s.to_lowercase().contains("something else ran while"))
-            .count()
+        let all = sentences(analysis).chain(evidence.map(String::as_str));
+        let of_it = |s: &&str| s.to_lowercase().contains("something else ran while");
+        all.filter(of_it).count()
     };
     let busy = measured();
-    assert!(
-        busy.disturbed
-            .as_ref()
-            .unwrap()
-            .contains("1.00 CPUs in use")
-    );
+    says(busy.disturbed.as_ref().unwrap(), ["1.00 CPUs in use"]);
     assert_eq!(of_it(&told(STUDY, Some(&busy))), 2);
     let quiet = Ceiling {
         disturbed: None,
@@ -265,35 +223,28 @@ fn a_ceiling_that_was_measured_beside_something_else_is_told_to_be_too_low() {
 
 #[test]
 fn without_a_ceiling_nothing_is_claimed() {
-    for analysis in [
-        told(STUDY, None),
+    let of_disk = Ceiling {
+        rates: measured().rates[4..].to_vec(),
+        ..measured()
+    };
+    let elsewhere = Ceiling {
+        device: Some(8),
+        ..measured()
+    };
+    let cold = STUDY.replace("\"warm\"", "\"cold\"");
+    for (study, ceiling) in [
+        (STUDY, None),
         // One of the disk alone says nothing of the page cache.
-        told(
-            STUDY,
-            Some(&Ceiling {
-                rates: measured().rates[4..].to_vec(),
-                ..measured()
-            }),
-        ),
+        (STUDY, Some(&of_disk)),
         // Another disk's says nothing of this one.
-        told(
-            &STUDY.replace("\"warm\"", "\"cold\""),
-            Some(&Ceiling {
-                device: Some(8),
-                ..measured()
-            }),
-        ),
+        (&cold, Some(&elsewhere)),
     ] {
+        let analysis = told(study, ceiling);
         assert!(analysis.cells.iter().all(|c| c.ceiling.is_none()));
         assert!(analysis.figures.iter().all(|f| f.ceiling.is_none()));
         let of_it = |s: &str| s.contains("can copy") || s.contains("disk gives");
-        assert!(analysis.answers.iter().all(|a| !of_it(&a.sentence)));
-        assert!(
-            analysis
-                .explanations
-                .iter()
-                .all(|e| e.key != "ceiling-share")
-        );
+        assert!(!sentences(&analysis).any(of_it));
+        assert_eq!(question(&analysis, "ceiling-share"), None);
     }
     let text = serde_json::to_string(&told(STUDY, None)).unwrap();
     assert!(!text.contains("ceiling"), "older readers see nothing new");
@@ -303,22 +254,15 @@ fn without_a_ceiling_nothing_is_claimed() {
 fn the_disk_is_told_where_files_come_from_it() {
     let cold = STUDY.replace("\"warm\"", "\"cold\"");
     let slow = told(&cold, Some(&measured()));
-    let withheld = slow
-        .cells
-        .iter()
-        .filter_map(|c| c.ceiling.as_ref()?.withheld.as_ref());
-    assert!(withheld.clone().count() == 4 && withheld.into_iter().all(|w| w.contains("disk")));
+    let shares = slow.cells.iter().filter_map(|c| c.ceiling.as_ref());
+    let withheld: Vec<&String> = shares.filter_map(|s| s.withheld.as_ref()).collect();
+    assert_eq!(withheld.len(), 4);
+    assert!(withheld.iter().all(|why| why.contains("disk")));
     let mut quick = measured();
     quick.rates[4].gbit_per_s.value = 16.0;
     let analysis = told(&cold, Some(&quick));
-    let cell = analysis.cells.iter().find(|c| c.cell.mover == "pread");
-    let share = cell.unwrap().ceiling.as_ref().unwrap();
+    let share = analysis.of_mover("pread").ceiling.as_ref().unwrap();
     assert_eq!(share.ceiling.kind, CeilingKind::DiskSequential);
-    let of_disk =
-        |a: &bytecost_analysis::AnswerSentence| a.sentence.contains("of what this disk gives");
-    assert!(
-        analysis.answers.iter().any(of_disk),
-        "{:?}",
-        analysis.answers
-    );
+    let mut said = sentences(&analysis);
+    assert!(said.any(|s| s.contains("of what this disk gives")));
 }

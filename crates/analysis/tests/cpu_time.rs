@@ -1,11 +1,9 @@
 //! Where the CPU time goes: what looks at the CPUs come to.
 
-use crate::world;
-
-use bytecost_analysis::{Analysis, CellTime, Explanation};
-use bytecost_spec::TrialKey;
+use bytecost_analysis::CellTime;
 use bytecost_spec::evidence::{Kind, Looks, Means, Party, TimeByKind, TrialEvidence};
-use world::{STUDY, True, World};
+
+use crate::world::{STUDY, True, World, missing, question, says};
 
 const EVERY_NS: u64 = 200_000;
 
@@ -20,14 +18,10 @@ fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> Lo
 }
 
 /// Evidence of a cell that sent 1 MiB in each of `messages` messages.
-fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> TrialEvidence {
+fn evidence(world: &World, mover: &str, found: Vec<Looks>) -> TrialEvidence {
     TrialEvidence {
-        trial: TrialKey::first(0, cell as u32),
-        cell: world.cells[cell].id(),
         sent_bytes: 200 << 20,
         sent_messages: 200,
-        trial_ms: 500,
-        elapsed_ns: 400_000_000,
         time: Some(TimeByKind {
             every_ns: EVERY_NS,
             elapsed_ns: 400_000_000,
@@ -35,7 +29,7 @@ fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> TrialEvidence {
             idle: 10,
             lost: 0,
         }),
-        ..TrialEvidence::default()
+        ..world.evidence_of(world.place(mover, 1 << 20))
     }
 }
 
@@ -47,37 +41,26 @@ fn watched() -> World {
     world.ask(&[Means::Time]);
     let copy = |party, count| looks(party, Kind::DataCopy, "rep_movs_alternative", count, 0);
     let skb = |count| looks(Party::Sender, Kind::Skb, "__alloc_skb", count, count / 2);
-    let at = |mover| world.place(mover, 1 << 20);
-    let found = [
-        (
-            at("send"),
-            vec![
-                copy(Party::Sender, 1000),
-                copy(Party::Receiver, 900),
-                skb(300),
-            ],
-        ),
-        (
-            at("sendfile"),
-            vec![
-                copy(Party::Receiver, 910),
-                skb(310),
-                looks(Party::Sender, Kind::Files, "filemap_splice_read", 80, 0),
-                looks(Party::Sender, Kind::Unattributed, "zzz", 13, 0),
-                looks(Party::Rest, Kind::User, "", 500, 0),
-            ],
-        ),
+    let of_send = vec![
+        copy(Party::Sender, 1000),
+        copy(Party::Receiver, 900),
+        skb(300),
     ];
-    world.evidence = found
-        .into_iter()
-        .map(|(cell, looks)| evidence(&world, cell, looks))
-        .collect();
+    let of_sendfile = vec![
+        copy(Party::Receiver, 910),
+        skb(310),
+        looks(Party::Sender, Kind::Files, "filemap_splice_read", 80, 0),
+        looks(Party::Sender, Kind::Unattributed, "zzz", 13, 0),
+        looks(Party::Rest, Kind::User, "", 500, 0),
+    ];
+    world.evidence = vec![
+        evidence(&world, "send", of_send),
+        evidence(&world, "sendfile", of_sendfile),
+    ];
     world
 }
 
-fn question(analysis: &Analysis) -> Option<&Explanation> {
-    world::question(analysis, "cpu-time-by-kind")
-}
+const KEY: &str = "cpu-time-by-kind";
 
 #[test]
 fn looks_become_nanoseconds_for_each_kib() {
@@ -93,10 +76,8 @@ fn looks_become_nanoseconds_for_each_kib() {
     assert!((send.of_kind(Kind::DataCopy) - 1900.0 * per_look).abs() < 1e-9);
     assert!((send.total() - 2200.0 * per_look).abs() < 1e-9);
     let sender = &send.kinds[0];
-    assert_eq!(
-        (sender.party, sender.kind, sender.looks),
-        (Party::Sender, Kind::DataCopy, 1000)
-    );
+    let told = (sender.party, sender.kind, sender.looks);
+    assert_eq!(told, (Party::Sender, Kind::DataCopy, 1000));
     assert!(sender.low < sender.ns_per_unit && sender.ns_per_unit < sender.high);
     assert!((send.moved - 150.0 / 2200.0).abs() < 1e-9);
     let sendfile = of("sendfile");
@@ -105,10 +86,8 @@ fn looks_become_nanoseconds_for_each_kib() {
     assert_eq!(sendfile.functions[0].function, "rep_movs_alternative");
     // The rest of the machine is told by kind as well, and is in no sum.
     let last = sendfile.kinds.last().unwrap();
-    assert_eq!(
-        (last.party, last.kind, last.looks),
-        (Party::Rest, Kind::User, 500)
-    );
+    let told = (last.party, last.kind, last.looks);
+    assert_eq!(told, (Party::Rest, Kind::User, 500));
     assert!((sendfile.total() - 1313.0 * per_look).abs() < 1e-9);
 }
 
@@ -123,13 +102,10 @@ fn the_difference_is_told_by_kind_of_work() {
     world.evidence.splice(0..0, counted);
     let analysis = world.analyse();
     assert_eq!(analysis.cpu_time.len(), 2);
-    let told = question(&analysis).unwrap();
+    let told = question(&analysis, KEY).unwrap();
     let answer = told.answer.as_ref().unwrap();
-    assert!(
-        answer.contains("sendfile") && answer.contains("data copy −"),
-        "{answer}"
-    );
-    assert!(answer.contains("file system and page cache +"), "{answer}");
+    let kinds = ["sendfile", "data copy −", "file system and page cache +"];
+    says(answer, kinds);
     // 310 looks against 300 are chance.
     assert!(!answer.contains("skb"), "{answer}");
     assert!(!told.findings.is_empty());
@@ -139,17 +115,14 @@ fn the_difference_is_told_by_kind_of_work() {
 fn without_evidence_nothing_is_asked_or_it_is_told_why() {
     let mut world = watched();
     world.evidence.clear();
-    let told = world.analyse();
-    let missing = question(&told).unwrap().missing.clone().unwrap();
-    assert!(missing.contains("--resume"), "{missing}");
+    missing(&world.analyse(), KEY, &["--resume"]);
     world.manifest.evidence[0].refused = Some("it needs root".to_owned());
-    let told = world.analyse();
-    assert_eq!(
-        question(&told).unwrap().missing.as_deref(),
-        Some("it needs root")
-    );
+    let told = missing(&world.analyse(), KEY, &["it needs root"])
+        .missing
+        .clone();
+    assert_eq!(told.as_deref(), Some("it needs root"));
     world.manifest.evidence.clear();
-    assert!(question(&world.analyse()).is_none());
+    assert!(question(&world.analyse(), KEY).is_none());
 }
 
 #[test]
@@ -159,8 +132,7 @@ fn evidence_of_foreign_cells_and_of_nothing_is_left_out() {
     world.evidence[1].sent_bytes = 0;
     let analysis = world.analyse();
     assert!(analysis.cpu_time.is_empty());
-    let missing = question(&analysis).unwrap().missing.as_ref().unwrap();
-    assert!(missing.contains("no watched cell"), "{missing}");
+    missing(&analysis, KEY, &["no watched cell"]);
     let mut world = watched();
     world.evidence[0].cell = "another".to_owned();
     world.evidence[1].time = None;

@@ -1,34 +1,32 @@
 //! From which size on: crossings of planted costs, and what is said of them.
 
-use crate::world;
-
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Finding, Verdict};
 use bytecost_spec::{Axis, Cell, Measure, Metric};
-use world::{STUDY, True, World, one, says};
+
+use crate::world::{self, STUDY, True, World, says, with_axes};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
 /// Both sides cost `send`'s by a power of the size, times a planted ratio.
 fn world(seed: u64, noise: f64, ratio: fn(&Cell) -> f64) -> World {
-    World::new(STUDY).run(seed, 16, noise, move |cell| {
-        let ratio = ratio(cell);
-        True {
-            receiver_ns_per_byte: 0.1 * ratio,
-            ..True::costs(0.2 * ratio)
-        }
-    })
+    World::new(STUDY).run(seed, 16, noise, move |cell| True::both(ratio(cell)))
 }
 
 fn crossover<'a>(analysis: &'a Analysis, value: &str) -> &'a Crossover {
     let of = |c: &&Crossover| c.value == value && c.metric == COST;
-    let found: Vec<&Crossover> = analysis.crossovers.iter().filter(of).collect();
-
-    (one(&found)) as _
+    let mut found = analysis.crossovers.iter().filter(of);
+    found
+        .next()
+        .filter(|_| found.next().is_none())
+        .expect("one crossover")
 }
 
-fn points(crossover: &Crossover) -> &[CrossingPoint] {
+fn points<const N: usize>(crossover: &Crossover) -> [&CrossingPoint; N] {
     match &crossover.outcome {
-        Crossing::At(points) => points,
+        Crossing::At(points) => {
+            let points: Vec<&CrossingPoint> = points.iter().collect();
+            points.try_into().expect("as many points")
+        }
         other => panic!("{other:?}: {}", crossover.sentence),
     }
 }
@@ -60,9 +58,7 @@ fn planted(cell: &Cell) -> f64 {
 fn a_crossing_is_found_at_the_planted_size() {
     let analysis = world(1, 0.003, planted).analyse();
     let found = crossover(&analysis, "sendfile");
-    let [point] = points(found) else {
-        panic!("{found:?}")
-    };
+    let [point] = points(found);
     assert!(point.better_above && !point.fades, "{point:?}");
     assert_eq!(ends(point), ("4KiB", "64KiB"));
     assert_eq!(found.range, ("256".to_owned(), "1MiB".to_owned()));
@@ -80,9 +76,7 @@ fn none_fading_and_always_are_answers_too() {
     let said = "`send-zerocopy` is at no size from 256 B to 1 MiB better than `send` in CPU time per byte by 3 % or more.";
     assert_eq!(never.sentence, said);
     let fading = crossover(&analysis, "writev");
-    let [point] = points(fading) else {
-        panic!("{fading:?}")
-    };
+    let [point] = points(fading);
     assert!(point.fades && !point.better_above, "{point:?}");
     let said = "`writev` is better than `send` in CPU time per byte up to between 4 KiB and 64 KiB; elsewhere there is no difference that matters.";
     assert_eq!(fading.sentence, said);
@@ -91,7 +85,7 @@ fn none_fading_and_always_are_answers_too() {
     let analysis = world(3, 0.003, cheap).analyse();
     let always = crossover(&analysis, "sendfile");
     assert_eq!(always.outcome, Crossing::AlwaysBetter);
-    says(&always.sentence, "at every size from 256 B to 1 MiB");
+    says(&always.sentence, ["at every size from 256 B to 1 MiB"]);
     let undecided = world(4, 0.4, |_| 1.0).analyse();
     assert_eq!(crossover(&undecided, "writev").outcome, Crossing::Undecided);
 }
@@ -105,48 +99,35 @@ fn two_crossings_come_in_order() {
     };
     let analysis = world(5, 0.003, valley).analyse();
     let found = crossover(&analysis, "sendfile");
-    let [first, second] = points(found) else {
-        panic!("{found:?}")
-    };
+    let [first, second] = points(found);
     assert!(first.better_above && !second.better_above);
-    assert_eq!(
-        [first, second].map(ends),
-        [("256", "4KiB"), ("64KiB", "1MiB")]
-    );
+    assert_eq!(ends(first), ("256", "4KiB"));
+    assert_eq!(ends(second), ("64KiB", "1MiB"));
     let said = " from between 256 B and 4 KiB to between 64 KiB and 1 MiB; elsewhere it is worse.";
-    assert!(found.sentence.ends_with(said), "{}", found.sentence);
+    world::ends(&found.sentence, said);
 }
 
 #[test]
 fn more_is_better_where_the_metric_says_so_and_the_same_run_gives_the_same() {
     // The world's throughput falls as the cost rises.
     let analysis = world(6, 0.003, planted).analyse();
-    let rate = |c: &&Crossover| {
-        c.value == "sendfile" && c.metric == Metric::both(Measure::ThroughputGbitPerS)
-    };
-    let found = analysis
-        .crossovers
-        .iter()
-        .find(rate)
-        .expect("of the second metric");
-    assert!(points(found)[0].better_above, "{found:?}");
-    assert_eq!(
-        world(6, 0.003, planted).analyse().crossovers,
-        analysis.crossovers
-    );
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    let rate = |c: &&Crossover| c.value == "sendfile" && c.metric == throughput;
+    let found = analysis.crossovers.iter().find(rate);
+    let [point] = points(found.expect("of the second metric"));
+    assert!(point.better_above, "{point:?}");
+    let again = world(6, 0.003, planted).analyse();
+    assert_eq!(again.crossovers, analysis.crossovers);
 }
 
 #[test]
 fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
-    let study = STUDY.replace("mover = [", "threads = [1, 2, 4]\nmover = [");
+    let study = with_axes("threads = [1, 2, 4]");
     let world = World::new(&study).run(7, 8, 0.003, |c| {
-        let dear = c.mover == "sendfile" && c.threads > 2;
-        True::costs(if dear {
-            0.4
-        } else if c.mover == "sendfile" {
-            0.1
-        } else {
-            0.2
+        True::costs(match (c.mover.as_str(), c.threads) {
+            ("sendfile", ..=2) => 0.1,
+            ("sendfile", _) => 0.4,
+            _ => 0.2,
         })
     });
     let analysis = world.analyse();
@@ -157,13 +138,11 @@ fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
     assert_eq!((of(Axis::Size).len(), of(Axis::Threads).len()), (3, 4));
     let found = of(Axis::Threads)[0];
     assert_eq!(found.place, [(Axis::Size, "256".to_owned())]);
-    let [point] = points(found) else {
-        panic!("{found:?}")
-    };
+    let [point] = points(found);
     assert!(!point.better_above, "{point:?}");
     assert_eq!(ends(point), ("2", "4"));
     let said = " up to between 2 threads and 4 threads";
-    assert!(found.sentence.contains(said), "{}", found.sentence);
+    says(&found.sentence, [said]);
 }
 
 /// What a finding decides at each size.
@@ -192,11 +171,8 @@ fn nothing_is_called_better_or_worse_that_no_finding_decides() {
         let says_better = matches!(found.outcome, Crossing::At(_) | Crossing::AlwaysBetter);
         assert_eq!(says_better, is(Verdict::Better), "{decided:?} {said}");
         assert!(is(Verdict::Worse) || !said.contains("worse"), "{said}");
-        let open = decided
-            .iter()
-            .filter(|v| **v == Verdict::NotDecided)
-            .count();
-        assert_eq!(found.open.len(), open, "{found:?}");
+        let open = decided.iter().filter(|v| **v == Verdict::NotDecided);
+        assert_eq!(found.open.len(), open.count(), "{found:?}");
     }
 }
 
@@ -209,19 +185,10 @@ fn a_step_between_two_sizes_lies_within_the_interval() {
     };
     let study = STUDY.replace("\"64KiB\"", "\"16KiB\", \"64KiB\"");
     for seed in 0..8 {
-        let analysis = World::new(&study)
-            .run(seed, 16, 0.01, |c| {
-                let ratio = step(c);
-                True {
-                    receiver_ns_per_byte: 0.1 * ratio,
-                    ..True::costs(0.2 * ratio)
-                }
-            })
-            .analyse();
+        let world = World::new(&study).run(seed, 16, 0.01, |c| True::both(step(c)));
+        let analysis = world.analyse();
         let found = crossover(&analysis, "sendfile");
-        let [point] = points(found) else {
-            panic!("{found:?}")
-        };
+        let [point] = points(found);
         // What is not decided widens it.
         let (low, high) = ends(point);
         assert_eq!(high, "64KiB", "{found:?}");
@@ -238,8 +205,9 @@ fn what_has_no_verdict_is_no_end_of_an_interval() {
     }
     let analysis = run.analyse();
     let found = crossover(&analysis, "sendfile");
-    assert_eq!(ends(&points(found)[0]), ("4KiB", "1MiB"));
+    let [point] = points(found);
+    assert_eq!(ends(point), ("4KiB", "1MiB"));
     assert_eq!(found.open, ["64KiB"]);
     let said = " from between 4 KiB and 1 MiB on; not decided at 64 KiB.";
-    assert!(found.sentence.ends_with(said), "{}", found.sentence);
+    world::ends(&found.sentence, said);
 }

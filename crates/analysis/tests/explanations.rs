@@ -1,19 +1,17 @@
 //! Questions about sockets and those of every run: answered where the run decides them, and short
 //! about what is missing elsewhere.
 
-use crate::world;
-
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Reading, Refusal, Sample};
-use world::{At, STUDY, True, World, answered, begins, missing, question};
+use bytecost_stats::Generator;
+
+use crate::world::{
+    self, At, True, World, answered, at, begins, missing, of, put, question, study_of,
+};
 
 /// A world of the ways that the questions are about.
 fn asked(axes: &str, ratio: fn(&Cell) -> f64) -> World {
-    let (start, end) = (
-        STUDY.find("mover = [").expect("axes"),
-        STUDY.find("\n\n[[compare]]").expect("a comparison"),
-    );
-    let mut world = World::new(&STUDY.replace(&STUDY[start..end], axes));
+    let mut world = World::new(&study_of(axes));
     let fields = ["send-fields", "sendmsg"].map(|name| MoverFacts {
         uses_fields: true,
         ..world::facts(name, Release::AtReturn, true)
@@ -25,14 +23,11 @@ fn asked(axes: &str, ratio: fn(&Cell) -> f64) -> World {
         ..True::costs(0.2 * ratio(cell))
     });
     for (mover, times) in [("send-fields", 8), ("send-zerocopy", 2)] {
-        world.change(
-            |c| c.mover == mover,
-            |s| {
-                let sent = s.sender.readings[&Counter::Messages].measured();
-                let calls = Reading::Measured(times * sent.expect("messages"));
-                s.sender.readings.insert(Counter::Calls, calls);
-            },
-        );
+        world.change(of(mover), |s| {
+            let sent = s.sender.readings[&Counter::Messages].measured();
+            let calls = times * sent.expect("messages");
+            put(&mut s.sender.readings, Counter::Calls, calls);
+        });
     }
     world
 }
@@ -40,11 +35,8 @@ fn asked(axes: &str, ratio: fn(&Cell) -> f64) -> World {
 /// The same on a path where nothing copies.
 fn uncopied(axes: &str, ratio: fn(&Cell) -> f64) -> World {
     let mut world = asked(axes, ratio);
-    world.put(
-        |c| c.mover == "send-zerocopy",
-        At::Sender,
-        [(Counter::CompletionsCopied, 0)],
-    );
+    let none = [(Counter::CompletionsCopied, 0)];
+    world.put(of("send-zerocopy"), At::Sender, none);
     world
 }
 
@@ -62,42 +54,24 @@ fn planted(cell: &Cell) -> f64 {
 }
 
 fn zero_copy_costs_more(cell: &Cell) -> f64 {
-    if cell.mover == "send-zerocopy" {
-        1.4
-    } else {
-        1.0
-    }
-}
-
-fn zero_copy_costs_less(cell: &Cell) -> f64 {
-    if cell.mover == "send-zerocopy" {
-        0.5
-    } else {
-        1.0
-    }
+    let is_zero_copy = cell.mover == "send-zerocopy";
+    if is_zero_copy { 1.4 } else { 1.0 }
 }
 
 fn set(sample: &mut Sample, counter: Counter, value: u64) {
     for side in sample.sides_mut() {
-        side.readings.insert(counter, Reading::Measured(value));
+        put(&mut side.readings, counter, value);
     }
 }
 
 /// Noise of a third of all values, so that nothing of CPU time or throughput is decided.
 fn drown(world: &mut World) {
-    let mut state = 1_u64;
-    let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        state >> 40
-    };
+    let mut g = Generator::new(1);
+    let mut next = |below: u64| g.next_u64() % below;
     world.each(|s| {
-        set(s, Counter::CpuNs, 1_000_000 + next() % 3_000_000);
-        for side in s.sides_mut() {
-            for moved in &mut side.flows {
-                moved.elapsed_ns += next() % (3 * moved.elapsed_ns);
-            }
+        set(s, Counter::CpuNs, 1_000_000 + next(3_000_000));
+        for moved in s.sides_mut().flat_map(|side| &mut side.flows) {
+            moved.elapsed_ns += next(3 * moved.elapsed_ns);
         }
     });
 }
@@ -120,25 +94,16 @@ fn count_misses(world: &mut World, which: fn(&Cell) -> bool, l1d: f64, llc: f64)
 fn one_call_against_several_is_answered_at_decided_sizes() {
     let key = "one-call-against-several";
     let analysis = asked(MOVERS, planted).analyse();
-    let found = answered(
-        &analysis,
-        key,
-        &[
-            "`send` compared with `send-fields` in CPU time per byte: better at 256 B and at 4 KiB, 0.20",
-            "no difference that matters at 64 KiB and at 1 MiB",
-        ],
-    );
+    let words = [
+        "`send` compared with `send-fields` in CPU time per byte: better at 256 B and at 4 KiB, 0.20",
+        "no difference that matters at 64 KiB and at 1 MiB",
+    ];
+    let found = answered(&analysis, key, &words);
     // What the study does not compare has numbers and no verdict.
-    assert!(
-        !found.answer.as_ref().unwrap().contains("sendmsg"),
-        "{found:#?}"
-    );
-    assert!(
-        found
-            .numbers
-            .iter()
-            .any(|n| n.starts_with("`sendmsg` compared with `send-fields`"))
-    );
+    let answer = found.answer.as_ref().unwrap();
+    assert!(!answer.contains("sendmsg"), "{found:#?}");
+    let of_one = |n: &String| n.starts_with("`sendmsg` compared with `send-fields`");
+    assert!(found.numbers.iter().any(of_one));
     let calls = |e: &String| e.starts_with("`send-fields`: 8.00 system calls");
     assert!(found.evidence.iter().any(calls), "{found:#?}");
     let no_fields = MOVERS.replace("\"send-fields\", ", "");
@@ -152,18 +117,13 @@ fn zero_copy_against_copying_is_answered_at_decided_sizes() {
     let copied = asked(MOVERS, planted).analyse();
     let found = missing(&copied, key, &["withheld", "the kernel copied 100 %"]);
     assert!(!found.numbers.is_empty(), "{found:#?}");
-    let says = "compared with `send` in CPU time per byte: better at 1 MiB, 0.5";
+    let better = "compared with `send` in CPU time per byte: better at 1 MiB, 0.5";
     let analysis = uncopied(MOVERS, planted).analyse();
-    let of_known = answered(
-        &analysis,
-        key,
-        &["`send-zerocopy`", says, "worse at 256 B and at 4 KiB"],
-    );
-    answered(
-        &uncopied(MOVERS, zero_copy_costs_more).analyse(),
-        key,
-        &["worse at 256 B, at 4 KiB, at 64 KiB and at 1 MiB"],
-    );
+    let words = ["`send-zerocopy`", better, "worse at 256 B and at 4 KiB"];
+    let of_known = answered(&analysis, key, &words);
+    let dear = uncopied(MOVERS, zero_copy_costs_more).analyse();
+    let everywhere = "worse at 256 B, at 4 KiB, at 64 KiB and at 1 MiB";
+    answered(&dear, key, &[everywhere]);
     let mut noisy = uncopied(MOVERS, |_| 1.0);
     drown(&mut noisy);
     missing(&noisy.analyse(), key, &["not decided in 4 comparisons"]);
@@ -171,9 +131,8 @@ fn zero_copy_against_copying_is_answered_at_decided_sizes() {
     let mut unknown = uncopied(MOVERS, planted);
     unknown.rename("send-zerocopy", "page-lender");
     let analysis = unknown.analyse();
-    let told = answered(&analysis, key, &["`page-lender`", says])
-        .answer
-        .clone();
+    let told = answered(&analysis, key, &["`page-lender`", better]);
+    let told = told.answer.clone();
     let known = of_known.answer.as_ref().unwrap();
     assert_eq!(told.unwrap(), known.replace("send-zerocopy", "page-lender"));
 }
@@ -181,31 +140,23 @@ fn zero_copy_against_copying_is_answered_at_decided_sizes() {
 #[test]
 fn why_zero_copy_is_not_always_fastest() {
     let key = "zero-copy-not-fastest";
-    answered(
-        &asked(MOVERS, planted).analyse(),
-        key,
-        &[
-            "It saves no copy here, and what it adds comes on top (up to 2.0 calls per message with completions, instead of 1.0)",
-            "the kernel copied 100 %",
-        ],
-    );
-    answered(
-        &uncopied(MOVERS, planted).analyse(),
-        key,
-        &["costs more than the copy that it saves"],
-    );
-    answered(
-        &uncopied(MOVERS, zero_copy_costs_less).analyse(),
-        key,
-        &["It was not shown to be worse here"],
-    );
+    let copied = asked(MOVERS, planted).analyse();
+    let words = [
+        "It saves no copy here, and what it adds comes on top (up to 2.0 calls per message with completions, instead of 1.0)",
+        "the kernel copied 100 %",
+    ];
+    answered(&copied, key, &words);
+    let dear = uncopied(MOVERS, planted).analyse();
+    answered(&dear, key, &["costs more than the copy that it saves"]);
+    let half = |c: &Cell| if c.mover == "send-zerocopy" { 0.5 } else { 1.0 };
+    let cheap = uncopied(MOVERS, half).analyse();
+    answered(&cheap, key, &["It was not shown to be worse here"]);
     // Without the kernel's word nothing is said of copies.
     let mut silent = asked(MOVERS, planted);
     silent.each(|s| {
         for counter in [Counter::Completions, Counter::CompletionsCopied] {
-            s.sender
-                .readings
-                .insert(counter, Reading::absent("no flags"));
+            let absent = Reading::absent("no flags");
+            s.sender.readings.insert(counter, absent);
         }
     });
     missing(&silent.analyse(), key, &["no completion was flagged"]);
@@ -220,8 +171,8 @@ fn which_cache_level_gains_most() {
     let mut world = uncopied(MOVERS, planted);
     count_misses(&mut world, |c| c.mover != "send-zerocopy", 4.0, 2.0);
     count_misses(&mut world, |c| c.mover == "send-zerocopy", 3.6, 0.5);
-    let says = ["The last level cache: `send-zerocopy` has 0.2", "of `send`"];
-    answered(&world.analyse(), key, &says);
+    let words = ["The last level cache: `send-zerocopy` has 0.2", "of `send`"];
+    answered(&world.analyse(), key, &words);
     let mut alike = uncopied(MOVERS, planted);
     count_misses(&mut alike, |_| true, 4.0, 2.0);
     answered(&alike.analyse(), key, &["None was shown to gain"]);
@@ -245,30 +196,21 @@ fn threads_and_caches_are_told_apart_from_too_few_cpus() {
         count_misses(&mut world, |c| c.threads == 4, 4.0, 3.0);
         world.analyse()
     };
-    let says = [
+    let words = [
         "With a CPU for each thread, from 1 flow to 2 flows",
         "1.50× ",
         "with threads that take turns on the CPUs, from 1 flow to 4 flows",
         "3.00× ",
     ];
-    answered(&counted(4), key, &says);
-    answered(
-        &counted(8),
-        key,
-        &["With a CPU for each thread, from 1 flow to 4 flows"],
-    );
-    answered(
-        &counted(2),
-        key,
-        &["With threads that take turns", "from 1 flow to 4 flows"],
-    );
+    answered(&counted(4), key, &words);
+    let words = ["With a CPU for each thread, from 1 flow to 4 flows"];
+    answered(&counted(8), key, &words);
+    let words = ["With threads that take turns", "from 1 flow to 4 flows"];
+    answered(&counted(2), key, &words);
     let mut one = asked(MOVERS, planted);
     count_misses(&mut one, |_| true, 4.0, 2.0);
-    missing(
-        &one.analyse(),
-        key,
-        &["needs cells with several numbers of flows"],
-    );
+    let why = "needs cells with several numbers of flows";
+    missing(&one.analyse(), key, &[why]);
 }
 
 #[test]
@@ -320,10 +262,8 @@ fn a_prediction_that_fell_is_told_and_so_is_what_is_not_decided() {
     let key = "unexpected";
     let movers = format!("{MOVERS}\n{EXPECTS}");
     let analysis = asked(&movers, planted).analyse();
-    let says = [
-        "The prediction fell in 2 of 5 findings that it speaks of: `send-zerocopy` was expected to be worse than `send` in CPU time per byte and was not in 2 of 4 places",
-    ];
-    let found = answered(&analysis, key, &says);
+    let words = "The prediction fell in 2 of 5 findings that it speaks of: `send-zerocopy` was expected to be worse than `send` in CPU time per byte and was not in 2 of 4 places";
+    let found = answered(&analysis, key, &[words]);
     assert_eq!(found.findings.len(), 2);
     begins(&found.numbers[1], "expected worse: `send-zerocopy` ");
     let mut worse = asked(&movers, zero_copy_costs_more);
@@ -331,36 +271,22 @@ fn a_prediction_that_fell_is_told_and_so_is_what_is_not_decided() {
     answered(&worse.analyse(), key, &[all]);
     // Of one size nothing is decided, and that is said.
     let mut up = false;
-    worse.change(
-        |c| c.mover == "send-zerocopy" && c.size_bytes == 256,
-        |s| {
-            up = !up;
-            set(s, Counter::CpuNs, if up { 9_000_000 } else { 60_000_000 });
-        },
-    );
-    answered(
-        &worse.analyse(),
-        key,
-        &["4 findings", "; 1 more is not decided."],
-    );
+    worse.change(at("send-zerocopy", 256), |s| {
+        up = !up;
+        set(s, Counter::CpuNs, if up { 9_000_000 } else { 60_000_000 });
+    });
+    let words = ["4 findings", "; 1 more is not decided."];
+    answered(&worse.analyse(), key, &words);
     let elsewhere = movers
         .replace("send-zerocopy\"\noutcome", "vmsplice\"\noutcome")
         .replace("\"send-fields\", ", "");
-    missing(
-        &asked(&elsewhere, planted).analyse(),
-        key,
-        &["no finding that the prediction"],
-    );
+    let elsewhere = asked(&elsewhere, planted).analyse();
+    missing(&elsewhere, key, &["no finding that the prediction"]);
     // It is asked wherever a study expects something, and nowhere else.
     let others = "mover = [\"send\", \"sendfile\"]\nsize = [\"4KiB\", \"1MiB\"]";
     assert!(question(&asked(MOVERS, planted).analyse(), key).is_none());
-    assert!(
-        question(
-            &asked(&format!("{others}\n{EXPECTS}"), |_| 1.0).analyse(),
-            key
-        )
-        .is_some()
-    );
+    let expecting = asked(&format!("{others}\n{EXPECTS}"), |_| 1.0).analyse();
+    assert!(question(&expecting, key).is_some());
 }
 
 #[test]
@@ -371,12 +297,8 @@ fn a_run_about_something_else_is_not_asked() {
     let mut empty = asked(MOVERS, planted);
     empty.samples.clear();
     let analysis = empty.analyse();
-    let keys: Vec<&str> = analysis
-        .explanations
-        .iter()
-        .map(|e| e.key.as_str())
-        .collect();
-    assert_eq!(keys.len(), 5, "{keys:?}");
+    let asked = &analysis.explanations;
+    assert_eq!(asked.len(), 5, "{asked:?}");
     let is_open = |e: &bytecost_analysis::Explanation| e.answer.is_none() && e.missing.is_some();
-    assert!(analysis.explanations.iter().all(is_open));
+    assert!(asked.iter().all(is_open));
 }

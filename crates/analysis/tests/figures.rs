@@ -1,22 +1,18 @@
 //! Figures: panels, order, and gaps with their reasons.
 
-use crate::world;
-
-use bytecost_analysis::{FigureData, Interim, LeftOut, Point};
+use bytecost_analysis::{FigureData, Finding, Interim, LeftOut, Point};
 use bytecost_spec::manifest::Bisection;
-use bytecost_spec::{Axis, Cell, Counter, Reading, Refusal};
-use world::{STUDY, True, World, one, scale};
+use bytecost_spec::{Axis, Cell, Counter, Refusal};
+
+use crate::world::{STUDY, True, World, at, of, one, put, scale, with_axes};
 
 fn quiet(study: &str) -> World {
     World::new(study).run(1, 8, 0.01, |_| True::costs(0.2))
 }
 
 fn gap(figure: &FigureData, series: &str, at: usize) -> String {
-    let line = figure
-        .series
-        .iter()
-        .find(|s| s.name == series)
-        .expect("a line");
+    let mut lines = figure.series.iter();
+    let line = lines.find(|s| s.name == series).expect("a line");
     match &line.points[at] {
         Point::Gap(why) => why.clone(),
         Point::Measured(_) => panic!("{series} was measured at {at}"),
@@ -31,10 +27,8 @@ fn lines_and_values_stand_in_the_order_of_the_study() {
     let figure = &analysis.figures[0];
     assert_eq!(figure.title, "CPU time per byte");
     assert_eq!(figure.x_values, ["256", "4KiB", "64KiB", "1MiB"]);
-    assert_eq!(
-        figure.x_numbers,
-        Some(vec![256.0, 4096.0, 65536.0, 1048576.0])
-    );
+    let numbers = vec![256.0, 4096.0, 65536.0, 1048576.0];
+    assert_eq!(figure.x_numbers, Some(numbers));
     let names: Vec<&str> = figure.series.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["send", "writev", "send-zerocopy", "sendfile"]);
     let all = figure.series.iter().flat_map(|s| &s.points);
@@ -61,19 +55,11 @@ fn a_size_that_a_run_added_for_two_ways_is_in_no_figure() {
 
 #[test]
 fn each_choice_of_the_other_axes_is_a_panel() {
-    let study = STUDY.replace(
-        "mover = [",
-        "transport = [\"unix\", \"loopback\"]\nmover = [",
-    );
+    let study = with_axes("transport = [\"unix\", \"loopback\"]");
     let analysis = quiet(&study).analyse();
     let titles: Vec<&str> = analysis.figures.iter().map(|f| f.title.as_str()).collect();
-    assert_eq!(
-        titles,
-        [
-            "CPU time per byte, over unix",
-            "CPU time per byte, over loopback"
-        ]
-    );
+    let expected = ["unix", "loopback"].map(|over| format!("CPU time per byte, over {over}"));
+    assert_eq!(titles, expected);
     let held: Vec<_> = analysis.figures.iter().map(|f| f.panel.clone()).collect();
     assert_eq!(held[0], [(Axis::Transport, "unix".to_owned())]);
 }
@@ -86,23 +72,16 @@ fn what_was_not_measured_is_a_gap_with_its_reason() {
     world.fail(0, &failed, "the receiver was killed");
 
     // Refused and left-out cells are not in the plan at all.
-    let refused: Vec<String> = world
-        .cells
-        .iter()
-        .filter(|c| c.mover == "send-zerocopy")
-        .map(|c| c.id())
-        .collect();
-    let left_out = world.id("sendfile", 1 << 20);
+    let refused = world.cells.iter().filter(|c| c.mover == "send-zerocopy");
+    let refused = refused.map(|c| Refusal {
+        what: c.id(),
+        why: "no SO_ZEROCOPY here".to_owned(),
+    });
+    world.refusals = refused.collect();
+    let left_out = at("sendfile", 1 << 20);
     world
         .cells
-        .retain(|c| !refused.contains(&c.id()) && c.id() != left_out);
-    world.refusals = refused
-        .into_iter()
-        .map(|what| Refusal {
-            what,
-            why: "no SO_ZEROCOPY here".to_owned(),
-        })
-        .collect();
+        .retain(|c| c.mover != "send-zerocopy" && !left_out(c));
     world.left_out = vec![LeftOut {
         what: "sendfile 1MiB".to_owned(),
         cells: 1,
@@ -115,33 +94,25 @@ fn what_was_not_measured_is_a_gap_with_its_reason() {
 
     let figure = &world.analyse().figures[0];
     assert_eq!(gap(figure, "writev", 0), "failed: the receiver was killed");
-    assert_eq!(
-        gap(figure, "writev", 1),
-        "the run ended before its turn: Ctrl-C"
-    );
+    let why = "the run ended before its turn: Ctrl-C";
+    assert_eq!(gap(figure, "writev", 1), why);
     for at in 0..4 {
         assert_eq!(gap(figure, "send-zerocopy", at), "no SO_ZEROCOPY here");
     }
-    let why = gap(figure, "sendfile", 3);
-    assert_eq!(
-        why,
-        "left out: the budget ended: --budget 120s brings it in"
-    );
+    let why = "left out: the budget ended: --budget 120s brings it in";
+    assert_eq!(gap(figure, "sendfile", 3), why);
 }
 
 /// A run in which `writev` at 4 KiB costs a third more in every other trial.
 fn noisy() -> World {
     let mut world = World::new(STUDY).run(5, 8, 0.01, |_| True::costs(0.2));
     let mut flip = 1.0;
-    world.change(
-        |c| c.mover == "writev" && c.size_bytes == 4096,
-        |s| {
-            flip = if flip > 1.0 { 1.0 } else { 1.3 };
-            for side in s.sides_mut() {
-                scale(&mut side.readings, Counter::CpuNs, flip);
-            }
-        },
-    );
+    world.change(at("writev", 4096), |s| {
+        flip = if flip > 1.0 { 1.0 } else { 1.3 };
+        for side in s.sides_mut() {
+            scale(&mut side.readings, Counter::CpuNs, flip);
+        }
+    });
     world
 }
 
@@ -163,16 +134,10 @@ fn progress_names_the_least_precise_comparison() {
     assert!((run.widest_interval.expect("an interval") - wild.half_width).abs() < 1e-12);
 
     // Two blocks are not enough to say anything.
-    let early: Vec<_> = world
-        .samples
-        .iter()
-        .filter(|s| s.trial.block < 2)
-        .cloned()
-        .collect();
-    assert_eq!(
-        Interim::of(&world.manifest, &world.cells, &early).widest_interval(),
-        None
-    );
+    let mut early = world.samples.clone();
+    early.retain(|s| s.trial.block < 2);
+    let interim = Interim::of(&world.manifest, &world.cells, &early);
+    assert_eq!(interim.widest_interval(), None);
 }
 
 #[test]
@@ -193,36 +158,30 @@ fn later_blocks_need_the_cells_of_wide_intervals_and_their_baselines_alone() {
 
 #[test]
 fn a_relative_figure_draws_the_findings_against_their_baseline() {
-    let study = STUDY.replacen(
-        "series = \"mover\"\n",
-        "series = \"mover\"\nrelative = true\n",
-        1,
-    );
-    let analysis = World::new(&study)
-        .run(1, 12, 0.01, |cell| {
-            True::costs(if cell.mover == "sendfile" { 0.1 } else { 0.2 })
-        })
-        .analyse();
+    let relative = "series = \"mover\"\nrelative = true\n";
+    let study = STUDY.replacen("series = \"mover\"\n", relative, 1);
+    let world = World::new(&study).run(1, 12, 0.01, |cell| {
+        True::costs(if cell.mover == "sendfile" { 0.1 } else { 0.2 })
+    });
+    let analysis = world.analyse();
     let figure = &analysis.figures[0];
     assert_eq!(figure.relative_to.as_deref(), Some("send"));
     for series in &figure.series {
+        let name = series.name.as_str();
         for point in &series.points {
             let Point::Measured(ratio) = point else {
-                panic!("{}: {point:?}", series.name)
+                panic!("{name}: {point:?}")
             };
-            let found = analysis
-                .findings
-                .iter()
-                .find(|f| f.value == series.name && f.metric == figure.y && f.ratio == ratio.value);
-            assert!(series.name == "send" || found.is_some(), "{}", series.name);
-            assert_eq!(
-                ratio.value < 0.9,
-                series.name == "sendfile",
-                "{}",
-                series.name
+            let of_it = |f: &Finding| {
+                (f.value.as_str(), f.metric, f.ratio) == (name, figure.y, ratio.value)
+            };
+            assert!(
+                name == "send" || analysis.findings.iter().any(of_it),
+                "{name}"
             );
+            assert_eq!(ratio.value < 0.9, name == "sendfile", "{name}");
             // The baseline is what it is held against, not a measurement of itself.
-            assert_eq!(ratio.low.is_none(), series.name == "send");
+            assert_eq!(ratio.low.is_none(), name == "send");
         }
     }
 }
@@ -249,25 +208,16 @@ fn another_metric_is_drawn_where_the_first_cannot_be_had() {
 
     // One cell that has it is enough to draw it.
     let mut world = quiet(&study);
-    for counter in [
-        Counter::Cycles,
-        Counter::PerfEnabledNs,
-        Counter::PerfRunningNs,
-    ] {
-        world.change(
-            |c| c.mover == "send",
-            |s| {
-                for side in s.sides_mut() {
-                    side.readings.insert(counter, Reading::Measured(1_000_000));
-                }
-            },
-        );
-    }
+    world.change(of("send"), |s| {
+        for side in s.sides_mut() {
+            put(&mut side.readings, Counter::Cycles, 1_000_000);
+            put(&mut side.readings, Counter::PerfEnabledNs, 1_000_000);
+            put(&mut side.readings, Counter::PerfRunningNs, 1_000_000);
+        }
+    });
     let figure = &world.analyse().figures[0];
-    assert_eq!(
-        (figure.y.to_string().as_str(), &figure.note),
-        ("cycles_per_byte", &None)
-    );
+    assert_eq!(figure.y.to_string(), "cycles_per_byte");
+    assert_eq!(figure.note, None);
     assert_eq!(gap(figure, "sendfile", 0), "no hardware counters");
 }
 

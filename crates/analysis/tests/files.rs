@@ -1,11 +1,10 @@
 //! Movers of files have no receiver, and are compared, drawn and told all the same.
 
-use crate::world;
-
 use bytecost_analysis::{Analysis, Point, Verdict};
-use bytecost_spec::survey::{InFlight, Route};
-use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Reading};
-use world::{At, Found, True, World};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric};
+
+use crate::file_worlds::reads;
+use crate::world::{self, At, Found, True, World, of, put};
 
 const STUDY: &str = world::study!(
     "files",
@@ -38,36 +37,7 @@ fn truth(cell: &Cell) -> True {
 }
 
 fn world() -> World {
-    let mut world = World::new(STUDY);
-    // As the plan does: who waits for each request has one in flight.
-    world
-        .cells
-        .retain(|c| c.depth == 1 || c.mover == "uring-read");
-    let mut facts = Vec::new();
-    for (name, route, requests) in [
-        ("null", Route::Nowhere, InFlight::One),
-        ("pread", Route::FileToMemory, InFlight::One),
-        ("uring-read", Route::FileToMemory, InFlight::Several),
-        ("pwrite", Route::MemoryToFile, InFlight::One),
-    ] {
-        let mut row = world::row(name, route);
-        row.in_flight = requests;
-        facts.push(row);
-    }
-    world.manifest.survey.mover_facts = facts;
-    let mut world = world.run(7, 12, 0.02, truth);
-    // The times of requests, as those of answers are made.
-    let mut asked = World::new(&STUDY.replace("cache = ", "pattern = [\"ask\"]\ncache = "))
-        .run(7, 1, 0.02, truth);
-    let histogram = asked.samples.remove(2).latency_ns_histogram;
-    world.change(
-        |c| c.mover != "null",
-        |sample| {
-            sample.receiver = None;
-            sample.latency_ns_histogram.clone_from(&histogram);
-        },
-    );
-    world
+    reads(STUDY, truth, |_| 0)
 }
 
 fn ratio(analysis: &Analysis, mover: &str, depth: u32) -> Option<(f64, Verdict)> {
@@ -86,10 +56,8 @@ fn one_at_a_time_is_the_baseline_of_every_depth_and_reading_is_not_held_against_
     assert!((3.5..4.5).contains(&deep), "{deep}");
     assert_eq!(verdict, Verdict::Better);
     let (alone, verdict) = ratio(&analysis, "uring-read", 1).unwrap();
-    assert!(
-        (0.9..1.1).contains(&alone) && verdict != Verdict::Better,
-        "{alone}"
-    );
+    assert!((0.9..1.1).contains(&alone), "{alone}");
+    assert_ne!(verdict, Verdict::Better);
     assert_eq!(ratio(&analysis, "pwrite", 1), None);
     assert!(analysis.findings.iter().all(|f| !f.cell.contains("/null/")));
 }
@@ -105,42 +73,31 @@ fn a_file_has_throughput_latency_and_figures_and_no_words_about_sockets() {
         Measure::LatencyUsP50,
         Measure::LatencyUsP999,
     ] {
-        assert!(
-            cell.estimates.contains_key(&Metric::both(measure)),
-            "{measure:?}"
-        );
+        let metric = Metric::both(measure);
+        assert!(cell.estimates.contains_key(&metric), "{metric}");
     }
-    let null = analysis.of_mover("null");
-    assert!(
-        !null
-            .estimates
-            .contains_key(&Metric::both(Measure::ThroughputGbitPerS))
-    );
-    let names: Vec<&str> = analysis.figures[0]
-        .series
-        .iter()
-        .map(|s| s.name.as_str())
-        .collect();
+    let null = &analysis.of_mover("null").estimates;
+    assert!(!null.contains_key(&Metric::both(Measure::ThroughputGbitPerS)));
+    let series = analysis.figures[0].series.iter();
+    let names: Vec<&str> = series.map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["pread", "uring-read", "pwrite"]);
     let points = &analysis.figures[0].series[0].points;
     assert!(points.iter().all(|p| matches!(p, Point::Measured(_))));
-    let told: Vec<Axis> = analysis
-        .study
-        .constants
-        .iter()
-        .map(|(axis, _)| *axis)
-        .collect();
+    let constants = analysis.study.constants.iter();
+    let told: Vec<Axis> = constants.map(|(axis, _)| *axis).collect();
     for axis in [Axis::Cache, Axis::Ring, Axis::Access, Axis::Threads] {
         assert!(told.contains(&axis), "{axis:?}");
     }
-    for axis in [
+    let of_sockets = [
         Axis::Transport,
         Axis::Congestion,
         Axis::Nodelay,
         Axis::Receiver,
-    ] {
-        assert!(!told.contains(&axis), "{axis:?}");
-    }
+    ];
+    assert!(
+        !of_sockets.iter().any(|axis| told.contains(axis)),
+        "{told:?}"
+    );
     assert!(analysis.loop_floor_ns_per_message.is_some());
 }
 
@@ -153,20 +110,13 @@ fn what_is_done_aside_is_no_neighbour() {
         cell.estimates[&Metric::both(Measure::NeighbourShare)].value
     };
     let before = share(&world);
-    let aside = 2e7;
-    world.change(
-        |c| c.mover == "pread",
-        |sample| {
-            let busy = sample.machine.get_mut(&Counter::MachineBusyNs).unwrap();
-            *busy = Reading::Measured(busy.measured().unwrap() + aside as u64);
-        },
-    );
+    let aside = 20_000_000;
+    world.change(of("pread"), |sample| {
+        let busy = sample.machine[&Counter::MachineBusyNs].measured().unwrap();
+        put(&mut sample.machine, Counter::MachineBusyNs, busy + aside);
+    });
     let without = share(&world);
     assert!(without > before + 0.05, "{before} {without}");
-    world.put(
-        |c| c.mover == "pread",
-        At::Sender,
-        [(Counter::AsideNs, aside as u64)],
-    );
+    world.put(of("pread"), At::Sender, [(Counter::AsideNs, aside)]);
     assert!((share(&world) - before).abs() < 0.01);
 }

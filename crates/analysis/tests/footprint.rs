@@ -1,14 +1,13 @@
 //! What is displaced from the caches, from rounds whose truth is known.
 
-use crate::judge;
-use crate::world;
-
 use bytecost_analysis::{Analysis, Ruling};
+use bytecost_spec::Cell;
 use bytecost_spec::evidence::{
     Calibration, Footprint, LevelProbe, Means, ProbeRound, TrialEvidence,
 };
-use bytecost_spec::{Cell, TrialKey};
-use world::{STUDY, True, World, begins, says};
+
+use crate::judge;
+use crate::world::{self, True, World, begins, says};
 
 /// Ticks of a line that is there, and of one that is not.
 const HIT: f64 = 30.0;
@@ -44,27 +43,16 @@ fn probe(level: u32, displaced: &[f64]) -> LevelProbe {
 
 fn evidence(world: &World, cell: usize, levels: Vec<LevelProbe>) -> TrialEvidence {
     TrialEvidence {
-        trial: TrialKey::first(2, cell as u32),
-        cell: world.cells[cell].id(),
-        sent_bytes: 1 << 20,
         sent_messages: 16,
         footprint: Some(Footprint { levels }),
-        ..TrialEvidence::default()
+        ..world.evidence_of(cell)
     }
 }
 
 /// `send` and `send-zerocopy` at one size, each with what it displaces from two caches.
 fn world(of: impl Fn(&Cell) -> [f64; 2]) -> World {
-    let study = STUDY
-        .replace(
-            r#"mover = ["null", "send", "writev", "send-zerocopy", "sendfile"]"#,
-            r#"mover = ["send", "send-zerocopy"]"#,
-        )
-        .replace(
-            r#"size = ["256", "4KiB", "64KiB", "1MiB"]"#,
-            r#"size = ["64KiB"]"#,
-        );
-    let mut world = World::new(&study).run(1, 8, 0.003, |_| True::costs(0.2));
+    let axes = "mover = [\"send\", \"send-zerocopy\"]\nsize = [\"64KiB\"]";
+    let mut world = World::new(&world::study_of(axes)).run(1, 8, 0.003, |_| True::costs(0.2));
     world.ask(&[Means::Footprint]);
     for cell in 0..world.cells.len() {
         let shares = of(&world.cells[cell]);
@@ -77,15 +65,16 @@ fn world(of: impl Fn(&Cell) -> [f64; 2]) -> World {
 }
 
 fn kib(analysis: &Analysis, mover: &str, level: usize) -> f64 {
-    let own = analysis
-        .footprints
-        .iter()
-        .find(|f| f.cell.contains(&format!("/{mover}/")));
-    own.unwrap().levels[level]
-        .displaced_kib
-        .as_ref()
-        .unwrap()
-        .value
+    let mut footprints = analysis.footprints.iter();
+    let own = footprints.find(|f| f.cell.contains(&format!("/{mover}/")));
+    let level = &own.unwrap().levels[level];
+    level.displaced_kib.as_ref().unwrap().value
+}
+
+/// Each level of each cell, to change it.
+fn levels(world: &mut World) -> impl Iterator<Item = &mut LevelProbe> {
+    let footprints = world.evidence.iter_mut().flat_map(|e| &mut e.footprint);
+    footprints.flat_map(|f| &mut f.levels)
 }
 
 fn question(analysis: &Analysis) -> &bytecost_analysis::Explanation {
@@ -121,11 +110,11 @@ fn the_level_that_gains_most_is_told_without_counters_and_as_what_it_is() {
     let answer = asked.answer.as_deref().expect("an answer");
     let told =
         "The L2 cache, by timing and without counters: `send-zerocopy` compared with `send`: 0.25×";
-    assert!(answer.starts_with(told), "{answer}");
+    begins(answer, told);
     assert_eq!(asked.numbers.len(), 2, "{asked:#?}");
     let row =
         "by timing, `send-zerocopy` compared with `send`, L1 cache, 16 KiB primed of 32 KiB: 0.90×";
-    assert!(asked.numbers[0].starts_with(row), "{asked:#?}");
+    begins(&asked.numbers[0], row);
     begins(&asked.evidence[0], "prime and probe");
 
     let none = world(|_| [0.9, 0.9]).analyse();
@@ -136,38 +125,30 @@ fn the_level_that_gains_most_is_told_without_counters_and_as_what_it_is() {
 #[test]
 fn what_was_not_looked_at_or_cannot_be_told_apart_is_told_with_its_reason() {
     let mut refused = world(|_| [0.9, 0.9]);
-    for evidence in &mut refused.evidence {
-        for level in &mut evidence.footprint.as_mut().unwrap().levels {
-            level.calibration.refused = Some("its hits look like its misses".to_owned());
-            level.rounds.clear();
-        }
+    let alike = "its hits look like its misses";
+    for level in levels(&mut refused) {
+        level.calibration.refused = Some(alike.to_owned());
+        level.rounds.clear();
     }
     let analysis = refused.analyse();
     let level = &analysis.footprints[0].levels[1];
-    assert_eq!(
-        level.missing.as_deref(),
-        Some("its hits look like its misses")
-    );
+    assert_eq!(level.missing.as_deref(), Some(alike));
     assert!(level.displaced_kib.is_none());
     let missing = question(&analysis).missing.as_deref().unwrap_or("");
-    says(missing, "hits cannot be told from misses");
+    says(missing, ["hits cannot be told from misses"]);
 
     // Others use the cache as much as the cell does.
     let mut shared = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] });
-    for evidence in &mut shared.evidence {
-        for level in &mut evidence.footprint.as_mut().unwrap().levels {
-            level.rounds.iter_mut().for_each(|r| r.idle_ticks = r.ticks);
-        }
+    for level in levels(&mut shared) {
+        level.rounds.iter_mut().for_each(|r| r.idle_ticks = r.ticks);
     }
     let analysis = shared.analyse();
     assert!(question(&analysis).answer.is_none());
     let rows = &question(&analysis).numbers;
-    says(&rows[0], "hardly more from it than goes");
+    says(&rows[0], ["hardly more from it than goes"]);
 
     let mut few = world(|_| [0.9, 0.9]);
-    few.evidence[0].footprint.as_mut().unwrap().levels[0]
-        .rounds
-        .truncate(2);
+    levels(&mut few).take(1).for_each(|l| l.rounds.truncate(2));
     let level = few.analyse().footprints[0].levels[0].clone();
     let why = "2 rounds of its set came to an end; an interval takes 3";
     assert_eq!(level.missing.as_deref(), Some(why));
@@ -191,6 +172,6 @@ fn a_claim_about_cache_levels_is_settled_by_timing_where_nothing_counts() {
     for (world, ruling) in [(near, Ruling::Confirmed), (far, Ruling::Refuted)] {
         let audited = judge::judged(&world, &world.analyse(), &claim);
         assert_eq!(audited.ruling, ruling, "{audited:#?}");
-        says(&audited.because, "found by timing (prime and probe)");
+        says(&audited.because, ["found by timing (prime and probe)"]);
     }
 }

@@ -1,12 +1,11 @@
 //! Whatever the log holds, an analysis comes out, the same each time, and keeps its promises.
 
-use crate::world;
-
 use bytecost_analysis::{Estimate, Interim};
 use bytecost_spec::{Counter, Pattern, Reading, Sample};
 use bytecost_stats::Generator;
 use proptest::prelude::*;
-use world::{STUDY, True, World};
+
+use crate::world::{True, World, put, with_axes};
 
 /// One thing that may be wrong with a sample.
 fn spoil(sample: &mut Sample, g: &mut Generator) {
@@ -14,27 +13,16 @@ fn spoil(sample: &mut Sample, g: &mut Generator) {
     let counter = counters[g.below(counters.len())];
     let extremes = [0, 1, u64::MAX, u64::MAX - 1, 1 << 53];
     let extreme = extremes[g.below(extremes.len())];
+    let readings = &mut sample.sender.readings;
+    let flows = sample.receiver.iter_mut().flat_map(|r| &mut r.flows);
     match g.below(12) {
-        0 => drop(
-            sample
-                .sender
-                .readings
-                .insert(counter, Reading::Measured(extreme)),
-        ),
-        1 => drop(sample.sender.readings.remove(&counter)),
-        2 => drop(
-            sample
-                .sender
-                .readings
-                .insert(counter, Reading::absent("gone")),
-        ),
+        0 => put(readings, counter, extreme),
+        1 => drop(readings.remove(&counter)),
+        2 => drop(readings.insert(counter, Reading::absent("gone"))),
         3 => sample.receiver = None,
         4 => sample.truth = None,
         5 => sample.sender.flows.clear(),
-        6 => sample
-            .receiver
-            .iter_mut()
-            .for_each(|r| r.flows.iter_mut().for_each(|f| f.elapsed_ns = 0)),
+        6 => flows.for_each(|f| f.elapsed_ns = 0),
         7 => sample.machine.clear(),
         8 => sample.latency_ns_histogram = Some("HISTFAAAA////".to_owned()),
         9 => sample.trial.block = extreme as u32,
@@ -54,11 +42,7 @@ proptest! {
 
     #[test]
     fn any_log_is_judged(seed in any::<u64>(), blocks in 1..6_u32, spoilt in 0..60_usize, ask in any::<bool>()) {
-        let study = if ask {
-            STUDY.replace("mover = [", "pattern = [\"ask\"]\nmover = [")
-        } else {
-            STUDY.to_owned()
-        };
+        let study = with_axes(if ask { "pattern = [\"ask\"]" } else { "" });
         let mut world = World::new(&study).run(seed, blocks, 0.1, |_| True::costs(0.2));
         prop_assert!(world.cells.iter().all(|c| (c.pattern == Pattern::Ask) == ask));
         let mut g = Generator::new(seed);

@@ -1,13 +1,10 @@
 //! What keeps work from background load, and what classes and quotas do to wake-ups, is told.
 
-use crate::world;
-
-use base64::Engine as _;
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Class, Counter, Measure, Metric};
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
-use world::{At, True, World, answered};
+use itertools::Itertools as _;
+
+use crate::world::{self, At, True, World, answered, latencies, of};
 
 const STUDY: &str = world::study!(
     "isolation",
@@ -54,13 +51,8 @@ series = "mover"
 fn world(study: &str) -> World {
     let rows = ["work-integer", "wake-up"].map(|name| (name, Route::Work));
     let mut world = World::of_rows(study, &rows);
-    let mut cells = Vec::new();
-    for cell in std::mem::take(&mut world.cells) {
-        if !cells.contains(&cell) {
-            cells.push(cell);
-        }
-    }
-    world.cells = cells;
+    let all = std::mem::take(&mut world.cells).into_iter();
+    world.cells = all.unique().collect();
     // Only FIFO keeps its work beside the neighbour.
     let truth = |cell: &Cell| True {
         gbit_per_s: match (cell.neighbour.is_idle(), cell.class) {
@@ -72,48 +64,30 @@ fn world(study: &str) -> World {
     };
     let mut world = world.run(7, 12, 0.01, truth);
     world.each(|sample| sample.receiver = None);
-    world.change(
-        |c| c.mover == "wake-up",
-        |sample| {
-            let cell = Cell::from_id(&sample.cell).unwrap();
-            let us = match (
-                cell.class,
-                cell.cgroup.quota_percent,
-                cell.neighbour.is_idle(),
-            ) {
-                (Class::Fifo, _, _) => 20,
-                (_, Some(_), _) => 50_000,
-                (_, _, true) => 80,
-                (_, _, false) => 4000,
-            };
-            sample.latency_ns_histogram = Some(late(us));
-        },
-    );
-    world.put(
-        |c| c.cgroup.quota_percent.is_some(),
-        At::Machine,
-        [(Counter::CgroupThrottledNs, 40_000_000)],
-    );
+    world.change(of("wake-up"), |sample| {
+        let cell = Cell::from_id(&sample.cell).unwrap();
+        let us = match cell.class {
+            Class::Fifo => 20.0,
+            _ if cell.cgroup.quota_percent.is_some() => 50_000.0,
+            _ if cell.neighbour.is_idle() => 80.0,
+            _ => 4000.0,
+        };
+        sample.latency_ns_histogram = Some(latencies([us; 1000]));
+    });
+    let has_quota = |c: &Cell| c.cgroup.quota_percent.is_some();
+    let throttled = [(Counter::CgroupThrottledNs, 40_000_000)];
+    world.put(has_quota, At::Machine, throttled);
     world
-}
-
-/// A histogram of wake-ups that are all so late.
-fn late(us: u64) -> String {
-    let mut h: Histogram<u64> = Histogram::new_with_bounds(1, 60_000_000_000, 3).unwrap();
-    h.record_n(us * 1000, 1000).unwrap();
-    let mut bytes = Vec::new();
-    V2Serializer::new().serialize(&h, &mut bytes).unwrap();
-    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
 #[test]
 fn what_keeps_work_from_background_load_is_told_and_what_does_not() {
     let analysis = world(STUDY).analyse();
-    let says = [
+    let words = [
         "`work-integer`: worse with class other, with class idle and with cgroup max=20%",
         "no difference that matters with class fifo",
     ];
-    let told = answered(&analysis, "isolation-protects", &says);
+    let told = answered(&analysis, "isolation-protects", &words);
     assert_eq!(told.findings.len(), 4);
     assert!(told.evidence[0].contains("a quota are limits as well"));
     assert!(told.numbers[0].contains("0.50×"), "{:?}", told.numbers);
@@ -122,11 +96,11 @@ fn what_keeps_work_from_background_load_is_told_and_what_does_not() {
 #[test]
 fn wake_ups_that_are_sooner_and_later_are_told_with_what_a_quota_held_back() {
     let analysis = world(STUDY).analyse();
-    let says = [
+    let words = [
         "Class fifo compared with class other in p99 latency, with `wake-up`",
         "better with background load idle and with background load spin@all",
     ];
-    let told = answered(&analysis, "isolation-wakes", &says);
+    let told = answered(&analysis, "isolation-wakes", &words);
     let later = "Cgroup max=20% compared with cgroup none in p99 latency";
     assert!(told.answer.as_ref().unwrap().contains(later), "{told:#?}");
     assert_eq!(told.evidence.len(), 2);
@@ -155,10 +129,6 @@ fn nothing_is_said_where_all_is_as_usual() {
         .replace("[\"other\", \"idle\", \"fifo\"]", "[\"other\"]")
         .replace("[\"none\", \"max=20%\"]", "[\"none\"]");
     let analysis = world(&usual).analyse();
-    assert!(
-        analysis
-            .explanations
-            .iter()
-            .all(|e| !e.key.starts_with("isolation"))
-    );
+    let mut asked = analysis.explanations.iter();
+    assert!(asked.all(|e| !e.key.starts_with("isolation")));
 }

@@ -1,18 +1,14 @@
 //! Main effects: what one way does over all places of an axis at once, with planted truths.
 
-use crate::world;
-
 use bytecost_analysis::{Analysis, MainEffect, Verdict};
 use bytecost_spec::{Axis, Cell};
-use world::{STUDY, True, World, says};
+
+use crate::world::{STUDY, True, World, begins, says};
 
 /// The usual study, whose effects over sizes are asked for.
 fn asked() -> String {
-    STUDY.replacen(
-        "baseline = \"send\"",
-        "baseline = \"send\"\nover = \"size\"",
-        1,
-    )
+    let over = "baseline = \"send\"\nover = \"size\"";
+    STUDY.replacen("baseline = \"send\"", over, 1)
 }
 
 fn effect<'a>(analysis: &'a Analysis, mover: &str) -> &'a MainEffect {
@@ -32,17 +28,13 @@ fn run(study: &str, blocks: u32, noise: f64, dearer: impl Fn(u64) -> f64) -> Wor
 #[test]
 fn an_effect_that_no_place_shows_is_decided_over_all_of_them() {
     let analysis = run(&asked(), 6, 0.04, |_| 1.1).analyse();
-    let singles = analysis
-        .findings
-        .iter()
-        .filter(|f| f.value == "writev" && f.first);
+    let findings = analysis.findings.iter();
+    let singles = findings.filter(|f| f.value == "writev" && f.first);
     assert!(singles.clone().count() == 4);
     assert!(singles.filter(|f| f.verdict == Verdict::Worse).count() < 4);
     let found = effect(&analysis, "writev");
-    assert_eq!(
-        (found.axis, found.over, found.blocks),
-        (Axis::Mover, Axis::Size, 6)
-    );
+    let about = (found.axis, found.over, found.blocks);
+    assert_eq!(about, (Axis::Mover, Axis::Size, 6));
     assert_eq!(found.verdict, Verdict::Worse, "{found:?}");
     // Senders alone are dearer, and both sides are in the metric.
     assert!(
@@ -51,59 +43,40 @@ fn an_effect_that_no_place_shows_is_decided_over_all_of_them() {
     );
     assert_eq!(found.places.len(), 4);
     assert!(found.furthest.p > 0.05 && !found.turns, "{found:?}");
-    let text = &found.sentence;
-    assert!(text.starts_with("`writev` uses 1."), "{text}");
-    assert!(text.contains("over all 4 values of `size`"), "{text}");
+    begins(&found.sentence, "`writev` uses 1.");
+    says(&found.sentence, ["over all 4 values of `size`"]);
 }
 
 #[test]
 fn an_effect_that_nobody_asked_for_has_an_interval_and_no_verdict() {
     let analysis = run(STUDY, 12, 0.02, |_| 1.5).analyse();
     let found = effect(&analysis, "writev");
-    assert!(
-        found.low > 1.1 && found.verdict == Verdict::NotJudged,
-        "{found:?}"
-    );
+    assert!(found.low > 1.1, "{found:?}");
+    assert!(found.verdict == Verdict::NotJudged, "{found:?}");
     assert!(!found.sentence.contains("uses"), "{}", found.sentence);
 }
 
 #[test]
 fn a_place_that_differs_is_named() {
-    let analysis = run(
-        &asked(),
-        12,
-        0.02,
-        |size| if size == 256 { 3.0 } else { 1.2 },
-    )
-    .analyse();
+    let dearer = |size| if size == 256 { 3.0 } else { 1.2 };
+    let analysis = run(&asked(), 12, 0.02, dearer).analyse();
     let found = effect(&analysis, "writev");
     assert_eq!(found.furthest.value, "256");
-    assert!(
-        found.furthest.p < 0.01 && found.furthest.low > 1.2,
-        "{found:?}"
-    );
-    says(&found.sentence, "it differs most at 256 B");
+    assert!(found.furthest.p < 0.01, "{found:?}");
+    assert!(found.furthest.low > 1.2, "{found:?}");
+    says(&found.sentence, ["it differs most at 256 B"]);
 }
 
 #[test]
 fn places_that_disagree_in_sign_have_no_mean() {
-    let analysis = run(
-        &asked(),
-        12,
-        0.02,
-        |size| if size < 5000 { 0.5 } else { 2.0 },
-    )
-    .analyse();
+    let dearer = |size| if size < 5000 { 0.5 } else { 2.0 };
+    let analysis = run(&asked(), 12, 0.02, dearer).analyse();
     let found = effect(&analysis, "writev");
-    assert!(
-        found.turns && found.verdict == Verdict::NotJudged,
-        "{found:?}"
-    );
+    assert!(found.turns, "{found:?}");
+    assert!(found.verdict == Verdict::NotJudged, "{found:?}");
     let text = &found.sentence;
-    assert!(
-        text.contains("it turns with `size`") && !text.contains("over all"),
-        "{text}"
-    );
+    says(text, ["it turns with `size`"]);
+    assert!(!text.contains("over all"), "{text}");
 }
 
 #[test]
@@ -113,10 +86,8 @@ fn nothing_is_said_where_a_place_has_no_verdict() {
     world.fail(3, &cell, "the content of message 3 is not what was sent");
     let analysis = world.analyse();
     let found = effect(&analysis, "writev");
-    assert!(
-        found.withheld.is_some() && found.verdict == Verdict::NotJudged,
-        "{found:?}"
-    );
+    assert!(found.withheld.is_some(), "{found:?}");
+    assert!(found.verdict == Verdict::NotJudged, "{found:?}");
     assert!(found.sentence.contains("no verdict"), "{}", found.sentence);
     assert_eq!(effect(&analysis, "sendfile").withheld, None);
 }
@@ -130,10 +101,8 @@ fn equal_ways_have_no_effect_at_the_promised_rate() {
         let world = World::new(&study).run(seed, 8, 0.05, |_| True::costs(0.2));
         let effects = world.analyse().main_effects;
         assert_eq!(effects.len(), 3);
-        held += effects
-            .iter()
-            .filter(|e| e.low <= 1.0 && e.high >= 1.0)
-            .count();
+        let holds = |e: &&MainEffect| e.low <= 1.0 && e.high >= 1.0;
+        held += effects.iter().filter(holds).count();
         let different = |e: &MainEffect| matches!(e.verdict, Verdict::Better | Verdict::Worse);
         alarmed += usize::from(effects.iter().any(different));
         unlike += effects.iter().filter(|e| e.furthest.p < 0.05).count();

@@ -1,15 +1,12 @@
 //! Runs on two hosts: what a network does to them is told, and what it does not is not.
 
-use crate::rules;
-use crate::world;
-
 use bytecost_analysis::CaveatEffect;
+use bytecost_spec::Survey;
 use bytecost_spec::host::Cpu;
 use bytecost_spec::peer::CardInterrupt;
-use bytecost_spec::{Cell, Counter, Held, Host, NetworkCard, PeerHost, PeerSide, Reading};
-use bytecost_spec::{Sample, Survey};
-use rules::{MOVERS, fires, put, run, silent};
-use world::{At, True, World, all};
+use bytecost_spec::{Counter, Held, Host, NetworkCard, PeerHost, PeerSide, Reading};
+
+use crate::world::{At, MOVERS, True, World, all, at, fires, put, run, silent};
 
 /// A card of hardware as it should be: 100 Gbit/s, of which the movers use a part.
 fn card(name: &str) -> NetworkCard {
@@ -95,20 +92,17 @@ fn a_link_that_is_full_sets_the_rates_if_hardware_carries_it() {
     silent(&quiet(), "link-limited");
 }
 
+/// The quiet run with so many of each cell's 10,000 segments on another counter.
+fn segments(counter: Counter, count: u64) -> World {
+    let mut world = quiet();
+    let read = [(Counter::TcpDataSegments, 10_000), (counter, count)];
+    world.put(all, At::Sender, read);
+    world
+}
+
 #[test]
 fn a_way_that_loses_packets_sets_the_rates() {
-    let lost = |share: u64| {
-        let mut world = quiet();
-        world.put(
-            all,
-            At::Sender,
-            [
-                (Counter::TcpDataSegments, 10_000),
-                (Counter::TcpRetransmits, share),
-            ],
-        );
-        world
-    };
+    let lost = |count| segments(Counter::TcpRetransmits, count);
     fires(&lost(200), "path-losses", 6, "2 %");
     withholds_rates_alone(&lost(200), "path-losses");
     silent(&lost(50), "path-losses");
@@ -117,17 +111,7 @@ fn a_way_that_loses_packets_sets_the_rates() {
 
 #[test]
 fn a_way_that_marks_packets_sets_the_rates() {
-    let marked = |share: u64| {
-        let mut world = quiet();
-        world.change(
-            |_| true,
-            |s| {
-                put(&mut s.sender.readings, Counter::TcpDataSegments, 10_000);
-                put(&mut s.sender.readings, Counter::TcpMarkedSegments, share);
-            },
-        );
-        world
-    };
+    let marked = |count| segments(Counter::TcpMarkedSegments, count);
     fires(&marked(300), "path-marks", 6, "3 % of a cell's segments");
     withholds_rates_alone(&marked(300), "path-marks");
     silent(&marked(300), "path-losses");
@@ -139,17 +123,9 @@ fn a_way_that_marks_packets_sets_the_rates() {
 fn a_way_that_changes_within_the_run_is_told() {
     let takes = |of_sendfile: u64| {
         let mut world = quiet();
-        world.change(
-            |_| true,
-            |s| put(&mut s.sender.readings, Counter::TcpPathMtuBytes, 1500),
-        );
-        world.change(is_sendfile, |s| {
-            put(
-                &mut s.sender.readings,
-                Counter::TcpPathMtuBytes,
-                of_sendfile,
-            );
-        });
+        let mtu = |bytes| [(Counter::TcpPathMtuBytes, bytes)];
+        world.put(all, At::Sender, mtu(1500));
+        world.put(at("sendfile", 4096), At::Sender, mtu(of_sendfile));
         world
     };
     fires(&takes(1420), "path-mtu-changed", 6, "1420 bytes in ");
@@ -167,12 +143,8 @@ fn what_the_way_is_made_of_is_told() {
     silent(&quiet(), "virtual-way");
 
     let tunnel = between(MOVERS, |w| there(w).path_mtu = Some(1420));
-    fires(
-        &tunnel,
-        "path-mtu",
-        6,
-        "IP_MTU 1420; MTU 1500 at eth0 of this machine",
-    );
+    let told = "IP_MTU 1420; MTU 1500 at eth0 of this machine";
+    fires(&tunnel, "path-mtu", 6, told);
     silent(&quiet(), "path-mtu");
     let unknown = between(MOVERS, |w| there(w).path_mtu = None);
     silent(&unknown, "path-mtu");
@@ -180,9 +152,8 @@ fn what_the_way_is_made_of_is_told() {
     let other = between(MOVERS, |w| {
         there(w).cards[0].offloads.insert("gro".to_owned(), false);
         // What one does not tell is no difference.
-        w.manifest.own_cards[0]
-            .offloads
-            .insert("lro".to_owned(), true);
+        let own = &mut w.manifest.own_cards[0];
+        own.offloads.insert("lro".to_owned(), true);
     });
     let told = fires(&other, "offloads-differ", 6, "gro here alone");
     assert!(!told.evidence.contains("lro"), "{told:?}");
@@ -193,7 +164,7 @@ fn what_the_way_is_made_of_is_told() {
 fn interrupts_that_land_on_an_endpoint_or_on_another_node_are_told() {
     let held = |cpu: u32| {
         let mut world = quiet();
-        world.change(is_sendfile, |s| {
+        world.change(at("sendfile", 4096), |s| {
             s.receiver.as_mut().expect("a receiver").held = vec![Held {
                 cpus: vec![cpu],
                 ..Held::default()
@@ -205,7 +176,7 @@ fn interrupts_that_land_on_an_endpoint_or_on_another_node_are_told() {
     silent(&held(0), "interrupts-land");
     // The sender's CPU 1 is of this machine, and its card interrupts it as well.
     let mut own = held(0);
-    own.change(is_sendfile, |s: &mut Sample| {
+    own.change(at("sendfile", 4096), |s| {
         s.sender.held = s.receiver.as_ref().expect("a receiver").held.clone();
         s.sender.held[0].cpus = vec![1];
     });
@@ -220,12 +191,8 @@ fn a_card_that_waits_is_told_of_round_trips_alone() {
     let asks = format!("pattern = [\"ask\"]\n{MOVERS}");
     let waits =
         |axes: &str, us| between(axes, move |w| there(w).cards[0].coalesce_rx_us = Some(us));
-    fires(
-        &waits(&asks, 50),
-        "coalescing",
-        6,
-        "eth1 of db7: rx-usecs 50",
-    );
+    let told = "eth1 of db7: rx-usecs 50";
+    fires(&waits(&asks, 50), "coalescing", 6, told);
     silent(&waits(&asks, 1), "coalescing");
     silent(&waits(MOVERS, 50), "coalescing");
 }
@@ -253,11 +220,9 @@ fn more_flows_than_queues_are_told() {
 fn others_on_the_other_host_are_told() {
     let busy = |cpus: f64| {
         let mut world = quiet();
-        world.each(|s| {
-            put(&mut s.peer_machine, Counter::MachineElapsedNs, 100_000_000);
-            let others = (cpus * 1e8) as u64;
-            put(&mut s.peer_machine, Counter::OtherProcessesNs, others);
-        });
+        let others = (Counter::OtherProcessesNs, (cpus * 1e8) as u64);
+        let read = [(Counter::MachineElapsedNs, 100_000_000), others];
+        world.put(all, At::Peer, read);
         world
     };
     fires(&busy(1.5), "peer-busy", 6, "1.50 CPUs in use");
@@ -296,13 +261,7 @@ fn books_have_the_lines_of_both_machines() {
     };
     let closed = books(0);
     assert_eq!(closed.len(), 6);
-    assert!(
-        closed.iter().all(|b| b.left_over.abs() < 1e-6),
-        "{closed:#?}"
-    );
+    let is_closed = closed.iter().all(|b| b.left_over.abs() < 1e-6);
+    assert!(is_closed, "{closed:#?}");
     assert!(books(30_000_000).iter().all(|b| b.left_over > 0.1));
-}
-
-fn is_sendfile(cell: &Cell) -> bool {
-    cell.mover == "sendfile" && cell.size_bytes == 4096
 }

@@ -1,12 +1,11 @@
 //! What the distance between two CPUs costs: the matrix of pairs, its words, and what is missing.
 
-use crate::world;
-
 use bytecost_analysis::{Analysis, MatrixData, Point};
-use bytecost_spec::host::{Cpu, CpuCache};
+use bytecost_spec::host::Cpu;
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Measure, Metric, Nearness, Placement, Refusal};
-use world::{True, World, begins, ends, says};
+
+use crate::world::{self, True, World, answered, begins, cache, ends, missing, says};
 
 const STUDY: &str = world::study!(
     "cpu-to-cpu",
@@ -44,12 +43,17 @@ fn cpus(cell: &Cell) -> (u32, u32) {
 }
 
 /// CPUs 0 and 1 share a cache, CPU 2 is on another node; a turn takes 1, 4 and 16 times as long.
-fn times(cell: &Cell) -> f64 {
-    match cpus(cell) {
+fn times_of(a: u32, b: u32) -> f64 {
+    match (a, b) {
         (a, b) if a == b => 1.0,
         (0, 1) => 4.0,
         _ => 16.0,
     }
+}
+
+fn times(cell: &Cell) -> f64 {
+    let (a, b) = cpus(cell);
+    times_of(a, b)
 }
 
 fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
@@ -68,12 +72,8 @@ fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
             ..Cpu::default()
         })
         .collect();
-    host.caches = vec![CpuCache {
-        level: 3,
-        kind: "Unified".into(),
-        size_bytes: 32 << 20,
-        shared_by: vec![0, 1],
-    }];
+    host.caches = vec![cache(3, 32 << 20)];
+    host.caches[0].shared_by = vec![0, 1];
     // Who spins is refused on one CPU.
     let spins = |c: &Cell| c.mover == "ping-cache-line" && cpus(c).0 == cpus(c).1;
     for cell in world.cells.iter().filter(|c| spins(c)) {
@@ -83,10 +83,7 @@ fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
         });
     }
     world.cells.retain(|c| !spins(c));
-    let truth = |cell: &Cell| True {
-        gbit_per_s: 0.1 / times(cell),
-        ..True::costs(times(cell))
-    };
+    let truth = |cell: &Cell| True::costs(times(cell)).at_rate(0.1 / times(cell));
     world.run(7, 12, 0.01, truth).alone()
 }
 
@@ -120,53 +117,31 @@ fn each_way_has_its_pairs_from_near_to_far_with_their_times() {
         let Point::Measured(e) = &pair.point else {
             panic!("{pair:?}");
         };
-        let expected = 640.0
-            * [1.0, 4.0, 16.0][usize::from(pair.from != pair.to)
-                + pair.to as usize / 2 * usize::from(pair.from != pair.to)];
-        assert!(
-            (e.value / expected - 1.0).abs() < 0.05,
-            "{pair:?}: {expected}"
-        );
+        let expected = 640.0 * times_of(pair.from, pair.to);
+        let apart = (e.value / expected - 1.0).abs();
+        assert!(apart < 0.05, "{pair:?}: {expected}");
         assert!(e.low.unwrap() <= e.value && e.value <= e.high.unwrap());
     }
-    assert_eq!(
-        futex.pair(2, 0),
-        futex.pair(0, 2),
-        "one way stands for both"
-    );
+    let both = (futex.pair(2, 0), futex.pair(0, 2));
+    assert_eq!(both.0, both.1, "one way stands for both");
     assert_eq!(futex.pair(0, 3), None);
     let line = matrix(&analysis, "ping-cache-line");
-    assert_eq!(
-        line.pair(1, 1).unwrap().point,
-        Point::Gap("they spin".to_owned())
-    );
+    let gap = Point::Gap("they spin".to_owned());
+    assert_eq!(line.pair(1, 1).unwrap().point, gap);
 }
 
 #[test]
 fn words_tell_the_nearest_the_farthest_and_each_kind() {
     let analysis = world(STUDY, times).analyse();
     let words = &matrix(&analysis, "ping-futex").words;
-    let first = &words[0];
-    assert!(
-        first.starts_with("Quickest is CPU ") && first.contains("slowest"),
-        "{first}"
-    );
-    assert!(
-        first.contains("(nodes 0 and 1)") && first.ends_with("× as long."),
-        "{first}"
-    );
+    begins(&words[0], "Quickest is CPU ");
+    says(&words[0], ["slowest", "(nodes 0 and 1)"]);
+    ends(&words[0], "× as long.");
     begins(&words[1], "From near to far: same CPU 6");
-    assert!(
-        words[1].contains("; same L3 of 32 MiB 2.") && words[1].ends_with("over 2 pairs."),
-        "{}",
-        words[1]
-    );
-    let told = world::question(&analysis, "cpu-distance").unwrap();
-    let answer = told.answer.as_deref().unwrap();
-    says(
-        answer,
-        "`ping-cache-line`: Quickest is 0:1 (same L3 of 32 MiB)",
-    );
+    says(&words[1], ["; same L3 of 32 MiB 2."]);
+    ends(&words[1], "over 2 pairs.");
+    let nearest = "`ping-cache-line`: Quickest is 0:1 (same L3 of 32 MiB)";
+    let told = answered(&analysis, "cpu-distance", &[nearest]);
     assert_eq!(told.numbers.len(), 2);
 }
 
@@ -179,14 +154,11 @@ fn what_intervals_do_not_tell_apart_is_told_so() {
 
 #[test]
 fn a_pair_alone_and_a_run_without_trials_are_no_matrix() {
-    let one = STUDY.replace(
-        r#"["0:0", "1:1", "2:2", "0:1", "0:2", "1:2"]"#,
-        r#"["0:1"]"#,
-    );
+    let all = r#"["0:0", "1:1", "2:2", "0:1", "0:2", "1:2"]"#;
+    let one = STUDY.replace(all, r#"["0:1"]"#);
     let analysis = world(&one, times).analyse();
     assert!(analysis.matrices.is_empty());
-    let told = world::question(&analysis, "cpu-distance").unwrap();
-    assert!(told.missing.as_deref().unwrap().contains("needs two pairs"));
+    missing(&analysis, "cpu-distance", &["needs two pairs"]);
     let mut empty = world(STUDY, times);
     empty.samples.clear();
     assert!(empty.analyse().matrices.is_empty());
@@ -202,12 +174,8 @@ fn a_round_trip_is_of_those_who_take_turns_alone() {
     };
     let analysis = world.analyse();
     assert!(has(&analysis, "ping-futex") && !has(&analysis, "null"));
-    assert!(
-        analysis
-            .findings
-            .iter()
-            .any(|f| f.metric == metric && f.value == "0:2")
-    );
+    let mut findings = analysis.findings.iter();
+    assert!(findings.any(|f| f.metric == metric && f.value == "0:2"));
     world.manifest.survey.mover_facts[2].route = Route::Work;
     assert!(!has(&world.analyse(), "ping-futex"));
 }

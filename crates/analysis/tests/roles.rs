@@ -1,15 +1,13 @@
 //! What a server's role takes for a request: by counters, by events and by looks at the CPUs.
 
-use crate::server_worlds;
-use crate::world;
-
 use bytecost_analysis::{CellCounts, TimePer};
 use bytecost_spec::evidence::{
     CountedEvent, EventCount, Kind, Looks, Means, Party, TimeByKind, TrialEvidence,
 };
-use bytecost_spec::{Cell, Counter, Reading, Side, TrialKey};
-use server_worlds::{answer, run, server};
-use world::{World, begins};
+use bytecost_spec::{Cell, Counter, Reading, Side};
+
+use crate::server_worlds::{run, server};
+use crate::world::{self, Found, World, begins, put, says, scale};
 
 /// A thousand requests were answered: the server was found so often in its scheduler, and called
 /// the kernel so often for each.
@@ -27,11 +25,6 @@ fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> TrialEv
         count: Reading::Measured(1000 * n),
     };
     TrialEvidence {
-        trial: TrialKey::first(0, number as u32),
-        cell: world.cells[number].id(),
-        sent_messages: 1000,
-        trial_ms: 500,
-        elapsed_ns: 400_000_000,
         counts: vec![called(Side::Sender, 7), called(Side::Receiver, calls)],
         time: Some(TimeByKind {
             every_ns: 200_000,
@@ -44,7 +37,7 @@ fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> TrialEv
             idle: 10,
             lost: 0,
         }),
-        ..TrialEvidence::default()
+        ..world.evidence_of(number)
     }
 }
 
@@ -89,24 +82,22 @@ fn what_a_request_takes_is_told_of_the_server_alone() {
 #[test]
 fn why_one_server_is_better_is_told_by_what_a_request_takes() {
     let mut world = watched();
-    world.change(
-        |cell| server(cell) == "thread",
-        |sample| {
-            let readings = &mut sample.receiver.as_mut().unwrap().readings;
-            let cpu_ns = readings[&Counter::CpuNs].measured().unwrap();
-            readings.insert(Counter::CpuNs, Reading::Measured(2 * cpu_ns));
-        },
-    );
+    let is_thread = |cell: &Cell| server(cell) == "thread";
+    world.change(is_thread, |sample| {
+        let readings = &mut sample.receiver.as_mut().unwrap().readings;
+        scale(readings, Counter::CpuNs, 2.0);
+    });
     let analysis = world.analyse();
-    let why = answer(&analysis, "why-one-way-wins");
-    for says in [
-        "the CPU time per request of the server of `epoll`",
-        "3.00 system calls of the server for each request instead of 2.00",
-        "of the server's CPU time for each request, in ns: scheduling and wake-ups +",
-    ] {
-        assert!(why.contains(says), "`{says}`: {why}");
-    }
-    let time = answer(&analysis, "cpu-time-by-kind");
+    let why = analysis.answer("why-one-way-wins");
+    says(
+        why,
+        [
+            "the CPU time per request of the server of `epoll`",
+            "3.00 system calls of the server for each request instead of 2.00",
+            "of the server's CPU time for each request, in ns: scheduling and wake-ups +",
+        ],
+    );
+    let time = analysis.answer("cpu-time-by-kind");
     begins(time, "On the server's side, `thread` takes ");
     assert!(!time.contains("protocol"), "it is the same: {time}");
 }
@@ -115,10 +106,10 @@ fn why_one_server_is_better_is_told_by_what_a_request_takes() {
 fn each_role_has_the_counters_of_a_published_table_or_the_reason() {
     let mut world = run();
     world.each(|sample| {
-        for side in [Some(&mut sample.sender), sample.receiver.as_mut()] {
-            let readings = &mut side.unwrap().readings;
+        for side in sample.sides_mut() {
+            let readings = &mut side.readings;
             let messages = readings[&Counter::Messages].measured().unwrap();
-            readings.insert(Counter::Cycles, Reading::Measured(5000 * messages));
+            put(readings, Counter::Cycles, 5000 * messages);
             readings.insert(Counter::BusCycles, Reading::absent("no such event"));
         }
     });
@@ -127,28 +118,12 @@ fn each_role_has_the_counters_of_a_published_table_or_the_reason() {
     assert_eq!(analysis.roles.len(), 2 * measured);
     for role in &analysis.roles {
         let names: Vec<&str> = role.counters.iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "task_clock_us",
-                "context_switches",
-                "cpu_migrations",
-                "cpu_cycles",
-                "page_faults",
-                "instructions",
-                "bus_cycles",
-                "cache_misses",
-                "branch_instructions",
-                "branch_misses"
-            ]
-        );
+        let expected = "task_clock_us context_switches cpu_migrations cpu_cycles page_faults instructions bus_cycles cache_misses branch_instructions branch_misses";
+        assert_eq!(names.join(" "), expected);
         let of = |name: &str| role.counters.iter().find(|c| c.name == name).unwrap();
         // The server was looked at for half of the clients' window.
-        let expected = if role.role == Side::Server {
-            10_000.0
-        } else {
-            5000.0
-        };
+        let is_server = role.role == Side::Server;
+        let expected = if is_server { 10_000.0 } else { 5000.0 };
         let cycles = of("cpu_cycles").per_request.unwrap();
         assert!((cycles / expected - 1.0).abs() < 0.02, "{role:?}");
         assert_eq!(of("bus_cycles").absent.as_deref(), Some("no such event"));
@@ -159,13 +134,8 @@ fn each_role_has_the_counters_of_a_published_table_or_the_reason() {
     let mut world = run();
     world.cells[perf].serving.perf = true;
     let id = world.cells[perf].id();
-    for sample in world
-        .samples
-        .iter_mut()
-        .filter(|s| s.trial.cell as usize == perf)
-    {
-        sample.cell.clone_from(&id);
-    }
+    let is_of_perf = |c: &Cell| c.serving.perf;
+    world.change(is_of_perf, |sample| sample.cell.clone_from(&id));
     let analysis = world.analyse();
     assert_eq!(analysis.roles.len(), 2);
     assert!(analysis.roles.iter().all(|r| r.cell == id));

@@ -1,15 +1,13 @@
 //! The overview: each pair of the study with its speed-up, or the reason why there is none; and
 //! what is said of pinning and of taking turns.
 
-use crate::file_worlds;
-use crate::work_worlds;
-use crate::world;
-
-use bytecost_analysis::{Analysis, Point, SpeedUp};
-use bytecost_spec::Axis;
+use bytecost_analysis::{Analysis, Point, SpeedUp, SpeedUpRow};
 use bytecost_spec::sample::Sample;
-use work_worlds::{STUDY, truth, without_siblings, work};
-use world::{World, says};
+use bytecost_spec::{Axis, Cell, Nearness};
+
+use crate::file_worlds;
+use crate::work_worlds::{self, STUDY, is_at, truth, without_siblings, work};
+use crate::world::{self, World, ends, missing, says};
 
 fn pair<'a>(a: &'a Analysis, title: &str) -> &'a SpeedUp {
     let found = a.speed_ups.iter().find(|s| s.title == title);
@@ -41,36 +39,24 @@ fn each_pair_has_its_speed_up_wherever_both_were_measured() {
     check(&analysis, "Two cores", 2, 1.6);
     // Less is faster there: half the CPU time a step would be twice as fast.
     check(&analysis, "Two CPUs", 2, 1.0);
-    let titles: Vec<&str> = analysis
-        .speed_ups
-        .iter()
-        .map(|s| s.title.as_str())
-        .collect();
-    assert_eq!(titles, ["Pinned", "Two cores", "Two CPUs"]);
+    let titles = analysis.speed_ups.iter().map(|s| s.title.as_str());
+    let expected = ["Pinned", "Two cores", "Two CPUs"];
+    assert_eq!(titles.collect::<Vec<_>>(), expected);
     let pinned = pair(&analysis, "Pinned");
     assert_eq!(pinned.published, Some(1.005));
-    assert_eq!(
-        pinned.rows[0].place,
-        [(Axis::Mover, "work-integer".to_owned())]
-    );
-    let told = analysis
-        .answers
-        .iter()
-        .find(|a| a.sentence.contains("Pinned: "));
-    let first = &told.unwrap().sentence;
-    assert!(
-        first.contains("Pinned: 1.0")
-            && first.contains("×")
-            && first.ends_with("in 2 cells; published 1.00×."),
-        "{first}"
-    );
-    assert_eq!(told.unwrap().findings.len(), 2);
+    let place = [(Axis::Mover, "work-integer".to_owned())];
+    assert_eq!(pinned.rows[0].place, place);
+    let mut answers = analysis.answers.iter();
+    let told = answers.find(|a| a.sentence.contains("Pinned: ")).unwrap();
+    says(&told.sentence, ["Pinned: 1.0", "×"]);
+    ends(&told.sentence, "in 2 cells; published 1.00×.");
+    assert_eq!(told.findings.len(), 2);
 }
 
 #[test]
 fn what_is_better_when_less_is_turned_over() {
-    let cheap = |cell: &bytecost_spec::Cell| {
-        let turns = work_worlds::is_at(cell, bytecost_spec::Nearness::SameCpu);
+    let cheap = |cell: &Cell| {
+        let turns = is_at(cell, Nearness::SameCpu);
         work_worlds::done(1.0, if turns { 3.0 } else { 1.0 })
     };
     check(&work(STUDY, 0, cheap).analyse(), "Two CPUs", 2, 3.0);
@@ -84,7 +70,7 @@ fn what_takes_a_file_whole_stands_against_each_block() {
         .replace(", \"mmap-send\"", "")
         .replace(", \"cold\"", "")
         .replace(", \"256KiB\"", "");
-    let truth = |c: &bytecost_spec::Cell| {
+    let truth = |c: &Cell| {
         file_worlds::speed(match (c.mover.as_str(), c.block_bytes) {
             ("sendfile", _) => 12.0,
             (_, 4096) => 3.0,
@@ -93,22 +79,15 @@ fn what_takes_a_file_whole_stands_against_each_block() {
     };
     let mut world = file_worlds::sends(&(study + pair), truth);
     // As the plan lays it out: sendfile has one block.
-    let is_twice = |id: &str| id.contains("/sendfile/") && id.contains("block=4KiB");
-    world.samples.retain(|s| !is_twice(&s.cell));
-    world.cells.retain(|c| !is_twice(&c.id()));
-    for sample in &mut world.samples {
-        let at = world.cells.iter().position(|c| c.id() == sample.cell);
-        sample.trial.cell = at.unwrap() as u32;
-    }
+    world.keep(|c| c.mover != "sendfile" || c.block_bytes != 4096);
     let analysis = world.analyse();
-    let told: Vec<(&str, f64)> = analysis.speed_ups[0]
-        .rows
-        .iter()
-        .map(|row| match &row.point {
-            Point::Measured(e) => (row.place[0].1.as_str(), e.value.round()),
-            Point::Gap(why) => panic!("{why}"),
-        })
-        .collect();
+    let told = analysis.speed_ups[0].rows.iter().map(|row| {
+        let Point::Measured(e) = &row.point else {
+            panic!("{row:#?}");
+        };
+        (row.place[0].1.as_str(), e.value.round())
+    });
+    let told: Vec<(&str, f64)> = told.collect();
     assert_eq!(told, [("64KiB", 2.0), ("4KiB", 4.0)]);
 }
 
@@ -116,13 +95,11 @@ fn what_takes_a_file_whole_stands_against_each_block() {
 fn gap(world: &World, title: &str) -> String {
     let analysis = world.analyse();
     let rows = &pair(&analysis, title).rows;
-    let gaps: Vec<&String> = rows
-        .iter()
-        .filter_map(|r| match &r.point {
-            Point::Gap(why) => Some(why),
-            Point::Measured(_) => None,
-        })
-        .collect();
+    let why = |row: &SpeedUpRow| match &row.point {
+        Point::Gap(why) => Some(why.clone()),
+        Point::Measured(_) => None,
+    };
+    let gaps: Vec<String> = rows.iter().filter_map(why).collect();
     assert_eq!(gaps.len(), rows.len(), "{rows:#?}");
     gaps[0].clone()
 }
@@ -131,10 +108,8 @@ fn gap(world: &World, title: &str) -> String {
 fn a_pair_that_cannot_be_had_is_a_gap_with_its_reason() {
     let whole = || work(STUDY, 0, truth(1.25, 2.0, 1.0));
     let hidden = without_siblings(whole());
-    assert_eq!(
-        gap(&hidden, "Two cores"),
-        "placement smt-sibling: no two CPUs are threads of one core"
-    );
+    let why = "placement smt-sibling: no two CPUs are threads of one core";
+    assert_eq!(gap(&hidden, "Two cores"), why);
     // The mark of time-slicing stands beside it all the same.
     check(&hidden.analyse(), "Two CPUs", 2, 1.0);
     let analysis = hidden.analyse();
@@ -144,24 +119,12 @@ fn a_pair_that_cannot_be_had_is_a_gap_with_its_reason() {
     let mut short = whole();
     let is_late = |s: &Sample| s.trial.block > 1 && s.cell.contains("smt-sibling");
     short.samples.retain(|s| !is_late(s));
-    assert_eq!(
-        gap(&short, "Two cores"),
-        "fewer than three blocks have both"
-    );
+    let why = "fewer than three blocks have both";
+    assert_eq!(gap(&short, "Two cores"), why);
 
     let mut dear = whole();
-    let is_pinned = |c: &bytecost_spec::Cell| {
-        c.threads == 1 && work_worlds::is_at(c, bytecost_spec::Nearness::SameCpu)
-    };
-    let gone: Vec<String> = (dear.cells.iter().filter(|c| is_pinned(c)))
-        .map(|c| c.id())
-        .collect();
-    for sample in &mut dear.samples {
-        if gone.contains(&sample.cell) {
-            sample.cell = "elsewhere".to_owned();
-        }
-    }
-    dear.cells.retain(|c| !is_pinned(c));
+    let is_pinned = |c: &Cell| c.threads == 1 && is_at(c, Nearness::SameCpu);
+    dear.keep(|c| !is_pinned(c));
     dear.left_out = vec![bytecost_analysis::LeftOut {
         what: "pinned".to_owned(),
         cells: 4,
@@ -179,63 +142,39 @@ fn pinning_is_told_alone_and_beside_other_load() {
     let same = told(1.0, 2);
     let answer = same.answer.clone().unwrap();
     let alike = "`work-integer`: no difference that matters with background load idle and with background load spin@all";
-    says(&answer, alike);
-    says(&same.evidence[0], "moves of free threads");
+    says(&answer, [alike]);
+    says(&same.evidence[0], ["moves of free threads"]);
     assert_eq!(same.numbers.len(), 2, "{same:?}");
     let faster = told(1.3, 0);
-    assert!(
-        faster
-            .answer
-            .unwrap()
-            .contains("`work-integer`: better with background load idle")
-    );
+    let better = "`work-integer`: better with background load idle";
+    says(faster.answer.unwrap(), [better]);
     assert_eq!(faster.findings.len(), 4);
     let free = STUDY.replace("\"free\", \"same-cpu\"", "\"free\"");
     let analysis = work(&free, 0, truth(1.25, 2.0, 1.0)).analyse();
-    let missing = world::question(&analysis, "pinning")
-        .unwrap()
-        .missing
-        .as_ref()
-        .unwrap();
-    assert!(missing.contains("no pinned work"), "{missing}");
+    missing(&analysis, "pinning", &["no pinned work"]);
 }
 
 #[test]
 fn a_shared_core_is_told_from_one_cpu() {
     let told = |world: World| {
-        world::question(&world.analyse(), "taking-turns")
-            .unwrap()
-            .clone()
+        let analysis = world.analyse();
+        world::question(&analysis, "taking-turns").unwrap().clone()
     };
-    for (siblings, cores, says) in [
-        (
-            1.3,
-            2.0,
-            &[
-                "has the mark of taking turns",
-                "which is more: a core is shared",
-            ][..],
-        ),
+    let mark = "has the mark of taking turns";
+    let more = "which is more: a core is shared";
+    for (siblings, cores, words) in [
+        (1.3, 2.0, &[mark, more][..]),
         (1.0, 2.0, &["they may as well take turns"]),
     ] {
-        let answer = told(work(STUDY, 0, truth(siblings, cores, 1.0)))
-            .answer
-            .unwrap();
-        for word in says {
-            assert!(answer.contains(word), "{answer}");
-        }
+        let told = told(work(STUDY, 0, truth(siblings, cores, 1.0)));
+        says(told.answer.unwrap(), words);
     }
     let unlike = told(work(STUDY, 0, truth(1.3, 1.5, 1.0))).answer.unwrap();
     assert!(!unlike.contains("mark"), "{unlike}");
     let hidden = told(without_siblings(work(STUDY, 0, truth(1.3, 2.0, 1.0))));
-    assert!(hidden.evidence[0].contains("no two CPUs are threads"));
+    says(&hidden.evidence[0], ["no two CPUs are threads"]);
     assert!(!hidden.answer.unwrap().contains("siblings of one core"));
     let alone = STUDY.replace("threads = [2]\nplacement", "threads = [1]\nplacement");
     let analysis = work(&alone, 0, truth(1.3, 2.0, 1.0)).analyse();
-    assert!(
-        analysis
-            .explanations
-            .iter()
-            .all(|e| e.key != "taking-turns")
-    );
+    assert_eq!(world::question(&analysis, "taking-turns"), None);
 }

@@ -1,10 +1,9 @@
 //! Twins: what they say of the noise, and that they are nowhere a cell of their own.
 
-use crate::world;
-
 use bytecost_analysis::{Analysis, Verdict};
 use bytecost_spec::{Cell, Counter, Measure, Metric};
-use world::{Found, STUDY, True, World, scale};
+
+use crate::world::{Found, STUDY, True, World, begins, ends, one, scale};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
@@ -21,11 +20,6 @@ fn twinned() -> World {
 fn apart(factor: f64, noise: f64) -> World {
     let truth = move |cell: &Cell| True::costs(if cell.twin { 0.2 * factor } else { 0.2 });
     twinned().run(3, 12, noise, truth)
-}
-
-fn caveats<'a>(analysis: &'a Analysis, kind: &str) -> Vec<&'a [String]> {
-    let caveats = analysis.caveats.iter().filter(|d| d.kind == kind);
-    caveats.map(|d| &d.cells[..]).collect()
 }
 
 #[test]
@@ -59,26 +53,19 @@ fn equal_twins_are_the_noise_floor_and_no_caveat() {
     assert_eq!(cells, send.map(Cell::id).collect::<Vec<_>>());
     for twin in &analysis.twins {
         assert!((twin.metric, twin.blocks) == (COST, 12), "{twin:?}");
-        assert!(
-            (0.95..1.05).contains(&twin.ratio) && twin.low < twin.ratio,
-            "{twin:?}"
-        );
+        assert!((0.95..1.05).contains(&twin.ratio), "{twin:?}");
+        assert!(twin.low < twin.ratio, "{twin:?}");
         assert_eq!(twin.different, twin.low > 1.0 || twin.high < 1.0);
     }
     let floor = analysis.noise_floor.as_ref().expect("a floor");
     let width = |t: &bytecost_analysis::Twin| t.high / t.low;
     let widest = analysis.twins.iter().map(width).fold(0.0, f64::max);
     assert!((floor.twins, width(&floor.widest)) == (4, widest));
-    let (start, end) = (
-        "Noise floor today: `send` against itself ",
-        " in CPU time per byte at the widest; 0 of 4 twins came out different (5 % would by chance).",
-    );
-    assert!(
-        floor.sentence.starts_with(start) && floor.sentence.ends_with(end),
-        "{}",
-        floor.sentence
-    );
-    assert_eq!(caveats(&analysis, "twins-differ"), Vec::<&[String]>::new());
+    let start = "Noise floor today: `send` against itself ";
+    begins(&floor.sentence, start);
+    let end = " in CPU time per byte at the widest; 0 of 4 twins came out different (5 % would by chance).";
+    ends(&floor.sentence, end);
+    assert_eq!(analysis.of_kind("twins-differ").len(), 0);
 }
 
 #[test]
@@ -87,50 +74,34 @@ fn more_different_twins_than_chance_explains_are_a_caveat() {
     assert!(analysis.twins.iter().all(|t| t.different && t.ratio > 1.05));
     let floor = analysis.noise_floor.as_ref().expect("a floor");
     assert!(floor.different == 4 && floor.chance < 1e-4, "{floor:?}");
-    let found = caveats(&analysis, "twins-differ");
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].len(), 4);
+    let found = analysis.of_kind("twins-differ");
+    assert_eq!(one(&found).cells.len(), 4);
     // One of four comes out different in every fifth run.
     let mut world = apart(1.0, 0.01);
-    let one = world.id("send", 256);
-    world.change(
-        |c| c.twin && c.size_bytes == 256,
-        |s| {
-            scale(&mut s.sender.readings, Counter::CpuNs, 2.0);
-        },
-    );
+    let first = world.id("send", 256);
+    let is_first = |c: &Cell| c.twin && c.size_bytes == 256;
+    world.change(is_first, |s| {
+        scale(&mut s.sender.readings, Counter::CpuNs, 2.0);
+    });
     let analysis = world.analyse();
-    let different: Vec<&str> = analysis
-        .twins
-        .iter()
-        .filter(|t| t.different)
-        .map(|t| t.cell.as_str())
-        .collect();
-    assert_eq!(different, [one]);
-    assert_eq!(caveats(&analysis, "twins-differ"), Vec::<&[String]>::new());
+    let different = analysis.twins.iter().filter(|t| t.different);
+    let different: Vec<&str> = different.map(|t| t.cell.as_str()).collect();
+    assert_eq!(different, [first]);
+    assert_eq!(analysis.of_kind("twins-differ").len(), 0);
 }
 
 #[test]
 fn a_baseline_and_its_twin_are_one_value_in_each_block() {
-    let cost = |a: &Analysis, id: &str| {
-        let cell = a.of_id(id);
-        cell.estimates[&COST].value
-    };
+    let cost = |a: &Analysis, id: &str| a.of_id(id).estimates[&COST].value;
     let world = apart(1.21, 0.0);
     let analysis = world.analyse();
     let (send, writev) = (world.id("send", 4096), world.id("writev", 4096));
     // The receiver's 0.1 stands in both sums.
     let both = (0.3_f64 * (0.2 * 1.21 + 0.1)).sqrt();
     assert!((cost(&analysis, &send) / cost(&analysis, &writev) - both / 0.3).abs() < 1e-6);
-    let ratio = |a: &Analysis| {
-        let of = |f: &&bytecost_analysis::Finding| f.metric == COST && f.cell == writev;
-        a.findings.iter().find(of).expect("a finding").ratio
-    };
-    assert!(
-        (ratio(&analysis) - 0.3 / both).abs() < 1e-6,
-        "{}",
-        ratio(&analysis)
-    );
+    let ratio = |a: &Analysis| a.of_cell(COST, &writev).ratio;
+    let found = ratio(&analysis);
+    assert!((found - 0.3 / both).abs() < 1e-6, "{found}");
     // Where the twin has no trial, the baseline's own stands.
     let mut alone = world;
     alone.samples.retain(|s| !s.cell.ends_with("/twin"));
@@ -145,7 +116,7 @@ fn a_twin_that_fails_is_a_failure_of_its_cell() {
     let send = world.id("send", 256);
     world.fail(0, &format!("{send}/twin"), "the receiver is gone");
     let analysis = world.analyse();
-    assert_eq!(caveats(&analysis, "failed-trials"), [[send]]);
+    assert_eq!(one(&analysis.of_kind("failed-trials")).cells, [send]);
 }
 
 #[test]
@@ -173,10 +144,8 @@ fn a_run_of_old_has_none() {
     let analysis = World::new(STUDY)
         .run(3, 12, 0.01, |_| True::costs(0.2))
         .analyse();
-    assert_eq!(
-        (analysis.twins.len(), analysis.noise_floor.as_ref()),
-        (0, None)
-    );
+    assert_eq!(analysis.twins.len(), 0);
+    assert_eq!(analysis.noise_floor, None);
     let text = serde_json::to_string(&analysis).expect("an analysis");
     assert!(!text.contains("twin") && !text.contains("noise_floor"));
 }

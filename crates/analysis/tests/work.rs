@@ -1,11 +1,14 @@
 //! Work that moves nothing: what two threads get done together says whether they share a core, and
 //! where an access becomes dearer says where caches end. And where threads ran is told.
 
-use crate::world;
-
+use bytecost_analysis::Caveat;
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Cell, Counter, Held, HugePages, Nearness, Placement, Reading, Refusal};
-use world::{True, World, cache, says, scale};
+use bytecost_spec::{Cell, Counter, Held, HugePages, Nearness, Placement, Refusal};
+
+use crate::work_worlds::done;
+use crate::world::{
+    self, Found, True, World, answered, begins, cache, missing, put, question, says, scale,
+};
 
 const STUDY: &str = world::study!(
     "work",
@@ -38,14 +41,6 @@ fn world(study: &str, truth: impl Fn(&Cell) -> True) -> World {
     World::of_rows(study, &rows).run(7, 12, 0.01, truth).alone()
 }
 
-/// So much done in the same time, at so much CPU time each.
-fn done(done: f64, cost: f64) -> True {
-    True {
-        gbit_per_s: 6.0 * done,
-        ..True::costs(cost)
-    }
-}
-
 /// Two threads on two CPUs get so much done, at so much CPU time a step; on one they take turns.
 fn two(apart: True) -> impl Fn(&Cell) -> True {
     move |cell| match (cell.threads, &cell.placement) {
@@ -64,12 +59,12 @@ fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
         (done(1.0, 1.0), "each CPU seems to have a core of its own"),
     ] {
         let analysis = world(STUDY, two(apart)).analyse();
-        let told = world::question(&analysis, "shared-core").unwrap();
-        let answer = told.answer.as_ref().unwrap();
-        assert!(answer.contains(expected), "{answer}");
-        assert!(answer.starts_with("With placement same-cache"), "{answer}");
+        let told = question(&analysis, "shared-core").unwrap();
+        let answer = analysis.answer("shared-core");
+        says(answer, [expected]);
+        begins(answer, "With placement same-cache");
         assert!(!answer.contains("same-cpu"), "{answer}");
-        says(&told.numbers[0], "`work-integer`: ");
+        says(&told.numbers[0], ["`work-integer`: "]);
     }
 }
 
@@ -77,21 +72,20 @@ fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
 fn nothing_is_said_of_cores_without_two_threads() {
     let alone = STUDY.replace("threads = [1, 2]", "threads = [1]");
     let analysis = world(&alone, two(done(1.0, 1.0))).analyse();
-    assert!(analysis.explanations.iter().all(|e| e.key != "shared-core"));
+    assert_eq!(question(&analysis, "shared-core"), None);
 }
 
 /// A world on one CPU in which a message is an access, whatever the size.
 fn stepped(study: &str, truth: impl Fn(&Cell) -> True) -> World {
     let one_cpu = study.replace("[\"same-cache\", \"same-cpu\"]", "[\"same-cpu\"]");
     let mut world = world(&one_cpu, truth);
-    world.change(
-        |c| c.mover != "null",
-        |sample| {
-            let size = Cell::from_id(&sample.cell).unwrap().size_bytes;
-            let accesses = size as f64 / 64.0;
+    world.each(|sample| {
+        let cell = Cell::from_id(&sample.cell).unwrap();
+        if cell.mover != "null" {
+            let accesses = cell.size_bytes as f64 / 64.0;
             scale(&mut sample.sender.readings, Counter::Messages, accesses);
-        },
-    );
+        }
+    });
     world
 }
 
@@ -105,44 +99,25 @@ fn steps_are_held_against_the_caches_of_the_host() {
     let mut world = stepped(&study, truth);
     world.manifest.host.caches = vec![cache(1, 32 << 10), cache(2, 256 << 10), cache(3, 8 << 20)];
     let analysis = world.analyse();
-    let told = world::question(&analysis, "cache-steps").unwrap();
     assert_eq!(
-        told.answer.as_deref().unwrap(),
+        analysis.answer("cache-steps"),
         "L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 256 KiB: no step is seen; L3 of 8 MiB: beyond the sizes that were measured."
     );
+    let told = question(&analysis, "cache-steps").unwrap();
     assert_eq!(told.evidence.len(), 5);
 }
 
 #[test]
 fn no_words_about_two_ends_are_said_of_work() {
     let analysis = world(STUDY, two(done(2.0, 1.0))).analyse();
-    for caveat in &analysis.caveats {
-        assert!(
-            !caveat.text.contains("Sender and receiver"),
-            "{}",
-            caveat.text
-        );
-        assert!(!caveat.text.contains("payload"), "{}", caveat.text);
-        assert!(
-            !caveat.text.contains("More threads than CPUs"),
-            "{}",
-            caveat.text
-        );
+    for Caveat { text, .. } in &analysis.caveats {
+        let of_ends = ["Sender and receiver", "payload", "More threads than CPUs"];
+        assert!(!of_ends.iter().any(|words| text.contains(words)), "{text}");
     }
-    let constants: Vec<&str> = (analysis.study.constants.iter())
-        .map(|(axis, _)| axis.name())
-        .collect();
-    assert_eq!(
-        constants,
-        [
-            "size",
-            "mem-node",
-            "background",
-            "huge-pages",
-            "class",
-            "cgroup"
-        ]
-    );
+    let constants = analysis.study.constants.iter().map(|(axis, _)| axis.name());
+    let constants: Vec<&str> = constants.collect();
+    let expected = "size mem-node background huge-pages class cgroup";
+    assert_eq!(constants.join(" "), expected);
 }
 
 #[test]
@@ -155,21 +130,18 @@ fn where_threads_ran_is_told_as_the_kernel_said() {
         memory_node: None,
         class: None,
     };
-    world.change(
-        |c| c.mover != "null",
-        |sample| {
-            let cell = Cell::from_id(&sample.cell).unwrap();
-            sample.sender.held = match (&cell.placement, cell.threads) {
-                (Placement::Near(Nearness::SameCache), 2) => vec![held(0), held(3)],
-                (_, n) => vec![held(0); n as usize],
-            };
-            if !cell.neighbour.is_idle() {
-                sample.neighbour = vec![held(0), held(3)];
-                let half = Reading::Measured(100_000_000);
-                sample.machine.insert(Counter::NeighbourNs, half);
-            }
-        },
-    );
+    let is_work = |c: &Cell| c.mover != "null";
+    world.change(is_work, |sample| {
+        let cell = Cell::from_id(&sample.cell).unwrap();
+        sample.sender.held = match (&cell.placement, cell.threads) {
+            (Placement::Near(Nearness::SameCache), 2) => vec![held(0), held(3)],
+            (_, n) => vec![held(0); n as usize],
+        };
+        if !cell.neighbour.is_idle() {
+            sample.neighbour = vec![held(0), held(3)];
+            put(&mut sample.machine, Counter::NeighbourNs, 100_000_000);
+        }
+    });
     assert_eq!(
         world.analyse().run.places,
         [
@@ -208,36 +180,30 @@ fn steps_are_told_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
     let mut world = stepped(&study, truth);
     world.manifest.host.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20)];
     let analysis = world.analyse();
-    let steps = world::question(&analysis, "cache-steps").unwrap();
+    let steps = question(&analysis, "cache-steps").unwrap();
     assert_eq!(
-        steps.answer.as_deref().unwrap(),
+        analysis.answer("cache-steps"),
         "In small pages, L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 1 MiB: found between 256 KiB and 1 MiB. In huge pages, L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 1 MiB: no step is seen."
     );
     assert_eq!(steps.evidence.len(), 10);
-    let gain = world::question(&analysis, "huge-pages").unwrap();
-    let answer = gain.answer.as_deref().unwrap();
-    let says = "with `work-chase`: better at 1 MiB and at 4 MiB, 0.4";
-    assert!(answer.contains(says), "{answer}");
+    let words = "with `work-chase`: better at 1 MiB and at 4 MiB, 0.4";
+    let gain = answered(&analysis, "huge-pages", &[words]);
     assert_eq!(gain.findings.len(), 10);
-    assert!(gain.evidence[0].contains("/proc/self/smaps"));
+    says(&gain.evidence[0], ["/proc/self/smaps"]);
 
     // Where there are none, the reason stands in the place of an answer.
+    let huge = Cell {
+        mover: "work-chase".to_owned(),
+        huge_pages: HugePages::On,
+        ..Cell::default()
+    };
+    let why = "huge pages: they are switched off";
     world.refusals = vec![Refusal {
-        what: Cell {
-            mover: "work-chase".to_owned(),
-            huge_pages: HugePages::On,
-            ..Cell::default()
-        }
-        .id(),
-        why: "huge pages: they are switched off".to_owned(),
+        what: huge.id(),
+        why: why.to_owned(),
     }];
-    world.cells.retain(|c| c.huge_pages != HugePages::On);
-    world.samples.retain(|s| !s.cell.contains("huge-pages=on"));
+    world.keep(|c| c.huge_pages != HugePages::On);
     let analysis = world.analyse();
-    let gain = world::question(&analysis, "huge-pages").unwrap();
-    assert_eq!(gain.answer, None);
-    assert_eq!(
-        gain.missing.as_deref(),
-        Some("huge pages: they are switched off")
-    );
+    let gain = missing(&analysis, "huge-pages", &[]);
+    assert_eq!(gain.missing.as_deref(), Some(why));
 }

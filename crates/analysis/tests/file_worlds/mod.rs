@@ -1,10 +1,9 @@
 //! Runs of files with known truths: reads in several ways, and files sent to sockets.
-#![allow(dead_code)] // each test file uses a part of it
 
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
-use bytecost_spec::{Cell, Counter, Reading, Sample, SideReadings};
+use bytecost_spec::{Cell, Counter, Sample, SideReadings};
 
-use crate::world::{self, True, World};
+use crate::world::{self, True, World, put};
 
 pub const READS: &str = world::study!(
     "file-read",
@@ -48,43 +47,36 @@ fn facts(world: &mut World, rows: &[(&str, Route, InFlight)]) {
 /// A world of reads, with so many context switches and calls a request.
 pub fn reads(study: &str, truth: fn(&Cell) -> True, switches: fn(&Cell) -> u64) -> World {
     let mut world = World::new(study);
+    let (one, by_threads) = (InFlight::One, InFlight::SeveralByThreads);
+    let rows = [
+        ("null", Route::Nowhere, one),
+        ("pread", Route::FileToMemory, one),
+        ("libaio", Route::FileToMemory, InFlight::Several),
+        ("uring-read", Route::FileToMemory, by_threads),
+        ("posix-aio", Route::FileToMemory, by_threads),
+        ("pwrite", Route::MemoryToFile, one),
+    ];
+    facts(&mut world, &rows);
     // As the plan does: who waits for each request has one in flight.
-    world.cells.retain(|c| c.depth == 1 || c.mover != "pread");
-    facts(
-        &mut world,
-        &[
-            ("null", Route::Nowhere, InFlight::One),
-            ("pread", Route::FileToMemory, InFlight::One),
-            ("libaio", Route::FileToMemory, InFlight::Several),
-            (
-                "uring-read",
-                Route::FileToMemory,
-                InFlight::SeveralByThreads,
-            ),
-            ("posix-aio", Route::FileToMemory, InFlight::SeveralByThreads),
-        ],
-    );
+    let waits = |c: &Cell| ["pread", "pwrite"].contains(&c.mover.as_str());
+    world.cells.retain(|c| c.depth == 1 || !waits(c));
     let mut world = world.run(7, 12, 0.01, truth);
     let mut asked = World::new(&study.replace("cache = ", "pattern = [\"ask\"]\ncache = "))
         .run(7, 1, 0.02, truth);
     let histogram = asked.samples.remove(3).latency_ns_histogram;
-    world.change(
-        |c| c.mover != "null",
-        |sample| {
-            sample.receiver = None;
-            sample.latency_ns_histogram.clone_from(&histogram);
-        },
-    );
+    let is_moved = |c: &Cell| c.mover != "null";
+    world.change(is_moved, |sample| {
+        sample.receiver = None;
+        sample.latency_ns_histogram.clone_from(&histogram);
+    });
     for cell in world.cells.clone() {
         let times = switches(&cell);
-        world.change(
-            |c| *c == cell,
-            |sample| {
-                let messages = count(&sample.sender, Counter::Messages);
-                set(sample, Counter::ContextSwitchesVoluntary, times * messages);
-                set(sample, Counter::ContextSwitchesInvoluntary, 0);
-            },
-        );
+        let own = |c: &Cell| *c == cell;
+        world.change(own, |sample| {
+            let messages = count(&sample.sender, Counter::Messages);
+            set(sample, Counter::ContextSwitchesVoluntary, times * messages);
+            set(sample, Counter::ContextSwitchesInvoluntary, 0);
+        });
     }
     world
 }
@@ -94,15 +86,11 @@ pub fn count(side: &SideReadings, counter: Counter) -> u64 {
 }
 
 pub fn set(sample: &mut Sample, counter: Counter, value: u64) {
-    let reading = Reading::Measured(value);
-    sample.sender.readings.insert(counter, reading);
+    put(&mut sample.sender.readings, counter, value);
 }
 
 pub fn speed(gbit_per_s: f64) -> True {
-    True {
-        gbit_per_s,
-        ..True::costs(6.0 / gbit_per_s)
-    }
+    True::costs(6.0 / gbit_per_s).at_rate(gbit_per_s)
 }
 
 /// A world of files to sockets, in which `read-write` makes two calls for each 4 KiB.
@@ -125,11 +113,8 @@ pub fn sends(study: &str, truth: fn(&Cell) -> True) -> World {
     let mut world = world.run(5, 12, 0.01, truth);
     world.each(|sample| {
         let bytes = count(&sample.sender, Counter::Bytes);
-        let per_call = if sample.cell.contains("/read-write/") {
-            2048
-        } else {
-            1 << 16
-        };
+        let reads = sample.cell.contains("/read-write/");
+        let per_call = if reads { 2048 } else { 1 << 16 };
         set(sample, Counter::Calls, bytes / per_call);
     });
     world
@@ -143,9 +128,7 @@ pub fn stalling(study: &str, truth: fn(&Cell) -> True, mover: &str) -> World {
         let messages = count(&sample.sender, Counter::Messages);
         let waits = sample.cell.contains(&format!("/{mover}/"));
         let acks = if waits { messages } else { 0 };
-        sample
-            .machine
-            .insert(Counter::TcpDelayedAcks, Reading::Measured(acks));
+        put(&mut sample.machine, Counter::TcpDelayedAcks, acks);
     });
     world
 }

@@ -1,11 +1,9 @@
 //! A run with servers, of which is known what they do.
-#![allow(dead_code)] // each test file uses a part of it
 
-use bytecost_analysis::{Analysis, Explanation};
 use bytecost_spec::survey::{ServerFacts, ServerSurvey};
-use bytecost_spec::{Cell, Counter, Reading};
+use bytecost_spec::{Cell, Counter};
 
-use crate::world::{True, World, study};
+use crate::world::{True, World, put, scale, study};
 
 const STUDY: &str = study!(
     "server-models",
@@ -76,24 +74,17 @@ fn rate(cell: &Cell) -> f64 {
 pub fn run() -> World {
     let mut world = World::new(STUDY);
     // The rest of the grid was not paid for.
-    let paid: Vec<Cell> = world.manifest.study.tiers[..3]
-        .iter()
-        .flat_map(|t| t.cells())
-        .collect();
+    let paid = world.manifest.study.tiers[..3].iter();
+    let paid: Vec<Cell> = paid.flat_map(|t| t.cells()).collect();
     world.cells.retain(|c| paid.contains(c));
-    let facts = |name: &str, task_per_connection| ServerFacts {
+    let facts = |name: &str| ServerFacts {
         name: name.to_owned(),
         in_turn: name == "single",
-        task_per_connection,
+        task_per_connection: name == "thread",
         ..ServerFacts::default()
     };
     world.manifest.survey.serving = Some(ServerSurvey {
-        servers: vec![
-            facts("epoll", false),
-            facts("thread", true),
-            facts("select", false),
-            facts("single", false),
-        ],
+        servers: ["epoll", "thread", "select", "single"].map(facts).to_vec(),
         ..ServerSurvey::default()
     });
     let truth = |cell: &Cell| True {
@@ -107,53 +98,32 @@ pub fn run() -> World {
     let all: Vec<Cell> = world.cells.clone();
     world.each(|sample| {
         let cell = &all[sample.trial.cell as usize];
-        let put = |side: &mut bytecost_spec::SideReadings, counter, n| {
-            side.readings.insert(counter, Reading::Measured(n));
-        };
         let tasks = match server(cell) {
             "thread" => cell.serving.all_connections(),
             _ => 1,
         };
-        let server = sample.receiver.as_mut().unwrap();
-        put(server, Counter::Tasks, tasks);
-        put(
-            server,
-            Counter::MemoryBytes,
-            1_000_000 + 20 * 1024 * (tasks - 1),
-        );
+        let own = &mut sample.receiver.as_mut().unwrap().readings;
+        put(own, Counter::Tasks, tasks);
+        let memory_bytes = 1_000_000 + 20 * 1024 * (tasks - 1);
+        put(own, Counter::MemoryBytes, memory_bytes);
         // It was looked at for half of the clients' window only.
-        put(server, Counter::ElapsedNs, 50_000_000);
-        let half = server.readings[&Counter::CpuNs].measured().unwrap() / 2;
-        put(server, Counter::CpuNs, half);
-        let clients = &mut sample.sender;
-        put(clients, Counter::GeneratorLimited, 0);
-        put(clients, Counter::GeneratorBusyNs, 50_000_000);
-        put(clients, Counter::GeneratorLateNsP99, 1000);
-        put(clients, Counter::AnswersLeast, 30);
-        put(clients, Counter::AnswersMedian, 40);
-        for counter in [
-            Counter::ErrorsRefused,
-            Counter::ErrorsReset,
-            Counter::ErrorsClosed,
-            Counter::ErrorsTimeout,
-            Counter::ErrorsWrong,
-            Counter::ErrorsLocal,
+        put(own, Counter::ElapsedNs, 50_000_000);
+        scale(own, Counter::CpuNs, 0.5);
+        for (counter, n) in [
+            (Counter::GeneratorLimited, 0),
+            (Counter::GeneratorBusyNs, 50_000_000),
+            (Counter::GeneratorLateNsP99, 1000),
+            (Counter::AnswersLeast, 30),
+            (Counter::AnswersMedian, 40),
+            (Counter::ErrorsRefused, 0),
+            (Counter::ErrorsReset, 0),
+            (Counter::ErrorsClosed, 0),
+            (Counter::ErrorsTimeout, 0),
+            (Counter::ErrorsWrong, 0),
+            (Counter::ErrorsLocal, 0),
         ] {
-            put(clients, counter, 0);
+            put(&mut sample.sender.readings, counter, n);
         }
     });
     world
-}
-
-/// What is told to a question.
-pub fn explained<'a>(analysis: &'a Analysis, key: &str) -> &'a Explanation {
-    crate::world::question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"))
-}
-
-/// The answer to a question, which there is.
-pub fn answer<'a>(analysis: &'a Analysis, key: &str) -> &'a str {
-    let explanation = explained(analysis, key);
-    explanation.answer.as_deref().unwrap_or_else(|| {
-        panic!("{key}: {:?}", explanation.missing);
-    })
 }

@@ -1,10 +1,9 @@
 //! Runs of work with known truths: threads of work free and held, alone and beside others.
-#![allow(dead_code)] // each test file uses a part of it
 
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Cell, Counter, Nearness, Placement, Reading, Refusal};
+use bytecost_spec::{Cell, Counter, Nearness, Placement, Refusal};
 
-use crate::world::{self, True, World};
+use crate::world::{self, True, World, put};
 
 pub const STUDY: &str = world::study!(
     "os-features",
@@ -77,10 +76,7 @@ pub fn is_at(cell: &Cell, nearness: Nearness) -> bool {
 
 /// So much done in the same time, at so much CPU time each.
 pub fn done(done: f64, cost: f64) -> True {
-    True {
-        gbit_per_s: 6.0 * done,
-        ..True::costs(cost)
-    }
+    True::costs(cost).at_rate(6.0 * done)
 }
 
 /// What two threads get done on the siblings, and on two cores, over what one does; by turns they
@@ -100,9 +96,12 @@ pub fn work(study: &str, moves: u64, truth: impl Fn(&Cell) -> True) -> World {
     let mut world = World::of_rows(study, &rows).run(7, 12, 0.01, truth);
     world.each(|sample| {
         sample.receiver = None;
-        let free = sample.cell.contains("/free");
-        let moves = Reading::Measured(if free { moves } else { 0 });
-        sample.sender.readings.insert(Counter::Migrations, moves);
+        let moves = if sample.cell.contains("/free") {
+            moves
+        } else {
+            0
+        };
+        put(&mut sample.sender.readings, Counter::Migrations, moves);
     });
     world
 }
@@ -110,21 +109,13 @@ pub fn work(study: &str, moves: u64, truth: impl Fn(&Cell) -> True) -> World {
 /// The same where the kernel shows no siblings.
 pub fn without_siblings(mut world: World) -> World {
     let is_kept = |c: &Cell| !is_at(c, Nearness::SmtSibling);
-    let (kept, refused): (Vec<Cell>, Vec<Cell>) =
-        world.cells.iter().cloned().partition(|c| is_kept(c));
-    world.refusals = (refused.iter())
+    let refused = world.cells.iter().filter(|c| !is_kept(c));
+    world.refusals = refused
         .map(|c| Refusal {
             what: c.id(),
             why: "placement smt-sibling: no two CPUs are threads of one core".to_owned(),
         })
         .collect();
-    world
-        .samples
-        .retain(|s| kept.iter().any(|c| c.id() == s.cell));
-    for sample in &mut world.samples {
-        let at = kept.iter().position(|c| c.id() == sample.cell);
-        sample.trial.cell = at.expect("a cell that is kept") as u32;
-    }
-    world.cells = kept;
+    world.keep(is_kept);
     world
 }

@@ -1,12 +1,11 @@
 //! A small machine in memory: cells whose true costs are known, and samples of them with noise.
-#![allow(dead_code, unused_imports, unused_macros)] // each test file uses a part of it
 
 use base64::Engine as _;
 use bytecost_analysis::{
     Analysis, Caveat, CellResult, Explanation, Finding, Input, LeftOut, analyse,
 };
 use bytecost_spec::evidence::{EvidenceAsked, Means, TrialEvidence};
-use bytecost_spec::host::{CpuCache, Host};
+use bytecost_spec::host::CpuCache;
 use bytecost_spec::sample::{Block, FlowReading, Truth};
 use bytecost_spec::survey::{MoverFacts, Release, Route, Survey, WorkKind};
 use bytecost_spec::{
@@ -53,13 +52,34 @@ impl True {
             copied: None,
         }
     }
+
+    /// Both sides cost so many times what is usual.
+    pub fn both(times: f64) -> True {
+        True {
+            receiver_ns_per_byte: 0.1 * times,
+            ..True::costs(0.2 * times)
+        }
+    }
+
+    pub fn at_rate(self, gbit_per_s: f64) -> True {
+        True { gbit_per_s, ..self }
+    }
+
+    pub fn late(self, latency_us: f64) -> True {
+        True { latency_us, ..self }
+    }
+
+    /// With the share of its completions that are flagged as copied.
+    pub fn copied(self, copied: impl Into<Option<f64>>) -> True {
+        let copied = copied.into();
+        True { copied, ..self }
+    }
 }
 
 /// Where readings are written.
 #[derive(Clone, Copy)]
 pub enum At {
     Sender,
-    Receiver,
     Machine,
     Peer,
 }
@@ -69,11 +89,24 @@ pub fn all(_: &Cell) -> bool {
     true
 }
 
-/// Holds that a text has this part.
+/// The cells of a mover.
+pub fn of(mover: &'static str) -> impl Fn(&Cell) -> bool + Copy {
+    move |cell| cell.mover == mover
+}
+
+/// The cell of a mover at a size.
+pub fn at(mover: &'static str, size_bytes: u64) -> impl Fn(&Cell) -> bool + Copy {
+    move |cell| cell.mover == mover && cell.size_bytes == size_bytes
+}
+
+/// Holds that a text has these parts.
 #[track_caller]
-pub fn says(text: impl AsRef<str>, part: impl AsRef<str>) {
-    let (text, part) = (text.as_ref(), part.as_ref());
-    assert!(text.contains(part), "no `{part}` in {text}");
+pub fn says(text: impl AsRef<str>, parts: impl IntoIterator<Item = impl AsRef<str>>) {
+    let text = text.as_ref();
+    for part in parts {
+        let part = part.as_ref();
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
 }
 
 /// Holds that a text begins so.
@@ -95,6 +128,11 @@ pub fn ends(text: impl AsRef<str>, part: impl AsRef<str>) {
 pub fn one<T: std::fmt::Debug>(list: &[T]) -> &T {
     assert_eq!(list.len(), 1, "{list:#?}");
     &list[0]
+}
+
+/// Writes a reading.
+pub fn put(readings: &mut Readings, counter: Counter, value: u64) {
+    readings.insert(counter, Reading::Measured(value));
 }
 
 /// Makes a reading so many times what it was.
@@ -123,6 +161,10 @@ pub trait Found {
     fn of_kind(&self, kind: &str) -> Vec<&Caveat>;
     /// The finding about a cell.
     fn of_cell(&self, metric: Metric, id: &str) -> &Finding;
+    /// The kinds of all caveats, with the cells that each affects.
+    fn kinds(&self) -> Vec<(&str, usize)>;
+    /// The answer to a question, which there is.
+    fn answer(&self, key: &str) -> &str;
 }
 
 impl Found for Analysis {
@@ -145,6 +187,18 @@ impl Found for Analysis {
     fn of_cell(&self, metric: Metric, id: &str) -> &Finding {
         let own = |f: &&Finding| f.metric == metric && f.cell == id;
         self.findings.iter().find(own).expect("a finding")
+    }
+
+    fn kinds(&self) -> Vec<(&str, usize)> {
+        let caveats = self.caveats.iter();
+        caveats.map(|c| (c.kind.as_str(), c.cells.len())).collect()
+    }
+
+    #[track_caller]
+    fn answer(&self, key: &str) -> &str {
+        let found = question(self, key).unwrap_or_else(|| panic!("{key} is not asked"));
+        let answer = found.answer.as_deref();
+        answer.unwrap_or_else(|| panic!("{found:#?}"))
     }
 }
 
@@ -209,14 +263,67 @@ y = "latency_us_p50"
 series = "mover"
 "#;
 
+/// The usual study with these axes as well.
+pub fn with_axes(axes: &str) -> String {
+    STUDY.replace("mover = [", &format!("{axes}\nmover = ["))
+}
+
+/// The usual study of these axes in place of its own.
+pub fn study_of(axes: &str) -> String {
+    let start = STUDY.find("mover = [").expect("axes");
+    let end = STUDY.find("\n\n[[compare]]").expect("a comparison");
+    STUDY.replace(&STUDY[start..end], axes)
+}
+
+pub const MOVERS: &str = r#"mover = ["send", "send-zerocopy", "sendfile"]
+size = ["4KiB", "64KiB"]"#;
+
+pub fn quiet() -> World {
+    run(MOVERS, |_| True::costs(0.2))
+}
+
+pub fn run(axes: &str, truth: impl Fn(&Cell) -> True) -> World {
+    let mut world = World::new(&study_of(axes)).run(1, 12, 0.003, truth);
+    let sendfile = facts("sendfile", Release::Never, true);
+    world.manifest.survey.mover_facts.push(sendfile);
+    world
+}
+
+/// The quiet run with something wrong.
+pub fn planted(plant: impl Fn(&mut World)) -> World {
+    let mut world = quiet();
+    plant(&mut world);
+    world
+}
+
+pub fn found(world: &World, kind: &str) -> Vec<Caveat> {
+    let caveats = world.analyse().caveats;
+    caveats.into_iter().filter(|d| d.kind == kind).collect()
+}
+
+/// The caveat arises once, touches so many cells, and its evidence says this.
+#[track_caller]
+pub fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> Caveat {
+    let found = found(world, kind);
+    let caveat = one(&found);
+    assert_eq!(caveat.cells.len(), cells, "{caveat:#?}");
+    says(&caveat.evidence, [evidence]);
+    caveat.clone()
+}
+
+#[track_caller]
+pub fn silent(world: &World, kind: &str) {
+    let found = found(world, kind);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
     MoverFacts {
         name: name.to_owned(),
         release,
-        route: if has_peer {
-            Route::MemoryToSocket
-        } else {
-            Route::Nowhere
+        route: match has_peer {
+            true => Route::MemoryToSocket,
+            false => Route::Nowhere,
         },
         descriptors_per_flow: 1,
         ..MoverFacts::default()
@@ -247,11 +354,8 @@ pub fn question<'a>(analysis: &'a Analysis, key: &str) -> Option<&'a Explanation
 #[track_caller]
 pub fn answered<'a>(analysis: &'a Analysis, key: &str, words: &[&str]) -> &'a Explanation {
     let found = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
-    let answer = found.answer.as_deref();
-    let answer = answer.unwrap_or_else(|| panic!("{found:#?}"));
-    for word in words {
-        assert!(answer.contains(word), "no `{word}` in {answer}");
-    }
+    let answer = analysis.answer(key);
+    says(answer, words);
     assert!(
         found.missing.is_none() && found.would_change.is_some(),
         "{found:#?}"
@@ -266,9 +370,7 @@ pub fn missing<'a>(analysis: &'a Analysis, key: &str, words: &[&str]) -> &'a Exp
     let found = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
     let said = found.missing.as_deref();
     let said = said.unwrap_or_else(|| panic!("{found:#?}"));
-    for word in words {
-        assert!(said.contains(word), "no `{word}` in {said}");
-    }
+    says(said, words);
     assert!(
         found.answer.is_none() && found.would_change.is_none(),
         "{found:#?}"
@@ -396,7 +498,6 @@ impl World {
         self.change(which, |s| {
             let of = match at {
                 At::Sender => &mut s.sender.readings,
-                At::Receiver => &mut s.receiver.as_mut().expect("a receiver").readings,
                 At::Machine => &mut s.machine,
                 At::Peer => &mut s.peer_machine,
             };
@@ -446,6 +547,30 @@ impl World {
             started_ms: 0,
             reason: reason.to_owned(),
         });
+    }
+
+    /// Evidence of a cell, from a trial of its own in which nothing was looked at yet.
+    pub fn evidence_of(&self, cell: usize) -> TrialEvidence {
+        TrialEvidence {
+            trial: TrialKey::first(0, cell as u32),
+            cell: self.cells[cell].id(),
+            sent_bytes: 1 << 20,
+            sent_messages: 1000,
+            trial_ms: 500,
+            elapsed_ns: 400_000_000,
+            ..TrialEvidence::default()
+        }
+    }
+
+    /// Keeps these cells alone, and their samples.
+    pub fn keep(&mut self, is_kept: impl Fn(&Cell) -> bool) {
+        self.cells.retain(is_kept);
+        let ids: Vec<String> = self.cells.iter().map(Cell::id).collect();
+        self.samples.retain(|s| ids.contains(&s.cell));
+        for sample in &mut self.samples {
+            let place = ids.iter().position(|id| *id == sample.cell);
+            sample.trial.cell = place.expect("a cell that is kept") as u32;
+        }
     }
 
     /// Changes every sample of the cells that are asked for.
@@ -552,9 +677,13 @@ fn sample(
 
 /// A thousand latencies around a median, with a tail.
 fn histogram(median_us: f64, g: &mut Generator) -> String {
+    latencies((0..1000).map(|_| median_us * (0.1 * g.normal()).exp()))
+}
+
+/// A histogram of these latencies in µs, as samples have it.
+pub fn latencies(all_us: impl IntoIterator<Item = f64>) -> String {
     let mut h: Histogram<u64> = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds");
-    for _ in 0..1000 {
-        let us = median_us * (0.1 * g.normal()).exp();
+    for us in all_us {
         h.record((us * 1e3) as u64).expect("within the bounds");
     }
     let mut bytes = Vec::new();
