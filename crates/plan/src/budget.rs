@@ -15,20 +15,20 @@ use crate::twins::Baselines;
 /// What trials are taken to cost beside warm-up and window. Assumptions for the budget; runs are
 /// stopped by the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrialCosts {
+pub(crate) struct TrialCosts {
     /// Starting two processes, connecting, checking and reading, in ms.
-    pub overhead_ms: u64,
+    pub(crate) overhead_ms: u64,
     /// Warm-ups of the study that a stream of TCP takes on average before its rate is steady.
-    pub growing_warmups: u64,
+    growing_warmups: u64,
     /// What a server adds, in ms: a third process, and the notice of its window.
-    pub served_ms: u64,
+    served_ms: u64,
     /// What each of its connections adds, in µs.
-    pub connection_us: u64,
+    connection_us: u64,
 }
 
 impl TrialCosts {
     /// As they are today.
-    pub const NOW: TrialCosts = TrialCosts {
+    const NOW: TrialCosts = TrialCosts {
         overhead_ms: 14,
         growing_warmups: 2,
         served_ms: 15,
@@ -73,12 +73,12 @@ const HELPER_MS: u64 = 200;
 /// What cells cost and how much there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Price<'a> {
-    pub(crate) budget_ms: u64,
-    pub(crate) trial_ms: u64,
-    pub(crate) warmup_ms: u64,
-    pub(crate) costs: TrialCosts,
-    pub(crate) blocks_least: u32,
+    pub(crate) study: &'a Study,
     pub(crate) survey: &'a Survey,
+    pub(crate) costs: TrialCosts,
+    /// What a trial takes at least.
+    pub(crate) trial_ms: u64,
+    pub(crate) blocks_least: u32,
 }
 
 /// What was bought.
@@ -109,7 +109,7 @@ pub(crate) fn is_long(cell: &Cell) -> bool {
 impl Price<'_> {
     /// What blocks may take together, in ms.
     fn time_ms(&self) -> u64 {
-        let time = u128::from(self.budget_ms) * u128::from(SHARE_PERCENT) / 100;
+        let time = u128::from(self.study.budget_ms) * u128::from(SHARE_PERCENT) / 100;
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
@@ -133,10 +133,8 @@ impl Price<'_> {
     }
 
     fn moving_ms(&self, cell: &Cell) -> u64 {
-        let sends = self
-            .survey
-            .mover(&cell.mover)
-            .is_some_and(|m| m.sends_a_file());
+        let mover = self.survey.mover(&cell.mover);
+        let sends = mover.is_some_and(|m| m.sends_a_file());
         let (bytes, bytes_per_ms) = match (sends && cell.cache == Cache::Cold, is_long(cell)) {
             (true, _) => (
                 cell.ring_slots().saturating_mul(cell.size_bytes),
@@ -154,9 +152,7 @@ impl Price<'_> {
     fn growing_ms(&self, cell: &Cell) -> u64 {
         let may_grow = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
         match may_grow && has_peer(self.survey, cell) {
-            true => self
-                .warmup_ms
-                .saturating_mul(self.costs.growing_warmups - 1),
+            true => (self.study.warmup_ms).saturating_mul(self.costs.growing_warmups - 1),
             false => 0,
         }
     }
@@ -175,10 +171,9 @@ impl Price<'_> {
         if seconds.checked_mul(1000)? > DAY_MS {
             return None;
         }
-        Some(if seconds > 120 {
-            format!("{}m", seconds.div_ceil(60))
-        } else {
-            format!("{seconds}s")
+        Some(match seconds > 120 {
+            true => format!("{}m", seconds.div_ceil(60)),
+            false => format!("{seconds}s"),
         })
     }
 }
@@ -250,12 +245,12 @@ fn share_ms(length: BlockLength, study: &Study) -> u64 {
 /// the first tier leaves pays for its twins, before it pays for another tier with its own.
 pub(crate) fn choose(
     candidates: &[Candidate],
-    study: &Study,
     price: Price<'_>,
     besides: usize,
     baselines: &Baselines,
     decides: Option<(Power<'_>, &Primaries)>,
 ) -> Choice {
+    let study = price.study;
     let besides_ms = price.trial_ms.saturating_mul(besides as u64);
     let costs = Costs {
         ms: candidates.iter().map(|c| price.of(&c.cell)).collect(),
@@ -317,10 +312,8 @@ pub(crate) fn choose(
     while !twinned.places.is_empty() && of_cells_ms + costs.of(&twinned.places) > room_ms {
         twinned.places.pop();
     }
-    let kept = twinned.places.len();
-    choice
-        .notes
-        .extend(twins_note(study, twinned.cut, kept, all));
+    let note = twins_note(study, twinned.cut, twinned.places.len(), all);
+    choice.notes.extend(note);
     choice.twins = cells(&twinned.places);
     for twin in &mut choice.twins {
         twin.twin = true;
@@ -351,19 +344,14 @@ fn twins_note(study: &Study, cut: Option<usize>, kept: usize, all: usize) -> Opt
 }
 
 /// Tells what was not bought, beside the cells that are measured.
-pub(crate) fn left_out(
-    left: &[Left],
-    measured: &[Cell],
-    study: &Study,
-    price: Price<'_>,
-) -> Vec<LeftOut> {
+pub(crate) fn left_out(left: &[Left], measured: &[Cell], price: Price<'_>) -> Vec<LeftOut> {
     left.iter()
         .map(|left| LeftOut {
-            what: in_words(&study.tiers[left.tier].title, &left.cells, measured),
+            what: in_words(&price.study.tiers[left.tier].title, &left.cells, measured),
             cells: left.cells.len(),
             why: format!(
                 "the budget of {} pays for {} with {} blocks each: {}",
-                units::duration(Duration::from_millis(price.budget_ms)),
+                units::duration(Duration::from_millis(price.study.budget_ms)),
                 units::count(measured.len(), "cell"),
                 price.blocks_least,
                 match price.for_blocks_of(left.reach_ms) {
@@ -377,14 +365,13 @@ pub(crate) fn left_out(
 
 fn cut_note(title: &str, kept: usize, cut: usize, price: Price<'_>, kept_ms: u64) -> String {
     let needed_ms = kept_ms.saturating_mul(u64::from(price.blocks_least));
-    let over = if needed_ms > price.budget_ms {
-        "; even these take longer than the budget"
-    } else {
-        ""
+    let over = match needed_ms > price.study.budget_ms {
+        true => "; even these take longer than the budget",
+        false => "",
     };
     format!(
         "the budget of {} is too short for the first part of the study (\"{title}\"): {kept} of {} are measured{over}",
-        units::duration(Duration::from_millis(price.budget_ms)),
+        units::duration(Duration::from_millis(price.study.budget_ms)),
         units::count(kept + cut, "cell"),
     )
 }
@@ -449,15 +436,9 @@ struct Column {
 impl Column {
     fn new(axis: Axis, cells: &[Cell]) -> Column {
         let values = values(cells, axis);
-        let place: HashMap<&str, usize> = values
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (v.as_str(), i))
-            .collect();
-        let of_cell = cells
-            .iter()
-            .map(|cell| place[cell.value(axis).as_str()])
-            .collect();
+        let place: HashMap<&str, usize> = values.iter().map(String::as_str).zip(0..).collect();
+        let of_cell = cells.iter().map(|cell| place[cell.value(axis).as_str()]);
+        let of_cell = of_cell.collect();
         Column {
             axis,
             of_cell,
@@ -487,9 +468,8 @@ impl Column {
 
 /// In how many comparisons a cell is not the baseline.
 fn distance(cell: &Cell, study: &Study) -> usize {
-    study
-        .compare
-        .iter()
+    let compares = study.compare.iter();
+    compares
         .filter(|c| cell.value(c.axis) != c.baseline)
         .count()
 }
@@ -497,11 +477,8 @@ fn distance(cell: &Cell, study: &Study) -> usize {
 /// What is missing, by tier and by the values that nothing else has.
 fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
     // What a socket without TCP has there says nothing beside its transport.
-    let tcp: Vec<Cell> = left
-        .iter()
-        .filter(|c| c.transport.is_tcp())
-        .cloned()
-        .collect();
+    let mut tcp = left.to_vec();
+    tcp.retain(|c| c.transport.is_tcp());
     let mut missing = Vec::new();
     let mut varied = Vec::new();
     for row in AXES {

@@ -82,16 +82,12 @@ pub(crate) fn has_peer(survey: &Survey, cell: &Cell) -> bool {
 
 /// Whether the cell's mover moves nothing; one that is not known is taken to move something.
 pub(crate) fn moves_nothing(survey: &Survey, cell: &Cell) -> bool {
-    survey
-        .mover(&cell.mover)
-        .is_some_and(MoverFacts::moves_nothing)
+    (survey.mover(&cell.mover)).is_some_and(MoverFacts::moves_nothing)
 }
 
 /// Whether the cell's mover works on a file and has no other end.
 pub(crate) fn is_of_files(survey: &Survey, cell: &Cell) -> bool {
-    survey
-        .mover(&cell.mover)
-        .is_some_and(|m| m.route.is_of_files())
+    (survey.mover(&cell.mover)).is_some_and(|m| m.route.is_of_files())
 }
 
 /// The congestion controls that a socket can be given here: what the survey found by trying,
@@ -107,21 +103,14 @@ pub(crate) fn congestion_controls<'a>(host: &'a Host, survey: &'a Survey) -> &'a
 /// The system's own congestion control where the axis's default is not to be had. A study that
 /// compares several must have the one that it names, so there nothing is put in its place.
 fn substitute(study: &Study, host: &Host, survey: &Survey) -> Option<String> {
-    let compared = study
-        .tiers
-        .iter()
-        .flat_map(|tier| &tier.axes)
-        .any(|(axis, values)| *axis == Axis::Congestion && values.len() > 1);
+    let several =
+        |(axis, values): &(Axis, Vec<String>)| *axis == Axis::Congestion && values.len() > 1;
+    let compared = study.tiers.iter().flat_map(|tier| &tier.axes).any(several);
     let available = congestion_controls(host, survey);
-    let missing = !available.is_empty()
-        && !available
-            .iter()
-            .any(|c| c == Axis::Congestion.row().default);
-    (missing && !compared).then(|| {
-        host.congestion_default
-            .clone()
-            .unwrap_or_else(|| "default".to_owned())
-    })
+    let usual = Axis::Congestion.row().default;
+    let missing = !available.is_empty() && available.iter().all(|c| c != usual);
+    let own = host.congestion_default.as_deref().unwrap_or("default");
+    (missing && !compared).then(|| own.to_owned())
 }
 
 /// The study's cells, each once, by tier and then in the study's order. A cell that another one

@@ -22,7 +22,6 @@ mod tests;
 mod twins;
 
 pub use asked::{check_asked, named};
-pub use budget::TrialCosts;
 pub use pins::{Pins, exact};
 pub use plan::{Plan, check, check_cell};
 pub use refusal::refused;

@@ -18,10 +18,8 @@ pub(crate) fn shuffled(cells: usize, seed: u64, block: u32) -> Vec<usize> {
 /// groups shuffled, each in the order of [`row`]. Runs are resumed by this order: it must never
 /// change.
 pub(crate) fn grouped(groups: &[&[usize]], seed: u64, block: u32) -> Vec<usize> {
-    let order = shuffle(
-        groups.len(),
-        &mut random(seed, block, b"bytecost groups v1"),
-    );
+    let mut random = random(seed, block, b"bytecost groups v1");
+    let order = shuffle(groups.len(), &mut random);
     let row_of = |number: usize| {
         let group = groups[number];
         let row = row(group.len(), seed, block, number as u32);
@@ -52,9 +50,8 @@ fn row(cells: usize, seed: u64, block: u32, group: u32) -> Vec<usize> {
         1 => at.div_ceil(2),
         _ => (cells - at / 2) % cells,
     };
-    let mut order: Vec<usize> = (0..cells)
-        .map(|at| names[(first(at) + row) % cells])
-        .collect();
+    let order = (0..cells).map(|at| names[(first(at) + row) % cells]);
+    let mut order: Vec<usize> = order.collect();
     if row >= cells {
         order.reverse();
     }

@@ -70,10 +70,8 @@ impl Pins {
             [] => host.cpus_allowed.clone(),
             sets => sets.concat(),
         };
-        let cpus: BTreeSet<u32> = [&self.sender, &self.receiver]
-            .into_iter()
-            .flat_map(|side| of(side))
-            .collect();
+        let cpus = [of(&self.sender), of(&self.receiver)].concat();
+        let cpus: BTreeSet<u32> = cpus.into_iter().collect();
         cpus.into_iter().collect()
     }
 }
@@ -110,10 +108,8 @@ fn in_turn(a: Vec<Vec<u32>>, b: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
 }
 
 fn usable(cpus: &[u32], host: &Host) -> Result<(), String> {
-    match cpus.iter().find_map(|cpu| placement::barred(*cpu, host)) {
-        Some(why) => Err(why),
-        None => Ok(()),
-    }
+    let why = cpus.iter().find_map(|cpu| placement::barred(*cpu, host));
+    why.map_or(Ok(()), Err)
 }
 
 fn memory(node: u32, host: &Host) -> Result<(), String> {

@@ -41,8 +41,8 @@ pub struct Plan {
     pub seed: u64,
     /// Fewest blocks.
     pub blocks_least: u32,
-    /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and
-    /// [`TrialCosts::overhead_ms`], or as long as a few messages take where these are long.
+    /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and what
+    /// surrounds them, or as long as a few messages take where these are long.
     pub trial_ms: u64,
     /// The places of cells that are measured one after another; none in plans of old, whose blocks
     /// shuffle all cells.
@@ -66,7 +66,7 @@ impl Plan {
     /// What is wrong with the study: a mover or receiver that the survey's tables do not have,
     /// a message that does not divide into its fields, too many cells.
     pub fn new(study: &Study, host: &Host, survey: &Survey, seed: u64) -> Result<Plan, Invalid> {
-        Plan::of(study, host, survey, None, seed, None)
+        Plan::expecting(study, host, survey, None, seed, None)
     }
 
     /// The same for a machine of this noise: cells are chosen so that what the study asks first is
@@ -81,17 +81,6 @@ impl Plan {
         survey: &Survey,
         peer: Option<&PeerHost>,
         seed: u64,
-        noise: &RatioNoise,
-    ) -> Result<Plan, Invalid> {
-        Plan::of(study, host, survey, peer, seed, Some(noise))
-    }
-
-    fn of(
-        study: &Study,
-        host: &Host,
-        survey: &Survey,
-        peer: Option<&PeerHost>,
-        seed: u64,
         noise: Option<&RatioNoise>,
     ) -> Result<Plan, Invalid> {
         check(study, survey)?;
@@ -101,30 +90,27 @@ impl Plan {
             .partition(|c| peer.is_none() || crosses(survey, &c.cell));
         let (runnable, refusals) = runnable(all, host, survey, peer);
         let costs = TrialCosts::of(study);
-        let trial_ms = study
-            .warmup_ms
-            .saturating_add(study.window_ms)
-            .saturating_add(costs.overhead_ms);
+        let windows_ms = study.warmup_ms.saturating_add(study.window_ms);
+        let trial_ms = windows_ms.saturating_add(costs.overhead_ms);
         let primaries = Primaries::of(&runnable, study, &norm);
         let power = noise.map(|noise| Power { noise, study });
         let all: Vec<usize> = (0..runnable.len()).collect();
         let price = Price {
-            budget_ms: study.budget_ms,
-            trial_ms,
-            warmup_ms: study.warmup_ms,
+            study,
+            survey,
             costs,
+            trial_ms,
             blocks_least: match &power {
                 Some(power) => power.blocks_least(primaries.among(&all).0),
                 None => study.blocks_least,
             },
-            survey,
         };
         let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
             && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
         let baselines = Baselines::of(&runnable, study, &norm);
         let decides = power.map(|power| (power, &primaries));
         let besides = usize::from(floored);
-        let mut choice = budget::choose(&runnable, study, price, besides, &baselines, decides);
+        let mut choice = budget::choose(&runnable, price, besides, &baselines, decides);
         let mut cells = choice.chosen;
         if let Some(floor) = floor(&cells, &norm, survey) {
             cells.retain(|cell| *cell != floor);
@@ -138,7 +124,7 @@ impl Plan {
         let note = norm
             .note()
             .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
-        let mut left_out = budget::left_out(&choice.left, &cells, study, price);
+        let mut left_out = budget::left_out(&choice.left, &cells, price);
         left_out.extend(left_here(&staying, survey));
         cells.extend(choice.twins);
         let trial_ms = match cells.len() as u64 {
@@ -183,7 +169,7 @@ impl Plan {
 
     /// That of a manifest by this noise, without its bisection.
     fn of_manifest(manifest: &Manifest, noise: Option<&RatioNoise>) -> Result<Plan, Invalid> {
-        Plan::of(
+        Plan::expecting(
             &manifest.study,
             &manifest.host,
             &manifest.survey,
@@ -392,11 +378,8 @@ fn has_floor(survey: &Survey, cell: &Cell) -> bool {
 /// None where nothing is moved, or the survey knows no mover that moves nothing.
 fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
     let moves = |cell: &&Cell| has_floor(survey, cell);
-    let first = chosen
-        .iter()
-        .filter(moves)
-        .find(|cell| has_peer(survey, cell))
-        .or_else(|| chosen.iter().find(moves))?;
+    let mut moving = chosen.iter().filter(moves);
+    let first = (moving.clone().find(|cell| has_peer(survey, cell))).or_else(|| moving.next())?;
     let null = survey.mover_facts.iter().find(|m| m.moves_nothing())?;
     if is_of_files(survey, first) || is_of_cpus(survey, first) {
         // A file may be large; the loop's cost does not depend on what is not moved.

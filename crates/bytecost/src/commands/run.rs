@@ -180,7 +180,8 @@ fn begun(
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
     let there = peer.map(PeerLink::host);
     let noise = noise(root, &study, &host, there);
-    let plan = Plan::expecting(&study, &host, &survey, there, seed, &noise).map_err(bad_input)?;
+    let plan =
+        Plan::expecting(&study, &host, &survey, there, seed, Some(&noise)).map_err(bad_input)?;
     nothing_left(&plan)?;
     survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
     let clock = survey.cpu_clock.as_ref();

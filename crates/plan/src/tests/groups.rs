@@ -6,7 +6,8 @@ use bytecost_spec::manifest::Bisection;
 use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 
-use super::{plan, study, survey};
+use super::properties::{seeded, studies};
+use super::{paying, plan, study, survey};
 use crate::{Plan, order};
 
 fn grouped(study: Study) -> Study {
@@ -23,12 +24,10 @@ fn counted(cells: usize, blocks: u32) -> [BTreeMap<(usize, usize), u32>; 2] {
     let mut counts = [const { BTreeMap::new() }; 2];
     for block in 0..blocks {
         let order = order::grouped(&[&all], 7, block);
-        let follows = order.windows(2).map(|two| (two[0], two[1]));
-        let stands = order.iter().copied().enumerate();
-        for pair in follows {
-            *counts[0].entry(pair).or_default() += 1;
+        for two in order.windows(2) {
+            *counts[0].entry((two[0], two[1])).or_default() += 1;
         }
-        for pair in stands {
+        for pair in order.into_iter().enumerate() {
             *counts[1].entry(pair).or_default() += 1;
         }
     }
@@ -71,16 +70,13 @@ fn the_order_of_groups_never_changes() {
 
 #[test]
 fn a_size_with_its_baseline_and_its_twin_is_one_group() {
-    let plan = plan(&grouped(study(&[("budget = \"30s\"", "budget = \"1h\"")])));
+    let plan = plan(&grouped(paying(3600)));
     for block in 0..4 {
         let cells: Vec<&Cell> = plan.block(block).iter().map(|&i| &plan.cells[i]).collect();
         let name = |cell: &Cell| match cell.mover.as_str() {
             "null" => "null".to_owned(),
-            _ => Cell {
-                twin: false,
-                ..cell.clone()
-            }
-            .id_without(&[Axis::Mover]),
+            _ if cell.twin => cell.other_twin().id_without(&[Axis::Mover]),
+            _ => cell.id_without(&[Axis::Mover]),
         };
         let of_one = cells.chunk_by(|a, b| name(a) == name(b));
         let names: Vec<String> = of_one.map(|group| name(group[0])).collect();
@@ -143,16 +139,11 @@ fn places(plan: &Plan, block: u32) -> Vec<Vec<usize>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 100,
-        failure_persistence: None,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(20_261_122),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(100))]
 
     #[test]
     fn a_block_measures_each_cell_once_and_no_group_has_another_between(
-        study in super::properties::studies(), block in 0_u32..50,
+        study in studies(), block in 0_u32..50,
     ) {
         let plan = plan(&grouped(study));
         let mut all = plan.block(block);

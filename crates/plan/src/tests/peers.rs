@@ -24,7 +24,15 @@ fn peer(side: PeerSide) -> PeerHost {
 fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
     let mut study = study(changes);
     study.go_to_peer();
-    Plan::expecting(&study, &host(), survey, Some(peer), 7, &RatioNoise::ASSUMED).unwrap()
+    Plan::expecting(
+        &study,
+        &host(),
+        survey,
+        Some(peer),
+        7,
+        Some(&RatioNoise::ASSUMED),
+    )
+    .unwrap()
 }
 
 /// Why cells of a mover are refused.

@@ -10,7 +10,7 @@ use crate::Plan;
 use crate::power::Power;
 
 fn planned(study: &Study, noise: &RatioNoise) -> (Plan, Expectation) {
-    let plan = Plan::expecting(study, &host(), &survey(), None, 7, noise).unwrap();
+    let plan = Plan::expecting(study, &host(), &survey(), None, 7, Some(noise)).unwrap();
     let expectation = plan.expectation.clone().unwrap();
     (plan, expectation)
 }
@@ -57,10 +57,8 @@ fn the_effect_that_a_plan_promises_is_found_at_the_promised_rate() {
             noise: &noise,
             study: &study,
         };
-        let effect = power
-            .expectation(blocks, primaries)
-            .smallest_effect
-            .unwrap();
+        let expected = power.expectation(blocks, primaries);
+        let effect = expected.smallest_effect.unwrap();
         let mut found = 0;
         for _ in 0..RUNS {
             let logs: Vec<f64> = (0..blocks)
@@ -71,10 +69,8 @@ fn the_effect_that_a_plan_promises_is_found_at_the_promised_rate() {
             found += usize::from(p < 0.05 / f64::from(primaries) && location.value > 0.0);
         }
         let share = found as f64 / RUNS as f64;
-        assert!(
-            (0.75..=0.85).contains(&share),
-            "{deviation} {blocks} {primaries}: {effect} {share}"
-        );
+        let told = format!("{deviation} {blocks} {primaries}: {effect} {share}");
+        assert!((0.75..=0.85).contains(&share), "{told}");
     }
 }
 
@@ -87,11 +83,8 @@ fn noise_of_trimmed(deviation: f64) -> f64 {
 #[test]
 fn parts_that_answer_no_first_question_go_where_the_first_ones_need_their_time() {
     let (plan, expectation) = planned(&in_parts("30s"), &noise(0.15));
-    assert!(
-        plan.cells.iter().all(|c| c.threads == 1),
-        "{:?}",
-        plan.left_out
-    );
+    let is_first = |c: &Cell| c.threads == 1;
+    assert!(plan.cells.iter().all(is_first), "{:?}", plan.left_out);
     assert_eq!(expectation.primaries, 8);
     assert!(expectation.blocks > 12, "{expectation:?}");
     let titles: Vec<&str> = plan.left_out.iter().map(|l| l.what.as_str()).collect();

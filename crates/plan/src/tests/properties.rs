@@ -15,6 +15,15 @@ use super::{host, mover, plan, study, survey};
 use crate::Plan;
 use crate::candidates::{Norm, baselines, candidates, has_peer};
 
+pub(super) fn seeded(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(20_261_121),
+        ..ProptestConfig::default()
+    }
+}
+
 fn some(values: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
     subsequence(values, 1..=values.len()).prop_map(|v| v.into_iter().map(str::to_owned).collect())
 }
@@ -97,12 +106,7 @@ const WORDS: &str = "loopback unix veth wire wire-udp stream ask recv cubic auto
     sequential other fifo closed kept new idle spin none max=5% fixed poisson";
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 200,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(20_261_121),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(200))]
 
     #[test]
     fn every_cell_is_measured_refused_or_left_out(study in studies()) {

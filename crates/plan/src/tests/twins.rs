@@ -4,13 +4,14 @@ use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 
-use super::{manifest, plan, study};
+use super::properties::{seeded, studies};
+use super::{chosen, manifest, paying, plan, study};
 use crate::Plan;
 
-fn twinned(changes: &[(&str, &str)]) -> Study {
+fn twinned(study: Study) -> Study {
     Study {
         twins: true,
-        ..study(changes)
+        ..study
     }
 }
 
@@ -20,7 +21,7 @@ fn twins(plan: &Plan) -> Vec<&Cell> {
 
 #[test]
 fn each_baseline_that_something_is_compared_with_has_a_twin_at_the_end_of_the_plan() {
-    let plan = plan(&twinned(&[("budget = \"30s\"", "budget = \"1h\"")]));
+    let plan = plan(&twinned(paying(3600)));
     let baselines: Vec<Cell> = (plan.cells.iter())
         .filter(|c| c.mover == "send" && !c.twin)
         .map(Cell::other_twin)
@@ -33,22 +34,17 @@ fn each_baseline_that_something_is_compared_with_has_a_twin_at_the_end_of_the_pl
 
 #[test]
 fn a_baseline_that_nothing_is_compared_with_has_none() {
-    let changes = [(
-        "mover = [\"send\", \"sendfile\", \"uring-send-zc\"]",
-        "mover = [\"send\"]",
-    )];
-    assert_eq!(twins(&plan(&twinned(&changes))), Vec::<&Cell>::new());
+    let alone = twinned(chosen(study(&[]), "mover send"));
+    assert!(twins(&plan(&alone)).is_empty());
 }
 
 #[test]
 fn where_twins_would_be_more_than_a_third_those_of_the_first_comparison_stay() {
-    let mut study = twinned(&[("budget = \"30s\"", "budget = \"1h\"")]);
+    let mut study = twinned(paying(3600));
     let alone = twins(&plan(&study)).len();
-    study.compare.push(Compare::of(
-        Axis::Transport,
-        "loopback",
-        study.compare[0].metrics.clone(),
-    ));
+    let metrics = study.compare[0].metrics.clone();
+    let more = Compare::of(Axis::Transport, "loopback", metrics);
+    study.compare.push(more);
     let both = plan(&study);
     assert_eq!(twins(&both).len(), alone);
     let note = "twins: only the baselines of the comparison over mover are measured twice";
@@ -59,56 +55,42 @@ fn where_twins_would_be_more_than_a_third_those_of_the_first_comparison_stay() {
 fn the_budget_pays_for_twins_before_another_tier() {
     // 150 ms a trial and 6 blocks: 20 s pay for 20 cells, which are the floor, the 12 of the first
     // tier and 7 others. The second tier has 5 more cells and 2 more twins.
-    let planned = |budget: &str| {
-        let change = [("budget = \"30s\"", budget)];
-        let (with, without) = (plan(&twinned(&change)), plan(&study(&change)));
-        let counted = |plan: &Plan| plan.cells.iter().filter(|c| !c.twin).count();
+    let planned = |seconds: u64| {
+        let (with, without) = (plan(&twinned(paying(seconds))), plan(&paying(seconds)));
+        let counted = |plan: &Plan| plan.cells.len() - twins(plan).len();
         assert!(with.blocks_ms(with.blocks_least) <= 18_000);
-        (
-            counted(&with),
-            twins(&with).len(),
-            counted(&without),
-            with.notes,
-        )
+        let counts = (counted(&with), twins(&with).len(), counted(&without));
+        (counts, with.notes)
     };
-    assert_eq!(planned("budget = \"20s\""), (13, 4, 18, vec![]));
-    let (cells, twins, without, notes) = planned("budget = \"15s\"");
-    assert_eq!(
-        (cells, twins, without),
-        (13, 2, 13),
-        "no cell of the first tier goes for a twin"
-    );
-    assert_eq!(
-        notes,
-        ["twins: the budget pays for 2 of 4; the other baselines are measured once in a block"]
-    );
-    let (cells, twins, without, notes) = planned("budget = \"3s\"");
-    assert_eq!((cells, twins, without), (3, 0, 3), "{notes:?}");
+    assert_eq!(planned(20), ((13, 4, 18), vec![]));
+    // No cell of the first tier goes for a twin.
+    let (counts, notes) = planned(15);
+    assert_eq!(counts, (13, 2, 13));
+    let note =
+        "twins: the budget pays for 2 of 4; the other baselines are measured once in a block";
+    assert_eq!(notes, [note]);
+    let (counts, notes) = planned(3);
+    assert_eq!(counts, (3, 0, 3), "{notes:?}");
 }
 
 #[test]
 fn a_manifest_of_old_gives_the_plan_without_twins() {
-    let now = serde_json::to_value(manifest(twinned(&[]))).unwrap();
+    let now = serde_json::to_value(manifest(twinned(study(&[])))).unwrap();
     let mut old = now.clone();
     old["format"] = 1.into();
     old["study"].as_object_mut().unwrap().remove("twins");
     old["study"].as_object_mut().unwrap().remove("grouped");
     let rebuilt = |value| Plan::from_manifest(&serde_json::from_value(value).unwrap()).unwrap();
-    assert_eq!(rebuilt(now), plan(&twinned(&[])));
+    assert_eq!(rebuilt(now), plan(&twinned(study(&[]))));
     assert_eq!(rebuilt(old), plan(&study(&[])));
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 100,
-        failure_persistence: None,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(20_261_122),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(100))]
 
     #[test]
-    fn a_twin_has_its_baseline_beside_it_and_what_is_chosen_fits(study in super::properties::studies()) {
-        let plan = plan(&Study { twins: true, ..study.clone() });
+    fn a_twin_has_its_baseline_beside_it_and_what_is_chosen_fits(study in studies()) {
+        let plan = plan(&twinned(study.clone()));
         let twins = twins(&plan);
         for twin in &twins {
             prop_assert!(plan.cells.contains(&twin.other_twin()));
