@@ -62,10 +62,8 @@ mod tests {
 
     #[test]
     fn one_family_is_benjamini_and_hochbergs() {
-        check(
-            &[&[0.01, 0.04, 0.03, 0.5]],
-            &[&[0.04, 0.16 / 3.0, 0.16 / 3.0, 0.5]],
-        );
+        let third = 0.16 / 3.0;
+        check(&[&[0.01, 0.04, 0.03, 0.5]], &[&[0.04, third, third, 0.5]]);
         check(&[&[f64::NAN]], &[&[1.0]]);
         check(&[&[]], &[&[]]);
     }
@@ -73,10 +71,8 @@ mod tests {
     #[test]
     fn a_family_pays_for_those_that_are_not_chosen() {
         // The second is chosen at no small rate, so that the first has half of it.
-        check(
-            &[&[0.001, 0.02], &[0.9, 0.9]],
-            &[&[0.004, 0.04], &[0.9, 0.9]],
-        );
+        let alike = &[0.9, 0.9];
+        check(&[&[0.001, 0.02], alike], &[&[0.004, 0.04], alike]);
         // Where all are chosen, each has the whole rate.
         check(&[&[0.001], &[0.002]], &[&[0.002], &[0.002]]);
     }

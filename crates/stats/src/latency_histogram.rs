@@ -84,10 +84,8 @@ fn decode(text: &str) -> Option<Histogram<u64>> {
     if !fits {
         return None;
     }
-    let histogram: Histogram<u64> = Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .ok()?;
-    (!histogram.is_empty()).then_some(histogram)
+    let read = Deserializer::new().deserialize(&mut bytes.as_slice());
+    read.ok().filter(|histogram| !histogram.is_empty())
 }
 
 /// Whether the counts are whole numbers whose sums fit, and the runs of zeros are short.
@@ -99,10 +97,9 @@ fn plausible(mut payload: &[u8]) -> bool {
         };
         payload = rest;
         let size = (zigzag >> 1) + (zigzag & 1);
-        let sum = if zigzag & 1 == 0 {
-            &mut counted
-        } else {
-            &mut skipped
+        let sum = match zigzag & 1 {
+            0 => &mut counted,
+            _ => &mut skipped,
         };
         *sum = sum.saturating_add(size);
         if *sum > MOST_COUNT {
@@ -150,11 +147,8 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let h = sample();
-        let read = decode(&STANDARD.encode(encode(&h)));
-        assert_eq!(
-            read.map(|r| r.value_at_quantile(0.5)),
-            Some(h.value_at_quantile(0.5))
-        );
+        let read = decode(&STANDARD.encode(encode(&h))).expect("a histogram");
+        assert_eq!(read.value_at_quantile(0.5), h.value_at_quantile(0.5));
     }
 
     #[test]

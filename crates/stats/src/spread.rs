@@ -68,9 +68,6 @@ pub fn lag1_autocorrelation(values: &[f64]) -> Option<f64> {
     if squares <= 0.0 {
         return None;
     }
-    let products: f64 = values
-        .windows(2)
-        .map(|w| (w[0] - mean) * (w[1] - mean))
-        .sum();
-    Some(products / squares)
+    let products = values.windows(2).map(|w| (w[0] - mean) * (w[1] - mean));
+    Some(products.sum::<f64>() / squares)
 }

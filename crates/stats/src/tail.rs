@@ -160,12 +160,7 @@ pub fn tail_ratio(
     };
     let quantile = |way: usize, all| {
         let most = (1.0 - share) * blocks.len() as f64;
-        let sum = |log: f64| {
-            blocks
-                .iter()
-                .map(|b| beyond(&b[way], log.exp()))
-                .sum::<f64>()
-        };
+        let sum = |log: f64| -> f64 { blocks.iter().map(|b| beyond(&b[way], log.exp())).sum() };
         turn(all, |log| sum(log) > most)
     };
     let value = quantile(0, other) - quantile(1, base);

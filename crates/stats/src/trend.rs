@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::spread::{median, usable};
+use crate::spread::{median, sorted, usable};
 
 const MOST_EXACT: usize = 50;
 const MOST_VALUES: usize = 2_000;
@@ -82,13 +82,9 @@ fn normal_p(values: &[f64], score: i64) -> Option<f64> {
         let m = m as f64;
         m * (m - 1.0) * (2.0 * m + 5.0)
     };
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let ties: f64 = sorted
-        .chunk_by(|a, b| a == b)
-        .map(|tie| weight(tie.len()))
-        .sum();
-    let variance = (weight(values.len()) - ties) / 18.0;
+    let sorted = sorted(values);
+    let ties = sorted.chunk_by(|a, b| a == b).map(|tie| weight(tie.len()));
+    let variance = (weight(values.len()) - ties.sum::<f64>()) / 18.0;
     if variance <= 0.0 {
         return None;
     }

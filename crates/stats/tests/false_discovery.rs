@@ -1,7 +1,8 @@
 //! The promise of corrected tables: rates of false discoveries, by simulation with fixed seeds.
 
-use crate::worlds::slack;
 use bytecost_stats::{Generator, false_discovery, t_two_sided_p};
+
+use crate::worlds::slack;
 
 const RATE: f64 = 0.05;
 const RUNS: usize = 4_000;

@@ -1,9 +1,8 @@
 //! Simulated runs test moderated variances, with fixed seeds.
 
-use crate::worlds;
-
 use bytecost_stats::{Location, Moderation};
-use worlds::{WORLDS, slack};
+
+use crate::worlds::{WORLDS, slack};
 
 #[test]
 fn moderated_intervals_and_families_keep_their_promises_in_every_kind_of_noise() {

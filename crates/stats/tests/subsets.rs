@@ -1,8 +1,6 @@
 //! Simulated runs test blocks that measure a subset, with fixed seeds.
 
-use crate::worlds;
-
-use worlds::{MOST_BLOCKS, RULES, WORLDS, slack};
+use crate::worlds::{MOST_BLOCKS, RULES, WORLDS, slack};
 
 #[test]
 fn blocks_for_wide_intervals_alone_keep_every_promise() {

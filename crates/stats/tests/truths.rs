@@ -1,7 +1,8 @@
 //! The decisions held against simulated truths, with fixed seeds.
 
-use crate::worlds::{Noise, outliers, slack, t3};
 use bytecost_stats::*;
+
+use crate::worlds::{Noise, outliers, slack, t3};
 
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
