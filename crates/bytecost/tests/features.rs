@@ -11,7 +11,7 @@ use bytecost_lab::file_survey;
 use bytecost_lab::files::Files;
 use bytecost_lab::survey::survey;
 use bytecost_plan::Plan;
-use bytecost_report::layout::{Layout as _, RUNS};
+use bytecost_report::layout::{RUNS, TableLayout as _};
 use bytecost_spec::{Axis, Host, Study, Transport};
 use common::{Place, says};
 

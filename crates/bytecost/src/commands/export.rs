@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use bytecost_report::layout::{Layout, layouts};
+use bytecost_report::layout::{TableLayout, layouts};
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_store::Root;
 
@@ -45,11 +45,11 @@ fn write(path: &Path, text: &str) -> Result<()> {
 ///
 /// # Errors
 /// The names that there are.
-pub fn named(name: &str) -> Result<&'static dyn Layout> {
+pub fn named(name: &str) -> Result<&'static dyn TableLayout> {
     layouts()
         .find(|layout| layout.name() == name)
         .ok_or_else(|| {
-            let names: Vec<&str> = layouts().map(Layout::name).collect();
+            let names: Vec<&str> = layouts().map(TableLayout::name).collect();
             bad_input(format!(
                 "layout `{name}` is not known: choose from {}",
                 names.join(", ")
