@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use bytecost_analysis::Grounds;
-use bytecost_report::layout::{ColumnLayout, Layout as _};
+use bytecost_report::layout::{ColumnLayout, TableLayout as _};
 use bytecost_report::times::TIMES;
 use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, TestKind};
 use bytecost_spec::table::MAX_TABLE_BYTES;

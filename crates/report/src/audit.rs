@@ -114,7 +114,7 @@ pub fn json(settled: &[Settled]) -> String {
         format: u32,
         claims: &'a [Settled],
     }
-    crate::json::pretty(&All {
+    crate::text::pretty(&All {
         format: FORMAT,
         claims: settled,
     })

@@ -13,7 +13,7 @@ use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable,
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::style::Style;
 use crate::text::count;
-use crate::{comparisons, descriptions, json, page};
+use crate::{comparisons, descriptions, page};
 
 /// The version of the table as JSON.
 const FORMAT: u32 = 1;
@@ -336,7 +336,7 @@ pub fn html(t: &HostTable) -> String {
 /// Renders the table as JSON.
 #[must_use]
 pub fn json(t: &HostTable) -> String {
-    json::pretty(t)
+    crate::text::pretty(t)
 }
 
 /// Renders the table as CSV: a row a comparison and host; what is not available is empty.

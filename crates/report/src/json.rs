@@ -2,6 +2,8 @@
 
 use bytecost_analysis::Analysis;
 
+use crate::text::pretty;
+
 /// Renders a result as `findings.json`: indented, fields in the order of [`Analysis`].
 ///
 /// A number that is not finite is written as `null`: JSON has no other word for it.
@@ -34,13 +36,4 @@ pub fn schemas() -> [(&'static str, String); 2] {
         schema.insert("title".to_owned(), format!("bytecost {file}.json").into());
         (file, pretty(&schema))
     })
-}
-
-pub(crate) fn pretty(value: &impl serde::Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("keys are text") + "\n"
-}
-
-/// A line of JSON, with its line feed.
-pub(crate) fn line(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("keys are text") + "\n"
 }

@@ -5,17 +5,19 @@ use std::fmt::Debug;
 use bytecost_spec::table::TableError;
 use bytecost_spec::{Axis, Cell, Counter, Imported, Measure, Published, Sample, Side, Study};
 
+mod columns;
 mod export;
 mod import;
 mod runs;
 
+pub use columns::layouts;
 pub use runs::{RUNS, Runs};
 
 /// Fields of a message in all layouts of cells.
 pub(crate) const FIELDS: u32 = 8;
 
 /// A layout: of cells in rows, or of single runs of programs.
-pub trait Layout: Debug {
+pub trait TableLayout: Debug {
     /// Its name, which is also that of the study that sets it up again.
     fn name(&self) -> &'static str;
 
@@ -39,12 +41,6 @@ pub trait Layout: Debug {
     /// The study that a table would be a run of, in the published design: its cells are those of
     /// the table.
     fn study(&self, published: &Published) -> Study;
-}
-
-/// Every layout, in the order of the documentation.
-pub fn layouts() -> impl Iterator<Item = &'static dyn Layout> {
-    let cells = LAYOUTS.iter().map(|layout| layout as &dyn Layout);
-    cells.chain(RUNS.iter().map(|runs| runs as &dyn Layout))
 }
 
 /// A layout of a row a cell: whose columns, and what they mean. published/README.md says how they
@@ -202,33 +198,6 @@ pub const LAYOUTS: &[ColumnLayout] = &[
         ],
     },
 ];
-
-impl Layout for ColumnLayout {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn csv(
-        &self,
-        cells: &[Cell],
-        samples: &[Sample],
-        as_published: bool,
-    ) -> Result<String, String> {
-        export::csv(self, cells, samples, as_published)
-    }
-
-    fn csv_of_imported(&self, imported: &Imported) -> String {
-        export::csv_of_imported(self, imported)
-    }
-
-    fn import(&self, text: &str) -> Result<Imported, TableError> {
-        import::import(self, text)
-    }
-
-    fn study(&self, published: &Published) -> Study {
-        import::study(self, published)
-    }
-}
 
 impl ColumnLayout {
     /// The layout of that name.

@@ -79,6 +79,16 @@ pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     format!("{} {noun}", crate::numbers::whole(n as u64))
 }
 
+/// JSON, indented, with a line feed at its end.
+pub(crate) fn pretty(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("keys are text") + "\n"
+}
+
+/// A line of JSON, with its line feed.
+pub(crate) fn line(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("keys are text") + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

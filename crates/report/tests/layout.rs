@@ -2,7 +2,7 @@
 
 use crate::fixture;
 
-use bytecost_report::layout::{Layout, layouts};
+use bytecost_report::layout::{TableLayout, layouts};
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::{
     Axis, Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings, TrialKey,
@@ -13,7 +13,7 @@ const PUBLISHED: [(&str, &str); 2] = [
     ("pa02-b", include_str!("../../../published/pa02-b.csv")),
 ];
 
-fn layout(name: &str) -> &'static dyn Layout {
+fn layout(name: &str) -> &'static dyn TableLayout {
     layouts().find(|layout| layout.name() == name).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fixture::{self, cell};
 
-use bytecost_report::layout::{Layout as _, RUNS, Runs, layouts};
+use bytecost_report::layout::{RUNS, Runs, TableLayout as _, layouts};
 use bytecost_spec::{Axis, Cell, Imported, Measure, Metric, Sample, SideReadings, TrialKey};
 
 const JOINED: &str = include_str!("../../../published/os-features.csv");

@@ -3,7 +3,7 @@
 use crate::fixture;
 
 use bytecost_report::Style;
-use bytecost_report::layout::{Layout as _, RUNS};
+use bytecost_report::layout::{RUNS, TableLayout as _};
 use bytecost_report::tables::{self, RunLine};
 use bytecost_spec::survey::{
     MoverFacts, ReceiverFacts, Route, ServerFacts, ServerSurvey, ServiceFacts,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use bytecost_report::layout::{Layout, layouts};
+use bytecost_report::layout::{TableLayout, layouts};
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_store::Root;
 
@@ -43,8 +43,8 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
 ///
 /// # Errors
 /// The names that there are.
-pub fn named(name: &str) -> Result<&'static dyn Layout> {
+pub fn named(name: &str) -> Result<&'static dyn TableLayout> {
     layouts()
         .find(|layout| layout.name() == name)
-        .ok_or_else(|| unknown("layout", name, layouts().map(Layout::name)))
+        .ok_or_else(|| unknown("layout", name, layouts().map(TableLayout::name)))
 }

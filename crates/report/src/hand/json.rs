@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::figures::{Figures, counter, system_share};
 use super::hints;
-use crate::json::line;
+use crate::text::line;
 
 #[derive(Serialize)]
 struct SecondLine<'a> {

@@ -9,7 +9,7 @@ use bytecost_spec::table::{TableError, number};
 use bytecost_spec::{Axis, Cell, Imported, Measure, Metric, Published, Sample, Table};
 use itertools::Itertools as _;
 
-use super::Layout;
+use super::TableLayout;
 use super::export::{counted, written};
 use super::import::{fail, figure, study_of};
 use crate::times::TIMES;
@@ -126,7 +126,7 @@ impl Mode {
     }
 }
 
-impl Layout for Runs {
+impl TableLayout for Runs {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -3,7 +3,7 @@
 use bytecost_spec::service::{Asked, Asking, Pace, Process, Response, ServerTally};
 use serde_json::{Map, Value, json};
 
-use crate::json::line;
+use crate::text::line;
 
 /// The answer to one question as one line of JSON, with its line feed.
 #[must_use]
