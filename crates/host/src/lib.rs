@@ -24,6 +24,7 @@ mod virtualization;
 use bytecost_spec::Host;
 
 pub use checks::Probes;
+pub use machine::congestion_available;
 pub use processes::{ProcessStat, ProcessTable};
 pub use roots::Roots;
 
@@ -35,21 +36,20 @@ pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
     Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))
 }
 
-/// Names of the congestion controls that the kernel has loaded, which not everybody may set.
-pub fn congestion_available(roots: &Roots) -> Vec<String> {
-    machine::congestion_available(roots)
-}
-
 /// Reads what machine this is.
 pub fn read(roots: &Roots, probes: &Probes) -> Host {
     let capabilities = capabilities::read(roots);
     let cpus = topology::cpus(roots);
     let limit = |name| machine::limit(roots, name);
+    let unknown = || "unknown".to_owned();
+    let congestion = roots.proc("sys/net/ipv4/tcp_congestion_control").ok();
     let mut host = Host {
-        kernel: machine::kernel(roots),
+        kernel: roots
+            .proc("sys/kernel/osrelease")
+            .unwrap_or_else(|_| unknown()),
         distribution: machine::distribution(roots),
         architecture: machine::architecture(roots),
-        cpu_model: machine::cpu_model(roots),
+        cpu_model: machine::of_each_cpu(roots, machine::model).unwrap_or_else(unknown),
         cpus_allowed: machine::cpus_allowed(roots, &cpus),
         caches: topology::caches(roots, &cpus),
         cpus_offline: topology::offline(roots, &cpus),
@@ -57,8 +57,8 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         cpus,
         memory_bytes: machine::memory(roots, "MemTotal").unwrap_or(0),
         virtualization: virtualization::seen(roots),
-        congestion_default: machine::congestion_default(roots),
-        congestion_available: machine::congestion_available(roots),
+        congestion_default: congestion.filter(|name| !name.is_empty()),
+        congestion_available: congestion_available(roots),
         memlock_limit_bytes: limit("Max locked memory").flatten(),
         memlock_exempt: capabilities.lift_memlock(),
         nofile_limit: limit("Max open files").map_or(0, |l| l.unwrap_or(u64::MAX)),

@@ -29,13 +29,6 @@ const ARM_CORES: &[(u32, u32, &str)] = &[
     (0xc0, 0xac4, "Ampere-1a"),
 ];
 
-/// The kernel's release.
-pub(crate) fn kernel(roots: &Roots) -> String {
-    roots
-        .proc("sys/kernel/osrelease")
-        .unwrap_or_else(|_| "unknown".to_owned())
-}
-
 /// The distribution's name (os-release(5)).
 pub(crate) fn distribution(roots: &Roots) -> Option<String> {
     let text = roots.etc("os-release").ok()?;
@@ -58,11 +51,6 @@ pub(crate) fn architecture(roots: &Roots) -> String {
         .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// The CPUs' model; several, joined by ` + `, where they differ.
-pub(crate) fn cpu_model(roots: &Roots) -> String {
-    of_each_cpu(roots, model).unwrap_or_else(|| "unknown".to_owned())
-}
-
 /// What /proc/cpuinfo says of each CPU; several, joined by ` + `, where they differ.
 pub(crate) fn of_each_cpu(roots: &Roots, of: impl Fn(&str) -> Option<String>) -> Option<String> {
     let text = roots.proc("cpuinfo").unwrap_or_default();
@@ -75,7 +63,8 @@ pub(crate) fn of_each_cpu(roots: &Roots, of: impl Fn(&str) -> Option<String>) ->
     (!all.is_empty()).then(|| all.join(" + "))
 }
 
-fn model(block: &str) -> Option<String> {
+/// The model of a CPU by its lines in /proc/cpuinfo.
+pub(crate) fn model(block: &str) -> Option<String> {
     let value = |key: &str| value(block, key);
     let named = ["model name", "Model Name", "cpu model", "cpu", "uarch"];
     if let Some(name) = named.iter().find_map(|key| value(key)) {
@@ -107,14 +96,8 @@ pub(crate) fn memory(roots: &Roots, name: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The system's congestion control.
-pub(crate) fn congestion_default(roots: &Roots) -> Option<String> {
-    let name = roots.proc("sys/net/ipv4/tcp_congestion_control").ok()?;
-    (!name.is_empty()).then_some(name)
-}
-
-/// The congestion controls that the kernel has loaded.
-pub(crate) fn congestion_available(roots: &Roots) -> Vec<String> {
+/// Names of the congestion controls that the kernel has loaded, which not everybody may set.
+pub fn congestion_available(roots: &Roots) -> Vec<String> {
     roots
         .proc("sys/net/ipv4/tcp_available_congestion_control")
         .unwrap_or_default()

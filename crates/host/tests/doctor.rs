@@ -162,17 +162,14 @@ fn probes_are_told_as_the_caller_found_them() {
         clock_resolution_ns: 1,
         timer_overshoot_ns: 55_000,
         cpu_clock: clock(998),
-        obstacles: Vec::new(),
-        unseen: Vec::new(),
+        ..probes()
     };
     let poor = Probes {
         hardware_counters: Err("ENOENT".into()),
         io_uring: Err("EPERM".into()),
-        clock_resolution_ns: 4_000_000,
         timer_overshoot_ns: 1_500_000,
         cpu_clock: clock(712),
-        obstacles: Vec::new(),
-        unseen: Vec::new(),
+        ..probes()
     };
     for (name, level, needle) in [
         ("hardware counters", Note, "not available: ENOENT"),

@@ -35,8 +35,8 @@ mod workers;
 pub use core_to_core::CoreToCoreMeter;
 pub use frequency::{FrequencyMeter, FrequencySnapshot};
 pub use helped::{HelpedMeter, HelpedSnapshot};
-pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
-pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
+pub use machine::{MachineMeter, MachineSnapshot};
+pub use network::{NetworkMeter, NetworkSnapshot, of_process};
 pub use packets::{PacketSockets, huge_memory};
 pub use process::{ProcessMeter, ProcessSnapshot};
 pub use process_clocks::{ClocksRead, ProcessClocks, ProcessOwner};
@@ -44,7 +44,7 @@ pub use process_tree::{
     EarlyReading, MOST_THREADS, ProcessTreeMeter, ProcessTreeSnapshot, look_takes_ns, memory_of,
     within,
 };
-pub use thread::{Extras, LEFT_OUT, Snapshot, THREAD_COUNTERS, ThreadMeter};
+pub use thread::{Extras, LEFT_OUT, Snapshot, ThreadMeter};
 pub use total::sum;
 pub use usage::PROCESS_COUNTERS;
 pub use workers::{KnownThreads, WithWorkers};

@@ -29,18 +29,6 @@ use bytecost_sys::clock;
 use crate::proc_text::{self, StatLine};
 use crate::{Meter, grown};
 
-/// The counters of a [`MachineMeter`].
-pub const MACHINE_COUNTERS: &[Counter] = &[
-    Counter::MachineElapsedNs,
-    Counter::MachineCpus,
-    Counter::MachineBusyNs,
-    Counter::MachineBusyResolutionNs,
-    Counter::MachineIdleNs,
-    Counter::MachineTasksNs,
-    Counter::MachineSoftirqNs,
-    Counter::MachineStealNs,
-];
-
 /// Where the controller for CPU accounting of cgroup v1 is mounted, by custom.
 const CPUACCT: [&str; 2] = ["sys/fs/cgroup/cpuacct", "sys/fs/cgroup/cpu,cpuacct"];
 /// Files that only the root of a cgroup v1 hierarchy has.

@@ -12,7 +12,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 use crate::{grown, proc_text};
 
 /// The counters of a [`NetworkMeter`].
-pub const NETWORK_COUNTERS: &[Counter] = &[
+const NETWORK_COUNTERS: &[Counter] = &[
     Counter::TcpDelayedAcks,
     Counter::TcpDelayedAckLost,
     Counter::TcpAutoCorking,

@@ -38,18 +38,18 @@ fn behind<'t>(text: &'t [u8], key: &str) -> Option<&'t [u8]> {
 
 /// What /proc/PID/stat says of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProcessStat<'t> {
+pub(crate) struct StatFields<'t> {
     /// Its name, which may hold anything: it stands between the first opening bracket and the last
     /// closing one.
     pub(crate) name: &'t [u8],
     behind_name: &'t [u8],
 }
 
-impl<'t> ProcessStat<'t> {
-    pub(crate) fn parse(text: &'t [u8]) -> Option<ProcessStat<'t>> {
+impl<'t> StatFields<'t> {
+    pub(crate) fn parse(text: &'t [u8]) -> Option<StatFields<'t>> {
         let open = text.iter().position(|b| *b == b'(')?;
         let close = text.iter().rposition(|b| *b == b')')?;
-        Some(ProcessStat {
+        Some(StatFields {
             name: text.get(open + 1..close)?,
             behind_name: &text[close + 1..],
         })
@@ -64,7 +64,7 @@ impl<'t> ProcessStat<'t> {
 /// What a process has used by its `stat`, whose unit of time is so long: all of its threads, but no
 /// context switches.
 pub(crate) fn usage(stat: &[u8], unit_ns: u64) -> Option<ThreadUsage> {
-    let stat = ProcessStat::parse(stat)?;
+    let stat = StatFields::parse(stat)?;
     Some(ThreadUsage {
         user_ns: stat.field(14)?.saturating_mul(unit_ns),
         system_ns: stat.field(15)?.saturating_mul(unit_ns),
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_name_with_brackets_does_not_move_the_fields() {
         let text = b"12 (a) b 1) S 1 2 3 4 -1 6 71 8 91 10 1101 1201 130 140 20\n";
-        let stat = ProcessStat::parse(text).unwrap();
+        let stat = StatFields::parse(text).unwrap();
         assert_eq!(stat.name, b"a) b 1");
         assert_eq!([4, 16, 17].map(|n| stat.field(n)), [1, 130, 140].map(Some));
         let expected = ThreadUsage {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use bytecost_spec::sample::OtherProcess;
 use bytecost_sys::clock;
 
-use crate::proc_text::ProcessStat;
+use crate::proc_text::StatFields;
 
 /// Whose a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,7 +182,7 @@ impl ProcessClocks {
 impl Stat {
     /// By ppid (field 4), flags (9), cutime and cstime (16 and 17), proc_pid_stat(5).
     fn parse(text: &[u8]) -> Option<Stat> {
-        let stat = ProcessStat::parse(text)?;
+        let stat = StatFields::parse(text)?;
         Some(Stat {
             name: String::from_utf8_lossy(stat.name).into_owned(),
             parent: u32::try_from(stat.field(4)?).ok()?,

@@ -14,7 +14,7 @@ use crate::interrupts::Interrupts;
 use crate::{Meter, grown, grown_if_read, proc_text, usage};
 
 /// The counters of a [`ThreadMeter`].
-pub const THREAD_COUNTERS: &[Counter] = &[
+const THREAD_COUNTERS: &[Counter] = &[
     Counter::ElapsedNs,
     Counter::CpuNs,
     Counter::UserNs,

@@ -25,5 +25,5 @@ pub use folder::{Folder, caller};
 pub use id::id;
 pub use kept::known_or;
 pub use log::{Loaded, MOST_LINE_BYTES, Truncated};
-pub use root::{DEFAULT_ROOT, Root, RunProgress, RunSummary, State};
+pub use root::{Root, RunProgress, RunSummary, State};
 pub use run::{Ending, MOST_MANIFEST_BYTES, Run};

@@ -11,9 +11,6 @@ use crate::folder::Folder;
 use crate::id;
 use crate::run::{self, Run};
 
-/// Where runs live unless the caller says otherwise.
-pub const DEFAULT_ROOT: &str = "./bytecost-runs";
-
 /// How many runs may start in the same second.
 const MOST_TWINS: u32 = 1000;
 
@@ -58,12 +55,6 @@ pub enum State {
     Killed,
     /// Its log lacks records that were in it; resuming it measures them again.
     Damaged(String),
-}
-
-impl Default for Root {
-    fn default() -> Root {
-        Root::at(DEFAULT_ROOT)
-    }
 }
 
 impl Root {

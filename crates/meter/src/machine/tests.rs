@@ -220,8 +220,8 @@ proptest! {
     #[test]
     fn any_two_snapshots_have_a_difference(start in any_snapshot(), end in any_snapshot()) {
         let readings = difference(UNITS, &start, &end);
-        let counters: Vec<Counter> = readings.keys().copied().collect();
-        prop_assert_eq!(&counters, MACHINE_COUNTERS);
+        prop_assert_eq!(readings.len(), 8);
+        prop_assert!(readings.keys().all(|c| c.row().of == bytecost_spec::reading::Of::Machine));
         let busy = readings[&Counter::MachineBusyNs].measured();
         let resolution = readings[&Counter::MachineBusyResolutionNs].measured();
         prop_assert_eq!(busy.is_some(), resolution.is_some());
