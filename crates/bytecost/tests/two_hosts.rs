@@ -1,13 +1,14 @@
 //! Runs on two hosts: two network namespaces of the test's own, joined by a veth pair, between
 //! which a command or OpenSSH leads. They need root; what else is missing is said.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{BYTECOST as PROGRAM, Ended, PATIENCE, Place, ended, is_root, says, until};
-use bytecost_spec::{Manifest, PeerSide, Sample};
+use bytecost_spec::{Counter, Manifest, PeerSide, Reading, Readings, Sample, Transport};
 use bytecost_sys::network::Network;
 use tempfile::TempDir;
 
@@ -215,7 +216,9 @@ impl SshServer {
 
 #[test]
 fn ssh_leads_to_the_other_host() {
-    let Some(hosts) = Hosts::new() else { return };
+    let Some(mut hosts) = Hosts::new() else {
+        return;
+    };
     let Some(server) = SshServer::start(&hosts) else {
         return;
     };
@@ -223,16 +226,66 @@ fn ssh_leads_to_the_other_host() {
     let peer = peer.each_ref().map(String::as_str);
     let output = hosts.call(&format!("{SMALL} --reverse"), &peer);
     measured(&hosts, output, "db7", PeerSide::Sender);
+    every_mover_arrives(&mut hosts, &peer);
     // A key that it does not know.
     fs::write(server.dir.path().join("user.pub"), "").unwrap();
     let output = hosts.call(SMALL, &peer);
     output.refused(&["Permission denied"]);
 }
 
+#[test]
+fn every_mover_of_send_copies_arrives_by_a_command() {
+    let Some(mut hosts) = Hosts::new() else {
+        return;
+    };
+    let there = hosts.there.entered();
+    every_mover_arrives(&mut hosts, &["--peer", &there, "--peer-program", PROGRAM]);
+}
+
+/// All movers of the study that work on this kernel, small and seldom: of each trial the bytes are
+/// right, and both sides are read.
+fn every_mover_arrives(hosts: &mut Hosts, peer: &[&str]) {
+    hosts.place = Place::new();
+    let asked = "send,send-fields,writev,sendmsg,send-zerocopy,read-write,sendfile,splice,vmsplice,uring-send,uring-send-zc";
+    let words = format!(
+        "run send-copies --mover {asked} --size 4KiB --pattern stream --threads 1 --receiver recv --budget 90s --blocks 6 --window 20ms --warmup 5ms --seed 7 --quiet"
+    );
+    hosts.call(&words, peer).measured();
+    let survey = hosts.manifest().survey;
+    let mut movers = BTreeSet::new();
+    for (cell, sample) in hosts.place.samples() {
+        if cell.transport != Transport::Peer {
+            continue;
+        }
+        let truth = sample.truth.as_ref().unwrap();
+        assert!(truth.sent_bytes > 0, "{}", sample.cell);
+        assert_eq!(truth.sent_bytes, truth.received_bytes, "{}", sample.cell);
+        let is_read = |readings: &Readings, counter| {
+            let reading = readings.get(&counter).and_then(Reading::measured);
+            assert!(reading.is_some(), "{counter:?} of {}", sample.cell);
+        };
+        is_read(&sample.sender.readings, Counter::CpuNs);
+        is_read(&sample.receiver.as_ref().unwrap().readings, Counter::CpuNs);
+        is_read(&sample.machine, Counter::TcpOutSegs);
+        is_read(&sample.peer_machine, Counter::TcpOutSegs);
+        movers.insert(cell.mover);
+    }
+    for mover in asked.split(',') {
+        let refused = survey.mover_refused(mover, Transport::Peer);
+        assert_eq!(
+            movers.contains(mover),
+            refused.is_none(),
+            "{mover}: {refused:?}"
+        );
+    }
+}
+
 /// A network that goes away for good: the run ends with what it has, and goes on later.
 #[test]
 fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
-    let Some(hosts) = Hosts::new() else { return };
+    let Some(mut hosts) = Hosts::new() else {
+        return;
+    };
     let Some(server) = SshServer::start(&hosts) else {
         return;
     };
