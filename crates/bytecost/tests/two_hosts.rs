@@ -283,7 +283,7 @@ fn every_mover_arrives(hosts: &mut Hosts, peer: &[&str]) {
 /// A network that goes away for good: the run ends with what it has, and goes on later.
 #[test]
 fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
-    let Some(mut hosts) = Hosts::new() else {
+    let Some(hosts) = Hosts::new() else {
         return;
     };
     let Some(server) = SshServer::start(&hosts) else {
