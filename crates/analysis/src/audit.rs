@@ -27,7 +27,6 @@ pub const AS_PUBLISHED: &str = "as published";
 /// A comparison that the run judges keeps its verdict, at the error rate of its family. All others
 /// are a family of their own (Holm), so that judging many claims gives no more false rulings than
 /// judging one: the first round collects what is compared, the second one judges.
-#[must_use]
 pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Vec<Audited> {
     let trials = Trials::of_run(&input);
     let all = |family: &ClaimFamily| -> Vec<Audited> {
@@ -51,13 +50,11 @@ pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Ve
 
 impl Audited {
     /// Whether the run says nothing of the claim: neither a figure nor a finding.
-    #[must_use]
     pub fn is_silent(&self) -> bool {
         self.ruling == Ruling::Undecided && self.findings.is_empty() && !self.is_measured()
     }
 
     /// Whether the run has a figure for it.
-    #[must_use]
     pub fn is_measured(&self) -> bool {
         self.figures.iter().any(|f| f.measured.is_some())
     }

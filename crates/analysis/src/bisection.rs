@@ -17,7 +17,6 @@ const APART: u64 = 4;
 /// otherwise of these sizes: the primary ones are known before the run. Sizes
 /// with an undecided one between need blocks rather than sizes, and get none here. Neither do
 /// cells with a server or with files on a disk, which are prepared before a run.
-#[must_use]
 pub fn bisected(input: Input<'_>) -> Vec<Cell> {
     let findings = crate::analyse(input).findings;
     let first = findings.iter().filter(|f| f.first && f.axis == Axis::Mover);

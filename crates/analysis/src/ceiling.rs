@@ -26,7 +26,6 @@ const RANDOM_BYTES: u64 = 4096;
 
 /// The ceiling that a run of the study [`STUDY`] measured, from its manifest and its cells; none
 /// where it measured nothing.
-#[must_use]
 pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     let mut rates: Vec<CeilingRate> = Vec::new();
@@ -98,7 +97,6 @@ fn kind(cell: &Cell) -> Option<CeilingKind> {
 
 /// Whether two descriptions are of one machine under one kernel: the same CPUs, caches and memory.
 /// Two machines of one make cannot be told apart, and reach the same.
-#[must_use]
 pub fn is_same_machine(one: &Host, other: &Host) -> bool {
     let memory = [one, other].map(|h| h.memory_bytes as f64);
     let apart = (memory[0] - memory[1]).abs() / memory[0].max(memory[1]).max(1.0);

@@ -107,7 +107,6 @@ pub(crate) fn take_published(cells: &mut [CellResult], input: &Input<'_>) {
 
 /// The estimate of a value that was read once in each of several trials: the 20 % trimmed mean
 /// on a log scale, or of the values themselves where one is zero. None for no values.
-#[must_use]
 pub fn typical(values: &[f64]) -> Option<f64> {
     estimate(values).map(|e| e.value)
 }

@@ -215,7 +215,6 @@ fn may_copy(cell: &CellTrials<'_>) -> bool {
 impl CellCopies {
     /// How often each byte was copied on a side, or on both; an error where a place of it is not
     /// known, and none where the side has none.
-    #[must_use]
     pub fn per_byte(&self, side: Side) -> Option<Result<f64, String>> {
         let own = |l: &&LegCopies| side == Side::Both || l.leg.side() == side;
         let mut legs = self.legs.iter().filter(own).peekable();
@@ -228,13 +227,11 @@ impl CellCopies {
     }
 
     /// How often each byte was copied at a place, where that is known.
-    #[must_use]
     pub fn at(&self, leg: CopyPlace) -> Option<f64> {
         self.legs.iter().find(|l| l.leg == leg)?.per_byte
     }
 
     /// Whether nothing was counted, and the kernel's flags are all that there is.
-    #[must_use]
     pub fn is_flagged_only(&self) -> bool {
         let flags = Some(CopyMeans::CompletionFlags);
         self.legs.iter().all(|l| l.means == flags)
@@ -242,7 +239,6 @@ impl CellCopies {
 
     /// Of bytes that were to be left where they are: how often each was copied after all, before
     /// its reader took it. Counted, not flagged.
-    #[must_use]
     pub fn after_all(&self) -> Option<f64> {
         if self.is_flagged_only() {
             return None;
@@ -253,14 +249,12 @@ impl CellCopies {
 
 impl CellCounts {
     /// Whether they are of a server and its clients.
-    #[must_use]
     pub fn is_of_server(&self) -> bool {
         self.events.iter().any(|e| e.side == Side::Server)
     }
 
     /// How often something happened for each message on all sides that have it. The clients of a
     /// server are the instrument: for each request only the server's own are told.
-    #[must_use]
     pub fn per_message(&self, event: bytecost_spec::evidence::CountedEvent) -> Option<f64> {
         let tells = |e: &&EventRate| e.event == event && e.side != Side::Client;
         let own = self.events.iter().filter(tells);

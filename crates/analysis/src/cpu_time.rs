@@ -114,14 +114,12 @@ impl CellTime {
     }
 
     /// CPU time in a kind, in ns for each KiB sent on both sides, or for each request of a server.
-    #[must_use]
     pub fn of_kind(&self, kind: Kind) -> f64 {
         let own = self.told().filter(|k| k.kind == kind);
         own.map(|k| k.ns_per_unit).sum()
     }
 
     /// CPU time in all kinds, as [`CellTime::of_kind`].
-    #[must_use]
     pub fn total(&self) -> f64 {
         self.told().map(|k| k.ns_per_unit).sum()
     }

@@ -58,7 +58,6 @@ use trials::Trials;
 ///
 /// Bad or foreign samples are left out, never a reason to stop; what cannot be had stands in the
 /// result with its reason.
-#[must_use]
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of_run(&input);
     let study = run::study_facts(input.manifest, &trials);
@@ -142,7 +141,6 @@ pub fn analyse(input: Input<'_>) -> Analysis {
 
 /// The cells of decided comparisons, baseline first, those that differ most before others: what is
 /// to be counted where not all can be. A pair whose verdict a caveat withholds is not decided.
-#[must_use]
 pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
     let stalls = stalls::Stalls::of(&Trials::of_run(&input));
     causes::pairs_to_count(&analyse(input).findings, &stalls)
@@ -172,7 +170,6 @@ fn answered(view: &view::View<'_>, speed_ups: &[SpeedUp]) -> (Advice, Vec<Answer
 
 /// The JSON Schema of `findings.json`, which is an [`Analysis`].
 #[cfg(feature = "schema")]
-#[must_use]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Analysis).into()
 }

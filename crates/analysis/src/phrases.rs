@@ -376,7 +376,6 @@ pub(crate) fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
 }
 
 /// A command as a shell reads it.
-#[must_use]
 pub fn command_line(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     words.join(" ")

@@ -49,7 +49,6 @@ pub struct Interim<'a> {
 
 impl<'a> Interim<'a> {
     /// Of the samples so far in their order.
-    #[must_use]
     pub fn of(manifest: &'a Manifest, cells: &'a [Cell], samples: &'a [Sample]) -> Interim<'a> {
         Interim {
             manifest,
@@ -62,7 +61,6 @@ impl<'a> Interim<'a> {
     /// The widest 95 % interval over the primary comparisons of the study that have at least three
     /// blocks; `None` while there is none. It never looks at what a comparison says, only at how
     /// precisely: whoever stops by it stops when precise, not when significant.
-    #[must_use]
     pub fn widest_interval(&self) -> Option<Progress> {
         let all = primaries(self.manifest, self.trials());
         let widest = (all.iter()).max_by(|a, b| half_width(a).total_cmp(&half_width(b)))?;
@@ -82,7 +80,6 @@ impl<'a> Interim<'a> {
     ///
     /// It looks at widths alone, decided or not. Choosing by what a comparison says would be
     /// stopping by significance.
-    #[must_use]
     pub fn too_wide(&self, precision: f64) -> Vec<usize> {
         let mut all = primaries(self.manifest, self.trials());
         all.retain(|contrast| half_width(contrast) > precision);
@@ -99,14 +96,12 @@ impl<'a> Interim<'a> {
 
     /// How much the ratios of a run's primary comparisons vary from block to block: three of four
     /// vary no more. None where too few have enough blocks.
-    #[must_use]
     pub fn noise(&self) -> Option<RatioNoise> {
         noise_of(self.manifest, self.trials())
     }
 
     /// What there is to watch: of the baselines that most ways are compared with, the one in the
     /// middle. None while no way has three blocks.
-    #[must_use]
     pub fn estimates(&self) -> Option<LiveEstimates> {
         watched::estimates(self.trials())
     }
@@ -155,7 +150,6 @@ fn half_width(contrast: &PairContrast<'_>) -> f64 {
 /// mean: each with what is compared, in the order of metrics, and by block.
 ///
 /// For who checks intervals by resampling a run.
-#[must_use]
 pub fn log_ratios(
     manifest: &Manifest,
     cells: &[Cell],

@@ -66,7 +66,6 @@ pub struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// A run of which samples alone are known.
-    #[must_use]
     pub fn of(manifest: &'a Manifest, cells: &'a [Cell], samples: &'a [Sample]) -> Input<'a> {
         Input {
             manifest,

@@ -20,7 +20,6 @@ pub enum Exit {
 
 impl Exit {
     /// How a command ends that did all of its work, whether all of that went well or not.
-    #[must_use]
     pub fn of(went_well: bool) -> Exit {
         match went_well {
             true => Exit::Done,
@@ -29,7 +28,6 @@ impl Exit {
     }
 
     /// The exit status.
-    #[must_use]
     pub fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Exit::Done => 0,

@@ -46,7 +46,6 @@ pub struct ServiceSetup {
 
 impl ServiceSetup {
     /// Of this machine, with messages of that size.
-    #[must_use]
     pub fn of(size: usize) -> ServiceSetup {
         let roots = Roots::real();
         ServiceSetup { size, roots }

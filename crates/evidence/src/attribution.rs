@@ -101,7 +101,6 @@ impl Map {
     /// The work that a chain of functions in the kernel shows, the innermost first; user code
     /// where there is none. A function that the map does not know is told as it is, not given
     /// to whom it was called by.
-    #[must_use]
     pub fn attribute<'a>(&self, chain: impl IntoIterator<Item = &'a str>) -> Attribution<'a> {
         let mut first = None;
         for function in chain {

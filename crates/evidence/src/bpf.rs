@@ -18,7 +18,6 @@ const MOST_CHARS: usize = 400;
 const LAST_CHARS: usize = 250;
 
 /// An error with all of its causes in one line, of the kind of the system error among them.
-#[must_use]
 pub fn told(error: &(dyn Error + 'static)) -> io::Error {
     let (mut text, mut kind, mut cause) = (error.to_string(), None, Some(error));
     while let Some(one) = cause {
@@ -106,7 +105,6 @@ impl<const N: usize> Object<N> {
 
     /// How often a program was not run, since it was running already on that CPU; none where the
     /// kernel does not tell it (before Linux 5.12) or the program is not there.
-    #[must_use]
     pub fn misses(&self, program: &str) -> Option<u64> {
         let fd = match self.object.program(program)? {
             Program::BtfTracePoint(p) => p.fd(),
@@ -150,7 +148,6 @@ impl<const N: usize> Object<N> {
     }
 
     /// All words, each of its own moment.
-    #[must_use]
     pub fn words(&self) -> [u64; N] {
         std::array::from_fn(|at| self.sums.get(at))
     }

@@ -104,7 +104,6 @@ impl Copies {
     }
 
     /// What is told by what means, and what is not.
-    #[must_use]
     pub fn choice(&self) -> &HookChoice {
         &self.choice
     }
@@ -141,7 +140,6 @@ impl Copies {
     }
 
     /// What was counted so far, at each place; the parts may be of different moments.
-    #[must_use]
     pub fn copied(&self) -> Vec<Copied> {
         let packets = self.packets.as_ref().map(Object::words);
         let functions = self.functions.as_ref().map(Object::words);

@@ -73,7 +73,6 @@ struct Open {
 
 impl CpuAccountant {
     /// Attaches its programs. Where that is refused, every account is absent for that reason.
-    #[must_use]
     pub fn open(root: &Path) -> CpuAccountant {
         CpuAccountant {
             opened: Open::new(root).map_err(|e| e.to_string()),
@@ -81,7 +80,6 @@ impl CpuAccountant {
     }
 
     /// Why there are no accounts, where there are none.
-    #[must_use]
     pub fn refused(&self) -> Option<&str> {
         self.opened.as_ref().err().map(String::as_str)
     }

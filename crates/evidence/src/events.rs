@@ -104,7 +104,6 @@ impl Events {
     }
 
     /// Events that cannot be counted here, with the reason.
-    #[must_use]
     pub fn refused(&self) -> &BTreeMap<CountedEvent, String> {
         &self.refused
     }
@@ -141,7 +140,6 @@ impl Events {
     }
 
     /// What was counted so far: each event of each side that there is.
-    #[must_use]
     pub fn counts(&self) -> Vec<EventCount> {
         let counted = self.object.words();
         let mut counts = Vec::new();

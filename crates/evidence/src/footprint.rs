@@ -52,7 +52,6 @@ pub struct WorkingSet {
 impl WorkingSet {
     /// One for a cache of so many bytes, with what tells its hits from its misses here and now. It
     /// takes as long as reading a few dozen times the cache's size.
-    #[must_use]
     pub fn new(cache_bytes: u64) -> WorkingSet {
         let bytes = usize::try_from(cache_bytes.min(MOST_BYTES)).unwrap_or(0) / 2;
         let near = cache_bytes <= NEAR_BYTES;
@@ -91,19 +90,16 @@ impl WorkingSet {
     }
 
     /// Lines that are timed.
-    #[must_use]
     pub fn lines(&self) -> u32 {
         self.lines as u32
     }
 
     /// Bytes of the set.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.lines * APART_BYTES) as u64
     }
 
     /// How hits and misses are told apart.
-    #[must_use]
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
@@ -119,7 +115,6 @@ impl WorkingSet {
     }
 
     /// Ticks of all lines together now. They are all in the cache afterwards.
-    #[must_use]
     pub fn probe(&self) -> u64 {
         let most = u64::from(self.calibration.most_ticks);
         let mut ticks = 0;

@@ -64,7 +64,6 @@ impl Symbols {
     }
 
     /// The function that an address lies in; none below the first.
-    #[must_use]
     pub fn name(&self, address: u64) -> Option<&str> {
         let (_, name) = self.0.range(..=address).next_back()?;
         Some(name)
@@ -96,7 +95,6 @@ pub(crate) fn each(
 
 /// A function's name as its source has it: without what the compiler appends to parts and
 /// copies of it (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`).
-#[must_use]
 pub fn plain(name: &str) -> &str {
     match name.find('.') {
         Some(at) if at > 0 => &name[..at],

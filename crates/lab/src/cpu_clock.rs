@@ -34,7 +34,6 @@ trait Clocks {
 }
 
 /// Tests the clock of a thread of its own, held to one CPU; some ms.
-#[must_use]
 pub fn test(roots: &Roots) -> CpuClock {
     let tried = thread::scope(|scope| {
         let tested = scope.spawn(|| {

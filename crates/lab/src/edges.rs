@@ -84,7 +84,6 @@ impl<S> Stretches<S> {
     }
 
     /// What was done within the stretches.
-    #[must_use]
     pub fn grown(&self) -> Tally {
         let each = self.of.iter().map(|(from, to)| to.tally.since(&from.tally));
         each.fold(Tally::default(), |sum, one| sum.plus(&one))

@@ -106,7 +106,6 @@ fn is_not_cold(error: &io::Error) -> bool {
 }
 
 /// Tries the movers that [`survey()`] leaves out, those that have another program do their work.
-#[must_use]
 pub fn helped(files: &mut Files, helpers: &Helpers) -> Vec<FileSupport> {
     let mut found = Vec::new();
     let tries = tries(files);

@@ -92,7 +92,6 @@ impl Default for Files {
 impl Files {
     /// Files in a directory, made when they are needed; with `user`, a file of the user's that
     /// is read in their place.
-    #[must_use]
     pub fn new(dir: PathBuf, user: Option<PathBuf>) -> Files {
         Files {
             dir,
@@ -102,25 +101,21 @@ impl Files {
     }
 
     /// Others of the same directory and user, none of them made yet.
-    #[must_use]
     pub(crate) fn others(&self) -> Files {
         Files::new(self.dir.clone(), self.user.clone())
     }
 
     /// The directory of bytecost's own files.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// A file of the user's.
-    #[must_use]
     pub fn user(&self) -> Option<&Path> {
         self.user.as_deref()
     }
 
     /// What the files of these cells still need on the disk, in bytes.
-    #[must_use]
     pub fn needed_bytes<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> u64 {
         let mut most: BTreeMap<Kind, u64> = BTreeMap::new();
         for cell in cells {
@@ -221,7 +216,6 @@ fn slots(cell: &Cell, route: Route) -> u64 {
 }
 
 /// One flow's part of the file: where it begins and how long it is, in bytes.
-#[must_use]
 pub fn part(cell: &Cell, mover: &Mover, flow: u32) -> (u64, u64) {
     let start = u64::from(flow) * stride_bytes(cell, mover.route);
     (start, slots(cell, mover.route) * cell.size_bytes)

@@ -75,7 +75,6 @@ pub struct Ask<'a> {
 
 impl<'a> Ask<'a> {
     /// Ready to ask; `answer` is the room for one.
-    #[must_use]
     pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, answer: Vec<u8>) -> Ask<'a> {
         Ask {
             mover,
@@ -162,7 +161,6 @@ pub(crate) fn tallied(moved: &Tally, completed: Option<&Tally>) -> Readings {
 }
 
 /// An empty histogram of round-trip times: three significant digits, up to a minute.
-#[must_use]
 pub fn histogram() -> Histogram<u64> {
     histogram_to(MOST_LATENCY_NS, 3)
 }

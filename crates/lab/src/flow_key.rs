@@ -46,19 +46,16 @@ impl FlowKey {
     }
 
     /// Whether these bytes are it, compared in a time that does not depend on them.
-    #[must_use]
     pub fn is(&self, said: &[u8; KEY_BYTES]) -> bool {
         self.0[..].ct_eq(&said[..]).into()
     }
 
     /// The key that was said.
-    #[must_use]
     pub fn said(bytes: [u8; KEY_BYTES]) -> FlowKey {
         FlowKey(bytes)
     }
 
     /// A number that is drawn from it, for what is to differ from trial to trial.
-    #[must_use]
     pub fn seed(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_le_bytes([a, b, c, d, e, f, g, h])
@@ -77,7 +74,6 @@ pub(crate) struct UnusedKeys(Vec<Option<FlowKey>>);
 
 impl UnusedKeys {
     /// All of these, each for one connection.
-    #[must_use]
     pub(crate) fn new(keys: &[FlowKey]) -> UnusedKeys {
         UnusedKeys(keys.iter().copied().map(Some).collect())
     }

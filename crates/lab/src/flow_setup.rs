@@ -73,7 +73,6 @@ pub fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> 
 }
 
 /// What the stream of a flow consists of; `fresh` as for [`sending_end`].
-#[must_use]
 pub fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
     match cell.payload {
         Payload::Refilled => PayloadPattern::constant(flow),

@@ -155,7 +155,6 @@ pub struct Greeters<S = ()> {
 
 impl Greeters {
     /// Expects a connection for each of these keys.
-    #[must_use]
     pub fn new(keys: &[FlowKey]) -> Greeters {
         let mut greeters = Greeters::hearing(Hearing::default());
         greeters.expect(keys, None);
@@ -184,7 +183,6 @@ impl Greeters {
 
 impl<S: Default> Greeters<S> {
     /// Expects no key so far.
-    #[must_use]
     pub fn hearing(hearing: Hearing) -> Greeters<S> {
         Greeters {
             keys: UnusedKeys::default(),
@@ -206,7 +204,6 @@ impl<S: Default> Greeters<S> {
 
     /// Connections that were none of those that were expected, but for those that
     /// [`Greeters::come`] has given out.
-    #[must_use]
     pub fn strangers(&self) -> u64 {
         let others = self.came.iter().filter(|c| !matches!(c, Came::Flow(..)));
         self.strangers + others.count() as u64

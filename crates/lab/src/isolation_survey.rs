@@ -15,7 +15,6 @@ use crate::protocol::Role;
 /// Tries each class with each control group that these cells ask for together: a thread takes the
 /// class, a group is made, an endpoint of `program` is taken into it, and all are gone again. What
 /// is usual is not tried.
-#[must_use]
 pub fn survey<'c>(
     program: &Program,
     roots: &Roots,

@@ -39,7 +39,6 @@ pub struct Leftover {
 /// whose endpoint is gone, veth links of our names in this process's own network, and control
 /// groups of runs that are gone. Processes of other users, or in other PID namespaces, are left
 /// alone, and so are their groups.
-#[must_use]
 pub fn remove() -> Vec<Leftover> {
     let ended = orphans().into_iter().filter_map(|(pid, what)| {
         let (gone, left) = (

@@ -119,7 +119,6 @@ pub enum LoadInterface {
 
 impl LoadInterface {
     /// What it is called.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             LoadInterface::Best => "io_uring or epoll",
@@ -179,7 +178,6 @@ pub enum Stage {
 
 impl Load {
     /// One connection that asks once: the least there is to change.
-    #[must_use]
     pub fn once(
         address: SocketAddr,
         service: &'static Service,
@@ -231,7 +229,6 @@ impl Load {
     }
 
     /// Descriptors that it needs, beside those that the process has.
-    #[must_use]
     pub fn descriptors(&self) -> u64 {
         u64::from(self.connections) + u64::from(self.idle) + u64::from(self.threads)
     }

@@ -40,7 +40,6 @@ pub struct Marks {
 
 impl Marks {
     /// The window opens.
-    #[must_use]
     pub fn open(tally: &Tally) -> Marks {
         Marks {
             at: [Mark::of(tally); EDGES],
@@ -50,7 +49,6 @@ impl Marks {
     }
 
     /// The phase in which the next edge is to be noted; past the last one the window closes.
-    #[must_use]
     pub fn until(&self) -> Phase {
         EIGHTHS.get(self.next).copied().unwrap_or(Phase::Cooldown)
     }
@@ -84,7 +82,6 @@ impl Marks {
     }
 
     /// What was done in each eighth; none where the flow saw no edge within its window.
-    #[must_use]
     pub fn sub_windows(&self) -> Option<SubWindows> {
         let grown = |of: fn(&Mark) -> u64| {
             let pairs = self.at.windows(2);
@@ -114,7 +111,6 @@ pub struct Clocked {
 
 impl Clocked {
     /// The window opens at `now_ns`, with eighths of that length; of length 0 nothing is noted.
-    #[must_use]
     pub fn open(now_ns: u64, eighth_ns: u64, tally: &Tally) -> Clocked {
         Clocked {
             marks: Marks::open(tally),
@@ -146,7 +142,6 @@ impl Clocked {
 }
 
 /// Those of all flows of a side together, as far as they have any.
-#[must_use]
 pub fn together(flows: &[SubWindows]) -> Option<SubWindows> {
     let of = |part: fn(&SubWindows) -> &Vec<u64>| -> Vec<u64> {
         let sum = |i| flows.iter().filter_map(|f| part(f).get(i)).sum();

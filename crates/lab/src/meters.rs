@@ -195,7 +195,6 @@ impl AvailableCounters {
 /// Whether hardware counters are read in a cell's timed trials, where there are any. A perf event
 /// costs its thread some µs at every context switch, which is what requests and wake-ups are made
 /// of. Of several threads or processes that work together, those of one tell nothing.
-#[must_use]
 pub fn reads_hardware(cell: &Cell) -> bool {
     let Some(mover) = Mover::named(&cell.mover) else {
         return false;

@@ -57,7 +57,6 @@ enum Device {
 }
 
 /// What is in the way over loopback, in the network of the calling thread.
-#[must_use]
 pub fn of_loopback(roots: &Roots) -> FoundObstacles {
     look(roots, Device::Loopback, "lo")
 }

@@ -51,7 +51,6 @@ pub struct Passes {
 
 impl Passes {
     /// The passes of a cell; none where its window is one stretch of time.
-    #[must_use]
     pub fn of(cell: &Cell) -> Option<Passes> {
         // Both ends go by them.
         if !cell.transport.has_receiver() {
@@ -78,7 +77,6 @@ impl Passes {
     }
 
     /// How long a pass of all flows may take, in ns.
-    #[must_use]
     pub fn most_ns(&self, flows: u32) -> u64 {
         let bytes = self.bytes.saturating_mul(u64::from(flows));
         (bytes / SLOWEST_BYTES_PER_S + 1).saturating_mul(1_000_000_000)
@@ -101,7 +99,6 @@ pub struct Outgo<'a> {
 
 impl<'a> Outgo<'a> {
     /// Ready to send.
-    #[must_use]
     pub fn new(mover: &'a mut dyn Move, passes: Passes) -> Outgo<'a> {
         Outgo {
             mover,

@@ -78,7 +78,6 @@ impl SharedGate {
     }
 
     /// Whether anyone asked for steps.
-    #[must_use]
     pub fn is_stepped(&self) -> bool {
         self.stepped.load(Ordering::Acquire)
     }
@@ -118,7 +117,6 @@ pub struct CountingGate {
 
 impl CountingGate {
     /// `warmup` looks before the window, `window` looks within it.
-    #[must_use]
     pub fn new(warmup: u64, window: u64) -> CountingGate {
         CountingGate {
             looks: Cell::new(0),

@@ -74,14 +74,12 @@ impl Program {
     }
 
     /// Where it lay when it was opened.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// What starts it, under the name of its path. The descriptor closes as it begins, which a
     /// script would not survive; this is for programs alone.
-    #[must_use]
     pub fn command(&self) -> Command {
         let mut command = Command::new(format!("/proc/self/fd/{}", self.held.as_raw_fd()));
         command.arg0(&self.path);

@@ -48,7 +48,6 @@ pub enum Role {
 
 impl Role {
     /// The role's name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Role::Sender => "sender",
@@ -96,7 +95,6 @@ pub enum Meets {
 
 impl Meets {
     /// Where the other side listens, if this one connects.
-    #[must_use]
     pub fn address(&self) -> Option<&str> {
         match self {
             Meets::Connects { to } => Some(to),

@@ -47,7 +47,6 @@ pub struct Requests<'a> {
 impl<'a> Requests<'a> {
     /// Ready to go. `places` bounds the mover's places; with `cold` the file is made cold after
     /// each so many requests.
-    #[must_use]
     pub fn new(
         mover: &'a mut dyn MoveFile,
         places: usize,

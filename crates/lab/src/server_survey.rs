@@ -21,7 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Tries every server once, and reads what bounds the number of connections. One that forks is
 /// taken to work, since it needs a process of its own.
-#[must_use]
 pub fn survey() -> ServerSurvey {
     ServerSurvey {
         servers: side_by_side::each(SERVERS, tried),

@@ -38,7 +38,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 ///
 /// The namespaces of [`Transport::Veth`] and the transports of wire are made once for all of its
 /// attempts, and not at all where they are not among the transports.
-#[must_use]
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     let mut survey = Survey {
         mover_facts: MOVERS.iter().map(|m| m.surveyed()).collect(),
@@ -97,7 +96,6 @@ pub struct Helpers {
 
 impl Helpers {
     /// Finds and compiles them, which takes a second or more.
-    #[must_use]
     pub fn ready() -> Helpers {
         let compiled = java::find().and_then(|java| Compiled::new(&java, START_PATIENCE));
         Helpers {
@@ -106,7 +104,6 @@ impl Helpers {
     }
 
     /// The version of Java that is found; none where there is none that works.
-    #[must_use]
     pub fn java_version(&self) -> Option<&str> {
         self.java.as_ref().ok().map(Compiled::version)
     }
@@ -120,7 +117,6 @@ impl Helpers {
 }
 
 /// Tries the movers that [`survey()`] leaves out, those that have another program do their work.
-#[must_use]
 pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
     let (mut found, mut networks) = (Vec::new(), Networks::default());
     for &transport in transports {
@@ -149,7 +145,6 @@ pub fn one_helped() -> Result<(), String> {
 /// The rows of [`helped`] where one of them stands for all that work, as [`one_helped`] found it,
 /// over transports on which a survey found `send` to work. Where that one is refused and there is a
 /// Java, each is tried by itself.
-#[must_use]
 pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
     let is_tried = |t: &&Transport| survey.movers.iter().any(|row| row.transport == **t);
     let transports = Transport::WITHIN.iter().filter(is_tried).copied();

@@ -112,7 +112,6 @@ pub enum TrialOutcome {
 
 impl Lab {
     /// A lab on this machine. Its clock starts now.
-    #[must_use]
     pub fn new(settings: Settings, machine: MachineMeter) -> Lab {
         Lab {
             settings,
@@ -138,7 +137,6 @@ impl Lab {
     }
 
     /// With the clocks and counters that were found here. Without a survey no perf event is read.
-    #[must_use]
     pub fn surveyed(mut self, survey: &Survey) -> Lab {
         self.means = AvailableCounters::of(survey);
         self
@@ -146,7 +144,6 @@ impl Lab {
 
     /// With the machine that placements are made exact on. Without one only those that name CPUs
     /// can be had, and no frequency is read.
-    #[must_use]
     pub fn on(mut self, host: Host) -> Lab {
         let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
         self.frequency = FrequencyMeter::open(Path::new("/"), &cpus);
@@ -155,7 +152,6 @@ impl Lab {
     }
 
     /// With files at another place than the system's directory of temporary files.
-    #[must_use]
     pub fn with_files(mut self, files: Files) -> Lab {
         self.files = files;
         self

@@ -41,7 +41,6 @@ type Measured = io::Result<CostTrial>;
 
 /// Measures all events, in half a second and at most two. A clock that loses interrupts says
 /// nothing of packets, which are received in one.
-#[must_use]
 pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
     let empty = |event| UnitCost {
         event,

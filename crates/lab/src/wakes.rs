@@ -37,7 +37,6 @@ pub struct Beats {
 
 impl Beats {
     /// Beats with so much time between them, the first of them so much after `now_ns`.
-    #[must_use]
     pub fn new(every_ns: u64, now_ns: u64) -> Beats {
         Beats {
             every_ns: every_ns.max(1),
@@ -59,7 +58,6 @@ impl Beats {
     }
 
     /// The beat that is waited for, in ns of the clock that [`Beats::new`] was told.
-    #[must_use]
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }
@@ -85,7 +83,6 @@ impl Beats {
 
 impl<'a> Wakes<'a> {
     /// Ready to go, with so much time from one beat to the next, in ns.
-    #[must_use]
     pub fn new(mover: &'a mut dyn Move, every_ns: u64) -> Wakes<'a> {
         let beats = Beats::new(every_ns, clock::monotonic_ns());
         Wakes { mover, beats }
@@ -107,7 +104,6 @@ impl<'a> Wakes<'a> {
     }
 
     /// How late it was, and how many beats it missed.
-    #[must_use]
     pub fn told(self) -> Beats {
         self.beats
     }

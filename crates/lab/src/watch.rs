@@ -85,7 +85,6 @@ impl Watch {
 
     /// Counts, and does not look at the time. Where it counts events, it keeps accounts of the
     /// CPUs too.
-    #[must_use]
     pub fn counting(copies: Option<Copies>, events: Option<Events>, window: Duration) -> Watch {
         let accountant = events
             .is_some()
@@ -100,7 +99,6 @@ impl Watch {
     }
 
     /// Has the sender look at what it displaces from its caches, in windows of this length.
-    #[must_use]
     pub fn of_footprint(window: Duration) -> Watch {
         Watch {
             probes: true,
@@ -113,7 +111,6 @@ impl Watch {
     /// what a request takes, but not how its bytes are copied. What a program does that a mover
     /// starts displaces nothing here, and what moves nothing through the kernel has nothing to
     /// count.
-    #[must_use]
     pub fn is_for(&self, cell: &Cell) -> bool {
         if cell.is_served() {
             return self.time.is_some() || self.events.is_some();
@@ -128,7 +125,6 @@ impl Watch {
     }
 
     /// Which of the trials for evidence that a cell has: one disturbs what another looks at.
-    #[must_use]
     pub fn round(&self) -> u32 {
         match &self.time {
             Some(_) => TIME_ROUND,
@@ -138,7 +134,6 @@ impl Watch {
     }
 
     /// How long its windows are.
-    #[must_use]
     pub fn window(&self) -> Duration {
         self.window
     }

@@ -34,7 +34,6 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
 }
 
 /// The axes that a study names.
-#[must_use]
 pub fn named(study: &Study) -> Vec<Axis> {
     let axes = AXES.iter().map(|row| row.axis);
     axes.filter(|axis| !values(study, *axis).is_empty())

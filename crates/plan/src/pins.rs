@@ -64,7 +64,6 @@ impl Pins {
     }
 
     /// All CPUs that the two ends may use on this host, in order.
-    #[must_use]
     pub fn of_both_ends(&self, host: &Host) -> Vec<u32> {
         let of = |side: &[Vec<u32>]| match side {
             [] => host.cpus_allowed.clone(),

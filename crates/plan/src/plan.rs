@@ -221,7 +221,6 @@ impl Plan {
     /// The order of a block: the places in [`Plan::cells`] of the cells that it measures, each
     /// once, shuffled by the seed and the block's number alone; cells that are compared one after
     /// another.
-    #[must_use]
     pub fn block(&self, block: u32) -> Vec<usize> {
         let places = match &self.alone {
             Some(alone) if block < alone.blocks.start => 0..alone.first_cell,
@@ -239,13 +238,11 @@ impl Plan {
     }
 
     /// The first block after those of a bisection; 0 where there is none.
-    #[must_use]
     pub fn bisection_ends(&self) -> u32 {
         self.alone.as_ref().map_or(0, |alone| alone.blocks.end)
     }
 
     /// Whether a block measures the cells of a bisection alone.
-    #[must_use]
     pub fn is_bisecting(&self, block: u32) -> bool {
         let alone = self.alone.as_ref();
         alone.is_some_and(|a| a.blocks.contains(&block))

@@ -19,7 +19,6 @@ const MOST_DATAGRAMS: u64 = 64;
 const MOST_PIECES: u64 = 17;
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
-#[must_use]
 pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     match cell.transport {
         Transport::Peer => Some(

@@ -54,7 +54,6 @@ pub(crate) fn ruling(of: Ruling) -> DocMark {
 /// For each claim, what the first run says that decides it by its own figures; else the first that
 /// has figures, else the first of a study that settles the claim. Each run's claims stand in the
 /// same order.
-#[must_use]
 pub fn settled(runs: Vec<(String, Vec<Audited>)>) -> Vec<Settled> {
     let rank = |a: &Audited| (a.ruling == Ruling::Undecided, !a.is_measured(), !a.of_study);
     let mut best: Vec<Settled> = Vec::new();
@@ -75,7 +74,6 @@ pub fn settled(runs: Vec<(String, Vec<Audited>)>) -> Vec<Settled> {
 
 /// Renders rulings for a terminal: those that a run has figures for with these, then the others, a
 /// line each.
-#[must_use]
 pub fn terminal(settled: &[Settled], style: Style) -> String {
     let mut out = Out {
         style,
@@ -107,7 +105,6 @@ pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> 
 }
 
 /// Renders rulings as JSON: the format, and a list of claims with the run of each.
-#[must_use]
 pub fn json(settled: &[Settled]) -> String {
     #[derive(Serialize)]
     struct All<'a> {

@@ -25,7 +25,6 @@ pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
 
 /// Renders a ceiling: the copies by working set, the disk, and where they are from. No line is
 /// wider than `style.width`.
-#[must_use]
 pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     let mut d = Document::default();
     let heading = "What this machine reaches at most, in Gbit/s (95 % intervals)";

@@ -8,7 +8,6 @@ use crate::{ceiling, sections, terminal};
 
 /// Renders every question of a result: its answer or what is missing for one, the numbers and the
 /// evidence behind it, and what would change it. No line is wider than `style.width`.
-#[must_use]
 pub fn explain(a: &Analysis, style: Style) -> String {
     let mut d = Document::default();
     if a.explanations.is_empty() {

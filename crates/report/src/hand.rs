@@ -119,7 +119,6 @@ fn aligned<'a>(values: impl Iterator<Item = (&'a Column, String)>) -> String {
 }
 
 /// What a session is, and the heads of the lines that follow.
-#[must_use]
 pub fn begun(begun: &Begun, style: Style) -> String {
     let with = match begun.own {
         Side::Receiver => "from",
@@ -153,7 +152,6 @@ fn what(begun: &Begun) -> String {
 }
 
 /// One line of one second.
-#[must_use]
 pub fn second(begun: &Begun, second: &Second) -> String {
     let values = COLUMNS.iter().filter(|c| (c.has)(begun));
     let mut line = aligned(values.map(|c| {
@@ -168,7 +166,6 @@ pub fn second(begun: &Begun, second: &Second) -> String {
 }
 
 /// What a session came to.
-#[must_use]
 pub fn summary(summary: &Summary, style: Style) -> String {
     let begun = &summary.begun;
     let own = Figures::of(&summary.own.whole);
@@ -326,7 +323,6 @@ fn with_intervals(begun: &Begun) -> String {
 }
 
 /// What a server came to, when it ends.
-#[must_use]
 pub fn served(served: &Served) -> String {
     let sessions = count(served.sessions as usize, "session", "sessions");
     let failed = match served.failed {

@@ -163,7 +163,6 @@ impl HostEstimate {
 }
 
 /// Puts runs of one study side by side.
-#[must_use]
 pub fn table(runs: &[HostRun<'_>]) -> HostTable {
     let study = runs.first().map(|run| &run.analysis.study);
     let all = runs.iter().map(|run| run.analysis);
@@ -315,26 +314,22 @@ fn document(t: &HostTable, all: bool) -> Document {
 
 /// Renders the table for a terminal: its primary comparisons, or all. No line is wider than
 /// `style.width`.
-#[must_use]
 pub fn terminal(t: &HostTable, all: bool, style: Style) -> String {
     crate::terminal::print(&document(t, all), style)
 }
 
 /// Renders all of the table as Markdown.
-#[must_use]
 pub fn markdown(t: &HostTable) -> String {
     crate::markdown::print(&t.title, &document(t, true))
 }
 
 /// Renders all of the table as a page that needs nothing else.
-#[must_use]
 pub fn html(t: &HostTable) -> String {
     let foot = format!("{} · {}", t.study, hosts(t));
     page::plain(&t.title, &answer(t).blocks, &body(t, true).blocks, &foot)
 }
 
 /// Renders the table as JSON.
-#[must_use]
 pub fn json(t: &HostTable) -> String {
     crate::text::pretty(t)
 }

@@ -7,13 +7,11 @@ use crate::text::pretty;
 /// Renders a result as `findings.json`: indented, fields in the order of [`Analysis`].
 ///
 /// A number that is not finite is written as `null`: JSON has no other word for it.
-#[must_use]
 pub fn findings_json(a: &Analysis) -> String {
     pretty(a)
 }
 
 /// The explanations of a result and its crossovers, with the run and the study that they are of.
-#[must_use]
 pub fn explain_json(a: &Analysis) -> String {
     pretty(&serde_json::json!({
         "run": a.run.id,
@@ -26,7 +24,6 @@ pub fn explain_json(a: &Analysis) -> String {
 /// The files for programs, by their names without ending, each with the schema (JSON Schema, draft
 /// 2020-12) that its types give.
 #[cfg(feature = "schema")]
-#[must_use]
 pub fn schemas() -> [(&'static str, String); 2] {
     let schemas = [
         ("findings", schemars::schema_for!(Analysis)),

@@ -201,7 +201,6 @@ pub const LAYOUTS: &[ColumnLayout] = &[
 
 impl ColumnLayout {
     /// The layout of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static ColumnLayout> {
         LAYOUTS.iter().find(|l| l.name == name)
     }

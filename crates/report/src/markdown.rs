@@ -10,7 +10,6 @@ use crate::screen;
 use crate::text::{clean, spans};
 
 /// Renders a result as Markdown with the same content as [`crate::terminal`].
-#[must_use]
 pub fn markdown(a: &Analysis) -> String {
     print(&a.study.title, &screen::document(a))
 }

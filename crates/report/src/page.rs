@@ -18,7 +18,6 @@ use crate::text::{clean, count, spans};
 
 /// Renders a result as one HTML page: no request goes out from it, and without its script it
 /// still shows every figure and every table.
-#[must_use]
 pub fn html(a: &Analysis) -> String {
     let drawings = Drawings::of(a);
     let leading = sections::leading(a);

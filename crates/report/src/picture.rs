@@ -113,7 +113,6 @@ struct Key {
 }
 
 /// Every figure as a picture.
-#[must_use]
 pub fn pictures(a: &Analysis) -> Vec<Picture> {
     let figures = published_series::figures(a);
     let palette = Palette::of(a, &figures);

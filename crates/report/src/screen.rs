@@ -53,7 +53,6 @@ const ROOMY: Room = Room {
 };
 
 /// The first screen for a terminal. `page` is where the whole report is, `run` the run's name.
-#[must_use]
 pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     if descriptions::imported(a).is_some() {
         return terminal(a, style);
@@ -129,7 +128,6 @@ pub(crate) fn document(a: &Analysis) -> Document {
 
 /// Renders all of a result for a terminal. No line is wider than `style.width`; every line ends
 /// in a newline.
-#[must_use]
 pub fn terminal(a: &Analysis, style: Style) -> String {
     print(&document(a), style)
 }

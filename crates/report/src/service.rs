@@ -20,7 +20,6 @@ const FEW_ANSWERS: u64 = 1000;
 const KEPT_UP: f64 = 0.99;
 
 /// The answer to one question.
-#[must_use]
 pub fn answer(asking: &Asking, answer: &Response, style: Style) -> String {
     let title = format!("{} responds to `{}`", asking.address, asking.service);
     let mut out = format!("{}\n", style.paint(Ink::Strong, &title));
@@ -45,7 +44,6 @@ fn busiest(processes: &[Process], style: Style) -> String {
 }
 
 /// What a load found.
-#[must_use]
 pub fn asked(asked: &Asked, style: Style) -> String {
     let here = if asked.interrupted { " here" } else { "" };
     let title = format!(
@@ -236,7 +234,6 @@ fn unserved(asked: &Asked) -> String {
 }
 
 /// What a server has done, when it ends.
-#[must_use]
 pub fn tally(model: &str, service: &str, tally: &ServerTally) -> String {
     let mut text = format!(
         "`{model}` served {} of `{service}` on {}",

@@ -32,7 +32,6 @@ impl Ink {
 
 impl Style {
     /// Text of so many columns, without paint.
-    #[must_use]
     pub const fn plain(width: usize) -> Style {
         Style {
             width,

@@ -33,7 +33,6 @@ struct Over<C: 'static> {
 
 /// Renders `bytecost list`: movers and receivers by transport, transports, congestion controls,
 /// studies, counters. What does not work has its reason below its table.
-#[must_use]
 pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     let mut d = Document::default();
     let movers = |chosen: fn(Route) -> bool| -> Vec<(String, String)> {
@@ -108,7 +107,6 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
 }
 
 /// Renders `bytecost doctor`: what was looked at, and for each what it means and what to do.
-#[must_use]
 pub fn doctor(host: &Host, style: Style) -> String {
     let mut d = Document::default();
     d.paragraph(Tone::Strong, descriptions::host_line(host));
@@ -120,7 +118,6 @@ pub fn doctor(host: &Host, style: Style) -> String {
 }
 
 /// Renders `bytecost runs`, in the order given.
-#[must_use]
 pub fn runs(runs: &[RunLine], style: Style) -> String {
     let mut d = Document::default();
     if runs.is_empty() {

@@ -169,7 +169,6 @@ impl Metric {
     }
 
     /// A measure of a side.
-    #[must_use]
     pub const fn of(measure: Measure, side: Side) -> Metric {
         Metric { measure, side }
     }

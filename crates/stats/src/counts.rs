@@ -4,7 +4,6 @@ use statrs::distribution::{Beta, ChiSquared, ContinuousCDF};
 
 /// The chance that at least `count` of `of` independent events happen, each of probability
 /// `rate`. 0 where there are more than `of`, or where `rate` is no probability.
-#[must_use]
 pub fn at_least(count: u64, of: u64, rate: f64) -> f64 {
     if count == 0 {
         return 1.0;
@@ -17,7 +16,6 @@ pub fn at_least(count: u64, of: u64, rate: f64) -> f64 {
 /// The exact interval of a share of which `count` of `of` were counted (Clopper and Pearson,
 /// Biometrika 1934): it covers the true share at least at `level`. From 0 to 1 where nothing was
 /// counted, or where `level` is not between 0 and 1.
-#[must_use]
 pub fn share_interval(count: u64, of: u64, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
     let quantile = |a: u64, b: u64, p: f64| {
@@ -34,7 +32,6 @@ pub fn share_interval(count: u64, of: u64, level: f64) -> (f64, f64) {
 /// The exact interval of a Poisson count (Garwood, "Fiducial limits for the Poisson
 /// distribution", Biometrika 1936): it covers the true mean at least at `level`, for example
 /// 0.95. The whole line where `level` is not between 0 and 1.
-#[must_use]
 pub fn poisson_interval(count: u64, level: f64) -> (f64, f64) {
     let tail = (1.0 - level) / 2.0;
     let quantile = |degrees: f64, p: f64| {

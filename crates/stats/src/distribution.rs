@@ -7,7 +7,6 @@ use statrs::function::beta::checked_beta_reg;
 ///
 /// `probability` lies strictly between 0 and 1; `degrees` is positive and need not be whole.
 /// `None` where they are not.
-#[must_use]
 pub fn t_quantile(probability: f64, degrees: f64) -> Option<f64> {
     let fits = probability > 0.0 && probability < 1.0 && degrees > 0.0 && degrees.is_finite();
     if !fits {
@@ -26,7 +25,6 @@ pub fn t_quantile(probability: f64, degrees: f64) -> Option<f64> {
 ///
 /// Exact in the tails, where one minus the distribution function would be rounded away. `None`
 /// for a `t` that is no number or `degrees` that are not positive; an infinite `t` has p 0.
-#[must_use]
 pub fn t_two_sided_p(t: f64, degrees: f64) -> Option<f64> {
     if t.is_nan() || degrees.is_nan() || degrees <= 0.0 || degrees.is_infinite() {
         return None;

@@ -12,7 +12,6 @@ use crate::holm::ascending;
 /// (1995) over their Simes p values; within a chosen one the same procedure has the rate times the
 /// share of families that are chosen. Results stand in the order of the arguments, are never below
 /// them, keep their order within a family and are at most 1. What is no number counts as 1.
-#[must_use]
 pub fn false_discovery(families: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let within: Vec<Vec<f64>> = families.iter().map(|f| stepped_up(f)).collect();
     let simes = |f: &Vec<f64>| f.iter().copied().fold(1.0, f64::min);

@@ -9,7 +9,6 @@ pub struct Generator {
 
 impl Generator {
     /// A generator; equal seeds give equal numbers.
-    #[must_use]
     pub fn new(seed: u64) -> Generator {
         Generator { state: seed }
     }

@@ -6,7 +6,6 @@
 /// Holm, "A simple sequentially rejective multiple test procedure" (Scandinavian Journal of
 /// Statistics 6, 1979). Results stand in the order of the arguments, are never below them, keep
 /// their order and are at most 1. What is no number counts as 1.
-#[must_use]
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut corrected = vec![1.0; p_values.len()];
     let mut highest = 0.0_f64;

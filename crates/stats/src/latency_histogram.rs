@@ -25,7 +25,6 @@ pub struct LatencyHistogram(Histogram<u64>);
 
 impl LatencyHistogram {
     /// Reads one from base64 of its V2 form. `None` for text that is too long or no such histogram.
-    #[must_use]
     pub fn decode(text: &str) -> Option<LatencyHistogram> {
         decode(text).map(LatencyHistogram)
     }
@@ -37,13 +36,11 @@ impl LatencyHistogram {
     }
 
     /// The latency in µs that this share of all does not exceed, from 0 to 1.
-    #[must_use]
     pub fn quantile_us(&self, share: f64) -> f64 {
         self.0.value_at_quantile(share) as f64 / 1e3
     }
 
     /// How the latencies in µs are spread.
-    #[must_use]
     pub fn distribution_us(&self) -> Option<Distribution> {
         let steps = self.0.iter_recorded();
         Distribution::of(steps.map(|s| (s.value_iterated_to() as f64 / 1e3, s.count_at_value())))
@@ -51,7 +48,6 @@ impl LatencyHistogram {
 
     /// The share of all latencies that lie in a range of ns, and the share of all time that went
     /// into these; the latter is none where no time went by.
-    #[must_use]
     pub fn shares_within_ns(&self, range: RangeInclusive<u64>) -> (f64, Option<f64>) {
         let (mut within, mut all) = (0.0, 0.0);
         for step in self.0.iter_recorded() {

@@ -25,13 +25,11 @@ pub struct Interval {
 
 impl Interval {
     /// Half the width.
-    #[must_use]
     pub fn half_width(self) -> f64 {
         (self.high - self.low) / 2.0
     }
 
     /// Whether a value lies within, ends included.
-    #[must_use]
     pub fn holds(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -77,7 +75,6 @@ pub struct Location {
 
 impl Location {
     /// The blocks that it is of.
-    #[must_use]
     pub fn replicates(&self) -> Replicates {
         Replicates {
             count: self.count,
@@ -88,7 +85,6 @@ impl Location {
     /// The interval that holds the truth with probability `level`, such as 0.95.
     ///
     /// `None` for a level that is not between 0 and 1.
-    #[must_use]
     pub fn interval(&self, level: f64) -> Option<Interval> {
         let reach = t_quantile(0.5 + level / 2.0, self.degrees)? * self.standard_error;
         (level > 0.0).then_some(Interval {
@@ -100,7 +96,6 @@ impl Location {
     /// The two-sided p value of the hypothesis that the truth is `hypothesis`.
     ///
     /// Values without any spread have p 1 where they are the hypothesis, else p 0.
-    #[must_use]
     pub fn p_value(&self, hypothesis: f64) -> Option<f64> {
         let distance = self.value - hypothesis;
         if self.standard_error > 0.0 {
@@ -114,7 +109,6 @@ impl Location {
 
     /// The standard deviation that one value would have, were the estimate a plain mean:
     /// standard error times the root of the count.
-    #[must_use]
     pub fn deviation(&self) -> f64 {
         self.standard_error * (self.count as f64).sqrt()
     }
@@ -137,7 +131,6 @@ fn trimmed_degrees(count: usize) -> f64 {
 }
 
 /// The 20 % trimmed mean by itself; `None` for nothing and for what is not finite.
-#[must_use]
 pub fn trimmed_mean_value(values: &[f64]) -> Option<f64> {
     if !usable(values) {
         return None;
@@ -156,7 +149,6 @@ pub fn trimmed_mean_value(values: &[f64]) -> Option<f64> {
 /// the values differ, the spread of all of them is used: quantised readings must not look exact.
 ///
 /// `None` for fewer than two values and for what is not finite.
-#[must_use]
 pub fn trimmed_mean(values: &[f64]) -> Option<Location> {
     let count = values.len();
     if count < 2 || !usable(values) {
@@ -190,7 +182,6 @@ pub fn trimmed_mean(values: &[f64]) -> Option<Location> {
 /// The mean with its standard error (Student, 1908).
 ///
 /// `None` for fewer than two values and for what is not finite.
-#[must_use]
 pub fn student_mean(values: &[f64]) -> Option<Location> {
     let variance = variance(values)?;
     finite(Location {

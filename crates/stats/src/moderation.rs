@@ -45,7 +45,6 @@ pub struct Moderation {
 impl Moderation {
     /// From all comparisons of one kind; `None` where fewer than four of them have a spread, and
     /// where they have nothing in common.
-    #[must_use]
     pub fn of(locations: &[Location]) -> Option<Moderation> {
         let usable = |l: &&Location| l.standard_error > 0.0 && l.degrees > 0.0;
         let known = without_far(locations.iter().filter(usable).collect());
@@ -74,7 +73,6 @@ impl Moderation {
     ///
     /// Its value stays. One without any spread stays as it is, and so does one that varies more
     /// than the others let expect: it would come out too sure.
-    #[must_use]
     pub fn moderate(&self, location: Location) -> Location {
         let own = location.deviation().powi(2);
         let degrees = location.degrees + self.degrees;

@@ -25,7 +25,6 @@ fn steps(degrees: f64) -> usize {
 /// is its inverse. Whoever corrects for several tests gives the corrected level. `None` for fewer
 /// than two blocks, a deviation that is not finite or negative, and an `alpha` that is not between
 /// 0 and 1.
-#[must_use]
 pub fn smallest_detectable(
     deviation: f64,
     blocks: impl Into<Replicates>,
@@ -61,7 +60,6 @@ pub fn smallest_detectable(
 /// true deviations that fit it, and over those that other `blocks` may show: both vary like
 /// the root of a chi square over its degrees of freedom. `None` for fewer than two blocks, a
 /// deviation that is not finite and positive, and an `alpha` that is not between 0 and 1.
-#[must_use]
 pub fn power(
     deviation: f64,
     known: impl Into<Replicates>,
@@ -84,7 +82,6 @@ pub fn power(
 /// they lend to more blocks too. `None` where more
 /// than `most` would be needed, where the deviation or the difference is not finite or the latter
 /// not positive, and for an `alpha` that is not between 0 and 1.
-#[must_use]
 pub fn blocks_needed(
     deviation: f64,
     known: impl Into<Replicates>,

@@ -12,13 +12,11 @@ pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
 }
 
 /// The arithmetic mean; `None` for nothing and for what is not finite.
-#[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     usable(values).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// The sample variance (divisor n − 1); `None` for fewer than two values.
-#[must_use]
 pub fn variance(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -29,7 +27,6 @@ pub fn variance(values: &[f64]) -> Option<f64> {
 }
 
 /// The median: the mean of the two middle values where their number is even.
-#[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
@@ -38,7 +35,6 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// ("Sample quantiles in statistical packages", 1996), the default of R and NumPy.
 ///
 /// `share` goes from 0 (least) to 1 (most); `None` outside, and for nothing.
-#[must_use]
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     if !usable(values) || !(0.0..=1.0).contains(&share) {
         return None;
@@ -58,7 +54,6 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], share: f64) -> f64 {
 /// each is like the one before.
 ///
 /// `None` for fewer than three values and for a constant series.
-#[must_use]
 pub fn lag1_autocorrelation(values: &[f64]) -> Option<f64> {
     if values.len() < 3 {
         return None;

@@ -23,7 +23,6 @@ impl Distribution {
     /// From values, each above zero and above the one before, with how many there are of each.
     ///
     /// `None` for none at all, and for values that are not finite, not above zero or do not rise.
-    #[must_use]
     pub fn of(counts: impl IntoIterator<Item = (f64, u64)>) -> Option<Distribution> {
         let mut all = 0.0;
         let mut steps = Vec::new();
@@ -99,7 +98,6 @@ fn statistic(differences: &[f64]) -> f64 {
 ///
 /// `share` is 0.99 for the 99th percentile. `None` for fewer than three blocks, a block without
 /// trials, a share or a level that is not between 0 and 1.
-#[must_use]
 pub fn tail_quantile(
     blocks: &[BlockTrials<'_>],
     share: f64,
@@ -130,7 +128,6 @@ pub fn tail_quantile(
 /// values of both lie beyond the quantile of both together; the interval holds the ratios by which
 /// the other's values can be divided so that this may be. Its ends lie within the ratios that the
 /// values have at all. `None` as for [`tail_quantile`].
-#[must_use]
 pub fn tail_ratio(
     blocks: &[[BlockTrials<'_>; 2]],
     share: f64,

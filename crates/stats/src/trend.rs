@@ -23,7 +23,6 @@ pub struct Trend {
 /// The p value is exact for up to 50 values without ties, else from the normal distribution with
 /// the variance corrected for ties. `None` for fewer than four values, a constant series, what is
 /// not finite, and more than 2,000 values.
-#[must_use]
 pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
     let n = values.len();
     if !(4..=MOST_VALUES).contains(&n) || !usable(values) {

@@ -29,7 +29,6 @@ pub struct Completion {
 
 impl Completion {
     /// How many sends it tells of. Bounded by the caller: a range is as long as the kernel says.
-    #[must_use]
     pub fn sends(&self) -> u32 {
         self.last.wrapping_sub(self.first).wrapping_add(1)
     }

@@ -239,7 +239,6 @@ impl Group {
 
     /// Reads the whole group in one call, without allocating. None where the read fails or is not
     /// of this group.
-    #[must_use]
     pub fn read(&self) -> Option<GroupValues> {
         let mut buffer = [0_u8; MAX_READ_BYTES];
         let length = rustix::io::read(&self.members[0], &mut buffer).ok()?;
@@ -309,7 +308,6 @@ impl Inherited {
     }
 
     /// What it has counted so far; none where it is in error.
-    #[must_use]
     pub fn read(&self) -> Option<Counted> {
         let mut bytes = [0_u8; 24];
         let length = rustix::io::read(&self.0, &mut bytes).ok()?;

@@ -93,7 +93,6 @@ pub struct Promptness {
 impl Promptness {
     /// From now on. A thread of another class, and one whose class cannot be read or set, stays as it
     /// is.
-    #[must_use]
     pub fn take(realtime: bool) -> Promptness {
         let nice = match policy() {
             Ok(Policy::Other(nice)) => nice,

@@ -292,7 +292,6 @@ fn like(published: &Published, cell: &Cell) -> Option<usize> {
 
 /// A published table by the cells of a run that set it up again, so that each has the id of the
 /// cell that it stands beside: in the order of `cells`, those that were not published left out.
-#[must_use]
 pub fn beside(published: &Published, cells: &[Cell]) -> Published {
     let found = cells.iter().filter_map(|cell| {
         let mut like = published.cells[like(published, cell)?].clone();

@@ -16,13 +16,11 @@ const ROWS_MOST: usize = 8;
 
 impl CeilingKind {
     /// Whether it is the disk's.
-    #[must_use]
     pub fn is_of_disk(self) -> bool {
         matches!(self, CeilingKind::DiskSequential | CeilingKind::DiskRandom)
     }
 
     /// What reaches it, as the subject of a sentence: `one core's kernel`.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             CeilingKind::UserCopy => "memcpy by one core",

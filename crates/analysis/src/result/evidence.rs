@@ -276,7 +276,6 @@ pub enum TimePer {
 
 impl TimePer {
     /// `for each KiB`.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             TimePer::Kib => "for each KiB",
@@ -285,7 +284,6 @@ impl TimePer {
     }
 
     /// Whether a party's time is told.
-    #[must_use]
     pub fn tells(self, party: Party) -> bool {
         match self {
             TimePer::Kib => party != Party::Rest,

@@ -92,7 +92,6 @@ pub struct PairPoint {
 
 impl MatrixData {
     /// The pair of two CPUs, measured this way round or the other.
-    #[must_use]
     pub fn pair(&self, from: u32, to: u32) -> Option<&PairPoint> {
         let found = |a, b| self.pairs.iter().find(|p| p.from == a && p.to == b);
         found(from, to).or_else(|| found(to, from))

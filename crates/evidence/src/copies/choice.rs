@@ -154,7 +154,6 @@ pub struct HookChoice {
 
 impl HookChoice {
     /// By what means a place is told; none where it is not.
-    #[must_use]
     pub fn means(&self, leg: CopyPlace) -> Option<CopyMeans> {
         let found = self.legs.iter().find(|(l, _)| *l == leg);
         found.and_then(|(_, means)| means.as_ref().ok().copied())
@@ -167,7 +166,6 @@ impl HookChoice {
     }
 
     /// Why nothing at all can be counted, where that is so.
-    #[must_use]
     pub fn refused(&self) -> Option<&str> {
         if self.legs.iter().any(|(_, means)| means.is_ok()) {
             return None;
@@ -179,7 +177,6 @@ impl HookChoice {
 
 /// Chooses for each place the strongest of the means that were `wanted`, by what became of every
 /// hook, by the program's name; one that was not tried counts as refused.
-#[must_use]
 pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> HookChoice {
     let mut legs = Vec::with_capacity(CopyPlace::ALL.len());
     let mut hooks: Vec<&'static Hook> = Vec::new();

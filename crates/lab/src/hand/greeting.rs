@@ -63,7 +63,6 @@ pub enum SessionWord {
 
 /// The first bytes of a connection that opens a session: its version, and whether both ends are to
 /// prove that they have the same key.
-#[must_use]
 pub fn opening(version: u32, has_key: bool) -> [u8; KEY_BYTES] {
     let mut bytes = [0; KEY_BYTES];
     bytes[..8].copy_from_slice(&NAME);
@@ -73,7 +72,6 @@ pub fn opening(version: u32, has_key: bool) -> [u8; KEY_BYTES] {
 }
 
 /// What such bytes say: the version, and whether there is to be a key; none for those of a flow.
-#[must_use]
 pub fn opened(bytes: &[u8; KEY_BYTES]) -> Option<(u32, bool)> {
     let (name, rest) = bytes.split_first_chunk()?;
     let (version, rest) = rest.split_first_chunk()?;

@@ -68,19 +68,16 @@ pub struct Errors([u64; 6]);
 
 impl Errors {
     /// Of one kind.
-    #[must_use]
     pub fn of(&self, kind: LoadError) -> u64 {
         self.0[kind as usize]
     }
 
     /// All together.
-    #[must_use]
     pub fn all(&self) -> u64 {
         self.0.iter().sum()
     }
 
     /// Each kind by its name.
-    #[must_use]
     pub fn by_kind(&self) -> [(&'static str, u64); 6] {
         let names = ["refused", "reset", "closed", "timeout", "wrong", "local"];
         std::array::from_fn(|kind| (names[kind], self.0[kind]))
@@ -133,7 +130,6 @@ impl Limit {
     /// Whether it is one beside a server that used so many ns of so many CPUs in a window of so
     /// many ns. A server without idle time gives what it can, however busy whoever asks it is
     /// ([`is_saturated`]); but requests that are late are late all the same.
-    #[must_use]
     pub fn holds_beside(self, server_used_ns: f64, window_ns: f64, cpus: f64) -> bool {
         match self {
             Limit::Busy(_) => !is_saturated(server_used_ns, window_ns, cpus),
@@ -182,7 +178,6 @@ impl LoadOutcome {
     }
 
     /// Right answers per second.
-    #[must_use]
     pub fn answers_per_s(&self) -> f64 {
         if self.window_ns == 0 {
             return 0.0;
@@ -191,7 +186,6 @@ impl LoadOutcome {
     }
 
     /// How evenly the connections were served.
-    #[must_use]
     pub fn fairness(&self) -> Fairness {
         let mut counts = self.answers_by_connection.clone();
         counts.sort_unstable();
@@ -207,7 +201,6 @@ impl LoadOutcome {
 
     /// How the generator itself may have limited what was found, if it may: then the figures
     /// are the generator's, and no verdict on the server.
-    #[must_use]
     pub fn generator_limit(&self) -> Option<Limit> {
         let late_ns = self.generator.late_ns.value_at_quantile(0.99);
         let noticeable = NEGLIGIBLE_NS.max(self.latency_ns.value_at_quantile(0.99) / 2);

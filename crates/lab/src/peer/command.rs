@@ -53,13 +53,11 @@ impl PeerCommand {
     }
 
     /// The words of the user's own, without the program.
-    #[must_use]
     pub fn words(&self) -> &[String] {
         &self.prefix
     }
 
     /// What starts the agent there.
-    #[must_use]
     pub fn agent(&self) -> Command {
         self.run(&[&self.program, "agent"])
     }
@@ -178,7 +176,6 @@ impl PeerError {
     }
 
     /// Whether it was only told to stop.
-    #[must_use]
     pub fn is_interruption(&self) -> bool {
         self.interrupted
     }

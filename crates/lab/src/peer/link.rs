@@ -333,13 +333,11 @@ impl PeerLink {
     }
 
     /// What the other host is, and how it is reached.
-    #[must_use]
     pub fn host(&self) -> &PeerHost {
         &self.host
     }
 
     /// The network cards of this host that the way goes by.
-    #[must_use]
     pub fn own_cards(&self) -> Vec<bytecost_spec::NetworkCard> {
         probe::cards(self.way.here)
     }

@@ -12,7 +12,6 @@ use crate::transports::wire::Wire;
 
 /// Makes one of each link that these cells lie on, and gives what became of it. Which MTU and which
 /// bound they ask for is not tried, but what the bound can be is asked.
-#[must_use]
 pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> {
     let mut found: Vec<LinkSupport> = Vec::new();
     for cell in cells {

@@ -43,7 +43,6 @@ impl Default for LinkChoice {
 
 impl LinkChoice {
     /// What a cell asks for.
-    #[must_use]
     pub fn of(cell: &Cell) -> LinkChoice {
         LinkChoice {
             device: cell.device,

@@ -19,13 +19,11 @@ pub struct Listener {
 
 impl Listener {
     /// Where it listens, for [`super::connect`].
-    #[must_use]
     pub fn address(&self) -> String {
         self.address.clone()
     }
 
     /// The socket that listens.
-    #[must_use]
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -65,7 +65,6 @@ impl VethPair {
     }
 
     /// The namespace of one side.
-    #[must_use]
     pub fn of(&self, role: Role) -> &Network {
         match role {
             Role::Sender | Role::Client | Role::Neighbour => &self.sender,

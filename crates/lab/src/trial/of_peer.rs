@@ -19,14 +19,12 @@ use crate::whole_machine::WholeMachine;
 
 impl Lab {
     /// With another host, where one side of each cell plays whose transport leads there.
-    #[must_use]
     pub fn with_peer(mut self, peer: PeerLink) -> Lab {
         self.peer = Some(peer);
         self
     }
 
     /// Why the other host is lost for good, if it is. A block is then interrupted.
-    #[must_use]
     pub fn lost_peer(&self) -> Option<&str> {
         self.peer_lost.as_deref()
     }

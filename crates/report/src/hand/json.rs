@@ -66,7 +66,6 @@ struct SummaryLine<'a> {
 }
 
 /// One second as one line of JSON, with its line feed.
-#[must_use]
 pub fn second_json(begun: &Begun, second: &Second) -> String {
     line(&SecondLine {
         kind: "second",
@@ -80,7 +79,6 @@ pub fn second_json(begun: &Begun, second: &Second) -> String {
 }
 
 /// A session as one line of JSON.
-#[must_use]
 pub fn summary_json(summary: &Summary) -> String {
     let (ended, failed, limit) = match &summary.end {
         SessionEnd::Here => ("here", None, None),
@@ -103,7 +101,6 @@ pub fn summary_json(summary: &Summary) -> String {
 }
 
 /// All sessions of a server as one line of JSON.
-#[must_use]
 pub fn served_json(served: &Served) -> String {
     line(served)
 }

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use crate::text::line;
 
 /// The answer to one question as one line of JSON, with its line feed.
-#[must_use]
 pub fn answer_json(asking: &Asking, answer: &Response) -> String {
     let mut object = json!({
         "kind": "answer",
@@ -25,7 +24,6 @@ pub fn answer_json(asking: &Asking, answer: &Response) -> String {
 
 /// What a load found as one line of JSON. What is not available is `null`; `generator_limit` is so
 /// where the figures are the server's.
-#[must_use]
 pub fn asked_json(asked: &Asked) -> String {
     let Asking { pace, .. } = &asked.asking;
     let (think_s, rate_per_s, arrivals) = match *pace {
@@ -78,7 +76,6 @@ pub fn asked_json(asked: &Asked) -> String {
 }
 
 /// What a server has done as one line of JSON.
-#[must_use]
 pub fn tally_json(model: &str, service: &str, tally: &ServerTally) -> String {
     let mut object = json!(tally);
     for (key, value) in [("kind", "tally"), ("model", model), ("service", service)] {

@@ -38,7 +38,6 @@ pub const LEAD_BYTES_MOST: usize = Ethernet2Header::LEN;
 const OPENINGS_BYTES: usize = 4 << 20;
 
 /// Bytes that stand before each packet that is read from or written to a device's descriptor.
-#[must_use]
 pub fn lead_bytes(device: Device) -> usize {
     match device {
         Device::Tun => tun::HEADER_BYTES,

@@ -52,7 +52,6 @@ pub struct SynPacket {
 impl SynPacket {
     /// Reads a packet, without what a device puts before it; none where it is not whole or opens
     /// no connection. Options after one that contradicts itself are not looked at.
-    #[must_use]
     pub fn parse(ip: &[u8]) -> Option<SynPacket> {
         let ip = Ipv4Slice::from_slice(ip).ok()?;
         let (head, payload) = (ip.header(), ip.payload());
@@ -95,7 +94,6 @@ pub struct Saying {
 impl Packet {
     /// The answer to an opening: a SYN that tells the largest segment, for an MTU, and that windows
     /// are scaled, where the opening can.
-    #[must_use]
     pub fn opened(device: Device, saying: Saying, mtu_bytes: u32, scales: bool) -> Packet {
         let most = mtu_bytes.saturating_sub(u32::from(IP_BYTES + TCP_BYTES));
         let [high, low] = u16::try_from(most).unwrap_or(u16::MAX).to_be_bytes();
@@ -107,7 +105,6 @@ impl Packet {
     }
 
     /// A packet without options: an acknowledgement, or the end of a connection.
-    #[must_use]
     pub fn plain(device: Device, saying: Saying) -> Packet {
         Packet::new(device, saying, TcpOptions::default())
     }
@@ -166,13 +163,11 @@ impl Packet {
     }
 
     /// Its bytes, with what stands before it.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
     /// Its bytes from the head of IPv4 on.
-    #[must_use]
     pub fn ip(&self) -> &[u8] {
         &self.bytes[self.lead..self.len]
     }
