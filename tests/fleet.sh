@@ -13,7 +13,8 @@ cd "$(dirname "$0")/.."
 program=$(realpath "$1") dir=$2
 mkdir -p "$dir"
 dir=$(realpath "$dir")
-hosts=$dir/hosts
+# Not below /tmp, of which each host has its own.
+hosts=/mnt/fleet
 said() { printf '%s: %s\n' "$(date +%T)" "$*"; }
 failed() { echo "fleet: $*" >&2; exit 1; }
 
@@ -23,16 +24,16 @@ if [ -z "${FLEET_INSIDE:-}" ]; then
 	! pgrep -f "$hosts" || failed "processes are left"
 	! mount | grep -F "$hosts" || failed "mounts are left"
 	! ip link show dev card-a 2>/dev/null || failed "links are left"
-	rm -rf "$hosts"
 	exit $status
 fi
 
 export PATH="$dir/venv/bin:$PATH" LC_ALL=C.UTF-8 ANSIBLE_LOCALHOST_WARNING=False ANSIBLE_INVENTORY_UNPARSED_WARNING=False
 export ANSIBLE_HOME=$dir/ansible ANSIBLE_ROLES_PATH=$PWD/deploy/ansible/roles ANSIBLE_NOCOLOR=1 ANSIBLE_PIPELINING=1
 unset SSH_AUTH_SOCK
-rm -rf "$hosts" "$dir/single" "$dir/pairs" "$dir"/*.log
+rm -rf "$dir/single" "$dir/pairs" "$dir"/*.log
+# What the hosts have, and the names of namespaces, are seen in here alone.
+mount -t tmpfs fleet /mnt
 (umask 077 && mkdir "$hosts")
-# The names of namespaces are seen in here alone.
 mkdir -p /run/netns /run/sshd
 mount -t tmpfs fleet /run/netns
 mount -t tmpfs -o mode=0755 fleet /run/sshd

@@ -2,11 +2,11 @@
 //! what a sender costs where nothing is copied on the way.
 //!
 //! Loopback and veth hand packets to a local socket, for which the kernel copies the pages of
-//! every zero-copy send. Here a BPF program on the egress of a [`device`] takes the packets off,
-//! notes how far each flow has come, and has them freed ([`shared_counters`]); a [`responder`] on a CPU of
+//! every zero-copy send. Here a BPF program on the egress of a `device` takes the packets off,
+//! notes how far each flow has come, and has them freed (`shared_counters`); a `responder` on a CPU of
 //! its own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of
 //! sending alone, and the most that a network card could give. UDP goes the same way, without an
-//! answer ([`udp`]).
+//! answer (`udp`).
 //!
 //! The device lies in a network of its own, which has no name and no way out. Device, program and
 //! map are held by descriptors alone, so that nothing outlives the processes that have them.
