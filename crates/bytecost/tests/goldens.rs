@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Place, RECORDED, goldens};
-use bytecost_analysis::{Analysis, Crossing, Finding, Verdict};
+use bytecost_analysis::{Analysis, CellResult, Crossing, Finding, Verdict};
+use bytecost_spec::{Axis, Cell};
 
 /// What a report writes beside them, of which every byte is expected.
 const WRITTEN: &[&str] = &["findings.json", "report.md", "samples.csv"];
@@ -149,9 +150,8 @@ fn the_table_of_a_first_screen_is_that_of_its_first_line() {
     assert!(decided > 5, "{decided}");
 }
 
-#[test]
-fn the_table_stays_on_a_screen_that_is_too_small_for_all_advice() {
-    let (_, mut a) = analysed(&goldens().join("send-copies"));
+/// The first screen where the advice is five times as long, so that three rows of the table are left.
+fn crowded(mut a: Analysis) -> String {
     let mut advice = a.advice.lines.clone();
     advice.retain(|line| line.label != "Undecided");
     let five_times = advice.iter().cycle().take(5 * advice.len()).cloned();
@@ -160,7 +160,13 @@ fn the_table_stays_on_a_screen_that_is_too_small_for_all_advice() {
         color: false,
         width: 100,
     };
-    let screen = bytecost_report::screen(&a, style, "report.html", "run");
+    bytecost_report::screen(&a, style, "report.html", "run")
+}
+
+#[test]
+fn the_table_stays_on_a_screen_that_is_too_small_for_all_advice() {
+    let (_, a) = analysed(&goldens().join("send-copies"));
+    let screen = crowded(a);
     assert!(screen.lines().count() <= 30, "{screen}");
     for part in [
         "relative to send: ▲",
@@ -168,6 +174,53 @@ fn the_table_stays_on_a_screen_that_is_too_small_for_all_advice() {
     ] {
         assert!(screen.contains(part), "{screen}");
     }
+}
+
+/// What was measured at 4 KiB of these ways, or of all, measured at another size too.
+fn measured_at(a: &mut Analysis, size: &str, ways: Option<&[&str]>) {
+    let there = |id: &str| {
+        let mut cell = Cell::from_id(id)?;
+        let is_one = ways.is_none_or(|ways| ways.contains(&&*cell.mover));
+        (is_one && cell.size_bytes == 4096).then(|| cell.set(Axis::Size, size).unwrap())?;
+        Some(cell)
+    };
+    let cells = a.cells.iter().filter_map(|c| {
+        let cell = there(&c.id)?;
+        let id = cell.id();
+        Some(CellResult {
+            id,
+            cell,
+            ..c.clone()
+        })
+    });
+    let cells: Vec<_> = cells.collect();
+    let findings = a.findings.iter().filter_map(|f| {
+        let [cell, baseline] = [there(&f.cell)?.id(), there(&f.baseline)?.id()];
+        let id = format!("{} at {size}", f.id);
+        Some(Finding {
+            id,
+            cell,
+            baseline,
+            ..f.clone()
+        })
+    });
+    let findings: Vec<_> = findings.collect();
+    a.cells.extend(cells);
+    a.findings.extend(findings);
+}
+
+#[test]
+fn a_size_that_a_run_added_for_two_ways_takes_no_column_of_a_size_of_all() {
+    let (_, mut a) = analysed(&goldens().join("send-copies"));
+    for size in ["8KiB", "16KiB", "64KiB"] {
+        measured_at(&mut a, size, None);
+    }
+    measured_at(&mut a, "32KiB", Some(&["send", "sendfile"]));
+    // The rows that are left may be those of the two.
+    let screen = crowded(a);
+    let heading = screen.lines().find(|line| line.contains("mover by size"));
+    let sizes: String = heading.unwrap().split_whitespace().skip(3).collect();
+    assert_eq!(sizes, "4KiB8KiB16KiB64KiB1MiB", "{screen}");
 }
 
 /// Which of two ways a report holds for the better one at a finding, and where it says so.

@@ -333,9 +333,9 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
     order.truncate(rows);
     // What was measured between two for a few ways alone gives way to what all have.
     let is_full = |column: &usize| {
-        let measured = order.iter().filter_map(|row| row.entries.get(*column));
+        let measured = q.rows.iter().filter_map(|row| row.entries.get(*column));
         let measured = measured.filter(|e| matches!(e, QuestionEntry::Measured(..)));
-        2 * measured.count() > order.len()
+        2 * measured.count() > q.rows.len()
     };
     let mut shown: Vec<usize> = (0..q.columns.len().max(1)).collect();
     if shown.len() > COLUMNS {
