@@ -8,8 +8,7 @@ use bytecost_sys::{clock, process};
 
 use crate::grown;
 
-/// The hardware group, in the order in which members are given up last: what cannot be counted
-/// beside the others goes from the end.
+/// The hardware group: what cannot be counted beside the others is given up from the end.
 pub(crate) const HARDWARE: [PerfEvent; 6] = [
     PerfEvent::Cycles,
     PerfEvent::Instructions,
@@ -59,48 +58,49 @@ pub(crate) struct Members(Vec<(PerfEvent, Result<usize, String>)>);
 impl Members {
     /// None of them, all for one reason.
     pub(crate) fn none_of(events: &[PerfEvent], why: &str) -> Members {
-        members(events, &vec![Some(why.to_owned()); events.len()])
+        Members(events.iter().map(|e| (*e, Err(why.to_owned()))).collect())
     }
 
     #[cfg(test)]
     pub(crate) fn of_all(events: &[PerfEvent]) -> Members {
-        members(events, &vec![None; events.len()])
+        let places = events.iter().enumerate();
+        Members(places.map(|(place, e)| (*e, Ok(place))).collect())
+    }
+
+    /// Those that can be counted by what is known so far.
+    fn left(&mut self) -> impl Iterator<Item = &mut (PerfEvent, Result<usize, String>)> {
+        self.0.iter_mut().filter(|(_, place)| place.is_ok())
+    }
+
+    /// The place of an event among the group's values, or why it cannot be counted.
+    fn place(&self, event: PerfEvent) -> Result<usize, &str> {
+        match self.0.iter().find(|(e, _)| *e == event) {
+            Some((_, place)) => place.as_ref().copied().map_err(String::as_str),
+            None => Err("it was not requested"),
+        }
     }
 
     /// Why an event cannot be counted; None where it can.
     pub(crate) fn refused(&self, event: PerfEvent) -> Option<&str> {
-        match self.0.iter().find(|(e, _)| *e == event) {
-            Some((_, Ok(_))) => None,
-            Some((_, Err(why))) => Some(why),
-            None => Some("it was not requested"),
-        }
+        self.place(event).err()
     }
 
     /// Why there is no group at all: the reason of its first event. None where there is one.
     pub(crate) fn refused_altogether(&self) -> Option<&str> {
-        if self.0.iter().any(|(_, place)| place.is_ok()) {
-            return None;
-        }
-        self.0.first().and_then(|(event, _)| self.refused(*event))
+        let has_group = self.0.iter().any(|(_, place)| place.is_ok());
+        let (_, first) = self.0.first().filter(|_| !has_group)?;
+        first.as_ref().err().map(String::as_str)
     }
 
     /// What an event counted between two reads. A group that was not on the CPU for all the time
     /// that it was enabled gives nothing: counts are never scaled up.
-    pub(crate) fn reading(
-        &self,
-        event: PerfEvent,
-        start: Option<&GroupValues>,
-        end: Option<&GroupValues>,
-    ) -> Reading {
-        if let Some(why) = self.refused(event) {
-            return Reading::absent(why);
-        }
-        let place = self.0.iter().find_map(|(e, place)| match place {
-            Ok(place) if *e == event => Some(*place),
-            _ => None,
-        });
-        let (Some(place), Some(start), Some(end)) = (place, start, end) else {
-            return Reading::absent("the counter group could not be read");
+    pub(crate) fn reading(&self, event: PerfEvent, edges: [Option<&GroupValues>; 2]) -> Reading {
+        let place = match self.place(event) {
+            Ok(place) => place,
+            Err(why) => return Reading::absent(why),
+        };
+        let [Some(start), Some(end)] = edges else {
+            return Reading::absent(UNREAD);
         };
         let enabled = end.enabled_ns.saturating_sub(start.enabled_ns);
         let running = end.running_ns.saturating_sub(start.running_ns);
@@ -117,22 +117,17 @@ impl Members {
         grown(start.values[place], end.values[place])
     }
 
-    /// Times for which the group was enabled and running, in ns.
-    pub(crate) fn times(
+    /// A time of the group, for which it was enabled or running, in ns.
+    pub(crate) fn time(
         &self,
-        start: Option<&GroupValues>,
-        end: Option<&GroupValues>,
-    ) -> [Reading; 2] {
-        if let Some(why) = self.refused_altogether() {
-            return [(); 2].map(|()| Reading::absent(why));
+        edges: [Option<&GroupValues>; 2],
+        of: fn(&GroupValues) -> u64,
+    ) -> Reading {
+        match (self.refused_altogether(), edges) {
+            (Some(why), _) => Reading::absent(why),
+            (None, [Some(start), Some(end)]) => grown(of(start), of(end)),
+            (None, _) => Reading::absent(UNREAD),
         }
-        let (Some(start), Some(end)) = (start, end) else {
-            return [(); 2].map(|()| Reading::absent("the counter group could not be read"));
-        };
-        [
-            grown(start.enabled_ns, end.enabled_ns),
-            grown(start.running_ns, end.running_ns),
-        ]
     }
 }
 
@@ -142,9 +137,8 @@ pub(crate) fn open_hardware<P: Pmu>(pmu: &mut P) -> (Option<P::Group>, Members) 
     open(pmu, &HARDWARE, Scope::WithKernel)
 }
 
-/// Opens a software group, the task clock first. Where the kernel may not be counted, that alone
-/// is left: it is a clock and counts the same, but the others happen in the kernel and would stay
-/// 0.
+/// Opens a software group, the task clock first. Where the kernel may not be counted, that alone is
+/// left: it counts the same, but the others happen in the kernel.
 pub(crate) fn open_software<P: Pmu>(
     pmu: &mut P,
     wanted: &[PerfEvent],
@@ -166,91 +160,62 @@ pub(crate) fn open_software<P: Pmu>(
 
 /// Opens as many of the events as the machine can count together, and tests that they count.
 fn open<P: Pmu>(pmu: &mut P, wanted: &[PerfEvent], scope: Scope) -> (Option<P::Group>, Members) {
-    let mut reasons: Vec<Option<String>> = vec![None; wanted.len()];
+    let mut members = Members(wanted.iter().map(|event| (*event, Ok(0))).collect());
     loop {
         let mut group: Option<P::Group> = None;
         let mut opened = Vec::new();
-        for (at, event) in wanted.iter().enumerate() {
-            if reasons[at].is_some() {
-                continue;
-            }
+        for (event, place) in members.left() {
             let result = match &mut group {
                 Some(group) => pmu.add(group, *event),
                 None => pmu.lead(*event, scope).map(|g| group = Some(g)),
             };
             match result {
-                Ok(()) => opened.push(at),
-                Err(e) => reasons[at] = Some(in_words(*event, scope, &e, pmu.paranoid())),
+                Ok(()) => {
+                    *place = Ok(opened.len());
+                    opened.push(*event);
+                }
+                Err(e) => *place = Err(in_words(*event, scope, &e, pmu.paranoid())),
             }
         }
-        let verdict = match &mut group {
-            Some(group) => {
-                let events: Vec<PerfEvent> = opened.iter().map(|at| wanted[*at]).collect();
-                test(pmu, group, &events)
-            }
-            None => Verdict::Sound,
-        };
-        match verdict {
-            Verdict::Sound => return (group, members(wanted, &reasons)),
-            Verdict::NotRunning => {
-                // At least one was opened, so that each round has one event fewer.
-                let Some(last) = opened.last() else {
-                    return (None, members(wanted, &reasons));
-                };
-                reasons[*last] = Some(NO_ROOM.to_owned());
-            }
-            Verdict::Unsound(why) => {
-                for at in opened {
-                    reasons[at] = Some(format!("self-test failed: {why}"));
+        let is_counting = group.as_mut().map(|group| test(pmu, group, &opened));
+        match is_counting {
+            Some(Ok(true)) | None => return (group, members),
+            // At least one was opened, so that each round has one event fewer.
+            Some(Ok(false)) => {
+                if let Some((_, last)) = members.left().last() {
+                    *last = Err(NO_ROOM.to_owned());
                 }
-                return (None, members(wanted, &reasons));
+            }
+            Some(Err(why)) => {
+                for (_, place) in members.left() {
+                    *place = Err(format!("self-test failed: {why}"));
+                }
+                return (None, members);
             }
         }
     }
 }
 
+const UNREAD: &str = "the counter group could not be read";
 const NO_ROOM: &str = "the CPU has no counter free for it beside the others: the NMI watchdog \
     takes one (kernel.nmi_watchdog=0 gives it back), other programs may take more";
 
-fn members(wanted: &[PerfEvent], reasons: &[Option<String>]) -> Members {
-    let mut place = 0;
-    Members(
-        wanted
-            .iter()
-            .zip(reasons)
-            .map(|(event, reason)| match reason {
-                Some(why) => (*event, Err(why.clone())),
-                None => {
-                    place += 1;
-                    (*event, Ok(place - 1))
-                }
-            })
-            .collect(),
-    )
-}
-
-enum Verdict {
-    Sound,
-    NotRunning,
-    Unsound(String),
-}
-
-/// Enables a group and holds its counts against work that is known by other means.
-fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Verdict {
-    if let Err(e) = pmu.enable(group) {
-        return Verdict::Unsound(format!("it cannot be enabled: {e}"));
-    }
+/// Enables a group and holds its counts against work that is known by other means: whether it was
+/// on the CPU, or what is wrong with it.
+fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Result<bool, String> {
+    let enabled = pmu.enable(group);
+    enabled.map_err(|e| format!("it cannot be enabled: {e}"))?;
     let start = pmu.read(group);
     let work = pmu.work();
     let end = pmu.read(group);
     let (Some(start), Some(end)) = (start, end) else {
-        return Verdict::Unsound("the group cannot be read".to_owned());
+        return Err("the group cannot be read".to_owned());
     };
     if end.running_ns == start.running_ns {
-        return Verdict::NotRunning;
+        return Ok(false);
     }
     if end.running_ns - start.running_ns < end.enabled_ns - start.enabled_ns {
-        return Verdict::Sound; // shared just now; each window is judged by itself
+        return Ok(true); // shared just now; each window is judged by itself
     }
     for (place, event) in events.iter().enumerate() {
         let counted = end.values[place].saturating_sub(start.values[place]);
@@ -266,12 +231,12 @@ fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Verd
             | PerfEvent::CpuMigrations => 0,
         };
         if counted < least {
-            return Verdict::Unsound(format!(
+            return Err(format!(
                 "{event:?} counted {counted} where there were at least {least}"
             ));
         }
     }
-    Verdict::Sound
+    Ok(true)
 }
 
 /// Why an event could not be opened, and what to do.

@@ -1,8 +1,8 @@
-//! The meter of a process tree: a process with its threads and its children, as a server is one that
-//! has a thread or a process for each connection.
+//! The meter of a process tree: a process with its threads and its children, as a server is.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::process::ThreadUsage;
@@ -45,29 +45,26 @@ pub struct ProcessTreeMeter {
 /// What a [`ProcessTreeMeter`] read.
 #[derive(Clone, Debug)]
 pub struct ProcessTreeSnapshot {
-    usage: Usage,
+    look: EarlyReading,
     /// CPU time of the children that live.
     live_cpu_ns: Option<u64>,
-    live: Option<ThreadUsage>,
-    /// Whether any child was live.
-    has_live: bool,
+    usage: Usage,
     counts: InheritedCounts,
-    migrations: Option<BTreeMap<u32, u64>>,
-    run_queue_ns: Option<u64>,
 }
 
 /// What of a process is looked at before its usage is asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct EarlyReading {
+    /// Those that live.
     children: Option<Vec<u32>>,
+    /// What they have used together.
     live: Option<ThreadUsage>,
     migrations: Option<BTreeMap<u32, u64>>,
     run_queue_ns: Option<u64>,
 }
 
 impl ProcessTreeMeter {
-    /// With perf events or without. Where it is known why there are no hardware counters, they
-    /// are not tried.
+    /// With perf events or without. Hardware counters known to be missing are not tried.
     pub fn open(perf: bool, no_hardware: Option<&str>) -> ProcessTreeMeter {
         ProcessTreeMeter {
             events: InheritedEvents::open(perf, no_hardware),
@@ -102,9 +99,12 @@ impl ProcessTreeMeter {
         process: u32,
         told: BorrowedFd<'_>,
     ) -> std::io::Result<ProcessTreeSnapshot> {
-        let live_cpu_ns = look.children.as_deref().map(live::cpu_ns);
-        let usage = usage::ask(process, told)?;
-        Ok(self.snapshot(look, live_cpu_ns, usage))
+        Ok(ProcessTreeSnapshot {
+            live_cpu_ns: look.children.as_deref().map(live::cpu_ns),
+            usage: usage::ask(process, told)?,
+            counts: self.events.read(),
+            look,
+        })
     }
 
     /// Reads this process's own tree, which has no children.
@@ -115,64 +115,53 @@ impl ProcessTreeMeter {
             migrations: of_all(std::process::id(), &[], u64::MAX),
             run_queue_ns: live::run_queue_ns(std::process::id()),
         };
-        self.snapshot(look, Some(0), usage::usage())
-    }
-
-    fn snapshot(
-        &self,
-        look: EarlyReading,
-        live_cpu_ns: Option<u64>,
-        usage: Usage,
-    ) -> ProcessTreeSnapshot {
         ProcessTreeSnapshot {
-            usage,
-            live_cpu_ns,
-            has_live: look.children.is_none_or(|c| !c.is_empty()),
-            live: look.live,
+            look,
+            live_cpu_ns: Some(0),
+            usage: usage::usage(),
             counts: self.events.read(),
-            migrations: look.migrations,
-            run_queue_ns: look.run_queue_ns,
         }
     }
 
-    /// What happened between two reads. `steady` says that no thread or process came or went in
-    /// between.
+    /// What happened between two reads. `steady`: no thread or process came or went.
     pub fn difference(
         &self,
         start: &ProcessTreeSnapshot,
         end: &ProcessTreeSnapshot,
         steady: bool,
     ) -> Readings {
-        let mut readings = Readings::new();
-        readings.extend(self.events.difference(&start.counts, &end.counts));
+        let differences = self.events.difference(&start.counts, &end.counts);
+        let mut readings: Readings = differences.collect();
         if !self.events.has_migrations() {
-            readings.insert(Counter::Migrations, migrations(start, end, steady));
+            let moves = migrations([start, end].map(|s| s.look.migrations.as_ref()), steady);
+            readings.insert(Counter::Migrations, moves);
         }
-        readings.insert(
-            Counter::ElapsedNs,
-            grown(start.usage.clock_ns, end.usage.clock_ns),
-        );
-        let run_queue = grown_if_read(start.run_queue_ns, end.run_queue_ns, NOT_ALONE);
-        readings.insert(Counter::RunQueueNs, run_queue);
         let cpu_ns = |s: &ProcessTreeSnapshot| {
             let ended = s.usage.children.user_ns + s.usage.children.system_ns;
             Some(s.usage.cpu_ns + ended + s.live_cpu_ns?)
         };
+        let elapsed = grown(start.usage.clock_ns, end.usage.clock_ns);
+        let [from, to] = [start, end].map(|s| s.look.run_queue_ns);
+        let run_queue = grown_if_read(from, to, NOT_ALONE);
         let cpu = grown_if_read(cpu_ns(start), cpu_ns(end), NO_CHILDREN);
-        readings.insert(Counter::CpuNs, cpu);
+        readings.extend([
+            (Counter::ElapsedNs, elapsed),
+            (Counter::RunQueueNs, run_queue),
+            (Counter::CpuNs, cpu),
+        ]);
         let unread = match start.live_cpu_ns {
             Some(_) => NO_TIME,
             None => NO_CHILDREN,
         };
+        let mut both = [start, end].into_iter();
+        let has_live = both.any(|s| s.look.children.as_ref().is_none_or(|c| !c.is_empty()));
         for counter in PROCESS_COUNTERS {
             let all = |s: &ProcessTreeSnapshot| {
                 let of = |usage: &ThreadUsage| counters::value(usage, *counter);
-                Some(of(&s.usage.own)? + of(&s.usage.children)? + of(s.live.as_ref()?)?)
+                Some(of(&s.usage.own)? + of(&s.usage.children)? + of(s.look.live.as_ref()?)?)
             };
             let reading = match counter {
-                Counter::UserNs | Counter::SystemNs if start.has_live || end.has_live => {
-                    Reading::absent(LIVE)
-                }
+                Counter::UserNs | Counter::SystemNs if has_live => Reading::absent(LIVE),
                 _ => grown_if_read(all(start), all(end), unread),
             };
             readings.insert(*counter, reading);
@@ -181,11 +170,10 @@ impl ProcessTreeMeter {
     }
 }
 
-/// The part of a server's window, from one moment to another, that lies between two readings at
-/// its edges, in ns; or why they are none of it. The clients ask within the window alone, so that what
-/// is read late at its end is little more. But half of it must lie behind the first reading, and the
-/// second must come within a quarter of it: hundreds of threads may be ready, and who reads is then
-/// not run before they pause.
+/// The part of a server's window, from one moment to another, that lies between two readings at its
+/// edges, in ns; or why they are none of it. The clients ask within the window alone, so that what
+/// is read late at its end is little more. But half of it must lie behind the first reading, and
+/// the second must come within a quarter of it: hundreds of threads may be ready, and run first.
 ///
 /// # Errors
 /// How late which of them was.
@@ -220,31 +208,18 @@ pub fn look_takes_ns(children: u64) -> u64 {
 /// Threads and memory of a process and its children: [`Counter::Tasks`] and
 /// [`Counter::MemoryBytes`]. Of many children a few stand for all.
 pub fn memory_of(process: u32) -> Readings {
-    let children = live::children(process).unwrap_or_default();
-    let own = live::memory(process);
-    let some: Vec<(u64, u64)> = children
-        .iter()
-        .take(MOST_MEMORY)
-        .filter_map(|child| live::memory(*child))
-        .collect();
-    let mut readings = Readings::new();
-    let (tasks, bytes) = match own {
-        Some((threads, bytes)) => {
-            let each = some.iter().map(|(_, b)| b).sum::<u64>() / (some.len() as u64).max(1);
-            let all = children.len() as u64;
-            (
-                Reading::Measured(threads + all),
-                Reading::Measured(bytes + each * all),
-            )
-        }
-        None => {
-            let why = "/proc/PID/smaps_rollup does not tell Pss_Anon here";
-            (Reading::absent(why), Reading::absent(why))
-        }
+    let children = bytecost_sys::children::of(Path::new("/"), process).unwrap_or_default();
+    let some = children.iter().take(MOST_MEMORY);
+    let some: Vec<u64> = some.filter_map(|c| Some(live::memory(*c)?.1)).collect();
+    let each = some.iter().sum::<u64>() / (some.len() as u64).max(1);
+    let all = children.len() as u64;
+    let why = "/proc/PID/smaps_rollup does not tell Pss_Anon here";
+    let both = match live::memory(process) {
+        Some((threads, bytes)) => [threads + all, bytes + each * all].map(Reading::Measured),
+        None => [why; 2].map(Reading::absent),
     };
-    readings.insert(Counter::Tasks, tasks);
-    readings.insert(Counter::MemoryBytes, bytes);
-    readings
+    let counters = [Counter::Tasks, Counter::MemoryBytes];
+    counters.into_iter().zip(both).collect()
 }
 
 fn of_all(process: u32, children: &[u32], by_ns: u64) -> Option<BTreeMap<u32, u64>> {
@@ -258,8 +233,8 @@ fn of_all(process: u32, children: &[u32], by_ns: u64) -> Option<BTreeMap<u32, u6
     (all.len() <= MOST_THREADS).then_some(all)
 }
 
-fn migrations(start: &ProcessTreeSnapshot, end: &ProcessTreeSnapshot, steady: bool) -> Reading {
-    let (Some(start), Some(end)) = (&start.migrations, &end.migrations) else {
+fn migrations(edges: [Option<&BTreeMap<u32, u64>>; 2], steady: bool) -> Reading {
+    let [Some(start), Some(end)] = edges else {
         return Reading::absent(NO_THREADS);
     };
     if !steady || !start.keys().eq(end.keys()) {

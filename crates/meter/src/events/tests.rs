@@ -1,11 +1,12 @@
 use super::*;
 use bytecost_sys::perf::MAX_EVENTS;
+use rustix::io::Errno;
 
 /// A machine that a test makes up.
 #[derive(Default)]
 struct MadeUp {
-    /// Events that it cannot open, with the errno.
-    errors: Vec<(PerfEvent, i32)>,
+    /// Events that it cannot open.
+    errors: Vec<(PerfEvent, Errno)>,
     /// Where set, only a group of this many events is ever on the CPU.
     counters: Option<usize>,
     /// perf_event_paranoid forbids the kernel.
@@ -24,20 +25,13 @@ const WORK: KnownWork = KnownWork {
     waits: 3,
 };
 
-const EPERM: i32 = 1;
-const ENOENT: i32 = 2;
-const EACCES: i32 = 13;
-const EINVAL: i32 = 22;
-const EMFILE: i32 = 24;
-const ENOSYS: i32 = 38;
-
 impl MadeUp {
     fn open(&self, event: PerfEvent, scope: Scope) -> io::Result<()> {
         if self.kernel_forbidden && scope == Scope::WithKernel {
-            return Err(io::Error::from_raw_os_error(EACCES));
+            return Err(Errno::ACCESS.into());
         }
         match self.errors.iter().find(|(e, _)| *e == event) {
-            Some((_, errno)) => Err(io::Error::from_raw_os_error(*errno)),
+            Some((_, errno)) => Err((*errno).into()),
             None => Ok(()),
         }
     }
@@ -116,11 +110,10 @@ fn a_machine_with_everything_gives_one_group() {
 #[test]
 fn a_missing_event_does_not_take_the_others_with_it() {
     for missing in HARDWARE {
-        let mut pmu = MadeUp {
-            errors: vec![(missing, ENOENT)],
+        let (group, members) = open_hardware(&mut MadeUp {
+            errors: vec![(missing, Errno::NOENT)],
             ..MadeUp::default()
-        };
-        let (group, members) = open_hardware(&mut pmu);
+        });
         let group = group.unwrap().0;
         assert_eq!(group.len(), HARDWARE.len() - 1);
         for event in HARDWARE {
@@ -137,11 +130,10 @@ fn a_missing_event_does_not_take_the_others_with_it() {
 #[test]
 fn with_too_few_counters_the_last_events_go() {
     for (counters, kept) in [(6, 6), (4, 4), (1, 1), (0, 0)] {
-        let mut pmu = MadeUp {
+        let (group, members) = open_hardware(&mut MadeUp {
             counters: Some(counters),
             ..MadeUp::default()
-        };
-        let (group, members) = open_hardware(&mut pmu);
+        });
         assert_eq!(group.map_or(0, |g| g.0.len()), kept);
         for (n, event) in HARDWARE.iter().enumerate() {
             let why = members.refused(*event);
@@ -156,31 +148,29 @@ fn reasons_say_what_to_do() {
     let closed = "kernel not included: counting it is not allowed (kernel.perf_event_paranoid is 2); \
         set kernel.perf_event_paranoid to 1 or less or give CAP_PERFMON, and in a container let its \
         seccomp filter pass perf_event_open";
+    let together = "the CPU cannot count it together with the others";
+    let descriptors = "no file descriptor was left: raise `ulimit -n`";
     for (errno, why) in [
-        (EACCES, closed),
-        (EPERM, closed),
+        (Errno::ACCESS, closed),
+        (Errno::PERM, closed),
         (
-            ENOENT,
+            Errno::NOENT,
             "this machine has no such hardware counter: a virtual machine needs a virtual PMU; \
              elsewhere the CPU does not count this event",
         ),
-        (EINVAL, "the CPU cannot count it together with the others"),
-        (EMFILE, "no file descriptor was left: raise `ulimit -n`"),
-        (ENOSYS, "this kernel was built without perf events"),
+        (Errno::INVAL, together),
+        (Errno::MFILE, descriptors),
+        (Errno::NOSYS, "this kernel was built without perf events"),
     ] {
-        let mut pmu = MadeUp {
+        let (group, members) = open_hardware(&mut MadeUp {
             errors: HARDWARE.map(|e| (e, errno)).to_vec(),
             ..MadeUp::default()
-        };
-        let (group, members) = open_hardware(&mut pmu);
+        });
         assert!(group.is_none());
         assert_eq!(members.refused_altogether(), Some(why));
         for event in HARDWARE {
-            assert_eq!(
-                members.reading(event, None, None),
-                Reading::absent(why),
-                "{event:?}"
-            );
+            let reading = members.reading(event, [None, None]);
+            assert_eq!(reading, Reading::absent(why), "{event:?}");
         }
     }
 }
@@ -197,10 +187,7 @@ fn without_the_kernel_only_the_task_clock_is_left() {
     let why = members.refused(PerfEvent::CpuMigrations).unwrap();
     assert!(why.starts_with("kernel not included"), "{why}");
     let (group, _) = open_hardware(&mut pmu);
-    assert!(
-        group.is_none(),
-        "hardware counts never go without the kernel"
-    );
+    assert!(group.is_none(), "hardware counts need the kernel");
 }
 
 #[test]
@@ -213,10 +200,8 @@ fn the_task_clock_alone_needs_no_kernel() {
         let (group, members) = open_software(&mut pmu, &SOFTWARE[..1]);
         assert_eq!(group.unwrap().0, [PerfEvent::TaskClock]);
         assert_eq!(members.refused(PerfEvent::TaskClock), None);
-        assert_eq!(
-            members.refused(PerfEvent::CpuMigrations),
-            Some("it was not requested")
-        );
+        let other = members.refused(PerfEvent::CpuMigrations);
+        assert_eq!(other, Some("it was not requested"));
     }
 }
 
@@ -225,7 +210,7 @@ fn the_task_clock_alone_needs_no_kernel() {
 fn where_perf_is_closed_altogether_the_reason_says_so() {
     let mut pmu = MadeUp {
         kernel_forbidden: true,
-        errors: vec![(PerfEvent::TaskClock, EACCES)],
+        errors: vec![(PerfEvent::TaskClock, Errno::ACCESS)],
         ..MadeUp::default()
     };
     let (group, members) = open_software(&mut pmu, &SOFTWARE);
@@ -236,19 +221,10 @@ fn where_perf_is_closed_altogether_the_reason_says_so() {
 
 #[test]
 fn a_group_that_does_not_count_fails_its_test() {
-    for (deaf, found) in [
-        (
-            PerfEvent::TaskClock,
-            "TaskClock counted 0 where there were at least 25000",
-        ),
-        (
-            PerfEvent::ContextSwitches,
-            "ContextSwitches counted 0 where there were at least 3",
-        ),
-        (
-            PerfEvent::Instructions,
-            "Instructions counted 0 where there were at least 250",
-        ),
+    for (deaf, least) in [
+        (PerfEvent::TaskClock, 25_000),
+        (PerfEvent::ContextSwitches, 3),
+        (PerfEvent::Instructions, 250),
     ] {
         let mut pmu = MadeUp {
             deaf: Some(deaf),
@@ -260,10 +236,9 @@ fn a_group_that_does_not_count_fails_its_test() {
             open_software(&mut pmu, &SOFTWARE)
         };
         assert!(group.is_none());
-        assert_eq!(
-            members.refused_altogether(),
-            Some(&*format!("self-test failed: {found}"))
-        );
+        let counted = format!("{deaf:?} counted 0 where there were at least {least}");
+        let why = format!("self-test failed: {counted}");
+        assert_eq!(members.refused_altogether(), Some(&*why));
     }
 }
 
@@ -291,52 +266,42 @@ fn a_group_that_was_not_running_all_the_time_gives_nothing() {
              counters?"
         ))
     };
+    let unused = "the counter group was not enabled within the window";
+    let back = "the kernel's counter went backwards within the window";
     for (end, expected) in [
         (values(2_000, 2_000, 800), Reading::Measured(300)),
         (values(2_000, 1_999, 800), shared(99)),
         (values(2_000, 1_500, 800), shared(50)),
         (values(2_000, 1_000, 500), shared(0)),
         (values(u64::MAX, u64::MAX / 2, 500), shared(49)),
-        (
-            values(1_000, 1_000, 500),
-            Reading::absent("the counter group was not enabled within the window"),
-        ),
-        (
-            values(2_000, 2_000, 400),
-            Reading::absent("the kernel's counter went backwards within the window"),
-        ),
+        (values(1_000, 1_000, 500), Reading::absent(unused)),
+        (values(2_000, 2_000, 400), Reading::absent(back)),
     ] {
-        let reading = members.reading(PerfEvent::Cycles, Some(&start), Some(&end));
-        assert_eq!(reading, expected);
+        let edges = [Some(&start), Some(&end)];
+        assert_eq!(members.reading(PerfEvent::Cycles, edges), expected);
         // The times are told all the same.
-        assert_eq!(
-            members.times(Some(&start), Some(&end)),
-            [
-                Reading::Measured(end.enabled_ns - 1_000),
-                Reading::Measured(end.running_ns - 1_000)
-            ]
-        );
-        assert_eq!(
-            members.reading(PerfEvent::Branches, Some(&start), Some(&end)),
-            Reading::absent("no such counter")
-        );
+        let enabled = members.time(edges, |v| v.enabled_ns);
+        assert_eq!(enabled, Reading::Measured(end.enabled_ns - 1_000));
+        let running = members.time(edges, |v| v.running_ns);
+        assert_eq!(running, Reading::Measured(end.running_ns - 1_000));
+        let lacking = members.reading(PerfEvent::Branches, edges);
+        assert_eq!(lacking, Reading::absent("no such counter"));
     }
-    let unread = Reading::absent("the counter group could not be read");
-    assert_eq!(
-        members.reading(PerfEvent::Cycles, Some(&start), None),
-        unread
-    );
-    assert_eq!(members.times(None, Some(&start)), [unread.clone(), unread]);
+    for edges in [[Some(&start), None], [None, Some(&start)]] {
+        let reading = members.reading(PerfEvent::Cycles, edges);
+        assert_eq!(reading, Reading::absent(UNREAD));
+        let time = members.time(edges, |v| v.enabled_ns);
+        assert_eq!(time, Reading::absent(UNREAD));
+    }
 }
 
 #[test]
 fn a_group_shared_while_it_is_tested_is_kept() {
     // Its windows are judged one by one.
-    let mut pmu = MadeUp {
+    let (group, members) = open_hardware(&mut MadeUp {
         shared: true,
         ..MadeUp::default()
-    };
-    let (group, members) = open_hardware(&mut pmu);
+    });
     assert!(group.is_some());
     assert_eq!(members.refused(PerfEvent::Cycles), None);
 }
@@ -360,9 +325,9 @@ fn the_kernel_counts_moves_in_the_software_group() {
         process::set_affinity(&[cpu]).unwrap();
     }
     let end = group.read();
-    let moved = members.reading(PerfEvent::CpuMigrations, start.as_ref(), end.as_ref());
-    let moved = moved.measured().unwrap();
+    let counted = |event| members.reading(event, [start.as_ref(), end.as_ref()]);
+    let moved = counted(PerfEvent::CpuMigrations).measured().unwrap();
     assert!((MOVES - 2..=MOVES + 1).contains(&moved), "{moved}");
-    let switches = members.reading(PerfEvent::ContextSwitches, start.as_ref(), end.as_ref());
+    let switches = counted(PerfEvent::ContextSwitches);
     assert!(switches.measured().unwrap() >= moved);
 }

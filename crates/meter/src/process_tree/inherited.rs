@@ -56,13 +56,10 @@ impl InheritedEvents {
 
     /// Whether the migrations are counted.
     pub(super) fn has_migrations(&self) -> bool {
-        let migrations = |(counter, event): &(Counter, Result<_, _>)| {
-            *counter == Counter::Migrations && event.is_ok()
-        };
-        self.0.iter().any(migrations)
+        let mut counted = self.0.iter().filter(|(_, event)| event.is_ok());
+        counted.any(|(counter, _)| *counter == Counter::Migrations)
     }
 
-    /// Reads all.
     pub(super) fn read(&self) -> InheritedCounts {
         let mut counts = InheritedCounts::default();
         for (count, (_, event)) in counts.iter_mut().zip(&self.0) {
@@ -77,18 +74,15 @@ impl InheritedEvents {
         start: &InheritedCounts,
         end: &InheritedCounts,
     ) -> impl Iterator<Item = (Counter, Reading)> {
-        let edges = start.iter().zip(end);
-        self.0
-            .iter()
-            .zip(edges)
-            .map(|((counter, event), (start, end))| {
-                let reading = match (event, start, end) {
-                    (Err(why), _, _) => Reading::absent(why.as_str()),
-                    (Ok(_), Some(start), Some(end)) => between(start, end),
-                    _ => Reading::absent("the event could not be read"),
-                };
-                (*counter, reading)
-            })
+        let rows = self.0.iter().zip(start.iter().zip(end));
+        rows.map(|((counter, event), edges)| {
+            let reading = match (event, edges) {
+                (Err(why), _) => Reading::absent(why.as_str()),
+                (Ok(_), (Some(start), Some(end))) => between(start, end),
+                _ => Reading::absent("the event could not be read"),
+            };
+            (*counter, reading)
+        })
     }
 }
 
@@ -135,15 +129,9 @@ mod tests {
             assert_eq!(between(&counted(5, 100, 100), &end), expected);
         };
         check(counted(12, 300, 300), Reading::Measured(7));
-        check(
-            counted(12, 300, 200),
-            Reading::absent(
-                "the event was on the CPU 50 % of the time: the CPU has too few counters for all at once, or another user of them",
-            ),
-        );
-        check(
-            counted(5, 100, 100),
-            Reading::absent("nothing of the side ran within the window"),
-        );
+        let shared = "the event was on the CPU 50 % of the time: the CPU has too few counters for all at once, or another user of them";
+        check(counted(12, 300, 200), Reading::absent(shared));
+        let nothing = "nothing of the side ran within the window";
+        check(counted(5, 100, 100), Reading::absent(nothing));
     }
 }

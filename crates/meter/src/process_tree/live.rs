@@ -2,21 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use bytecost_sys::clock;
 use bytecost_sys::process::ThreadUsage;
 
 use crate::proc_text;
 
-/// The children of a process that live; none where the kernel does not tell
-/// (CONFIG_PROC_CHILDREN).
-pub(super) fn children(process: u32) -> Option<Vec<u32>> {
-    bytecost_sys::children::of(Path::new("/"), process)
-}
-
-/// CPU time of these processes together; those that are gone are left out. One takes less than
-/// 1 µs.
+/// CPU time of these processes together; without those that are gone; less than 1 µs each.
 pub(super) fn cpu_ns(processes: &[u32]) -> u64 {
     let read = |process: &u32| clock::process_cpu_ns_of(*process).ok();
     processes.iter().filter_map(read).sum()
@@ -47,8 +39,7 @@ fn used_by(process: u32) -> Option<(ThreadUsage, [u64; 2])> {
     Some((proc_text::usage(&stat, 0)?, proc_text::switches(&status)?))
 }
 
-/// The threads of a process, each with its moves to another CPU; none where there are more, or the
-/// time is over before all are read.
+/// The threads of a process, each with its moves to another CPU; none where not all could be read.
 pub(super) fn migrations(process: u32, most: usize, by_ns: u64) -> Option<BTreeMap<u32, u64>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{process}/task")).ok()? {
@@ -63,8 +54,7 @@ pub(super) fn migrations(process: u32, most: usize, by_ns: u64) -> Option<BTreeM
     Some(found).filter(|found| found.len() <= most)
 }
 
-/// Time for which the one thread of a process was ready and waited for a CPU; none where it has
-/// others, or where the kernel does not tell.
+/// Time for which the one thread of a process was ready and waited for a CPU, if it has no others.
 pub(super) fn run_queue_ns(process: u32) -> Option<u64> {
     let mut threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
     threads.next()?.ok()?;
@@ -74,8 +64,7 @@ pub(super) fn run_queue_ns(process: u32) -> Option<u64> {
     proc_text::run_queue_ns(&fs::read(format!("/proc/{process}/schedstat")).ok()?)
 }
 
-/// Threads of a process, and its anonymous memory with its page tables in bytes: what it shares
-/// with others in equal parts.
+/// Threads of a process, and its anonymous memory with its page tables in bytes: its share.
 pub(super) fn memory(process: u32) -> Option<(u64, u64)> {
     let status = fs::read(format!("/proc/{process}/status")).ok()?;
     let rollup = fs::read(format!("/proc/{process}/smaps_rollup")).ok()?;

@@ -9,12 +9,13 @@ const BUSY_NS: u64 = 60_000_000;
 fn snapshot(usage: Usage, live: Option<ThreadUsage>) -> ProcessTreeSnapshot {
     ProcessTreeSnapshot {
         usage,
-        has_live: live.is_none_or(|l| l != ThreadUsage::default()),
         live_cpu_ns: live.map(|l| l.switches_voluntary),
-        live,
+        look: EarlyReading {
+            children: live.map(|l| vec![1; usize::from(l != ThreadUsage::default())]),
+            live,
+            ..EarlyReading::default()
+        },
         counts: InheritedCounts::default(),
-        migrations: None,
-        run_queue_ns: None,
     }
 }
 
@@ -39,27 +40,23 @@ fn threads_that_have_ended_are_in_it() {
 
 #[test]
 fn children_count_whether_they_live_or_not() {
-    let usage = |n| ThreadUsage {
-        user_ns: n,
-        system_ns: n,
-        faults_minor: n,
-        faults_major: n,
+    let live = |n| ThreadUsage {
         switches_voluntary: n,
         switches_involuntary: n,
+        faults_minor: n,
+        faults_major: n,
+        ..ThreadUsage::default()
+    };
+    let whole = |n| ThreadUsage {
+        user_ns: n,
+        system_ns: n,
+        ..live(n)
     };
     let usage = |clock_ns, cpu_ns, own, children| Usage {
         clock_ns,
         cpu_ns,
-        own: usage(own),
-        children: usage(children),
-    };
-    let live = |n| ThreadUsage {
-        user_ns: 0,
-        system_ns: 0,
-        switches_voluntary: n,
-        switches_involuntary: n,
-        faults_minor: n,
-        faults_major: n,
+        own: whole(own),
+        children: whole(children),
     };
     let tree = ProcessTreeMeter::open(false, None);
     let check = |live: [Option<ThreadUsage>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
@@ -79,10 +76,8 @@ fn children_count_whether_they_live_or_not() {
     check([none, None], None, None, None);
     // Clocks were read in time, and all else was not.
     let start = snapshot(usage(100, 10, 1, 2), Some(live(5)));
-    let end = ProcessTreeSnapshot {
-        live: None,
-        ..snapshot(usage(600, 30, 4, 7), Some(live(6)))
-    };
+    let mut end = snapshot(usage(600, 30, 4, 7), Some(live(6)));
+    end.look.live = None;
     let readings = tree.difference(&start, &end, true);
     assert_eq!(readings[&Counter::CpuNs].measured(), Some(31));
     let switches = &readings[&Counter::ContextSwitchesVoluntary];
@@ -104,57 +99,51 @@ fn readings_that_are_of_another_window_are_none_of_this_one() {
     assert_eq!(read(99_000_000, 125_000_000), Ok(20_000_000));
     assert_eq!(read(110_000_000, 120_000_000), Ok(10_000_000), "the most");
     // Hundreds of threads were ready, and the first edge was read when the clients had ended.
-    let late = read(118_300_000, 120_000_000).unwrap_err();
-    assert!(
-        late.contains("18.3 ms late in a window of 20.0 ms"),
-        "{late}"
-    );
-    let late = read(100_100_000, 125_100_000).unwrap_err();
-    assert!(late.contains("5.1 ms late"), "{late}");
+    for (start, end, told) in [
+        (118_300_000, 120_000_000, "18.3 ms late in a window of 20.0"),
+        (100_100_000, 125_100_000, "5.1 ms late"),
+    ] {
+        let late = read(start, end).unwrap_err();
+        assert!(late.contains(told), "{late}");
+    }
 }
 
 #[test]
 fn migrations_are_those_of_threads_that_stayed() {
-    let with = |migrations: Option<&[(u32, u64)]>| ProcessTreeSnapshot {
-        migrations: migrations.map(|m| m.iter().copied().collect()),
-        ..snapshot(Usage::default(), None)
-    };
-    let check = |start: Option<&[(u32, u64)]>, end: Option<&[(u32, u64)]>, steady, expected| {
-        let reading = migrations(&with(start), &with(end), steady);
+    let check = |end: &[(u32, u64)], steady, expected: Option<u64>| {
+        let start = &[(1, 5), (2, 1)][..];
+        let [start, end] = [start, end].map(|all| all.iter().copied().collect());
+        let reading = migrations([Some(&start), Some(&end)], steady);
         assert_eq!(reading.measured(), expected);
     };
-    let (early, late) = ([(1, 5), (2, 1)], [(1, 9), (2, 1)]);
-    check(Some(&early), Some(&late), true, Some(4));
-    check(Some(&early), Some(&late), false, None);
-    check(Some(&early), Some(&late[..1]), true, None);
-    check(Some(&early), None, true, None);
+    let late = [(1, 9), (2, 1)];
+    check(&late, true, Some(4));
+    check(&late, false, None);
+    check(&late[..1], true, None);
+    let unread = migrations([Some(&late.into()), None], true);
+    assert_eq!(unread, Reading::absent(NO_THREADS));
 }
 
 #[test]
 fn time_in_line_for_a_cpu_is_told_of_one_thread_alone() {
-    let with = |run_queue_ns| ProcessTreeSnapshot {
-        run_queue_ns,
-        ..snapshot(Usage::default(), None)
-    };
+    let tree = ProcessTreeMeter::open(false, None);
     let check = |start, end, expected| {
-        let readings =
-            ProcessTreeMeter::open(false, None).difference(&with(start), &with(end), true);
+        let [start, end] = [start, end].map(|run_queue_ns| {
+            let mut all = snapshot(Usage::default(), None);
+            all.look.run_queue_ns = run_queue_ns;
+            all
+        });
+        let readings = tree.difference(&start, &end, true);
         assert_eq!(readings[&Counter::RunQueueNs].measured(), expected);
     };
     check(Some(5), Some(12), Some(7));
     check(Some(5), None, None);
     check(None, Some(12), None);
-    let several = std::thread::scope(|scope| {
-        scope
-            .spawn(|| live::run_queue_ns(std::process::id()))
-            .join()
-            .unwrap()
-    });
+    let of_several = || live::run_queue_ns(std::process::id());
+    let several = std::thread::scope(|scope| scope.spawn(of_several).join().unwrap());
     assert_eq!(several, None);
-    let mut child = std::process::Command::new("sleep")
-        .arg("60")
-        .spawn()
-        .unwrap();
+    let mut sleep = std::process::Command::new("sleep");
+    let mut child = sleep.arg("60").spawn().unwrap();
     let is_told = std::fs::read_to_string("/proc/self/schedstat").is_ok();
     // Not before it has had a CPU.
     let deadline_ns = clock::monotonic_ns() + 60_000_000_000;
