@@ -1,19 +1,24 @@
-//! The query that most explanations are rows of: who is compared with whom, in what, and how that
-//! is put into words. Better and worse are said of decided findings alone.
+//! What a question may look at and what there is to say to it; and the query that most are rows of:
+//! who is compared with whom, in what, and how that is put into words. Better and worse are said of
+//! decided findings alone.
 
+use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, ServerFacts, WorkKind};
-use bytecost_spec::{Axis, Cell, Measure, Metric, Side};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Side, units};
 use itertools::Itertools as _;
 
-use super::ranges::{hull, span_of};
-use super::{Explained, MOST_ROWS, Missing, View};
 use crate::contrast::{PairContrast, Ratio, Standing};
 use crate::grouping::grouped;
 use crate::pairing::pairings;
 use crate::phrases;
-use crate::result::{CellResult, Verdict};
+use crate::result::{CellResult, Finding, Verdict};
 use crate::trials::CellTrials;
+use crate::view::View;
 
+/// Rows of numbers that are shown of one kind; the rest is in the tables.
+pub(super) const MOST_ROWS: usize = 8;
+/// Cells of a row of numbers; the rest is in the tables.
+const MOST_OF_A_ROW: usize = 6;
 /// Calls for each message from which on it is sent by several.
 const SEVERAL_CALLS: f64 = 1.5;
 /// Sentences of an answer; the rows have the rest.
@@ -22,18 +27,105 @@ const MOST_SENTENCES: usize = 4;
 /// Places that a sentence lists; where there are more, cells are counted.
 const MOST_ITEMS: usize = 4;
 
-pub(super) const CALLS: Metric = Metric {
-    measure: Measure::CallsPerMessage,
-    side: Side::Sender,
-};
+pub(super) const CALLS: Metric = Metric::of(Measure::CallsPerMessage, Side::Sender);
 
-/// A cell with what the tables say of who works in it. Questions are about such facts, so that a
-/// new mover is explained as soon as it is measured.
+/// What there is to say to a question.
+pub(super) struct Explained {
+    /// The answer, or what is missing for one in a short clause.
+    pub(super) answer: Result<String, String>,
+    /// Whether no run on this machine can answer it.
+    pub(super) is_never: bool,
+    pub(super) numbers: Vec<String>,
+    pub(super) evidence: Vec<String>,
+    pub(super) findings: Vec<String>,
+}
+
+impl Explained {
+    pub(super) fn of(answer: Result<String, String>) -> Explained {
+        Explained {
+            answer,
+            is_never: false,
+            numbers: Vec::new(),
+            evidence: Vec::new(),
+            findings: Vec::new(),
+        }
+    }
+}
+
+impl<'v> View<'v> {
+    /// The first metric of the study, then CPU time per byte, then throughput.
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let usual = [Measure::CpuSPerGb, Measure::ThroughputGbitPerS].map(Metric::both);
+        let all = [self.main_metric()].into_iter().chain(usual);
+        all.unique_by(|m| m.measure).collect()
+    }
+
+    /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
+    pub(super) fn place(&self, finding: &Finding) -> String {
+        let place = self.result(&finding.cell).map_or_else(String::new, |c| {
+            let others = self.varied.iter().filter(|a| **a != finding.axis);
+            let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
+            phrases::circumstances(&values)
+        });
+        match place.is_empty() {
+            true => place,
+            false => format!(" {place}"),
+        }
+    }
+
+    /// What became of a means of evidence; none where it was not looked for.
+    pub(super) fn asked(&self, means: Means) -> Option<&'v EvidenceAsked> {
+        let mut all = self.input.manifest.evidence.iter();
+        all.find(|a| a.means == means)
+    }
+
+    /// Why the first cell that fits was refused.
+    pub(super) fn refused(&self, fits: impl Fn(&Cell) -> bool) -> Option<String> {
+        let mut all = self.input.refusals.iter();
+        let own = all.find(|r| Cell::from_id(&r.what).is_some_and(|c| fits(&c)))?;
+        Some(own.why.trim_end_matches('.').to_owned())
+    }
+
+    /// The estimates of a metric over some cells, with all that their intervals span:
+    /// `2.0 to 2.2 (1.9 to 2.3)`; none where no cell has it.
+    pub(crate) fn estimates<'i>(
+        &self,
+        cells: impl IntoIterator<Item = &'i str>,
+        metric: Metric,
+    ) -> Option<String> {
+        let cells = cells.into_iter();
+        let known = cells.filter_map(|id| self.result(id)?.estimates.get(&metric));
+        let known = known.collect_vec();
+        if known.is_empty() {
+            return None;
+        }
+        let values = known.iter().map(|e| e.value).collect_vec();
+        let values = phrases::span(&values, units::number);
+        let values = format!("{values} {}", metric.measure.row().unit);
+        let values = values.trim_end();
+        let bounds: Option<Vec<f64>> = known.iter().flat_map(|e| [e.low, e.high]).collect();
+        let bounds = bounds.and_then(|all| all.into_iter().minmax().into_option());
+        Some(
+            match bounds.map(|(low, high)| [low, high].map(units::number)) {
+                None => values.to_owned(),
+                Some([low, high]) => format!("{values} ({low} to {high})"),
+            },
+        )
+    }
+
+    /// Why a metric is absent, as its cells say.
+    pub(super) fn why_absent(&self, metric: Metric) -> &str {
+        let absent = self.cells.iter().find_map(|c| c.absent.get(&metric));
+        absent.map_or("they were not counted", |why| why.trim_end_matches('.'))
+    }
+}
+
+/// A cell with the facts of who works in it, so that a new mover is explained once measured.
 #[derive(Clone, Copy)]
 pub(super) struct MeasuredWay<'v> {
     pub(super) trials: &'v CellTrials<'v>,
     pub(super) facts: Option<&'v MoverFacts>,
-    server: Option<&'v ServerFacts>,
+    pub(super) server: Option<&'v ServerFacts>,
     result: Option<&'v CellResult>,
 }
 
@@ -45,10 +137,12 @@ pub(super) struct Versus<'v> {
     pub(super) other: MeasuredWay<'v>,
 }
 
+/// One of the two of a pair.
+pub(super) type End = for<'a> fn(&Versus<'a>) -> MeasuredWay<'a>;
+
 /// What else bears on the answer that pairs give.
 pub(super) type Evidence = for<'v> fn(&View<'v>, &[Vec<Versus<'v>>]) -> Vec<String>;
 
-/// Where nothing else does.
 pub(super) const NONE: Evidence = |_, _| Vec::new();
 
 /// What a question compares.
@@ -56,11 +150,9 @@ pub(super) struct PairQuery {
     pub(super) axes: &'static [Axis],
     /// Whether it is about a pair: the baseline and the other.
     pub(super) pairs: fn(MeasuredWay<'_>, MeasuredWay<'_>) -> bool,
-    /// In what: of each list the first that decides something, else the first that is compared, else
-    /// the first that is known.
+    /// Of each list the first that decides something, else that is compared, else that is known.
     pub(super) metrics: fn(&View<'_>) -> Vec<Vec<Metric>>,
-    /// What an answer goes along: its values are listed. The compared axis itself where the values
-    /// at one place are listed.
+    /// What an answer goes along: its values are listed.
     pub(super) along: &'static [Axis],
     /// Whether all other places are put together, and cells counted.
     pub(super) together: bool,
@@ -85,7 +177,6 @@ impl<'v> MeasuredWay<'v> {
         self.sends(Release::AtCompletion)
     }
 
-    /// Whether it sends from memory that the kernel copies.
     pub(super) fn copies(&self) -> bool {
         self.sends(Release::AtReturn)
     }
@@ -103,22 +194,8 @@ impl<'v> MeasuredWay<'v> {
         self.facts.map_or(InFlight::One, |m| m.in_flight)
     }
 
-    /// Whether it reads a file into memory.
-    pub(super) fn reads(&self) -> bool {
-        self.route() == Route::FileToMemory
-    }
-
     pub(super) fn works(&self, kind: WorkKind) -> bool {
         self.route().is_work() && self.facts.is_some_and(|m| m.work == kind)
-    }
-
-    /// Whether it serves one connection after the other.
-    pub(super) fn serves_in_turn(&self) -> bool {
-        self.server.is_some_and(|s| s.in_turn)
-    }
-
-    pub(super) fn knows(&self, metric: Metric) -> bool {
-        self.value(metric).is_some()
     }
 
     pub(super) fn value(&self, metric: Metric) -> Option<f64> {
@@ -143,38 +220,31 @@ impl<'v> View<'v> {
         self.trials.moving().any(|c| is(self.way(c)))
     }
 
-    /// Every pair of the question in a metric, in the order of the plan. Where the run compares a
-    /// value with some, those alone.
+    /// Every pair in a metric; where the run compares a value with some, those alone.
     pub(super) fn versus(&self, asked: &PairQuery, metric: Metric) -> Vec<Versus<'v>> {
-        let study = &self.input.manifest.study;
         let mut found: Vec<Versus<'v>> = Vec::new();
         for axis in asked.axes {
             let moving = self.trials.moving();
             let values = moving.map(|c| c.cell.value(*axis)).unique();
-            let all = values.flat_map(|v| pairings(study, self.trials, *axis, &v));
+            let all = values.flat_map(|v| pairings(self.trials, *axis, &v));
             found.extend(all.filter_map(|pairing| {
                 let [baseline, other] = [pairing.baseline, pairing.other].map(|c| self.way(c));
                 if !(asked.pairs)(baseline, other) {
                     return None;
                 }
                 let contrast = self.contrast(pairing, metric)?;
-                let found = Versus {
+                // Where either could be the baseline, it is the one of the study.
+                let of_study = contrast.finding().map(|f| &f.baseline);
+                let fits = !(asked.pairs)(other, baseline) || of_study == Some(&baseline.trials.id);
+                fits.then_some(Versus {
                     contrast,
                     baseline,
                     other,
-                };
-                // Where either could be the baseline, it is the one of the study.
-                let is_of_study = || {
-                    found
-                        .baseline_of_study()
-                        .is_some_and(|id| *id == baseline.trials.id)
-                };
-                (!(asked.pairs)(other, baseline) || is_of_study()).then_some(found)
+                })
             }));
         }
-        let compared: Vec<String> = (found.iter().filter(|v| v.is_compared()))
-            .map(Versus::value)
-            .collect();
+        let compared = found.iter().filter(|v| v.is_compared());
+        let compared = compared.map(Versus::value).collect_vec();
         found.retain(|v| v.is_compared() || !compared.contains(&v.value()));
         found
     }
@@ -198,40 +268,29 @@ impl<'v> View<'v> {
         asked: &PairQuery,
         aspects: &[Vec<Versus<'v>>],
         needs: &str,
-    ) -> Result<String, Missing> {
+    ) -> Result<String, String> {
         let all: Vec<&Versus<'_>> = aspects.iter().flatten().collect();
         let mut sentences: Vec<String> = Vec::new();
         for found in aspects {
             let bare = found.iter().filter(|v| v.withheld().is_none());
-            let groups = grouped(bare.map(|v| (self.head(asked, v), v)));
-            sentences.extend(
-                groups
-                    .iter()
-                    .filter_map(|(h, of)| self.sentence(asked, h, of)),
-            );
+            let groups = grouped(bare.map(|v| (self.head(asked, v), v))).into_iter();
+            sentences.extend(groups.filter_map(|(head, of)| self.sentence(asked, &head, &of)));
         }
         if sentences.is_empty() {
-            return Err(match all.iter().find(|v| v.is_compared()) {
-                None if all.is_empty() => needs.into(),
-                None => "the study does not judge them".into(),
-                Some(v) => match v.withheld() {
-                    Some(why) => format!("withheld: {why}").into(),
-                    None => {
-                        format!("not decided in {}", phrases::count(all.len(), "comparison")).into()
-                    }
-                },
+            let compared = all.iter().find(|v| v.is_compared());
+            return Err(match compared.map(|v| v.withheld()) {
+                None if all.is_empty() => needs.to_owned(),
+                None => "the study does not judge them".to_owned(),
+                Some(Some(why)) => format!("withheld: {why}"),
+                Some(None) => format!("not decided in {}", phrases::count(all.len(), "comparison")),
             });
         }
         let more = sentences.len().saturating_sub(MOST_SENTENCES);
-        sentences.truncate(MOST_SENTENCES);
-        if more > 0 {
-            sentences.push(format!(
-                "{} in the rows",
-                phrases::count(more, "more place")
-            ));
-        }
-        let told = sentences.iter().map(|s| phrases::capital(s));
-        Ok(format!("{}.", told.collect::<Vec<_>>().join(". ")))
+        let more =
+            (more > 0).then(|| format!("{} in the rows", phrases::count(more, "more place")));
+        let told = sentences.into_iter().take(MOST_SENTENCES).chain(more);
+        let told = told.map(|s| phrases::capital(&s));
+        Ok(format!("{}.", told.format(". ")))
     }
 
     /// `` `sendmsg` compared with `send-fields` in CPU time per byte, over unix``.
@@ -245,10 +304,9 @@ impl<'v> View<'v> {
         };
         let is_said =
             |a: &&Axis| **a != axis && !asked.along.contains(a) && self.is_in_head(asked, **a);
-        let axes: Vec<Axis> = self.varied.iter().filter(is_said).copied().collect();
-        let mut told = vec![format!("{who}compared with {against} in {metric}")];
-        told.extend(places(v.other.cell(), &axes));
-        told.join(", ")
+        let places = places(v.other.cell(), self.varied.iter().filter(is_said));
+        let first = format!("{who}compared with {against} in {metric}");
+        [first].into_iter().chain(places).join(", ")
     }
 
     /// Whether places along an axis are kept apart: what work or which server it is always is.
@@ -262,54 +320,48 @@ impl<'v> View<'v> {
         if asked.along.contains(&axis) {
             return (String::new(), axis.subject(&v.value()));
         }
-        let varied = asked.along.iter().filter(|a| self.varied.contains(a));
-        let axes: Vec<Axis> = varied.copied().collect();
-        let mut words = places(v.other.cell(), &axes);
-        if let (true, Some(first)) = (words.is_empty(), axes.first()) {
-            words.push(first.circumstance(&v.other.cell().value(*first)));
-        }
-        let last = words.pop().unwrap_or_default();
+        let mut varied = asked.along.iter().filter(|a| self.varied.contains(a));
+        let mut words = places(v.other.cell(), varied.clone());
+        let first = || {
+            varied
+                .next()
+                .map(|a| a.circumstance(&v.other.cell().value(*a)))
+        };
+        let last = words.pop().or_else(first).unwrap_or_default();
         (words.join(", "), last)
     }
 
     /// Where some pairs of a group are: those that share all but the last word together. Where
     /// there are many places, or some cells of a place alone, cells are counted.
     fn items(&self, asked: &PairQuery, own: &[&Versus<'_>], of: &[&Versus<'_>]) -> String {
-        let all: Vec<_> = of.iter().map(|v| self.item(asked, v)).collect();
-        let here: Vec<_> = own.iter().map(|v| self.item(asked, v)).collect();
-        let count = |list: &[(String, String)], item: &(String, String)| {
-            list.iter().filter(|i| *i == item).count()
-        };
-        let unlike = here.iter().any(|i| count(&here, i) != count(&all, i));
-        let places = grouped(here.iter().unique().cloned());
-        if unlike || here.iter().unique().count() > MOST_ITEMS {
+        let counted = |of: &[&Versus<'_>]| of.iter().map(|v| self.item(asked, v)).counts();
+        let (here, all) = (counted(own), counted(of));
+        if here.len() > MOST_ITEMS || here.iter().any(|(item, n)| all[item] != *n) {
             return format!("in {} of {}", own.len(), phrases::count(of.len(), "cell"));
         }
-        let told = places
-            .into_iter()
-            .map(|(start, ends)| match start.is_empty() {
-                true => phrases::list(&ends),
-                false => format!("{start}, {}", phrases::list(&ends)),
-            });
-        told.collect::<Vec<_>>().join(" and ")
+        let places = grouped(own.iter().map(|v| self.item(asked, v)).unique()).into_iter();
+        let told = places.map(|(start, ends)| match start.is_empty() {
+            true => phrases::list(&ends),
+            false => format!("{start}, {}", phrases::list(&ends)),
+        });
+        told.collect_vec().join(" and ")
     }
 
     /// What is decided of a group: `better at 256 B and at 4 KiB, 0.20× to 0.31× (0.19 to 0.33)`.
     fn sentence(&self, asked: &PairQuery, head: &str, of: &[&Versus<'_>]) -> Option<String> {
         let clause = |(verdict, word): (Verdict, &str)| {
             let own = of.iter().filter(|v| v.verdict() == verdict);
-            let own: Vec<&Versus<'_>> = own.copied().collect();
+            let own = own.copied().collect_vec();
             let told = format!("{word} {}", self.items(asked, &own, of));
             let told = told.trim_end();
-            let ratios: Vec<Ratio> = own.iter().map(|v| v.contrast.ratio()).collect();
             (!own.is_empty()).then(|| match verdict {
-                Verdict::Better | Verdict::Worse => format!("{told}, {}", hull(&ratios)),
+                Verdict::Better | Verdict::Worse => format!("{told}, {}", hull(&ratios(&own))),
                 _ => told.to_owned(),
             })
         };
-        let clauses: Vec<String> = VERDICTS.into_iter().filter_map(clause).collect();
+        let clauses = VERDICTS.into_iter().filter_map(clause).join("; ");
         let decided = of.iter().any(|v| is_decided(v));
-        decided.then(|| format!("{head}: {}", clauses.join("; ")))
+        decided.then(|| format!("{head}: {clauses}"))
     }
 
     /// Each pair with its ratio and its whole place, a row for each group.
@@ -321,8 +373,7 @@ impl<'v> View<'v> {
             let is_left = |a: &&Axis| {
                 **a != axis && (asked.along.contains(a) || !self.is_in_head(asked, **a))
             };
-            let axes: Vec<Axis> = self.varied.iter().filter(is_left).copied().collect();
-            let mut place = places(v.other.cell(), &axes);
+            let mut place = places(v.other.cell(), self.varied.iter().filter(is_left));
             if asked.along.contains(&axis) {
                 place.insert(0, axis.circumstance(&v.value()));
             }
@@ -355,10 +406,22 @@ impl<'v> View<'v> {
     ) -> Explained {
         let aspects = self.aspects(asked);
         Explained {
-            answer: self.told(asked, &aspects, needs),
-            numbers: self.rows(asked, &aspects),
             evidence: [evidence(self, &aspects), self.withheld(&aspects)].concat(),
-            findings: ids(&aspects),
+            ..self.with_rows(asked, &aspects, self.told(asked, &aspects, needs))
+        }
+    }
+
+    /// An answer to a question of pairs, with their rows and the run's findings of them.
+    pub(super) fn with_rows(
+        &self,
+        asked: &PairQuery,
+        aspects: &[Vec<Versus<'v>>],
+        answer: Result<String, String>,
+    ) -> Explained {
+        Explained {
+            numbers: self.rows(asked, aspects),
+            findings: ids(aspects.iter().flatten()),
+            ..Explained::of(answer)
         }
     }
 }
@@ -374,19 +437,16 @@ const VERDICTS: [(Verdict, &str); 4] = [
 ];
 
 /// Circumstances of a cell in words: numbers always, the rest where it is not the usual.
-fn places(cell: &Cell, axes: &[Axis]) -> Vec<String> {
-    let values = axes.iter().map(|a| (a, cell.value(*a)));
+fn places<'a>(cell: &Cell, axes: impl Iterator<Item = &'a Axis>) -> Vec<String> {
+    let values = axes.map(|a| (a, cell.value(*a)));
     let told = values.filter(|(a, v)| a.tells(v) || a.number(v).is_some());
     told.map(|(a, v)| a.circumstance(&v)).collect()
 }
 
 impl Versus<'_> {
     pub(super) fn value(&self) -> String {
-        self.contrast
-            .pairing
-            .other
-            .cell
-            .value(self.contrast.pairing.axis)
+        let pairing = &self.contrast.pairing;
+        pairing.other.cell.value(pairing.axis)
     }
 
     pub(super) fn verdict(&self) -> Verdict {
@@ -403,23 +463,55 @@ impl Versus<'_> {
         }
     }
 
-    fn baseline_of_study(&self) -> Option<&String> {
-        Some(&self.contrast.finding()?.baseline)
-    }
-
     fn is_compared(&self) -> bool {
         self.contrast.standing() != Standing::NotJudged
     }
 }
 
-/// The run's findings of some pairs.
-pub(super) fn ids(aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
-    let all = aspects.iter().flatten();
-    all.filter_map(|v| Some(v.contrast.finding()?.id.clone()))
-        .unique()
-        .collect()
+/// Clauses as one sentence; where there are none, what is missing for it.
+pub(super) fn joined(clauses: impl Iterator<Item = String>, needs: &str) -> Result<String, String> {
+    let told = clauses.collect_vec().join("; ");
+    match told.is_empty() {
+        true => Err(needs.to_owned()),
+        false => Ok(format!("{told}.")),
+    }
+}
+
+pub(super) fn ratios(of: &[&Versus<'_>]) -> Vec<Ratio> {
+    of.iter().map(|v| v.contrast.ratio()).collect()
+}
+
+pub(super) fn ids<'w, 'v: 'w>(all: impl Iterator<Item = &'w Versus<'v>>) -> Vec<String> {
+    let found = all.filter_map(|v| v.contrast.finding());
+    found.map(|f| f.id.clone()).unique().collect()
 }
 
 pub(super) fn is_decided(v: &Versus<'_>) -> bool {
     v.verdict() != Verdict::NotDecided
+}
+
+/// From the least to the greatest of some ratios, with all that their intervals span:
+/// `0.12× to 0.30× (0.11 to 0.33)`.
+pub(super) fn hull(ratios: &[Ratio]) -> String {
+    let ends = ratios.iter().minmax_by(|a, b| a.value.total_cmp(&b.value));
+    let Some((least, most)) = ends.into_option() else {
+        return String::new();
+    };
+    let low = ratios.iter().map(|r| r.low).fold(f64::INFINITY, f64::min);
+    let high = ratios.iter().map(|r| r.high).fold(0.0, f64::max);
+    // Alike in all digits that are written.
+    if least.value > 0.995 * most.value {
+        return phrases::ratio(most.value, low, high);
+    }
+    let [value, top, low, high] = [least.value, most.value, low, high].map(units::number);
+    format!("{value}× to {top}× ({low} to {high})")
+}
+
+/// The numbers of a row, the last of them as how many more there are.
+pub(super) fn span_of(told: &[String]) -> String {
+    let shown = told[..told.len().min(MOST_OF_A_ROW)].join("; ");
+    match told.len().saturating_sub(MOST_OF_A_ROW) {
+        0 => shown,
+        n => format!("{shown}; {n} more in the tables"),
+    }
 }

@@ -1,37 +1,46 @@
-//! Which cache level gains most from sending without a copy: by counters, or by timing what is
-//! displaced.
+//! Which cache level gains most from sending without a copy, by counters or by timing what is
+//! displaced; and how threads interact with the caches.
 
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, Measure, Metric, units};
 use bytecost_stats::mean;
 use itertools::Itertools as _;
 
-use super::asked::{MeasuredWay, Versus};
-use super::sockets::{ZERO_COPY, sends_without_a_copy, withheld};
-use super::{Answers, Explained, MOST_ROWS, Missing, Question, View, why_absent};
+use super::asked::{MeasuredWay, PairQuery, Versus, joined};
+use super::sockets::{ZERO_COPY, is_about_sockets, sends_without_a_copy, withheld};
+use super::{Answers, Explained, MOST_ROWS, Question, View};
 use crate::caveats::zero_copy::is_no_zero_copy;
 use crate::contrast::Ratio;
 use crate::footprint::against;
-use crate::grouping::grouped;
+use crate::grouping::{by_key, grouped};
 use crate::phrases;
 use crate::result::{CellFootprint, LevelFootprint};
 
-pub(super) const QUESTION: Question = Question {
-    key: "cache-level",
-    text: "Which cache level gains most from sending without a copy?",
-    asks: sends_without_a_copy,
-    answers: Answers::Own(ask),
-    would_change: "payload from memory that is in no cache (--ring), other sizes, or a path on which the kernel does not copy after all",
-};
+pub(super) const QUESTIONS: &[Question] = &[
+    Question {
+        key: "threads-and-caches",
+        text: "How do threads interact with the caches, apart from there being more threads than CPUs?",
+        asks: is_about_sockets,
+        answers: Answers::Own(with_threads),
+        would_change: "a machine with more CPUs, threads that are kept on CPUs of their own (--placement), or payload that does not fit into the caches (--ring)",
+    },
+    Question {
+        key: "cache-level",
+        text: "Which cache level gains most from sending without a copy?",
+        asks: sends_without_a_copy,
+        answers: Answers::Own(gains_most),
+        would_change: "payload from memory that is in no cache (--ring), other sizes, or a path on which the kernel does not copy after all",
+    },
+];
 
 /// The levels that can be counted.
-pub(super) const LEVELS: [(&str, Measure); 2] = [
+const LEVELS: [(&str, Measure); 2] = [
     ("L1 data cache", Measure::L1dLoadMissesPerKib),
     ("last level cache", Measure::LlcLoadMissesPerKib),
 ];
 
 /// The first level whose misses no cell has.
-pub(super) fn uncounted(view: &View<'_>) -> Option<&'static str> {
+fn uncounted(view: &View<'_>) -> Option<&'static str> {
     let has = |m: Measure| {
         let mut cells = view.cells.iter();
         cells.any(|c| c.estimates.contains_key(&Metric::both(m)))
@@ -39,13 +48,78 @@ pub(super) fn uncounted(view: &View<'_>) -> Option<&'static str> {
     LEVELS.iter().find(|(_, m)| !has(*m)).map(|(name, _)| *name)
 }
 
-/// A cache in which zero-copy is compared with copying.
-struct Level {
-    name: String,
-    ratio: Ratio,
+type Level = (String, Ratio);
+
+/// Threads of one flow: one sends, one receives.
+const THREADS_OF_A_FLOW: usize = 2;
+
+const FLOWS: PairQuery = PairQuery {
+    axes: &[Axis::Threads],
+    pairs: |one, several| one.cell().threads == 1 && several.route().has_peer(),
+    metrics: |_| {
+        let [first, last] = LEVELS.map(|(_, measure)| measure);
+        let all = [first, last, Measure::ThroughputGbitPerS];
+        all.map(|measure| vec![Metric::both(measure)]).to_vec()
+    },
+    along: &[Axis::Threads],
+    together: false,
+};
+
+fn with_threads(view: &View<'_>) -> Option<Explained> {
+    let aspects = view.aspects(&FLOWS);
+    let flows = phrases::count(view.cpus() / THREADS_OF_A_FLOW, "flow");
+    let cpus = phrases::count(view.cpus(), "CPU");
+    let answer = match uncounted(view) {
+        Some(level) => {
+            let reason = view.why_absent(Metric::both(LEVELS[1].1));
+            Err(format!("misses of the {level} are not counted: {reason}"))
+        }
+        None => misses_by_flows(view, &aspects),
+    };
+    Some(Explained {
+        is_never: uncounted(view).is_some(),
+        numbers: view.rows(&FLOWS, &aspects),
+        evidence: vec![format!(
+            "{cpus}, {THREADS_OF_A_FLOW} threads a flow: up to {flows} each thread has a CPU"
+        )],
+        ..Explained::of(answer)
+    })
 }
 
-fn ask(view: &View<'_>) -> Option<Explained> {
+/// By the largest messages: with a CPU for each thread, and with most flows of all.
+fn misses_by_flows(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<String, String> {
+    let misses = LEVELS.iter().zip(aspects).flat_map(|((name, _), found)| {
+        let largest = found.iter().map(|v| v.other.cell().size_bytes).max();
+        let own = found
+            .iter()
+            .filter(move |v| Some(v.other.cell().size_bytes) == largest);
+        // The first of equals: the order of the plan.
+        let by_flows = own.unique_by(|v| v.other.cell().threads);
+        by_flows.map(move |v| {
+            let r = v.contrast.ratio();
+            let told = format!("{} in the {name}", phrases::ratio(r.value, r.low, r.high));
+            (v.other.cell().threads as usize, told)
+        })
+    });
+    let by_flows = by_key(misses);
+    let fits = |flows: usize| THREADS_OF_A_FLOW * flows <= view.cpus();
+    let clause = |head: &str, (flows, misses): (&usize, &Vec<String>)| {
+        let misses = phrases::list(misses);
+        format!("{head} from 1 flow to {flows} flows the load misses per KiB become {misses}")
+    };
+    let alone = by_flows.iter().rev().find(|(flows, _)| fits(**flows));
+    let crowded = by_flows
+        .last_key_value()
+        .filter(|(flows, _)| !fits(**flows));
+    let clauses = [
+        alone.map(|of| clause("with a CPU for each thread,", of)),
+        crowded.map(|of| clause("with threads that take turns on the CPUs,", of)),
+    ];
+    let needs = "needs cells with several numbers of flows (--threads 1,2,4)";
+    joined(clauses.into_iter().flatten(), needs)
+}
+
+fn gains_most(view: &View<'_>) -> Option<Explained> {
     let timed = Timed::of(view);
     let mut found = match uncounted(view) {
         Some(name) => uncounted_answer(view, timed.as_ref(), name),
@@ -60,23 +134,15 @@ fn ask(view: &View<'_>) -> Option<Explained> {
     Some(found)
 }
 
-/// The answer where misses are not counted: by timing, or how that is asked for.
 fn uncounted_answer(view: &View<'_>, timed: Option<&Timed>, name: &str) -> Explained {
     if let Some(timed) = timed {
-        let words = |r: &str, name: &str| {
-            format!(
-                "{}: {r} of what copying displaces from the {name}",
-                timed.who
-            )
-        };
-        return Explained::of(most_gained(
-            view,
-            &timed.levels,
-            ", by timing and without counters",
-            words,
-        ));
+        let Timed { who, levels, .. } = timed;
+        let words =
+            |r: &str, name: &str| format!("{who}: {r} of what copying displaces from the {name}");
+        let how = ", by timing and without counters";
+        return Explained::of(most_gained(view, levels, how, words));
     }
-    let reason = why_absent(view, Metric::both(LEVELS[0].1));
+    let reason = view.why_absent(Metric::both(LEVELS[0].1));
     let by_timing = match view.asked(Means::Footprint).map(|a| &a.refused) {
         Some(Some(refused)) => format!("nor timed: {refused}"),
         Some(None) => "and no pair of zero-copy and copying was timed".to_owned(),
@@ -84,32 +150,20 @@ fn uncounted_answer(view: &View<'_>, timed: Option<&Timed>, name: &str) -> Expla
     };
     Explained::of(Err(format!(
         "misses of the {name} are not counted: {reason}; {by_timing}"
-    )
-    .into()))
+    )))
 }
 
 fn counted(view: &View<'_>) -> Explained {
-    let found = LEVELS.map(|(name, m)| (name, view.versus(&ZERO_COPY, Metric::both(m))));
-    let rows: Vec<Vec<Versus<'_>>> = found.iter().map(|(_, of)| of.clone()).collect();
-    let numbers = view.rows(&ZERO_COPY, &rows);
-    let Some(first) = rows[0].first() else {
+    let found = LEVELS.map(|(_, m)| view.versus(&ZERO_COPY, Metric::both(m)));
+    let Some(first) = found[0].first() else {
         return Explained::of(Err(
-            "no way without a copy was measured next to one that copies".into(),
+            "no way without a copy was measured next to one that copies".to_owned(),
         ));
     };
-    if is_no_zero_copy(view, &first.other.trials.id) {
-        return Explained {
-            numbers,
-            ..Explained::of(Err(withheld(view)))
-        };
-    }
     let of_first = |v: &&Versus<'_>| v.value() == first.value();
-    let levels = found.iter().filter_map(|(name, of)| {
-        let own: Vec<&Versus<'_>> = of.iter().filter(of_first).collect();
-        Some(Level {
-            name: (*name).to_owned(),
-            ratio: over_sizes(&own)?,
-        })
+    let levels = LEVELS.iter().zip(&found).filter_map(|((name, _), of)| {
+        let ratio = over_sizes(&of.iter().filter(of_first).collect_vec())?;
+        Some(((*name).to_owned(), ratio))
     });
     let levels: Vec<Level> = levels.collect();
     let who = Axis::Mover.subject(&first.value());
@@ -117,24 +171,22 @@ fn counted(view: &View<'_>) -> Explained {
     let words = |r: &str, name: &str| {
         format!("{who} has {r} of the load misses per KiB of {base} in the {name}")
     };
+    let answer = match is_no_zero_copy(view, &first.other.trials.id) {
+        true => Err(withheld(view)),
+        false => most_gained(view, &levels, "", words),
+    };
     Explained {
-        numbers,
-        ..Explained::of(most_gained(view, &levels, "", words))
+        numbers: view.rows(&ZERO_COPY, &found),
+        ..Explained::of(answer)
     }
 }
 
 /// The ratio of the misses, as a mean over the sizes within each block.
 fn over_sizes(of: &[&Versus<'_>]) -> Option<Ratio> {
-    let logs = of
-        .iter()
-        .map(|v| v.contrast.pairing.log_ratios_by_block(v.contrast.metric));
-    let by_block = grouped(logs.flatten()).into_iter();
+    let logs = |v: &&Versus<'_>| v.contrast.pairing.log_ratios_by_block(v.contrast.metric);
+    let by_block = grouped(of.iter().flat_map(logs)).into_iter();
     let whole = by_block.filter(|(_, logs)| logs.len() == of.len());
-    Ratio::of(
-        &whole
-            .filter_map(|(_, logs)| mean(&logs))
-            .collect::<Vec<f64>>(),
-    )
+    Ratio::of(&whole.filter_map(|(_, logs)| mean(&logs)).collect_vec())
 }
 
 /// The level of the least ratio, where its interval lies below those of all others.
@@ -143,22 +195,20 @@ fn most_gained(
     levels: &[Level],
     how: &str,
     words: impl Fn(&str, &str) -> String,
-) -> Result<String, Missing> {
-    let least = levels
-        .iter()
-        .min_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
-    let Some(Level { name, ratio: best }) = least else {
+) -> Result<String, String> {
+    let least = levels.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let Some((name, best)) = least else {
         return Err("hits cannot be told from misses here, or others use the cache as much".into());
     };
     let told = words(&phrases::ratio(best.value, best.low, best.high), name);
     let gains = 1.0 / (1.0 + view.input.manifest.study.smallest_effect);
-    if levels.iter().all(|l| l.ratio.high >= gains) {
+    if levels.iter().all(|(_, ratio)| ratio.high >= gains) {
         return Ok(format!(
             "none was shown to gain{how}: {told}, where it does best."
         ));
     }
-    let mut others = levels.iter().filter(|l| l.name != *name);
-    match others.all(|l| best.high < l.ratio.low) {
+    let mut others = levels.iter().filter(|(other, _)| other != name);
+    match others.all(|(_, ratio)| best.high < ratio.low) {
         true => Ok(format!("the {name}{how}: {told}.")),
         false => Err("the intervals of the levels overlap".into()),
     }
@@ -175,27 +225,24 @@ struct Timed {
 impl Timed {
     /// Of the first two ways that were looked at; none where no such pair was.
     fn of(view: &View<'_>) -> Option<Timed> {
-        let find = |f: &CellFootprint| {
+        let ways = view.footprints.iter().filter_map(|f| {
             let mut all = view.trials.moving();
-            all.find(|c| c.id == f.cell).map(|c| view.way(c))
-        };
-        let ways = view.footprints.iter();
-        let ways = ways.filter_map(|f| Some((find(f)?, f))).collect_vec();
+            Some((view.way(all.find(|c| c.id == f.cell)?), f))
+        });
+        let ways = ways.collect_vec();
         let place = |w: &MeasuredWay<'_>| w.cell().id_without(&[Axis::Mover]);
-        let is_pair = |one: &MeasuredWay<'_>, other: &MeasuredWay<'_>| {
-            (ZERO_COPY.pairs)(*one, *other) && place(one) == place(other)
-        };
         let pairs = ways.iter().cartesian_product(&ways);
-        let pairs = pairs.filter(|((one, _), (other, _))| is_pair(one, other));
-        let who = |(one, other): (&MeasuredWay<'_>, &MeasuredWay<'_>)| {
-            format!(
-                "`{}` compared with `{}`",
-                other.cell().mover,
-                one.cell().mover
+        let pairs = pairs.filter(|((one, _), (other, _))| {
+            (ZERO_COPY.pairs)(*one, *other) && place(one) == place(other)
+        });
+        let pairs = pairs.map(|((one, copying), (other, zero))| {
+            let [one, other] = [one, other].map(|w| &w.cell().mover);
+            (
+                format!("`{other}` compared with `{one}`"),
+                (*zero, *copying),
             )
-        };
-        let pairs = grouped(pairs.map(|((one, a), (other, b))| (who((one, other)), (*b, *a))));
-        let (who, pairs) = pairs.into_iter().next()?;
+        });
+        let (who, pairs) = grouped(pairs).into_iter().next()?;
         let mut levels = Vec::new();
         let rows = pairs[0].0.levels.iter().map(|l| {
             let both = pairs.iter().filter_map(|(zero, copying)| {
@@ -218,10 +265,8 @@ fn row(
     levels: &mut Vec<Level>,
 ) -> String {
     let name = format!("L{number} cache");
-    let missing = both
-        .iter()
-        .flat_map(|(a, b)| [a, b])
-        .find_map(|l| l.missing.as_ref());
+    let mut all = both.iter().flat_map(|(a, b)| [a, b]);
+    let missing = all.find_map(|l| l.missing.as_ref());
     let (None, Some((zero, copying))) = (missing, both.first()) else {
         return format!("{name}: {}", missing.map_or("not timed", String::as_str));
     };
@@ -234,29 +279,26 @@ fn row(
         let value = l.displaced_kib.as_ref().map(|e| e.value);
         value.map_or_else(|| "?".to_owned(), |v| format!("{v:.1}"))
     };
+    let sizes = [zero.primed_bytes, zero.size_bytes, copying.moved_bytes];
+    let [primed, size, moved] = sizes.map(units::bytes_in_words);
+    let times = phrases::ratio(ratio.value, ratio.low, ratio.high);
+    let [zero, copying] = [*zero, *copying].map(kib);
     let told = format!(
-        "{name}, {} primed of {}: {} of what copying displaces; in the first place {} and {} KiB for each {} moved",
-        units::bytes_in_words(zero.primed_bytes),
-        units::bytes_in_words(zero.size_bytes),
-        phrases::ratio(ratio.value, ratio.low, ratio.high),
-        kib(zero),
-        kib(copying),
-        units::bytes_in_words(copying.moved_bytes)
+        "{name}, {primed} primed of {size}: {times} of what copying displaces; in the first place {zero} and {copying} KiB for each {moved} moved"
     );
-    levels.push(Level { name, ratio });
+    levels.push((name, ratio));
     told
 }
 
-/// How far the timing can be trusted; the table of footprints has the levels.
 fn how_far(cells: &[&CellFootprint]) -> String {
     let idle = |l: &LevelFootprint| {
         let kib = l.idle_kib.as_ref()?.value;
         Some(1024.0 * kib / (l.primed_bytes as f64).max(1.0))
     };
     let idle = cells.iter().flat_map(|c| &c.levels).filter_map(idle);
+    let idle = phrases::percent(idle.fold(0.0, f64::max));
+    let cells = phrases::count(cells.len(), "cell");
     format!(
-        "prime and probe on the CPU of the first sending thread, in trials of their own: {}; as much time in which nothing is moved displaces at most {} of a set",
-        phrases::count(cells.len(), "cell"),
-        phrases::percent(idle.fold(0.0, f64::max))
+        "prime and probe on the CPU of the first sending thread, in trials of their own: {cells}; as much time in which nothing is moved displaces at most {idle} of a set"
     )
 }

@@ -25,7 +25,6 @@ const RISE: f64 = 1.25;
 /// The fewest sizes over which steps are looked for.
 const FEWEST_SIZES: usize = 3;
 
-/// What an access costs with a working set.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     bytes: u64,
@@ -34,7 +33,6 @@ struct Point {
     high: f64,
 }
 
-/// A rise over one or several sizes.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     from: Point,
@@ -49,13 +47,11 @@ fn waits_for_each(way: MeasuredWay<'_>) -> bool {
 /// The kinds of pages in which it is planned over enough working sets.
 fn kinds(view: &View<'_>) -> Vec<HugePages> {
     let planned = view.trials.moving().filter(|c| waits_for_each(view.way(c)));
-    let sizes = planned
-        .map(|c| (c.cell.huge_pages, c.cell.size_bytes))
-        .unique();
-    let sizes = sizes.map(|(pages, _)| pages).collect_vec();
-    let number = |pages: &HugePages| sizes.iter().filter(|p| *p == pages).count();
+    let sizes = planned.map(|c| (c.cell.huge_pages, c.cell.size_bytes));
+    let number = sizes.unique().map(|(pages, _)| pages).counts();
     let all = [HugePages::Auto, HugePages::Off, HugePages::On].into_iter();
-    all.filter(|pages| number(pages) >= FEWEST_SIZES).collect()
+    let several = |pages: &HugePages| number.get(pages).is_some_and(|n| *n >= FEWEST_SIZES);
+    all.filter(several).collect()
 }
 
 fn ask(view: &View<'_>) -> Option<Explained> {
@@ -75,21 +71,17 @@ fn ask(view: &View<'_>) -> Option<Explained> {
         let steps = steps(&points);
         let said = answer(&points, &steps, &caches);
         answers.push(said.map(|said| phrases::capital(&format!("{of_pages}{said}"))));
-        let told = steps
-            .iter()
-            .map(|s| format!("{of_pages}{}", told(s, &caches)));
-        found.numbers.extend(told);
+        let told = |s: &Step| format!("{of_pages}{}", told(s, &caches));
+        found.numbers.extend(steps.iter().map(told));
         found.evidence.extend(points.iter().map(|p| {
             let [ns, low, high] = [p.ns, p.low, p.high].map(number);
-            format!(
-                "{of_pages}{}: {ns} ns (95 % interval {low} to {high})",
-                bytes_in_words(p.bytes)
-            )
+            let size = bytes_in_words(p.bytes);
+            format!("{of_pages}{size}: {ns} ns (95 % interval {low} to {high})")
         }));
     }
     let (known, missing): (Vec<String>, Vec<&'static str>) = answers.into_iter().partition_result();
     found.answer = match (known.is_empty(), missing.first()) {
-        (true, Some(missing)) => Err((*missing).into()),
+        (true, Some(missing)) => Err((*missing).to_owned()),
         _ => Ok(known.join(" ")),
     };
     Some(found)
@@ -109,10 +101,8 @@ fn points(view: &View<'_>, pages: HugePages) -> Vec<Point> {
             high: e.high?,
         })
     });
-    points
-        .unique_by(|p| p.bytes)
-        .sorted_by_key(|p| p.bytes)
-        .collect()
+    let points = points.unique_by(|p| p.bytes);
+    points.sorted_by_key(|p| p.bytes).collect()
 }
 
 /// Rises that follow each other are one.
@@ -154,10 +144,8 @@ fn told(step: &Step, caches: &[&CpuCache]) -> String {
         some => format!("where the kernel reports the {some}"),
     };
     let ends = [step.from, step.to];
-    let ([from, to], [less, more]) = (
-        ends.map(|p| bytes_in_words(p.bytes)),
-        ends.map(|p| number(p.ns)),
-    );
+    let [from, to] = ends.map(|p| bytes_in_words(p.bytes));
+    let [less, more] = ends.map(|p| number(p.ns));
     format!("from {from} to {to} an access goes from {less} to {more} ns: {of}")
 }
 
@@ -169,11 +157,10 @@ fn answer(points: &[Point], steps: &[Step], caches: &[&CpuCache]) -> Result<Stri
     let of_cache = |cache: &&CpuCache| {
         let size = cache.size_bytes;
         let said = match steps.iter().find(|s| is_of(s, cache)) {
-            Some(step) => format!(
-                "found between {} and {}",
-                bytes_in_words(step.from.bytes),
-                bytes_in_words(step.to.bytes)
-            ),
+            Some(step) => {
+                let [from, to] = [step.from, step.to].map(|p| bytes_in_words(p.bytes));
+                format!("found between {from} and {to}")
+            }
             None if size < least || size.saturating_mul(2) > most => {
                 "beyond the sizes that were measured".to_owned()
             }
@@ -185,10 +172,8 @@ fn answer(points: &[Point], steps: &[Step], caches: &[&CpuCache]) -> Result<Stri
     let is_other = |s: &&Step| !caches.iter().any(|c| is_of(s, c));
     let others = steps.iter().filter(is_other).count();
     if others > 0 || parts.is_empty() {
-        parts.push(format!(
-            "{} where no cache is reported",
-            phrases::count(others, "step")
-        ));
+        let steps = phrases::count(others, "step");
+        parts.push(format!("{steps} where no cache is reported"));
     }
     Ok(format!("{}.", parts.join("; ")))
 }
@@ -205,15 +190,12 @@ mod tests {
             low: ns * 0.95,
             high: ns * 1.05,
         };
-        let mut points = [
-            (4, 1.2),
-            (16, 1.2),
-            (64, 4.0),
-            (256, 4.2),
-            (1024, 9.0),
-            (4096, 14.0),
-        ]
-        .map(point);
+        let costs = [1.2, 1.2, 4.0, 4.2, 9.0, 14.0];
+        let mut points: Vec<Point> = [4, 16, 64, 256, 1024, 4096]
+            .into_iter()
+            .zip(costs)
+            .map(point)
+            .collect();
         let ends = |points: &[Point]| -> Vec<(u64, u64)> {
             let all = steps(points).into_iter();
             all.map(|s| (s.from.bytes >> 10, s.to.bytes >> 10))

@@ -40,9 +40,8 @@ fn ask(view: &View<'_>) -> Option<Explained> {
                 .into_iter()
                 .find(is_counted)?;
             let refused = view.asked(means).and_then(|a| a.refused.as_deref());
-            Err(refused
-                .unwrap_or("no two counted cells are decided to differ")
-                .into())
+            let why = refused.unwrap_or("no two counted cells are decided to differ");
+            Err(why.to_owned())
         }
     };
     let shown = findings.iter().take(1 + MOST_ROWS);
@@ -78,29 +77,22 @@ fn sentence(view: &View<'_>, finding: &Finding, found: &FindingCauses) -> String
         ),
         (None, _) => phrases::list(told),
     };
-    format!(
-        "{} has {} the {} of {}{}: {reason}",
-        finding.axis.subject(&finding.value),
-        phrases::ratio(finding.ratio, finding.low, finding.high),
-        phrases::metric(finding.metric, unit),
-        finding.axis.subject(&finding.baseline_value),
-        view.place(finding),
-    )
+    let both = [&finding.value, &finding.baseline_value];
+    let [way, base] = both.map(|value| finding.axis.subject(value));
+    let ratio = phrases::ratio(finding.ratio, finding.low, finding.high);
+    let (noun, place) = (view.words(finding.metric), view.place(finding));
+    format!("{way} has {ratio} the {noun} of {base}{place}: {reason}")
 }
 
 /// `8.08 system calls a message instead of 1.04 explain 51 % (45 to 57)`.
 fn cause(cause: &Cause, whose: &str) -> String {
+    let (from, to) = (cause.from, cause.to);
     let what = match cause.of {
-        CauseOf::Copies => format!(
-            "{:.2} copies of each byte instead of {:.2}",
-            cause.to, cause.from
-        ),
-        CauseOf::Event(event) => format!(
-            "{} {} {whose} instead of {}",
-            units::number(cause.to),
-            event.row().title,
-            units::number(cause.from)
-        ),
+        CauseOf::Copies => format!("{to:.2} copies of each byte instead of {from:.2}"),
+        CauseOf::Event(event) => {
+            let ([from, to], title) = ([from, to].map(units::number), event.row().title);
+            format!("{to} {title} {whose} instead of {from}")
+        }
     };
     match &cause.share {
         Some(part) => format!("{what} explain {}", share(part)),

@@ -15,10 +15,8 @@ const ALIKE: f64 = 0.05;
 /// Ways that the sentence tells; the rows have the others.
 const MOST_WAYS: usize = 6;
 
-/// Cells whose bytes are copied alike.
-struct Way<'v> {
-    cells: Vec<(String, &'v CellResult, &'v CellCopies)>,
-}
+/// Cells whose bytes are copied alike, each with its name.
+type Way<'v> = Vec<(String, &'v CellResult, &'v CellCopies)>;
 
 pub(super) const QUESTION: Question = Question {
     key: "copies-per-byte",
@@ -31,21 +29,16 @@ pub(super) const QUESTION: Question = Question {
 /// None where nothing was counted, and nobody asked for it.
 fn ask(view: &View<'_>) -> Option<Explained> {
     let ways = ways(view);
-    let rows: Vec<String> = ways.iter().map(|w| w.told(&ways)).collect();
-    let answer = match rows.is_empty() {
-        true => {
+    let mut rows = ways.iter().map(|w| told(w, &ways));
+    let answer = match rows.by_ref().take(MOST_WAYS).join("; of ") {
+        none if none.is_empty() => {
             let asked = view.asked(Means::Copies).filter(|a| !a.unasked)?;
-            Err(asked.refused.as_deref().unwrap_or(CUT_SHORT).into())
+            Err(asked.refused.as_deref().unwrap_or(CUT_SHORT).to_owned())
         }
-        false => {
-            let shown = rows.iter().take(MOST_WAYS).format("; of ");
-            Ok(format!("the kernel copies each byte of {shown}."))
-        }
+        shown => Ok(format!("the kernel copies each byte of {shown}.")),
     };
     Some(Explained {
-        numbers: (rows.iter().skip(MOST_WAYS).take(2 * MOST_ROWS))
-            .cloned()
-            .collect(),
+        numbers: rows.take(2 * MOST_ROWS).collect(),
         evidence: evidence(view),
         ..Explained::of(answer)
     })
@@ -53,26 +46,21 @@ fn ask(view: &View<'_>) -> Option<Explained> {
 
 /// The counted cells, those together whose bytes are copied alike.
 fn ways<'v>(view: &View<'v>) -> Vec<Way<'v>> {
-    let named = [Axis::Mover, Axis::Receiver, Axis::Transport, Axis::Cache];
+    let named = [Axis::Receiver, Axis::Transport, Axis::Cache];
     let mut ways: Vec<Way<'v>> = Vec::new();
     for copies in view.copies.iter().filter(|c| !c.is_flagged_only()) {
         let Some(cell) = view.result(&copies.cell) else {
             continue;
         };
-        let word = |axis: &Axis| match axis {
-            // What is said of it, but for the size.
-            Axis::Mover => Some(axis.subject(&cell.cell.mover)),
-            _ => view
-                .varied
-                .contains(axis)
-                .then(|| axis.circumstance(&cell.cell.value(*axis))),
-        };
-        let name = named.iter().filter_map(word).join(" ");
-        let entry = (name, cell, copies);
-        let alike = |w: &&mut Way<'_>| w.cells.iter().all(|(.., c)| is_alike(c, copies));
+        let varied = named.iter().filter(|axis| view.varied.contains(axis));
+        let varied = varied.map(|axis| axis.circumstance(&cell.cell.value(*axis)));
+        // What is said of it, but for the size.
+        let mover = Axis::Mover.subject(&cell.cell.mover);
+        let entry = ([mover].into_iter().chain(varied).join(" "), cell, copies);
+        let alike = |w: &&mut Way<'_>| w.iter().all(|(.., c)| is_alike(c, copies));
         match ways.iter_mut().find(alike) {
-            Some(way) => way.cells.push(entry),
-            None => ways.push(Way { cells: vec![entry] }),
+            Some(way) => way.push(entry),
+            None => ways.push(vec![entry]),
         }
     }
     ways
@@ -92,50 +80,46 @@ fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
         })
 }
 
-impl Way<'_> {
-    /// Who is copied so: with the sizes where not every size of it is.
-    fn names(&self, all: &[Way<'_>]) -> String {
-        let told = grouped(self.cells.iter().map(|(name, cell, _)| {
-            let size = Axis::Size.circumstance(&cell.cell.value(Axis::Size));
-            (name.as_str(), size)
-        }));
-        let is_split = |name: &str| {
-            let has = |w: &&Way<'_>| w.cells.iter().any(|(n, ..)| n == name);
-            all.iter().filter(has).count() > 1
-        };
-        let told = told.into_iter().map(|(name, mut sizes)| {
-            sizes.dedup();
-            match is_split(name) {
-                true => format!("{name} {}", phrases::list(&sizes)),
-                false => name.to_owned(),
-            }
-        });
-        phrases::list(told)
-    }
-
-    /// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
-    fn told(&self, all: &[Way<'_>]) -> String {
-        let mean = |leg: &CopyPlace| {
-            let known = self.cells.iter().filter_map(|(.., c)| c.at(*leg));
-            Some((leg.title(), bytecost_stats::mean(&known.collect_vec())?))
-        };
-        let means = CopyPlace::ALL.iter().filter_map(mean).collect_vec();
-        let legs = means.iter().filter(|(_, value)| *value >= SOME);
-        let legs = phrases::list(legs.map(|(title, value)| format!("{value:.2} {title}")));
-        let first = self.cells[0].2;
-        let sum: f64 = means.iter().map(|(_, value)| value).sum();
-        let unknown = first.legs.iter().find(|l| l.per_byte.is_none());
-        let name = self.names(all);
-        match (unknown, legs.is_empty()) {
-            (None, true) => format!("{name} not once"),
-            (None, false) => format!("{name} {sum:.2} times ({legs})"),
-            (Some(lost), true) => format!("{name}: {} is not counted", lost.leg.title()),
-            (Some(lost), false) => format!("{name} {legs} ({} is not counted)", lost.leg.title()),
+/// Who is copied so: with the sizes where not every size of it is.
+fn names(way: &Way<'_>, all: &[Way<'_>]) -> String {
+    let told = grouped(way.iter().map(|(name, cell, _)| {
+        let size = Axis::Size.circumstance(&cell.cell.value(Axis::Size));
+        (name.as_str(), size)
+    }));
+    let is_split = |name: &str| {
+        let has = |w: &&Way<'_>| w.iter().any(|(n, ..)| n == name);
+        all.iter().filter(has).count() > 1
+    };
+    let told = told.into_iter().map(|(name, mut sizes)| {
+        sizes.dedup();
+        match is_split(name) {
+            true => format!("{name} {}", phrases::list(&sizes)),
+            false => name.to_owned(),
         }
+    });
+    phrases::list(told)
+}
+
+/// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
+fn told(way: &Way<'_>, all: &[Way<'_>]) -> String {
+    let mean = |leg: &CopyPlace| {
+        let known = way.iter().filter_map(|(.., c)| c.at(*leg));
+        Some((leg.title(), bytecost_stats::mean(&known.collect_vec())?))
+    };
+    let means = CopyPlace::ALL.iter().filter_map(mean).collect_vec();
+    let legs = means.iter().filter(|(_, value)| *value >= SOME);
+    let legs = phrases::list(legs.map(|(title, value)| format!("{value:.2} {title}")));
+    let sum: f64 = means.iter().map(|(_, value)| value).sum();
+    let lost = way[0].2.legs.iter().find(|l| l.per_byte.is_none());
+    let name = names(way, all);
+    match (lost.map(|lost| lost.leg.title()), legs.is_empty()) {
+        (None, true) => format!("{name} not once"),
+        (None, false) => format!("{name} {sum:.2} times ({legs})"),
+        (Some(lost), true) => format!("{name}: {lost} is not counted"),
+        (Some(lost), false) => format!("{name} {legs} ({lost} is not counted)"),
     }
 }
 
-/// By what means, what that leaves out, and what it cost.
 fn evidence(view: &View<'_>) -> Vec<String> {
     let mut told = Vec::new();
     let counted = || view.copies.iter().filter(|c| !c.is_flagged_only());
@@ -159,15 +143,13 @@ fn evidence(view: &View<'_>) -> Vec<String> {
             false => String::new(),
         };
         let rate = cost.rate.map(|rate| format!("; the rate was {rate:.2} times that of the timed trials while it was counted (median)"));
+        let (s, rate) = (cost.took_s, rate.unwrap_or_default());
+        let trials = phrases::count(cost.cells, "trial");
         told.push(format!(
-            "counting took {:.1} s after the last block, in {}{of}{}",
-            cost.took_s,
-            phrases::count(cost.cells, "trial"),
-            rate.unwrap_or_default(),
+            "counting took {s:.1} s after the last block, in {trials}{of}{rate}"
         ));
     }
-    let both = counted().any(|c| matches!(c.per_byte(Side::Both), Some(Ok(_))));
-    if both {
+    if counted().any(|c| matches!(c.per_byte(Side::Both), Some(Ok(_)))) {
         told.push("a byte's way is counted from the first that moved to the last, warm-up included; what is sent again is copied again".to_owned());
     }
     told

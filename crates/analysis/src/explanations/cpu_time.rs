@@ -14,7 +14,6 @@ const APART: f64 = 1.96;
 /// Kinds that a difference is told in.
 const MOST_KINDS: usize = 4;
 
-/// Two watched cells that a finding compares.
 struct Pair<'v> {
     finding: &'v Finding,
     baseline: &'v CellTime,
@@ -36,7 +35,13 @@ fn ask(view: &View<'_>) -> Option<Explained> {
     let pairs = pairs(view);
     let was_watched = view.input.evidence.iter().any(|e| e.time.is_some());
     let answer = match (pairs.first(), view.cpu_time.is_empty()) {
-        (Some(first), _) => Ok(sentence(view, first)),
+        (Some(first), _) => {
+            let of = match first.other.per {
+                TimePer::Kib => "on both sides together",
+                TimePer::Request => "on the server's side",
+            };
+            Ok(format!("{of}, {}.", row(view, first)))
+        }
         (None, true) if was_watched => {
             Err("of no watched cell both bytes and work of its sides were seen".into())
         }
@@ -45,14 +50,13 @@ fn ask(view: &View<'_>) -> Option<Explained> {
     };
     let shown = || pairs.iter().take(MOST_ROWS);
     Some(Explained {
-        answer,
         numbers: shown().map(|p| row(view, p)).collect(),
         evidence: evidence(view),
         findings: shown().map(|p| p.finding.id.clone()).collect(),
+        ..Explained::of(answer)
     })
 }
 
-/// The comparisons that are told, of which both cells were watched.
 fn pairs<'v>(view: &View<'v>) -> Vec<Pair<'v>> {
     let is_told = |f: &&Finding| is_worth_a_reason(f, view.stalls) && pair(view, f).is_some();
     let told = greatest(view.findings.iter().filter(is_told), |_| true).into_iter();
@@ -104,54 +108,36 @@ impl Pair<'_> {
     }
 }
 
-fn sentence(view: &View<'_>, pair: &Pair<'_>) -> String {
-    let of = match pair.other.per {
-        TimePer::Kib => "on both sides together",
-        TimePer::Request => "on the server's side",
-    };
-    format!("{of}, {}.", row(view, pair))
-}
-
 fn row(view: &View<'_>, pair: &Pair<'_>) -> String {
-    let finding = pair.finding;
-    format!(
-        "{} takes {} ns of CPU time {}{}, {} {}: {}",
-        finding.axis.subject(&finding.value),
-        units::number(pair.other.total()),
-        pair.other.per.words(),
-        view.place(finding),
-        finding.axis.subject(&finding.baseline_value),
-        units::number(pair.baseline.total()),
-        pair.kinds(|_| true)
-            .unwrap_or_else(|| "its samples differ in no kind of work".to_owned()),
-    )
+    let f = pair.finding;
+    let [way, base] = [&f.value, &f.baseline_value].map(|value| f.axis.subject(value));
+    let [own, other] = [pair.other, pair.baseline].map(|c| units::number(c.total()));
+    let (per, place) = (pair.other.per.words(), view.place(f));
+    let kinds = pair.kinds(|_| true);
+    let kinds = kinds.unwrap_or_else(|| "its samples differ in no kind of work".to_owned());
+    format!("{way} takes {own} ns of CPU time {per}{place}, {base} {other}: {kinds}")
 }
 
 /// How far the samples can be trusted; the figures show what else ran.
 fn evidence(view: &View<'_>) -> Vec<String> {
-    let cells = view.cpu_time;
-    let most = |share: fn(&CellTime) -> f64| {
-        let shares = cells.iter().map(share);
-        phrases::percent(shares.fold(0.0, f64::max))
-    };
-    let samples: u64 = cells.iter().map(|c| c.looks).sum();
+    let shares: [fn(&CellTime) -> f64; 4] =
+        [|c| c.unattributed, |c| c.moved, |c| c.rest, |c| c.lost];
+    let most = |share: fn(&CellTime) -> f64| view.cpu_time.iter().map(share).fold(0.0, f64::max);
+    let [unknown, moved, rest, lost] = shares.map(|share| phrases::percent(most(share)));
+    let samples: u64 = view.cpu_time.iter().map(|c| c.looks).sum();
+    let cells = phrases::count(view.cpu_time.len(), "cell");
     if samples == 0 {
         return Vec::new();
     }
     vec![
         format!(
-            "{samples} CPU-clock samples in one trial of each of {}; at most {} of a cell's are of functions that the map does not know",
-            phrases::count(cells.len(), "cell"),
-            most(|c| c.unattributed),
+            "{samples} CPU-clock samples in one trial of each of {cells}; at most {unknown} of a cell's are of functions that the map does not know"
         ),
         format!(
-            "at most {} of a cell's samples landed where interrupts are switched on again, or in a function that serves all, and were given to their callers; what runs with interrupts off is not seen otherwise",
-            most(|c| c.moved)
+            "at most {moved} of a cell's samples landed where interrupts are switched on again, or in a function that serves all, and were given to their callers; what runs with interrupts off is not seen otherwise"
         ),
         format!(
-            "at most {} of the busy samples of a cell were not attributed to either side, and {} were dropped",
-            most(|c| c.rest),
-            most(|c| c.lost),
+            "at most {rest} of the busy samples of a cell were not attributed to either side, and {lost} were dropped"
         ),
     ]
 }

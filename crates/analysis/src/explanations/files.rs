@@ -4,9 +4,8 @@ use bytecost_spec::survey::{InFlight, Release, Route};
 use bytecost_spec::{Axis, Cache, Measure, Metric, Side, units};
 use itertools::Itertools as _;
 
-use super::asked::{CALLS, MeasuredWay, NONE, PairQuery, Versus, ids};
-use super::ranges::{estimates, hull};
-use super::{Answers, Explained, MOST_ROWS, Question, View, why_absent};
+use super::asked::{CALLS, End, MeasuredWay, NONE, PairQuery, Versus, hull, ids, joined};
+use super::{Answers, Explained, MOST_ROWS, Question, View};
 use crate::contrast::Ratio;
 use crate::grouping::grouped;
 use crate::pairing::Pairing;
@@ -46,16 +45,17 @@ pub(super) const QUESTIONS: &[Question] = &[
     },
 ];
 
-/// Whether a mover reads a file with several requests in flight.
 fn is_asynchronous(way: MeasuredWay<'_>) -> bool {
-    way.reads() && way.in_flight() != InFlight::One
+    way.route() == Route::FileToMemory && way.in_flight() != InFlight::One
 }
 
 const SPEED: Metric = Metric::both(Measure::ThroughputGbitPerS);
 
 const ASYNCHRONOUS: PairQuery = PairQuery {
     axes: &[Axis::Mover],
-    pairs: |one, other| one.reads() && !is_asynchronous(one) && is_asynchronous(other),
+    pairs: |one, other| {
+        one.route() == Route::FileToMemory && !is_asynchronous(one) && is_asynchronous(other)
+    },
     metrics: |_| vec![vec![SPEED]],
     along: &[Axis::Cache, Axis::Depth, Axis::Size],
     together: true,
@@ -91,8 +91,7 @@ fn saves(view: &View<'_>) -> Option<Explained> {
     let found: Vec<&Versus<'_>> = aspects.iter().flatten().collect();
     let told = view.told(&SPARING, &aspects, "no way that leaves the bytes in the kernel was measured next to one that reads them into memory");
     let calls = fewer_calls(&found);
-    let caches = found.iter().map(|v| v.other.cell().cache);
-    let is_cold = caches.clone().contains(&Cache::Cold);
+    let is_cold = found.iter().any(|v| v.other.cell().cache == Cache::Cold);
     let has = |mover: &str| {
         let mut all = found.iter().flat_map(|v| [v.baseline, v.other]);
         all.any(|w| w.cell().mover == mover)
@@ -102,34 +101,28 @@ fn saves(view: &View<'_>) -> Option<Explained> {
         Some(reason) => format!("a cold page cache was not measured: {reason}"),
         None => "a cold page cache was not measured (--cache cold)".to_owned(),
     });
+    let answer = told.map(|told| calls.into_iter().chain([told]).join(" "));
     Some(Explained {
-        answer: told.map(|told| calls.iter().cloned().chain([told]).join(" ")),
-        numbers: view.rows(&SPARING, &aspects),
         evidence: cold.into_iter().chain(view.withheld(&aspects)).collect(),
-        findings: ids(&aspects),
+        ..view.with_rows(&SPARING, &aspects, answer)
     })
 }
 
-/// One of the two of a pair.
-type End = for<'a> fn(&Versus<'a>) -> MeasuredWay<'a>;
-
-/// System calls of the sender for each MiB, of the first two that are compared.
 fn fewer_calls(found: &[&Versus<'_>]) -> Option<String> {
-    let first = found.first()?;
     let names = |v: &Versus<'_>| [v.baseline, v.other].map(|w| w.cell().mover.clone());
-    let own: Vec<&&Versus<'_>> = found.iter().filter(|v| names(v) == names(first)).collect();
+    let first = names(found.first()?);
     let of = |way: End| {
-        let per_mib = own.iter().filter_map(|v| {
-            let way = way(v);
-            let mib = way.cell().size_bytes.max(1) as f64 / f64::from(1 << 20);
-            Some(way.value(CALLS)? / mib)
+        let own = found.iter().filter(|v| names(v) == first);
+        let per_mib = own.filter_map(|v| {
+            let mib = way(v).cell().size_bytes.max(1) as f64 / f64::from(1 << 20);
+            Some(way(v).value(CALLS)? / mib)
         });
         let per_mib = per_mib.collect_vec();
         let (least, most) = per_mib.iter().copied().minmax().into_option()?;
         Some((least, most, phrases::span(&per_mib, units::number)))
     };
     let ((least, _, before), (_, most, after)) = (of(|v| v.baseline)?, of(|v| v.other)?);
-    let [baseline, other] = names(first);
+    let [baseline, other] = &first;
     (most < least).then(|| {
         format!(
             "`{other}` makes {after} system calls for each MiB instead of {before} of `{baseline}`."
@@ -157,10 +150,11 @@ fn why_slower(view: &View<'_>) -> Option<Explained> {
     let of = |fits: fn(&Versus<'_>) -> bool| -> Vec<&Versus<'_>> {
         slower.iter().filter(|v| fits(v)).copied().collect()
     };
-    let hits = of(|v| matches!(v.other.cell().cache, Cache::Warm | Cache::Memory));
-    let misses = |v: &Versus<'_>| matches!(v.other.cell().cache, Cache::Cold | Cache::Direct);
-    let missing = slower.iter().copied().filter(|v| misses(v));
-    let (deep, alone): (Vec<_>, Vec<_>) = missing.partition(|v| v.other.cell().depth > 1);
+    let is_cached = |v: &Versus<'_>| matches!(v.other.cell().cache, Cache::Warm | Cache::Memory);
+    let (hits, missing): (Vec<&Versus<'_>>, Vec<_>) =
+        (slower.iter().copied()).partition(|v| is_cached(v));
+    let (deep, alone): (Vec<_>, Vec<_>) =
+        (missing.iter().copied()).partition(|v: &&Versus<'_>| v.other.cell().depth > 1);
     let handed = of(|v| {
         let by_threads = v.other.in_flight() == InFlight::SeveralByThreads;
         by_threads && v.other.value(SWITCHES).is_some_and(|n| n >= HANDED_OVER)
@@ -175,16 +169,10 @@ fn why_slower(view: &View<'_>) -> Option<Explained> {
             format!("more requests in flight do not help {who}: with the most its throughput becomes {r}, so that its requests to one file go one after the other")
         }),
     ];
-    let reasons = reasons.into_iter().flatten().join("; ");
-    let answer = match reasons.is_empty() {
-        true => Err(why_absent(view, SWITCHES).into()),
-        false => Ok(format!("{reasons}.")),
-    };
+    let answer = joined(reasons.into_iter().flatten(), view.why_absent(SWITCHES));
     Some(Explained {
         numbers: costs(view, &slower),
-        findings: (slower.iter())
-            .filter_map(|v| Some(v.contrast.finding()?.id.clone()))
-            .collect(),
+        findings: ids(slower.into_iter()),
         ..Explained::of(answer)
     })
 }
@@ -194,32 +182,26 @@ fn movers(of: &[&Versus<'_>]) -> String {
 }
 
 fn spans(view: &View<'_>, of: &[&Versus<'_>], way: End, metric: Metric) -> Option<String> {
-    let ids = of.iter().map(|v| way(v).trials.id.as_str()).unique();
-    estimates(view, ids, metric)
+    view.estimates(of.iter().map(|v| way(v).trials.id.as_str()), metric)
 }
 
-/// Requests that are carried out by threads: handed over and back.
 fn by_threads(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
+    let here = spans(view, own, |v| v.other, SWITCHES)?;
+    let (there, who) = (spans(view, own, |v| v.baseline, SWITCHES)?, movers(own));
     Some(format!(
-        "threads of the process carry out the requests of {}, so that each is handed over and back: {} context switches per request instead of {}",
-        movers(own),
-        spans(view, own, |v| v.other, SWITCHES)?,
-        spans(view, own, |v| v.baseline, SWITCHES)?,
+        "threads of the process carry out the requests of {who}, so that each is handed over and back: {here} context switches per request instead of {there}"
     ))
 }
 
 /// Requests that the page cache serves at once: nothing is waited for that could be hidden.
 fn page_cache(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
-    let dear = own
-        .iter()
-        .filter_map(|v| view.contrast(v.contrast.pairing, CPU));
-    let dear = dear.map(|c| c.ratio()).collect_vec();
+    let cost = |v: &&Versus<'_>| Some(view.contrast(v.contrast.pairing, CPU)?.ratio());
+    let dear = own.iter().filter_map(cost).collect_vec();
     let took = spans(view, own, |v| v.baseline, TIME)?;
+    let (who, times) = (movers(own), hull(&dear));
     (!dear.is_empty()).then(|| {
         format!(
-            "in the page cache no request waits for the disk ({took} each), so that there is nothing to hide behind others, and what {} adds comes on top: {} the CPU time of a request",
-            movers(own),
-            hull(&dear)
+            "in the page cache no request waits for the disk ({took} each), so that there is nothing to hide behind others, and what {who} adds comes on top: {times} the CPU time of a request"
         )
     })
 }
@@ -241,16 +223,13 @@ fn gains(
             other: most,
         };
         let is_apart = one.cell.depth == 1 && most.cell.depth > 1;
-        is_apart
-            .then(|| view.contrast(pairing, SPEED))?
-            .map(|c| c.ratio())
+        Some(view.contrast(pairing, SPEED).filter(|_| is_apart)?.ratio())
     };
     let found = own.iter().filter_map(|v| Some((*v, deeper(v)?)));
     let (own, gains): (Vec<_>, Vec<_>) = found.filter(|(_, r)| fits(r)).unzip();
     (!own.is_empty()).then(|| (movers(&own), hull(&gains)))
 }
 
-/// What a request costs each mover that is slower, and the one it is slower than.
 fn costs(view: &View<'_>, slower: &[&Versus<'_>]) -> Vec<String> {
     let ways = (slower.iter().map(|v| v.baseline)).chain(slower.iter().map(|v| v.other));
     let rows = grouped(ways.map(|w| (w.cell().mover.as_str(), w.trials.id.as_str()))).into_iter();
@@ -258,7 +237,7 @@ fn costs(view: &View<'_>, slower: &[&Versus<'_>]) -> Vec<String> {
         let ids = ids.into_iter().unique().collect_vec();
         let parts = [SWITCHES, Metric::both(Measure::CallsPerMessage), CPU].into_iter();
         let mut told = parts.filter_map(|m| {
-            let span = estimates(view, ids.iter().copied(), m)?;
+            let span = view.estimates(ids.iter().copied(), m)?;
             Some(format!("{} {span}", view.words(m)))
         });
         let told = told.join("; ");

@@ -6,11 +6,11 @@ use itertools::Itertools as _;
 use super::asked::{MeasuredWay, NONE, PairQuery};
 use super::{Answers, Explained, Question, View};
 use crate::cells::typical;
-use crate::grouping::grouped;
+use crate::grouping::{by_key, grouped};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
-use crate::value::read;
 use crate::value::served::{KERNEL_STACK_BYTES, memory_bytes, messages};
+use crate::value::{Trial, read};
 
 const RATE: Metric = Metric::both(Measure::MessagesPerS);
 const MORE: &str = "more CPUs for the server (--placement 0,2:1), larger or slower responses (--service, --size), or new connections (--connect new)";
@@ -71,7 +71,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         answers: Answers::Pairs(
             PairQuery {
                 axes: &[Axis::Server],
-                pairs: |single, _| single.serves_in_turn(),
+                pairs: |single, _| single.server.is_some_and(|s| s.in_turn),
                 metrics: |_| {
                     let both = [Measure::LatencyUsP50, Measure::LatencyUsP99];
                     both.map(|m| vec![Metric::both(m)]).to_vec()
@@ -106,23 +106,23 @@ fn is_busy(way: MeasuredWay<'_>) -> bool {
 fn clients_share(view: &View<'_>) -> Option<Explained> {
     let closed = |c: &&CellTrials<'_>| c.cell.is_served() && c.cell.serving.rate_per_s.is_none();
     let cells = view.measured().filter(closed);
-    let by_connections = grouped(cells.map(|c| (c.cell.serving.connections, c)));
-    let told = by_connections.into_iter().sorted_by_key(|(n, _)| *n);
-    let told = told.filter_map(|(connections, cells)| {
-        let of = |value: fn(&SideReadings) -> Option<f64>, write: fn(f64) -> String| {
-            let known = cells.iter().filter_map(|c| {
-                let known = c.trials().filter_map(|t| value(&t.sample.sender));
-                typical(&known.collect_vec())
-            });
-            let known = known.collect_vec();
-            (!known.is_empty()).then(|| phrases::span(&known, write))
-        };
-        let (cpu, busy) = (of(client_cpu_us, units::number)?, of(busy_share, percent)?);
-        let with = Axis::Connections.circumstance(&connections.to_string());
-        Some(format!(
-            "{with} {cpu} µs of CPU time for each request, busy {busy} of the window"
-        ))
-    });
+    let by_connections = by_key(cells.map(|c| (c.cell.serving.connections, c)));
+    let told = by_connections
+        .into_iter()
+        .filter_map(|(connections, cells)| {
+            let of = |value: fn(&SideReadings) -> Option<f64>, write: fn(f64) -> String| {
+                let known = cells
+                    .iter()
+                    .filter_map(|c| usual(c, |t| value(&t.sample.sender)));
+                let known = known.collect_vec();
+                (!known.is_empty()).then(|| phrases::span(&known, write))
+            };
+            let (cpu, busy) = (of(client_cpu_us, units::number)?, of(busy_share, percent)?);
+            let with = Axis::Connections.circumstance(&connections.to_string());
+            Some(format!(
+                "{with} {cpu} µs of CPU time for each request, busy {busy} of the window"
+            ))
+        });
     let numbers = told.collect_vec();
     let answer = match numbers.as_slice() {
         [] => Err("needs a server in a closed loop, whose clients tell what they did".into()),
@@ -136,21 +136,22 @@ fn clients_share(view: &View<'_>) -> Option<Explained> {
     })
 }
 
-/// CPU time of the clients for a request, in µs.
+fn usual(cell: &CellTrials<'_>, of: impl Fn(&Trial<'_>) -> Option<f64>) -> Option<f64> {
+    typical(&cell.trials().filter_map(of).collect_vec())
+}
+
 fn client_cpu_us(side: &SideReadings) -> Option<f64> {
     let messages = messages(side).ok().filter(|n| *n > 0.0)?;
     Some(read(side, Counter::CpuNs).ok()? / messages / 1e3)
 }
 
-/// Share of the window in which the busiest thread of the clients was busy.
 fn busy_share(side: &SideReadings) -> Option<f64> {
     let window_ns: u64 = side.flows.iter().map(|f| f.elapsed_ns).sum();
     let busy_ns = read(side, Counter::GeneratorBusyNs).ok()?;
     (window_ns > 0).then(|| (busy_ns / window_ns as f64).min(1.0))
 }
 
-/// The fewest further connections from which the cost of one is given: of fewer, what each costs
-/// drowns in what the process has anyway.
+/// Of fewer further connections what each costs drowns in what the process has anyway.
 const FEWEST_MORE: u64 = 100;
 
 /// What a thread or process for each connection costs in memory, of the first place of each server.
@@ -159,14 +160,9 @@ fn memory(view: &View<'_>) -> Option<Explained> {
         let load = &c.cell.serving;
         c.cell.is_served() && load.connect == Connect::Kept && load.rate_per_s.is_none()
     };
-    let groups = grouped(view.measured().filter(fits).map(|c| {
-        let place = c.cell.id_without(&[Axis::Connections, Axis::Idle]);
-        (place, c)
-    }));
-    let bytes = |cell: &CellTrials<'_>| {
-        let known = cell.trials().filter_map(|t| memory_bytes(t.sample).ok());
-        typical(&known.collect_vec())
-    };
+    let place = |c: &CellTrials<'_>| c.cell.id_without(&[Axis::Connections, Axis::Idle]);
+    let groups = grouped(view.measured().filter(fits).map(|c| (place(c), c)));
+    let bytes = |cell| usual(cell, |t| memory_bytes(t.sample).ok());
     let survey = &view.input.manifest.survey;
     let rows = groups.into_iter().filter_map(|(_, cells)| {
         let all = |c: &&CellTrials<'_>| c.cell.serving.all_connections();
@@ -189,13 +185,13 @@ fn memory(view: &View<'_>) -> Option<Explained> {
         (with, without) if without.is_empty() => Ok(format!("each connection takes {with}.")),
         (with, without) => Ok(format!("each connection takes {with}, compared with {without}.")),
     };
+    let told = rows.iter().map(|(each, name, _)| (name, kib(each)));
+    let told = told.map(|(name, each)| format!("`{name}`: {each} for each further connection"));
+    let stack = KERNEL_STACK_BYTES / 1024.0;
     Some(Explained {
-        numbers: (rows.iter())
-            .map(|(each, name, _)| format!("`{name}`: {} for each further connection", kib(each)))
-            .collect(),
+        numbers: told.collect(),
         evidence: vec![format!(
-            "anonymous memory and page tables of all processes, and a kernel stack of {:.0} KiB for each thread; not the sockets' own memory, which is alike for all",
-            KERNEL_STACK_BYTES / 1024.0
+            "anonymous memory and page tables of all processes, and a kernel stack of {stack:.0} KiB for each thread; not the sockets' own memory, which is alike for all"
         )],
         ..Explained::of(answer)
     })

@@ -2,10 +2,9 @@
 
 use bytecost_spec::{Axis, Measure, Metric, units};
 
-use super::asked::{CALLS, MeasuredWay, PairQuery, Versus, ids, is_decided};
-use super::{Answers, Explained, Missing, Question, View};
-use crate::caveats::zero_copy::copied;
-use crate::caveats::zero_copy::is_no_zero_copy;
+use super::asked::{CALLS, End, MeasuredWay, PairQuery, Versus, ids, is_decided};
+use super::{Answers, Explained, Question, View};
+use crate::caveats::zero_copy::{copied, is_no_zero_copy};
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::Verdict;
@@ -32,11 +31,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         answers: Answers::Pairs(
             ONE_CALL,
             "no way with one call per message was measured next to one with a call for each field",
-            |view, aspects| {
-                aspects
-                    .first()
-                    .map_or_else(Vec::new, |found| calls(view, found))
-            },
+            |view, aspects| calls(view, &aspects[0]),
         ),
         would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
     },
@@ -53,7 +48,6 @@ pub(super) fn sends_without_a_copy(view: &View<'_>) -> bool {
 
 const NEEDS: &str = "no way without a copy was measured next to one that copies by as many calls";
 
-/// Zero-copy against copying by as many calls.
 pub(super) const ZERO_COPY: PairQuery = PairQuery {
     axes: &[Axis::Mover],
     pairs: |baseline, other| {
@@ -77,13 +71,12 @@ const ONE_CALL: PairQuery = PairQuery {
     ..ZERO_COPY
 };
 
-/// Whether the kernel copied what the other of a pair was to leave where it is, or did so wherever
-/// it said anything over the same transport.
-pub(super) fn was_copied(view: &View<'_>, v: &Versus<'_>) -> bool {
+/// Whether the kernel copied what the other was to leave, there or wherever it said anything.
+fn was_copied(view: &View<'_>, v: &Versus<'_>) -> bool {
     let cell = v.other.cell();
     let mut all = copied(view).into_iter();
     is_no_zero_copy(view, &v.other.trials.id)
-        || !v.other.knows(COPIED)
+        || v.other.value(COPIED).is_none()
             && all.any(|c| c.mover == cell.mover && c.transport == cell.transport)
 }
 
@@ -97,19 +90,19 @@ fn from_what_size(view: &View<'_>) -> Option<Explained> {
         false => view.told(&ZERO_COPY, &aspects, NEEDS),
     };
     Some(Explained {
-        answer,
         numbers,
         evidence: copied(view).iter().map(|c| c.sentence()).collect(),
-        findings: ids(&aspects),
+        findings: ids(aspects.iter().flatten()),
+        ..Explained::of(answer)
     })
 }
 
 /// Why nothing is said of zero-copy by what the kernel copied.
-pub(super) fn withheld(view: &View<'_>) -> Missing {
+pub(super) fn withheld(view: &View<'_>) -> String {
     let told = copied(view).first().map(|c| c.sentence());
     let told = told.unwrap_or_default();
     let told = told.trim_end_matches('.');
-    format!("withheld: {told} (on another path: `bytecost run send-wire`, as root)").into()
+    format!("withheld: {told} (on another path: `bytecost run send-wire`, as root)")
 }
 
 fn not_fastest(view: &View<'_>) -> Option<Explained> {
@@ -117,8 +110,8 @@ fn not_fastest(view: &View<'_>) -> Option<Explained> {
     let found = &aspects[0];
     let told = view.told(&ZERO_COPY, &aspects, NEEDS);
     let is_worse = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
-    let (shares, extra) = (copied(view), extra_calls(found));
-    let shares: Vec<String> = shares.iter().map(|c| c.sentence()).collect();
+    let extra = extra_calls(found);
+    let shares: Vec<String> = copied(view).iter().map(|c| c.sentence()).collect();
     let all_copied = !found.is_empty() && found.iter().all(|v| was_copied(view, v));
     let answer = match (told, found.iter().find(is_worse)) {
         (Ok(told), None) if !all_copied || found.iter().any(is_decided) => {
@@ -128,7 +121,7 @@ fn not_fastest(view: &View<'_>) -> Option<Explained> {
             "it saves no copy here, and what it adds comes on top{extra}: {}",
             shares.join(" ")
         )),
-        (Ok(_), Some(v)) if !v.other.knows(COPIED) => Err(
+        (Ok(_), Some(v)) if v.other.value(COPIED).is_none() => Err(
             "no completion was flagged or counted, so that nobody knows whether the kernel copied"
                 .into(),
         ),
@@ -138,24 +131,21 @@ fn not_fastest(view: &View<'_>) -> Option<Explained> {
         (Err(missing), _) => Err(missing),
     };
     Some(Explained {
-        answer,
-        numbers: view.rows(&ZERO_COPY, &aspects),
         evidence: shares.into_iter().chain(calls(view, found)).collect(),
-        findings: ids(&aspects),
+        ..view.with_rows(&ZERO_COPY, &aspects, answer)
     })
 }
 
-/// The metric that tells copied buffers.
 const COPIED: Metric = Metric::both(Measure::CopiedShare);
 
 /// How many calls more a message takes, its completions included, where it does.
 fn extra_calls(found: &[Versus<'_>]) -> String {
     const MORE_CALLS: f64 = 1.05;
-    let most = |of: fn(&Versus<'_>) -> Option<f64>| found.iter().filter_map(of).reduce(f64::max);
-    match (
-        most(|v| v.other.value(CALLS)),
-        most(|v| v.baseline.value(CALLS)),
-    ) {
+    let most = |way: End| {
+        let calls = found.iter().filter_map(|v| way(v).value(CALLS));
+        calls.reduce(f64::max)
+    };
+    match (most(|v| v.other), most(|v| v.baseline)) {
         (Some(zero), Some(copying)) if zero >= MORE_CALLS * copying => {
             format!(
                 " (up to {zero:.1} calls per message with completions, instead of {copying:.1})"
@@ -165,7 +155,6 @@ fn extra_calls(found: &[Versus<'_>]) -> String {
     }
 }
 
-/// How many calls a message took, by mover.
 fn calls(view: &View<'_>, found: &[Versus<'_>]) -> Vec<String> {
     let ways = found.iter().flat_map(|v| [v.baseline, v.other]);
     let by_mover = grouped(ways.filter_map(|w| Some((&w.cell().mover, w.value(CALLS)?))));

@@ -41,11 +41,12 @@ fn ask(view: &View<'_>) -> Option<Explained> {
         (0, 0) => {
             Err("no finding that the prediction speaks of: its cells were not measured".into())
         }
-        (0, _) => Err(format!(
-            "not decided in {} that the prediction speaks of",
-            phrases::count(open, "finding")
-        )
-        .into()),
+        (0, _) => {
+            let open = phrases::count(open, "finding");
+            Err(format!(
+                "not decided in {open} that the prediction speaks of"
+            ))
+        }
         _ if otherwise == 0 => Ok(format!(
             "nothing so far: {decided} that the prediction speaks of came out as expected{undecided}."
         )),
@@ -84,30 +85,24 @@ fn compare<'v>(view: &View<'v>, expect: &'v Expect) -> Compared<'v> {
             && f.value == expect.value
             && [&f.cell, &f.baseline].into_iter().all(is_there)
     };
-    let mut compared = Compared {
-        expect,
-        as_expected: 0,
-        otherwise: Vec::new(),
-        open: 0,
+    let expected = match expect.outcome {
+        Outcome::Better => Verdict::Better,
+        Outcome::Worse => Verdict::Worse,
+        Outcome::NoDifference => Verdict::NoDifferenceThatMatters,
     };
-    for finding in view.findings.iter().filter(speaks) {
-        let came = match finding.verdict {
-            Verdict::Better => Some(Outcome::Better),
-            Verdict::Worse => Some(Outcome::Worse),
-            Verdict::NoDifferenceThatMatters => Some(Outcome::NoDifference),
-            Verdict::NotDecided | Verdict::NotJudged => None,
-        };
-        match came {
-            None => compared.open += 1,
-            Some(came) if came == expect.outcome => compared.as_expected += 1,
-            Some(_) => compared.otherwise.push(finding),
-        }
+    let spoken_of = view.findings.iter().filter(speaks);
+    let (open, decided): (Vec<_>, Vec<_>) =
+        spoken_of.partition(|f| f.verdict == Verdict::NotDecided);
+    let (met, otherwise): (Vec<_>, _) = decided.into_iter().partition(|f| f.verdict == expected);
+    Compared {
+        expect,
+        as_expected: met.len(),
+        otherwise,
+        open: open.len(),
     }
-    compared
 }
 
 impl Compared<'_> {
-    /// What came otherwise, in a few words.
     fn clause(&self, view: &View<'_>) -> Option<String> {
         let first = self.otherwise.first()?;
         let outcome = match self.expect.outcome {
@@ -115,13 +110,11 @@ impl Compared<'_> {
             Outcome::Better => "better than",
             Outcome::Worse => "worse than",
         };
+        let [way, base] = [&first.value, &first.baseline_value].map(|v| first.axis.subject(v));
+        let (noun, n) = (view.words(first.metric), self.otherwise.len());
+        let all = phrases::count(n + self.as_expected, "place");
         Some(format!(
-            "{} was expected to be {outcome} {} in {} and was not in {} of {}",
-            first.axis.subject(&first.value),
-            first.axis.subject(&first.baseline_value),
-            view.words(first.metric),
-            self.otherwise.len(),
-            phrases::count(self.otherwise.len() + self.as_expected, "place")
+            "{way} was expected to be {outcome} {base} in {noun} and was not in {n} of {all}"
         ))
     }
 }

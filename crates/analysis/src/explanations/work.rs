@@ -4,10 +4,8 @@ use bytecost_spec::survey::WorkKind;
 use bytecost_spec::{Axis, Cell, Class, HugePages, Measure, Metric, Nearness, Placement};
 use itertools::Itertools as _;
 
-use super::asked::{MeasuredWay, NONE, PairQuery, Versus, ids};
-use super::ranges::{estimates, hull};
+use super::asked::{MeasuredWay, NONE, PairQuery, Versus, hull, joined, ratios};
 use super::{Answers, Explained, Question, View, cache_steps};
-use crate::contrast::Ratio;
 use crate::grouping::grouped;
 use crate::matrix;
 use crate::phrases;
@@ -38,11 +36,8 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "pinning",
         text: "What does it change to hold threads on CPUs, alone and beside background load?",
         asks: |view| {
-            let plans = |free: bool| {
-                view.plans(|w| {
-                    w.route().is_work() && (w.cell().placement == Placement::Free) == free
-                })
-            };
+            let is_free = |w: MeasuredWay<'_>| w.cell().placement == Placement::Free;
+            let plans = |free| view.plans(|w| w.route().is_work() && is_free(w) == free);
             plans(true) && plans(false)
         },
         answers: Answers::Pairs(
@@ -64,8 +59,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "huge-pages",
         text: "From which working set on do huge pages make an access cheaper, and why?",
         asks: |view| {
-            view.plans(|w| w.cell().huge_pages == HugePages::On)
-                || view.refused(in_huge_pages).is_some()
+            view.plans(|w| in_huge_pages(w.cell())) || view.refused(in_huge_pages).is_some()
         },
         answers: Answers::Own(huge_pages),
         would_change: "another order of access: in order the next page is known before it is needed, so that its translation is too; and under a hypervisor, whether the host backs the guest's memory with huge pages",
@@ -74,9 +68,8 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "isolation-protects",
         text: "Which scheduler class or control group keeps work from background load?",
         asks: |view| {
-            view.plans(|w| {
-                is_set_apart(w) && !w.works(WorkKind::Beats) && !w.cell().neighbour.is_idle()
-            })
+            let is_beside = |w: MeasuredWay<'_>| !w.cell().neighbour.is_idle();
+            view.plans(|w| is_set_apart(w) && !w.works(WorkKind::Beats) && is_beside(w))
         },
         answers: Answers::Pairs(
             BESIDE,
@@ -111,12 +104,10 @@ fn distance(view: &View<'_>) -> Option<Explained> {
         true => Err("needs two pairs of CPUs (--placement pairs)".into()),
         false => Ok(first.into_iter().map(|(_, said)| said).join(" ")),
     };
+    let meaning = "a hypervisor may move virtual CPUs, and waking one up goes through it";
     Some(Explained {
         numbers: rest.into_iter().map(|(_, said)| said).collect(),
-        evidence: virtualized(
-            view,
-            "a hypervisor may move virtual CPUs, and waking one up goes through it",
-        ),
+        evidence: virtualized(view, meaning),
         ..Explained::of(answer)
     })
 }
@@ -151,7 +142,7 @@ fn shared_core(view: &View<'_>) -> Option<Explained> {
         v.other.works(WorkKind::Registers) && *place != ONE_CPU && *place != Placement::Free
     });
     let places = grouped(steps.map(|v| (v.other.cell().placement.to_string(), v)));
-    let answers = places.iter().map(|(place, of)| {
+    let answers = places.into_iter().map(|(place, of)| {
         let ratios = || of.iter().map(|v| (v.verdict(), v.contrast.ratio()));
         let is_shared = ratios().any(|(verdict, r)| verdict == Verdict::Worse && r.low > SHARED);
         let says = match (is_shared, ratios().all(|(_, r)| r.high < OWN)) {
@@ -161,23 +152,16 @@ fn shared_core(view: &View<'_>) -> Option<Explained> {
         };
         format!("with placement {place} {says}")
     });
-    let answer = match places.is_empty() {
-        true => Err("needs work in registers with one and with two threads, on two CPUs".into()),
-        false => Ok(format!("{}.", answers.format("; "))),
-    };
+    let needs = "needs work in registers with one and with two threads, on two CPUs";
+    let answer = joined(answers, needs);
+    let meaning = "which of the host's threads a CPU is may change from run to run";
     Some(Explained {
-        numbers: view.rows(&TOGETHER, &aspects),
-        evidence: virtualized(
-            view,
-            "which of the host's threads a CPU is may change from run to run",
-        ),
-        findings: ids(&aspects),
-        ..Explained::of(answer)
+        evidence: virtualized(view, meaning),
+        ..view.with_rows(&TOGETHER, &aspects, answer)
     })
 }
 
-/// What pinning changes. Several threads that are held on one CPU take turns: that is no gain or
-/// loss of pinning.
+/// Several threads that are held on one CPU take turns: that is no gain or loss of pinning.
 const PINNED: PairQuery = PairQuery {
     axes: &[Axis::Placement],
     pairs: |free, held| {
@@ -190,13 +174,12 @@ const PINNED: PairQuery = PairQuery {
     together: true,
 };
 
-/// How often free threads were moved.
 fn moves(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
     let pairs = aspects.iter().flatten();
     let free = pairs.map(|v| v.baseline.trials.id.as_str());
-    let moves = estimates(view, free, Metric::both(Measure::MigrationsPerS));
-    let told = moves.map(|told| format!("moves of free threads between CPUs: {told}"));
-    told.into_iter().collect()
+    let moves = view.estimates(free, Metric::both(Measure::MigrationsPerS));
+    let told = |moves| format!("moves of free threads between CPUs: {moves}");
+    moves.map(told).into_iter().collect()
 }
 
 fn is_pair_on_one_cpu(way: MeasuredWay<'_>) -> bool {
@@ -205,59 +188,42 @@ fn is_pair_on_one_cpu(way: MeasuredWay<'_>) -> bool {
 
 /// Only what needs nothing but a core tells cores apart: memory slows by itself.
 const BY_TURNS: PairQuery = PairQuery {
-    axes: &[Axis::Placement],
     pairs: |one, two| {
         is_pair_on_one_cpu(one) && two.works(WorkKind::Registers) && two.cell().neighbour.is_idle()
     },
-    metrics: |_| vec![vec![DONE]],
     along: &[Axis::Placement],
-    together: true,
+    ..PINNED
 };
 
 /// Two threads on one CPU take twice as long as on two; so far from that a ratio still has its mark.
 const TURNS: std::ops::RangeInclusive<f64> = 1.9..=2.1;
 
-/// Whether a slow-down of two threads is the sharing of a core or the taking of turns.
 fn turns(view: &View<'_>) -> Option<Explained> {
     let aspects = view.aspects(&BY_TURNS);
     let (shared, apart): (Vec<_>, Vec<_>) =
         (aspects[0].iter()).partition(|v| v.other.cell().placement == SIBLINGS);
-    let ratios =
-        |of: &[&Versus<'_>]| -> Vec<Ratio> { of.iter().map(|v| v.contrast.ratio()).collect() };
-    let mut clauses = Vec::new();
-    if !apart.is_empty() {
-        let ratios = ratios(&apart);
-        let mark = match ratios.iter().all(|r| TURNS.contains(&r.value)) {
-            true => ", so that a ratio of run times near 2 has the mark of taking turns",
-            false => "",
-        };
-        clauses.push(format!(
-            "on two CPUs two threads get done {} what they do by turns on one logical CPU{mark}",
-            hull(&ratios)
-        ));
-    }
-    if !shared.is_empty() {
-        let verdict = match shared.iter().all(|v| v.verdict() == Verdict::Better) {
-            true => "which is more: a core is shared there, and no CPU",
-            false => "which is not decided to be more: they may as well take turns",
-        };
-        clauses.push(format!(
-            "on the siblings of one core {}, {verdict}",
-            hull(&ratios(&shared))
-        ));
-    }
-    let answer = match clauses.is_empty() {
-        true => Err("needs work in registers of two threads on one logical CPU and on two".into()),
-        false => Ok(format!("{}.", clauses.join("; "))),
+    let told = |of: &[&Versus<'_>]| (!of.is_empty()).then(|| hull(&ratios(of)));
+    let mark = match ratios(&apart).iter().all(|r| TURNS.contains(&r.value)) {
+        true => ", so that a ratio of run times near 2 has the mark of taking turns",
+        false => "",
     };
+    let verdict = match shared.iter().all(|v| v.verdict() == Verdict::Better) {
+        true => "which is more: a core is shared there, and no CPU",
+        false => "which is not decided to be more: they may as well take turns",
+    };
+    let clauses = [
+        told(&apart).map(|r| {
+            format!("on two CPUs two threads get done {r} what they do by turns on one logical CPU{mark}")
+        }),
+        told(&shared).map(|r| format!("on the siblings of one core {r}, {verdict}")),
+    ];
+    let needs = "needs work in registers of two threads on one logical CPU and on two";
+    let answer = joined(clauses.into_iter().flatten(), needs);
     let hidden = view.refused(|c| c.placement == SIBLINGS);
+    let hidden = hidden.map(|why| format!("two threads of one core are not available: {why}"));
     Some(Explained {
-        numbers: view.rows(&BY_TURNS, &aspects),
-        evidence: (hidden.iter())
-            .map(|reason| format!("two threads of one core are not available: {reason}"))
-            .collect(),
-        findings: ids(&aspects),
-        ..Explained::of(answer)
+        evidence: hidden.into_iter().collect(),
+        ..view.with_rows(&BY_TURNS, &aspects, answer)
     })
 }
 
@@ -278,18 +244,12 @@ fn huge_pages(view: &View<'_>) -> Option<Explained> {
         along: &[Axis::Size],
         together: true,
     };
-    let found = view.explained(
-        &asked,
-        "needs the same work with --huge-pages off and on",
-        NONE,
-    );
+    let needs = "needs the same work with --huge-pages off and on";
+    let found = view.explained(&asked, needs, NONE);
     let is_measured = !found.numbers.is_empty();
     let refused = view.refused(in_huge_pages).filter(|_| !is_measured);
     Some(Explained {
-        answer: match refused {
-            Some(reason) => Err(reason.into()),
-            None => found.answer,
-        },
+        answer: refused.map_or(found.answer, Err),
         evidence: vec![
             "which pages the memory lay in was read in /proc/self/smaps before each trial, and a trial whose memory lay in others failed".to_owned(),
             "an entry of the translation buffers (TLB) covers one page: beyond what all of them cover, an access must also find out where its page is, and a huge page is worth as many small ones as fit into it".to_owned(),
@@ -303,19 +263,16 @@ fn is_set_apart(way: MeasuredWay<'_>) -> bool {
     way.route().is_work() && (cell.class != Class::default() || !cell.cgroup.is_none())
 }
 
-/// Work with background load and without it.
 const BESIDE: PairQuery = PairQuery {
     axes: &[Axis::Neighbour],
     pairs: |alone, beside| {
         let is_work = beside.route().is_work() && !beside.works(WorkKind::Beats);
         is_work && alone.cell().neighbour.is_idle()
     },
-    metrics: |_| vec![vec![DONE]],
     along: &[Axis::Class, Axis::Cgroup],
-    together: true,
+    ..PINNED
 };
 
-/// What a limit means for what is done alone.
 fn limits(_: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
     let is_limit = |c: &Cell| c.class == Class::Deadline || c.cgroup.quota_percent.is_some();
     let any = aspects.iter().flatten().any(|v| is_limit(v.other.cell()));
@@ -332,7 +289,6 @@ const WAKES: PairQuery = PairQuery {
     together: true,
 };
 
-/// How much of the time quotas held back who wakes up.
 fn throttled(view: &View<'_>, _: &[Vec<Versus<'_>>]) -> Vec<String> {
     let ways = view.measured().map(|c| view.way(c));
     let told = ways.filter(|w| w.works(WorkKind::Beats)).filter_map(|w| {
