@@ -6,6 +6,7 @@ use crate::pairing::Pairing;
 use crate::phrases::{self, span};
 use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::trials::CellTrials;
+use crate::value::QUANTILES;
 use crate::view::View;
 
 mod bottlenecks;
@@ -13,30 +14,21 @@ mod cautions;
 mod core_to_core;
 mod course;
 mod cpu_time;
-mod cpus;
 mod machine;
 mod modes;
 mod network;
 mod obstacles;
 mod segments;
 pub(crate) mod serving;
-pub(crate) mod stall;
+mod stall;
 mod windows;
 mod wire;
 pub(crate) mod zero_copy;
 
-/// A caveat without its name.
-pub(crate) struct UnnamedCaveat {
-    pub(crate) text: String,
-    pub(crate) evidence: String,
-    pub(crate) remedy: String,
-    pub(crate) cells: Vec<String>,
-}
-
-/// How a caveat is found: once, or for each of several things.
+/// How a caveat is found: once, or for each of several things. Its row names it.
 enum Detect {
-    One(fn(&View<'_>) -> Option<UnnamedCaveat>),
-    Each(fn(&View<'_>) -> Vec<UnnamedCaveat>),
+    One(fn(&View<'_>) -> Option<Caveat>),
+    Each(fn(&View<'_>) -> Vec<Caveat>),
 }
 
 use Detect::{Each, One};
@@ -47,10 +39,8 @@ type Row = (&'static str, Effect, Detect);
 /// What a caveat does to verdicts.
 #[derive(Clone, Copy)]
 enum Effect {
-    /// It is told.
     Annotates,
-    /// Findings of such measures, along such axes, with a cell that it affects have no verdict, and
-    /// say why.
+    /// Findings of such measures, along such axes, with a cell of its have no verdict.
     Withholds(fn(Measure, Axis) -> bool, &'static str),
     /// As `Withholds`, of those findings whose cells do not share what it is about.
     WithholdsUnshared(fn(Measure) -> bool, Shared, &'static str),
@@ -65,10 +55,8 @@ impl Effect {
     fn of_result(self) -> CaveatEffect {
         match self {
             Effect::Annotates => CaveatEffect::Annotates,
-            Effect::Withholds(..) | Effect::WithholdsUnshared(..) | Effect::Caps(..) => {
-                CaveatEffect::WithholdsMetric
-            }
             Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
+            _ => CaveatEffect::WithholdsMetric,
         }
     }
 
@@ -85,11 +73,6 @@ impl Effect {
         let affected = findings.filter_map(|f| Some((f.metric, view.trials.pair(f)?)));
         let mut affected = affected.filter(|(_, pair)| is_affected(pair)).peekable();
         affected.peek().is_some() && affected.all(|(metric, pair)| shared(&pair, metric))
-    }
-
-    /// Whether what it affects is at least what was measured.
-    fn caps(self, measure: Measure) -> bool {
-        matches!(self, Effect::Caps(..)) && measure == Measure::MessagesPerS
     }
 
     /// Why the verdict of a metric on two cells is withheld, where it is.
@@ -110,7 +93,6 @@ impl Effect {
 /// Whether two cells have something in common in each block, so that their ratio is free of it.
 type Shared = fn(&Pairing<'_, '_>, Metric) -> bool;
 
-/// The effect of most.
 const TOLD: Effect = Effect::Annotates;
 
 /// The effect of those that say what sets the rates in place of what is compared.
@@ -144,16 +126,8 @@ fn of_cpu_time(measure: Measure) -> bool {
     )
 }
 
-/// Whether a measure is a quantile of latencies.
 fn is_latency(measure: Measure) -> bool {
-    matches!(
-        measure,
-        Measure::LatencyUsP50
-            | Measure::LatencyUsP90
-            | Measure::LatencyUsP99
-            | Measure::LatencyUsP999
-            | Measure::LatencyUsMax
-    )
+    QUANTILES.iter().any(|(latency, _)| *latency == measure)
 }
 
 /// Whether a measure is a rate, or the time of a message that one gives.
@@ -189,17 +163,18 @@ const CAVEATS: &[Row] = &[
     (
         "two-modes-cpu-time",
         two_modes(of_cpu_time),
-        One(modes::far_in_cpu_time),
+        One(|view| modes::far(view, of_cpu_time)),
     ),
     (
         "two-modes-time",
         two_modes(is_rate),
-        One(modes::far_in_time),
+        One(|view| modes::far(view, is_rate)),
     ),
     (
         "two-modes-latency",
+        // A tail in two groups says nothing of the rate.
         two_modes(is_latency),
-        One(modes::far_in_latency),
+        One(|view| modes::far(view, is_latency)),
     ),
     ("few-blocks", TOLD, One(course::few_blocks)),
     ("imprecise", TOLD, One(course::imprecise)),
@@ -278,9 +253,9 @@ const CAVEATS: &[Row] = &[
     ("other-processes", TOLD, One(machine::other_processes)),
     ("repeats-matter", TOLD, One(course::repeats_matter)),
     ("steal", TOLD, One(machine::steal)),
-    ("off-cpu", TOLD, One(cpus::off_cpu)),
-    ("frequency", TOLD, One(cpus::frequency)),
-    ("throttled", TOLD, One(cpus::throttled)),
+    ("off-cpu", TOLD, One(machine::off_cpu)),
+    ("frequency", TOLD, One(machine::frequency)),
+    ("throttled", TOLD, One(machine::throttled)),
     ("core-to-core", TOLD, One(core_to_core::changes)),
     ("drift", TOLD, One(course::drift)),
     ("short-window", TOLD, One(windows::short)),
@@ -329,13 +304,7 @@ pub fn caveat_kinds() -> impl Iterator<Item = &'static str> {
     CAVEATS.iter().map(|(kind, ..)| *kind)
 }
 
-/// Whether there is a caveat of that kind at all.
-pub(crate) fn is_looked_for(kind: &str) -> bool {
-    caveat_kinds().any(|name| name == kind)
-}
-
-/// Every caveat that the run gives rise to: those that withhold verdicts, which need none, or,
-/// once the view has these, all.
+/// Every caveat of the run, once the view has those that withhold verdicts.
 pub(crate) fn all(view: &View<'_>) -> Vec<Caveat> {
     found(view, |effect| effect == CaveatEffect::Annotates)
 }
@@ -353,13 +322,13 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
                 One(detect) => detect(view).into_iter().collect(),
                 Each(detect) => detect(view),
             };
-            let found = found.into_iter();
-            caveats.extend(found.map(|told| {
-                let mut caveat = told.caveat(kind, effect.of_result());
-                if effect.spares_all(view, &caveat) {
-                    caveat.effect = CaveatEffect::Annotates;
-                }
-                caveat
+            caveats.extend(found.into_iter().map(|caveat| Caveat {
+                kind: (*kind).to_owned(),
+                effect: match effect.spares_all(view, &caveat) {
+                    true => CaveatEffect::Annotates,
+                    false => effect.of_result(),
+                },
+                ..caveat
             }));
         } else {
             let known = view.caveats.iter().filter(|c| c.kind == *kind);
@@ -391,8 +360,8 @@ fn because_beside<'c>(
     let affects = |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id));
     caveats.into_iter().filter(affects).find_map(|caveat| {
         let (_, effect, _) = CAVEATS.iter().find(|(kind, ..)| *kind == caveat.kind)?;
-        let leaves =
-            effect.caps(metric.measure) && slower.is_some_and(|id| !caveat.cells.contains(id));
+        let caps = matches!(effect, Effect::Caps(..)) && metric.measure == Measure::MessagesPerS;
+        let leaves = caps && slower.is_some_and(|id| !caveat.cells.contains(id));
         effect.because(metric, pair).filter(|_| !leaves)
     })
 }
@@ -431,32 +400,18 @@ pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
         .collect()
 }
 
-impl UnnamedCaveat {
-    fn caveat(self, kind: &str, effect: CaveatEffect) -> Caveat {
-        Caveat {
-            kind: kind.to_owned(),
-            effect,
-            text: self.text,
-            evidence: self.evidence,
-            remedy: self.remedy,
-            cells: self.cells,
-        }
-    }
-}
-
 /// A caveat of some cells; none where there are none.
 fn caveat(
     text: impl Into<String>,
     evidence: impl Into<String>,
     remedy: impl Into<String>,
     cells: Vec<String>,
-) -> Option<UnnamedCaveat> {
-    (!cells.is_empty()).then(|| UnnamedCaveat {
-        text: text.into(),
-        evidence: evidence.into(),
-        remedy: remedy.into(),
-        cells,
-    })
+) -> Option<Caveat> {
+    if cells.is_empty() {
+        return None;
+    }
+    let whole = of_run(text, evidence, remedy);
+    whole.map(|caveat| Caveat { cells, ..caveat })
 }
 
 /// A caveat of the whole run.
@@ -464,8 +419,10 @@ fn of_run(
     text: impl Into<String>,
     evidence: impl Into<String>,
     remedy: impl Into<String>,
-) -> Option<UnnamedCaveat> {
-    Some(UnnamedCaveat {
+) -> Option<Caveat> {
+    Some(Caveat {
+        kind: String::new(),
+        effect: CaveatEffect::Annotates,
         text: text.into(),
         evidence: evidence.into(),
         remedy: remedy.into(),
@@ -473,28 +430,35 @@ fn of_run(
     })
 }
 
-/// The cells in which something shows, with the numbers that it shows by in each; none where it
+/// The cells in which something shows, with what the numbers span that it shows by; none where it
 /// shows in no cell. A number that is not known of a cell is left out.
-fn seen<'v, const N: usize>(
+fn spans<'v, const N: usize>(
     cells: impl Iterator<Item = &'v CellTrials<'v>>,
     shows: impl Fn(&'v CellTrials<'v>) -> Option<[Option<f64>; N]>,
-) -> Option<(Vec<&'v CellTrials<'v>>, [Vec<f64>; N])> {
-    let (mut shown, mut numbers) = (Vec::new(), [const { Vec::new() }; N]);
-    for cell in cells {
-        if let Some(found) = shows(cell) {
-            shown.push(cell);
-            let known = numbers.iter_mut().zip(found);
-            known.for_each(|(all, number)| all.extend(number));
-        }
-    }
-    (!shown.is_empty()).then_some((shown, numbers))
+    write: [fn(f64) -> String; N],
+) -> Option<(Vec<String>, [String; N])> {
+    let shown = cells.filter_map(|cell| Some((cell.id.clone(), shows(cell)?)));
+    let (ids, numbers): (Vec<_>, Vec<_>) = shown.unzip();
+    let of = |at: usize| {
+        let of_cells = numbers.iter().filter_map(|all| all[at]);
+        known(&of_cells.collect::<Vec<f64>>(), write[at])
+    };
+    (!ids.is_empty()).then(|| (ids, std::array::from_fn(of)))
 }
 
-/// The same text around a span of numbers, or nothing where none is known.
-fn clause(text: &str, values: &[f64], write: impl Fn(f64) -> String) -> String {
+/// What numbers span; empty where none is known.
+fn known(values: &[f64], write: impl Fn(f64) -> String) -> String {
     match values {
         [] => String::new(),
-        _ => text.replace("{}", &span(values, write)),
+        _ => span(values, write),
+    }
+}
+
+/// The same text around what is known, or nothing where that is nothing.
+fn clause(text: &str, known: &str) -> String {
+    match known {
+        "" => String::new(),
+        _ => text.replace("{}", known),
     }
 }
 

@@ -3,14 +3,14 @@
 use bytecost_spec::{Axis, Cache, Counter, Measure, Metric, Pattern, Side, units};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, clause, ids, seen, span};
+use super::{Caveat, caveat, clause, ids, span, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::Trial;
 use crate::view::View;
 
-pub(super) fn pacing(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn pacing(view: &View<'_>) -> Option<Caveat> {
     let host = view.input.manifest.host.congestion_default.as_deref();
     let paces = |cell: &CellTrials<'_>| {
         let control = match (cell.cell.congestion.as_str(), host) {
@@ -27,43 +27,41 @@ pub(super) fn pacing(view: &View<'_>) -> Option<UnnamedCaveat> {
         let is_tcp = cell.cell.transport.is_tcp() && cell.cell.pattern == Pattern::Stream;
         (is_tcp && control.starts_with("bbr")).then(|| [ratio()])
     };
-    let (cells, [ratios]) = seen(view.measured(), paces)?;
-    let evidence = if ratios.is_empty() {
-        "the congestion control is bbr, which paces; the kernel gave no pacing rate".to_owned()
-    } else {
-        let times = span(&ratios, |r| format!("{r:.1}"));
-        format!("TCP_INFO: the pacing rate is {times} times the delivery rate")
+    let (cells, [times]) = spans(view.measured(), paces, [|r| format!("{r:.1}")])?;
+    let evidence = match times.is_empty() {
+        true => {
+            "the congestion control is bbr, which paces; the kernel gave no pacing rate".to_owned()
+        }
+        false => format!("TCP_INFO: the pacing rate is {times} times the delivery rate"),
     };
     caveat(
         "TCP paces these cells: their rates may be what pacing allows and not what the movers can do, and differences between movers are hidden.",
         evidence,
         "--congestion cubic",
-        ids(cells),
+        cells,
     )
 }
 
 /// Share of the busy time that the window may hold a flow back.
 const WINDOW_HELD: f64 = 0.5;
 
-pub(super) fn receive_window(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn receive_window(view: &View<'_>) -> Option<Caveat> {
     // A receiver that is busy fills its buffer whatever its size.
-    let has_time = |c: &&CellTrials<'_>| !receiver_is_busy(c);
+    let has_time = |c: &&CellTrials<'_>| busy(c).is_none_or(|(_, receiver)| receiver < BUSY);
     let buffer = |t: &Trial<'_>| t.received(Counter::ReceiveBufferBytes);
     let shows = |cell: &CellTrials<'_>| {
         let held = |t: &Trial<'_>| t.sent_over(Counter::TcpRwndLimitedUs, Counter::TcpBusyUs);
         let share = cell.typical(held).filter(|s| *s > WINDOW_HELD)?;
         Some([Some(share), cell.typical(buffer)])
     };
-    let (cells, [shares, buffers]) = seen(view.moved().filter(has_time), shows)?;
+    let cells = view.moved().filter(has_time);
+    let (cells, [share, buffer]) = spans(cells, shows, [percent, bytes])?;
     caveat(
         "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.",
-        format!(
-            "TCP_INFO: limited by the receive window for {} of the busy time{}",
-            span(&shares, percent),
-            clause(", SO_RCVBUF {}", &buffers, bytes)
-        ),
+        format!("TCP_INFO: limited by the receive window for {share} of the busy time")
+            + &clause(", SO_RCVBUF {}", &buffer),
         "a larger --socket-buffer, or auto; --placement with a CPU for the receiver alone",
-        ids(cells),
+        cells,
     )
 }
 
@@ -72,20 +70,20 @@ const SEND_BUFFER: f64 = 0.5;
 /// The least that is a huge page, in bytes, where pages of 4 KiB are the small ones.
 const HUGE_BYTES: f64 = 2_097_152.0;
 
-pub(super) fn send_buffer(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn send_buffer(view: &View<'_>) -> Option<Caveat> {
     // Where huge pages fill it, a larger one does not help, and another caveat says so.
     let cells = view.measured().filter(|c| !fills_account(view, c));
-    let shows = |cell: &CellTrials<'_>| Some([Some(buffer_holds(cell)?), buffer_bytes(cell)]);
-    let (cells, [shares, buffers]) = seen(cells, shows)?;
+    let shows = |cell: &CellTrials<'_>| {
+        let buffer = cell.trials().last()?.sent(Counter::SendBufferBytes);
+        Some([Some(buffer_holds(cell)?), buffer])
+    };
+    let (cells, [share, buffer]) = spans(cells, shows, [percent, bytes])?;
     caveat(
         "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.",
-        format!(
-            "TCP_INFO: limited by the send buffer for {} of the busy time{}",
-            span(&shares, percent),
-            clause(", SO_SNDBUF {}", &buffers, bytes)
-        ),
+        format!("TCP_INFO: limited by the send buffer for {share} of the busy time")
+            + &clause(", SO_SNDBUF {}", &buffer),
         "a larger --socket-buffer, or auto",
-        ids(cells),
+        cells,
     )
 }
 
@@ -93,14 +91,9 @@ fn bytes(b: f64) -> String {
     format!("{} B", units::number(b))
 }
 
-/// The share of the busy time for which the send buffer held a cell back, where that is most.
 fn buffer_holds(cell: &CellTrials<'_>) -> Option<f64> {
     let share = cell.typical(|t| t.sent_over(Counter::TcpSndbufLimitedUs, Counter::TcpBusyUs));
     share.filter(|s| *s > SEND_BUFFER)
-}
-
-fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
-    cell.trials().last()?.sent(Counter::SendBufferBytes)
 }
 
 /// Whether registered huge pages fill the account: the buffers are registered and lie in huge
@@ -115,19 +108,19 @@ fn fills_account(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     registers && cell.completes() && is_huge && buffer_holds(cell).is_some()
 }
 
-pub(super) fn huge_pages(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn huge_pages(view: &View<'_>) -> Option<Caveat> {
     let huge = |t: &Trial<'_>| t.sent(Counter::HugeMemoryBytes);
     let shows = |cell: &CellTrials<'_>| Some([buffer_holds(cell), cell.typical(huge)]);
-    let (cells, [shares, sizes]) = seen(view.moved().filter(|c| fills_account(view, c)), shows)?;
+    let in_words = |bytes: f64| units::bytes_in_words(bytes as u64);
+    let cells = view.moved().filter(|c| fills_account(view, c));
+    let (cells, [share, size]) = spans(cells, shows, [percent, in_words])?;
     caveat(
         "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.",
         format!(
-            "{} of the sender's memory in huge pages; limited by the send buffer for {} of the busy time (TCP_INFO)",
-            span(&sizes, |bytes| units::bytes_in_words(bytes as u64)),
-            span(&shares, percent)
+            "{size} of the sender's memory in huge pages; limited by the send buffer for {share} of the busy time (TCP_INFO)"
         ),
         "no huge pages for registered buffers (/sys/kernel/mm/transparent_hugepage/enabled to madvise), or send-zerocopy, which gains from them",
-        ids(cells),
+        cells,
     )
 }
 
@@ -136,8 +129,7 @@ const BUSY: f64 = 0.9;
 /// Share of its time up to which the sender has time left.
 const IDLE: f64 = 0.75;
 
-/// How busy the CPUs of both sides are, as shares of one thread's time: the sender's and the
-/// receiver's.
+/// How busy the CPUs of the sender and of the receiver are, as shares of one thread's time.
 fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
     let of = |side| {
         let busy = cell.usual(Metric::of(Measure::CpuUtilization, side))?;
@@ -146,27 +138,19 @@ fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
     Some((of(Side::Sender)?, of(Side::Receiver)?))
 }
 
-/// Whether the receiver has no time left.
-pub(super) fn receiver_is_busy(cell: &CellTrials<'_>) -> bool {
-    busy(cell).is_some_and(|(_, receiver)| receiver >= BUSY)
-}
-
-pub(super) fn receiver_bound(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn receiver_bound(view: &View<'_>) -> Option<Caveat> {
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream;
     let shows = |cell: &CellTrials<'_>| {
         let (sender, receiver) = busy(cell)?;
         (receiver >= BUSY && sender <= IDLE).then_some([Some(receiver), Some(sender)])
     };
-    let (cells, [receivers, senders]) = seen(view.moved().filter(streams), shows)?;
+    let (cells, [receiver, sender]) =
+        spans(view.moved().filter(streams), shows, [percent, percent])?;
     caveat(
         "The receiver was busy throughout while the sender waited: these rates are the receiver's, and say little of the movers.",
-        format!(
-            "CPU time over elapsed time: receiver {}, sender {}",
-            span(&receivers, percent),
-            span(&senders, percent)
-        ),
+        format!("CPU time over elapsed time: receiver {receiver}, sender {sender}"),
         "compare the sender's CPU time per byte; a cheaper receiver, or --transport wire, which has none, shows what the sender can do",
-        ids(cells),
+        cells,
     )
 }
 
@@ -178,11 +162,9 @@ const ALIKE: f64 = 1.05;
 const UNLIKE: f64 = 1.1;
 /// How many times as far apart as the rates, both as logarithms.
 const TIMES: f64 = 3.0;
-/// The mover, the size, and where the bytes come from: what holds the rate behind a sender asks for
-/// none of them.
+/// What holds the rate behind a sender asks for none of these.
 const FREE: [Axis; 4] = [Axis::Mover, Axis::Size, Axis::Cache, Axis::Block];
 
-/// A cell with what it moved a second, and what that cost.
 #[derive(Clone, Copy)]
 struct Seen<'v> {
     cell: &'v CellTrials<'v>,
@@ -200,13 +182,15 @@ fn places<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
         // Behind what is sent nowhere there is a disk or none, which is the source's.
         let of_files = cell.route.is_of_files();
         let free = if of_files { &FREE[..2] } else { &FREE };
-        Some((
-            (cell.cell.id_without(free), of_files),
-            Seen { cell, rate, cost },
-        ))
+        let key = (cell.cell.id_without(free), of_files);
+        Some((key, Seen { cell, rate, cost }))
     });
     let by_source = |place: Vec<Seen<'v>>| {
-        let from = |s: &Seen<'_>| (s.cell.cell.cache != Cache::Memory).then(|| source(s.cell));
+        // What the bytes of a file come by.
+        let from = |s: &Seen<'_>| {
+            let by = || [Axis::Cache, Axis::Block].map(|axis| s.cell.cell.value(axis));
+            (s.cell.cell.cache != Cache::Memory).then(by)
+        };
         let mut sources: Vec<_> = place.iter().map(from).sorted().dedup().collect();
         if sources.len() > 1 {
             sources.retain(Option::is_some);
@@ -220,21 +204,16 @@ fn places<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
     by_key(seen).into_values().flat_map(by_source).collect()
 }
 
-/// What the bytes of a file come by.
-fn source(cell: &CellTrials<'_>) -> [String; 2] {
-    [Axis::Cache, Axis::Block].map(|axis| cell.cell.value(axis))
-}
-
 /// The places whose rates are alike: all sizes of one, or some of them by themselves.
 fn alike<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
     let by_size = |place: Vec<Seen<'v>>| match is_alike(&place) {
         true => vec![place],
         false => {
-            let sized = place
-                .into_iter()
-                .map(|seen| (seen.cell.cell.size_bytes, seen));
-            let alike = by_key(sized).into_values().filter(|place| is_alike(place));
-            alike.collect()
+            let sized = place.into_iter().map(|s| (s.cell.cell.size_bytes, s));
+            by_key(sized)
+                .into_values()
+                .filter(|p| is_alike(p))
+                .collect()
         }
     };
     places(view).into_iter().flat_map(by_size).collect()
@@ -250,30 +229,26 @@ fn is_alike(place: &[Seen<'_>]) -> bool {
     movers >= FEWEST && rates <= ALIKE && costs >= UNLIKE && costs.ln() >= TIMES * rates.ln()
 }
 
-pub(super) fn same_rate(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn same_rate(view: &View<'_>) -> Option<Caveat> {
     let found = alike(view);
     let first = found.first()?;
     let of = |of: fn(&Seen<'_>) -> f64| first.iter().map(of).collect_vec();
-    let gbit = |rate: f64| format!("{} Gbit/s", units::number(rate));
-    let cost = |cost: f64| format!("{} s/GB", units::number(cost));
-    let cells = found
-        .iter()
-        .flatten()
-        .map(|s| s.cell)
-        .unique_by(|c| &c.id)
-        .collect_vec();
+    let rate = span(&of(|s| s.rate), |rate| {
+        format!("{} Gbit/s", units::number(rate))
+    });
+    let cost = span(&of(|s| s.cost), |cost| {
+        format!("{} s/GB", units::number(cost))
+    });
+    let n = first.len();
+    let cells = found.iter().flatten().map(|s| s.cell);
+    let cells = ids(cells.unique_by(|c| &c.id));
+    let all = phrases::count(cells.len(), "cell");
     caveat(
         format!(
-            "In {} the throughput of all movers is alike though their costs are not: something else is the bottleneck, and throughput says nothing of the movers there.",
-            phrases::count(cells.len(), "cell")
+            "In {all} the throughput of all movers is alike though their costs are not: something else is the bottleneck, and throughput says nothing of the movers there."
         ),
-        format!(
-            "{} cells: {} at {} of CPU time",
-            first.len(),
-            span(&of(|s| s.rate), gbit),
-            span(&of(|s| s.cost), cost)
-        ),
+        format!("{n} cells: {rate} at {cost} of CPU time"),
         "compare the CPU time per byte; look for what holds the rate: a queueing discipline, the receiver, pacing, a window, the disk",
-        ids(cells),
+        cells,
     )
 }

@@ -2,22 +2,22 @@
 
 use bytecost_spec::Cache;
 
-use super::{UnnamedCaveat, caveat, ids};
+use super::{Caveat, caveat, ids};
 use crate::phrases;
 use crate::trials::CellTrials;
 use crate::view::View;
 
-pub(super) fn mover(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn mover(view: &View<'_>) -> Vec<Caveat> {
     let facts = &view.input.manifest.survey.mover_facts;
     let told = facts.iter().filter_map(|mover| {
-        let caution = mover.caution.as_ref()?;
+        let caution = mover.caution.as_ref()?.trim_end_matches('.');
         let own = |c: &&CellTrials<'_>| {
             let is_spared = mover.caution_spares_direct && c.cell.cache == Cache::Direct;
             c.cell.mover == mover.name && !is_spared
         };
         let cells = ids(view.measured().filter(own));
         caveat(
-            format!("`{}`: {}.", mover.name, caution.trim_end_matches('.')),
+            format!("`{}`: {caution}.", mover.name),
             format!("measured in {}", phrases::count(cells.len(), "cell")),
             "know it before you choose this mover; no setting removes it",
             cells,
@@ -26,22 +26,13 @@ pub(super) fn mover(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told.collect()
 }
 
-pub(super) fn server(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let facts = view
-        .input
-        .manifest
-        .survey
-        .serving
-        .iter()
-        .flat_map(|s| &s.servers);
-    let told = facts.filter_map(|server| {
+pub(super) fn server(view: &View<'_>) -> Vec<Caveat> {
+    let serving = view.input.manifest.survey.serving.iter();
+    let told = serving.flat_map(|s| &s.servers).filter_map(|server| {
         let own = |c: &&CellTrials<'_>| c.cell.serving.server.as_ref() == Some(&server.name);
+        let caution = phrases::sentence(server.caution.as_ref()?);
         caveat(
-            format!(
-                "`{}`: {}",
-                server.name,
-                phrases::sentence(server.caution.as_ref()?)
-            ),
+            format!("`{}`: {caution}", server.name),
             "the table of servers",
             "choose another model where this matters",
             ids(view.measured().filter(own)),
@@ -50,8 +41,7 @@ pub(super) fn server(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told.collect()
 }
 
-/// One for each receiver that cannot see the payload.
-pub(super) fn untouched(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn untouched(view: &View<'_>) -> Vec<Caveat> {
     let facts = &view.input.manifest.survey.receiver_facts;
     let blind = facts.iter().filter(|r| !r.sees_content);
     let told = blind.filter_map(|receiver| {
@@ -59,15 +49,12 @@ pub(super) fn untouched(view: &View<'_>) -> Vec<UnnamedCaveat> {
             c.cell.receiver == receiver.name && c.trials().any(|t| t.sample.receiver.is_some())
         };
         let cells = ids(view.moved().filter(own));
+        let (name, all) = (&receiver.name, phrases::count(cells.len(), "cell"));
         caveat(
             format!(
-                "`{}` never touches what it got: the copy to the reader is not in these cells, and no program that uses its data can be so fast.",
-                receiver.name
+                "`{name}` never touches what it got: the copy to the reader is not in these cells, and no program that uses its data can be so fast."
             ),
-            format!(
-                "{}; its bytes are counted, not compared",
-                phrases::count(cells.len(), "cell")
-            ),
+            format!("{all}; its bytes are counted, not compared"),
             "--receiver recv beside it",
             cells,
         )

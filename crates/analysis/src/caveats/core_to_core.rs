@@ -5,7 +5,7 @@ use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{Location, mean, quantile, student_mean};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, ids};
+use super::{Caveat, caveat, ids};
 use crate::cells::exp;
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
@@ -19,8 +19,7 @@ const STEADY: f64 = 2.0;
 const FEWEST: usize = 6;
 const LEVEL: f64 = 0.95;
 
-/// Latencies between the CPUs of the ends that differ from trial to trial.
-pub(super) fn changes(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn changes(view: &View<'_>) -> Option<Caveat> {
     let is_read = |c: &&CellTrials<'_>| c.trials().any(|t| latencies(t).is_some());
     let cells = view.measured().filter(is_read).collect_vec();
     let trials = cells.iter().flat_map(|c| c.trials());
@@ -31,30 +30,27 @@ pub(super) fn changes(view: &View<'_>) -> Option<UnnamedCaveat> {
         return None;
     }
     let between = (low * high).sqrt();
-    let share = |of: &dyn Fn(&[f64; 2]) -> bool| {
-        percent(all.iter().filter(|both| of(both)).count() as f64 / all.len() as f64)
+    // Whether it was high both times; none where it changed.
+    let is_high = |both: &[f64; 2]| match both.map(|ns| ns > between) {
+        [before, after] if before == after => Some(before),
+        _ => None,
     };
-    let is_high = |both: &[f64; 2]| both.iter().all(|ns| *ns > between);
-    let is_low = |both: &[f64; 2]| both.iter().all(|ns| *ns <= between);
+    let share = |wanted: Option<bool>| {
+        let own = all.iter().filter(|both| is_high(both) == wanted);
+        percent(own.count() as f64 / all.len() as f64)
+    };
+    let [of_low, of_high, of_both] = [Some(false), Some(true), None].map(share);
     let evidence = format!(
-        "core-to-core latency, read before the warm-up and after the window of each trial: {low:.0} ns (10 % quantile) to {high:.0} ns (90 %); it was low both times in {} of the trials, high both times in {}, and changed in {}",
-        share(&is_low),
-        share(&is_high),
-        share(&|both| !is_high(both) && !is_low(both)),
+        "core-to-core latency, read before the warm-up and after the window of each trial: {low:.0} ns (10 % quantile) to {high:.0} ns (90 %); it was low both times in {of_low} of the trials, high both times in {of_high}, and changed in {of_both}"
     );
     let metric = view.main_metric();
-    let cost = of_high(&cells, metric, &is_low, &is_high);
-    let cost = cost.and_then(|found| Some((found, found.interval(LEVEL)?)));
-    let cost = cost.filter(|(_, interval)| !interval.holds(0.0));
-    let cost = cost.map(|(found, interval)| {
-        format!(
-            "; {} was {:.2}× as much where it was high as where it was low ({:.2} to {:.2}, 95 %, from {} with both)",
-            phrases::metric(metric, view.trials.unit),
-            exp(found.value),
-            exp(interval.low),
-            exp(interval.high),
-            phrases::count(found.count, "block"),
-        )
+    let cost = high_over_low(&cells, metric, is_high).and_then(|found| {
+        let interval = found.interval(LEVEL).filter(|i| !i.holds(0.0))?;
+        let [times, low, high] = [found.value, interval.low, interval.high].map(exp);
+        let (noun, blocks) = (view.words(metric), phrases::count(found.count, "block"));
+        Some(format!(
+            "; {noun} was {times:.2}× as much where it was high as where it was low ({low:.2} to {high:.2}, 95 %, from {blocks} with both)"
+        ))
     });
     let why = match view.input.manifest.host.virtualization {
         Some(_) => {
@@ -72,40 +68,37 @@ pub(super) fn changes(view: &View<'_>) -> Option<UnnamedCaveat> {
     )
 }
 
-/// Both readings of a trial.
 fn latencies(trial: &Trial<'_>) -> Option<[f64; 2]> {
-    let of = |counter| trial.of_all(counter);
-    Some([
-        of(Counter::CoreToCoreBeforeNs)?,
-        of(Counter::CoreToCoreAfterNs)?,
-    ])
+    let before = trial.of_all(Counter::CoreToCoreBeforeNs)?;
+    Some([before, trial.of_all(Counter::CoreToCoreAfterNs)?])
 }
 
 /// The log ratio of a metric where the latency was high to that where it was low. Trials are compared
 /// within their block, each relative to the mean of its cell: blocks differ by other things too.
-fn of_high(
+fn high_over_low(
     cells: &[&CellTrials<'_>],
     metric: Metric,
-    is_low: &dyn Fn(&[f64; 2]) -> bool,
-    is_high: &dyn Fn(&[f64; 2]) -> bool,
+    is_high: impl Fn(&[f64; 2]) -> Option<bool>,
 ) -> Option<Location> {
-    let log = |trial: &Trial<'_>| trial.value(metric).known().map(f64::ln);
+    let log = |trial: &Trial<'_>| trial.value(metric).map(f64::ln);
     let of_cell = |cell: &CellTrials<'_>| {
         let logs = cell.trials().filter_map(log).collect_vec();
         let usual = mean(&logs)?;
-        let own = cell.trials().filter_map(|trial| {
-            let found = (latencies(trial)?, log(trial)? - usual);
-            Some((trial.sample.trial.block, found))
-        });
+        let own = cell
+            .by_block
+            .iter()
+            .filter_map(|(block, trial)| Some((*block, (latencies(trial)?, log(trial)? - usual))));
         Some(own.collect_vec())
     };
     let blocks = by_key(cells.iter().copied().filter_map(of_cell).flatten());
     let ratio = |trials: &Vec<([f64; 2], f64)>| {
-        let of = |is: &dyn Fn(&[f64; 2]) -> bool| {
-            let own = trials.iter().filter(|(both, _)| is(both));
+        let of = |wanted: bool| {
+            let own = trials
+                .iter()
+                .filter(|(both, _)| is_high(both) == Some(wanted));
             mean(&own.map(|(_, log)| *log).collect_vec())
         };
-        Some(of(is_high)? - of(is_low)?)
+        Some(of(true)? - of(false)?)
     };
     let ratios = blocks.values().filter_map(ratio).collect_vec();
     student_mean(&ratios).filter(|found| found.count >= FEWEST)

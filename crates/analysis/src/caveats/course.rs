@@ -1,13 +1,11 @@
 //! Caveats about the course of the run and its numbers: failures, precision, drift.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::manifest::Leg;
-use bytecost_spec::{Manifest, Measure, Metric, Side, units};
+use bytecost_spec::{Failure, Measure, Metric, Side, units};
 use bytecost_stats::{holm, mann_kendall, quantile, trimmed_mean_value};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, ids, in_cells, of_run, seen, span};
+use super::{Caveat, caveat, ids, in_cells, of_run, span, spans};
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
@@ -31,13 +29,11 @@ const FAILED_REMEDY: &str = "remove the cause that the reason names and run agai
 /// How many times longer a run is worth asking for.
 const MOST_TIMES_LONGER: f64 = 30.0;
 
-pub(super) fn changed_plan(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn changed_plan(view: &View<'_>) -> Vec<Caveat> {
     let told = view.input.notes.iter().filter_map(|note| {
+        let note = note.trim_end_matches('.');
         of_run(
-            format!(
-                "Not all is as it was asked: {}.",
-                note.trim_end_matches('.')
-            ),
+            format!("Not all is as it was asked: {note}."),
             "the plan of this run",
             "`bytecost doctor` for what this machine lacks, --budget for what took too long",
         )
@@ -47,13 +43,13 @@ pub(super) fn changed_plan(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 /// Blocks are measured again for what others did, which no mover can bring about. That this does
 /// not choose among outcomes is shown by the first attempts: both must say the same.
-pub(super) fn repeats_matter(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn repeats_matter(view: &View<'_>) -> Option<Caveat> {
     let input = view.input;
-    let first = Trials::first_attempts(input.manifest, input.cells, input.samples, input.blocks)?;
+    let first = Trials::first_attempts(input)?;
     let study = &input.manifest.study;
     let shifts = study.compare.iter().filter_map(|compare| {
         let metric = *compare.metrics.first()?;
-        let of = |trials| pairings(study, trials, compare.axis, &compare.baseline);
+        let of = |trials| pairings(trials, compare.axis, &compare.baseline);
         let of_first = of(&first);
         let shift = |kept: Pairing<'_, '_>| {
             let ids = |p: &Pairing<'_, '_>| (p.other.id.clone(), p.baseline.id.clone());
@@ -67,21 +63,23 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Option<UnnamedCaveat> {
         Some(of(view.trials).into_iter().filter_map(shift).collect_vec())
     });
     let (cells, shifts): (Vec<_>, Vec<_>) = shifts.flatten().unzip();
+    let (all, shift) = (
+        phrases::count(cells.len(), "comparison"),
+        span(&shifts, percent),
+    );
     caveat(
         format!(
-            "In {} the result depends on whether blocks that other processes disturbed are left out.",
-            phrases::count(cells.len(), "comparison")
+            "In {all} the result depends on whether blocks that other processes disturbed are left out."
         ),
         format!(
-            "first attempts and those that stand differ by {}, more than the smallest effect",
-            span(&shifts, percent)
+            "first attempts and those that stand differ by {shift}, more than the smallest effect"
         ),
         "stop other programs and run again",
         cells,
     )
 }
 
-pub(super) fn ended_early(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn ended_early(view: &View<'_>) -> Option<Caveat> {
     let why = view.input.ended_early?.trim_end_matches('.');
     let samples = phrases::count(view.input.samples.len(), "sample");
     of_run(
@@ -91,19 +89,19 @@ pub(super) fn ended_early(view: &View<'_>) -> Option<UnnamedCaveat> {
     )
 }
 
-pub(super) fn missing_trials(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn missing_trials(view: &View<'_>) -> Option<Caveat> {
+    let run = &view.input.manifest.id;
     of_run(
         "The log is not whole: trials of this run are lost.",
         view.input.damage?,
         format!(
-            "restore samples.jsonl from a copy, or measure them again: bytecost run --resume {}",
-            view.input.manifest.id
+            "restore samples.jsonl from a copy, or measure them again: bytecost run --resume {run}"
         ),
     )
 }
 
 /// A mover whose bytes were wrong once is not known to do what it is measured for.
-pub(super) fn wrong_bytes(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn wrong_bytes(view: &View<'_>) -> Vec<Caveat> {
     let is_wrong = |c: &CellTrials<'_>| {
         let failed = c.failures.iter().any(|f| f.has_wrong_bytes());
         failed || c.trials().any(|t| served::wrong_answers(t.sample) > 0.0)
@@ -113,26 +111,17 @@ pub(super) fn wrong_bytes(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let ways = all().filter(|c| is_wrong(c)).map(way).unique();
     let told = ways.filter_map(|wrong| {
         let own = all().filter(|c| way(c) == wrong).collect_vec();
-        let failures = own.iter().flat_map(|c| &c.failures);
+        let failures = own.iter().flat_map(|c| c.failures.iter().copied());
         let of_bytes = failures.filter(|f| f.has_wrong_bytes()).collect_vec();
-        let answers = || {
-            own.iter()
-                .flat_map(|c| c.trials())
-                .map(|t| served::wrong_answers(t.sample))
+        let answers = own.iter().flat_map(|c| c.trials());
+        let answers = answers.map(|t| served::wrong_answers(t.sample));
+        let evidence = match first_of(&of_bytes) {
+            Some(first) => format!("{}, {first}", phrases::count(of_bytes.len(), "trial")),
+            None => format!("{} wrong answers", units::number(answers.sum())),
         };
-        let evidence = match of_bytes.first() {
-            Some(first) => format!(
-                "{}, the first: {}",
-                phrases::count(of_bytes.len(), "trial"),
-                first.reason.trim_end_matches('.')
-            ),
-            None => format!("{} wrong answers", units::number(answers().sum())),
-        };
+        let name = wrong.1.as_ref().unwrap_or(&wrong.0);
         caveat(
-            format!(
-                "`{}` delivered wrong bytes. Nothing is said of it.",
-                wrong.1.as_ref().unwrap_or(&wrong.0)
-            ),
+            format!("`{name}` delivered wrong bytes. Nothing is said of it."),
             evidence,
             "a kernel, or a version of bytecost, without this fault: please report it",
             ids(own),
@@ -141,7 +130,12 @@ pub(super) fn wrong_bytes(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told.collect()
 }
 
-/// Which of the trials of a cell and of its twin failed, as a share.
+fn first_of(failures: &[&Failure]) -> Option<String> {
+    let reason = failures.first()?.reason.trim_end_matches('.');
+    Some(format!("the first: {reason}"))
+}
+
+/// Of the trials of a cell and of its twin.
 fn failed_share(cell: &CellTrials<'_>) -> f64 {
     let failed = cell.failures.len();
     let begun = failed + cell.by_block.len() + cell.twin.len();
@@ -152,109 +146,85 @@ fn many_failed(cell: &CellTrials<'_>) -> bool {
     failed_share(cell) > MANY_FAILED
 }
 
-/// What failed is missing for a reason, and the rest may be the lucky ones.
-pub(super) fn many_failed_trials(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let shows = |cell: &CellTrials<'_>| many_failed(cell).then(|| [Some(failed_share(cell))]);
-    let (cells, [shares]) = seen(view.measured(), shows)?;
-    let first = cells.iter().flat_map(|c| &c.failures).next()?;
+pub(super) fn many_failed_trials(view: &View<'_>) -> Option<Caveat> {
+    let cells = view.measured().filter(|c| many_failed(c)).collect_vec();
+    let shares = cells.iter().map(|c| failed_share(c)).collect_vec();
+    let first = first_of(&cells.first()?.failures)?;
+    let (many, place) = (percent(MANY_FAILED), in_cells(cells.len()));
     caveat(
         format!(
-            "More than {} of the trials failed {}: those that did not may be the lucky ones.",
-            percent(MANY_FAILED),
-            in_cells(cells.len())
+            "More than {many} of the trials failed {place}: those that did not may be the lucky ones."
         ),
-        format!(
-            "{} of their trials, the first: {}",
-            span(&shares, percent),
-            first.reason.trim_end_matches('.')
-        ),
+        format!("{} of their trials, {first}", span(&shares, percent)),
         FAILED_REMEDY,
         ids(cells),
     )
 }
 
-pub(super) fn failed_trials(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn failed_trials(view: &View<'_>) -> Option<Caveat> {
     let some =
         |c: &&CellTrials<'_>| !c.failures.is_empty() && (c.by_block.is_empty() || !many_failed(c));
     let failed = view.trials.cells.iter().filter(some).collect_vec();
-    let failures = failed.iter().flat_map(|c| &c.failures).collect_vec();
-    let first = failures.first()?;
-    let verb = if failures.len() == 1 { "was" } else { "were" };
+    let number = failed.iter().map(|c| c.failures.len()).sum();
+    let (trials, place) = (phrases::count(number, "trial"), in_cells(failed.len()));
+    let verb = if number == 1 { "was" } else { "were" };
     caveat(
         format!(
-            "{} {} failed and {verb} left out. What made them fail may have affected others.",
-            phrases::count(failures.len(), "trial"),
-            in_cells(failed.len())
+            "{trials} {place} failed and {verb} left out. What made them fail may have affected others."
         ),
-        format!("the first: {}", first.reason.trim_end_matches('.')),
+        first_of(&failed.first()?.failures)?,
         FAILED_REMEDY,
         ids(failed),
     )
 }
 
-pub(super) fn few_blocks(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn few_blocks(view: &View<'_>) -> Option<Caveat> {
     let study = &view.input.manifest.study;
     let least = study.blocks_least as usize;
-    let few = view
-        .findings
-        .iter()
-        .filter(|f| f.blocks < least)
-        .collect_vec();
+    let few = view.findings.iter().filter(|f| f.blocks < least);
+    let few = few.collect_vec();
     let blocks = few.iter().map(|f| f.blocks as f64).collect_vec();
+    let blocks = span(&blocks, |b| b.to_string());
+    let all = phrases::count(few.len(), "comparison");
     let verb = if few.len() == 1 { "rests" } else { "rest" };
     caveat(
         format!(
-            "{} {verb} on fewer blocks than the study asks for at least; their intervals lean on the noise being normal.",
-            phrases::count(few.len(), "comparison")
+            "{all} {verb} on fewer blocks than the study asks for at least; their intervals lean on the noise being normal."
         ),
-        format!(
-            "{} blocks, at least {least} asked for",
-            span(&blocks, |b| b.to_string())
-        ),
-        longer(view),
+        format!("{blocks} blocks, at least {least} asked for"),
+        longer(study.budget_ms.div_ceil(1000).saturating_mul(3)),
         cells_of(&few),
     )
 }
 
-pub(super) fn imprecise(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn imprecise(view: &View<'_>) -> Option<Caveat> {
     let asked = view.input.manifest.study.precision;
     let first = || view.findings.iter().filter(|f| f.first);
     let wide = first().filter(|f| half_width(f) > asked).collect_vec();
     let widths = wide.iter().map(|f| half_width(f)).collect_vec();
-    let verb = if wide.len() == 1 { "is" } else { "are" };
+    let (n, verb) = (wide.len(), if wide.len() == 1 { "is" } else { "are" });
+    let (all, wanted) = (
+        phrases::count(first().count(), "comparison"),
+        percent(asked),
+    );
+    // Time goes with the square of the width.
+    let square = (widths.iter().copied().fold(0.0, f64::max) / asked).powi(2);
+    let seconds = view.input.manifest.study.budget_ms as f64 / 1e3 * square;
     caveat(
         format!(
-            "{} of {} in the first metric {verb} less precise than the ± {} that the study asks for.",
-            wide.len(),
-            phrases::count(first().count(), "comparison"),
-            percent(asked)
+            "{n} of {all} in the first metric {verb} less precise than the ± {wanted} that the study asks for."
         ),
         format!("95 % intervals of ± {}", span(&widths, percent)),
-        precise_enough(view, widths.iter().copied().fold(0.0, f64::max) / asked),
+        match square > MOST_TIMES_LONGER {
+            true => "a quieter machine or fewer cells; more time alone would hardly do".to_owned(),
+            false => longer((seconds / 10.0).ceil() as u64 * 10),
+        },
         cells_of(&wide),
     )
 }
 
-/// What brings intervals down that are `times` too wide: time, which goes with the square, or,
-/// where that would be far too much, less noise.
-fn precise_enough(view: &View<'_>, times: f64) -> String {
-    let square = times * times;
-    if square > MOST_TIMES_LONGER {
-        return "a quieter machine or fewer cells; more time alone would hardly do".to_owned();
-    }
-    let seconds = view.input.manifest.study.budget_ms as f64 / 1e3 * square;
-    format!(
-        "a longer run, such as --budget {:.0}s, or fewer cells",
-        (seconds / 10.0).ceil() * 10.0
-    )
-}
-
-fn longer(view: &View<'_>) -> String {
-    let seconds = view.input.manifest.study.budget_ms.div_ceil(1000);
-    format!(
-        "a longer run, such as --budget {}s, or fewer cells",
-        seconds.saturating_mul(3)
-    )
+fn longer(seconds: u64) -> String {
+    format!("a longer run, such as --budget {seconds}s, or fewer cells")
 }
 
 fn cells_of(findings: &[&Finding]) -> Vec<String> {
@@ -262,14 +232,15 @@ fn cells_of(findings: &[&Finding]) -> Vec<String> {
 }
 
 /// Trends over blocks within cells and legs, corrected over all, and larger than what matters.
-pub(super) fn drift(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn drift(view: &View<'_>) -> Option<Caveat> {
     let metric = view.main_metric();
-    let legs = |cell| by_leg(view.input.manifest, cell).into_values();
-    let stretches = view
-        .measured()
-        .flat_map(|cell| legs(cell).map(move |trials| (cell, trials)));
+    let stretches = view.measured().flat_map(|cell| {
+        let trials = cell.by_block.iter();
+        let by_leg = by_key(trials.map(|(block, t)| (view.input.manifest.leg_of(*block), t)));
+        by_leg.into_values().map(move |trials| (cell, trials))
+    });
     let trends = stretches.filter_map(|(cell, trials)| {
-        let known = trials.iter().filter_map(|t| t.value(metric).known());
+        let known = trials.iter().filter_map(|t| t.value(metric));
         let logs = known.filter(|v| *v > 0.0).map(f64::ln).collect_vec();
         let trend = (logs.len() >= FEWEST_FOR_TREND).then(|| mann_kendall(&logs))??;
         let change = exp((trend.slope * (logs.len() - 1) as f64).abs()) - 1.0;
@@ -281,30 +252,26 @@ pub(super) fn drift(view: &View<'_>) -> Option<UnnamedCaveat> {
     let shown = trends.into_iter().zip(corrected);
     let shown = shown.filter(|((.., change), p)| *p < ERROR_RATE && *change > matters);
     let (cells, changes): (Vec<_>, Vec<_>) = shown.map(|((c, _, change), _)| (c, change)).unzip();
-    let cells = cells
-        .into_iter()
-        .dedup_by(|a, b| a.id == b.id)
-        .collect_vec();
+    let cells = ids(cells.into_iter().dedup_by(|a, b| a.id == b.id));
+    let (noun, all) = (view.words(metric), phrases::count(cells.len(), "cell"));
     caveat(
         format!(
-            "The {} of {} rose or fell steadily during the run. Comparisons are paired within blocks and stand; numbers of single cells depend on when they were taken.",
-            phrases::metric(metric, view.trials.unit),
-            phrases::count(cells.len(), "cell")
+            "The {noun} of {all} rose or fell steadily during the run. Comparisons are paired within blocks and stand; numbers of single cells depend on when they were taken."
         ),
         format!(
             "change from the first block to the last {}",
             span(&changes, percent)
         ),
         "let the machine settle (temperature, frequency, other guests) and run again",
-        ids(cells),
+        cells,
     )
 }
 
-pub(super) fn who_pays(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn who_pays(view: &View<'_>) -> Option<Caveat> {
     let of = |side| Metric::of(Measure::CpuSPerGb, side);
     let share = |t: &Trial<'_>| {
-        let sender = t.value(of(Side::Sender)).known()?;
-        let both = t.value(of(Side::Both)).known()?;
+        let sender = t.value(of(Side::Sender))?;
+        let both = t.value(of(Side::Both))?;
         (both > 0.0 && t.sample.receiver.is_some()).then(|| sender / both)
     };
     let shows = |cell: &CellTrials<'_>| {
@@ -312,45 +279,31 @@ pub(super) fn who_pays(view: &View<'_>) -> Option<UnnamedCaveat> {
         let spread = quantile(&shares, 0.9)? - quantile(&shares, 0.1)?;
         (shares.len() >= FEWEST_FOR_TREND && spread > SHIFT).then_some([Some(spread)])
     };
-    let (cells, [spreads]) = seen(view.measured(), shows)?;
+    let points = |s: f64| units::number((100.0 * s).round());
+    let (cells, [spread]) = spans(view.measured(), shows, [points])?;
     caveat(
         "The split of CPU time between sender and receiver varies from trial to trial. Use the sum of both.",
         format!(
-            "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
-            span(&spreads, |s| units::number((100.0 * s).round()))
+            "the sender's share of the CPU time spreads over {spread} points of 100 from its 10 % to its 90 % quantile"
         ),
         "--placement, so that each end stays on its CPU",
-        ids(cells),
+        cells,
     )
 }
 
-/// The trials of a cell by leg, in the order of blocks: what is looked for over time is looked for
-/// within each.
-fn by_leg<'t, 'a>(
-    manifest: &Manifest,
-    cell: &'t CellTrials<'a>,
-) -> BTreeMap<usize, Vec<&'t Trial<'a>>> {
-    let trials = cell.by_block.iter();
-    by_key(trials.map(|(block, trial)| (manifest.leg_of(*block), trial)))
-}
-
-pub(super) fn several_legs(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn several_legs(view: &View<'_>) -> Option<Caveat> {
     let manifest = view.input.manifest;
-    let later = |c: &&CellTrials<'_>| by_leg(manifest, c).keys().any(|leg| *leg > 0);
+    let later = |c: &&CellTrials<'_>| c.by_block.keys().any(|block| manifest.leg_of(*block) > 0);
     let cells = view.trials.cells.iter().filter(later);
-    let of_leg = |(i, leg): (usize, &Leg)| {
+    let of_leg = |(leg, at): (&Leg, usize)| {
         let differences = leg.differences.iter();
         let differences = differences.map(|d| format!("{} was {}, is {}", d.what, d.was, d.is));
-        let first = leg.first_block;
-        format!(
-            "leg {} from block {first}: {}",
-            i + 2,
-            differences.format("; ")
-        )
+        let (first, told) = (leg.first_block, differences.format("; "));
+        format!("leg {at} from block {first}: {told}")
     };
     caveat(
         "The run was resumed under other conditions, and has more than one leg. Comparisons are paired within blocks, and each block is of one leg; an interval includes what the legs differ by. Values of single cells mix the legs.",
-        manifest.legs.iter().enumerate().map(of_leg).join(". "),
+        manifest.legs.iter().zip(2..).map(of_leg).join(". "),
         "run the study again without --resume",
         ids(cells),
     )
@@ -360,20 +313,16 @@ pub(super) fn several_legs(view: &View<'_>) -> Option<UnnamedCaveat> {
 /// these, if its intervals hold.
 const CHANCE_LEAST: f64 = 0.01;
 
-/// More twins came out different than chance explains: the intervals of this run are too narrow.
-pub(super) fn twins_differ(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn twins_differ(view: &View<'_>) -> Option<Caveat> {
     let floor = view.noise_floor.filter(|f| f.chance < CHANCE_LEAST)?;
     let different = || view.twins.iter().filter(|t| t.different);
-    let ratios = different().map(|t| phrases::ratio(t.ratio, t.low, t.high));
+    let ratios = phrases::list(different().map(|t| phrases::ratio(t.ratio, t.low, t.high)));
+    let (n, all) = (floor.different, phrases::count(floor.twins, "twin"));
+    let [rate, chance] = [ERROR_RATE, floor.chance].map(percent);
     caveat(
         "More baselines differ from their own twins than chance explains. The intervals of this run are too narrow.",
         format!(
-            "{} of {} came out different, {} would by chance; as many or more do so in {} of runs; their ratios: {}",
-            floor.different,
-            phrases::count(floor.twins, "twin"),
-            percent(ERROR_RATE),
-            percent(floor.chance),
-            phrases::list(ratios)
+            "{n} of {all} came out different, {rate} would by chance; as many or more do so in {chance} of runs; their ratios: {ratios}"
         ),
         "stop other programs and run again; pin the threads with --placement",
         different().map(|t| t.cell.clone()).collect(),

@@ -4,64 +4,54 @@ use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::{Counter, Reading, Transport};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, ids, in_cells, of_run, span};
+use super::{Caveat, caveat, ids, in_cells, of_run, span};
 use crate::books::MOST_LEFT_OVER;
 use crate::phrases::{self, percent};
 use crate::result::{CellBooks, Closed};
 use crate::trials::CellTrials;
 use crate::view::View;
 
-fn of_kind<'v>(view: &View<'v>, closed: Closed) -> Vec<&'v CellBooks> {
-    let books = view.books.iter();
-    books.filter(|b| b.closed == closed).collect()
+/// The cells whose books are closed so, with a number of each.
+fn of_kind(
+    view: &View<'_>,
+    closed: Closed,
+    number: fn(&CellBooks) -> f64,
+) -> (Vec<String>, Vec<f64>) {
+    let books = view.books.iter().filter(|b| b.closed == closed);
+    books.map(|b| (b.cell.clone(), number(b))).unzip()
 }
 
-fn cells(books: &[&CellBooks]) -> Vec<String> {
-    books.iter().map(|b| b.cell.clone()).collect()
-}
-
-/// More is left over than chance explains, or time was counted twice.
-pub(super) fn books_open(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let open = of_kind(view, Closed::No);
-    let shares: Vec<f64> = open.iter().map(|b| b.left_over).collect();
+pub(super) fn books_open(view: &View<'_>) -> Option<Caveat> {
+    let (open, shares) = of_kind(view, Closed::No, |b| b.left_over);
+    let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
+    let (cells, shares) = (phrases::count(open.len(), "cell"), span(&shares, signed));
     caveat(
         format!(
-            "CPU time of {} is unaccounted for, or counted twice: something works for them, or beside them, that no clock of ours has. Their CPU time has no verdict.",
-            phrases::count(open.len(), "cell")
+            "CPU time of {cells} is unaccounted for, or counted twice: something works for them, or beside them, that no clock of ours has. Their CPU time has no verdict."
         ),
-        format!(
-            "left over: {} of the cell's own CPU time, sums over blocks",
-            span(&shares, signed)
-        ),
+        format!("left over: {shares} of the cell's own CPU time, sums over blocks"),
         "stop other programs that start many short processes; as root, --evidence counts shows exactly who used the CPUs",
-        cells(&open),
+        open,
     )
 }
 
-fn signed(share: f64) -> String {
-    format!("{:+.1} %", 100.0 * share)
-}
-
-pub(super) fn books_not_closed(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let wide = of_kind(view, Closed::NotToThreePercent);
-    let widths: Vec<f64> = wide.iter().map(|b| (b.high - b.low) / 2.0).collect();
+pub(super) fn books_not_closed(view: &View<'_>) -> Option<Caveat> {
+    let half = |b: &CellBooks| (b.high - b.low) / 2.0;
+    let (wide, widths) = of_kind(view, Closed::NotToThreePercent, half);
+    let (cells, most) = (phrases::count(wide.len(), "cell"), percent(MOST_LEFT_OVER));
+    let widths = span(&widths, percent);
     caveat(
         format!(
-            "The books of {} are not closed to {} in this run: the CPU time of everything else is known too coarsely beside theirs.",
-            phrases::count(wide.len(), "cell"),
-            percent(MOST_LEFT_OVER)
+            "The books of {cells} are not closed to {most} in this run: the CPU time of everything else is known too coarsely beside theirs."
         ),
-        format!(
-            "95 % intervals of what is left over: ± {} of the cell's own CPU time",
-            span(&widths, percent)
-        ),
+        format!("95 % intervals of what is left over: ± {widths} of the cell's own CPU time"),
         "more blocks (a longer --budget) or a longer --window",
-        cells(&wide),
+        wide,
     )
 }
 
 /// Runs of old have none.
-pub(super) fn no_books(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn no_books(view: &View<'_>) -> Option<Caveat> {
     let is_measured = view.measured().next().is_some();
     if !is_measured || !view.books.is_empty() || !view.input.blocks.is_empty() {
         return None;
@@ -74,55 +64,49 @@ pub(super) fn no_books(view: &View<'_>) -> Option<UnnamedCaveat> {
 }
 
 /// By which means the CPU time of a cell was read in the place of the threads' own clocks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Interrupts,
-    TaskClock,
-    Nothing,
-}
+const INTERRUPTS: &str = "the interrupts of its CPUs are added to it";
+const TASK_CLOCK: &str =
+    "CPU time is the perf task clock, which adds some µs to each context switch";
+const NOTHING: &str = "there is no CPU time";
 
 /// None where it is that of the threads' own clocks.
-fn means(cell: &CellTrials<'_>) -> Option<By> {
+fn means(cell: &CellTrials<'_>) -> Option<&'static str> {
     let readings = &cell.trials().next()?.sample.sender.readings;
     readings.get(&Counter::ThreadCpuNs)?;
     let is_read = |counter| readings.get(&counter).and_then(Reading::measured).is_some();
-    Some(
-        match (is_read(Counter::CpuNs), is_read(Counter::InterruptNs)) {
-            (false, _) => By::Nothing,
-            (true, true) => By::Interrupts,
-            (true, false) => By::TaskClock,
-        },
-    )
+    let both = [Counter::CpuNs, Counter::InterruptNs].map(is_read);
+    Some(match both {
+        [false, _] => NOTHING,
+        [true, true] => INTERRUPTS,
+        [true, false] => TASK_CLOCK,
+    })
 }
 
-pub(super) fn cpu_clock(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn cpu_clock(view: &View<'_>) -> Option<Caveat> {
     let clock = view.input.manifest.survey.cpu_clock.as_ref()?;
+    let over_a_network = |c: &&CellTrials<'_>| c.cell.transport != Transport::Unix;
     match clock.verdict() {
         ClockVerdict::Keeps => None,
         ClockVerdict::Loses => loses(view, clock.ratio()),
-        ClockVerdict::NotTold => not_told(view),
+        ClockVerdict::NotTold => caveat(
+            "It is not known whether this kernel leaves interrupts out of a thread's CPU time. If it does, CPU time over a network is too low.",
+            "the thread that was to show it was taken off its CPU in every try, and the kernel's configuration cannot be read",
+            "stop what else runs and run again; `bytecost doctor` repeats the test",
+            ids(view.moved().filter(over_a_network)),
+        ),
     }
 }
 
-fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<UnnamedCaveat> {
-    let read = view
-        .measured()
-        .filter_map(|cell| Some((cell, means(cell)?)));
-    let (cells, read): (Vec<_>, Vec<_>) = read.unzip();
-    let by = |by| read.iter().filter(|b| **b == by).count();
-    let ways = [
-        (By::Interrupts, "the interrupts of its CPUs are added to it"),
-        (
-            By::TaskClock,
-            "CPU time is the perf task clock, which adds some µs to each context switch",
-        ),
-        (By::Nothing, "there is no CPU time"),
-    ];
-    let ways = ways.into_iter().filter(|(way, _)| by(*way) > 0);
+fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<Caveat> {
+    let read = |cell| Some((cell, means(cell)?));
+    let (cells, read): (Vec<_>, Vec<_>) = view.measured().filter_map(read).unzip();
+    let by = |way: &str| read.iter().filter(|read| **read == way).count();
+    let ways = [INTERRUPTS, TASK_CLOCK, NOTHING].into_iter();
+    let ways = ways.filter(|way| by(way) > 0);
     let ways = ways
-        .map(|(way, what)| format!("{} {what}", in_cells(by(way))))
+        .map(|way| format!("{} {way}", in_cells(by(way))))
         .join("; ");
-    let mixed = match by(By::Interrupts) > 0 && by(By::TaskClock) > 0 {
+    let mixed = match by(INTERRUPTS) > 0 && by(TASK_CLOCK) > 0 {
         true => " CPU time read by two means differs by that.",
         false => "",
     };
@@ -139,15 +123,5 @@ fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<UnnamedCaveat> {
         },
         "boot with tsc=noirqtime (x86), or hold both ends to CPUs of their own (--placement) with a --window of 340ms",
         ids(cells),
-    )
-}
-
-fn not_told(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let over_a_network = |c: &&CellTrials<'_>| c.cell.transport != Transport::Unix;
-    caveat(
-        "It is not known whether this kernel leaves interrupts out of a thread's CPU time. If it does, CPU time over a network is too low.",
-        "the thread that was to show it was taken off its CPU in every try, and the kernel's configuration cannot be read",
-        "stop what else runs and run again; `bytecost doctor` repeats the test",
-        ids(view.moved().filter(over_a_network)),
     )
 }

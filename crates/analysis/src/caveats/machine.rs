@@ -1,17 +1,18 @@
-//! Caveats about the machine: what else ran on it, its CPUs, its caches.
+//! Caveats about the machine: what else ran on it, its CPUs and their speed, its caches.
 
 use bytecost_spec::{
-    Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, Transport, units,
+    Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, SideReadings, Transport, units,
 };
+use bytecost_stats::quantile;
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, ids, of_run, seen, span};
+use super::{Caveat, caveat, ids, of_run, span, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, from_to, percent};
 use crate::trials::CellTrials;
+use crate::value::{Trial, read};
 use crate::view::View;
 
-/// The most processes of others that are named.
 const MOST_NAMED: usize = 3;
 /// Share of the machine's time that a hypervisor may take unremarked.
 const STEAL: f64 = 0.01;
@@ -21,16 +22,12 @@ const WAKE_UP_US: f64 = 15.0;
 const WAKE_UP_MOST_US: f64 = 200.0;
 
 /// Of the blocks that stand: those that were measured again are no part of the result.
-pub(super) fn other_processes(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn other_processes(view: &View<'_>) -> Option<Caveat> {
     let bound = view.input.manifest.study.foreign_cpus;
     let blocks = view.input.blocks.iter();
-    let stand = blocks
-        .filter(|b| b.repeated_because.is_none())
-        .collect_vec();
-    let crowded = stand
-        .iter()
-        .filter(|b| b.other_cpus() > bound)
-        .collect_vec();
+    let stand = blocks.filter(|b| b.repeated_because.is_none());
+    let crowded = stand.clone().filter(|b| b.other_cpus() > bound);
+    let crowded = crowded.collect_vec();
     if crowded.is_empty() {
         return None;
     }
@@ -39,47 +36,40 @@ pub(super) fn other_processes(view: &View<'_>) -> Option<UnnamedCaveat> {
     let by_name = by_key(others.map(|other| (other.name.as_str(), other.cpu_ns))).into_iter();
     let times = by_name.map(|(name, ns)| (name, ns.iter().sum::<u64>()));
     let most = times.sorted_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
+    let most = phrases::list(most.take(MOST_NAMED).map(|(name, _)| name));
+    let (n, all) = (crowded.len(), phrases::count(stand.count(), "block"));
+    let (cpus, bound) = (span(&cpus, |c| format!("{c:.2}")), units::number(bound));
     of_run(
         format!(
-            "Other processes used the CPUs in {} of {}, also where these were measured again. Rankings may be wrong.",
-            crowded.len(),
-            phrases::count(stand.len(), "block")
+            "Other processes used the CPUs in {n} of {all}, also where these were measured again. Rankings may be wrong."
         ),
         format!(
-            "{} CPUs in use by processes that are not ours, more than {}; most by {}",
-            span(&cpus, |c| format!("{c:.2}")),
-            units::number(bound),
-            phrases::list(most.take(MOST_NAMED).map(|(name, _)| name))
+            "{cpus} CPUs in use by processes that are not ours, more than {bound}; most by {most}"
         ),
         "stop these programs and run again",
     )
 }
 
 /// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
-pub(super) fn steal(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let read = view
-        .measured()
-        .flat_map(CellTrials::trials)
-        .filter_map(|t| {
-            let capacity = t.of_all(Counter::MachineElapsedNs)? * t.of_all(Counter::MachineCpus)?;
-            Some((t.of_all(Counter::MachineStealNs)?, capacity))
-        });
+pub(super) fn steal(view: &View<'_>) -> Option<Caveat> {
+    let trials = view.measured().flat_map(CellTrials::trials);
+    let read = trials.filter_map(|t| {
+        let capacity = t.of_all(Counter::MachineElapsedNs)? * t.of_all(Counter::MachineCpus)?;
+        Some((t.of_all(Counter::MachineStealNs)?, capacity))
+    });
     let (steal, capacity) = read.fold((0.0, 0.0), |sum, t| (sum.0 + t.0, sum.1 + t.1));
     if steal <= STEAL * capacity {
         return None;
     }
     of_run(
         "The hypervisor took CPU time away during this run: times are too long and rates too low by what it took.",
-        format!(
-            "{} of the CPUs' time in all windows",
-            percent(steal / capacity)
-        ),
+        percent(steal / capacity) + " of the CPUs' time in all windows",
         "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates",
     )
 }
 
 /// One for each amount of payload memory that fits into the last level cache.
-pub(super) fn hot_payload(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn hot_payload(view: &View<'_>) -> Option<Caveat> {
     let caches = &view.input.manifest.host.caches;
     let data = caches.iter().filter(|c| c.kind != "Instruction");
     let last = data.max_by_key(|c| (c.level, c.size_bytes))?;
@@ -88,7 +78,10 @@ pub(super) fn hot_payload(view: &View<'_>) -> Option<UnnamedCaveat> {
         .moved()
         .filter(|c| !c.route.is_of_cpus() && !of_disk(c));
     let hot = hot.collect_vec();
-    let files = hot.iter().all(|c| c.route.is_of_files());
+    let what = match hot.iter().all(|c| c.route.is_of_files()) {
+        true => "file",
+        false => "payload",
+    };
     let bytes = |c: &CellTrials<'_>| {
         let slots = match c.route.is_of_files() {
             true => c.cell.file_slots(),
@@ -101,42 +94,33 @@ pub(super) fn hot_payload(view: &View<'_>) -> Option<UnnamedCaveat> {
     let hot = by_bytes.range(..=last.size_bytes);
     let (least, most) = (hot.clone().next()?, hot.clone().next_back()?);
     let rings = from_to([least, most].map(|(bytes, _)| units::bytes_in_words(*bytes)));
+    let (level, size) = (last.level, units::bytes_in_words(last.size_bytes));
     let enough = last
         .size_bytes
         .saturating_mul(4)
         .checked_next_power_of_two();
+    let enough = units::bytes(enough.unwrap_or(last.size_bytes));
     caveat(
         format!(
-            "The {} fits into the last level cache and stays hot there: ways that copy look better than they would from memory that is in no cache.",
-            if files { "file" } else { "payload" }
+            "The {what} fits into the last level cache and stays hot there: ways that copy look better than they would from memory that is in no cache."
         ),
-        format!(
-            "payload memory of all flows {rings}, level {} cache {}",
-            last.level,
-            units::bytes_in_words(last.size_bytes)
-        ),
-        format!(
-            "--ring {} shows the movers from memory that is not in the cache",
-            units::bytes(enough.unwrap_or(last.size_bytes))
-        ),
+        format!("payload memory of all flows {rings}, level {level} cache {size}"),
+        format!("--ring {enough} shows the movers from memory that is not in the cache"),
         ids(hot.flat_map(|(_, cells)| cells.iter().copied())),
     )
 }
 
-pub(super) fn threads(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn threads(view: &View<'_>) -> Option<Caveat> {
     let cpus = view.cpus();
     // Work is where it was put: on one CPU, if that is the question.
-    let crowded =
-        |c: &&CellTrials<'_>| !c.route.is_of_cpus() && c.threads_of_both_sides() > cpus.max(2);
+    let crowded = |c: &&CellTrials<'_>| {
+        cpus > 0 && !c.route.is_of_cpus() && c.threads_of_both_sides() > cpus.max(2)
+    };
     let cells = view.moved().filter(crowded).collect_vec();
     let most = cells.iter().map(|c| c.threads_of_both_sides()).max()?;
-    if cpus == 0 {
-        return None;
-    }
-    let all = |of: fn(&CellTrials<'_>) -> bool| cells.iter().all(|c| of(c));
-    let each = if all(is_apart) {
+    let each = if cells.iter().all(|c| is_apart(c)) {
         "one side of each flow"
-    } else if all(|c| c.cell.transport.has_receiver()) {
+    } else if cells.iter().all(|c| c.cell.transport.has_receiver()) {
         "two for each flow"
     } else {
         "both ends together"
@@ -155,30 +139,28 @@ pub(super) fn threads(view: &View<'_>) -> Option<UnnamedCaveat> {
     )
 }
 
-/// Whether the two ends are on two machines.
 fn is_apart(cell: &CellTrials<'_>) -> bool {
     cell.cell.transport == Transport::Peer
 }
 
-pub(super) fn one_cpu(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn one_cpu(view: &View<'_>) -> Option<Caveat> {
     let single = view.cpus() == 1;
-    let shared = |c: &&CellTrials<'_>| match &c.cell.placement {
-        Placement::Free | Placement::Pairs => single,
-        Placement::Near(nearness) => single || *nearness == Nearness::SameCpu,
-        Placement::Within { cpus } => single || cpus.len() == 1,
-        Placement::Cpus { sender, receiver } => {
-            single || sender.iter().any(|cpu| receiver.contains(cpu))
-        }
+    let shared = |placement: &Placement| match placement {
+        Placement::Free | Placement::Pairs => false,
+        Placement::Near(nearness) => *nearness == Nearness::SameCpu,
+        Placement::Within { cpus } => cpus.len() == 1,
+        Placement::Cpus { sender, receiver } => sender.iter().any(|cpu| receiver.contains(cpu)),
     };
     let ends = view
         .measured()
         .filter(|c| !c.route.is_of_cpus() && !is_apart(c));
-    let cells = ends.filter(shared).collect_vec();
-    let first = cells.first()?;
-    let evidence = if single {
-        "one CPU may be used".to_owned()
-    } else {
-        format!("placement {}", first.cell.placement)
+    let cells = ends
+        .filter(|c| single || shared(&c.cell.placement))
+        .collect_vec();
+    let placement = &cells.first()?.cell.placement;
+    let evidence = match single {
+        true => "one CPU may be used".to_owned(),
+        false => format!("placement {placement}"),
     };
     caveat(
         "Both ends take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs.",
@@ -188,7 +170,7 @@ pub(super) fn one_cpu(view: &View<'_>) -> Option<UnnamedCaveat> {
     )
 }
 
-pub(super) fn wake_ups(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn wake_ups(view: &View<'_>) -> Option<Caveat> {
     // What waits for a timer is woken late for another reason.
     let asks = |c: &&CellTrials<'_>| {
         c.cell.pattern == Pattern::Ask && !is_apart(c) && view.stalls.waits(&c.id).is_none()
@@ -201,15 +183,116 @@ pub(super) fn wake_ups(view: &View<'_>) -> Option<UnnamedCaveat> {
         let most = slept > 0.7 && time > WAKE_UP_US && time < slept * WAKE_UP_MOST_US;
         most.then(|| [slept, time].map(Some))
     };
-    let (cells, [waits, latencies]) = seen(view.moved().filter(asks), shows)?;
+    let write: [fn(f64) -> String; 2] = [|w| format!("{w:.1}"), units::number];
+    let (cells, [waits, latency]) = spans(view.moved().filter(asks), shows, write)?;
     caveat(
         "Each message waits for a thread to be woken on another CPU; that takes most of the latency and drowns the differences between movers.",
-        format!(
-            "{} voluntary context switches a message, median latency {} µs",
-            span(&waits, |w| format!("{w:.1}")),
-            span(&latencies, units::number)
-        ),
+        format!("{waits} voluntary context switches a message, median latency {latency} µs"),
         "--placement with both ends on one CPU shows the calls themselves",
+        cells,
+    )
+}
+
+/// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
+const STEADY: f64 = 1.1;
+
+pub(super) fn frequency(view: &View<'_>) -> Option<Caveat> {
+    let cells: Vec<&CellTrials<'_>> = view.measured().collect();
+    let known = |c: &&CellTrials<'_>| -> Vec<f64> {
+        let khz = c.trials().filter_map(|t| t.of_all(Counter::FrequencyKhz));
+        khz.filter(|k| *k > 0.0).collect()
+    };
+    let all: Vec<f64> = cells.iter().flat_map(known).collect();
+    let (low, high) = (quantile(&all, 0.1)?, quantile(&all, 0.9)?);
+    if high <= STEADY * low {
+        return None;
+    }
+    let told = cells.into_iter().filter(|c| !known(c).is_empty());
+    let [low, high] = [low, high].map(|khz| khz / 1e6);
+    caveat(
+        "The CPUs' frequency changed during the run: numbers of single cells depend on when they were taken, and so do their ratios where trials of a block differ.",
+        format!(
+            "scaling_cur_freq of the fastest CPU at the end of each window: {low:.2} GHz (10 % quantile) to {high:.2} GHz (90 %)"
+        ),
+        "a fixed frequency: `cpupower frequency-set -g performance`, turbo off; cycles per byte where there are counters",
+        ids(told),
+    )
+}
+
+pub(super) fn throttled(view: &View<'_>) -> Option<Caveat> {
+    let throttles = |t: &Trial<'_>| t.of_all(Counter::ThermalThrottles).filter(|n| *n > 0.0);
+    let is_slowed = |c: &&CellTrials<'_>| c.trials().any(|t| throttles(t).is_some());
+    let cells = view.measured().filter(is_slowed).collect_vec();
+    let counts = cells.iter().flat_map(|c| c.trials()).filter_map(throttles);
+    let counts = counts.collect_vec();
+    caveat(
+        "Heat made CPUs slower during these trials.",
+        format!(
+            "thermal_throttle: slowed down {:.0} times in {}",
+            counts.iter().sum::<f64>(),
+            phrases::count(counts.len(), "trial")
+        ),
+        "cool the machine, or hold its frequency below what it can keep up",
         ids(cells),
+    )
+}
+
+/// Share of the window that threads may wait for a CPU unremarked.
+const WAITED: f64 = 0.05;
+
+/// A time of a side's threads over their time of the window.
+fn share_of(side: &SideReadings, counter: Counter, threads: u32) -> Option<f64> {
+    let time = read(side, counter).ok()?;
+    let elapsed = read(side, Counter::ElapsedNs).ok()?;
+    (elapsed > 0.0).then(|| time / elapsed / f64::from(threads.max(1)))
+}
+
+/// Share of its time that work was not on a CPU; none where it sleeps from beat to beat.
+fn away(trial: &Trial<'_>, threads: u32) -> Option<f64> {
+    let side = &trial.sample.sender;
+    let sleeps = side.readings.contains_key(&Counter::BeatsMissed);
+    let busy = share_of(side, Counter::CpuNs, threads).filter(|_| !sleeps)?;
+    Some(1.0 - busy)
+}
+
+/// Where threads must share a CPU, or a neighbour was asked for, waiting is the question.
+fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
+    let of_cell = cell.cell;
+    let ends = if cell.route.is_work() { 1 } else { 2 };
+    let fits = (ends * of_cell.threads) as usize <= view.cpus();
+    let apart = match &of_cell.placement {
+        Placement::Free | Placement::Pairs => true,
+        Placement::Near(nearness) => *nearness != Nearness::SameCpu,
+        Placement::Within { cpus } => cpus.len() >= (ends * of_cell.threads) as usize,
+        Placement::Cpus { sender, receiver } => {
+            !sender.iter().any(|cpu| receiver.contains(cpu))
+                && sender.len() >= of_cell.threads as usize
+        }
+    };
+    of_cell.neighbour.takes_no_time() && fits && apart
+}
+
+pub(super) fn off_cpu(view: &View<'_>) -> Option<Caveat> {
+    let shows = |cell: &CellTrials<'_>| {
+        let threads = cell.cell.threads;
+        let share = cell.typical(|t| {
+            // Ready, and waiting for a CPU.
+            let waited = |side| share_of(side, Counter::RunQueueNs, threads);
+            let queued = waited(&t.sample.sender);
+            let other = t.sample.receiver.as_ref().and_then(waited);
+            let away = away(t, threads).filter(|_| cell.route.is_work());
+            [queued, other, away].into_iter().flatten().reduce(f64::max)
+        });
+        Some([Some(share.filter(|s| *s > WAITED)?)])
+    };
+    let cells = view.moved().filter(|c| should_run(view, c));
+    let (cells, [share]) = spans(cells, shows, [percent])?;
+    caveat(
+        "Threads were ready and got no CPU: something else ran in their place, or nothing kept the two ends on CPUs of their own. Rates and latencies hold this wait; CPU time does not.",
+        format!(
+            "waited for a CPU for {share} of the window, median over trials (/proc/thread-self/schedstat; of work, CPU time against elapsed time)"
+        ),
+        "stop what else runs; --placement with a CPU for each end; compare CPU time rather than rates",
+        cells,
     )
 }

@@ -4,7 +4,7 @@ use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::median;
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, ids, in_cells, is_latency, is_of_time, is_rate, of_cpu_time};
+use super::{Caveat, caveat, ids, in_cells, is_of_time, of_cpu_time};
 use crate::cells::exp;
 use crate::grid;
 use crate::grouping::by_key;
@@ -21,7 +21,6 @@ const LEAST_SHARE: f64 = 0.15;
 const APART: f64 = 1.25;
 /// From which factor on neither stands for the other, and no interval of one number holds.
 const FAR_APART: f64 = 1.5;
-/// The most cells that are shown.
 const MOST_SHOWN: usize = 3;
 
 /// The two groups of a cell in a metric.
@@ -75,11 +74,8 @@ fn of_metric<'v>(view: &View<'v>, metric: Metric) -> Vec<Modes<'v>> {
         by_key(cells.iter().flat_map(|(_, middle, logs)| {
             logs.iter().map(move |(block, log)| (*block, log - middle))
         }));
-    let common = |block: &u32| {
-        median(&blocks[block])
-            .filter(|_| cells.len() > 2)
-            .unwrap_or(0.0)
-    };
+    let several = cells.len() > 2;
+    let common = |block: &u32| median(&blocks[block]).filter(|_| several).unwrap_or(0.0);
     let found = cells.iter().filter_map(|(cell, _, logs)| {
         let own = logs.iter().map(|(b, log)| log - common(b));
         let own = own.sorted_unstable_by(f64::total_cmp).collect_vec();
@@ -119,55 +115,36 @@ pub(super) fn shared(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
     logs.len() >= FEWEST && parted(&logs).is_none_or(|at| distance(at) < FAR_APART.ln())
 }
 
-/// Groups that a reader should know of.
-pub(super) fn near(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn near(view: &View<'_>) -> Option<Caveat> {
     let either = |m| of_cpu_time(m) || is_of_time(m);
     told(view, &between(view, either, APART, FAR_APART))
 }
 
-/// Groups of CPU time that no one number stands for.
-pub(super) fn far_in_cpu_time(view: &View<'_>) -> Option<UnnamedCaveat> {
-    told(view, &between(view, of_cpu_time, FAR_APART, f64::INFINITY))
+/// Groups of such measures that no one number stands for.
+pub(super) fn far(view: &View<'_>, of: fn(Measure) -> bool) -> Option<Caveat> {
+    told(view, &between(view, of, FAR_APART, f64::INFINITY))
 }
 
-/// The same of rates.
-pub(super) fn far_in_time(view: &View<'_>) -> Option<UnnamedCaveat> {
-    told(view, &between(view, is_rate, FAR_APART, f64::INFINITY))
-}
-
-/// The same of latencies: a tail in two groups says nothing of the rate.
-pub(super) fn far_in_latency(view: &View<'_>) -> Option<UnnamedCaveat> {
-    told(view, &between(view, is_latency, FAR_APART, f64::INFINITY))
-}
-
-fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Option<UnnamedCaveat> {
-    let cells = modes
-        .iter()
-        .map(|m| m.cell)
-        .dedup_by(|a, b| a.id == b.id)
-        .collect_vec();
+fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Option<Caveat> {
+    let cells = modes.iter().map(|m| m.cell);
+    let cells = ids(cells.dedup_by(|a, b| a.id == b.id));
     let varied = grid::varied(view.cells.iter().map(|c| &c.cell));
     let shown = modes.iter().take(MOST_SHOWN).map(|m| {
         let unit = m.metric.measure.row().unit;
         let [low, high] = m.values.map(|v| format!("{} {unit}", units::number(v)));
-        format!(
-            "{}, {}: {low} in {} of the trials, {high} in {}",
-            phrases::circumstances(&grid::coordinates(m.cell.cell, &varied)),
-            phrases::metric(m.metric, view.trials.unit),
-            percent(1.0 - m.upper),
-            percent(m.upper)
-        )
+        let [fewer, more] = [1.0 - m.upper, m.upper].map(percent);
+        let place = phrases::circumstances(&grid::coordinates(m.cell.cell, &varied));
+        let noun = view.words(m.metric);
+        format!("{place}, {noun}: {low} in {fewer} of the trials, {high} in {more}")
     });
     let more = modes.len().saturating_sub(MOST_SHOWN);
     let more = (more > 0).then(|| format!("{more} more"));
+    let place = in_cells(cells.len());
     caveat(
-        format!(
-            "The trials fall into two groups {}. No single number stands for both.",
-            in_cells(cells.len())
-        ),
+        format!("The trials fall into two groups {place}. No single number stands for both."),
         shown.chain(more).join("; "),
         "--placement, so that each end stays on its CPU; samples.csv has the trials",
-        ids(cells),
+        cells,
     )
 }
 

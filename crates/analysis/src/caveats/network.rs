@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use bytecost_spec::{
-    Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide, Transport, units,
+    Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide, SideReadings, Transport,
+    units,
 };
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, ids, seen, span};
+use super::{Caveat, caveat, ids, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
@@ -15,8 +16,7 @@ use crate::view::View;
 
 /// Share of what a card carries at most from which it is the limit.
 const FULL: f64 = 0.95;
-/// Bytes of a packet that are no payload: heads of IPv4 and of TCP with time stamps, and what
-/// Ethernet has around them, its gap included.
+/// Bytes that are no payload: heads of IPv4 and of TCP with time stamps, and Ethernet's.
 const HEAD_BYTES: f64 = 52.0;
 const FRAME_BYTES: f64 = 38.0;
 /// Share of the segments sent again from which the path sets the rates.
@@ -39,15 +39,10 @@ impl<'v> Way<'v> {
         })
     }
 
-    /// Each card, with its end in words.
     fn cards(&self) -> impl Iterator<Item = (&'v NetworkCard, &'v str)> + use<'v> {
         let there = self.peer.name();
         let own = self.own.iter().map(|card| (card, "this machine"));
         own.chain(self.peer.cards.iter().map(move |card| (card, there)))
-    }
-
-    fn named(card: &NetworkCard, at: &str) -> String {
-        format!("{} of {at}", card.name)
     }
 
     /// What the slowest physical card of the way carries of payload, in Gbit/s.
@@ -62,35 +57,39 @@ impl<'v> Way<'v> {
     }
 }
 
-/// Cells that go to the other host.
+fn named(card: &NetworkCard, at: &str) -> String {
+    format!("{} of {at}", card.name)
+}
+
+fn listed(all: impl Iterator<Item = String>) -> Option<String> {
+    Some(phrases::list(all)).filter(|told| !told.is_empty())
+}
+
 fn cells<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> + use<'v> {
     let is_over = |c: &&CellTrials<'_>| c.cell.transport == Transport::Peer;
     let cells = view.trials.moving().filter(is_over);
     cells.filter(|c| !c.by_block.is_empty())
 }
 
-/// The link carries no more.
-pub(super) fn link_limited(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn link_limited(view: &View<'_>) -> Option<Caveat> {
     let most = Way::of(view).and_then(|way| way.most_gbit_per_s())?;
     let shows = |cell: &CellTrials<'_>| {
         let share = cell.usual(Metric::both(Measure::ThroughputGbitPerS))? / most;
         (share >= FULL).then_some([Some(share)])
     };
-    let (cells, [shares]) = seen(cells(view), shows)?;
+    let (cells, [share]) = spans(cells(view), shows, [percent])?;
     caveat(
         "The network carries no more: its link sets the rates of these cells, not the movers. What they cost in CPU time stands.",
         format!(
-            "{} of the {most:.2} Gbit/s of payload that the slowest card of the way carries",
-            span(&shares, percent)
+            "{share} of the {most:.2} Gbit/s of payload that the slowest card of the way carries"
         ),
         "compare CPU time per byte, or measure over a faster link",
-        ids(cells),
+        cells,
     )
 }
 
-/// So much is lost that the path sets the rates.
-pub(super) fn losses(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let (cells, shares) = many(view, Counter::TcpRetransmits)?;
+pub(super) fn losses(view: &View<'_>) -> Option<Caveat> {
+    let (cells, [shares]) = many(view, Counter::TcpRetransmits)?;
     caveat(
         "The network lost packets: congestion control set the rates of these cells, not the movers.",
         format!("TCP_INFO: {shares} of a cell's segments sent again"),
@@ -100,8 +99,8 @@ pub(super) fn losses(view: &View<'_>) -> Option<UnnamedCaveat> {
 }
 
 /// So much is marked for congestion (ECN, RFC 3168) that the path sets the rates.
-pub(super) fn marks(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let (cells, shares) = many(view, Counter::TcpMarkedSegments)?;
+pub(super) fn marks(view: &View<'_>) -> Option<Caveat> {
+    let (cells, [shares]) = many(view, Counter::TcpMarkedSegments)?;
     caveat(
         "The network marked packets for congestion (ECN): congestion control set the rates of these cells, not the movers.",
         format!("TCP_INFO: {shares} of a cell's segments marked"),
@@ -110,41 +109,34 @@ pub(super) fn marks(view: &View<'_>) -> Option<UnnamedCaveat> {
     )
 }
 
-/// Cells with so many of these among the sender's segments that the path sets the rates, and their
-/// shares.
-fn many(view: &View<'_>, counter: Counter) -> Option<(Vec<String>, String)> {
+/// Cells with so many of these among the sender's segments, and their shares.
+fn many(view: &View<'_>, counter: Counter) -> Option<(Vec<String>, [String; 1])> {
     let shows = |cell: &CellTrials<'_>| {
         let sum = |counter| cell.sum(|t| t.sent(counter));
         let share = sum(counter) / sum(Counter::TcpDataSegments).max(1.0);
         (share > MANY).then_some([Some(share)])
     };
-    let (cells, [shares]) = seen(cells(view), shows)?;
-    Some((ids(cells), span(&shares, percent)))
+    spans(cells(view), shows, [percent])
 }
 
-/// The way takes smaller packets than a card would give it.
-pub(super) fn path_mtu(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn path_mtu(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
     let path = way.peer.path_mtu?;
     let other = |(card, _): &(&NetworkCard, &str)| card.mtu > 0 && card.mtu != path;
-    let others = (way.cards().filter(other))
-        .map(|(card, at)| format!("MTU {} at {}", card.mtu, Way::named(card, at)))
-        .collect_vec();
-    if others.is_empty() {
-        return None;
-    }
+    let others = way.cards().filter(other);
+    let others = others.map(|(card, at)| format!("MTU {} at {}", card.mtu, named(card, at)));
+    let others = listed(others)?;
     caveat(
         format!(
             "Packets of the way have at most {path} bytes, which is not what its cards are set to: rates and costs are those of the smaller packets."
         ),
-        format!("IP_MTU {path}; {}", phrases::list(others)),
+        format!("IP_MTU {path}; {others}"),
         "set one MTU along the whole way, or say which part of it is a tunnel",
         ids(cells(view)),
     )
 }
 
-/// The way took packets of another size in some trials than in others.
-pub(super) fn path_mtu_changed(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn path_mtu_changed(view: &View<'_>) -> Option<Caveat> {
     // A side that only receives may not have learnt it.
     let trials = cells(view).flat_map(CellTrials::trials);
     let read = trials.filter_map(|t| t.sample.sender.readings.get(&Counter::TcpPathMtuBytes));
@@ -163,8 +155,7 @@ pub(super) fn path_mtu_changed(view: &View<'_>) -> Option<UnnamedCaveat> {
     )
 }
 
-/// What one end's card does and the other's does not.
-pub(super) fn offloads_differ(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn offloads_differ(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
     let (own, theirs) = (way.own.first()?, way.peer.cards.first()?);
     let differing = own.offloads.iter().filter_map(|(name, on)| {
@@ -172,25 +163,17 @@ pub(super) fn offloads_differ(view: &View<'_>) -> Option<UnnamedCaveat> {
         let at = |on: bool| if on { "here" } else { "there" };
         (is_on != on).then(|| format!("{name} {} alone", at(*on)))
     });
-    let differing = differing.collect_vec();
-    if differing.is_empty() {
-        return None;
-    }
+    let differing = listed(differing)?;
+    let [own, theirs] = [named(own, "this machine"), named(theirs, way.peer.name())];
     caveat(
         "The cards of the two hosts work differently: what one host sends, or receives, costs it something else than it would cost the other.",
-        format!(
-            "{} and {}: {}",
-            Way::named(own, "this machine"),
-            Way::named(theirs, way.peer.name()),
-            phrases::list(differing)
-        ),
+        format!("{own} and {theirs}: {differing}"),
         "as root: `ethtool -K` sets both alike",
         ids(cells(view)),
     )
 }
 
-/// A card's interrupts take the CPU of an endpoint, or are far from the card.
-pub(super) fn interrupts(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn interrupts(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
     let hosts = [
         (way.own, &view.input.manifest.host, "this machine"),
@@ -204,10 +187,7 @@ pub(super) fn interrupts(view: &View<'_>) -> Option<UnnamedCaveat> {
                 i.node.is_some_and(|own| nodes.any(|n| n != own))
             })
         };
-        let far = cards
-            .iter()
-            .filter(is_far)
-            .map(move |card| Way::named(card, at));
+        let far = cards.iter().filter(is_far).map(move |card| named(card, at));
         far.map(|card| format!("interrupts of {card} on another node than the card"))
     });
     let mut evidence = far.collect_vec();
@@ -217,9 +197,9 @@ pub(super) fn interrupts(view: &View<'_>) -> Option<UnnamedCaveat> {
         false => cells(view).collect(),
     };
     if !shared.is_empty() {
+        let cells = phrases::count(shared.len(), "cell");
         evidence.push(format!(
-            "/proc/irq: interrupts on the CPUs of endpoints in {}",
-            phrases::count(shared.len(), "cell")
+            "/proc/irq: interrupts on the CPUs of endpoints in {cells}"
         ));
     }
     caveat(
@@ -237,25 +217,23 @@ fn shares_a_cpu(cell: &CellTrials<'_>, way: &Way<'_>) -> bool {
         all.flat_map(|i| i.cpus.iter().copied()).collect()
     };
     let (here, there) = (cpus(way.own), cpus(&way.peer.cards));
-    let [of_sender, of_receiver] = match way.peer.side {
-        PeerSide::Receiver => [here, there],
-        PeerSide::Sender => [there, here],
+    let (of_sender, of_receiver) = match way.peer.side {
+        PeerSide::Receiver => (here, there),
+        PeerSide::Sender => (there, here),
     };
-    let mut trials = cell.trials();
-    trials.any(|t| {
-        let sides = [
-            (Some(&t.sample.sender), &of_sender),
-            (t.sample.receiver.as_ref(), &of_receiver),
-        ];
-        sides.into_iter().any(|(side, taken)| {
-            let held = side.into_iter().flat_map(|side| &side.held);
-            held.flat_map(|h| &h.cpus).any(|cpu| taken.contains(cpu))
-        })
+    let is_on = |side: &SideReadings, taken: &BTreeSet<u32>| {
+        side.held
+            .iter()
+            .flat_map(|h| &h.cpus)
+            .any(|cpu| taken.contains(cpu))
+    };
+    cell.trials().any(|t| {
+        let receiver = t.sample.receiver.as_ref();
+        is_on(&t.sample.sender, &of_sender) || receiver.is_some_and(|r| is_on(r, &of_receiver))
     })
 }
 
-/// A card that collects what comes before it interrupts.
-pub(super) fn coalescing(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn coalescing(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
     let cards = way.cards();
     let waits = cards.filter_map(|(card, at)| Some((card.coalesce_rx_us?, card, at)));
@@ -266,67 +244,56 @@ pub(super) fn coalescing(view: &View<'_>) -> Option<UnnamedCaveat> {
         waits.then_some([Some(round_trip_us)])
     };
     let asks = cells(view).filter(|c| c.cell.pattern == Pattern::Ask);
-    let (cells, [times]) = seen(asks, shows)?;
+    let (cells, [time]) = spans(asks, shows, [units::number])?;
+    let card = named(card, at);
     caveat(
         "A network card waits before it reports what has arrived, and that is a large part of these round trips: they show the card's setting as well as the movers.",
-        format!(
-            "{}: rx-usecs {longest_us}; median round trip {} µs",
-            Way::named(card, at),
-            span(&times, units::number)
-        ),
+        format!("{card}: rx-usecs {longest_us}; median round trip {time} µs"),
         "as root: `ethtool -C DEVICE adaptive-rx off rx-usecs 0` on both hosts",
-        ids(cells),
+        cells,
     )
 }
 
-/// More flows than queues.
-pub(super) fn shared_queues(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn shared_queues(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
-    let receiving = match way.peer.side {
-        PeerSide::Receiver => (way.peer.cards.first(), way.peer.name()),
-        PeerSide::Sender => (way.own.first(), "this machine"),
+    let (card, at) = match way.peer.side {
+        PeerSide::Receiver => (way.peer.cards.first()?, way.peer.name()),
+        PeerSide::Sender => (way.own.first()?, "this machine"),
     };
-    let (card, at) = (receiving.0?, receiving.1);
     let shows = |cell: &CellTrials<'_>| {
         let flows = cell.cell.threads;
         (card.rx_queues > 0 && flows > card.rx_queues).then(|| [Some(f64::from(flows))])
     };
-    let (cells, [flows]) = seen(cells(view), shows)?;
+    let (cells, [flows]) = spans(cells(view), shows, [units::number])?;
+    let (queues, card) = (
+        phrases::count(card.rx_queues as usize, "queue"),
+        named(card, at),
+    );
     caveat(
         "Several flows share a queue of the card that receives, and so one CPU for their interrupts: more of them need not be faster.",
-        format!(
-            "{} flows, {} on {}",
-            span(&flows, units::number),
-            phrases::count(card.rx_queues as usize, "queue"),
-            Way::named(card, at)
-        ),
+        format!("{flows} flows, {queues} on {card}"),
         "--threads up to the number of queues, or more queues: `ethtool -L DEVICE combined N` as root",
-        ids(cells),
+        cells,
     )
 }
 
-/// A device on the way that no hardware carries.
-pub(super) fn virtual_way(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn virtual_way(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
     let made = way.cards().filter(|(card, _)| card.is_virtual);
-    let named = made.map(|(card, at)| match &card.driver {
-        Some(driver) => format!("{} ({driver})", Way::named(card, at)),
-        None => Way::named(card, at),
+    let made = made.map(|(card, at)| match &card.driver {
+        Some(driver) => format!("{} ({driver})", named(card, at)),
+        None => named(card, at),
     });
-    let made = named.collect_vec();
-    if made.is_empty() {
-        return None;
-    }
+    let made = listed(made)?;
     caveat(
         "The way to the other host goes through a virtual device: its software works on the CPUs of a host, costs what no network card does, and may copy what a card would take as it is.",
-        phrases::list(made),
+        made,
         "measure between two machines with network cards of their own",
         ids(cells(view)),
     )
 }
 
-/// Others kept the other host's CPUs busy.
-pub(super) fn peer_busy(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn peer_busy(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
     let bound = view.input.manifest.study.foreign_cpus;
     let shows = |cell: &CellTrials<'_>| {
@@ -338,18 +305,14 @@ pub(super) fn peer_busy(view: &View<'_>) -> Option<UnnamedCaveat> {
         })?;
         (cpus > bound).then_some([Some(cpus)])
     };
-    let (cells, [cpus]) = seen(cells(view), shows)?;
+    let (cells, [cpus]) = spans(cells(view), shows, [|c| format!("{c:.2}")])?;
+    let (there, bound) = (way.peer.name(), units::number(bound));
     caveat(
         format!(
-            "Other processes used the CPUs of {} during these trials. Rankings may be wrong.",
-            way.peer.name()
+            "Other processes used the CPUs of {there} during these trials. Rankings may be wrong."
         ),
-        format!(
-            "{} CPUs in use by processes that are not ours, more than {}",
-            span(&cpus, |c| format!("{c:.2}")),
-            units::number(bound)
-        ),
+        format!("{cpus} CPUs in use by processes that are not ours, more than {bound}"),
         "stop other programs there and run again",
-        ids(cells),
+        cells,
     )
 }

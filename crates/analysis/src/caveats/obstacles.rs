@@ -6,7 +6,7 @@ use bytecost_spec::host::{Obstacle, ObstacleKind};
 use bytecost_spec::{Counter, units};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, ids};
+use super::{Caveat, caveat, ids};
 use crate::grouping::by_key;
 use crate::phrases;
 use crate::trials::CellTrials;
@@ -28,14 +28,13 @@ fn by_obstacle<'v>(
     }))
 }
 
-/// One for each thing that holds back what passes.
-pub(super) fn limits(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn limits(view: &View<'_>) -> Vec<Caveat> {
     let all = by_obstacle(view, true).into_iter();
     let told = all.filter_map(|(obstacle, cells)| {
+        let Obstacle { place, found, .. } = obstacle;
         caveat(
             format!(
-                "A queueing discipline limits {}: {}. It sets the rates and latencies of these cells, not the movers.",
-                obstacle.place, obstacle.found
+                "A queueing discipline limits {place}: {found}. It sets the rates and latencies of these cells, not the movers."
             ),
             evidence(&[obstacle], &cells),
             obstacle.kind.remedy(),
@@ -45,18 +44,16 @@ pub(super) fn limits(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told.collect()
 }
 
-/// One for all that makes what passes cost more.
-pub(super) fn costs(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn costs(view: &View<'_>) -> Option<Caveat> {
     let all = by_obstacle(view, false);
     let first = all.keys().next()?;
     let obstacles = all.keys().copied().collect_vec();
-    let names = obstacles.iter().map(|o| named(o)).dedup();
+    let names = phrases::list(obstacles.iter().map(|o| named(o)).dedup());
     let cells = all.values().flatten().copied();
     let cells = cells.unique_by(|c| &c.id).collect_vec();
     caveat(
         format!(
-            "The path is not as a kernel makes it: {}. Each packet costs more CPU time than usual, for all movers alike: ratios are closer to 1, and hold for this path alone.",
-            phrases::list(names)
+            "The path is not as a kernel makes it: {names}. Each packet costs more CPU time than usual, for all movers alike: ratios are closer to 1, and hold for this path alone."
         ),
         evidence(&obstacles, &cells),
         first.kind.remedy(),
@@ -65,13 +62,11 @@ pub(super) fn costs(view: &View<'_>) -> Option<UnnamedCaveat> {
 }
 
 fn named(obstacle: &Obstacle) -> String {
+    let Obstacle { found, place, .. } = obstacle;
     match obstacle.kind {
-        ObstacleKind::Qdisc => format!(
-            "the queueing discipline {} on {}",
-            obstacle.found, obstacle.place
-        ),
-        ObstacleKind::Filter | ObstacleKind::Tracking => obstacle.found.clone(),
-        _ => format!("{} on {}", obstacle.found, obstacle.place),
+        ObstacleKind::Qdisc => format!("the queueing discipline {found} on {place}"),
+        ObstacleKind::Filter | ObstacleKind::Tracking => found.clone(),
+        _ => format!("{found} on {place}"),
     }
 }
 
@@ -79,14 +74,10 @@ fn evidence(obstacles: &[&Obstacle], cells: &[&CellTrials<'_>]) -> String {
     let has = |o: &Obstacle| obstacles.contains(&o);
     let all = cells.iter().flat_map(|c| c.trials());
     let trials = all.filter(|t| t.sample.obstacles.iter().any(has)).count();
-    format!(
-        "read from the kernel after {}",
-        phrases::count(trials, "trial")
-    )
+    "read from the kernel after ".to_owned() + &phrases::count(trials, "trial")
 }
 
-/// A quota around everything that stopped it.
-pub(super) fn quota(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn quota(view: &View<'_>) -> Option<Caveat> {
     // Those that do not count were stopped as well, and their time is in no other.
     let samples = || view.input.samples.iter();
     let sum = |counter| -> f64 { samples().filter_map(|s| machine(s, counter).ok()).sum() };
@@ -98,16 +89,14 @@ pub(super) fn quota(view: &View<'_>) -> Option<UnnamedCaveat> {
     }
     let all = view.input.manifest.host.obstacles.iter();
     let quotas = all.filter(|o| o.kind == ObstacleKind::Quota);
-    let known: String = quotas
-        .map(|o| format!("; {} at {}", o.found, o.place))
-        .collect();
+    let known = |o: &Obstacle| format!("; {} at {}", o.found, o.place);
+    let known: String = quotas.map(known).collect();
+    let [held, of] = [held_s, of_s].map(units::number);
+    let periods = phrases::count(periods as usize, "period");
     caveat(
         "A CPU quota around the whole run stopped its threads: rates and latencies include these pauses. CPU time does not.",
         format!(
-            "cpu.stat: used up in {} (nr_throttled), threads held back for {} s in {} s of trials{known}",
-            phrases::count(periods as usize, "period"),
-            units::number(held_s),
-            units::number(of_s),
+            "cpu.stat: used up in {periods} (nr_throttled), threads held back for {held} s in {of} s of trials{known}"
         ),
         ObstacleKind::Quota.remedy(),
         ids(view.measured()),

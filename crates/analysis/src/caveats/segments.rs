@@ -3,7 +3,7 @@
 use bytecost_spec::{Cell, Counter, Transport, units};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, clause, ids, seen};
+use super::{Caveat, caveat, clause, ids, known};
 use crate::phrases::percent;
 use crate::result::Finding;
 use crate::trials::CellTrials;
@@ -12,8 +12,7 @@ use crate::view::View;
 /// How far apart the sizes may be, larger over smaller.
 const ALIKE: f64 = 1.25;
 
-/// Bytes of a packet or segment with data, mean of a trial, median over trials; none where they
-/// are not counted.
+/// Bytes of a packet or segment with data; none where they are not counted.
 fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     cell.typical(|t| {
         let bytes = t.sent(Counter::Bytes)?;
@@ -25,7 +24,7 @@ fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     })
 }
 
-pub(super) fn sizes_differ(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn sizes_differ(view: &View<'_>) -> Option<Caveat> {
     let link = |c: &Cell| (c.transport, c.mtu_bytes, c.segment_bytes, c.size_bytes);
     let apart = |finding: &Finding| {
         let is_asked = finding.first && finding.is_apart() && !view.stalls.touch(finding);
@@ -53,28 +52,24 @@ pub(super) fn sizes_differ(view: &View<'_>) -> Option<UnnamedCaveat> {
     )
 }
 
-/// Share of the segments that may be sent again unremarked: the kernel probes at the end of a
-/// burst, and nothing is lost there.
+/// Share sent again that goes unremarked: the kernel probes at the end of a burst.
 const FEW: f64 = 0.001;
 
-pub(super) fn retransmits(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let shows = |cell: &CellTrials<'_>| {
-        let sum = |counter| cell.sum(|t| t.sent(counter));
-        let sent = sum(Counter::TcpDataSegments);
-        let again = sum(Counter::TcpRetransmits);
-        // Older logs do not have the segments.
-        let share = (sent > 0.0).then(|| again / sent);
-        let many = again > 0.0 && share.is_none_or(|s| s > FEW);
-        many.then_some([Some(again), share])
+pub(super) fn retransmits(view: &View<'_>) -> Option<Caveat> {
+    let again = |c: &CellTrials<'_>| c.sum(|t| t.sent(Counter::TcpRetransmits));
+    // Older logs do not have the segments.
+    let share = |c: &&CellTrials<'_>| {
+        let sent = c.sum(|t| t.sent(Counter::TcpDataSegments));
+        (sent > 0.0).then(|| again(c) / sent)
     };
-    let (cells, [again, shares]) = seen(view.measured(), shows)?;
+    let many = |c: &&CellTrials<'_>| again(c) > 0.0 && share(c).is_none_or(|s| s > FEW);
+    let cells = view.measured().filter(many).collect_vec();
+    let shares = known(&cells.iter().filter_map(share).collect_vec(), percent);
+    let again: f64 = cells.iter().map(|c| again(c)).sum();
     caveat(
         "Segments were sent again: these cells pay for them twice, and their rates show the path as well as the mover.",
-        format!(
-            "TCP_INFO: {:.0} retransmitted{}",
-            again.iter().sum::<f64>(),
-            clause(", {} of a cell's segments", &shares, percent)
-        ),
+        format!("TCP_INFO: {again:.0} retransmitted")
+            + &clause(", {} of a cell's segments", &shares),
         "a larger --socket-buffer, fewer --threads, or a quieter path; over loopback nothing is lost unless memory is short or an acknowledgement late",
         ids(cells),
     )

@@ -3,14 +3,15 @@
 use bytecost_spec::{Axis, Cell, Measure, Metric, Pattern, units};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, clause, ids, span};
+use super::{Caveat, caveat, clause, ids, known, span};
 use crate::grouping::grouped;
-use crate::phrases::{self, percent};
+use crate::phrases::percent;
+use crate::result::CellResult;
 use crate::stalls::{Signs, Stall, Waits};
 use crate::trials::CellTrials;
 use crate::view::View;
 
-pub(super) fn nagle(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn nagle(view: &View<'_>) -> Vec<Caveat> {
     told(view, Waits::Message, |mover, signs| {
         let several = signs.iter().filter_map(|s| s.calls).any(|n| n > 1.0);
         let what = if several {
@@ -24,7 +25,7 @@ pub(super) fn nagle(view: &View<'_>) -> Vec<UnnamedCaveat> {
     })
 }
 
-pub(super) fn completion(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn completion(view: &View<'_>) -> Vec<Caveat> {
     told(view, Waits::Completion, |mover, _| {
         format!(
             "`{mover}` stalls: a buffer comes back when the receiver acknowledges its data, and the receiver delays that acknowledgement for a timer of HZ/25, 40 ms. This is not the cost of copying."
@@ -32,12 +33,7 @@ pub(super) fn completion(view: &View<'_>) -> Vec<UnnamedCaveat> {
     })
 }
 
-/// One for each mover, in the order of the plan.
-fn told(
-    view: &View<'_>,
-    waits: Waits,
-    text: impl Fn(&str, &[&Signs]) -> String,
-) -> Vec<UnnamedCaveat> {
+fn told(view: &View<'_>, waits: Waits, text: impl Fn(&str, &[&Signs]) -> String) -> Vec<Caveat> {
     let waiting = |c: &&CellTrials<'_>| view.stalls.waits(&c.id) == Some(waits);
     let stalled = view.measured().filter(waiting);
     let movers = grouped(stalled.map(|c| (c.cell.mover.as_str(), c))).into_iter();
@@ -64,48 +60,37 @@ fn in_some(stalls: &[&Stall]) -> String {
     }
 }
 
-/// As many signs as are there, each with its numbers.
 fn evidence(cells: &[&CellTrials<'_>], signs: &[&Signs]) -> String {
-    type Sign<'s> = (
-        &'s dyn Fn(&Signs) -> Option<f64>,
-        &'s dyn Fn(f64) -> String,
-        &'s str,
-    );
+    type Sign = (&'static str, fn(&Signs) -> Option<f64>, fn(f64) -> String);
     let count = |n: f64| format!("{n:.2}").trim_end_matches(".00").to_owned();
     let us = |us: f64| format!("{} µs", units::number(us).trim_end_matches(".00"));
-    let table: [Sign<'_>; 8] = [
+    let table: [Sign; 8] = [
         (
-            &|s| s.delayed_acks,
-            &count,
             "{} delayed acknowledgements per message",
+            |s| s.delayed_acks,
+            count,
         ),
         (
-            &|s| s.clustered,
-            &percent,
             "{} of the round trips took 35 to 60 ms",
+            |s| s.clustered,
+            percent,
         ),
-        (&|s| s.waited, &percent, "{} of the time went into these"),
-        (&|s| s.latency_us, &us, "median round trip {}"),
+        ("{} of the time went into these", |s| s.waited, percent),
+        ("median round trip {}", |s| s.latency_us, us),
         (
-            &|s| s.rtt_us,
-            &us,
             "smoothed round-trip time of the socket {}",
+            |s| s.rtt_us,
+            us,
         ),
-        (&|s| s.min_rtt_us, &us, "its least {}"),
-        (&|s| s.busy, &percent, "data in flight for {} of the time"),
-        (&|s| s.calls, &count, "system calls a message: {}"),
+        ("its least {}", |s| s.min_rtt_us, us),
+        ("data in flight for {} of the time", |s| s.busy, percent),
+        ("system calls a message: {}", |s| s.calls, count),
     ];
-    let mut parts = table
-        .iter()
-        .map(|(of, write, text)| {
-            clause(
-                text,
-                &signs.iter().copied().filter_map(of).collect_vec(),
-                write,
-            )
-        })
-        .filter(|told| !told.is_empty())
-        .collect_vec();
+    let parts = table.iter().map(|(text, of, write)| {
+        let numbers = signs.iter().copied().filter_map(of).collect_vec();
+        clause(text, &known(&numbers, write))
+    });
+    let mut parts = parts.filter(|told| !told.is_empty()).collect_vec();
     let asks = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Ask;
     if cells.iter().all(asks) {
         parts.push("TCP_NODELAY is off".to_owned());
@@ -129,10 +114,7 @@ const CURES: [(Axis, &str, &str); 8] = [
 ];
 
 /// The cells beside a stalled one that do not stall, by what remedies them.
-pub(crate) fn remedied<'v>(
-    view: &View<'v>,
-    cell: &Cell,
-) -> Vec<(&'static str, Axis, &'v crate::result::CellResult)> {
+fn remedied<'v>(view: &View<'v>, cell: &Cell) -> Vec<(&'static str, &'v CellResult)> {
     let beside = CURES.iter().filter_map(|(axis, value, told)| {
         let mut other = cell.clone();
         other.set(*axis, value).ok()?;
@@ -140,7 +122,7 @@ pub(crate) fn remedied<'v>(
         let result = view.result(&id).filter(|c| c.trials > 0)?;
         let takes_effect = *axis != Axis::Nodelay || other.sends_at_once();
         let remedies = other != *cell && takes_effect && view.stalls.waits(&id).is_none();
-        remedies.then_some((*told, *axis, result))
+        remedies.then_some((*told, result))
     });
     beside.collect()
 }
@@ -152,8 +134,8 @@ fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
         Waits::Completion => (Metric::both(Measure::MessagesPerS), "messages/s"),
     };
     let remedies = cells.iter().flat_map(|c| remedied(view, c.cell));
-    let measured =
-        grouped(remedies.filter_map(|(told, _, result)| Some((told, result.value(metric)?))));
+    let measured = remedies.filter_map(|(told, result)| Some((told, result.value(metric)?)));
+    let measured = grouped(measured);
     if measured.is_empty() {
         return match waits {
             Waits::Message => "TCP_NODELAY, one call for the whole message, or MSG_MORE; `--nodelay on,off` measures the remedy beside it",
@@ -161,21 +143,16 @@ fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
         }
         .to_owned();
     }
-    let stalled = cells
-        .iter()
-        .filter_map(|c| view.result(&c.id)?.value(metric))
-        .collect_vec();
+    let value = |c: &&CellTrials<'_>| view.result(&c.id)?.value(metric);
+    let stalled = cells.iter().filter_map(value).collect_vec();
     let told = |values: &[f64]| format!("{} {unit}", span(values, units::number));
     let parts = measured
         .iter()
-        .map(|(remedy, values)| format!("{remedy}: {}", told(values)));
+        .map(|(remedy, of)| format!("{remedy}: {}", told(of)));
+    let (noun, parts) = (view.words(metric), parts.format("; "));
     let instead = match stalled.is_empty() {
         true => String::new(),
         false => format!(", instead of {}", told(&stalled)),
     };
-    let noun = phrases::metric(metric, view.trials.unit);
-    format!(
-        "measured beside it, {noun}: {}{instead}",
-        parts.format("; ")
-    )
+    format!("measured beside it, {noun}: {parts}{instead}")
 }

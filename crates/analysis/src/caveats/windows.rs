@@ -5,7 +5,7 @@ use bytecost_spec::{Cache, Counter, Pattern};
 use bytecost_stats::{holm, mean, trimmed_mean};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, clause, ids, seen, span};
+use super::{Caveat, caveat, clause, ids, span, spans};
 use crate::confidence::ERROR_RATE;
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
@@ -23,7 +23,10 @@ const LONG_BYTES: u64 = 4 << 20;
 /// the same time.
 const WINDOWS_APART: f64 = 0.25;
 
-/// How far they differ.
+fn whole(number: f64) -> String {
+    format!("{number:.0}")
+}
+
 fn apart(trial: &Trial<'_>) -> Option<f64> {
     let own = trial.sent(Counter::ElapsedNs)?;
     let of_all = trial.of_all(Counter::MachineElapsedNs);
@@ -42,7 +45,7 @@ fn kept(trial: &Trial<'_>) -> Option<f64> {
     (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
 }
 
-pub(super) fn short(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn short(view: &View<'_>) -> Option<Caveat> {
     let matters = view.input.manifest.study.smallest_effect;
     let by_clock = |c: &&CellTrials<'_>| {
         let by_passes = c.cell.size_bytes >= LONG_BYTES || c.cell.cache == Cache::Cold;
@@ -59,18 +62,16 @@ pub(super) fn short(view: &View<'_>) -> Option<UnnamedCaveat> {
         let short = n < FEW || kept > matters || apart > WINDOWS_APART;
         short.then(|| [n, ns / 1e6, kept.max(apart)].map(Some))
     };
-    let (cells, [messages, lengths, edges]) = seen(view.moved().filter(by_clock), shows)?;
+    let write: [fn(f64) -> String; 3] = [whole, whole, percent];
+    let (cells, [n, ms, apart]) = spans(view.moved().filter(by_clock), shows, write)?;
+    let of = phrases::count(cells.len(), "cell");
     caveat(
         "These windows are too short: so little happened in them that where they begin and end is a part of the result.",
         format!(
-            "{} messages of a flow within {} ms, and {} between the windows of the two sides or of the machine; medians of {}",
-            span(&messages, |n| format!("{n:.0}")),
-            span(&lengths, |ms| format!("{ms:.0}")),
-            span(&edges, percent),
-            phrases::count(cells.len(), "cell")
+            "{n} messages of a flow within {ms} ms, and {apart} between the windows of the two sides or of the machine; medians of {of}"
         ),
         "a longer --window, such as --window 500ms",
-        ids(cells),
+        cells,
     )
 }
 
@@ -78,27 +79,26 @@ pub(super) fn short(view: &View<'_>) -> Option<UnnamedCaveat> {
 const FEWEST: usize = 6;
 /// From the middle of the first quarter of a window to that of the last one, as a share of it.
 const APART: f64 = 0.75;
-/// A rate that goes up in a straight line by a share of its mean from end to end moves the middle
-/// of what was moved by a twelfth of that.
+/// A straight rise of the rate by a share moves the middle of the amount by a twelfth of it.
 const LINE: f64 = 12.0;
 /// A buffer that is so many times as large as before has grown: the bound of the warm-up.
 const GROWN: f64 = 1.2;
 
-pub(super) fn not_steady(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let mut told = trends(view);
-    told.extend(growth(view));
-    told
+pub(super) fn not_steady(view: &View<'_>) -> Vec<Caveat> {
+    trends(view).into_iter().chain(growth(view)).collect()
 }
 
 /// What may change within a window, and how it is read off a trial.
 type Course = (&'static str, fn(&Trial<'_>) -> Option<f64>);
 const COURSES: [Course; 2] = [("rate", of_rate), ("CPU time", of_cost)];
 
+fn received<'t>(trial: &'t Trial<'_>) -> Option<&'t SubWindows> {
+    trial.sample.receiver.as_ref()?.sub_windows.as_ref()
+}
+
 /// What arrived, or was sent where nobody receives.
 fn moved<'t>(trial: &'t Trial<'_>) -> Option<&'t SubWindows> {
-    let receiver = trial.sample.receiver.as_ref();
-    let received = receiver.and_then(|r| r.sub_windows.as_ref());
-    received.or(trial.sample.sender.sub_windows.as_ref())
+    received(trial).or(trial.sample.sender.sub_windows.as_ref())
 }
 
 fn of_rate(trial: &Trial<'_>) -> Option<f64> {
@@ -107,10 +107,8 @@ fn of_rate(trial: &Trial<'_>) -> Option<f64> {
 }
 
 fn of_cost(trial: &Trial<'_>) -> Option<f64> {
-    let sample = trial.sample;
-    let mut cpu_ns = sample.sender.sub_windows.as_ref()?.cpu_ns.clone();
-    let receiver = sample.receiver.as_ref();
-    if let Some(other) = receiver.and_then(|r| r.sub_windows.as_ref()) {
+    let mut cpu_ns = trial.sample.sender.sub_windows.as_ref()?.cpu_ns.clone();
+    if let Some(other) = received(trial) {
         let both = cpu_ns.iter_mut().zip(&other.cpu_ns);
         both.for_each(|(sum, ns)| *sum += ns);
     }
@@ -141,13 +139,8 @@ struct Trend<'v> {
 }
 
 impl<'v> Trend<'v> {
-    fn of(
-        course: usize,
-        cell: Option<&'v CellTrials<'v>>,
-        changes: impl Iterator<Item = f64>,
-    ) -> Option<Trend<'v>> {
-        let changes = changes.collect_vec();
-        let location = (changes.len() >= FEWEST).then(|| trimmed_mean(&changes))??;
+    fn of(course: usize, cell: Option<&'v CellTrials<'v>>, changes: &[f64]) -> Option<Trend<'v>> {
+        let location = trimmed_mean(changes).filter(|_| changes.len() >= FEWEST)?;
         Some(Trend {
             course,
             cell,
@@ -157,9 +150,8 @@ impl<'v> Trend<'v> {
     }
 }
 
-/// One trend of each course and cell, and one of all cells together, which sees what is too small
-/// to be seen in each. All are corrected together.
-fn trends<'v>(view: &View<'v>) -> Vec<UnnamedCaveat> {
+/// All cells together show what is too small in each. All are corrected together.
+fn trends<'v>(view: &View<'v>) -> Vec<Caveat> {
     let cells = view.measured().collect_vec();
     let mut found: Vec<Trend<'_>> = Vec::new();
     for (course, (_, of)) in COURSES.iter().enumerate() {
@@ -170,11 +162,12 @@ fn trends<'v>(view: &View<'v>) -> Vec<UnnamedCaveat> {
         let by_cell = cells.iter().map(known).collect_vec();
         let own = cells.iter().zip(&by_cell);
         found.extend(own.filter_map(|(cell, known)| {
-            Trend::of(course, Some(cell), known.iter().map(|(_, change)| *change))
+            let changes = known.iter().map(|(_, change)| *change);
+            Trend::of(course, Some(cell), &changes.collect_vec())
         }));
         let by_block = by_key(by_cell.into_iter().flatten());
         let means = by_block.values().filter_map(|changes| mean(changes));
-        found.extend(Trend::of(course, None, means));
+        found.extend(Trend::of(course, None, &means.collect_vec()));
     }
     let corrected = holm(&found.iter().map(|t| t.p).collect_vec());
     let matters = view.input.manifest.study.smallest_effect;
@@ -188,14 +181,17 @@ fn trends<'v>(view: &View<'v>) -> Vec<UnnamedCaveat> {
             false => ("these cells", ids(own().filter_map(|t| t.cell))),
         };
         own().next()?;
-        let changes = own().map(|t| t.change).collect_vec();
+        let signed = |change: f64| {
+            let sign = if change < 0.0 { "-" } else { "+" };
+            format!("{sign}{}", percent(change.abs()))
+        };
+        let changes = span(&own().map(|t| t.change).collect_vec(), signed);
         caveat(
             format!(
                 "The {what} of {them} was not steady: it changed from the first quarter of the window to the last by more than the smallest effect. These numbers are those of this part of a connection's life."
             ),
             format!(
-                "changed by {}; trimmed mean over trials, all cells corrected together at 5 %",
-                span(&changes, signed)
+                "changed by {changes}; trimmed mean over trials, all cells corrected together at 5 %"
             ),
             longer(view),
             named,
@@ -204,51 +200,38 @@ fn trends<'v>(view: &View<'v>) -> Vec<UnnamedCaveat> {
     COURSES.iter().enumerate().filter_map(of_course).collect()
 }
 
-fn signed(change: f64) -> String {
-    let sign = if change < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", percent(change.abs()))
-}
-
 fn longer(view: &View<'_>) -> String {
     let study = &view.input.manifest.study;
-    format!(
-        "--warmup {}ms and --window {}ms: a later and longer part",
-        study.warmup_ms.saturating_mul(10),
-        study.window_ms.saturating_mul(10)
-    )
+    let [warmup, window] = [study.warmup_ms, study.window_ms].map(|ms| ms.saturating_mul(10));
+    format!("--warmup {warmup}ms and --window {window}ms: a later and longer part")
 }
 
-/// Cells in most of whose trials the receive buffer grew within the window, or connections still
-/// grew when the warm-up had to end.
-fn growth(view: &View<'_>) -> Option<UnnamedCaveat> {
+/// Cells in most of whose trials buffers or connections still grew.
+fn growth(view: &View<'_>) -> Option<Caveat> {
     let shows = |cell: &CellTrials<'_>| {
         let known = cell.trials().filter_map(grew).collect_vec();
         let share = known.iter().filter(|g| **g).count() as f64 / known.len().max(1) as f64;
         let warmup = || cell.typical(|t| t.of_all(Counter::WarmupNs));
         (known.len() >= FEWEST && share > 0.5).then(|| [Some(share), warmup()])
     };
-    let (cells, [shares, warmups]) = seen(view.moved(), shows)?;
-    let ms = |ns| format!("{:.0}", ns / 1e6);
-    let warmed = clause(", after a warm-up of {} ms", &warmups, ms);
+    let write: [fn(f64) -> String; 2] = [percent, |ns| whole(ns / 1e6)];
+    let (cells, [share, warmup]) = spans(view.moved(), shows, write)?;
+    let warmed = clause(", after a warm-up of {} ms", &warmup);
     caveat(
         "The connections of these cells were not steady: in most trials they still grew when the window opened, or within it.",
         format!(
-            "grown in {} of the trials (SO_RCVBUF at the edges of the window, or the bound of the warm-up){warmed}",
-            span(&shares, percent)
+            "grown in {share} of the trials (SO_RCVBUF at the edges of the window, or the bound of the warm-up){warmed}"
         ),
         longer(view),
-        ids(cells),
+        cells,
     )
 }
 
 fn grew(trial: &Trial<'_>) -> Option<bool> {
-    let buffer = trial
-        .received(Counter::ReceiveBufferStartBytes)
-        .zip(trial.received(Counter::ReceiveBufferBytes))
-        .map(|(from, to)| to > GROWN * from);
+    let buffer = |counter| trial.received(counter);
+    let before = buffer(Counter::ReceiveBufferStartBytes);
+    let both = before.zip(buffer(Counter::ReceiveBufferBytes));
+    let grown = both.map(|(from, to)| to > GROWN * from);
     let bounded = trial.of_all(Counter::WarmupBounded).map(|b| b > 0.0);
-    [buffer, bounded]
-        .into_iter()
-        .flatten()
-        .reduce(|a, b| a || b)
+    grown.into_iter().chain(bounded).reduce(|a, b| a || b)
 }

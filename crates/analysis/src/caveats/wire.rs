@@ -4,14 +4,13 @@ use bytecost_spec::cell::Device;
 use bytecost_spec::{Counter, units};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, caveat, ids, seen, span};
+use super::{Caveat, caveat, ids, spans};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::Trial;
 use crate::view::View;
 
-/// The kernel's work on the responder's account, as a share of the sender's CPU time, that is
-/// passed over.
+/// The kernel's work on the responder's account over the sender's CPU time, passed over.
 const ASIDE: f64 = 0.05;
 
 fn over_wire<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
@@ -25,6 +24,10 @@ pub(super) fn whole(count: f64) -> String {
     text.split('.').next().unwrap_or(&text).to_owned()
 }
 
+fn total(cells: &[&CellTrials<'_>], counter: Counter) -> String {
+    whole(cells.iter().map(|c| c.sum(|t| t.of_all(counter))).sum())
+}
+
 /// What the device was, where it was not the usual one.
 fn device(cells: &[&CellTrials<'_>]) -> String {
     let on_veth = |c: &&&CellTrials<'_>| c.cell.device == Device::Veth;
@@ -33,42 +36,33 @@ fn device(cells: &[&CellTrials<'_>]) -> String {
         n if n == cells.len() => "Their device was",
         _ => "The device of those with device=veth was",
     };
-    format!(
-        " {text} {}, not {}: each packet has the head of a frame too.",
-        Device::Veth.in_words(),
-        Device::Tun.in_words()
-    )
+    let [veth, tun] = [Device::Veth, Device::Tun].map(Device::in_words);
+    format!(" {text} {veth}, not {tun}: each packet has the head of a frame too.")
 }
 
 /// No fault, but what every number over wire must be read with.
-pub(super) fn one_side(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn one_side(view: &View<'_>) -> Option<Caveat> {
     let cells = over_wire(view).collect_vec();
-    let count = |counter| -> f64 { cells.iter().map(|c| c.sum(|t| t.of_all(counter))).sum() };
+    let [packets, written] =
+        [Counter::WirePackets, Counter::WireAcknowledgements].map(|of| total(&cells, of));
     caveat(
-        format!(
-            "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.{}",
-            device(&cells)
-        ),
-        format!(
-            "{} packets taken off, {} acknowledgements written",
-            whole(count(Counter::WirePackets)),
-            whole(count(Counter::WireAcknowledgements))
-        ),
+        "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.".to_owned()
+            + &device(&cells),
+        format!("{packets} packets taken off, {written} acknowledgements written"),
         "loopback and veth have both sides, with a copy on delivery",
         ids(cells),
     )
 }
 
-/// Packets that did not come in order, once.
-pub(super) fn strays(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let shows = |cell: &CellTrials<'_>| {
-        let sum = |counter| cell.sum(|t| t.of_all(counter));
-        let (early, again) = (sum(Counter::WireGaps), sum(Counter::WireRepeats));
-        let all = [early, again, sum(Counter::WirePackets)];
-        (early + again > 0.0).then(|| all.map(Some))
+pub(super) fn strays(view: &View<'_>) -> Option<Caveat> {
+    const STRAYS: [Counter; 2] = [Counter::WireGaps, Counter::WireRepeats];
+    let has_strays = |c: &&CellTrials<'_>| {
+        let sum = |counter| c.sum(|t| t.of_all(counter));
+        STRAYS.into_iter().any(|of| sum(of) > 0.0)
     };
-    let (cells, sums) = seen(over_wire(view), shows)?;
-    let [early, again, all] = sums.map(|of| whole(of.iter().sum()));
+    let cells = over_wire(view).filter(has_strays).collect_vec();
+    let [early, again] = STRAYS.map(|of| total(&cells, of));
+    let all = total(&cells, Counter::WirePackets);
     caveat(
         "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.",
         format!(
@@ -79,23 +73,18 @@ pub(super) fn strays(view: &View<'_>) -> Option<UnnamedCaveat> {
     )
 }
 
-/// Work of the sender's that the kernel did while an acknowledgement was written.
-pub(super) fn responder(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn responder(view: &View<'_>) -> Option<Caveat> {
+    let aside = |t: &Trial<'_>| {
+        let cpu = t.sent(Counter::CpuNs).filter(|ns| *ns > 0.0)?;
+        Some(t.of_all(Counter::ResponderWritingNs)? / cpu)
+    };
     let shows = |cell: &CellTrials<'_>| Some([Some(cell.typical(aside).filter(|s| *s > ASIDE)?)]);
-    let (cells, [shares]) = seen(over_wire(view), shows)?;
+    let (cells, [share]) = spans(over_wire(view), shows, [percent])?;
+    let of = phrases::count(cells.len(), "cell");
     caveat(
         "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.",
-        format!(
-            "writing acknowledgements took {} of the sender's CPU time, median of {}",
-            span(&shares, percent),
-            phrases::count(cells.len(), "cell")
-        ),
+        format!("writing acknowledgements took {share} of the sender's CPU time, median of {of}"),
         "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for",
-        ids(cells),
+        cells,
     )
-}
-
-fn aside(trial: &Trial<'_>) -> Option<f64> {
-    let cpu = trial.sent(Counter::CpuNs).filter(|ns| *ns > 0.0)?;
-    Some(trial.of_all(Counter::ResponderWritingNs)? / cpu)
 }

@@ -4,7 +4,7 @@ use bytecost_spec::{Counter, Measure, Metric, PacketSocket, Pattern, Reaping, Tr
 use itertools::Itertools as _;
 
 use super::wire::whole;
-use super::{UnnamedCaveat, caveat, clause, ids, in_cells, seen, span};
+use super::{Caveat, caveat, clause, ids, in_cells, span, spans};
 use crate::grouping::grouped;
 use crate::phrases::{self, percent};
 use crate::result::CellResult;
@@ -14,7 +14,6 @@ use crate::view::View;
 /// Share of copied buffers from which a zero-copy mover is said to copy.
 const COPIED: f64 = 0.01;
 
-/// A zero-copy mover whose buffers the kernel copied.
 pub(crate) struct CopiedMover {
     pub(crate) mover: String,
     pub(crate) transport: Transport,
@@ -26,26 +25,22 @@ pub(crate) struct CopiedMover {
 }
 
 impl CopiedMover {
-    /// What it comes to, in one sentence.
     pub(crate) fn sentence(&self) -> String {
         let place = match self.transport {
-            Transport::Loopback => "on loopback",
-            Transport::Unix => "over unix",
-            Transport::Veth => "over veth",
-            Transport::Wire => "over wire",
-            Transport::WireUdp => "over wire-udp",
-            Transport::Peer => "to the other host",
+            Transport::Loopback => "on loopback".to_owned(),
+            Transport::Peer => "to the other host".to_owned(),
+            over => format!("over {}", over.name()),
         };
         let shares = span(&self.shares, percent);
         let of = match self.is_counted {
             true => "bytes, as was counted",
             false => "buffers",
         };
+        let mover = &self.mover;
         // The flag is all that says so, and there it can be wrong.
         if self.transport.is_wire() && !self.is_counted {
             return format!(
-                "`{}` is flagged as copied {place} in {shares} of its buffers, by cell.",
-                self.mover
+                "`{mover}` is flagged as copied {place} in {shares} of its buffers, by cell."
             );
         }
         let (always, by_cell) = match self.shares.iter().all(|share| *share > COPIED) {
@@ -53,34 +48,30 @@ impl CopiedMover {
             false => ("always ", "by cell, "),
         };
         format!(
-            "`{}` is not {always}zero-copy {place}: {by_cell}the kernel copied {shares} of the {of}.",
-            self.mover
+            "`{mover}` is not {always}zero-copy {place}: {by_cell}the kernel copied {shares} of the {of}."
         )
     }
 }
 
-/// The movers whose buffers were copied, by transport, in the order of the plan.
 pub(crate) fn copied(view: &View<'_>) -> Vec<CopiedMover> {
     let told = view.cells.iter().filter_map(|cell| {
         let way = (&cell.cell.mover, cell.cell.transport);
         Some((way, (after_all(view, cell)?, &cell.id)))
     });
     let movers = grouped(told).into_iter();
-    let mut found = movers
-        .map(|((mover, transport), of)| CopiedMover {
-            mover: mover.clone(),
-            transport,
-            shares: of.iter().map(|(found, _)| found.share).collect(),
-            is_counted: of.iter().all(|(found, _)| found.is_counted),
-            cells: of.iter().map(|(_, id)| (*id).clone()).collect(),
-        })
-        .collect_vec();
-    found.retain(|c| c.shares.iter().any(|s| *s > COPIED));
-    found
+    let all = movers.map(|((mover, transport), of)| CopiedMover {
+        mover: mover.clone(),
+        transport,
+        shares: of.iter().map(|(found, _)| found.share).collect(),
+        is_counted: of.iter().all(|(found, _)| found.is_counted),
+        cells: of.iter().map(|(_, id)| (*id).clone()).collect(),
+    });
+    all.filter(|c| c.shares.iter().any(|s| *s > COPIED))
+        .collect()
 }
 
-pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let told = copied(view).into_iter().map(|c| {
+pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Caveat> {
+    let told = copied(view).into_iter().filter_map(|c| {
         let own = view.trials.cells.iter().filter(|t| c.cells.contains(&t.id));
         let takers = own.flat_map(packet_sockets).sorted().dedup().collect_vec();
         let (why, remedy) = match c.transport {
@@ -106,34 +97,26 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedCaveat> {
                 "look at the offloads of the card with `ethtool -k`: scatter-gather and tx-checksumming must be on; a veth pair or a bridge on one machine copies",
             ),
         };
-        UnnamedCaveat {
-            text: format!("{}{why}", c.sentence()),
-            evidence: format!(
-                "{}: {} over {}{}",
-                match c.is_counted {
-                    true => "bytes counted as copied before they were read",
-                    false => "completions flagged as copied",
-                },
-                span(&c.shares, percent),
-                phrases::count(c.cells.len(), "cell"),
-                match takers.is_empty() {
-                    true => String::new(),
-                    false => format!("; /proc/net/packet: {}", phrases::list(takers)),
-                }
-            ),
-            remedy: remedy.to_owned(),
-            cells: c.cells,
-        }
+        let by = match c.is_counted {
+            true => "bytes counted as copied before they were read",
+            false => "completions flagged as copied",
+        };
+        let shares = span(&c.shares, percent);
+        let cells = phrases::count(c.cells.len(), "cell");
+        let takers = clause("; /proc/net/packet: {}", &phrases::list(takers));
+        caveat(
+            format!("{}{why}", c.sentence()),
+            format!("{by}: {shares} over {cells}{takers}"),
+            remedy,
+            c.cells,
+        )
     });
     told.collect()
 }
 
-pub(super) fn no_room(view: &View<'_>) -> Option<UnnamedCaveat> {
-    let shows = |cell: &CellTrials<'_>| {
-        let sum = cell.sum(|t| t.sent(Counter::Enobufs));
-        (sum > 0.0).then_some([Some(sum)])
-    };
-    let (cells, [times]) = seen(view.measured(), shows)?;
+pub(super) fn no_room(view: &View<'_>) -> Option<Caveat> {
+    let times = |c: &CellTrials<'_>| c.sum(|t| t.sent(Counter::Enobufs));
+    let cells = view.measured().filter(|c| times(c) > 0.0).collect_vec();
     let here = |t: Transport| matches!(t, Transport::Loopback | Transport::Unix);
     let remedy = match cells.iter().all(|c| here(c.cell.transport)) {
         true => "raise net.core.optmem_max and the locked-memory limit (ulimit -l)",
@@ -141,10 +124,12 @@ pub(super) fn no_room(view: &View<'_>) -> Option<UnnamedCaveat> {
             "raise net.core.optmem_max and the locked-memory limit (ulimit -l); veth and wire have networks of their own, each with the kernel's own optmem_max since Linux 6.8: there larger messages, or fewer in flight by --ring"
         }
     };
-
     caveat(
         "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.",
-        format!("ENOBUFS {} times", whole(times.iter().sum())),
+        format!(
+            "ENOBUFS {} times",
+            whole(cells.iter().map(|c| times(c)).sum())
+        ),
         remedy,
         ids(cells),
     )
@@ -161,12 +146,10 @@ const MOSTLY: f64 = 0.5;
 pub(crate) struct AfterAll {
     /// The share of its bytes, or of its buffers where only flags tell.
     pub(crate) share: f64,
-    /// Whether that was counted.
     pub(crate) is_counted: bool,
 }
 
-/// What became of the bytes of a zero-copy mover's cell, by the strongest means that there is;
-/// none for movers that copy anyway.
+/// What became of its bytes, by the strongest means; none for movers that copy anyway.
 pub(crate) fn after_all(view: &View<'_>, cell: &CellResult) -> Option<AfterAll> {
     let flagged = cell.value(COPIED_SHARE)?;
     let counted = view.copies.iter().find(|c| c.cell == cell.id);
@@ -178,34 +161,31 @@ pub(crate) fn after_all(view: &View<'_>, cell: &CellResult) -> Option<AfterAll> 
     })
 }
 
-/// Whether a cell's bytes were mostly copied although its mover is called zero-copy: nothing is
-/// said of zero-copy by what it measured.
+/// Whether a cell's bytes were mostly copied, so that it says nothing of zero-copy.
 pub(crate) fn is_no_zero_copy(view: &View<'_>, id: &str) -> bool {
     let found = view.result(id).and_then(|c| after_all(view, c));
     found.is_some_and(|f| f.share >= MOSTLY)
 }
 
-pub(super) fn contradicted(view: &View<'_>) -> Vec<UnnamedCaveat> {
+pub(super) fn contradicted(view: &View<'_>) -> Vec<Caveat> {
     let flagged = |c: &CellResult| c.value(COPIED_SHARE).unwrap_or(0.0);
     let counted = |c: &CellResult| after_all(view, c).filter(|a| a.is_counted);
     let apart = |c: &&CellResult| counted(c).is_some_and(|a| (a.share - flagged(c)).abs() > APART);
     let apart = view.cells.iter().filter(apart);
     let movers = grouped(apart.map(|c| (&c.cell.mover, c)));
-    let told = movers.into_iter().map(|(mover, cells)| {
-        let shares = |of: &dyn Fn(&CellResult) -> f64| {
-            span(&cells.iter().map(|c| of(c)).collect_vec(), percent)
-        };
-        let flags = shares(&flagged);
-        let counts = shares(&|c| counted(c).map_or(0.0, |a| a.share));
-        UnnamedCaveat {
-            text: format!(
-                "The kernel's flags and the count of bytes contradict each other {} of `{mover}`: flagged as copied are {flags} of the buffers, copied were {counts} of the bytes. The count is what is gone by. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
-                in_cells(cells.len())
+    let told = movers.into_iter().filter_map(|(mover, cells)| {
+        let counts = cells.iter().filter_map(|c| Some(counted(c)?.share));
+        let counts = span(&counts.collect_vec(), percent);
+        let flags = span(&cells.iter().map(|c| flagged(c)).collect_vec(), percent);
+        let place = in_cells(cells.len());
+        caveat(
+            format!(
+                "The kernel's flags and the count of bytes contradict each other {place} of `{mover}`: flagged as copied are {flags} of the buffers, copied were {counts} of the bytes. The count is what is gone by. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them."
             ),
-            evidence: format!("completions flagged {flags}, bytes counted {counts}"),
-            remedy: "none is needed; where flags are all that there is, hold small sends by io_uring against send-zerocopy, whose flag is right".to_owned(),
-            cells: cells.iter().map(|c| c.id.clone()).collect(),
-        }
+            format!("completions flagged {flags}, bytes counted {counts}"),
+            "none is needed; where flags are all that there is, hold small sends by io_uring against send-zerocopy, whose flag is right",
+            cells.iter().map(|c| c.id.clone()).collect(),
+        )
     });
     told.collect()
 }
@@ -221,27 +201,23 @@ fn packet_sockets(cell: &CellTrials<'_>) -> Vec<String> {
     all.map(named).unique().collect()
 }
 
-pub(super) fn packet_socket(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn packet_socket(view: &View<'_>) -> Option<Caveat> {
     let heard = |c: &&CellTrials<'_>| !packet_sockets(c).is_empty();
     let cells = view.measured().filter(heard).collect_vec();
     let names = cells.iter().flat_map(|c| packet_sockets(c));
-    let names = names.sorted().dedup();
+    let names = phrases::list(names.sorted().dedup());
     let all = cells.iter().flat_map(|c| c.trials());
     let trials = all.filter(|t| !t.sample.packet_sockets.is_empty()).count();
+    let trials = phrases::count(trials, "trial");
     caveat(
         "A packet socket took the packets of these trials too: the kernel clones each for it, and copies what a zero-copy send had left where it was. Over wire it gets the acknowledgements alone, since packets with payload are taken off before.",
-        format!(
-            "/proc/net/packet, {}: {}",
-            phrases::count(trials, "trial"),
-            phrases::list(names)
-        ),
+        format!("/proc/net/packet, {trials}: {names}"),
         "end it (tcpdump, a monitor, a DHCP client) and run again",
         ids(cells),
     )
 }
 
-/// Whether a cell waits for every completion; where that lasts as long as a timer, another caveat
-/// says so.
+/// Whether a cell waits for every completion, and not as long as a timer.
 fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     let of_cell = cell.cell;
     cell.completes()
@@ -251,20 +227,21 @@ fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
         && view.stalls.waits(&cell.id).is_none()
 }
 
-pub(super) fn every_completion(view: &View<'_>) -> Option<UnnamedCaveat> {
+pub(super) fn every_completion(view: &View<'_>) -> Option<Caveat> {
     let shows = |cell: &CellTrials<'_>| {
         let rate = cell.usual(Metric::both(Measure::MessagesPerS));
         let flows = f64::from(cell.cell.threads);
         Some([rate.map(|r| 1e6 * flows / r.max(f64::MIN_POSITIVE))])
     };
-    let (cells, [times]) = seen(view.moved().filter(|c| waits(view, c)), shows)?;
+    let cells = view.moved().filter(|c| waits(view, c));
+    let (cells, [time]) = spans(cells, shows, [units::number])?;
+    let time = clause(", {} µs a message", &time);
     caveat(
         "These zero-copy senders have one buffer, and wait for each completion before they send again: this is the usual wrong use, and shows the wait more than the sending.",
         format!(
-            "the ring holds one message, and completions are taken before it is used again{}",
-            clause(", {} µs a message", &times, units::number)
+            "the ring holds one message, and completions are taken before it is used again{time}"
         ),
         "several buffers in flight: --ring 4MiB or more",
-        ids(cells),
+        cells,
     )
 }
