@@ -60,29 +60,31 @@ impl Audited {
     }
 }
 
-/// Looks a test up in the run.
 fn judged(test: &Test, context: &ClaimContext<'_>) -> JudgedTest {
+    let place = &test.place;
     let drafted = match &test.kind {
         TestKind::Ratio {
             contrast,
             metric,
             expect,
-        } => pairs::ratio(context, test, contrast, *metric, *expect),
-        TestKind::Counter { contrast, metrics } => pairs::counter(context, test, contrast, metrics),
+        } => pairs::ratio(context, place, contrast, *metric, *expect),
+        TestKind::Counter { contrast, metrics } => {
+            pairs::counter(context, place, contrast, metrics)
+        }
         TestKind::Scaling {
             metric,
             between,
             expect,
-        } => pairs::scaling(context, test, *metric, *between, *expect),
+        } => pairs::scaling(context, place, *metric, *between, *expect),
         TestKind::Crossover { .. } => crossover::draft(context, test),
-        TestKind::Level { metric, expect } => cells::level(context, test, *metric, *expect),
-        TestKind::Stall { caveat, present } => cells::caveat(context, test, caveat, *present),
-        TestKind::Arithmetic(sum) => arithmetic::draft(context, test, sum),
+        TestKind::Level { metric, expect } => cells::level(context, place, *metric, *expect),
+        TestKind::Stall { caveat, present } => cells::caveat(context, place, caveat, *present),
+        TestKind::Arithmetic(sum) => arithmetic::draft(context, sum),
         TestKind::NotInThisRun { study, why } => {
             Err(format!("it needs {}: {why}", context.study(study)))
         }
     };
-    drafted.map_or_else(JudgedTest::missing, |test| test.judged())
+    drafted.map_or_else(JudgedTest::missing, |drafted| drafted.judged(test.cells))
 }
 
 /// Whether a test looks at what was measured, rather than at published tables alone.
@@ -114,10 +116,8 @@ impl ClaimContext<'_> {
             (!aside).then_some((r.otherwise.as_str(), judged))
         });
         let reasons: Vec<(&str, JudgedTest)> = reasons.collect();
-        let beside = claim
-            .beside
-            .iter()
-            .map(|b| (&b.says, judged(&b.test, self)));
+        let beside = claim.beside.iter();
+        let beside = beside.map(|b| (&b.says, judged(&b.test, self)));
         let beside: Vec<_> = beside.filter(|(_, judged)| !judged.is_missing).collect();
         let (ruling, words, mut because) = rule(&tests, &reasons);
         for (says, told) in &beside {
@@ -134,6 +134,7 @@ impl ClaimContext<'_> {
             published: Some(text.clone()),
             measured: None,
         });
+        let figures = all().flat_map(|told| told.figures.clone());
         let findings = all().flat_map(|told| &told.findings).unique();
         Audited {
             id: claim.id.clone(),
@@ -143,18 +144,14 @@ impl ClaimContext<'_> {
             words,
             because: because.iter().unique().join(" "),
             of_study: claim.is_of_study(&self.analysis.study.name),
-            figures: given
-                .chain(all().flat_map(|told| told.figures.clone()))
-                .collect(),
+            figures: given.chain(figures).collect(),
             findings: findings.cloned().collect(),
         }
     }
 }
 
-/// A ruling, it in words, and the sentences why.
 type Ruled = (Ruling, String, Vec<String>);
 
-/// The sentences of tests that come to that.
 fn told<'t>(
     tests: impl Iterator<Item = &'t JudgedTest>,
     wanted: impl Fn(TestOutcome) -> bool,
@@ -172,12 +169,11 @@ fn rule(tests: &[JudgedTest], reasons: &[(&str, JudgedTest)]) -> Ruled {
         return refuted(tests);
     }
     let fallen = reasons.iter().filter(|(_, told)| told.outcome == Fails);
-    let otherwise: Vec<String> = fallen
-        .map(|(otherwise, told)| {
-            let otherwise = phrases::capital(&phrases::sentence(otherwise));
-            format!("{otherwise} {}", told.sentence)
-        })
-        .collect();
+    let fallen = fallen.map(|(otherwise, told)| {
+        let otherwise = phrases::capital(&phrases::sentence(otherwise));
+        format!("{otherwise} {}", told.sentence)
+    });
+    let otherwise: Vec<String> = fallen.collect();
     let place = first(HoldsInPart).map_or_else(String::new, |t| t.tally.among(t.tally.met));
     let holds = told(tests.iter(), |o| o.is_there() && o != HoldsByStall);
     if let Some(open) = first(Open) {
@@ -200,15 +196,12 @@ fn rule(tests: &[JudgedTest], reasons: &[(&str, JudgedTest)]) -> Ruled {
     let why = || reasons.iter().map(|(_, told)| told);
     let unknown = told(why(), |o| o == Open);
     if !unknown.is_empty() {
-        let (words, head) = match holds.is_empty() {
-            true => ("undecided".to_owned(), None),
-            false => (
-                format!("undecided: the effect is confirmed{place}, the reason is not"),
-                Some("The effect is confirmed, the reason is not.".to_owned()),
-            ),
-        };
-        let because = head.into_iter().chain(unknown).chain(holds).collect();
-        return (Ruling::Undecided, words, because);
+        if holds.is_empty() {
+            return (Ruling::Undecided, "undecided".to_owned(), unknown);
+        }
+        let words = format!("undecided: the effect is confirmed{place}, the reason is not");
+        let head = vec!["The effect is confirmed, the reason is not.".to_owned()];
+        return (Ruling::Undecided, words, [head, unknown, holds].concat());
     }
     let because = [holds, told(why(), TestOutcome::is_there)].concat();
     let mut all = tests.iter().chain(why());

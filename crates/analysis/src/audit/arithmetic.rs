@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::claim::{Arithmetic, Expected, Term, Test};
+use bytecost_spec::claim::{Arithmetic, Expected, Term};
 use bytecost_spec::table::{self, Table};
 use bytecost_spec::units;
 use itertools::Itertools as _;
@@ -14,23 +14,13 @@ use crate::grouping::grouped;
 /// The numbers of a term by the values of the columns that make groups, in their order.
 type Groups = Vec<(Vec<String>, Vec<f64>)>;
 
-pub(super) fn draft(
-    context: &ClaimContext<'_>,
-    test: &Test,
-    sum: &Arithmetic,
-) -> Result<ClaimTest, String> {
+pub(super) fn draft(context: &ClaimContext<'_>, sum: &Arithmetic) -> Result<ClaimTest, String> {
     let items = items(context, sum)?;
     if items.is_empty() {
         return Err(format!("the table {} has no such row", sum.term.table));
     }
-    Ok(ClaimTest {
-        subject: subject(sum),
-        expected: sum.expect.to_string(),
-        noun: TABLE_ROW,
-        cells: test.cells,
-        items,
-        note: None,
-    })
+    let expected = sum.expect.to_string();
+    Ok(ClaimTest::of(subject(sum), expected, TABLE_ROW, items))
 }
 
 /// `throughput_gbps of pa02-b (impl OneCopy over impl TwoCopy)`.
@@ -46,50 +36,61 @@ fn subject(sum: &Arithmetic) -> String {
         };
         format!("published {} ({}{rows})", term.column, term.table)
     };
-    match &sum.against {
+    match sum
+        .against
+        .as_ref()
+        .filter(|_| sum.expect != Expected::Among)
+    {
         None => named(&sum.term),
-        Some(_) if sum.expect == Expected::Among => named(&sum.term),
         Some(other) => format!("{} over {}", named(&sum.term), named(other)),
     }
 }
 
 fn items(context: &ClaimContext<'_>, sum: &Arithmetic) -> Result<Vec<Item>, String> {
     let own = groups(context, &sum.term, &sum.by)?;
-    let others: Option<BTreeMap<Vec<String>, Vec<f64>>> = match &sum.against {
-        Some(term) => Some(groups(context, term, &sum.by)?.into_iter().collect()),
-        None => None,
-    };
+    let others = sum
+        .against
+        .as_ref()
+        .map(|term| groups(context, term, &sum.by));
+    let others: Option<BTreeMap<_, _>> = others.transpose()?.map(|o| o.into_iter().collect());
     let mut numbers: Vec<Option<f64>> = Vec::with_capacity(own.len());
     let items = own.into_iter().map(|(key, values)| {
         let mean = mean(&values);
+        let told = units::number(mean);
         let against = others.as_ref().map(|o| o.get(&key).map(Vec::as_slice));
         let (number, met, published) = match against {
-            None => (Some(mean), met(mean, sum), units::number(mean)),
-            Some(None) => (None, None, units::number(mean)),
+            None => (Some(mean), met(mean, sum), told),
+            Some(None) => (None, None, told),
             Some(Some(others)) if sum.expect == Expected::Among => {
                 let (least, most) = ends(others);
-                let within =
-                    least * (1.0 - sum.tolerance) <= mean && mean <= most * (1.0 + sum.tolerance);
-                let span = format!("{} to {}", units::number(least), units::number(most));
-                (
-                    Some(mean),
-                    Some(within),
-                    format!("{}; its own data {span}", units::number(mean)),
-                )
+                let (low, high) = (least * (1.0 - sum.tolerance), most * (1.0 + sum.tolerance));
+                let within = low <= mean && mean <= high;
+                let [least, most] = [least, most].map(units::number);
+                let published = format!("{told}; its own data {least} to {most}");
+                (Some(mean), Some(within), published)
             }
             Some(Some(others)) => {
                 let below = self::mean(others);
-                let both = format!("{} / {}", units::number(mean), units::number(below));
-                let ratio = (below > 0.0).then(|| mean / below);
-                (
-                    ratio,
-                    ratio.and_then(|r| met(r, sum)),
-                    ratio.map_or(both.clone(), |r| format!("{} ({both})", units::number(r))),
-                )
+                let both = format!("{told} / {}", units::number(below));
+                match below > 0.0 {
+                    false => (None, None, both),
+                    true => {
+                        let ratio = mean / below;
+                        let published = format!("{} ({both})", units::number(ratio));
+                        (Some(ratio), met(ratio, sum), published)
+                    }
+                }
             }
         };
         numbers.push(number);
-        item(number.unwrap_or(mean), place(&sum.by, &key), met, published)
+        let place = sum.by.iter().zip(&key);
+        let place = place.map(|(column, value)| format!("{column} {value}"));
+        item(
+            number.unwrap_or(mean),
+            place.format(", ").to_string(),
+            met,
+            published,
+        )
     });
     let items: Vec<Item> = items.collect();
     Ok(if sum.of_mean && !items.is_empty() {
@@ -154,10 +155,8 @@ fn groups(context: &ClaimContext<'_>, term: &Term, by: &[String]) -> Result<Grou
     let conditions = conditions.map(|(name, value)| Ok((self::column(table, name)?, value)));
     let conditions: Vec<(usize, &String)> = conditions.collect::<Result<_, String>>()?;
     let fits = |row: &[String]| conditions.iter().all(|(at, value)| row[*at] == **value);
-    let rows = table
-        .rows
-        .iter()
-        .filter(|(_, row)| fits(row) && !row[column].is_empty());
+    let rows = table.rows.iter();
+    let rows = rows.filter(|(_, row)| fits(row) && !row[column].is_empty());
     let numbers = rows.map(|(line, row)| {
         let number = table::number(&row[column])
             .map_err(|e| format!("in {}.csv, line {line}: {e}", table.name))?;
@@ -175,13 +174,6 @@ fn column(table: &Table, name: &str) -> Result<usize, String> {
             table.name
         )
     })
-}
-
-fn place(by: &[String], key: &[String]) -> String {
-    let pairs = by.iter().zip(key);
-    pairs
-        .map(|(column, value)| format!("{column} {value}"))
-        .join(", ")
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -1,6 +1,8 @@
 //! Cells by themselves: a metric in its own unit, and whether a caveat affects them.
 
-use bytecost_spec::claim::{Expected, Test};
+use std::fmt::Display;
+
+use bytecost_spec::claim::{Expected, Place};
 use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::{poisson_interval, trimmed_mean};
 use itertools::Itertools as _;
@@ -18,14 +20,14 @@ const ONE_SIDED: f64 = 0.9;
 
 pub(super) fn level(
     context: &ClaimContext<'_>,
-    test: &Test,
+    place: &Place,
     metric: Metric,
     expect: Expected,
 ) -> Result<ClaimTest, String> {
     let knows =
         |r: &CellResult| r.estimates.contains_key(&metric) || r.absent.contains_key(&metric);
     let is_copies = metric.measure == Measure::CopiesPerByte;
-    let mut found = context.cells(&test.place).collect_vec();
+    let mut found = context.cells(place).collect_vec();
     let any = !found.is_empty();
     // Cells beyond a tenth of the budget are not counted, which takes nothing from the others.
     found.retain(|c| {
@@ -34,24 +36,20 @@ pub(super) fn level(
     if found.is_empty() {
         return Err(match is_copies && any {
             true => "bytes copied for each byte of payload were not counted: `--evidence copies` counts them, as root".to_owned(),
-            false => context.no_cells(&test.place, None),
+            false => context.no_cells(place, None),
         });
     }
-    let item = |c: &CellTrials<'_>| match is_copies {
-        true => copies(context, c, metric, expect),
-        false => item(context, c, metric, expect),
-    };
-    Ok(ClaimTest {
-        subject: context.words(metric),
-        expected: expected(metric, expect),
-        noun: "cell",
-        cells: test.cells,
-        items: with_places(context, &found, item),
-        note: None,
-    })
+    let of = if is_copies { copies } else { item };
+    let items = with_places(context, &found, |c| of(context, c, metric, expect));
+    let expected = expected(metric, expect);
+    Ok(ClaimTest::of(
+        context.words(metric),
+        expected,
+        "cell",
+        items,
+    ))
 }
 
-/// An item of each cell, with its place.
 fn with_places(
     context: &ClaimContext<'_>,
     found: &[&CellTrials<'_>],
@@ -69,10 +67,7 @@ fn item(
     metric: Metric,
     expect: Expected,
 ) -> Item {
-    let known = cell
-        .trials()
-        .filter_map(|t| t.value(metric).known())
-        .collect_vec();
+    let known = cell.trials().filter_map(|t| t.value(metric)).collect_vec();
     // On a log scale as estimates are, unless there is a zero, which has no logarithm.
     let on_logs = known.iter().all(|v| *v > 0.0);
     let scale = |v: f64| if on_logs { v.ln() } else { v };
@@ -85,19 +80,18 @@ fn item(
         (Some(low), Some(high)) => with_interval(of(e.value), &of(low), &of(high)),
         _ => of(e.value),
     });
-    let withheld = context.withheld_all(cell, metric);
-    let state = match &location {
-        None => CaseResult::Absent(context.absent(&[cell], metric)),
-        Some(_) if withheld.is_some() => CaseResult::Open(withheld.unwrap_or_default()),
+    let state = match (&location, context.withheld_all(cell, metric)) {
+        (None, _) => CaseResult::Absent(context.absent(&[cell], metric)),
+        (_, Some(why)) => CaseResult::Open(why),
         // That nothing was seen is a count, and so is that something was.
-        Some(_) if expect == Expected::Within(0.0, 0.0) => {
+        _ if expect == Expected::Within(0.0, 0.0) => {
             let is_zero = known.iter().all(|v| *v == 0.0);
             if is_zero {
                 measured = Some(zero(context, metric, known.len()));
             }
             CaseResult::of(is_zero)
         }
-        Some(location) => tested(location, expect, scale, context.family),
+        (Some(location), None) => tested(location, expect, scale, context.family),
     };
     let published = context.published(cell.cell, metric);
     Item {
@@ -110,20 +104,16 @@ fn item(
 
 /// A zero with what it rules out: of a rate, by the rule of three on the sum of all trials.
 fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> String {
-    let trials_in_words = phrases::count(trials, "trial");
     let seconds = trials as f64 * context.analysis.study.window_ms as f64 / 1e3;
-    let (_, most) = poisson_interval(0, ONE_SIDED);
-    match metric.measure.row().unit {
-        "1/s" if seconds > 0.0 => format!(
-            "0 in {trials_in_words}, at most {} (95 %)",
-            value(metric, most / seconds)
-        ),
-        _ => format!("0 in {trials_in_words}"),
+    let trials = phrases::count(trials, "trial");
+    if metric.measure.row().unit != "1/s" || seconds <= 0.0 {
+        return format!("0 in {trials}");
     }
+    let most = value(metric, poisson_interval(0, ONE_SIDED).1 / seconds);
+    format!("0 in {trials}, at most {most} (95 %)")
 }
 
-/// How often bytes are copied, as it was counted: a count has no chance in it but for what TCP
-/// sends again.
+/// As it was counted: a count has no chance in it but for what TCP sends again.
 fn copies(
     context: &ClaimContext<'_>,
     cell: &CellTrials<'_>,
@@ -154,10 +144,13 @@ fn expected(metric: Metric, expect: Expected) -> String {
         Expected::Within(low, high) if is_share(metric) => {
             format!("from {} to {}", of(low), of(high))
         }
-        other => format!("{other} {}", metric.measure.row().unit)
-            .trim_end()
-            .to_owned(),
+        other => with_unit(&other, metric),
     }
+}
+
+fn with_unit(number: &impl Display, metric: Metric) -> String {
+    let text = format!("{number} {}", metric.measure.row().unit);
+    text.trim_end().to_owned()
 }
 
 fn is_share(metric: Metric) -> bool {
@@ -169,30 +162,26 @@ fn is_share(metric: Metric) -> bool {
 
 /// A value with its unit; shares as percentages.
 fn value(metric: Metric, value: f64) -> String {
-    if is_share(metric) {
-        return phrases::percent(value);
+    match is_share(metric) {
+        true => phrases::percent(value),
+        false => with_unit(&units::number(value), metric),
     }
-    format!("{} {}", units::number(value), metric.measure.row().unit)
-        .trim_end()
-        .to_owned()
 }
 
 /// Whether a kind of caveat affects cells.
 pub(super) fn caveat(
     context: &ClaimContext<'_>,
-    test: &Test,
+    place: &Place,
     kind: &str,
     present: bool,
 ) -> Result<ClaimTest, String> {
-    if !caveats::is_looked_for(kind) {
+    if !caveats::caveat_kinds().any(|known| known == kind) {
         return Err(format!("this version does not look for `{kind}`"));
     }
-    let measured = context
-        .cells(&test.place)
-        .filter(|c| !c.by_block.is_empty());
+    let measured = context.cells(place).filter(|c| !c.by_block.is_empty());
     let measured = measured.collect_vec();
     if measured.is_empty() {
-        return Err(context.no_cells(&test.place, None));
+        return Err(context.no_cells(place, None));
     }
     let item = |c: &CellTrials<'_>| {
         let found = context.affected(kind, &c.id);
@@ -201,12 +190,7 @@ pub(super) fn caveat(
             ..Item::of(CaseResult::of(found == present))
         }
     };
-    Ok(ClaimTest {
-        subject: format!("`{kind}`"),
-        expected: if present { "found" } else { "absent" }.to_owned(),
-        noun: "cell",
-        cells: test.cells,
-        items: with_places(context, &measured, item),
-        note: None,
-    })
+    let expected = if present { "found" } else { "absent" }.to_owned();
+    let items = with_places(context, &measured, item);
+    Ok(ClaimTest::of(format!("`{kind}`"), expected, "cell", items))
 }

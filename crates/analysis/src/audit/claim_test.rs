@@ -9,8 +9,7 @@ use itertools::Itertools as _;
 use crate::phrases;
 use crate::result::AuditFigure;
 
-/// The comparisons that claims ask for and that the run does not judge: one error rate is held over
-/// all of them.
+/// The comparisons that claims ask for and the run does not judge, with one error rate.
 #[derive(Default)]
 pub(super) struct ClaimFamily {
     asked: RefCell<Vec<f64>>,
@@ -29,8 +28,8 @@ impl ClaimFamily {
     /// The same with all that was asked at an error rate, so that it decides.
     pub(super) fn corrected(self, rate: f64) -> ClaimFamily {
         let asked = self.asked.into_inner();
-        let corrected = holm(&asked).into_iter();
-        let decided = corrected.zip(&asked).filter(|(holm, _)| *holm < rate);
+        let decided = holm(&asked).into_iter().zip(&asked);
+        let decided = decided.filter(|(holm, _)| *holm < rate);
         ClaimFamily {
             most: decided.map(|(_, p)| *p).reduce(f64::max),
             asked: RefCell::default(),
@@ -54,7 +53,6 @@ pub(super) enum CaseResult {
 }
 
 impl CaseResult {
-    /// What is decided.
     pub(super) fn of(is_met: bool) -> CaseResult {
         match is_met {
             true => CaseResult::Met,
@@ -94,8 +92,7 @@ pub(super) struct Item {
     pub(super) twin: String,
 }
 
-/// What a test comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TestOutcome {
     Holds,
     /// In most of the cells; in the others it does not, or that is not known.
@@ -105,6 +102,7 @@ pub(super) enum TestOutcome {
     /// It holds, and only because one side of each comparison stalls.
     HoldsByStall,
     Fails,
+    #[default]
     Open,
 }
 
@@ -115,7 +113,6 @@ impl TestOutcome {
     }
 }
 
-/// A test with all of its items.
 pub(super) struct ClaimTest {
     /// What is tested: ``throughput of `a` over that of `b` ``.
     pub(super) subject: String,
@@ -123,7 +120,6 @@ pub(super) struct ClaimTest {
     pub(super) expected: String,
     /// `cell`, `place`; [`TABLE_ROW`].
     pub(super) noun: &'static str,
-    pub(super) cells: Quantity,
     /// One at least.
     pub(super) items: Vec<Item>,
     /// Said after it, where there is something to say.
@@ -144,6 +140,7 @@ pub(super) struct CaseTally {
 }
 
 /// A test judged and told.
+#[derive(Default)]
 pub(super) struct JudgedTest {
     pub(super) outcome: TestOutcome,
     pub(super) tally: CaseTally,
@@ -160,13 +157,9 @@ impl JudgedTest {
     /// A test that nothing can be said to.
     pub(super) fn missing(why: String) -> JudgedTest {
         JudgedTest {
-            outcome: TestOutcome::Open,
-            tally: CaseTally::default(),
-            of_table: false,
             is_missing: true,
             sentence: phrases::capital(&phrases::sentence(&why)),
-            figures: Vec::new(),
-            findings: Vec::new(),
+            ..JudgedTest::default()
         }
     }
 }
@@ -249,55 +242,67 @@ impl CaseTally {
     }
 }
 
+/// What items come to, in a sentence.
+type Weighed = (TestOutcome, CaseTally, String);
+
 impl ClaimTest {
-    /// What it comes to.
-    pub(super) fn judged(&self) -> JudgedTest {
-        let (outcome, tally, sentence) = self.weighed();
+    pub(super) fn of(
+        subject: String,
+        expected: String,
+        noun: &'static str,
+        items: Vec<Item>,
+    ) -> ClaimTest {
+        ClaimTest {
+            subject,
+            expected,
+            noun,
+            items,
+            note: None,
+        }
+    }
+
+    pub(super) fn judged(&self, cells: Quantity) -> JudgedTest {
+        let (outcome, tally, sentence) = self.weighed(cells);
         let note = self.note.iter().filter(|_| outcome != TestOutcome::Open);
         let sentence = std::iter::once(&sentence).chain(note).join(" ");
-        let items = self.items.iter();
+        let items = || self.items.iter();
         JudgedTest {
             outcome,
             tally,
             of_table: self.noun == TABLE_ROW,
             is_missing: false,
             sentence,
-            figures: items
-                .clone()
-                .filter_map(|i| i.figure(&self.subject))
-                .collect(),
-            findings: items.filter_map(|i| i.finding.clone()).collect(),
+            figures: items().filter_map(|i| i.figure(&self.subject)).collect(),
+            findings: items().filter_map(|i| i.finding.clone()).collect(),
         }
     }
 
     /// Items that stall on one side count for nothing where the same cells were measured without
     /// the stall; where they were not, what they show is the stall.
-    fn weighed(&self) -> (TestOutcome, CaseTally, String) {
+    fn weighed(&self, cells: Quantity) -> Weighed {
         let (stalled, free): (Vec<&Item>, Vec<&Item>) = self.items.iter().partition(|i| i.stalled);
         if free.is_empty() {
-            return self.by_stall(&stalled);
+            return self.by_stall(&stalled, cells);
         }
         let is_bare = |i: &&Item| free.iter().all(|f| f.twin != i.twin);
         let bare = stalled.iter().copied().filter(is_bare).collect_vec();
-        let (outcome, tally, sentence) = self.of_items(&free);
+        let (outcome, tally, sentence) = self.of_items(&free, cells);
         if outcome == TestOutcome::Holds && !bare.is_empty() {
-            let (outcome, tally, first) = self.by_stall(&bare);
+            let (outcome, tally, first) = self.by_stall(&bare, cells);
             return (outcome, tally, format!("{first} Elsewhere: {sentence}"));
         }
+        let which = phrases::count(stalled.len(), self.noun);
         let aside = match stalled.len() {
             0 => String::new(),
-            n => {
-                let which = phrases::count(n, self.noun);
-                let is = if n == 1 { "is" } else { "are" };
-                format!(" {which} in which one side stalls {is} left aside.")
-            }
+            1 => format!(" {which} in which one side stalls is left aside."),
+            _ => format!(" {which} in which one side stalls are left aside."),
         };
         (outcome, tally, sentence + &aside)
     }
 
     /// A comparison of a side that waits for a timer says what the timer costs, and no more.
-    fn by_stall(&self, of: &[&Item]) -> (TestOutcome, CaseTally, String) {
-        let (outcome, tally, sentence) = self.of_items(of);
+    fn by_stall(&self, of: &[&Item], cells: Quantity) -> Weighed {
+        let (outcome, tally, sentence) = self.of_items(of, cells);
         let (outcome, first) = match outcome.is_there() {
             true => (
                 TestOutcome::HoldsByStall,
@@ -311,52 +316,50 @@ impl ClaimTest {
         (outcome, tally, format!("{first} {sentence}"))
     }
 
-    fn of_items(&self, of: &[&Item]) -> (TestOutcome, CaseTally, String) {
+    fn of_items(&self, of: &[&Item], cells: Quantity) -> Weighed {
         let tally = CaseTally::of(self.noun, of);
-        let outcome = tally.outcome(self.cells);
-        let among = |n: usize| tally.among(n);
-        let told = |wanted: fn(&CaseResult) -> bool| {
+        let outcome = tally.outcome(cells);
+        let (subject, expected) = (&self.subject, &self.expected);
+        // In how many cells something is so, with their numbers.
+        let told = |n: usize, wanted: fn(&CaseResult) -> bool| {
             let items = of.iter().copied().filter(|i| wanted(&i.state));
-            told_items(items.collect())
+            tally.among(n) + &told_items(items.collect())
         };
-        let expected = &self.expected;
         let mut parts = Vec::new();
         if tally.met > 0 {
             let is = |s: &CaseResult| matches!(s, CaseResult::Met | CaseResult::MetByLess);
-            parts.push(format!("is {expected}{}{}", among(tally.met), told(is)));
+            parts.push(format!("is {expected}{}", told(tally.met, is)));
         }
         if tally.not > 0 {
             let is = |s: &CaseResult| *s == CaseResult::NotMet;
-            parts.push(format!("is not {expected}{}{}", among(tally.not), told(is)));
+            parts.push(format!("is not {expected}{}", told(tally.not, is)));
         }
         if outcome == TestOutcome::Fails {
             parts.reverse();
         }
         let mut sentences = Vec::new();
-        let subject = phrases::capital(&self.subject);
         if !parts.is_empty() {
-            sentences.push(format!("{subject} {}.", parts.join("; it ")));
+            let (subject, parts) = (phrases::capital(subject), parts.join("; it "));
+            sentences.push(format!("{subject} {parts}."));
         }
-        let whether = |sentences: &[String]| match sentences {
-            [] => format!("Whether {} is {expected} is", self.subject),
-            _ => "It is".to_owned(),
-        };
-        let mut open = of.iter().filter_map(|i| match &i.state {
+        let open = of.iter().find_map(|i| match &i.state {
             CaseResult::Open(why) => Some(why.trim_end_matches('.')),
             _ => None,
         });
-        if let Some(why) = open.next() {
-            let numbers = told(|s| matches!(s, CaseResult::Open(_)));
-            let (head, place) = (whether(&sentences), among(tally.open));
-            sentences.push(format!("{head} undecided{place}{numbers}; {why}."));
-        }
-        let mut absent = of.iter().filter_map(|i| match &i.state {
+        let absent = of.iter().find_map(|i| match &i.state {
             CaseResult::Absent(why) => Some(why.trim_end_matches('.')),
             _ => None,
         });
-        if let Some(why) = absent.next() {
-            let (head, place) = (whether(&sentences), among(tally.absent));
-            sentences.push(format!("{head} not known{place}: {why}."));
+        let numbers = told(tally.open, |s| matches!(s, CaseResult::Open(_)));
+        let missing = [
+            open.map(|why| format!("undecided{numbers}; {why}.")),
+            absent.map(|why| format!("not known{}: {why}.", tally.among(tally.absent))),
+        ];
+        for what in missing.into_iter().flatten() {
+            sentences.push(match sentences.is_empty() {
+                true => format!("Whether {subject} is {expected} is {what}"),
+                false => format!("It is {what}"),
+            });
         }
         (outcome, tally, sentences.join(" "))
     }
@@ -370,14 +373,15 @@ pub(super) fn with_interval(value: String, low: &str, high: &str) -> String {
     format!("{value} ({low} to {high})")
 }
 
-/// Items with their numbers, all of two and of more the least and the most:
-/// `: at 4 KiB 0.97×; at 8 KiB 0.99×`.
+/// All of two items, of more the least and the most: `: at 4 KiB 0.97×; at 8 KiB 0.99×`.
 fn told_items(mut items: Vec<&Item>) -> String {
     items.retain(|i| i.measured.is_some() || i.published.is_some());
     items.sort_by(|a, b| a.value.total_cmp(&b.value));
-    let number = |item: &Item| -> String {
-        let number = item.measured.as_ref().or(item.published.as_ref());
-        number.cloned().unwrap_or_default()
+    let number = |item: &Item| {
+        item.measured
+            .clone()
+            .or(item.published.clone())
+            .unwrap_or_default()
     };
     let told = |item: &Item| {
         let number = number(item);
@@ -410,17 +414,14 @@ impl Item {
     }
 
     fn figure(&self, subject: &str) -> Option<AuditFigure> {
-        if self.published.is_none() && self.measured.is_none() {
-            return None;
-        }
+        self.measured.as_ref().or(self.published.as_ref())?;
         let what = [subject, &self.place].into_iter().filter(|t| !t.is_empty());
-        let stalls = if self.stalled {
-            ", one side waits for the timer of delayed acknowledgements"
-        } else {
-            ""
+        let stalls = match self.stalled {
+            true => ", one side waits for the timer of delayed acknowledgements",
+            false => "",
         };
         Some(AuditFigure {
-            what: what.collect_vec().join(", "),
+            what: what.format(", ").to_string(),
             published: self.published.clone(),
             measured: self.measured.as_ref().map(|m| format!("{m}{stalls}")),
         })

@@ -8,12 +8,12 @@ use itertools::Itertools as _;
 use super::claim_test::ClaimFamily;
 use crate::caveats;
 use crate::confidence::FEWEST;
+use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{Analysis, CaveatEffect, CellResult, Input};
+use crate::result::{Analysis, Caveat, CaveatEffect, CellResult, Input};
 use crate::trials::{CellTrials, Trials};
-use crate::view::cpus;
 
 /// What claims are judged by besides the run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,7 +77,6 @@ impl<'d> ClaimContext<'d> {
         Ok(self.placed(pairs))
     }
 
-    /// Pairs with their places.
     pub(super) fn placed<'p>(&self, pairs: Vec<Pairing<'p, 'p>>) -> Vec<(Pairing<'p, 'p>, String)> {
         let cells = pairs.iter().map(|p| p.other.cell).collect_vec();
         let axis = pairs.iter().map(|p| p.axis).take(1).collect_vec();
@@ -94,22 +93,27 @@ impl<'d> ClaimContext<'d> {
     /// stall of one side is weighed by the claim's test itself.
     pub(super) fn withheld(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<String> {
         let is_weighed = TIMERS.contains(&pair.axis) || self.stalls_apart(pair);
-        let caveats = self.analysis.caveats.iter();
-        let caveats = caveats.filter(|c| !(is_weighed && c.kind == NAGLE_STALL));
-        let why = caveats::because(caveats, metric, pair)?;
-        Some(format!("there is no verdict: {why}"))
+        self.because(metric, pair, |c| !(is_weighed && c.kind == NAGLE_STALL))
     }
 
     /// Why nothing is said of a cell by itself: what withholds one measure is about comparisons.
     pub(super) fn withheld_all(&self, cell: &CellTrials<'_>, metric: Metric) -> Option<String> {
-        let caveats = self.analysis.caveats.iter();
-        let caveats = caveats.filter(|c| c.effect == CaveatEffect::WithholdsAll);
         let alone = Pairing {
             axis: Axis::Mover,
             baseline: cell,
             other: cell,
         };
-        let why = caveats::because(caveats, metric, &alone)?;
+        self.because(metric, &alone, |c| c.effect == CaveatEffect::WithholdsAll)
+    }
+
+    fn because(
+        &self,
+        metric: Metric,
+        pair: &Pairing<'_, '_>,
+        weighs: impl Fn(&Caveat) -> bool,
+    ) -> Option<String> {
+        let caveats = self.analysis.caveats.iter().filter(|c| weighs(c));
+        let why = caveats::because(caveats, metric, pair)?;
         Some(format!("there is no verdict: {why}"))
     }
 
@@ -131,12 +135,10 @@ impl<'d> ClaimContext<'d> {
         format!("too few blocks have {noun}: an interval takes {FEWEST}")
     }
 
-    /// A metric in words.
     pub(super) fn words(&self, metric: Metric) -> String {
         phrases::metric(metric, self.trials.unit)
     }
 
-    /// What was found in a cell.
     pub(super) fn result(&self, id: &str) -> Option<&'d CellResult> {
         self.analysis.cells.iter().find(|c| c.id == id)
     }
@@ -147,8 +149,7 @@ impl<'d> ClaimContext<'d> {
         caveats.any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
     }
 
-    /// Whether one side of a pair waits for a timer and the other does not, where that is not
-    /// what they differ in.
+    /// Whether one side alone waits for a timer, where that is not what they differ in.
     pub(super) fn stalls_apart(&self, pair: &Pairing<'_, '_>) -> bool {
         !TIMERS.contains(&pair.axis)
             && self.affected(NAGLE_STALL, &pair.baseline.id)
@@ -157,12 +158,22 @@ impl<'d> ClaimContext<'d> {
 
     /// Said where the kernel copied the buffers of a zero-copy mover that is compared.
     pub(super) fn copied_note(&self, pairs: &[(Pairing<'_, '_>, String)]) -> Option<String> {
-        let copied = |c: &CellTrials<'_>| self.affected("zero-copy-copied", &c.id);
         let mut cells = pairs.iter().flat_map(|(p, _)| [p.other, p.baseline]);
-        let mover = &cells.find(|c| copied(c))?.cell.mover;
+        let copied = cells.find(|c| self.affected("zero-copy-copied", &c.id))?;
+        let mover = &copied.cell.mover;
         Some(format!(
             "The kernel copied the buffers of `{mover}` after all."
         ))
+    }
+
+    /// Two cells in a metric, with the run's finding of them.
+    pub(super) fn contrast<'p>(
+        &'p self,
+        pair: &Pairing<'p, 'p>,
+        metric: Metric,
+    ) -> Option<PairContrast<'p>> {
+        let contrast = PairContrast::of(*pair, metric, self.trials.moderations())?;
+        Some(contrast.found(&self.analysis.findings))
     }
 
     /// Where cells are, in words: by the axes in which they differ, and by mover, size and threads
@@ -182,10 +193,8 @@ impl<'d> ClaimContext<'d> {
             let route = survey.mover(&cell.mover).map(|m| m.route);
             matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
         };
-        let cells = cells.iter();
-        cells
-            .map(|cell| in_words(cell, &axes, of_memory(cell)))
-            .collect()
+        let places = cells.iter().map(|c| in_words(c, &axes, of_memory(c)));
+        places.collect()
     }
 
     /// What was published of the cell that is set up again here.
@@ -202,11 +211,8 @@ impl<'d> ClaimContext<'d> {
         let value = |place: usize| published.cells[place].values.get(&metric).copied();
         let (above, below) = (value(one).filter(|_| one != other)?, value(other)?);
         let both = format!("{} against {}", units::number(above), units::number(below));
-        Some(if below > 0.0 {
-            format!("{}× ({both})", units::number(above / below))
-        } else {
-            both
-        })
+        let ratio = (below > 0.0).then(|| units::number(above / below));
+        Some(ratio.map_or(both.clone(), |ratio| format!("{ratio}× ({both})")))
     }
 
     fn publication(&self) -> Option<&'d Published> {
@@ -216,58 +222,47 @@ impl<'d> ClaimContext<'d> {
 
     /// A study by its name, and how to run it where it can be run.
     pub(super) fn study(&self, name: &str) -> String {
-        if self.grounds.studies.contains(&name) {
-            format!("a run of the study `{name}` (`bytecost run {name}`)")
-        } else {
-            format!("a study of {name}, which this version does not have")
+        match self.grounds.studies.contains(&name) {
+            true => format!("a run of the study `{name}` (`bytecost run {name}`)"),
+            false => format!("a study of {name}, which this version does not have"),
         }
     }
 
     /// Why the run has no such cells: the refusal, or how they would be had.
     pub(super) fn no_cells(&self, place: &Place, contrast: Option<&Contrast>) -> String {
-        let asked = |cell: &Cell| {
-            is_at(cell, place)
-                && contrast
-                    .is_none_or(|c| has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against))
+        let is_side = |cell: &Cell, c: &Contrast| {
+            has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against)
         };
-        let refusals = self.analysis.refusals.iter();
-        let refused = refusals
-            .filter_map(|r| Some((Cell::from_id(&r.what)?, &r.why)))
-            .find(|(cell, _)| asked(cell));
-        if let Some((_, why)) = refused {
-            return format!("the cells are not available on this machine: {why}");
+        let asked = |c: Cell| is_at(&c, place) && contrast.is_none_or(|of| is_side(&c, of));
+        let mut refusals = self.analysis.refusals.iter();
+        if let Some(refused) = refusals.find(|r| Cell::from_id(&r.what).is_some_and(asked)) {
+            return format!(
+                "the cells are not available on this machine: {}",
+                refused.why
+            );
         }
         let wanted = place.iter();
         let wanted = wanted.map(|(axis, of)| format!("{} {}", axis.name(), of.join(" or ")));
         let both = contrast.map(|c| format!("{} {} and {}", c.axis.name(), c.value, c.against));
+        let wanted = phrases::list(wanted.chain(both));
         let mut runnable = self.claim.studies.iter();
         let runnable = runnable.find(|s| self.grounds.studies.contains(&s.as_str()));
         let left_out = match self.input.left_out {
             [] => "",
             _ => " with a larger --budget",
         };
-        let remedy = runnable.map_or_else(String::new, |study| {
-            format!("; `bytecost run {study}`{left_out} measures them")
-        });
-        format!(
-            "this run has no cells with {}{remedy}",
-            phrases::list(wanted.chain(both))
-        )
-    }
-
-    /// CPUs that the run could use.
-    pub(super) fn cpus(&self) -> usize {
-        cpus(self.input)
+        let remedy = |study| format!("; `bytecost run {study}`{left_out} measures them");
+        let remedy = runnable.map(remedy).unwrap_or_default();
+        format!("this run has no cells with {wanted}{remedy}")
     }
 }
 
 /// Where a cell is; a size with its fields, where it has some, since some publications count those.
 fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
-    let words = grid::coordinates(cell, axes).into_iter();
-    let words = words.map(|(axis, value)| {
-        let circumstance = axis.circumstance(&value);
-        let fields = u64::from(cell.fields);
-        let parts = has_fields && fields > 1 && cell.size_bytes.is_multiple_of(fields);
+    let fields = u64::from(cell.fields);
+    let parts = has_fields && fields > 1 && cell.size_bytes.is_multiple_of(fields);
+    let words = axes.iter().map(|axis| {
+        let circumstance = axis.circumstance(&cell.value(*axis));
         match axis {
             Axis::Size if parts => {
                 let field = units::bytes_in_words(cell.field_bytes());
@@ -279,8 +274,7 @@ fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
     words.collect_vec().join(", ")
 }
 
-/// The place of the published cell that a cell sets up again: alike in what tells published
-/// cells apart.
+/// The place of the published cell that is alike in what tells published cells apart.
 fn like(published: &Published, cell: &Cell) -> Option<usize> {
     let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
     axes.extend(TOLD_APART);

@@ -1,6 +1,6 @@
 //! From which value along an axis one way is better than another.
 
-use bytecost_spec::claim::{Contrast, Test, TestKind};
+use bytecost_spec::claim::{Test, TestKind};
 use bytecost_spec::{Axis, units};
 use itertools::Itertools as _;
 
@@ -9,7 +9,6 @@ use super::context::ClaimContext;
 use super::pairs::{better, compared};
 use crate::grid;
 use crate::grouping::by_key;
-use crate::pairing::Pairing;
 
 /// Whether one way is better at a value of the axis; none where that is not decided.
 type Step = (f64, Option<bool>);
@@ -29,23 +28,29 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
     let expect = better(*metric);
     let claimed = units::parse_bytes(from).map_or(f64::NAN, |n| n as f64);
     let mut items = Vec::new();
-    for (place, group) in groups(context, contrast, *along, pairs.iter().map(|(p, _)| *p)) {
+    // The pairs that differ along the axis alone, each with its place in words.
+    let free = [contrast.axis, *along];
+    let groups = by_key(
+        pairs
+            .iter()
+            .map(|(p, _)| (p.other.cell.id_without(&free), *p)),
+    );
+    let firsts = groups.values().map(|g| g[0].other.cell).collect_vec();
+    let places = context.places(&firsts, &free).into_iter();
+    for (place, group) in places.zip(groups.into_values()) {
         let values: Vec<String> = group.iter().map(|p| p.other.cell.value(*along)).collect();
         let Some(numbers) = grid::numbers(*along, &values).filter(|n| n.len() > 1) else {
             continue;
         };
         let found = group.iter().map(|p| compared(context, p, *metric, expect));
         let found = found.collect_vec();
-        let step = |(number, item): (f64, &Item)| {
-            let is_better = match item.state {
-                CaseResult::Met => Some(true),
-                // What is better by less than matters is no gain.
-                CaseResult::MetByLess | CaseResult::NotMet => Some(false),
-                CaseResult::Open(_) | CaseResult::Absent(_) => None,
-            };
-            (number, is_better)
+        let is_better = |item: &Item| match item.state {
+            CaseResult::Met => Some(true),
+            // What is better by less than matters is no gain.
+            CaseResult::MetByLess | CaseResult::NotMet => Some(false),
+            CaseResult::Open(_) | CaseResult::Absent(_) => None,
         };
-        let steps = numbers.into_iter().zip(&found).map(step);
+        let steps = numbers.into_iter().zip(found.iter().map(is_better));
         let steps = steps.sorted_by(|a, b| a.0.total_cmp(&b.0)).collect_vec();
         items.push(Item {
             place,
@@ -63,32 +68,13 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
         ));
     }
     let [value, against] = [&contrast.value, &contrast.against].map(|v| contrast.axis.subject(v));
+    let (name, metric) = (along.name(), context.words(*metric));
+    let subject = format!("the {name} from which {value} is better than {against} in {metric}");
+    let expected = format!("about {}", along.subject(from));
     Ok(ClaimTest {
-        subject: format!(
-            "the {} from which {value} is better than {against} in {}",
-            along.name(),
-            context.words(*metric)
-        ),
-        expected: format!("about {}", along.subject(from)),
-        noun: "place",
-        cells: test.cells,
-        items,
         note: context.copied_note(&pairs),
+        ..ClaimTest::of(subject, expected, "place", items)
     })
-}
-
-/// The pairs that differ along the axis alone, each with its place in words.
-fn groups<'c>(
-    context: &ClaimContext<'_>,
-    contrast: &Contrast,
-    along: Axis,
-    pairs: impl Iterator<Item = Pairing<'c, 'c>>,
-) -> Vec<(String, Vec<Pairing<'c, 'c>>)> {
-    let free = [contrast.axis, along];
-    let groups = by_key(pairs.map(|pair| (pair.other.cell.id_without(&free), pair)));
-    let firsts = groups.values().map(|g| g[0].other.cell).collect_vec();
-    let places = context.places(&firsts, &free);
-    places.into_iter().zip(groups.into_values()).collect()
 }
 
 /// What was decided along the axis against the value from which it is claimed to be better. The
@@ -173,15 +159,11 @@ mod tests {
             };
             assert_eq!(is, met, "{marks} {from}");
         };
-        for (from, met) in [
-            (4.0, true),
-            (8.0, true),
-            (11.0, true),
-            (1.0, false),
-            (64.0, false),
-        ] {
-            check("---++++", from, Some(met));
+        for from in [4.0, 8.0, 11.0] {
+            check("---++++", from, Some(true));
         }
+        check("---++++", 1.0, Some(false));
+        check("---++++", 64.0, Some(false));
         // The place lies somewhere from 1 to 16.
         check("-???+", 4.0, Some(true));
         check("-???+", 0.25, Some(false));

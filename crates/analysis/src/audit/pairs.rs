@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::claim::{Between, Contrast, Expected, Test};
+use bytecost_spec::claim::{Between, Contrast, Expected, Place};
 use bytecost_spec::{Axis, Better, Measure, Metric, units};
-use bytecost_stats::trimmed_mean;
+use bytecost_stats::{Location, trimmed_mean};
 use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, tested, with_interval};
@@ -16,8 +16,9 @@ use crate::footprint::against;
 use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::phrases;
-use crate::result::{Finding, Verdict};
+use crate::result::Verdict;
 use crate::trials::CellTrials;
+use crate::view::cpus;
 
 /// How an item begins that no counter has told.
 const BY_TIMING: &str = "by timing";
@@ -26,44 +27,31 @@ const INSTEAD: &str = "No counter shows this: what is displaced from the caches 
 
 pub(super) fn ratio(
     context: &ClaimContext<'_>,
-    test: &Test,
+    place: &Place,
     contrast: &Contrast,
     metric: Metric,
     expect: Expected,
 ) -> Result<ClaimTest, String> {
-    let pairs = context.pairs(contrast, &test.place)?;
+    let pairs = context.pairs(contrast, place)?;
+    // To a count of calls a timer makes no difference.
+    let counts = [Measure::CallsPerMessage, Measure::CallsPerMib].contains(&metric.measure);
     let items = pairs.iter().map(|(pair, place)| Item {
         place: place.clone(),
-        stalled: !is_counted(metric) && context.stalls_apart(pair),
+        stalled: !counts && context.stalls_apart(pair),
         twin: twin(pair),
         ..compared(context, pair, metric, expect)
     });
+    let subject = subject(context, contrast, metric);
     Ok(ClaimTest {
-        subject: subject(context, contrast, metric),
-        expected: expect.to_string(),
-        noun: "cell",
-        cells: test.cells,
-        items: items.collect(),
         note: context.copied_note(&pairs),
+        ..ClaimTest::of(subject, expect.to_string(), "cell", items.collect())
     })
 }
 
 /// ``throughput of `sendmsg` over `send-fields` ``.
 fn subject(context: &ClaimContext<'_>, contrast: &Contrast, metric: Metric) -> String {
-    format!(
-        "{} of {} over {}",
-        context.words(metric),
-        contrast.axis.subject(&contrast.value),
-        contrast.axis.subject(&contrast.against)
-    )
-}
-
-/// Whether a metric is a count of calls, to which a timer makes no difference.
-fn is_counted(metric: Metric) -> bool {
-    matches!(
-        metric.measure,
-        Measure::CallsPerMessage | Measure::CallsPerMib
-    )
+    let both = [&contrast.value, &contrast.against].map(|v| contrast.axis.subject(v));
+    format!("{} of {}", context.words(metric), both.join(" over "))
 }
 
 /// The name of a pair without what timers it is under.
@@ -80,20 +68,18 @@ pub(super) fn compared(
     expect: Expected,
 ) -> Item {
     let cells = [pair.other, pair.baseline];
-    let Some(contrast) = PairContrast::of(*pair, metric, context.trials.moderations()) else {
-        let absent = context.absent(&cells, metric);
-        let published = context.published_pair(cells.map(|c| c.cell), metric);
+    let published = context.published_pair(cells.map(|c| c.cell), metric);
+    let Some(contrast) = context.contrast(pair, metric) else {
         return Item {
             published,
-            ..Item::of(CaseResult::Absent(absent))
+            ..Item::of(CaseResult::Absent(context.absent(&cells, metric)))
         };
     };
-    let contrast = contrast.found(&context.analysis.findings);
     let ratio = contrast.ratio();
     let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(times);
     Item {
         value: contrast.location.value,
-        published: context.published_pair(cells.map(|c| c.cell), metric),
+        published,
         measured: Some(with_interval(value, &low, &high)),
         finding: contrast.finding().map(|f| f.id.clone()),
         ..Item::of(state(context, &contrast, expect))
@@ -113,10 +99,8 @@ fn state(context: &ClaimContext<'_>, contrast: &PairContrast<'_>, expect: Expect
     let bound = context.smallest_effect();
     let is_same = contrast.is(Verdict::NoDifferenceThatMatters);
     match expect {
-        Expected::Above(1.0) | Expected::Below(1.0) => {
-            let wants_more = matches!(expect, Expected::Above(_));
-            direction(context, contrast, wants_more)
-        }
+        Expected::Above(1.0) => direction(context, contrast, true),
+        Expected::Below(1.0) => direction(context, contrast, false),
         Expected::Alike if is_same => CaseResult::Met,
         Expected::Alike => {
             let alike = Expected::Within(exp(-bound), exp(bound));
@@ -138,10 +122,9 @@ fn direction(
     let interval = contrast.interval;
     let is_tiny = interval.low >= -bound && interval.high <= bound;
     let apart = interval.low > 0.0 || interval.high < 0.0;
-    let by_sign = match (is_so, is_tiny) {
-        (true, true) => CaseResult::MetByLess,
-        (true, false) => CaseResult::Met,
-        (false, _) => CaseResult::NotMet,
+    let by_sign = match is_tiny && is_so {
+        true => CaseResult::MetByLess,
+        false => CaseResult::of(is_so),
     };
     match (contrast.standing(), contrast.finding()) {
         (Standing::Decided(Verdict::Better | Verdict::Worse), _) => by_sign,
@@ -152,7 +135,11 @@ fn direction(
                 false => CaseResult::NotMet,
             }
         }
-        (Standing::Decided(_), Some(finding)) => CaseResult::Open(needs(finding)),
+        (Standing::Decided(_), Some(finding)) => {
+            let blocks = finding.blocks_needed;
+            let needs = blocks.map(|n| format!("about {n} blocks would decide it"));
+            CaseResult::Open(needs.unwrap_or_else(|| MORE_BLOCKS.to_owned()))
+        }
         _ if is_tiny && !apart => {
             let p = |bound| location.p_value(bound).unwrap_or(1.0);
             CaseResult::decided(context.family.decides(p(-bound).max(p(bound))), false)
@@ -164,33 +151,23 @@ fn direction(
     }
 }
 
-fn needs(finding: &Finding) -> String {
-    finding.blocks_needed.map_or_else(
-        || MORE_BLOCKS.to_owned(),
-        |n| format!("about {n} blocks would decide it"),
-    )
-}
-
 pub(super) fn scaling(
     context: &ClaimContext<'_>,
-    test: &Test,
+    place: &Place,
     metric: Metric,
     between: Between,
     expect: Expected,
 ) -> Result<ClaimTest, String> {
-    let cells = context.cells(&test.place);
+    let (cells, cpus) = (context.cells(place), cpus(context.input));
     let mut groups = by_key(cells.map(|c| (c.cell.id_without(&[Axis::Threads]), c)));
     groups.retain(|_, cells| cells.len() > 1);
     if groups.is_empty() {
-        let why = context.no_cells(&test.place, None);
+        let why = context.no_cells(place, None);
         return Err(format!("{why} over several numbers of threads"));
     }
-    let pairs = groups.into_values().filter_map(|group| {
-        let group = group
-            .into_iter()
-            .sorted_by_key(|c| c.cell.threads)
-            .collect_vec();
-        let (baseline, other) = chosen(&group, between, context.cpus())?;
+    let pairs = groups.into_values().filter_map(|mut group| {
+        group.sort_by_key(|c| c.cell.threads);
+        let (baseline, other) = chosen(&group, between, cpus)?;
         Some(Pairing {
             axis: Axis::Threads,
             baseline,
@@ -199,7 +176,7 @@ pub(super) fn scaling(
     });
     let pairs = context.placed(pairs.collect());
     if pairs.is_empty() {
-        return Err(nothing(between, context.cpus()));
+        return Err(nothing(between, cpus));
     }
     let items = pairs.iter().map(|(pair, place)| {
         let more = phrases::count(pair.other.cell.threads as usize, "flow");
@@ -217,15 +194,12 @@ pub(super) fn scaling(
         Between::WithinCpus => "while every thread has a CPU".to_owned(),
         Between::BeyondCpus => "once there are more threads than CPUs".to_owned(),
     };
-    let of = context.words(metric);
-    Ok(ClaimTest {
-        subject: format!("the ratio of {of} of all flows {which}"),
-        expected: expect.to_string(),
-        noun: "place",
-        cells: test.cells,
-        items: items.collect(),
-        note: None,
-    })
+    let subject = format!(
+        "the ratio of {} of all flows {which}",
+        context.words(metric)
+    );
+    let items = items.collect();
+    Ok(ClaimTest::of(subject, expect.to_string(), "place", items))
 }
 
 /// The cells of the lesser and the greater number of flows, of a group in the order of threads.
@@ -263,11 +237,11 @@ fn nothing(between: Between, cpus: usize) -> String {
 /// Whether the first of several counted metrics falls more than the others.
 pub(super) fn counter(
     context: &ClaimContext<'_>,
-    test: &Test,
+    place: &Place,
     contrast: &Contrast,
     metrics: &[Metric],
 ) -> Result<ClaimTest, String> {
-    let pairs = context.pairs(contrast, &test.place)?;
+    let pairs = context.pairs(contrast, place)?;
     let (first, others) = metrics.split_first().ok_or("no metric is named")?;
     let nouns = others.iter().map(|m| context.words(*m));
     let items = pairs.iter().map(|(pair, place)| Item {
@@ -278,18 +252,15 @@ pub(super) fn counter(
     });
     let items = items.collect_vec();
     let timed = |i: &Item| i.measured.iter().any(|m| m.starts_with(BY_TIMING));
+    let subject = subject(context, contrast, *first);
+    let expected = format!("below that of {}", phrases::list(nouns));
     Ok(ClaimTest {
-        subject: subject(context, contrast, *first),
-        expected: format!("below that of {}", phrases::list(nouns)),
-        noun: "cell",
-        cells: test.cells,
         note: items.iter().any(timed).then(|| INSTEAD.to_owned()),
-        items,
+        ..ClaimTest::of(subject, expected, "cell", items)
     })
 }
 
-/// Of each block the ratio of the first metric over that of another one, so that what disturbs
-/// both falls out.
+/// Each block's ratio of the first metric over another one: what disturbs both falls out.
 fn fall(
     context: &ClaimContext<'_>,
     pair: &Pairing<'_, '_>,
@@ -301,7 +272,7 @@ fn fall(
     let mut told = Vec::new();
     let mut apart = Vec::new();
     for metric in std::iter::once(first).chain(others.iter().copied()) {
-        let Some(contrast) = PairContrast::of(*pair, metric, context.trials.moderations()) else {
+        let Some(contrast) = context.contrast(pair, metric) else {
             return Item::of(CaseResult::Absent(context.absent(&cells, metric)));
         };
         if let Some(why) = context.withheld(metric, pair) {
@@ -317,7 +288,7 @@ fn fall(
         }
     }
     // As sure as the least sure of them.
-    let p = |l: &bytecost_stats::Location| l.p_value(0.0).unwrap_or(1.0);
+    let p = |l: &Location| l.p_value(0.0).unwrap_or(1.0);
     let below = apart.len() == others.len() && apart.iter().all(|l| l.value < 0.0);
     let above = apart.iter().filter(|l| l.value > 0.0);
     let p = match below {
@@ -332,8 +303,7 @@ fn fall(
     }
 }
 
-/// Where the nearest and the last cache were to be counted and were not: what is displaced from
-/// them, found by timing.
+/// By timing, where the nearest and the last cache were to be counted and were not.
 fn by_timing(
     context: &ClaimContext<'_>,
     pair: &Pairing<'_, '_>,
@@ -343,9 +313,7 @@ fn by_timing(
         Metric::both(Measure::L1dLoadMissesPerKib),
         Metric::both(Measure::LlcLoadMissesPerKib),
     ];
-    let moderations = context.trials.moderations();
-    let is_counted = |m: &Metric| PairContrast::of(*pair, *m, moderations).is_some();
-    let counted = CACHES.iter().all(is_counted);
+    let counted = CACHES.iter().all(|m| context.contrast(pair, *m).is_some());
     let of = |id: &str| context.analysis.footprints.iter().find(|f| f.cell == id);
     let (one, baseline) = (of(&pair.other.id)?, of(&pair.baseline.id)?);
     let levels = [one.levels.first()?.level, one.levels.last()?.level];
@@ -361,13 +329,10 @@ fn by_timing(
     } else {
         CaseResult::Open("their intervals, found by timing, overlap".to_owned())
     };
+    let ([first, second], [near, last]) = (levels, [near, last].map(|r| times(r.value)));
     Some(Item {
         measured: Some(format!(
-            "{BY_TIMING}: displaced from L{} {}, from L{} {}",
-            levels[0],
-            times(near.value),
-            levels[1],
-            times(last.value)
+            "{BY_TIMING}: displaced from L{first} {near}, from L{second} {last}"
         )),
         ..Item::of(state)
     })
