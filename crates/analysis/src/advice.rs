@@ -56,6 +56,9 @@ struct Compared<'v> {
     condition: Option<Condition>,
 }
 
+/// A value along the range with what is compared at it; in order.
+type At<'v> = (Option<String>, Vec<Compared<'v>>);
+
 /// Findings of one comparison that differ in one further axis at most, such as the size.
 struct Group<'v> {
     view: &'v View<'v>,
@@ -65,30 +68,23 @@ struct Group<'v> {
     open: Option<NothingDecided>,
     along: Option<Axis>,
     place: Vec<(Axis, String)>,
-    /// The values along the range with what is compared at each, in order.
-    at: Vec<(Option<String>, Vec<Compared<'v>>)>,
+    at: Vec<At<'v>>,
     /// The error rate of a place whose comparisons are primary, and of another one.
     rates: (f64, f64),
 }
 
-/// The advice of a run, and its sentences.
 pub(crate) fn all<'v>(view: &'v View<'v>) -> Advice {
     let mut advice = Advice::default();
     // Of comparisons with one baseline the first says what is asked.
     let compares = view.input.manifest.study.compare.iter();
     let compares = compares.unique_by(|c| (c.axis, &c.baseline, &c.values));
-    let all = compares.enumerate().flat_map(|(place, compare)| {
-        let groups = groups(view, compare).into_iter();
-        groups.map(move |group| (place, group))
-    });
-    let mut all: Vec<(usize, Group<'_>)> = all.collect();
+    let mut all = compares.map(|c| groups(view, c)).collect_vec();
     share_rate(&mut all, view.error_rate());
-    for (place, group) in all {
+    for (place, groups) in all.iter().enumerate() {
+        let situations = groups.iter().flat_map(Group::situations);
         // What no further comparison decided is counted with all that is undecided.
-        let told = |s: &Situation| place == 0 || says(s);
-        advice
-            .situations
-            .extend(group.situations().into_iter().filter(told));
+        let told = situations.filter(|s| place == 0 || says(s));
+        advice.situations.extend(told);
     }
     if view.findings.is_empty() {
         advice.nothing = Some(undecided::why_nothing(view));
@@ -98,16 +94,12 @@ pub(crate) fn all<'v>(view: &'v View<'v>) -> Advice {
     advice
 }
 
-/// Whether anything was decided.
-fn says(situation: &Situation) -> bool {
+fn says(s: &Situation) -> bool {
     let uses = |u: &Use| u.gain.is_some() || !u.but.is_empty();
-    situation.uses.iter().any(uses)
-        || !(situation.conditional.is_empty()
-            && situation.avoid.is_empty()
-            && situation.gains.is_empty())
+    let no_other = s.conditional.is_empty() && s.avoid.is_empty() && s.gains.is_empty();
+    !no_other || s.uses.iter().any(uses)
 }
 
-/// Whether a finding says anything.
 fn is_decided(finding: &Finding) -> bool {
     let none = matches!(finding.verdict, Verdict::NotDecided | Verdict::NotJudged);
     finding.withheld.is_none() && !none
@@ -160,20 +152,14 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         // The baseline's tells more: where it has no depth, say, the others' places differ.
         // Where clients were what limited a server, something else is said than elsewhere.
         let limited = [cell, baseline].into_iter().any(clients_limit);
-        let key = (
-            tier.unwrap_or(usize::MAX),
-            along,
-            metric,
-            (limited, cell.cell.id_without(&free)),
-        );
-        let condition = condition(view, compare.axis, cell);
+        let place = (limited, cell.cell.id_without(&free));
         let of = Compared {
             finding,
             cell,
             baseline,
-            condition,
+            condition: condition(view, compare.axis, cell),
         };
-        Some((key, of))
+        Some(((tier.unwrap_or(usize::MAX), along, metric, place), of))
     });
     let mut found = grouped(compared);
     found.sort_by_key(|((tier, ..), _)| *tier);
@@ -185,23 +171,19 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
 
 /// Gives each place its part of the error rate of best sets: all places of the study whose
 /// comparisons are primary have one together, and those of each comparison that are not.
-fn share_rate(all: &mut [(usize, Group<'_>)], error_rate: f64) {
-    let places = |groups: &[(usize, Group<'_>)], of: Option<usize>| {
-        let own = groups
-            .iter()
-            .filter(|(at, _)| of.is_none_or(|of| *at == of));
-        let at = own.flat_map(|(_, group)| &group.at);
-        let wanted = of.is_none();
-        at.filter(|(_, all)| is_primary(all) == wanted).count()
+fn share_rate(all: &mut [Vec<Group<'_>>], error_rate: f64) {
+    let places = |groups: &[Group<'_>], primary: bool| {
+        let at = groups.iter().flat_map(|group| &group.at);
+        at.filter(|(_, all)| is_primary(all) == primary).count()
     };
     let part = |places: usize| error_rate / places.max(1) as f64;
-    let primary = part(places(all, None));
-    for i in 0..all.len() {
-        all[i].1.rates = (primary, part(places(all, Some(all[i].0))));
+    let primary = part(all.iter().map(|groups| places(groups, true)).sum());
+    for groups in all {
+        let rates = (primary, part(places(groups, false)));
+        groups.iter_mut().for_each(|group| group.rates = rates);
     }
 }
 
-/// Whether what is compared at a place is primary.
 fn is_primary(at: &[Compared<'_>]) -> bool {
     at.iter().any(|c| c.finding.family == Family::Primary)
 }
@@ -258,9 +240,8 @@ impl<'v> Group<'v> {
         along: Option<Axis>,
         members: Vec<Compared<'v>>,
     ) -> Group<'v> {
-        let place = members
-            .first()
-            .map(|first| place(first.cell, compare.axis, along, view.varied));
+        let first = members.first().map(|first| first.cell);
+        let place = first.map(|c| place(c, compare.axis, along, view.varied));
         let x = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
         let mut at = grouped(members.into_iter().map(|c| (x(&c), c)));
         if let Some(axis) = along {
@@ -280,8 +261,7 @@ impl<'v> Group<'v> {
         }
     }
 
-    /// The same by the first metric of which anything is decided: a rate that a server's clients
-    /// limited, say, leaves what a request costs it.
+    /// The same by the first metric of which anything is decided: a rate may be the clients'.
     fn of_what_is_decided(self) -> Group<'v> {
         let (own, mut open) = (self.metric, None);
         let others = self.compare.metrics.iter().copied();
@@ -291,14 +271,11 @@ impl<'v> Group<'v> {
                 let finding = self.finding(c, metric)?;
                 Some(Compared { finding, ..*c })
             };
-            let of = |all: &Vec<Compared<'v>>| all.iter().filter_map(of).collect::<Vec<_>>();
-            let at: Vec<_> = (self.at.iter())
-                .map(|(x, all)| (x.clone(), of(all)))
-                .collect();
+            let of = |(x, all): &At<'v>| (x.clone(), all.iter().filter_map(of).collect_vec());
+            let at = self.at.iter().map(of).collect_vec();
             let findings = at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
             // That two ways are alike in something else is no answer.
-            let differs = |f: &Finding| matches!(f.verdict, Verdict::Better | Verdict::Worse);
-            let differs = metric == own || findings.clone().any(differs);
+            let differs = metric == own || findings.clone().any(Finding::is_apart);
             match nothing_decided(metric, findings) {
                 None if differs => {
                     return Group {
@@ -314,7 +291,6 @@ impl<'v> Group<'v> {
         Group { open, ..self }
     }
 
-    /// The finding of two cells in a metric.
     fn finding(&self, c: &Compared<'_>, metric: Metric) -> Option<&'v Finding> {
         let same = |f: &&Finding| {
             f.metric == metric && f.cell == c.finding.cell && f.baseline == c.finding.baseline
@@ -322,8 +298,7 @@ impl<'v> Group<'v> {
         self.view.findings.iter().find(same)
     }
 
-    /// What each of a group's readers has to do: who has data in memory has other ways than who
-    /// has it in a file.
+    /// What each reader has to do: who has data in memory has other ways than who has a file.
     fn situations(&self) -> Vec<Situation> {
         let axis = self.compare.axis;
         let all = || self.at.iter().flat_map(|(_, all)| all);
@@ -341,25 +316,22 @@ impl<'v> Group<'v> {
 
     fn situation(&self, subject_of: Subject, apart: bool) -> Situation {
         let is_of = |c: &&Compared<'v>| subject(self.compare.axis, c.cell) == subject_of;
-        let at: Vec<Vec<Compared<'v>>> = (self.at.iter())
-            .map(|(_, all)| all.iter().filter(is_of).copied().collect())
-            .collect();
+        let own = |(x, all): &At<'v>| (x.clone(), all.iter().filter(is_of).copied().collect());
+        let at: Vec<At<'v>> = self.at.iter().map(own).collect();
         let measured = |keep: &dyn Fn(&[Compared<'v>]) -> bool| -> Vec<String> {
-            let places = self.at.iter().zip(&at);
-            let kept = places.filter(|(_, all)| !all.is_empty() && keep(all));
-            kept.filter_map(|((x, _), _)| x.clone()).collect()
+            let kept = at.iter().filter(|(_, all)| !all.is_empty() && keep(all));
+            kept.filter_map(|(x, _)| x.clone()).collect()
         };
-        let own = at.iter().flatten().map(|c| c.finding);
+        let own = at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
         let open = self.open.clone();
         let is_open = |c: &Compared<'_>| c.finding.withheld.is_none();
         let undecided = |c: &Compared<'_>| c.finding.verdict == Verdict::NotDecided;
         let is_choice = subject_of != Subject::Circumstance;
         let worse = self.ranges(&at, self.metric, Verdict::Worse, &|_| true);
-        let better =
-            |is: &dyn Fn(&Compared<'v>) -> bool| self.ranges(&at, self.metric, Verdict::Better, is);
+        let better = || self.ranges(&at, self.metric, Verdict::Better, &|_| true);
         let (uses, conditional, gains) = match is_choice {
             true => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
-            false => (Vec::new(), Vec::new(), better(&|_| true)),
+            false => (Vec::new(), Vec::new(), better()),
         };
         Situation {
             subject: subject_of,
@@ -393,77 +365,62 @@ impl<'v> Group<'v> {
         at: &[Compared<'v>],
         with: impl Fn(&Compared<'v>) -> bool,
     ) -> Option<Vec<Compared<'v>>> {
-        let open = at.iter().filter(|c| c.finding.withheld.is_none());
-        let free: Vec<Compared<'v>> = open.copied().filter(|c| with(c)).collect();
-        let baseline = at.iter().find(|c| c.finding.withheld.is_none())?.baseline;
-        let is_better = |c: &&Compared<'_>| c.finding.verdict == Verdict::Better;
-        let better: Vec<Compared<'v>> = free.iter().filter(is_better).copied().collect();
-        let cells = std::iter::once(baseline)
-            .chain(free.iter().map(|c| c.cell))
-            .collect_vec();
+        let open = || at.iter().filter(|c| c.finding.withheld.is_none());
+        let baseline = open().next()?.baseline;
+        let free = open().filter(|c| with(c)).collect_vec();
+        let better = free.iter().filter(|c| c.finding.verdict == Verdict::Better);
+        let better: Vec<Compared<'v>> = better.map(|c| **c).collect();
+        let cells = free.iter().map(|c| c.cell);
+        let cells = std::iter::once(baseline).chain(cells).collect_vec();
         let (primary, other) = self.rates;
         let rate = if is_primary(at) { primary } else { other };
         let moderations = self.view.trials.moderations();
         let best = best_set(&cells, self.compare.axis, self.metric, rate, moderations);
-        let may_be_best =
-            |c: &&Compared<'_>| best.iter().any(|b| b.in_best_set && b.cell.id == c.cell.id);
+        let may_be_best = |c: &&Compared<'_>| best.iter().any(|b| b.id == c.cell.id);
         let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).copied().collect();
         Some(if best.is_empty() { better } else { best })
     }
 
-    /// The rule along the range, wherever anything is decided: a way is kept as long as it may be
-    /// used, and of several the one whose bound is safest is taken.
-    fn uses(&self, at: &[Vec<Compared<'v>>], apart: bool) -> Vec<Use> {
-        let may: Vec<Option<Vec<Compared<'v>>>> = (at.iter())
-            .map(|all| self.may_use(all, |c| c.condition.is_none()))
-            .collect();
-        let decided = |place: &usize| at[*place].iter().any(|c| is_decided(c.finding));
-        // The names that may be used all along, and the places: what is withheld parts two ways.
-        let mut stretches: Vec<(Vec<&str>, Vec<usize>)> = Vec::new();
+    /// The rule along the range: a way is kept as long as it may be used, the safest bound first.
+    fn uses(&self, at: &[At<'v>], apart: bool) -> Vec<Use> {
+        // The names that may be used all along, and where: what is withheld parts two ways.
+        let mut stretches: Vec<(Vec<&str>, Vec<At<'v>>)> = Vec::new();
         let mut parted = true;
-        for (place, here) in may.iter().enumerate() {
-            let Some(here) = here else {
+        for here in at {
+            let Some(may) = self.may_use(&here.1, |c| c.condition.is_none()) else {
                 parted = true;
                 continue;
             };
-            if !decided(&place) {
+            if !here.1.iter().any(|c| is_decided(c.finding)) {
                 continue;
             }
-            let names: Vec<&str> = here.iter().map(|c| c.finding.value.as_str()).collect();
+            let names = may.iter().map(|c| c.finding.value.as_str()).collect_vec();
             let last = stretches.last_mut().filter(|_| !parted);
             parted = false;
-            if let Some((common, places)) = last {
-                let still = common
-                    .iter()
-                    .copied()
-                    .filter(|n| names.contains(n))
-                    .collect_vec();
+            if let Some((common, part)) = last {
+                let still = common.iter().copied().filter(|n| names.contains(n));
+                let still = still.collect_vec();
                 if !still.is_empty() || common.is_empty() && names.is_empty() {
                     *common = still;
-                    places.push(place);
+                    part.push(here.clone());
                     continue;
                 }
             }
-            stretches.push((names, vec![place]));
+            stretches.push((names, vec![here.clone()]));
         }
-        let told = stretches
+        stretches.retain(|(names, _)| !(names.is_empty() && apart));
+        let uses = stretches
             .iter()
-            .filter(|(names, _)| !(names.is_empty() && apart));
-        told.map(|(names, places)| self.one_use(at, places, names))
-            .collect()
+            .map(|(names, part)| self.one_use(part, names));
+        uses.collect()
     }
 
-    fn one_use(&self, at: &[Vec<Compared<'v>>], span: &[usize], names: &[&str]) -> Use {
-        let own = at.iter().enumerate();
-        let own = own.map(|(i, all)| match span.contains(&i) {
-            true => all.clone(),
-            false => Vec::new(),
-        });
-        let part: Vec<Vec<Compared<'v>>> = own.collect();
+    fn one_use(&self, part: &[At<'v>], names: &[&str]) -> Use {
         let bound = |name: &&&str| {
-            let own = part.iter().flatten().filter(|c| c.finding.value == **name);
-            own.map(|c| worst(c.finding))
-                .fold(f64::NEG_INFINITY, f64::max)
+            let own = part.iter().flat_map(|(_, all)| all);
+            let own = own.filter(|c| c.finding.value == **name);
+            let costs = own.map(|c| worst(c.finding));
+            costs.fold(f64::NEG_INFINITY, f64::max)
         };
         let safest = names.iter().min_by(|a, b| bound(a).total_cmp(&bound(b)));
         let value = safest.map_or(self.compare.baseline.as_str(), |name| name);
@@ -471,41 +428,33 @@ impl<'v> Group<'v> {
         let told = |m: &Metric| *m != self.metric && is_cost(*m);
         let others = self.compare.metrics.iter().copied().filter(told);
         let but = others.flat_map(|metric| match safest {
-            Some(_) => self.ranges(&part, metric, Verdict::Worse, &of),
-            None => self.ranges(&part, metric, Verdict::Better, &|c| c.condition.is_none()),
+            Some(_) => self.ranges(part, metric, Verdict::Worse, &of),
+            None => self.ranges(part, metric, Verdict::Better, &|c| c.condition.is_none()),
         });
-        let xs = span.iter().map(|place| &self.at[*place]);
+        let gain = || self.ranges(part, self.metric, Verdict::Better, &of).pop();
+        let ties = names.iter().filter(|n| **n != value);
         Use {
             value: value.to_owned(),
-            at: xs.filter_map(|(x, _)| x.clone()).collect(),
-            gain: safest.and_then(|_| {
-                let mut gains = self.ranges(&part, self.metric, Verdict::Better, &of);
-                gains.pop()
-            }),
-            ties: (names.iter().filter(|n| **n != value))
-                .map(|n| (*n).to_owned())
-                .collect(),
+            at: part.iter().filter_map(|(x, _)| x.clone()).collect(),
+            gain: safest.and_then(|_| gain()),
+            ties: ties.map(|n| (*n).to_owned()).collect(),
             but: but.collect(),
         }
     }
 
     /// Ways with a condition where they may be the best of all, and are better.
-    fn conditional(&self, at: &[Vec<Compared<'v>>]) -> Vec<Conditional> {
-        let best: Vec<Vec<Compared<'v>>> = (at.iter())
-            .map(|all| self.may_use(all, |_| true).unwrap_or_default())
-            .collect();
-        let gains = self.ranges(&best, self.metric, Verdict::Better, &|c| {
-            c.condition.is_some()
-        });
-        let condition = |gain: &DecidedRange| {
-            let mut all = best.iter().flatten();
-            all.find(|c| c.finding.value == gain.value)?.condition
-        };
+    fn conditional(&self, at: &[At<'v>]) -> Vec<Conditional> {
+        let best = |all: &[Compared<'v>]| self.may_use(all, |_| true).unwrap_or_default();
+        let best = at
+            .iter()
+            .map(|(x, all)| (x.clone(), best(all)))
+            .collect_vec();
+        let is_bound = |c: &Compared<'v>| c.condition.is_some();
+        let gains = self.ranges(&best, self.metric, Verdict::Better, &is_bound);
         let told = gains.into_iter().filter_map(|gain| {
-            Some(Conditional {
-                condition: condition(&gain)?,
-                gain,
-            })
+            let mut all = best.iter().flat_map(|(_, all)| all);
+            let condition = all.find(|c| c.finding.value == gain.value)?.condition?;
+            Some(Conditional { condition, gain })
         });
         told.collect()
     }
@@ -513,12 +462,12 @@ impl<'v> Group<'v> {
     /// The findings of a metric with one verdict that nothing withholds, a range for each way.
     fn ranges(
         &self,
-        at: &[Vec<Compared<'v>>],
+        at: &[At<'v>],
         metric: Metric,
         verdict: Verdict,
         is: &dyn Fn(&Compared<'v>) -> bool,
     ) -> Vec<DecidedRange> {
-        let points = self.at.iter().zip(at).flat_map(|((x, _), all)| {
+        let points = at.iter().flat_map(|(x, all)| {
             let own = all.iter().filter(|c| is(c));
             let own = own.filter_map(|c| self.finding(c, metric));
             let decided = own.filter(|f| f.verdict == verdict && f.withheld.is_none());
@@ -531,41 +480,32 @@ impl<'v> Group<'v> {
             };
             decided.map(|f| (f.value.clone(), point(f))).collect_vec()
         });
-        let ranges = grouped(points).into_iter();
-        ranges
-            .map(|(value, points)| DecidedRange {
-                value,
-                metric,
-                verdict,
-                points,
-            })
-            .collect()
+        let range = |(value, points)| DecidedRange {
+            value,
+            metric,
+            verdict,
+            points,
+        };
+        grouped(points).into_iter().map(range).collect()
     }
 
-    /// A cost with what goes along with it.
     fn avoid(&self, cost: DecidedRange) -> Avoid {
         let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.id);
-        let cells = self
-            .at
-            .iter()
-            .flat_map(|(_, all)| all)
-            .filter(is_of)
-            .collect_vec();
+        let cells = self.at.iter().flat_map(|(_, all)| all).filter(is_of);
         let value = |cell: &CellTrials<'_>, metric| self.view.result(&cell.id)?.value(metric);
-        let copied = cells
-            .iter()
-            .map(|c| value(c.cell, Metric::both(Measure::CopiedShare)));
-        let copied: Option<Vec<f64>> = copied.collect();
+        let copied = |c: &Compared<'_>| value(c.cell, Metric::both(Measure::CopiedShare));
+        let copied: Option<Vec<f64>> = cells.clone().map(copied).collect();
         let least = copied.and_then(|all| all.into_iter().reduce(f64::min));
-        let calls = |cell| value(cell, Metric::of(Measure::CallsPerMessage, Side::Sender));
-        let all = cells
-            .iter()
-            .map(|c| Some((calls(c.cell)?, calls(c.baseline)?)));
-        let all: Option<Vec<(f64, f64)>> = all.collect();
-        let has_many =
-            |(own, base): &(f64, f64)| own - base >= MORE_CALLS && *own >= MANY_CALLS * base;
-        let all = all.filter(|all| all.iter().all(has_many));
-        let most = all.and_then(|all| all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)));
+        let calls = |cell: &CellTrials<'_>| {
+            value(cell, Metric::of(Measure::CallsPerMessage, Side::Sender))
+        };
+        let many = |c: &Compared<'_>| {
+            let (own, base) = (calls(c.cell)?, calls(c.baseline)?);
+            let is_many = own - base >= MORE_CALLS && own >= MANY_CALLS * base;
+            is_many.then_some((own, base))
+        };
+        let many: Option<Vec<(f64, f64)>> = cells.map(many).collect();
+        let most = many.and_then(|all| all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)));
         let with = match (least, most) {
             (Some(share), _) if share >= COPIED => Some(AvoidWith::Copied(share)),
             (_, Some((own, base))) => Some(AvoidWith::Calls(own, base)),

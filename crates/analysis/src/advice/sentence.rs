@@ -1,5 +1,4 @@
-//! A sentence of the answer: where it is said of, by which amounts, and how sentences of one form
-//! become one.
+//! A sentence of the answer: its places and amounts, and how sentences of one form become one.
 
 use bytecost_spec::Axis;
 use itertools::Itertools as _;
@@ -28,7 +27,6 @@ pub(super) struct Said<'s> {
     pub findings: Vec<String>,
 }
 
-/// A part of a sentence.
 pub(super) enum Part {
     Words(String),
     /// How much, and where along the range if that is to be named beside it.
@@ -65,7 +63,6 @@ impl<'s> Said<'s> {
             && (self.text.iter().zip(&other.text)).all(|(own, other)| own.has_form_of(other))
     }
 
-    /// Takes in a sentence of its form.
     fn join(&mut self, other: Said<'s>) {
         for (own, other) in self.text.iter_mut().zip(other.text) {
             if let (Part::Amount { range, .. }, Part::Amount { range: more, .. }) = (own, other) {
@@ -135,28 +132,23 @@ pub(super) fn merged<'s>(said: impl Iterator<Item = Said<'s>>) -> Vec<AdviceLine
     let lines = grouped(keyed).into_iter();
     let lines = lines.map(|((label, text, brief), places)| {
         let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
-        let names = names
-            .into_iter()
-            .filter(|n| !n.is_empty())
-            .unique()
-            .collect_vec();
+        let names = names.into_iter().filter(|n| !n.is_empty()).unique();
+        let names = names.collect_vec();
         let more = names.len().saturating_sub(PLACES);
         let more = (more > 0).then(|| format!("{more} more"));
         let place = names.into_iter().take(PLACES).chain(more).join("; ");
-        let text = match place.is_empty() {
+        let at_place = |text: String| match place.is_empty() {
             true => text,
-            false if text.starts_with("use ") && !place.contains("; ") => {
-                format!("{place}, {text}")
-            }
             false => format!("{place}: {text}"),
         };
+        let is_short = !place.is_empty() && !place.contains("; ");
         AdviceLine {
             label,
-            text,
-            brief: brief.map(|brief| match place.is_empty() {
-                true => brief,
-                false => format!("{place}: {brief}"),
-            }),
+            text: match is_short && text.starts_with("use ") {
+                true => format!("{place}, {text}"),
+                false => at_place(text),
+            },
+            brief: brief.map(at_place),
             findings: findings.concat(),
         }
     });
@@ -173,11 +165,9 @@ pub(super) fn is_less(range: &DecidedRange) -> bool {
     range.points.iter().all(|p| p.high < 1.0)
 }
 
-/// The weakest and the strongest of the ratios of a range.
 fn ends(range: &DecidedRange) -> Option<(&DecidedPoint, &DecidedPoint)> {
-    let points = range.points.iter();
-    let order = points.minmax_by(|a, b| strength(a).total_cmp(&strength(b)));
-    order.into_option()
+    let by_strength = |a: &&DecidedPoint, b: &&DecidedPoint| strength(a).total_cmp(&strength(b));
+    range.points.iter().minmax_by(by_strength).into_option()
 }
 
 fn strength(point: &DecidedPoint) -> f64 {
@@ -226,14 +216,15 @@ pub(super) fn places(range: &DecidedRange) -> Vec<String> {
     at.unique().collect()
 }
 
-/// The places of a range in parentheses: nothing where it is all that was measured, or where its
-/// numbers name them.
+/// The places of a range in parentheses, unless it is all of them or its numbers name them.
 pub(super) fn at(s: &Situation, range: &DecidedRange) -> String {
     let at = places(range);
     match s.along {
         Some(axis) if at.len() < s.measured.len() && !is_wide(range) => {
-            let names: Vec<String> = at.iter().map(|value| axis.subject(value)).collect();
-            format!(" ({})", names.join(", "))
+            format!(
+                " ({})",
+                at.iter().map(|value| axis.subject(value)).join(", ")
+            )
         }
         _ => String::new(),
     }

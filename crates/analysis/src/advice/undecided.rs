@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Metric, units};
+use bytecost_spec::{Axis, units};
 use itertools::Itertools as _;
 
 use crate::confidence::FEWEST;
 use crate::grid::{RANGES, place};
 use crate::grouping::grouped;
 use crate::phrases;
-use crate::result::{Estimate, Finding, Undecided, UndecidedOf, Verdict};
+use crate::result::{Finding, Undecided, UndecidedOf, Verdict};
 use crate::trials::CellTrials;
 use crate::view::View;
 
@@ -38,75 +38,65 @@ pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
     let asks = asks.unwrap_or_default();
     let open: Vec<&Finding> = of(asks).filter(is_open).collect();
     let blocks = open.iter().map(|f| f.blocks).max().unwrap_or(0);
-    let needed: Vec<usize> = (open.iter())
-        .filter_map(|f| Some(f.blocks_needed? as usize))
-        .filter(|n| *n <= LONGER * blocks)
-        .collect();
+    let needed = open.iter().filter_map(|f| Some(f.blocks_needed? as usize));
+    let needed = needed.filter(|n| *n <= LONGER * blocks).collect_vec();
     let most = needed.iter().copied().max();
     // What is before the first trial and after the last takes its time too.
     let spent = view.input.manifest.study.budget_ms as f64 / 1e3;
-    let seconds =
-        most.map(|most| (spent * most as f64 / blocks.max(1) as f64 / 10.0).ceil() as u64 * 10);
+    let in_tens =
+        |most: usize| (spent * most as f64 / blocks.max(1) as f64 / 10.0).ceil() as u64 * 10;
+    let longer = most.map(|most| (in_tens(most), command(view, in_tens(most), most)));
+    let (seconds, command) = longer.unzip();
+    let by_family = by_family.into_iter().filter(|own| own.comparisons > 0);
     Some(Undecided {
-        by_family: (by_family.into_iter())
-            .filter(|own| own.comparisons > 0)
-            .collect(),
+        by_family: by_family.collect(),
         withheld,
         asks,
         would_decide: needed.len(),
         seconds,
-        command: seconds
-            .zip(most)
-            .map(|(seconds, most)| command(view, seconds, most)),
+        command,
     })
 }
 
-/// The run's own command line with a larger budget. A run that is resumed would look twice at
-/// what was found, so that a fresh one it is.
+/// The run's own command with a larger budget; a resumed run would look twice at the same.
 fn command(view: &View<'_>, seconds: u64, blocks: usize) -> String {
     let study = &view.input.manifest.study;
     let mut words = vec!["bytecost".to_owned(), "run".to_owned()];
     let asked = view.input.manifest.command.iter();
     let mut asked = asked.skip_while(|word| *word != "run").skip(1);
-    let mut kept = Vec::new();
     while let Some(word) = asked.next() {
         match word.as_str() {
             "--budget" | "--resume" | "--blocks" | "--seed" | "--runs-dir" => {
                 asked.next();
             }
             "--quiet" => {}
-            _ => kept.push(word.clone()),
+            _ => words.push(word.clone()),
         }
     }
-    if kept.is_empty() {
-        kept.push(study.name.clone());
+    if words.len() == 2 {
+        words.push(study.name.clone());
     }
-    words.extend(kept);
-    words.extend([
-        "--budget".to_owned(),
-        units::duration(Duration::from_secs(seconds)),
-    ]);
+    let budget = units::duration(Duration::from_secs(seconds));
+    words.extend(["--budget".to_owned(), budget]);
     if blocks > study.blocks_most as usize {
         words.extend(["--blocks".to_owned(), blocks.to_string()]);
     }
     phrases::command_line(&words)
 }
 
-/// Why nothing is compared.
 pub(super) fn why_nothing(view: &View<'_>) -> String {
     if view.input.samples.is_empty() {
-        let why = match (view.input.failures.first(), view.input.ended_early) {
-            (Some(failure), _) => {
-                format!(": every trial failed, the first with: {}", failure.reason)
-            }
-            (None, Some(why)) => format!(": {why}"),
-            (None, None) if view.trials.cells.is_empty() => {
-                ": no cell of the study is available on this machine; the refusals say why"
-                    .to_owned()
-            }
-            (None, None) => ": no trial was run".to_owned(),
+        let failed = view.input.failures.first();
+        let failed = failed.map(|f| format!("every trial failed, the first with: {}", f.reason));
+        let not_run = match view.trials.cells.is_empty() {
+            true => "no cell of the study is available on this machine; the refusals say why",
+            false => "no trial was run",
         };
-        return format!("Nothing was measured{}.", why.trim_end_matches('.'));
+        let why = failed
+            .as_deref()
+            .or(view.input.ended_early)
+            .unwrap_or(not_run);
+        return format!("Nothing was measured: {}.", why.trim_end_matches('.'));
     }
     let compares = &view.input.manifest.study.compare;
     let Some(compare) = compares.first() else {
@@ -115,18 +105,17 @@ pub(super) fn why_nothing(view: &View<'_>) -> String {
     };
     let base = compare.axis.subject(&compare.baseline);
     let of_base = |c: &&CellTrials<'_>| c.cell.value(compare.axis) == compare.baseline;
-    let measured = || view.trials.moving().filter(|c| !c.by_block.is_empty());
-    if !measured().any(|c| of_base(&c)) {
+    if !view.measured().any(|c| of_base(&c)) {
         return format!("Nothing can be compared: the baseline {base} has no trial.");
     }
-    if measured().all(|c| of_base(&c)) {
+    if view.measured().all(|c| of_base(&c)) {
         let why = match view.input.left_out.is_empty() {
             true => "",
             false => "; the budget did not reach the others (--budget)",
         };
         return format!("Nothing was compared: {base} alone was measured{why}.");
     }
-    let blocks = measured().map(|c| c.by_block.len()).min().unwrap_or(0);
+    let blocks = view.measured().map(|c| c.by_block.len()).min().unwrap_or(0);
     if blocks < FEWEST {
         let had = phrases::count(blocks, "block");
         return format!(
@@ -137,14 +126,13 @@ pub(super) fn why_nothing(view: &View<'_>) -> String {
         .to_owned()
 }
 
-/// What was measured where nothing is compared: each way's main measure along the range, with
-/// what it is called.
+/// Where nothing is compared, each way's main measure along the range, with its name.
 pub(super) fn measured(view: &View<'_>) -> Vec<(String, String)> {
     let cells = view.cells.iter().zip(&view.trials.cells);
     let moving = cells.filter(|(_, trials)| !trials.idle);
     let told = moving.filter_map(|(cell, trials)| {
         let metric = *trials.facts.metrics().first()?;
-        let number = number(cell.estimates.get(&metric)?, metric);
+        let number = view.estimates([cell.id.as_str()], metric)?;
         let mut ranges = RANGES.into_iter();
         let along = ranges.find(|a| view.varied.contains(a) && trials.facts.applies(*a));
         let who = match &cell.cell.serving.server {
@@ -155,7 +143,7 @@ pub(super) fn measured(view: &View<'_>) -> Vec<(String, String)> {
         let who = format!("{who}{}", phrases::joined_circumstances(&place));
         let at = along.map(|axis| axis.circumstance(&cell.cell.value(axis)));
         let number = [number].into_iter().chain(at).join(" ");
-        Some(((who, phrases::metric(metric, view.trials.unit)), number))
+        Some(((who, view.words(metric)), number))
     });
     let told = grouped(told).into_iter().map(|((who, metric), numbers)| {
         let more = numbers.len().saturating_sub(NUMBERS);
@@ -164,17 +152,4 @@ pub(super) fn measured(view: &View<'_>) -> Vec<(String, String)> {
         (who, format!("{metric} {}", all.format(", ")))
     });
     told.collect()
-}
-
-fn number(estimate: &Estimate, metric: Metric) -> String {
-    let value = format!(
-        "{} {}",
-        units::number(estimate.value),
-        metric.measure.row().unit
-    );
-    let interval = match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => format!(" ({} to {})", units::number(low), units::number(high)),
-        _ => String::new(),
-    };
-    value.trim_end().to_owned() + &interval
 }

@@ -9,18 +9,16 @@ use super::undecided::measured;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{
-    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedRange, NothingDecided, Situation,
-    Subject, Undecided, UndecidedOf, Use, Verdict,
+    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedRange, Situation, Subject, Undecided,
+    UndecidedOf, Use, Verdict,
 };
 use crate::view::View;
 
-/// What the lines of what is worse stand under.
 const AVOID: &str = "Avoid";
 /// What follows a baseline that serves somebody else: it sends memory, and a file is read first.
 const ALONE: &str = " alone, before the cost of reading the file";
 /// What the line of the answer about undecided comparisons stands under.
 pub const UNDECIDED: &str = "Undecided";
-/// What the one line of an answer without any verdict stands under.
 const NOTHING: &str = "Nothing decided";
 
 /// The lines of an answer: what to use, what circumstances change, what to avoid, what is undecided.
@@ -56,10 +54,10 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
     }
     if let Some(peer) = &view.input.manifest.peer {
         let there = format!("{OVER_NETWORK} to {}", peer.name());
+        let named = |text: &String| text.replace(OVER_NETWORK, &there);
         for line in &mut lines {
-            line.text = line.text.replace(OVER_NETWORK, &there);
-            let brief = line.brief.take();
-            line.brief = brief.map(|brief| brief.replace(OVER_NETWORK, &there));
+            line.text = named(&line.text);
+            line.brief = line.brief.as_ref().map(named);
         }
     }
     lines
@@ -76,20 +74,23 @@ fn gains_first(situations: &[Situation]) -> impl Iterator<Item = &Situation> {
 
 /// What to use in a situation, and what else under a condition.
 fn used(s: &Situation) -> Vec<Said<'_>> {
-    let mut told: Vec<Said<'_>> = (s.uses.iter())
-        .map(|u| said(s, one_use(s, u), u.gain.iter().chain(&u.but)))
-        .collect();
+    let uses = s.uses.iter();
+    let uses = uses.map(|u| said(s, one_use(s, u), u.gain.iter().chain(&u.but)));
+    let mut told: Vec<Said<'_>> = uses.collect();
     if s.baseline_is_apart && s.subject != Subject::Circumstance {
         told.extend(apart(s));
     }
-    for c in &s.conditional {
-        let way = s.axis.subject(&c.gain.value);
-        let head = format!("{way}{}: ", span(s, &places(&c.gain)));
-        let mut text = against(s, head, &c.gain);
-        text.push(format!(", but only {}", condition(c.condition)).into());
-        told.push(said(s, text, [&c.gain]));
-    }
+    let only = |c: &Conditional| format!(", but only {}", condition(c.condition));
+    told.extend(s.conditional.iter().map(|c| of_way(s, &c.gain, only(c))));
     told
+}
+
+/// What a way has, and where.
+fn of_way<'s>(s: &'s Situation, range: &DecidedRange, but: String) -> Said<'s> {
+    let (way, at) = (s.axis.subject(&range.value), span(s, &places(range)));
+    let mut text = against(s, format!("{way}{at}: "), range);
+    text.push(but.into());
+    said(s, text, [range])
 }
 
 fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
@@ -100,9 +101,9 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
             let is_here = |c: &Conditional| places(&c.gain).iter().any(|at| u.at.contains(at));
             let better = (s.conditional.iter()).any(|c| s.along.is_none() || is_here(c));
             let free = if better { " without a condition" } else { "" };
+            let need = need(s);
             words(format!(
-                "use {way}{span}: nothing{free} was shown to {}",
-                need(s)
+                "use {way}{span}: nothing{free} was shown to {need}"
             ))
         }
         Some(gain) => against(s, format!("use {way}{span}: "), gain),
@@ -129,21 +130,15 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
         };
         let of = |but: &&DecidedRange| {
             let the = if is_less(but) { "" } else { "the " };
-            let at = if places(but) == u.at {
-                String::new()
-            } else {
-                at(s, but)
+            let at = match places(but) == u.at {
+                true => String::new(),
+                false => at(s, but),
             };
-            format!(
-                "{} {the}{}{at}",
-                amount(s, but),
-                phrases::metric(but.metric, s.unit)
-            )
+            let noun = phrases::metric(but.metric, s.unit);
+            format!("{} {the}{noun}{at}", amount(s, but))
         };
-        text.push_str(&format!(
-            "; but {who} has {}",
-            phrases::list(all.iter().map(of))
-        ));
+        let buts = phrases::list(all.iter().map(of));
+        text.push_str(&format!("; but {who} has {buts}"));
     }
     let is_last = s.uses.last() == Some(u);
     if is_last && !s.undecided.is_empty() {
@@ -153,8 +148,7 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
     told
 }
 
-/// Of ways whose baseline serves somebody else, and that are not to be used: where they cost more
-/// than it; that no way is better, where none is.
+/// Of ways not to be used whose baseline serves somebody else: where they cost more than it.
 fn apart(s: &Situation) -> Vec<Said<'_>> {
     let mut told = Vec::new();
     let base = s.axis.subject(&s.baseline);
@@ -162,14 +156,9 @@ fn apart(s: &Situation) -> Vec<Said<'_>> {
         let text = format!("no way was shown to {} than {base} alone", need(s));
         told.push(said(s, words(text), []));
     }
-    let is_used = |way: &str| s.uses.iter().any(|u| u.value == way);
-    for avoid in s.avoid.iter().filter(|avoid| !is_used(&avoid.cost.value)) {
-        let way = s.axis.subject(&avoid.cost.value);
-        let at = span(s, &places(&avoid.cost));
-        let mut text = against(s, format!("{way}{at}: "), &avoid.cost);
-        text.push(ALONE.to_owned().into());
-        told.push(said(s, text, [&avoid.cost]));
-    }
+    let is_used = |avoid: &Avoid| s.uses.iter().any(|u| u.value == avoid.cost.value);
+    let unused = s.avoid.iter().filter(|avoid| !is_used(avoid));
+    told.extend(unused.map(|avoid| of_way(s, &avoid.cost, ALONE.to_owned())));
     told
 }
 
@@ -177,87 +166,66 @@ fn apart(s: &Situation) -> Vec<Said<'_>> {
 fn no_other(s: &Situation) -> Said<'_> {
     let base = s.axis.subject(&s.baseline);
     let noun = phrases::metric(s.metric, s.unit);
-    said(
-        s,
-        words(format!("no other {noun} than with {base} was shown")),
-        [],
-    )
+    let text = format!("no other {noun} than with {base} was shown");
+    said(s, words(text), [])
 }
 
 /// Situations in which what the study asks for first is open: why, or what would decide it.
 fn not_decided(situations: &[Situation]) -> Vec<Said<'_>> {
-    let open = situations
-        .iter()
-        .filter_map(|s| Some((s, s.open.as_ref()?)));
-    let what = |s: &Situation, open: &NothingDecided| {
+    let open = situations.iter().filter_map(|s| {
+        let open = s.open.as_ref()?;
         let noun = phrases::metric(open.metric, s.unit);
-        (label(s.subject, s.axis), noun, open.withheld.clone())
-    };
-    let groups = grouped(open.map(|(s, open)| (what(s, open), (s, open.blocks))));
-    let told = groups
-        .into_iter()
-        .flat_map(|((_, noun, reasons), members)| {
-            let needed = members.iter().map(|(_, blocks)| *blocks);
-            let needed: Option<Vec<u32>> = needed.collect();
-            let ends = needed.and_then(|all| all.into_iter().minmax().into_option());
-            let text = match (reasons.as_slice(), ends) {
-                ([], Some((least, most))) => {
-                    let to = if least == most {
-                        String::new()
-                    } else {
-                        format!(" to {most}")
-                    };
-                    format!("is undecided; the first verdict would take about {least}{to} blocks")
-                }
-                ([], None) => "is undecided, and more blocks would hardly decide it".to_owned(),
-                (reasons, _) => format!("has no verdict: {}", phrases::list(reasons)),
+        let what = (label(s.subject, s.axis), noun, &open.withheld);
+        Some((what, (s, open.blocks)))
+    });
+    let groups = grouped(open).into_iter();
+    let told = groups.flat_map(|((_, noun, reasons), members)| {
+        let needed: Option<Vec<u32>> = members.iter().map(|(_, blocks)| *blocks).collect();
+        let ends = needed.and_then(|all| all.into_iter().minmax().into_option());
+        let text = match (reasons.as_slice(), ends) {
+            ([], Some((least, most))) => {
+                let blocks = phrases::from_to([least, most].map(|n| n.to_string()));
+                format!("is undecided; the first verdict would take about {blocks} blocks")
+            }
+            ([], None) => "is undecided, and more blocks would hardly decide it".to_owned(),
+            (reasons, _) => format!("has no verdict: {}", phrases::list(reasons)),
+        };
+        members.into_iter().map(move |(s, _)| {
+            // What was measured at one value alone is said of that.
+            let at = match s.measured.len() {
+                1 => span(s, &s.measured),
+                _ => String::new(),
             };
-            members.into_iter().map(move |(s, _)| {
-                // What was measured at one value alone is said of that.
-                let at = match s.measured.len() {
-                    1 => span(s, &s.measured),
-                    _ => String::new(),
-                };
-                said(s, words(format!("{noun}{at} {text}")), [])
-            })
-        });
+            said(s, words(format!("{noun}{at} {text}")), [])
+        })
+    });
     told.collect()
 }
 
 /// The answer of a run in which nothing is decided: why, and what would decide it.
 fn nothing(view: &View<'_>, undecided: &Undecided) -> String {
-    let judged = view
-        .findings
-        .iter()
-        .filter(|f| f.verdict != Verdict::NotJudged);
-    let reasons = judged.filter_map(|f| f.withheld.as_ref()).unique();
+    let judged = view.findings.iter();
+    let judged = judged.filter(|f| f.verdict != Verdict::NotJudged);
+    let why = phrases::list(judged.filter_map(|f| f.withheld.as_ref()).unique());
     let comparisons = undecided.by_family.iter().map(|own| own.comparisons).sum();
-    let what = format!(
-        "none of {} has a verdict",
-        phrases::count(comparisons, "comparison")
-    );
-    let why = phrases::list(reasons);
+    let all = phrases::count(comparisons, "comparison");
+    let what = format!("none of {all} has a verdict");
+    let remedy = remedy(undecided, false);
     match undecided.withheld {
         n if n == comparisons => format!("{what}: {why}"),
-        0 => format!("{what}; {}", remedy(undecided, false)),
-        n => format!(
-            "{what}, {n} of them by a caveat ({why}); {}",
-            remedy(undecided, false)
-        ),
+        0 => format!("{what}; {remedy}"),
+        n => format!("{what}, {n} of them by a caveat ({why}); {remedy}"),
     }
 }
 
-/// What circumstances change.
 fn changed(s: &Situation) -> Vec<Said<'_>> {
     if s.subject != Subject::Circumstance {
         return Vec::new();
     }
     let costs = s.avoid.iter().map(|avoid| &avoid.cost);
-    let told = costs.chain(&s.gains).map(|range| {
-        let way = s.axis.subject(&range.value);
-        let at = span(s, &places(range));
-        said(s, against(s, format!("{way}{at}: "), range), [range])
-    });
+    let told = costs
+        .chain(&s.gains)
+        .map(|range| of_way(s, range, String::new()));
     told.collect()
 }
 
@@ -268,71 +236,64 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
     }
     let why = |with: Option<AvoidWith>| with.map(|with| reason(s, with));
     let by_reason = grouped(s.avoid.iter().map(|avoid| (why(avoid.with), &avoid.cost)));
-    let (baseline, metric) = (
-        s.axis.subject(&s.baseline),
-        phrases::metric(s.metric, s.unit),
-    );
+    let baseline = s.axis.subject(&s.baseline);
+    let metric = phrases::metric(s.metric, s.unit);
     let mut text = words(format!("compared with {baseline} in {metric}: "));
-    for (i, (why, costs)) in by_reason.iter().enumerate() {
-        for (k, cost) in costs.iter().enumerate() {
-            let between = match (i, k) {
-                (0, 0) => "",
-                (_, 0) => "; ",
-                _ => ", ",
-            };
+    let mut between = "";
+    for (why, costs) in by_reason {
+        for cost in costs {
             let way = s.axis.subject(&cost.value);
             text.push(format!("{between}{way} ").into());
             text.push(Part::Amount {
-                range: (*cost).clone(),
+                range: cost.clone(),
                 with_places: true,
             });
+            between = ", ";
         }
         text.extend(why.iter().map(|why| format!(": {why}").into()));
+        between = "; ";
     }
-    let ways = s
-        .avoid
-        .iter()
-        .map(|avoid| s.axis.subject(&avoid.cost.value));
+    let ways = s.avoid.iter().map(|a| s.axis.subject(&a.cost.value));
+    let ways = phrases::list(ways.unique());
     let copied = |avoid: &Avoid| matches!(avoid.with, Some(AvoidWith::Copied(_)));
     let no_card = match s.avoid.iter().any(copied) {
         true => no_card(s),
         false => "",
     };
-    let said = said(s, text, s.avoid.iter().map(|avoid| &avoid.cost));
     Some(Said {
         label: AVOID.to_owned(),
         brief: Some(format!(
-            "worse than {baseline} in {metric} in at least one comparison: {}{no_card}",
-            phrases::list(ways.unique())
+            "worse than {baseline} in {metric} in at least one comparison: {ways}{no_card}"
         )),
-        ..said
+        ..said(s, text, s.avoid.iter().map(|avoid| &avoid.cost))
     })
 }
 
 /// What a copy says nothing of, where that is so.
 fn no_card(s: &Situation) -> &'static str {
-    let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);
-    match path {
-        Some((_, path)) if path == Transport::Peer.name() => "",
+    match path(s) {
+        Some(path) if path == Transport::Peer.name() => "",
         _ => "; a network card was not measured",
     }
+}
+
+fn path(s: &Situation) -> Option<&String> {
+    let mut place = s.place.iter();
+    Some(&place.find(|(axis, _)| *axis == Axis::Transport)?.1)
 }
 
 fn reason(s: &Situation, with: AvoidWith) -> String {
     match with {
         AvoidWith::Copied(share) => {
-            let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);
-            let told = path.map_or_else(String::new, |(_, path)| format!(" {}", transport(path)));
-            let no_card = no_card(s);
-            let share = phrases::percent(share);
+            let told = path(s).map_or_else(String::new, |path| format!(" {}", transport(path)));
+            let (share, no_card) = (phrases::percent(share), no_card(s));
             format!("the kernel copied {share} of the buffers{told}{no_card}")
         }
-        AvoidWith::Calls(own, base) => format!(
-            "{} system calls {} instead of {}",
-            (own * 10.0).round() / 10.0,
-            s.unit.in_words("a message"),
-            (base * 10.0).round() / 10.0
-        ),
+        AvoidWith::Calls(own, base) => {
+            let [own, base] = [own, base].map(|n| (n * 10.0).round() / 10.0);
+            let each = s.unit.in_words("a message");
+            format!("{own} system calls {each} instead of {base}")
+        }
     }
 }
 
@@ -377,7 +338,6 @@ fn remedy(u: &Undecided, several: bool) -> String {
     }
 }
 
-/// A sentence of words alone.
 fn words(words: String) -> Vec<Part> {
     vec![words.into()]
 }
@@ -434,13 +394,11 @@ fn span(s: &Situation, at: &[String]) -> String {
         let names = std::iter::once(with(first)).chain(at.iter().skip(1).map(name));
         return format!(" {}", phrases::list(names));
     }
-    let every = at.len() == s.measured.len() && axis == Axis::Size;
-    format!(
-        "{} from {} to {}",
-        if every { " at every size" } else { "" },
-        name(first),
-        name(last)
-    )
+    let every = match at.len() == s.measured.len() && axis == Axis::Size {
+        true => " at every size",
+        false => "",
+    };
+    format!("{every} from {} to {}", name(first), name(last))
 }
 
 fn said<'s, 'r>(
@@ -458,7 +416,6 @@ fn said<'s, 'r>(
     }
 }
 
-/// What a line stands under.
 fn label(subject: Subject, axis: Axis) -> String {
     let told = match (subject, axis) {
         (Subject::DataInMemory, _) => "Data in memory",
