@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bytecost_spec::Study;
 use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::{ERROR_RATE, Family};
-use bytecost_stats::{POWER, Replicates, power};
+use bytecost_stats::{POWER, Replicates, least, power};
 
 use crate::candidates::{Candidate, Norm, baselines};
 
@@ -115,20 +115,9 @@ impl Power<'_> {
 
     /// To a tenth of a percent.
     fn smallest_effect(&self, blocks: u32, primaries: u32) -> Option<f64> {
-        let (mut low, mut high) = (0, 10_000);
-        let finds =
-            |tenths: u32| self.chance(blocks, primaries, f64::from(tenths) / 1000.0) >= POWER;
-        if !finds(high) {
-            return None;
-        }
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match finds(middle) {
-                true => high = middle,
-                false => low = middle,
-            }
-        }
-        Some(f64::from(high) / 1000.0)
+        let effect = |tenths: usize| tenths as f64 / 1000.0;
+        let finds = |tenths| self.chance(blocks, primaries, effect(tenths)) >= POWER;
+        least(1, 10_000, finds).map(effect)
     }
 
     /// The chance that one of so many primary comparisons finds an effect at the level that is left

@@ -7,6 +7,7 @@ mod counts;
 mod distribution;
 mod false_discovery;
 mod generator;
+mod halving;
 mod holm;
 mod latency_histogram;
 mod location;
@@ -20,6 +21,7 @@ pub use counts::{at_least, poisson_interval, share_interval};
 pub use distribution::{t_quantile, t_two_sided_p};
 pub use false_discovery::false_discovery;
 pub use generator::Generator;
+pub use halving::least;
 pub use holm::holm;
 pub use latency_histogram::LatencyHistogram;
 pub use location::{

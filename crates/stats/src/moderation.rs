@@ -3,6 +3,7 @@
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use statrs::function::gamma::digamma;
 
+use crate::halving::halved;
 use crate::location::Location;
 use crate::spread::{mean, median, variance};
 
@@ -109,16 +110,8 @@ fn without_far(mut all: Vec<&Location>) -> Vec<&Location> {
 
 /// The degrees whose inverse chi square has so much variance on a log scale, `most` at most.
 fn degrees_of(log_variance: f64, most: f64) -> f64 {
-    const HALVES: usize = 60;
-    let (mut low, mut high) = (1e-3, most.max(1e-3));
-    for _ in 0..HALVES {
-        let middle = (low + high) / 2.0;
-        match trigamma(middle / 2.0) > log_variance {
-            true => low = middle,
-            false => high = middle,
-        }
-    }
-    high
+    let is_few = |degrees: f64| trigamma(degrees / 2.0) > log_variance;
+    halved((1e-3, most.max(1e-3)), 60, is_few).1
 }
 
 /// The derivative of the digamma function, of a positive number: by recurrence up to where the

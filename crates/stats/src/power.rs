@@ -3,6 +3,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::distribution::t_quantile;
+use crate::halving::least;
 use crate::location::Replicates;
 
 /// The power that is planned for.
@@ -101,18 +102,7 @@ pub fn blocks_needed(
     };
     // The chance is not monotone from one count to the next, since whole values are trimmed; the
     // search by halves may end a few blocks off, which is finer than the deviation is known.
-    let (mut low, mut high) = (2, most);
-    if high < low || !reaches(high) {
-        return None;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match reaches(middle) {
-            true => high = middle,
-            false => low = middle + 1,
-        }
-    }
-    Some(low)
+    least(2, most, reaches)
 }
 
 /// A two-sided test over so many blocks.

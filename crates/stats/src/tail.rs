@@ -7,6 +7,7 @@
 //! beyond which as many values lie as should, as far as blocks differ in that.
 
 use crate::distribution::{t_quantile, t_two_sided_p};
+use crate::halving::halved;
 use crate::location::{Interval, Location, student_mean};
 use crate::spread::mean;
 
@@ -74,14 +75,8 @@ fn range<'d>(trials: impl Iterator<Item = &'d &'d Distribution>) -> Option<(f64,
 }
 
 /// The place within a range up to which something holds.
-fn turn((mut low, mut high): (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..HALVES {
-        let middle = (low + high) / 2.0;
-        match holds(middle) {
-            true => low = middle,
-            false => high = middle,
-        }
-    }
+fn turn(range: (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
+    let (low, high) = halved(range, HALVES, holds);
     (low + high) / 2.0
 }
 
