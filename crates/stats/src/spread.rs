@@ -39,15 +39,11 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     if !usable(values) || !(0.0..=1.0).contains(&share) {
         return None;
     }
-    Some(quantile_of_sorted(&sorted(values), share))
-}
-
-/// As [`quantile`], of values that are in order and not empty.
-pub(crate) fn quantile_of_sorted(sorted: &[f64], share: f64) -> f64 {
+    let sorted = sorted(values);
     let place = share * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+    Some(sorted[below] + (place - below as f64) * (sorted[above] - sorted[below]))
 }
 
 /// The autocorrelation between neighbours in a series: 0 for independent values, near 1 where

@@ -10,8 +10,6 @@ const MOST_VALUES: usize = 2_000;
 /// A trend over a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// Kendall's tau b with time: −1 falls throughout, 1 rises throughout.
-    pub tau: f64,
     /// Two-sided p value of no trend.
     pub p: f64,
     /// Theil and Sen's slope: the median of all slopes, per step.
@@ -38,8 +36,7 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
             slopes.push((b - a) / (step + 1) as f64);
         }
     }
-    let pairs = slopes.len() as i64;
-    if tied_pairs == pairs {
+    if tied_pairs == slopes.len() as i64 {
         return None;
     }
     let p = if tied_pairs == 0 && n <= MOST_EXACT {
@@ -48,7 +45,6 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
         normal_p(values, score)?
     };
     Some(Trend {
-        tau: score as f64 / ((pairs - tied_pairs) as f64 * pairs as f64).sqrt(),
         p,
         slope: median(&slopes)?,
     })
