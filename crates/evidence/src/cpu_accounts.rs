@@ -13,7 +13,7 @@ use aya::Pod;
 use aya::include_bytes_aligned;
 use aya::maps::{HashMap, MapData};
 use bytecost_spec::evidence::CpuAccounts;
-use bytecost_sys::mapped_words::MappedWords;
+use bytecost_sys::file_map::FileMap;
 use bytecost_sys::{clock, process};
 
 use crate::bpf::{self, Object, told};
@@ -57,71 +57,46 @@ const OTHERS: &[&str] = &[
 /// Keeps accounts of all CPUs while it lives.
 #[derive(Debug)]
 pub struct CpuAccountant {
-    opened: Result<Open, String>,
-}
-
-#[derive(Debug)]
-struct Open {
     object: Object<2>,
-    cpus: MappedWords,
+    cpus: FileMap,
     online: Vec<u32>,
-    /// When the window opens and closes, the latter as late as can be where that is not known yet;
-    /// or why there is none.
+    /// When the window opens and closes, as late as can be until it is known; or why not.
     window: Result<(u64, u64), String>,
     left_out: u64,
 }
 
 impl CpuAccountant {
-    /// Attaches its programs. Where that is refused, every account is absent for that reason.
-    pub fn open(root: &Path) -> CpuAccountant {
-        CpuAccountant {
-            opened: Open::new(root).map_err(|e| e.to_string()),
-        }
-    }
-
-    /// Why there are no accounts, where there are none.
-    pub fn refused(&self) -> Option<&str> {
-        self.opened.as_ref().err().map(String::as_str)
-    }
-
     /// The window opens now, and closes at its end. Where that goes wrong, its account says why.
     pub fn begin(&mut self) {
-        if let Ok(open) = &mut self.opened {
-            for _ in 0..MOST_TRIES {
-                let from_ns = clock::monotonic_ns() + LEAD_NS;
-                open.set(from_ns, u64::MAX);
-                // Else this thread was held up, and what was switched meanwhile is not whole: sums
-                // begin anew with each window.
-                if clock::monotonic_ns() < from_ns {
-                    break;
-                }
+        for _ in 0..MOST_TRIES {
+            let from_ns = clock::monotonic_ns() + LEAD_NS;
+            self.schedule(from_ns, u64::MAX);
+            // Else this thread was held up, and what was switched meanwhile is not whole.
+            if clock::monotonic_ns() < from_ns {
+                break;
             }
         }
     }
 
-    /// The window opens and closes at these moments, which are still to come. Where that goes
-    /// wrong, its account says why.
+    /// The window opens and closes at these moments. Where that goes wrong, its account says why.
     pub fn schedule(&mut self, from_ns: u64, to_ns: u64) {
-        if let Ok(open) = &mut self.opened {
-            open.set(from_ns, to_ns);
-        }
+        let set = self.object.begin(&[from_ns, to_ns]);
+        self.window = set.map(|()| (from_ns, to_ns)).map_err(|e| e.to_string());
     }
 
     /// The window is closed, or closes now: who used the CPUs in it.
     pub fn end(&mut self, whose: &AccountedProcesses) -> CpuAccounts {
-        let seen = match &mut self.opened {
-            Ok(open) => open.end().map_err(|e| e.to_string()),
-            Err(why) => Err(why.clone()),
-        };
-        match seen {
+        match self.seen() {
             Ok(seen) => seen.accounts(whose),
-            Err(why) => CpuAccounts::absent(why),
+            Err(why) => CpuAccounts::absent(why.to_string()),
         }
     }
-}
 
-impl Open {
-    fn new(root: &Path) -> io::Result<Open> {
+    /// Attaches its programs.
+    ///
+    /// # Errors
+    /// In a sentence: no rights for BPF, a kernel that lacks what is needed.
+    pub fn open(root: &Path) -> io::Result<CpuAccountant> {
         let types = bpf::types(root)?;
         let asked = |(what, e): (&str, io::Error)| io::Error::new(e.kind(), format!("{what}: {e}"));
         let online = aya::util::online_cpus().map_err(asked)?;
@@ -139,10 +114,10 @@ impl Open {
             let _ = object.attach(tracepoint, tracepoint, &types);
         }
         let cpus = match object.map("cpus")? {
-            aya::maps::Map::Array(data) => MappedWords::new(data.fd(), possible * CPU_WORDS)?,
+            aya::maps::Map::Array(data) => FileMap::new(data.fd(), 0, possible * CPU_WORDS * 8)?,
             _ => return Err(io::Error::other("`cpus` is no array")),
         };
-        let mut open = Open {
+        let mut open = CpuAccountant {
             object,
             cpus,
             online,
@@ -159,12 +134,7 @@ impl Open {
         Ok(open)
     }
 
-    fn set(&mut self, from_ns: u64, to_ns: u64) {
-        let set = self.object.begin(&[from_ns, to_ns]);
-        self.window = set.map(|()| (from_ns, to_ns)).map_err(|e| e.to_string());
-    }
-
-    fn end(&mut self) -> io::Result<WindowAccounts> {
+    fn seen(&mut self) -> io::Result<WindowAccounts> {
         let (from_ns, mut to_ns) = self.window.clone().map_err(io::Error::other)?;
         if to_ns == u64::MAX {
             // Who has just slept is seldom taken off its CPU.
@@ -188,8 +158,7 @@ impl Open {
         Ok(WindowAccounts::of((from_ns, to_ns), &cpus, tasks, makers))
     }
 
-    /// The words of each CPU and of each task, when nothing of the window is added any more but by
-    /// tasks that run.
+    /// The words of each CPU and of each task, when only tasks that run still add to the window.
     fn settled(&mut self, to_ns: u64) -> io::Result<(Vec<CpuWords>, BTreeMap<u32, TaskWords>)> {
         // A CPU that was switched meanwhile is so after the window, and once only.
         for _ in 0..self.online.len() + 2 {
@@ -214,7 +183,7 @@ impl Open {
     fn words(&self) -> Vec<CpuWords> {
         let of = |cpu: &u32| {
             let first = *cpu as usize * CPU_WORDS;
-            std::array::from_fn(|at| self.cpus.get(first + at))
+            std::array::from_fn(|at| self.cpus.word(first + at))
         };
         self.online.iter().map(of).collect()
     }

@@ -1,6 +1,5 @@
-//! Trials for evidence: the same two processes and the same window, with somebody who watches
-//! what the CPUs do, or counts what the kernel does. Watching disturbs, so that these trials are
-//! never compared by their times.
+//! Trials for evidence: the same two processes and the same window, with somebody who watches what
+//! the CPUs do, or counts what the kernel does. Watching disturbs: their times are never compared.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +14,7 @@ use bytecost_engine::{Mover, Route};
 use bytecost_evidence::cpu_accounts::AccountedProcesses;
 use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::evidence::{
-    self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind,
+    Copied, CopiedBytes, CopyPlace, CountedEvent, CpuAccounts, EventCount, TimeByKind,
 };
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::{Cell, Counter, Host, Reading, Transport};
@@ -49,7 +48,8 @@ pub struct Watch {
     pub(crate) known: BTreeMap<String, AffectedPlaces>,
     /// Why what is counted is not of the window, where that is so.
     missed: Option<String>,
-    accountant: Option<CpuAccountant>,
+    /// Who keeps accounts of the CPUs, or why nobody does.
+    accountant: Option<Result<CpuAccountant, String>>,
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
     window: Duration,
@@ -61,7 +61,6 @@ pub struct Watch {
     pub(crate) seen: WatchedTrial,
 }
 
-/// What was seen in one trial.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedTrial {
     pub(crate) time: Option<TimeByKind>,
@@ -83,16 +82,13 @@ impl Watch {
         })
     }
 
-    /// Counts, and does not look at the time. Where it counts events, it keeps accounts of the
-    /// CPUs too.
+    /// Counts, and does not look at the time. With events, it keeps accounts of the CPUs.
     pub fn counting(copies: Option<Copies>, events: Option<Events>, window: Duration) -> Watch {
-        let accountant = events
-            .is_some()
-            .then(|| CpuAccountant::open(Path::new("/")));
+        let keep = |_: &Events| CpuAccountant::open(Path::new("/")).map_err(|e| e.to_string());
         Watch {
             copies,
+            accountant: events.as_ref().map(keep),
             events,
-            accountant,
             window,
             ..Watch::default()
         }
@@ -109,8 +105,7 @@ impl Watch {
 
     /// Whether there is anything to see in a cell. Of a server it is told where its time goes and
     /// what a request takes, but not how its bytes are copied. What a program does that a mover
-    /// starts displaces nothing here, and what moves nothing through the kernel has nothing to
-    /// count.
+    /// starts displaces nothing here, and what moves nothing has nothing to count.
     pub fn is_for(&self, cell: &Cell) -> bool {
         if cell.is_served() {
             return self.time.is_some() || self.events.is_some();
@@ -138,8 +133,7 @@ impl Watch {
         self.window
     }
 
-    /// The caches that the sender is to look at: those of the CPU that it is held on, else those
-    /// of the first.
+    /// The caches that the sender is to look at: its own CPU's, else those of the first.
     pub(crate) fn caches(&self, host: &Host, pins: &[Vec<u32>]) -> Vec<CpuCache> {
         if !self.probes {
             return Vec::new();
@@ -161,14 +155,12 @@ impl Watch {
         let sender = of(Role::Sender).unwrap_or(0);
         // Over wire a responder stands in the receiver's place.
         let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
-        let port = address.and_then(|a| a.parse::<SocketAddr>().ok());
-        let port = port.map(|a| a.port());
+        let address = address.and_then(|a| a.parse::<SocketAddr>().ok());
         // Over wire the port is always the same, and another run may be under way.
-        let network = fs::metadata(format!("/proc/{sender}/ns/net")).map(|m| m.ino());
-        let network = network.ok();
+        let network = fs::metadata(format!("/proc/{sender}/ns/net"));
         self.trial_of(Parties {
-            port,
-            network,
+            port: address.map(|a| a.port()),
+            network: network.ok().map(|m| m.ino()),
             sender,
             receiver,
         });
@@ -210,12 +202,11 @@ impl Watch {
         };
     }
 
-    /// The window will open and close then. Accounts and counts are of these moments, however late
-    /// this process is after that.
+    /// The window will open and close then, which accounts and counts are of, however late it is.
     pub(crate) fn schedule(&mut self, schedule: &Schedule) -> io::Result<()> {
         let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
         self.is_scheduled = true;
-        if let Some(accountant) = &mut self.accountant {
+        if let Some(Ok(accountant)) = &mut self.accountant {
             accountant.schedule(from_ns, to_ns);
         }
         if let Some(events) = &mut self.events {
@@ -235,7 +226,7 @@ impl Watch {
     /// The window opens.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         if !self.is_scheduled {
-            if let Some(accountant) = &mut self.accountant {
+            if let Some(Ok(accountant)) = &mut self.accountant {
                 accountant.begin();
             }
             if let Some(events) = &mut self.events {
@@ -248,8 +239,7 @@ impl Watch {
         }
     }
 
-    /// The next answer of any side, or none by `until_ns`; what the samplers have is taken
-    /// meanwhile.
+    /// The next answer of any side, or none by `until_ns`; the samplers are emptied meanwhile.
     pub(crate) fn wait_until(
         &mut self,
         ends: &mut [Endpoint],
@@ -278,8 +268,10 @@ impl Watch {
                 count.count = Reading::absent(why.clone());
             }
         }
-        let accountant = self.accountant.as_mut();
-        self.seen.accounts = accountant.map(|a| a.end(&self.cpus_of));
+        self.seen.accounts = (self.accountant.as_mut()).map(|accountant| match accountant {
+            Ok(accountant) => accountant.end(&self.cpus_of),
+            Err(why) => CpuAccounts::absent(why.clone()),
+        });
         if let Some(time) = &mut self.time {
             self.seen.time = Some(time.end()?);
         }
@@ -292,18 +284,15 @@ impl Watch {
         let mut counts = std::mem::take(&mut self.seen.counts);
         let written = parts.machine.get(&Counter::WireAcknowledgements);
         let of_responder = written.filter(|_| !cell.transport.has_receiver());
-        for count in &mut counts {
-            if let (evidence::CountedEvent::Acknowledgements, Some(written)) =
-                (count.event, of_responder)
-            {
-                count.count = written.clone();
-            }
+        if let Some(written) = of_responder {
+            let mut all = counts.iter_mut();
+            let own = all.find(|c| c.event == CountedEvent::Acknowledgements);
+            own.into_iter().for_each(|c| c.count = written.clone());
         }
         counts
     }
 
-    /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
-    /// where they have no way through the kernel.
+    /// The bytes that were copied on the way that a cell's have; none where that was not counted.
     pub(crate) fn copied(&mut self, cell: &Cell, parts: &TrialOutput) -> Option<CopiedBytes> {
         let copies = self.copies.as_ref().filter(|_| !cell.is_served())?;
         let way = way(cell);
@@ -318,8 +307,7 @@ impl Watch {
     }
 }
 
-/// Why counts that began at this moment are not those of a window from here to there: a busy machine
-/// may hold up who sets it.
+/// Why counts begun then are not of a window from here to there: it may have been held up.
 fn missed((from_ns, to_ns): (u64, u64), set_ns: u64) -> Option<String> {
     let late_ns = set_ns.saturating_sub(from_ns);
     let ms = |ns: u64| ns as f64 / 1e6;
@@ -375,23 +363,19 @@ mod tests {
 
     #[test]
     fn the_caches_are_those_of_the_cpu_that_the_sender_is_held_on() {
-        let cache = |level, kind: &str, size_bytes, cpu| CpuCache {
+        let cache = |level, kind: &str, kib: u64, cpus: &[u32]| CpuCache {
             level,
             kind: kind.to_owned(),
-            size_bytes,
-            shared_by: vec![cpu],
-        };
-        let both = |size_bytes| CpuCache {
-            shared_by: vec![0, 1],
-            ..cache(3, "Unified", size_bytes, 0)
+            size_bytes: kib << 10,
+            shared_by: cpus.to_vec(),
         };
         let host = Host {
             caches: vec![
-                both(32 << 20),
-                cache(1, "Instruction", 1 << 10, 1),
-                cache(1, "Data", 32 << 10, 0),
-                cache(1, "Data", 48 << 10, 1),
-                cache(2, "Unified", 1 << 20, 1),
+                cache(3, "Unified", 32 << 10, &[0, 1]),
+                cache(1, "Instruction", 1, &[1]),
+                cache(1, "Data", 32, &[0]),
+                cache(1, "Data", 48, &[1]),
+                cache(2, "Unified", 1 << 10, &[1]),
             ],
             ..Host::default()
         };
@@ -402,10 +386,6 @@ mod tests {
         let probing = Watch::of_footprint(Duration::from_millis(1));
         assert_eq!(sizes(&probing, &[]), [32, 32 << 10]);
         assert_eq!(sizes(&probing, &[vec![1, 0]]), [48, 1 << 10, 32 << 10]);
-        let blind = Watch {
-            probes: false,
-            ..probing
-        };
-        assert_eq!(sizes(&blind, &[]), [0; 0]);
+        assert_eq!(sizes(&Watch::default(), &[]), [0; 0]);
     }
 }

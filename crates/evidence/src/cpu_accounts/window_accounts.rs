@@ -44,8 +44,7 @@ const KERNEL_THREADS: &[&str] = &["rcu"];
 /// The processes that CPU time is told apart for, each with those that it has started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountedProcesses {
-    /// The process that keeps the accounts. What it has started and is none of the others is the
-    /// instrument.
+    /// The process that keeps the accounts. What else it has started is the instrument.
     pub coordinator: u32,
     /// The sending process, or the clients.
     pub sender: u32,
