@@ -29,7 +29,7 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
             .collect::<Vec<_>>()
             .join(", "),
         study.name,
-        axis.row().applies_to
+        axis.row().applies_to.words
     )))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
         let (with, without) = apart.map(|(with, without)| (list(with), list(without)))?;
         Some(format!(
             "{axis} is for {}: it is used with {with}, and not with {without}",
-            axis.row().applies_to
+            axis.row().applies_to.words
         ))
     };
     study.asked.iter().filter_map(note).collect()

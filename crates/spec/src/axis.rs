@@ -18,7 +18,7 @@ mod table;
 mod values;
 
 pub use facts::CellFacts;
-pub use row::{AxisGroup, AxisRow, Told, ValueKind};
+pub use row::{AppliesTo, AxisGroup, AxisRow, ValueKind};
 pub use table::{AXES, Axis, Cell, Serving};
 
 impl Axis {
@@ -72,10 +72,15 @@ impl Axis {
         self.kind() == ValueKind::Switch
     }
 
+    /// Whether a cell's id has its value always, by its place: that of each axis up to the placement.
+    /// The others stand there as `axis=value`, where they are not at their default.
+    pub fn is_always_told(self) -> bool {
+        self <= Axis::Placement
+    }
+
     /// Whether a value of the axis is told: always, or where it is not the default.
     pub fn tells(self, value: &str) -> bool {
-        let row = self.row();
-        row.told == Told::Always || value != row.default
+        self.is_always_told() || value != self.row().default
     }
 
     /// A value as cells have it: `1024` is `1KiB`.
@@ -90,24 +95,16 @@ impl Axis {
 
     /// A value as a number, for axes whose values are numbers.
     pub fn number(self, value: &str) -> Option<f64> {
-        let is_number = matches!(
-            self.kind(),
-            ValueKind::Bytes | ValueKind::PlainBytes | ValueKind::Number
-        );
-        let number = units::parse_bytes(value).ok().filter(|_| is_number);
-        number.map(|n| n as f64)
+        let number = units::parse_bytes(value).ok().map(|n| n as f64);
+        number.filter(|_| self.kind().is_of_numbers())
     }
 
     /// A value as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
     pub fn circumstance(self, value: &str) -> String {
         let AxisRow { name, phrase, .. } = self.row();
         let value = self.word(value);
-        let is_number = self.number(value).is_some();
-        let of_numbers = matches!(
-            self.kind(),
-            ValueKind::Bytes | ValueKind::PlainBytes | ValueKind::Number
-        );
-        if phrase.is_empty() || of_numbers && !is_number {
+        let is_word = self.kind().is_of_numbers() && self.number(value).is_none();
+        if phrase.is_empty() || is_word {
             return format!("with {name} {value}");
         }
         let s = if value == "1" { "" } else { "s" };

@@ -1,17 +1,17 @@
 //! A cell: one point of a study's grid.
 
-use crate::axis::{AXES, Axis, Told};
+use itertools::Itertools as _;
+
+use crate::axis::{AXES, Axis};
 
 mod bounds;
 mod choices;
-mod device;
 mod isolation;
 mod places;
 
 pub use crate::axis::{Cell, Serving};
 pub use bounds::*;
 pub use choices::*;
-pub use device::{Device, SEGMENT_BYTES};
 pub use isolation::{
     Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
     QUOTA_PERIOD_US, WEIGHTS,
@@ -36,30 +36,24 @@ impl Cell {
         (axis.row().set)(self, text)
     }
 
-    /// The cell's name: its values in the order of [`AXES`], joined by `/`; those of axes that
-    /// are told only where they matter stand behind them as `axis=value`, unless they are at
-    /// their default; `/twin` ends that of a twin.
+    /// The cell's name: its values in the order of [`AXES`], joined by `/`, those that are not
+    /// [always told](Axis::is_always_told) as `axis=value`; `/twin` ends that of a twin.
     pub fn id(&self) -> String {
         self.id_without(&[])
     }
 
     /// The name of what the cell shares with all cells that differ in `axes` only.
     pub fn id_without(&self, axes: &[Axis]) -> String {
-        let values = AXES.iter().filter_map(|row| {
-            let without = axes.contains(&row.axis);
-            match row.told {
-                Told::Always if without => Some("*".to_owned()),
-                Told::Always => Some(self.value(row.axis)),
-                Told::WhereItMatters if without => None,
-                Told::WhereItMatters => {
-                    let value = self.value(row.axis);
-                    row.axis
-                        .tells(&value)
-                        .then(|| format!("{}={value}", row.formerly))
-                }
+        let mut values = AXES.iter().filter_map(|row| {
+            let value = self.value(row.axis);
+            match (row.axis.is_always_told(), axes.contains(&row.axis)) {
+                (true, true) => Some("*".to_owned()),
+                (true, false) => Some(value),
+                (false, false) if value != row.default => Some(format!("{}={value}", row.formerly)),
+                _ => None,
             }
         });
-        let mut name = values.collect::<Vec<_>>().join("/");
+        let mut name = values.join("/");
         if self.twin {
             name.push_str(TWIN);
         }
@@ -82,7 +76,7 @@ impl Cell {
             ..Cell::default()
         };
         let mut words = id.split('/');
-        for row in AXES.iter().filter(|row| row.told == Told::Always) {
+        for row in AXES.iter().filter(|row| row.axis.is_always_told()) {
             cell.set(row.axis, words.next()?).ok()?;
         }
         for word in words {

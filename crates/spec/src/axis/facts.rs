@@ -1,7 +1,7 @@
 //! What decides which axes apply to a cell.
 
 use super::{AXES, Axis};
-use crate::cell::{Cell, Pattern, Ring, Transport};
+use crate::cell::{Cell, Ring};
 use crate::metric::{Measure, Metric, Side, Unit};
 use crate::survey::{InFlight, MoverFacts, Release, Route, Survey, WorkKind};
 
@@ -51,7 +51,7 @@ impl<'a> CellFacts<'a> {
 
     /// Whether an axis applies to the cell.
     pub fn applies(&self, axis: Axis) -> bool {
-        (axis.row().applies)(self)
+        (axis.row().applies_to.cells)(self)
     }
 
     /// Whether the cell lies where axes have these values: what does not apply to it is no place.
@@ -62,11 +62,10 @@ impl<'a> CellFacts<'a> {
         at.iter().all(is_there)
     }
 
-    /// The cell with one value for all that does not apply to it, so that no two cells are the
-    /// same measurement.
+    /// The cell with one value for all that does not apply, so that no two measure the same.
     pub fn normal(&self) -> Cell {
         let mut cell = self.cell.clone();
-        for row in AXES.iter().filter(|row| !(row.applies)(self)) {
+        for row in AXES.iter().filter(|row| !self.applies(row.axis)) {
             let value = match (row.otherwise)(self) {
                 "" => row.default,
                 value => value,
@@ -77,8 +76,7 @@ impl<'a> CellFacts<'a> {
         cell
     }
 
-    /// Whether two cells can be compared: they are of one kind, and agree in every axis that
-    /// applies to both, but for some.
+    /// Whether two cells are of one kind, and agree in every axis of both, but for some.
     pub fn agrees(&self, other: &CellFacts<'_>, except: &[Axis]) -> bool {
         // Reading a file is not compared with writing one, nor work with moving bytes.
         let is_alone = |c: &CellFacts<'_>| c.is_of_files() || c.is_work() || c.is_ping();
@@ -90,8 +88,8 @@ impl<'a> CellFacts<'a> {
             && AXES.iter().all(|row| {
                 except.contains(&row.axis)
                     || (row.is_same)(self.cell, other.cell)
-                    || !(row.applies)(self)
-                    || !(row.applies)(other)
+                    || !self.applies(row.axis)
+                    || !other.applies(row.axis)
             })
     }
 
@@ -199,11 +197,6 @@ impl<'a> CellFacts<'a> {
         self.is_sent() && self.cell.transport.is_tcp()
     }
 
-    /// Whether messages are sent over this transport.
-    pub(super) fn is_sent_over(&self, transport: Transport) -> bool {
-        self.is_sent() && self.cell.transport == transport
-    }
-
     /// Whether messages are sent over a link that is made for the run.
     pub(super) fn has_a_link(&self) -> bool {
         self.is_sent() && self.cell.transport.is_made()
@@ -214,17 +207,10 @@ impl<'a> CellFacts<'a> {
         self.is_served() && self.cell.serving.rate_per_s.is_none()
     }
 
-    /// Whether each message is answered.
-    pub(super) fn is_answered(&self) -> bool {
-        self.is_sent() && self.cell.pattern == Pattern::Ask
-    }
-
     /// Whether the kernel says when a buffer may be used again.
     pub(super) fn completes(&self) -> bool {
-        self.is_sent()
-            && self
-                .mover
-                .is_none_or(|m| m.release == Release::AtCompletion)
+        let at_completion = |m: Ways| m.release == Release::AtCompletion;
+        self.is_sent() && self.mover.is_none_or(at_completion)
     }
 
     /// Whether there is a file, whose place and order the cell chooses.

@@ -26,15 +26,11 @@ pub struct AxisRow {
     /// without its first word it is the subject of a sentence. Empty where it is the name and the
     /// value.
     pub phrase: &'static str,
-    /// Where a cell's id tells it.
-    pub told: Told,
-    /// Whether it applies to a cell: where it does not, a plan's cell has the default, or what
+    /// Which cells it applies to: where it does not, a plan's cell has the default, or what
     /// `otherwise` says, and no two cells are kept apart by it.
-    pub applies: fn(&CellFacts<'_>) -> bool,
+    pub applies_to: AppliesTo,
     /// What a cell has that it does not apply to; empty for the default.
     pub otherwise: fn(&CellFacts<'_>) -> &'static str,
-    /// Those cells in words: `messages over TCP`.
-    pub applies_to: &'static str,
     /// What its values are.
     pub kind: ValueKind,
     pub(crate) value: fn(&Cell) -> String,
@@ -70,13 +66,17 @@ impl AxisGroup {
     }
 }
 
-/// Where a cell's id tells the value of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// Always, by its place.
-    Always,
-    /// Only where it is not the default, as `axis=value`.
-    WhereItMatters,
+/// The cells that an axis applies to.
+#[derive(Clone, Copy, Debug)]
+pub struct AppliesTo {
+    /// They in words: `messages over TCP`.
+    pub words: &'static str,
+    /// Whether a cell is one of them.
+    pub cells: fn(&CellFacts<'_>) -> bool,
+}
+
+pub(super) const fn cells(words: &'static str, cells: fn(&CellFacts<'_>) -> bool) -> AppliesTo {
+    AppliesTo { words, cells }
 }
 
 /// What the values of an axis are.
@@ -96,6 +96,15 @@ pub enum ValueKind {
     Lists,
 }
 
+impl ValueKind {
+    pub(super) fn is_of_numbers(self) -> bool {
+        matches!(
+            self,
+            ValueKind::Bytes | ValueKind::PlainBytes | ValueKind::Number
+        )
+    }
+}
+
 /// What a row does not say.
 pub(super) const USUAL: AxisRow = AxisRow {
     axis: Axis::Transport,
@@ -106,10 +115,8 @@ pub(super) const USUAL: AxisRow = AxisRow {
     default: "",
     help: "",
     phrase: "",
-    told: Told::WhereItMatters,
-    applies: |_| true,
+    applies_to: cells("everything", |_| true),
     otherwise: |_| "",
-    applies_to: "everything",
     kind: ValueKind::Word,
     value: |_| String::new(),
     set: |_, _| Ok(()),

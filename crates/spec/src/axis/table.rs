@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 
-use super::row::{AxisGroup, AxisRow, Told, USUAL, ValueKind, named};
+use super::row::{AppliesTo, AxisGroup, AxisRow, USUAL, ValueKind, cells, named};
 use super::values::{
     Bytes, Name, Number, OnOff, OneOf, Or, OrBytes, Text, Time, Values, count, usual,
 };
@@ -13,6 +13,14 @@ use crate::cell::{
     MAX_SOCKET_BUFFER_BYTES, MAX_THINK_NS, MAX_THREADS, MOST_NODES, MTU_BYTES, Neighbour, Nodelay,
     Pattern, Payload, Placement, ReadSize, Reaping, Ring, SEGMENT_BYTES, Transport,
 };
+
+const SERVERS: AppliesTo = cells("servers: name one with --server", |c| c.is_served());
+const BUT_SERVERS: AppliesTo = cells("all but servers", |c| !c.is_served());
+const OVER_TCP: AppliesTo = cells("movers that send over TCP", |c| c.is_sent_by_tcp());
+const OF_FILES: AppliesTo = cells("movers of files", |c| c.has_a_file());
+const RECEIVED: AppliesTo = cells("messages that are received: not over wire", |c| {
+    c.is_received()
+});
 
 /// The word for no server at all.
 const NO_SERVER: &str = "none";
@@ -29,9 +37,7 @@ axes! {
             default: "loopback",
             help: "path between the two ends: loopback, unix, veth, wire or wire-udp",
             phrase: "over {}",
-            told: Told::Always,
-            applies: |c| c.is_sent() || c.is_served(),
-            applies_to: "messages over sockets",
+            applies_to: cells("messages over sockets", |c| c.is_sent() || c.is_served()),
         }
         /// Who waits for whom.
         Pattern => pattern: Pattern, OneOf, {
@@ -39,10 +45,8 @@ axes! {
             default: "stream",
             words: &[("ask", "request-response")],
             help: "stream: send without pause; request-response: wait for the response to each message",
-            told: Told::Always,
-            applies: |c| c.is_sent(),
             otherwise: |c| if c.is_served() { "ask" } else { "" },
-            applies_to: "movers that send",
+            applies_to: cells("movers that send", |c| c.is_sent()),
         }
         /// A name of the engine's table of movers.
         Mover => mover: String, Name, {
@@ -50,9 +54,7 @@ axes! {
             default: "send",
             help: "how a message is sent",
             phrase: "with `{}`",
-            told: Told::Always,
-            applies: |c| !c.is_served(),
-            applies_to: "all but servers",
+            applies_to: BUT_SERVERS,
         }
         /// A name of the engine's table of receivers.
         Receiver => receiver: String, Name, {
@@ -60,9 +62,7 @@ axes! {
             default: "recv",
             help: "how it is received",
             phrase: "into `{}`",
-            told: Told::Always,
-            applies: |c| c.is_received(),
-            applies_to: "messages that are received: not over wire",
+            applies_to: RECEIVED,
         }
         /// One whole message.
         Size => size_bytes: u64, Bytes(1..=MAX_SIZE_BYTES), {
@@ -71,10 +71,8 @@ axes! {
             default: "64KiB",
             help: "bytes of one message",
             phrase: "at {}",
-            told: Told::Always,
-            applies: |c| c.has_size(),
             otherwise: |c| if c.is_ping() { "8" } else { "64" },
-            applies_to: "all but ping-pongs and services without a size",
+            applies_to: cells("all but ping-pongs and services without a size", |c| c.has_size()),
         }
         /// Pieces of a message.
         Fields => fields: u32, count(1, MAX_FIELDS), {
@@ -83,9 +81,7 @@ axes! {
             default: "8",
             help: "pieces of memory that a message consists of",
             phrase: "with {} field{s}",
-            told: Told::Always,
-            applies: |c| c.is_sent() || c.stays_in_memory(),
-            applies_to: "movers that send",
+            applies_to: cells("movers that send", |c| c.is_sent() || c.stays_in_memory()),
         }
         /// Flows.
         Threads => threads: u32, count(1, MAX_THREADS), {
@@ -94,17 +90,14 @@ axes! {
             default: "1",
             help: "flows: connections, each with one sender thread and one receiver thread; with a server, threads of its clients",
             phrase: "with {} thread{s}",
-            told: Told::Always,
         }
         /// Name of the congestion control, or `default`.
         Congestion => congestion: String, Name, {
             group: AxisGroup::Socket,
             default: "cubic",
             help: "TCP congestion control of each socket; `default` is the system's",
-            told: Told::Always,
-            applies: |c| c.is_sent_by_tcp() || c.is_served(),
             otherwise: |c| if c.is_sent() { "default" } else { "" },
-            applies_to: "messages over TCP",
+            applies_to: cells("messages over TCP", |c| c.is_sent_by_tcp() || c.is_served()),
         }
         /// SO_SNDBUF and SO_RCVBUF, or none for the kernel's own tuning.
         SocketBuffer => socket_buffer_bytes: Option<u64>, Or(&["auto"], Bytes(1..=MAX_SOCKET_BUFFER_BYTES)), {
@@ -112,9 +105,7 @@ axes! {
             group: AxisGroup::Socket,
             default: "auto",
             help: "SO_SNDBUF and SO_RCVBUF; `auto` leaves the kernel's tuning on",
-            told: Told::Always,
-            applies: |c| c.is_sent(),
-            applies_to: "movers that send",
+            applies_to: cells("movers that send", |c| c.is_sent()),
         }
         /// What the receiver asks for in one call.
         ReadSize => read_size: ReadSize, OrBytes(&[ReadSize::Field, ReadSize::Message], MAX_CALL_BYTES), {
@@ -122,9 +113,7 @@ axes! {
             group: AxisGroup::Socket,
             default: "256KiB",
             help: "bytes that the receiver asks for in one call, `field` or `message`",
-            told: Told::Always,
-            applies: |c| c.is_received(),
-            applies_to: "messages that are received: not over wire",
+            applies_to: RECEIVED,
         }
         /// Payload memory of one flow, as asked; see [`Cell::ring_slots`].
         Ring => ring: Ring, OrBytes(&[Ring::Message], MAX_RING_BYTES), {
@@ -132,9 +121,7 @@ axes! {
             group: AxisGroup::Message,
             default: "4MiB",
             help: "size of the sender's payload buffer: at least four messages, or exactly one; for files, their length",
-            told: Told::Always,
-            applies: |c| c.is_sent() || c.is_of_files() || c.stays_in_memory(),
-            applies_to: "movers of messages and files",
+            applies_to: cells("movers of messages and files", |c| c.is_sent() || c.is_of_files() || c.stays_in_memory()),
         }
         /// TCP_NODELAY.
         Nodelay => nodelay: Nodelay, OneOf, {
@@ -142,9 +129,7 @@ axes! {
             group: AxisGroup::Socket,
             default: "auto",
             help: "TCP_NODELAY: on, off, or auto: on with --pattern request-response alone",
-            told: Told::Always,
-            applies: |c| c.is_sent_by_tcp(),
-            applies_to: "movers that send over TCP",
+            applies_to: OVER_TCP,
         }
         /// CPUs.
         Placement => placement: Placement, Text, {
@@ -152,15 +137,13 @@ axes! {
             group: AxisGroup::Placement,
             default: "free",
             help: "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER or SERVER:CLIENTS, 0-3 is one list for both; pairs: all pairs of CPUs, or some of each distance where there are many",
-            told: Told::Always,
         }
         /// Whether the payload is written anew before each message.
         Payload => payload: Payload, OneOf, {
             group: AxisGroup::Message,
             default: "prepared",
             help: "prepared: written once before the trial; refilled: every field is filled by memset before each message",
-            applies: |c| c.is_sent(),
-            applies_to: "movers that send",
+            applies_to: cells("movers that send", |c| c.is_sent()),
         }
         /// What an answer consists of, where one is waited for.
         Answer => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
@@ -169,16 +152,14 @@ axes! {
             default: "64",
             name: "response",
             help: "bytes of a response, or `field`; never more than the message",
-            applies: |c| c.is_answered(),
-            applies_to: "messages with a response: --pattern request-response",
+            applies_to: cells("messages with a response: --pattern request-response", |c| c.is_sent() && c.cell().pattern == Pattern::Ask),
         }
         /// What is done about zero-copy completions.
         Reaping => reaping: Reaping, OneOf, {
             group: AxisGroup::Socket,
             default: "full",
             help: "zero-copy completions: full waits for all of them before a buffer is used again; one-look and never use it at once",
-            applies: |c| c.completes(),
-            applies_to: "movers with zero-copy completions",
+            applies_to: cells("movers with zero-copy completions", |c| c.completes()),
         }
         /// TCP_CORK around each message.
         Cork => cork: bool, OnOff, {
@@ -186,8 +167,7 @@ axes! {
             group: AxisGroup::Socket,
             default: "off",
             help: "TCP_CORK: on before each message and off after it",
-            applies: |c| c.is_sent_by_tcp(),
-            applies_to: "movers that send over TCP",
+            applies_to: OVER_TCP,
         }
         /// TCP_QUICKACK, set anew before each receive.
         Quickack => quickack: bool, OnOff, {
@@ -195,8 +175,7 @@ axes! {
             group: AxisGroup::Socket,
             default: "off",
             help: "TCP_QUICKACK set by the receiver before each receive; off leaves it to the kernel",
-            applies: |c| c.is_sent_by_tcp() && c.is_received(),
-            applies_to: "messages over TCP that are received: not over wire",
+            applies_to: cells("messages over TCP that are received: not over wire", |c| c.is_sent_by_tcp() && c.is_received()),
         }
         /// MTU of the link, or none for the transport's own.
         Mtu => mtu_bytes: Option<u32>, Or(&["1500", "auto"], Number(MTU_BYTES, "bytes")), {
@@ -204,8 +183,7 @@ axes! {
             group: AxisGroup::Path,
             default: "1500",
             help: "MTU of veth and wire in bytes; `auto` is 1500",
-            applies: |c| c.has_a_link(),
-            applies_to: "links that are made for the run: --transport veth, wire or wire-udp",
+            applies_to: cells("links that are made for the run: --transport veth, wire or wire-udp", |c| c.has_a_link()),
         }
         /// The most that TCP hands to the link's device in one packet, in bytes, or none for the
         /// device's own.
@@ -216,8 +194,7 @@ axes! {
             default: "auto",
             help: "most bytes that TCP hands to the device of veth and wire in one packet, before a network card would cut it by the MTU; `auto` is the device's own, 64KiB",
             phrase: "with packets of up to {}",
-            applies: |c| c.has_a_link() && c.is_sent_by_tcp(),
-            applies_to: "TCP over links that are made for the run: --transport veth or wire",
+            applies_to: cells("TCP over links that are made for the run: --transport veth or wire", |c| c.has_a_link() && c.is_sent_by_tcp()),
         }
         /// What [`Transport::Wire`] and [`Transport::WireUdp`] are made of.
         #[serde(default)]
@@ -225,8 +202,7 @@ axes! {
             group: AxisGroup::Path,
             default: "tun",
             help: "what wire and wire-udp are made of: tun, or veth: one end of a pair, with Ethernet frames as a network card has",
-            applies: |c| c.is_sent() && !c.is_received(),
-            applies_to: "--transport wire and wire-udp",
+            applies_to: cells("--transport wire and wire-udp", |c| c.is_sent() && !c.is_received()),
         }
         /// Bytes after which the far end of [`Transport::Wire`] acknowledges.
         AckBytes => ack_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
@@ -234,8 +210,7 @@ axes! {
             group: AxisGroup::Path,
             default: "128KiB",
             help: "bytes of a flow after which the far end of wire acknowledges; fewer when the flow pauses",
-            applies: |c| c.is_sent_over(Transport::Wire),
-            applies_to: "--transport wire",
+            applies_to: cells("--transport wire", |c| c.is_sent() && c.cell().transport == Transport::Wire),
         }
         /// Bytes of one call of a mover that works through a file.
         Block => block_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
@@ -244,8 +219,7 @@ axes! {
             default: "64KiB",
             help: "bytes of one call of a mover that copies a file block by block",
             phrase: "with blocks of {}",
-            applies: |c| c.goes_by_blocks(),
-            applies_to: "movers that copy a file through memory block by block",
+            applies_to: cells("movers that copy a file through memory block by block", |c| c.goes_by_blocks()),
         }
         /// Requests in flight.
         Depth => depth: u32, count(1, MAX_DEPTH), {
@@ -254,24 +228,21 @@ axes! {
             default: "1",
             help: "requests in flight, for movers that can have several",
             phrase: "at depth {}",
-            applies: |c| c.has_depth(),
-            applies_to: "servers, and movers of files that can have several requests in flight",
+            applies_to: cells("servers, and movers of files that can have several requests in flight", |c| c.has_depth()),
         }
         /// Where the file's pages are.
         Cache => cache: Cache, OneOf, {
             group: AxisGroup::File,
             default: "memory",
             help: "memory: a memory file; warm: in the page cache; cold: dropped from the page cache first; direct: O_DIRECT",
-            applies: |c| c.has_a_file(),
-            applies_to: "movers of files",
+            applies_to: OF_FILES,
         }
         /// In which order a file is gone through.
         Access => access: Access, OneOf, {
             group: AxisGroup::File,
             default: "sequential",
             help: "order of the requests to a file: sequential or random",
-            applies: |c| c.has_a_file(),
-            applies_to: "movers of files",
+            applies_to: OF_FILES,
         }
         /// The node that the payload's memory is taken from, or none for where the thread runs.
         #[serde(default)]
@@ -279,8 +250,7 @@ axes! {
             group: AxisGroup::Placement,
             default: "auto",
             help: "NUMA node that both ends take memory from (set_mempolicy); `auto` is where each thread runs",
-            applies: |c| !c.is_served(),
-            applies_to: "all but servers",
+            applies_to: BUT_SERVERS,
         }
         /// What keeps CPUs busy beside the trial.
         #[serde(default)]
@@ -291,8 +261,7 @@ axes! {
             name: "background",
             phrase: "with background load {}",
             help: "background load during each trial: idle; spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3; awake, which takes no time from the trial and keeps its CPUs from falling asleep",
-            applies: |c| !c.is_served(),
-            applies_to: "all but servers",
+            applies_to: BUT_SERVERS,
         }
         /// Whether the memory that work is done on lies in huge pages.
         #[serde(default)]
@@ -301,8 +270,7 @@ axes! {
             group: AxisGroup::Placement,
             default: "auto",
             help: "transparent huge pages for the memory that work is done on: on and off are checked in /proc/self/smaps; auto is the system's choice",
-            applies: |c| c.is_work(),
-            applies_to: "movers that work on memory, such as work-random",
+            applies_to: cells("movers that work on memory, such as work-random", |c| c.is_work()),
         }
         /// Scheduler class of the threads.
         #[serde(default)]
@@ -310,8 +278,7 @@ axes! {
             group: AxisGroup::Placement,
             default: "other",
             help: "scheduler class of the threads: other, batch, idle, fifo, rr or deadline; other and batch also with a nice value: other:nice=10",
-            applies: |c| !c.is_served(),
-            applies_to: "all but servers",
+            applies_to: BUT_SERVERS,
         }
         /// What the processes' own control group is given.
         #[serde(default)]
@@ -320,8 +287,7 @@ axes! {
             group: AxisGroup::Placement,
             default: "none",
             help: "control group of the trial's processes: none, or its limits joined by +: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1",
-            applies: |c| !c.is_served(),
-            applies_to: "all but servers",
+            applies_to: BUT_SERVERS,
         }
     }
     /// A server and the load on it. Where there is no server, the rest means nothing.
@@ -341,8 +307,7 @@ axes! {
             group: AxisGroup::Server,
             default: "echo",
             help: "what the server responds with: top, or echo and fixed of --size bytes",
-            applies: |c| c.is_served(),
-            applies_to: "servers: name one with --server",
+            applies_to: SERVERS,
         }
         /// Connections that ask.
         Connections => connections: u32, count(1, MAX_CONNECTIONS), {
@@ -351,8 +316,7 @@ axes! {
             default: "1",
             help: "connections that send requests to the server",
             phrase: "with {} connection{s}",
-            applies: |c| c.is_served(),
-            applies_to: "servers: name one with --server",
+            applies_to: SERVERS,
         }
         /// Connections beside them that are only there.
         Idle => idle: u32, count(0, MAX_CONNECTIONS), {
@@ -361,8 +325,7 @@ axes! {
             default: "0",
             help: "additional connections that are idle",
             phrase: "with {} idle connection{s} in addition",
-            applies: |c| c.is_served(),
-            applies_to: "servers: name one with --server",
+            applies_to: SERVERS,
         }
         /// Whether a connection is kept.
         Connect => connect: Connect, OneOf, {
@@ -370,8 +333,7 @@ axes! {
             default: "kept",
             help: "kept: each client keeps its connection; new: it opens one for each request",
             phrase: "with {} connections",
-            applies: |c| c.is_served(),
-            applies_to: "servers: name one with --server",
+            applies_to: SERVERS,
         }
         /// Requests per second of an open loop; none is a closed one: who has an answer asks again.
         Rate => rate_per_s: Option<u64>, Or(&["closed"], Number(1..=MAX_RATE_PER_S, "requests per second")), {
@@ -380,8 +342,7 @@ axes! {
             default: "closed",
             help: "closed loop: each client sends its next request when it has the response; or open loop: requests per second of all clients, whatever the server does",
             phrase: "at {} requests/s",
-            applies: |c| c.is_served(),
-            applies_to: "servers: name one with --server",
+            applies_to: SERVERS,
         }
         /// When requests of an open loop are due. [`crate::Study`] names one wherever it names a rate.
         #[serde(default)]
@@ -390,16 +351,14 @@ axes! {
             default: "fixed",
             help: "when requests are due with --rate: poisson, as those of many independent clients, where none is named; or fixed, at even distances",
             phrase: "with {} arrivals",
-            applies: |c| c.is_served() && !c.is_closed_loop(),
-            applies_to: "servers in an open loop: give a --rate",
+            applies_to: cells("servers in an open loop: give a --rate", |c| c.is_served() && !c.is_closed_loop()),
         }
         /// Time between an answer and the next request of a closed loop, in ns.
         Think => think_ns: u64, Time(MAX_THINK_NS), {
             group: AxisGroup::Load,
             default: "0",
             help: "time from a response to the next request, with --rate closed",
-            applies: |c| c.is_closed_loop(),
-            applies_to: "servers in a closed loop: leave --rate out",
+            applies_to: cells("servers in a closed loop: leave --rate out", |c| c.is_closed_loop()),
         }
         /// Whether perf events count what both sides do.
         Perf => perf: bool, OnOff, {
@@ -407,8 +366,7 @@ axes! {
             group: AxisGroup::Server,
             default: "off",
             help: "count perf events of server and clients, children included, as perf stat does; makes context switches more expensive",
-            applies: |c| c.is_served(),
-            applies_to: "servers: name one with --server",
+            applies_to: SERVERS,
         }
     }
 }

@@ -45,11 +45,8 @@ impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
             n => format!("{n} bytes"),
         };
         let most = units::bytes(*self.0.end());
-        wrong(
-            axis,
-            text,
-            &format!("is out of bounds: {or}from {least} to {most}"),
-        )
+        let why = format!("is out of bounds: {or}from {least} to {most}");
+        wrong(axis, text, &why)
     }
 
     fn write(&self, value: &T) -> String {
@@ -68,14 +65,10 @@ pub(super) const fn count(least: u64, most: u32) -> Number {
 impl<T: TryFrom<u64> + Display> Values<T> for Number {
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         let number = text.trim().parse().ok().filter(|n| self.0.contains(n));
-        match number.and_then(|n| T::try_from(n).ok()) {
-            Some(n) => Ok(n),
-            None => {
-                let (what, least, most) = (self.1, self.0.start(), self.0.end());
-                let why = format!("is out of bounds: {or}{what} from {least} to {most}");
-                wrong(axis, text, &why)
-            }
-        }
+        let number = number.and_then(|n| T::try_from(n).ok());
+        let (what, least, most) = (self.1, self.0.start(), self.0.end());
+        let why = || format!("is out of bounds: {or}{what} from {least} to {most}");
+        number.map_or_else(|| wrong(axis, text, &why()), Ok)
     }
 
     fn write(&self, value: &T) -> String {
@@ -98,9 +91,8 @@ impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
 
     fn write(&self, value: &Option<T>) -> String {
         let none = || self.0[0].to_owned();
-        value
-            .as_ref()
-            .map_or_else(none, |value| self.1.write(value))
+        let value = value.as_ref();
+        value.map_or_else(none, |value| self.1.write(value))
     }
 }
 
@@ -109,12 +101,9 @@ pub(super) struct OrBytes<T: 'static>(pub(super) &'static [T], pub(super) u64);
 
 impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
-        match self.0.iter().find(|word| word.to_string() == text) {
-            Some(word) => Ok(*word),
-            None => Bytes(1..=self.1)
-                .read(axis, text, or)
-                .map(|n: u64| n.into()),
-        }
+        let bytes = || Bytes(1..=self.1).read(axis, text, or).map(u64::into);
+        let word = self.0.iter().find(|word| word.to_string() == text);
+        word.map_or_else(bytes, |word| Ok(*word))
     }
 
     fn write(&self, value: &T) -> String {
@@ -169,18 +158,17 @@ impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
 /// `on` and `off`.
 pub(super) struct OnOff;
 
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
 impl Values<bool> for OnOff {
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<bool, Invalid> {
-        one_of(
-            axis,
-            text,
-            &[true, false],
-            |on| if on { "on" } else { "off" },
-        )
+        one_of(axis, text, &[true, false], on_off)
     }
 
     fn write(&self, value: &bool) -> String {
-        if *value { "on" } else { "off" }.to_owned()
+        on_off(*value).to_owned()
     }
 }
 

@@ -10,6 +10,9 @@ pub const MAX_CALL_BYTES: u64 = 64 << 20;
 pub const MAX_DEPTH: u32 = 4096;
 /// The largest MTU, in bytes, and the least: what IPv4 allows.
 pub const MTU_BYTES: std::ops::RangeInclusive<u64> = 576..=65_535;
+/// The most that can be asked of a device in one packet, in bytes, and the least: the kernel's
+/// GSO_MAX_SIZE (include/linux/netdevice.h), and what IPv4 allows as an MTU.
+pub const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 576..=524_280;
 /// One more than the largest number of a node (the kernel's MAX_NUMNODES at most).
 pub const MOST_NODES: u64 = 1024;
 /// The MTU of veth and wire where a cell names none, in bytes: Ethernet's, and the kernel's default.

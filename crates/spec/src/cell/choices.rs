@@ -21,13 +21,7 @@ choice! {
 
 impl Transport {
     /// Those within one machine, which its survey tries, in the order of the documentation.
-    pub const WITHIN: &[Transport] = &[
-        Transport::Loopback,
-        Transport::Unix,
-        Transport::Veth,
-        Transport::Wire,
-        Transport::WireUdp,
-    ];
+    pub const WITHIN: &[Transport] = Transport::ALL.split_at(Transport::Peer as usize).0;
 
     /// What it is, for lists.
     pub fn summary(self) -> &'static str {
@@ -47,8 +41,7 @@ impl Transport {
         }
     }
 
-    /// Whether somebody takes in what is sent. Where nobody does, there is no receiving side, and
-    /// no answer to wait for.
+    /// Whether somebody takes in what is sent; else there is no receiving side, and no answer.
     pub fn has_receiver(self) -> bool {
         !self.is_wire()
     }
@@ -73,6 +66,27 @@ impl Transport {
     /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.
     pub fn is_tcp(self) -> bool {
         !matches!(self, Transport::Unix | Transport::WireUdp)
+    }
+}
+
+choice! {
+    /// What takes the packets of a wire.
+    pub enum Device {
+        /// A tun device: packets of IP, without frames.
+        #[default]
+        Tun,
+        /// One end of a veth pair: frames of Ethernet, as a card has.
+        Veth,
+    }
+}
+
+impl Device {
+    /// What it is, in words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Device::Tun => "a tun device",
+            Device::Veth => "one end of a veth pair",
+        }
     }
 }
 
