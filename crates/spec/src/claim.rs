@@ -218,8 +218,7 @@ impl Claim {
     }
 }
 
-/// Whether a cell fulfils the conditions. TCP_NODELAY is taken as it is in effect: `auto` is on
-/// or off by the pattern.
+/// Whether a cell fulfils the conditions, TCP_NODELAY as it is in effect.
 pub fn is_at(cell: &Cell, place: &Place) -> bool {
     place
         .iter()

@@ -21,8 +21,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// Whether a number without an interval is as expected; none for what needs more than the
-    /// number to tell.
+    /// Whether a number is as expected; none where that takes more than the number.
     pub fn is_met(self, value: f64) -> Option<bool> {
         match self {
             Expected::Above(bound) => Some(value > bound),
@@ -48,10 +47,9 @@ impl fmt::Display for Expected {
 
 /// As it was written, with separators where it is long.
 fn told(bound: f64) -> String {
-    if bound >= 1e4 {
-        units::number(bound)
-    } else {
-        bound.to_string()
+    match bound >= 1e4 {
+        true => units::number(bound),
+        false => bound.to_string(),
     }
 }
 
@@ -71,21 +69,20 @@ impl FromStr for Expected {
             }
         };
         let (word, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-        match (word, rest) {
-            ("above", bound) => Ok(Expected::Above(number(bound)?)),
-            ("below", bound) => Ok(Expected::Below(number(bound)?)),
-            ("is", value) => Ok(Expected::Within(number(value)?, number(value)?)),
+        Ok(match (word, rest) {
+            ("above", bound) => Expected::Above(number(bound)?),
+            ("below", bound) => Expected::Below(number(bound)?),
+            ("is", value) => Expected::Within(number(value)?, number(value)?),
             ("within", bounds) => {
                 let (low, high) = bounds.split_once("..").ok_or_else(wrong)?;
-                let (low, high) = (number(low)?, number(high)?);
-                if low > high {
-                    return Err(wrong());
+                match (number(low)?, number(high)?) {
+                    (low, high) if low <= high => Expected::Within(low, high),
+                    _ => return Err(wrong()),
                 }
-                Ok(Expected::Within(low, high))
             }
-            ("alike", "") => Ok(Expected::Alike),
-            ("among", "") => Ok(Expected::Among),
-            _ => Err(wrong()),
-        }
+            ("alike", "") => Expected::Alike,
+            ("among", "") => Expected::Among,
+            _ => return Err(wrong()),
+        })
     }
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::axis::Axis;
 use crate::metric::Metric;
 use crate::study::StudyError;
-use crate::study::raw::{RawAxes, RawText, Reader, all, at, one_line};
+use crate::study::raw::{RawAxes, RawText, Reader, all, at, from_toml};
 use crate::units;
 
 mod kinds;
@@ -116,11 +116,10 @@ pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
         let message = format!("a claims file has at most {MAX_CLAIMS_BYTES} bytes");
         return Err(at(text, 0, message));
     }
-    let raw: RawFile = toml::from_str(text)
-        .map_err(|e| at(text, e.span().map_or(0, |s| s.start), one_line(e.message())))?;
+    let RawFile { claim: rows } = from_toml(text)?;
     let reader = Reader { text };
-    let mut claims: Vec<Claim> = Vec::with_capacity(raw.claim.len().min(MAX_CLAIMS));
-    for row in &raw.claim {
+    let mut claims: Vec<Claim> = Vec::with_capacity(rows.len().min(MAX_CLAIMS));
+    for row in &rows {
         if claims.len() == MAX_CLAIMS {
             return reader.fail(row.span(), format!("at most {MAX_CLAIMS} claims"));
         }
@@ -146,10 +145,8 @@ impl Reader<'_> {
         }
         let lists = [&row.tests, &row.reasons, &row.beside];
         if lists.iter().any(|list| list.len() > MAX_TESTS) {
-            return self.fail(
-                row.id.span(),
-                format!("at most {MAX_TESTS} tests and reasons"),
-            );
+            let message = format!("at most {MAX_TESTS} tests and reasons");
+            return self.fail(row.id.span(), message);
         }
         let mut no_reasons = row.tests.iter().chain(&row.beside);
         if let Some(odd) = no_reasons.find_map(|t| t.otherwise.as_ref()) {
@@ -166,8 +163,7 @@ impl Reader<'_> {
         if row.studies.len() > MAX_TESTS {
             return self.fail(row.id.span(), format!("at most {MAX_TESTS} studies"));
         }
-        let studies = row.studies.iter().map(|s| self.take(s, |t| name(t)));
-        let mut studies: Vec<String> = studies.collect::<Result<_, _>>()?;
+        let mut studies = all(&row.studies, |s| self.take(s, |t| name(t)))?;
         if studies.is_empty() {
             studies.push(source.clone());
         }
@@ -175,25 +171,17 @@ impl Reader<'_> {
             id: self.take(&row.id, |t| name(t))?,
             source,
             studies,
-            claim: self.prose(&row.claim)?,
-            published: row.published.as_ref().map(|t| self.prose(t)).transpose()?,
-            settled_by: self.prose(&row.settled_by)?,
+            claim: self.take(&row.claim, |t| prose(t))?,
+            published: self.given(&row.published, |t| prose(t))?,
+            settled_by: self.take(&row.settled_by, |t| prose(t))?,
             tests: all(&row.tests, |t| self.test(t))?,
             reasons: all(&row.reasons, |t| self.reason(t))?,
             beside: all(&row.beside, |t| {
                 Ok(Beside {
                     test: self.test(t)?,
-                    says: t.says.as_ref().map(|s| self.prose(s)).transpose()?,
+                    says: self.given(&t.says, |t| prose(t))?,
                 })
             })?,
-        })
-    }
-
-    fn prose(&self, text: &Spanned<String>) -> Result<String, StudyError> {
-        self.take(text, |t| match t.len() {
-            0 => Err("a text is missing".to_owned()),
-            bytes if bytes > MAX_TEXT_BYTES => Err(format!("at most {MAX_TEXT_BYTES} bytes")),
-            _ => Ok(t.clone()),
         })
     }
 
@@ -206,7 +194,7 @@ impl Reader<'_> {
         };
         Ok(Reason {
             test: self.test(raw)?,
-            otherwise: self.prose(otherwise)?,
+            otherwise: self.take(otherwise, |t| prose(t))?,
         })
     }
 
@@ -296,9 +284,17 @@ impl RawTest {
     }
 }
 
-fn name(text: &str) -> Result<String, String> {
+fn name(text: &str) -> Result<String, &'static str> {
     match units::is_name(text) {
         true => Ok(text.to_owned()),
-        false => Err("a name is made of letters, digits, `-` and `_`, at most 64".to_owned()),
+        false => Err("a name is made of letters, digits, `-` and `_`, at most 64"),
+    }
+}
+
+fn prose(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 => Err("a text is missing".to_owned()),
+        bytes if bytes > MAX_TEXT_BYTES => Err(format!("at most {MAX_TEXT_BYTES} bytes")),
+        _ => Ok(text.to_owned()),
     }
 }

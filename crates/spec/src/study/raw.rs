@@ -13,7 +13,7 @@ use crate::units;
 mod reader;
 
 use reader::named;
-pub(crate) use reader::{RawAxes, RawText, RawValues, Reader, at, one_line};
+pub(crate) use reader::{RawAxes, RawText, RawValues, Reader, at, from_toml};
 
 /// CPUs that others may use, where a study does not say: less than a CPU's tenth moves ratios by
 /// less than what matters, as it acts on all cells of a block.
@@ -118,9 +118,7 @@ impl Study {
     /// The first thing that is wrong, with its line and column: a syntax error, an unknown key,
     /// a wrong type, an axis without values, a value out of bounds, a missing question.
     pub fn parse(text: &str) -> Result<Study, StudyError> {
-        let raw: RawStudy = toml::from_str(text)
-            .map_err(|e| at(text, e.span().map_or(0, |s| s.start), one_line(e.message())))?;
-        let mut study = Reader { text }.study(raw)?;
+        let mut study = Reader { text }.study(from_toml(text)?)?;
         study.name_arrivals();
         Ok(study)
     }
@@ -140,20 +138,10 @@ impl Reader<'_> {
             true => Ok(name.clone()),
             false => Err("a study's name is made of letters, digits, `-` and `_`, at most 64"),
         })?;
-        let least = *raw.blocks_least.get_ref();
-        if least < 6 {
-            return self.fail(
-                raw.blocks_least.span(),
-                "blocks-least is at least 6: fewer pairs cannot give a 95 % interval",
-            );
-        }
-        let most = *raw.blocks_most.get_ref();
-        if most < least || most > 10_000 {
-            return self.fail(
-                raw.blocks_most.span(),
-                format!("blocks-most goes from blocks-least ({least}) to 10000"),
-            );
-        }
+        let few = "blocks-least is at least 6: fewer pairs cannot give a 95 % interval";
+        let least = self.fitting(&raw.blocks_least, |n| n >= 6, few)?;
+        let bounds = format!("blocks-most goes from blocks-least ({least}) to 10000");
+        let most = self.fitting(&raw.blocks_most, |n| (least..=10_000).contains(&n), bounds)?;
         let tiers = self.tiers(&raw)?;
         // The published design stands by itself: what it does not name has its default.
         let as_published = all(&raw.as_published, |tier| {
@@ -188,12 +176,9 @@ impl Reader<'_> {
     }
 
     fn foreign_cpus(&self, given: Option<&Spanned<f64>>) -> Result<f64, StudyError> {
-        given.map_or(Ok(FOREIGN_CPUS), |given| {
-            self.take(given, |cpus| match cpus.is_finite() && *cpus > 0.0 {
-                true => Ok(*cpus),
-                false => Err("foreign-cpus is a number of CPUs above 0, such as 0.1"),
-            })
-        })
+        let why = "foreign-cpus is a number of CPUs above 0, such as 0.1";
+        let fits = |cpus: f64| cpus.is_finite() && cpus > 0.0;
+        given.map_or(Ok(FOREIGN_CPUS), |given| self.fitting(given, fits, why))
     }
 
     /// As often as the publication ran each: three times and more, or no interval can be had.
@@ -201,17 +186,11 @@ impl Reader<'_> {
         let Some(blocks) = &raw.as_published_blocks else {
             return Ok(None);
         };
-        if raw.as_published.is_empty() {
-            return self.fail(
-                blocks.span(),
-                "as-published-blocks is of [[as-published]], which this study does not have",
-            );
-        }
-        let read = self.take(blocks, |n| match n {
-            3..=10_000 => Ok(*n),
-            _ => Err("as-published-blocks is out of bounds: from 3 to 10000"),
-        })?;
-        Ok(Some(read))
+        let of = "as-published-blocks is of [[as-published]], which this study does not have";
+        self.fitting(blocks, |_| !raw.as_published.is_empty(), of)?;
+        let bounds = "as-published-blocks is out of bounds: from 3 to 10000";
+        let fits = |n: u32| (3..=10_000).contains(&n);
+        self.fitting(blocks, fits, bounds).map(Some)
     }
 
     /// The written tiers, each filled up with the first values of `[axes]`; after them all that
@@ -220,10 +199,8 @@ impl Reader<'_> {
         let all = self.axes(&raw.axes)?;
         let mut tiers = Vec::new();
         for tier in &raw.tiers {
-            let mut axes: BTreeMap<Axis, Vec<String>> = all
-                .iter()
-                .map(|(axis, values)| (*axis, values[..1].to_vec()))
-                .collect();
+            let first = all.iter().map(|(axis, v)| (*axis, v[..1].to_vec()));
+            let mut axes: BTreeMap<Axis, Vec<String>> = first.collect();
             axes.extend(self.axes(&tier.axes)?);
             tiers.push(Tier {
                 title: tier.title.clone(),
@@ -231,13 +208,13 @@ impl Reader<'_> {
             });
         }
         if tiers.is_empty() || !all.is_empty() {
-            let title = if tiers.is_empty() {
-                "the whole grid"
+            let which = if tiers.is_empty() {
+                "whole"
             } else {
-                "the remaining grid"
+                "remaining"
             };
             tiers.push(Tier {
-                title: title.to_owned(),
+                title: format!("the {which} grid"),
                 axes: all,
             });
         }
@@ -252,10 +229,9 @@ impl Reader<'_> {
             values => values.contains(&baseline),
         });
         if !occurs {
-            return self.fail(
-                raw.baseline.span(),
-                format!("the baseline `{baseline}` is no value of axis `{axis}` in this study"),
-            );
+            let why = format!("is no value of axis `{axis}` in this study");
+            let message = format!("the baseline `{baseline}` {why}");
+            return self.fail(raw.baseline.span(), message);
         }
         if raw.metrics.get_ref().is_empty() {
             return self.fail(raw.metrics.span(), "a comparison needs at least one metric");
@@ -278,12 +254,9 @@ impl Reader<'_> {
 
     /// An axis over which is averaged: another one than what is compared, that takes several values.
     fn over(&self, axis: Axis, raw: &Spanned<Axis>, tiers: &[Tier]) -> Result<Axis, StudyError> {
-        let over = *raw.get_ref();
-        if over == axis || tiers.iter().all(|t| t.values(over).len() < 2) {
-            let why = "an effect is over another axis than the one compared, with several values";
-            return self.fail(raw.span(), why);
-        }
-        Ok(over)
+        let why = "an effect is over another axis than the one compared, with several values";
+        let varies = |over| tiers.iter().any(|t| t.values(over).len() >= 2);
+        self.fitting(raw, |over| over != axis && varies(over), why)
     }
 
     fn pair(&self, raw: &RawPair) -> Result<Pair, StudyError> {
@@ -291,23 +264,19 @@ impl Reader<'_> {
         let values = self.values(axis, &raw.values)?;
         let against = self.value(axis, &raw.against)?;
         if values.contains(&against) {
-            return self.fail(
-                raw.against.span(),
-                format!("`{against}` cannot be compared with itself: remove it from `values`"),
-            );
+            let why = "cannot be compared with itself: remove it from `values`";
+            return self.fail(raw.against.span(), format!("`{against}` {why}"));
         }
         let at = self.axes(&raw.at)?;
         if at.iter().any(|(a, _)| *a == axis) {
             let message = format!("`where` cannot name `{axis}`, which is compared");
             return self.fail(raw.axis.span(), message);
         }
-        let published = raw.published.as_ref().map(|times| {
-            self.take(times, |t| match *t > 0.0 && *t <= MOST_TIMES {
-                true => Ok(*t),
-                false => Err(format!(
-                    "published {t} is out of bounds: a speed-up is more than 0 and at most {MOST_TIMES}"
-                )),
-            })
+        let published = self.given(&raw.published, |t| match *t > 0.0 && *t <= MOST_TIMES {
+            true => Ok(*t),
+            false => Err(format!(
+                "published {t} is out of bounds: a speed-up is more than 0 and at most {MOST_TIMES}"
+            )),
         });
         Ok(Pair {
             title: raw.title.clone(),
@@ -316,7 +285,7 @@ impl Reader<'_> {
             values,
             against,
             at,
-            published: published.transpose()?,
+            published: published?,
             note: raw.note.clone(),
         })
     }
@@ -327,19 +296,15 @@ impl Reader<'_> {
         raw: Option<&Spanned<String>>,
         parts: &[RawPrimary],
     ) -> Result<Family, StudyError> {
-        let Some(raw) = raw else {
-            return Ok(match parts {
-                [] => Family::default(),
-                _ => Family::Secondary,
-            });
-        };
-        let family = self.take(raw, |name| named("family", name, Family::ALL))?;
-        match (family, parts) {
-            (Family::Primary, [_, ..]) => self.fail(
+        let family = raw.map(|raw| self.take(raw, |name| named("family", name, Family::ALL)));
+        match (raw, family.transpose()?, parts) {
+            (Some(raw), Some(Family::Primary), [_, ..]) => self.fail(
                 raw.span(),
                 "a comparison with primary parts is `secondary` or `exploratory` elsewhere: leave family or primary out",
             ),
-            _ => Ok(family),
+            (_, Some(family), _) => Ok(family),
+            (_, None, []) => Ok(Family::default()),
+            (_, None, _) => Ok(Family::Secondary),
         }
     }
 
@@ -355,11 +320,7 @@ impl Reader<'_> {
         };
         let values = raw.values.as_ref().map(|values| self.values(axis, values));
         Ok(PrimaryPart {
-            metric: raw
-                .metric
-                .as_ref()
-                .map(|m| self.take(m, metric))
-                .transpose()?,
+            metric: self.given(&raw.metric, metric)?,
             values: values.transpose()?.unwrap_or_default(),
             at: self.axes(&raw.at)?,
         })

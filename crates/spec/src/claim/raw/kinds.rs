@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use super::{RawTest, name};
+use super::{RawTest, name, prose};
 use crate::axis::Axis;
 use crate::claim::{
     Arithmetic, Between, Contrast, Expected, NAGLE_STALL, Quantity, Term, TestKind,
@@ -22,7 +22,7 @@ const MEAN: &str = "mean";
 
 /// What an expectation is of, which says what it may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expects {
+enum Expects {
     /// A number by itself.
     Number,
     /// A ratio, which may be about 1.
@@ -53,16 +53,16 @@ impl Reader<'_> {
             "arithmetic" => self.arithmetic(raw),
             _ => Ok(TestKind::NotInThisRun {
                 study: self.take(self.needed(raw, &raw.study, "study")?, |t| name(t))?,
-                why: self.prose(self.needed(raw, &raw.why, "why")?)?,
+                why: self.take(self.needed(raw, &raw.why, "why")?, |t| prose(t))?,
             }),
         }
     }
 
-    pub(super) fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
+    fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
         Ok(*self.needed(raw, &raw.metric, "metric")?.get_ref())
     }
 
-    pub(super) fn expected(&self, raw: &RawTest, of: Expects) -> Result<Expected, StudyError> {
+    fn expected(&self, raw: &RawTest, of: Expects) -> Result<Expected, StudyError> {
         let expect = self.needed(raw, &raw.expect, "expect")?;
         self.take(expect, |text| match text.parse()? {
             Expected::Among if of != Expects::Among => {
@@ -76,11 +76,8 @@ impl Reader<'_> {
     }
 
     pub(super) fn cells(&self, raw: &RawTest) -> Result<Quantity, StudyError> {
-        let Some(cells) = &raw.cells else {
-            return Ok(Quantity::Every);
-        };
         let is_sum = raw.kind.get_ref() == "arithmetic";
-        self.take(cells, |text| match text.as_str() {
+        let cells = self.given(&raw.cells, |text| match text.as_str() {
             "every" => Ok(Quantity::Every),
             "most" => Ok(Quantity::Most),
             "some" => Ok(Quantity::Some),
@@ -89,10 +86,11 @@ impl Reader<'_> {
                 "`{MEAN}` is for an arithmetic test: write `every`, `most` or `some`"
             )),
             other => Err(format!("cells `{other}`: write `every`, `most` or `some`")),
-        })
+        })?;
+        Ok(cells.unwrap_or(Quantity::Every))
     }
 
-    pub(super) fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
+    fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
         let axis = *self.needed(raw, &raw.axis, "axis")?.get_ref();
         let value = self.value(axis, self.needed(raw, &raw.value, "value")?)?;
         let other = self.needed(raw, &raw.against, "against")?;
@@ -108,19 +106,17 @@ impl Reader<'_> {
     }
 
     /// The metric of a count of copies: of both sides unless it names one.
-    pub(super) fn copies(&self, raw: &RawTest) -> Result<Metric, StudyError> {
-        let Some(metric) = &raw.metric else {
-            return Ok(Metric::both(Measure::CopiesPerByte));
-        };
-        self.take(metric, |metric| match *metric {
+    fn copies(&self, raw: &RawTest) -> Result<Metric, StudyError> {
+        let metric = self.given(&raw.metric, |metric| match *metric {
             metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
             other => Err(format!(
                 "`{other}` is no count of copies: write copies_per_byte, sender_copies_per_byte or receiver_copies_per_byte"
             )),
-        })
+        })?;
+        Ok(metric.unwrap_or(Metric::both(Measure::CopiesPerByte)))
     }
 
-    pub(super) fn crossover(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn crossover(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let along = raw.along.as_ref().map_or(Axis::Size, |a| *a.get_ref());
         let expect = self.needed(raw, &raw.expect, "expect")?;
         let from = self.take(expect, |text| {
@@ -132,26 +128,28 @@ impl Reader<'_> {
             units::parse_bytes(value)?;
             along.read(value.trim()).map_err(|e| e.to_string())
         })?;
-        let tolerance = match &raw.tolerance {
-            Some(factor) => self.take(factor, |f| {
-                if f.is_finite() && (1.0..=1e6).contains(f) {
-                    Ok(*f)
-                } else {
-                    Err("the tolerance of a crossover is a factor from 1 up")
-                }
-            })?,
-            None => CROSSOVER_TOLERANCE,
-        };
+        let why = "the tolerance of a crossover is a factor from 1 up";
+        let tolerance = self.tolerance(raw, |f| (1.0..=1e6).contains(&f), why)?;
         Ok(TestKind::Crossover {
             contrast: self.contrast(raw)?,
             metric: self.metric(raw)?,
             along,
             from,
-            tolerance,
+            tolerance: tolerance.unwrap_or(CROSSOVER_TOLERANCE),
         })
     }
 
-    pub(super) fn counter(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn tolerance(
+        &self,
+        raw: &RawTest,
+        fits: fn(f64) -> bool,
+        why: &str,
+    ) -> Result<Option<f64>, StudyError> {
+        let given = raw.tolerance.as_ref();
+        given.map(|t| self.fitting(t, fits, why)).transpose()
+    }
+
+    fn counter(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let list = self.needed(raw, &raw.metrics, "metrics")?;
         if list.get_ref().len() < 2 {
             return self.fail(list.span(), "a counter test compares at least two metrics");
@@ -162,23 +160,20 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn stall(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
-        let present = match &raw.expect {
-            None => true,
-            Some(expect) => self.take(expect, |text| match text.as_str() {
-                "present" => Ok(true),
-                "absent" => Ok(false),
-                other => Err(format!("`{other}`: write `present` or `absent`")),
-            })?,
-        };
-        let caveat = raw.caveat.as_ref();
+    fn stall(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+        let present = self.given(&raw.expect, |text| match text.as_str() {
+            "present" => Ok(true),
+            "absent" => Ok(false),
+            other => Err(format!("`{other}`: write `present` or `absent`")),
+        })?;
+        let caveat = self.given(&raw.caveat, |t| name(t))?;
         Ok(TestKind::Stall {
-            caveat: caveat.map_or(Ok(NAGLE_STALL.to_owned()), |d| self.take(d, |d| name(d)))?,
-            present,
+            caveat: caveat.unwrap_or_else(|| NAGLE_STALL.to_owned()),
+            present: present.unwrap_or(true),
         })
     }
 
-    pub(super) fn scaling(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn scaling(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let between = self.take(self.needed(raw, &raw.threads, "threads")?, |text| {
             let numbers = || {
                 let (low, high) = text.0.split_once("..")?;
@@ -200,7 +195,7 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn arithmetic(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn arithmetic(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let term = Term {
             table: self.needed(raw, &raw.table, "table")?.get_ref().clone(),
             column: self.needed(raw, &raw.column, "column")?.get_ref().clone(),
@@ -214,34 +209,21 @@ impl Reader<'_> {
                 rows: rows(other.rows.as_ref()),
             }
         });
-        let tolerance = match &raw.tolerance {
-            Some(share) => self.take(share, |s| {
-                if s.is_finite() && (0.0..1.0).contains(s) {
-                    Ok(*s)
-                } else {
-                    Err("the tolerance of a calculation is a share from 0 to 1, such as 0.02")
-                }
-            })?,
-            None => 0.0,
-        };
+        let why = "the tolerance of a calculation is a share from 0 to 1, such as 0.02";
+        let tolerance = self.tolerance(raw, |share| (0.0..1.0).contains(&share), why)?;
         let of_mean = raw.cells.as_ref().is_some_and(|c| c.get_ref() == MEAN);
+        // A mean is a number, and has nothing to be among.
+        let expects = match against.is_some() && !of_mean {
+            true => Expects::Among,
+            false => Expects::Ratio,
+        };
+        let by = raw.by.as_ref().map(|by| by.get_ref().clone());
         Ok(TestKind::Arithmetic(Arithmetic {
-            // A mean is a number, and has nothing to be among.
-            expect: self.expected(
-                raw,
-                match against.is_some() && !of_mean {
-                    true => Expects::Among,
-                    false => Expects::Ratio,
-                },
-            )?,
+            expect: self.expected(raw, expects)?,
             term,
             against,
-            by: raw
-                .by
-                .as_ref()
-                .map(|by| by.get_ref().clone())
-                .unwrap_or_default(),
-            tolerance,
+            by: by.unwrap_or_default(),
+            tolerance: tolerance.unwrap_or(0.0),
             of_mean,
         }))
     }

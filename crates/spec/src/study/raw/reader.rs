@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use serde::Deserialize;
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
 use crate::axis::Axis;
@@ -85,12 +86,32 @@ impl Reader<'_> {
         read(value.get_ref()).or_else(|e| self.fail(value.span(), e.to_string()))
     }
 
+    /// The same of what may be left out.
+    pub(crate) fn given<T, U, E: ToString>(
+        &self,
+        value: &Option<Spanned<T>>,
+        read: impl Fn(&T) -> Result<U, E>,
+    ) -> Result<Option<U>, StudyError> {
+        value.as_ref().map(|v| self.take(v, read)).transpose()
+    }
+
+    /// A value that fits; else why it does not.
+    pub(crate) fn fitting<T: Copy>(
+        &self,
+        value: &Spanned<T>,
+        fits: impl Fn(T) -> bool,
+        why: impl Into<String>,
+    ) -> Result<T, StudyError> {
+        match *value.get_ref() {
+            value if fits(value) => Ok(value),
+            _ => self.fail(value.span(), why),
+        }
+    }
+
     /// The values of each axis that is named, in the order of the table.
     pub(crate) fn axes(&self, raw: &RawAxes) -> Result<Vec<(Axis, Vec<String>)>, StudyError> {
-        let named = raw.iter();
-        named
-            .map(|(axis, values)| Ok((*axis, self.values(*axis, values)?)))
-            .collect()
+        let read = |(axis, values): (&Axis, _)| Ok((*axis, self.values(*axis, values)?));
+        raw.iter().map(read).collect()
     }
 
     pub(crate) fn values(
@@ -100,19 +121,11 @@ impl Reader<'_> {
     ) -> Result<Vec<String>, StudyError> {
         let list = &values.get_ref().0;
         if list.is_empty() {
-            return self.fail(
-                values.span(),
-                format!("axis `{axis}` has no values: name at least one, or leave the axis out"),
-            );
+            let why = "has no values: name at least one, or leave the axis out";
+            return self.fail(values.span(), format!("axis `{axis}` {why}"));
         }
-        let mut written: Vec<String> = Vec::new();
-        for value in list {
-            let value = self.value(axis, value)?;
-            if !written.contains(&value) {
-                written.push(value);
-            }
-        }
-        Ok(written)
+        let read = list.iter().map(|value| self.value(axis, value));
+        read.process_results(|values| values.unique().collect())
     }
 
     pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<String, StudyError> {
@@ -120,13 +133,13 @@ impl Reader<'_> {
     }
 }
 
-pub(crate) fn one_line(message: &str) -> String {
-    message
-        .split('\n')
-        .map(str::trim)
-        .filter(|l| !l.is_empty())
-        .collect::<Vec<_>>()
-        .join("; ")
+/// What serde read of a text, or what is wrong with it.
+pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, StudyError> {
+    toml::from_str(text).map_err(|e| {
+        let lines = e.message().split('\n').map(str::trim);
+        let message = lines.filter(|line| !line.is_empty()).join("; ");
+        at(text, e.span().map_or(0, |s| s.start), message)
+    })
 }
 
 pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
