@@ -1,5 +1,4 @@
-//! Objects of BPF: loaded, attached to the kernel, and read; what goes wrong with them is told in
-//! one line.
+//! Objects of BPF: loaded, attached to the kernel, and read; with what goes wrong in one line.
 
 use std::error::Error;
 use std::fs;
@@ -10,7 +9,7 @@ use std::path::Path;
 use aya::maps::{Array, Map};
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use bytecost_sys::mapped_words::MappedWords;
+use bytecost_sys::file_map::FileMap;
 
 /// The longest that is told; a verifier has much to say.
 const MOST_CHARS: usize = 400;
@@ -66,12 +65,11 @@ pub fn types(root: &Path) -> io::Result<Btf> {
 #[derive(Debug)]
 pub struct Object<const N: usize> {
     object: Ebpf,
-    sums: MappedWords,
+    sums: FileMap,
 }
 
 impl<const N: usize> Object<N> {
     /// Makes its maps, with room for so many entries in these, and fits its programs to the kernel.
-    /// Nothing is attached yet.
     ///
     /// # Errors
     /// No rights for BPF; an object that does not fit.
@@ -82,7 +80,7 @@ impl<const N: usize> Object<N> {
         }
         let object = loader.btf(Some(types)).load(bytes).map_err(|e| told(&e))?;
         let sums = match object.map("sums") {
-            Some(Map::Array(data)) => MappedWords::new(data.fd(), N)?,
+            Some(Map::Array(data)) => FileMap::new(data.fd(), 0, N * 8)?,
             _ => return Err(io::Error::other("the object has no array `sums`")),
         };
         Ok(Object { object, sums })
@@ -149,7 +147,7 @@ impl<const N: usize> Object<N> {
 
     /// All words, each of its own moment.
     pub fn words(&self) -> [u64; N] {
-        std::array::from_fn(|at| self.sums.get(at))
+        std::array::from_fn(|at| self.sums.word(at))
     }
 }
 

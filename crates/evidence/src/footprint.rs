@@ -44,7 +44,6 @@ pub struct WorkingSet {
     memory: Vec<Line>,
     first: usize,
     lines: usize,
-    /// Lines that are timed together.
     together: usize,
     calibration: Calibration,
 }
@@ -66,10 +65,9 @@ impl WorkingSet {
             calibration: Calibration::default(),
         };
         if cache_bytes > MOST_BYTES {
-            set.calibration.refused = Some(format!(
-                "a cache of more than {} MiB is not primed",
-                MOST_BYTES >> 20
-            ));
+            let most = MOST_BYTES >> 20;
+            let why = format!("a cache of more than {most} MiB is not primed");
+            set.calibration.refused = Some(why);
             return set;
         }
         let other = vec![1_u8; 4 * bytes];
@@ -139,8 +137,7 @@ impl WorkingSet {
         self.memory[at].next as usize
     }
 
-    /// The one eight lines on. Written out, so that a loop's own work cannot hide how long the
-    /// loads take.
+    /// The one eight lines on. Written out, since a loop's own work could hide how long loads take.
     #[inline]
     fn after_eight(&self, at: usize) -> usize {
         let four = |at| self.after(self.after(self.after(self.after(at))));
@@ -159,8 +156,7 @@ pub fn displace(memory: &[u8]) {
     }
 }
 
-/// Lines that name each other in one round, in an order that looks random (Sattolo, 1986), at these
-/// places; the others name nothing.
+/// Lines that name each other in one round, in an order that looks random (Sattolo, 1986).
 fn cycle(memory: &mut [Line], places: &[usize]) {
     let mut next: Vec<usize> = places.to_vec();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -182,11 +178,9 @@ fn cycle(memory: &mut [Line], places: &[usize]) {
 fn laid_out(lines: usize, near: bool) -> (Vec<Line>, Vec<usize>) {
     const OF_PAGE: usize = 4096 / APART_BYTES;
     const OF_HUGE: usize = (2 << 20) / APART_BYTES;
-    let span = if near { lines * OF_PAGE } else { lines };
-    let room = if near {
-        span.max(OF_HUGE) + OF_HUGE
-    } else {
-        span
+    let (span, room) = match near {
+        true => (lines * OF_PAGE, OF_HUGE.max(lines * OF_PAGE) + OF_HUGE),
+        false => (lines, lines),
     };
     let mut memory: Vec<Line> = Vec::with_capacity(room);
     // Else far memory would be slow for its translations as well.
@@ -257,10 +251,8 @@ fn told_apart(hits: &[Ticks], misses: &[Ticks]) -> Calibration {
     let quarter = |ticks: &[u64], quarters: usize| {
         let mut sorted = ticks.to_vec();
         sorted.sort_unstable();
-        sorted
-            .get(sorted.len().saturating_sub(1) * quarters / 4)
-            .copied()
-            .unwrap_or(0)
+        let place = sorted.len().saturating_sub(1) * quarters / 4;
+        sorted.get(place).copied().unwrap_or(0)
     };
     let apart = quarter(&hit_ticks, 3) < quarter(&miss_ticks, 1);
     let refused = (!apart).then(|| {
@@ -386,9 +378,7 @@ mod tests {
         let set = WorkingSet::new(32 << 10);
         assert_eq!((set.bytes(), set.lines()), (16 << 10, 128));
         let loads = set.calibration();
-        assert_eq!(
-            (loads.hit_ticks.len(), loads.miss_ticks.len()),
-            (ROUNDS, ROUNDS)
-        );
+        let rounds = [&loads.hit_ticks, &loads.miss_ticks].map(Vec::len);
+        assert_eq!(rounds, [ROUNDS; 2]);
     }
 }

@@ -40,27 +40,20 @@ impl Symbols {
             match u64::from_str_radix(address, 16) {
                 _ if !is_code || name.starts_with("__pfx_") => {}
                 Ok(0) => hidden += 1,
-                // Of several names of one address the last stands: those of a linker's section come
-                // first.
+                // Of several names of one address the last stands: a linker's section comes first.
                 Ok(address) => drop(found.0.insert(address, name.to_owned())),
                 Err(_) => {}
             }
             found.0.len() < most
         })?;
-        if found.0.is_empty() {
-            return Err(if hidden > 0 {
-                io::Error::new(
-                    io::ErrorKind::PermissionDenied,
-                    "the kernel hides the addresses of its functions (kernel.kptr_restrict): run as root",
-                )
-            } else {
-                io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "/proc/kallsyms names no function of the kernel",
-                )
-            });
+        let hides =
+            "the kernel hides the addresses of its functions (kernel.kptr_restrict): run as root";
+        let none = "/proc/kallsyms names no function of the kernel";
+        match found.0.is_empty() {
+            true if hidden > 0 => Err(io::Error::new(io::ErrorKind::PermissionDenied, hides)),
+            true => Err(io::Error::new(io::ErrorKind::InvalidData, none)),
+            false => Ok(found),
         }
-        Ok(found)
     }
 
     /// The function that an address lies in; none below the first.

@@ -13,12 +13,10 @@ use crate::Parties;
 use crate::attribution::{Attribution, MAP, Map};
 use crate::symbols::Symbols;
 
-/// From one look to the next: not a divisor of the timer's tick, so that the two do not march
-/// in step.
+/// From one look to the next: no divisor of the timer's tick, which it would keep in step with.
 pub const EVERY_NS: u64 = 191_000;
 /// The most frames of a look that are kept: enough to find who called a function that serves all.
 const MOST_FRAMES: usize = 24;
-/// The most looks of one window.
 const MOST_LOOKS: usize = 4 << 20;
 /// Rows of a window that name their function; those of fewer looks are told by kind alone.
 const MOST_ROWS: usize = 400;
@@ -92,14 +90,11 @@ impl TimeSampler {
         self.lost = 0;
         self.parties = parties;
         self.parents.clear();
-        for parent in [Some(parties.sender), parties.receiver]
-            .into_iter()
-            .flatten()
-        {
+        for parent in std::iter::once(parties.sender).chain(parties.receiver) {
             // Where the kernel does not tell them, their time is the rest's.
             let own = children::of(&self.root, parent).unwrap_or_default();
-            let own = own.into_iter();
-            self.parents.extend(own.map(|pid| (pid, parent)));
+            let own = own.into_iter().map(|pid| (pid, parent));
+            self.parents.extend(own);
         }
         self.began_ns = clock::monotonic_ns();
         self.sampler.enable()
@@ -236,14 +231,12 @@ mod tests {
 
     #[test]
     fn looks_are_counted_by_party_kind_and_function() {
+        let (copy, unlock) = ("rep_movs_alternative", "_raw_spin_unlock_irqrestore");
         let looks = [
-            (10, vec!["rep_movs_alternative", "tcp_sendmsg"]),
-            (10, vec!["rep_movs_alternative", "tcp_sendmsg"]),
-            (
-                10,
-                vec!["_raw_spin_unlock_irqrestore", "__wake_up_sync_key"],
-            ),
-            (20, vec!["rep_movs_alternative", "tcp_recvmsg"]),
+            (10, vec![copy, "tcp_sendmsg"]),
+            (10, vec![copy, "tcp_sendmsg"]),
+            (10, vec![unlock, "__wake_up_sync_key"]),
+            (20, vec![copy, "tcp_recvmsg"]),
             (20, vec![]),
             (33, vec!["tcp_v4_rcv"]),
             (0, vec!["default_idle", "do_idle"]),
@@ -251,26 +244,16 @@ mod tests {
         ];
         let (found, idle) = sorted(&MAP, PARTIES, looks.into_iter());
         assert_eq!(idle, 2);
-        let rows: Vec<_> = found
-            .iter()
-            .map(|l| (l.party, l.kind, l.function.as_str(), l.count, l.moved))
-            .collect();
-        assert_eq!(
-            rows,
-            [
-                (Party::Sender, Kind::DataCopy, "rep_movs_alternative", 2, 0),
-                (Party::Sender, Kind::Scheduling, "__wake_up_sync_key", 1, 1),
-                (
-                    Party::Receiver,
-                    Kind::DataCopy,
-                    "rep_movs_alternative",
-                    1,
-                    0
-                ),
-                (Party::Receiver, Kind::User, "", 1, 0),
-                (Party::Rest, Kind::Protocol, "tcp_v4_rcv", 1, 0),
-            ]
-        );
+        let of = |l: &Looks| (l.party, l.kind, l.function.clone(), l.count, l.moved);
+        let expected = [
+            (Party::Sender, Kind::DataCopy, copy, 2, 0),
+            (Party::Sender, Kind::Scheduling, "__wake_up_sync_key", 1, 1),
+            (Party::Receiver, Kind::DataCopy, copy, 1, 0),
+            (Party::Receiver, Kind::User, "", 1, 0),
+            (Party::Rest, Kind::Protocol, "tcp_v4_rcv", 1, 0),
+        ];
+        let expected = expected.map(|(p, k, f, n, moved)| (p, k, f.to_owned(), n, moved));
+        assert!(found.iter().map(of).eq(expected), "{found:?}");
     }
 
     #[test]

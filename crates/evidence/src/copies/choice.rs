@@ -253,8 +253,7 @@ fn why(tried: &BTreeMap<&str, Tried>, hook: &Hook) -> String {
     }
 }
 
-/// Of each means that was wanted, what it lacks: one sentence where that is everything for one
-/// reason.
+/// Of each means that was wanted, what it lacks: one sentence where it lacks all for one reason.
 fn gaps(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> Vec<String> {
     let mut gaps: Vec<String> = Vec::new();
     for &means in wanted {
@@ -351,11 +350,8 @@ mod tests {
         let hidden = Tried::Refused("it is compiled to another form".to_owned());
         let choice = choose(&kernel(&[("skb_splice_from_iter", hidden)]), BOTH);
         assert_eq!(choice.means(IntoKernel), Some(Tracepoints));
-        assert!(
-            choice.gaps[0].contains("`skb_splice_from_iter`"),
-            "{:?}",
-            choice.gaps
-        );
+        let is_told = choice.gaps[0].contains("`skb_splice_from_iter`");
+        assert!(is_told, "{:?}", choice.gaps);
     }
 
     #[test]

@@ -38,7 +38,6 @@ pub(super) fn packets(words: &[u64; WORDS], leg: CopyPlace) -> u64 {
     }
 }
 
-/// Bytes that were copied at a place.
 pub(super) fn copied(words: &[u64; WORDS], leg: CopyPlace) -> Reading {
     let [
         port,
