@@ -1,5 +1,7 @@
 //! Lists of CPUs and nodes as the kernel writes them: `0-3,8,10-11` (cpuset(7), "List format").
 
+use itertools::Itertools as _;
+
 /// One more than the largest number that is taken for a CPU's; Linux has at most 8,192.
 pub const MOST: u32 = 65_536;
 
@@ -32,13 +34,11 @@ pub fn parse(text: &str) -> Result<Vec<u32>, String> {
 /// Writes a list as the kernel does: `[0, 1, 2, 8]` becomes `0-2,8`. The numbers ascend.
 pub fn write(numbers: &[u32]) -> String {
     let ranges = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
-    let parts: Vec<String> = ranges
-        .map(|range| match range {
-            [] => String::new(),
-            [one] => one.to_string(),
-            [first, .., last] => format!("{first}-{last}"),
-        })
-        .collect();
+    let mut parts = ranges.map(|range| match range {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+    });
     parts.join(",")
 }
 
@@ -70,18 +70,8 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_an_error() {
-        for bad in [
-            "x",
-            "-1",
-            "1-",
-            "3-1",
-            "0,,1",
-            ",",
-            "65536",
-            "0-4294967295",
-            "0-3:1/2",
-            "1.5",
-        ] {
+        let bad = "x|-1|1-|3-1|0,,1|,|65536|0-4294967295|0-3:1/2|1.5";
+        for bad in bad.split('|') {
             assert!(parse(bad).is_err(), "{bad}");
         }
         let long = vec!["0-65535"; 1000].join(",");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
@@ -50,17 +51,13 @@ impl PeerHost {
     pub fn name(&self) -> &str {
         let program = self.command.first().map_or("", String::as_str);
         let is_ssh = program.rsplit('/').next() == Some("ssh");
-        let host = self
-            .command
-            .last()
-            .filter(|_| is_ssh && self.command.len() > 1);
-        let host = host.map(|host| host.rsplit('@').next().unwrap_or(host));
+        let host = self.command.iter().skip(1).next_back().filter(|_| is_ssh);
+        let host = host.and_then(|host| host.rsplit('@').next());
         host.filter(|host| !host.is_empty())
             .unwrap_or(&self.address)
     }
 
-    /// The way to it, in words: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`, by the card at our
-    /// end, where that is known.
+    /// The way to it by the card at our end: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`.
     pub fn way(&self, own_cards: &[NetworkCard]) -> String {
         let card = own_cards.first().into_iter();
         let card = card.flat_map(|card| [Some(card.name.clone()), card.speed()]);
@@ -69,7 +66,7 @@ impl PeerHost {
             self.path_mtu.map(|mtu| format!("MTU {mtu}")),
             Some(format!("round trip {round_trip_ms:.2} ms")),
         ];
-        card.chain(rest).flatten().collect::<Vec<_>>().join(", ")
+        card.chain(rest).flatten().join(", ")
     }
 }
 
@@ -183,17 +180,14 @@ mod tests {
             speed_mbit_per_s: speed,
             ..NetworkCard::default()
         };
-        let way = |card| peer(&[]).way(&[card]);
         let rest = "MTU 1500, round trip 0.21 ms";
-        assert_eq!(
-            way(card(false, Some(2500))),
-            format!("eth0, 2.5 Gbit/s, {rest}")
-        );
-        assert_eq!(
-            way(card(false, Some(100))),
-            format!("eth0, 100 Mbit/s, {rest}")
-        );
-        assert_eq!(way(card(true, Some(10_000))), format!("eth0, {rest}"));
+        for (card, expected) in [
+            (card(false, Some(2500)), "eth0, 2.5 Gbit/s, "),
+            (card(false, Some(100)), "eth0, 100 Mbit/s, "),
+            (card(true, Some(10_000)), "eth0, "),
+        ] {
+            assert_eq!(peer(&[]).way(&[card]), format!("{expected}{rest}"));
+        }
         assert_eq!(peer(&[]).way(&[]), rest);
     }
 }

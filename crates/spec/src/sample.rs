@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Class;
 use crate::host::Obstacle;
-use crate::reading::Readings;
+use crate::reading::{Counter, Reading, Readings};
 
 /// Which trial: its block, its cell and the attempt.
 #[derive(
@@ -155,6 +155,13 @@ pub struct Sample {
     pub repeated_because: Option<String>,
 }
 
+impl SideReadings {
+    /// A counter's number, where there is one.
+    pub fn measured(&self, counter: Counter) -> Option<u64> {
+        self.readings.get(&counter).and_then(Reading::measured)
+    }
+}
+
 impl Sample {
     /// Both sides, the sending one first; it alone where there is no other.
     pub fn sides_mut(&mut self) -> impl Iterator<Item = &mut SideReadings> {
@@ -260,10 +267,8 @@ impl fmt::Display for Repeat {
                 write!(f, "other processes used {cpus:.2} CPUs")
             }
             Repeat::ShortWindow { cell } => {
-                write!(
-                    f,
-                    "a flow of {cell} moved nothing in its window, which is longer from now on"
-                )
+                let what = "moved nothing in its window, which is longer from now on";
+                write!(f, "a flow of {cell} {what}")
             }
         }
     }

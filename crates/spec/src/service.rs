@@ -1,5 +1,4 @@
-//! What `bytecost live server` and `bytecost live load` show of a server and of a load on it. It is
-//! not stored; there are no statistics in it.
+//! What `bytecost live server` and `live load` show. Not stored, and without statistics.
 
 use serde::Serialize;
 

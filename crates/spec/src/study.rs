@@ -4,9 +4,9 @@
 //! command line may change axes afterwards ([`Study::set_axis`]), and [`Study::check`] holds the
 //! result against the tables of movers and receivers.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{Axis, CellFacts};
@@ -209,16 +209,13 @@ impl Study {
     /// As [`Study::set_axis`].
     pub fn ask(&mut self, asked: &[(Axis, Vec<String>)]) -> Result<(), Invalid> {
         let is_place = |axis: &Axis| self.tiers.iter().any(|tier| tier.values(*axis).len() > 1);
-        let places: Vec<Axis> = asked
-            .iter()
-            .map(|(axis, _)| *axis)
-            .filter(is_place)
-            .collect();
+        let axes = asked.iter().map(|(axis, _)| *axis);
+        let places: Vec<Axis> = axes.clone().filter(is_place).collect();
         for (axis, values) in asked {
             self.set_axis(*axis, values)?;
         }
         self.name_arrivals();
-        self.asked = asked.iter().map(|(axis, _)| *axis).collect();
+        self.asked = axes.collect();
         let Some(tier) = self.tiers.first().filter(|_| !asked.is_empty()) else {
             return Ok(());
         };
@@ -265,19 +262,12 @@ impl Study {
         if values.is_empty() {
             return Err(Invalid(format!("{axis} needs at least one value")));
         }
-        let mut written: Vec<String> = Vec::new();
-        for value in values {
-            let stands_for = match value.as_ref() {
-                "both" if axis.is_switch() => &["on", "off"][..],
-                other => &[other],
-            };
-            for value in stands_for {
-                let value = axis.read(value)?;
-                if !written.contains(&value) {
-                    written.push(value);
-                }
-            }
-        }
+        let values = values.iter().flat_map(|value| match value.as_ref() {
+            "both" if axis.is_switch() => vec!["on", "off"],
+            other => vec![other],
+        });
+        let read = values.map(|value| axis.read(value));
+        let written: Vec<String> = read.process_results(|read| read.unique().collect())?;
         self.tiers.truncate(1);
         if let Some(tier) = self.tiers.first_mut() {
             tier.title = "as asked".to_owned();
@@ -338,10 +328,7 @@ impl Study {
         });
         for tier in self.tiers.iter_mut().chain(&mut self.as_published) {
             match tier.axes.iter_mut().find(|(a, _)| *a == Axis::Transport) {
-                Some((_, values)) => {
-                    let mut seen = HashSet::new();
-                    values.retain(|value| seen.insert(value.clone()));
-                }
+                Some((_, values)) => *values = values.drain(..).unique().collect(),
                 None => tier.axes.push((Axis::Transport, vec![there.to_owned()])),
             }
         }
@@ -383,21 +370,16 @@ impl Study {
         axes.any(|(axis, values)| *axis == Axis::Placement && values.iter().any(|v| v == PAIRS))
     }
 
-    /// Puts pairs of CPUs in the place of the word that stands for them; what is compared with it
-    /// is compared with `nearest`.
+    /// Puts pairs of CPUs in the place of their word; a baseline of that word becomes `nearest`.
     pub fn take_pairs(&mut self, pairs: &[String], nearest: &str) {
         let tiers = self.tiers.iter_mut().chain(&mut self.as_published);
-        for (_, values) in tiers.flat_map(|tier| &mut tier.axes).filter(of_placement) {
-            let asked = std::mem::take(values);
-            for value in asked {
-                let stands_for = match value.as_ref() {
-                    PAIRS => pairs,
-                    _ => std::slice::from_ref(&value),
-                };
-                let new = stands_for.iter().filter(|v| !values.contains(v));
-                let new: Vec<String> = new.cloned().collect();
-                values.extend(new);
-            }
+        let axes = tiers.flat_map(|tier| &mut tier.axes);
+        for (_, values) in axes.filter(|(axis, _)| *axis == Axis::Placement) {
+            let all = values.drain(..).flat_map(|value| match value.as_str() {
+                PAIRS => pairs.to_vec(),
+                _ => vec![value],
+            });
+            *values = all.unique().collect();
         }
         for compare in &mut self.compare {
             if compare.axis == Axis::Placement && compare.baseline == PAIRS {
@@ -419,16 +401,12 @@ impl Study {
         ] {
             if !(1..=most).contains(&ms) {
                 let most = units::duration(Duration::from_millis(most));
-                return Err(Invalid(format!(
-                    "{what} is out of bounds: from 1ms to {most}"
-                )));
+                let message = format!("{what} is out of bounds: from 1ms to {most}");
+                return Err(Invalid(message));
             }
         }
-        let most: usize = self
-            .tiers
-            .iter()
-            .map(Tier::size)
-            .fold(0, usize::saturating_add);
+        let sizes = self.tiers.iter().map(Tier::size);
+        let most = sizes.fold(0, usize::saturating_add);
         if most > MAX_CELLS {
             return Err(Invalid(format!(
                 "the study has {most} cells; at most {MAX_CELLS} are possible: name fewer values"
@@ -442,21 +420,13 @@ impl Study {
 
     /// The cells of all tiers in their order, each once, with the number of its tier.
     pub fn cells(&self) -> Vec<(usize, Cell)> {
-        let mut seen = HashSet::new();
-        let mut cells = Vec::new();
-        for (number, tier) in self.tiers.iter().enumerate() {
-            for cell in tier.cells() {
-                if seen.insert(cell.clone()) {
-                    cells.push((number, cell));
-                }
-            }
-        }
-        cells
+        let tiers = self.tiers.iter().enumerate();
+        let cells = tiers.flat_map(|(number, tier)| {
+            let cells = tier.cells().into_iter();
+            cells.map(move |cell| (number, cell))
+        });
+        cells.unique_by(|(_, cell)| cell.clone()).collect()
     }
-}
-
-fn of_placement(axis: &&mut (Axis, Vec<String>)) -> bool {
-    axis.0 == Axis::Placement
 }
 
 impl Compare {
@@ -537,12 +507,9 @@ impl Known<'_> {
         };
         match *sizes {
             Some((least, most)) if !(least..=most).contains(&cell.size_bytes) => {
-                Err(Invalid(format!(
-                    "size {} is out of bounds for service `{asked}`: from {} to {}",
-                    units::bytes(cell.size_bytes),
-                    units::bytes(least),
-                    units::bytes(most)
-                )))
+                let [size, least, most] = [cell.size_bytes, least, most].map(units::bytes);
+                let why = format!("is out of bounds for service `{asked}`: from {least} to {most}");
+                Err(Invalid(format!("size {size} {why}")))
             }
             _ => Ok(()),
         }
@@ -566,10 +533,8 @@ impl Tier {
 
     /// How many cells the product has.
     pub fn size(&self) -> usize {
-        self.axes
-            .iter()
-            .map(|(_, values)| values.len())
-            .fold(1, usize::saturating_mul)
+        let values = self.axes.iter().map(|(_, values)| values.len());
+        values.fold(1, usize::saturating_mul)
     }
 
     /// The product of the axes; the last axis varies fastest. Values were checked when they

@@ -147,14 +147,10 @@ mod tests {
             let e = Table::parse("t", text).unwrap_err();
             assert_eq!(e.to_string(), says);
         };
-        check(
-            "",
-            "line 1: the file is empty: the first line names the columns",
-        );
-        check(
-            "a,b\n1,2\n3\n",
-            "line 3: 1 values, but the header names 2 columns",
-        );
+        let empty = "line 1: the file is empty: the first line names the columns";
+        let few = "line 3: 1 values, but the header names 2 columns";
+        check("", empty);
+        check("a,b\n1,2\n3\n", few);
         check("a,a\n", "line 1: the header names column `a` twice");
         let long = format!("a\n{}\n", "x".repeat(300));
         check(&long, "line 2: a value of 300 bytes; at most 256");

@@ -1,7 +1,8 @@
 //! Sizes, durations and percentages as people write them, and back again.
 
-use std::fmt::Write as _;
 use std::time::Duration;
+
+use itertools::Itertools as _;
 
 /// Parses a size in bytes: `256`, `64KiB`, `1MiB`, `2GiB`, and the decimal `64kB`, `1MB`, `1GB`.
 ///
@@ -12,13 +13,9 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let expected = || {
         format!("`{text}` is not a size: write a whole number of bytes, such as 256, 64KiB or 1MiB")
     };
-    let trimmed = text.trim();
-    let split = trimmed
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(trimmed.len());
-    let (digits, unit) = trimmed.split_at(split);
+    let (digits, unit) = cut(text, |c| c.is_ascii_digit());
     let number: u64 = digits.parse().map_err(|_| expected())?;
-    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "k" | "kib" => 1 << 10,
         "m" | "mib" => 1 << 20,
@@ -31,6 +28,14 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     number
         .checked_mul(factor)
         .ok_or_else(|| format!("`{text}` is larger than 64 bits of bytes"))
+}
+
+/// A text's number and its unit.
+fn cut(text: &str, is_of_number: fn(char) -> bool) -> (&str, &str) {
+    let text = text.trim();
+    let number = text.trim_start_matches(is_of_number);
+    let (number, unit) = text.split_at(text.len() - number.len());
+    (number, unit.trim())
 }
 
 /// Writes a size so that [`parse_bytes`] reads the same number: `65536` becomes `64KiB`.
@@ -60,13 +65,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || {
         format!("`{text}` is not a duration: write a number with a unit, such as 60s, 250ms or 2m")
     };
-    let trimmed = text.trim();
-    let split = trimmed
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(trimmed.len());
-    let (digits, unit) = trimmed.split_at(split);
+    let (digits, unit) = cut(text, |c| c.is_ascii_digit() || c == '.');
     let number: f64 = digits.parse().map_err(|_| expected())?;
-    let seconds = match unit.trim() {
+    let seconds = match unit {
         "us" | "µs" => number / 1e6,
         "ms" => number / 1e3,
         "" | "s" => number,
@@ -97,23 +98,18 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
     let expected = || {
         format!("`{text}` is not a share: write a percentage such as 3%, above 0% and below 100%")
     };
-    let trimmed = text.trim();
-    let number: f64 = match trimmed.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map_err(|_| expected())? / 100.0,
-        None => trimmed.parse().map_err(|_| expected())?,
+    let (number, whole) = match text.trim().strip_suffix('%') {
+        Some(percent) => (percent.trim(), 100.0),
+        None => (text.trim(), 1.0),
     };
-    if number > 0.0 && number < 1.0 {
-        Ok(number)
-    } else {
-        Err(expected())
-    }
+    let share = number.parse::<f64>().ok().map(|n| n / whole);
+    share.filter(|n| *n > 0.0 && *n < 1.0).ok_or_else(expected)
 }
 
 /// The largest percentage that is written; beyond it a number says no more.
 const MOST_PERCENT: f64 = 999.0;
 
-/// Writes a share as a percentage with at most one decimal: `0.03` becomes `3 %`, `7000.0` becomes
-/// `>999 %`.
+/// Writes a share as a percentage: `0.03` becomes `3 %`, `7000.0` becomes `>999 %`.
 pub fn percent(share: f64) -> String {
     let p = share * 100.0;
     if p.is_nan() || p > MOST_PERCENT {
@@ -138,16 +134,12 @@ pub fn is_name(text: &str) -> bool {
 }
 
 /// That a name is not known, and which are: `mover `x` is not known: choose from send, writev`.
-pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.collect();
-    format!(
-        "{what} `{name}` is not known: choose from {}",
-        known.join(", ")
-    )
+pub fn unknown<'a>(what: &str, name: &str, mut known: impl Iterator<Item = &'a str>) -> String {
+    let known = known.join(", ");
+    format!("{what} `{name}` is not known: choose from {known}")
 }
 
-/// Writes a number with three significant digits and thousands separators: `1.80`, `62.5`,
-/// `12,300`.
+/// Writes a number with three significant digits: `1.80`, `62.5`, `12,300`.
 pub fn number(x: f64) -> String {
     if !x.is_finite() {
         return "–".to_owned();
@@ -163,15 +155,22 @@ pub fn number(x: f64) -> String {
         Some(rest) => ("-", rest),
         None => ("", whole),
     };
-    let mut out = String::from(sign);
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{sign}{}{point}{fraction}", in_thousands(digits))
+}
+
+/// Writes a whole number with thousands separators: `12,300`.
+pub fn whole(n: u64) -> String {
+    in_thousands(&n.to_string())
+}
+
+fn in_thousands(digits: &str) -> String {
+    let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);
-    }
-    if !fraction.is_empty() {
-        let _ = write!(out, ".{fraction}");
     }
     out
 }
@@ -223,15 +222,9 @@ mod tests {
             ("1.5s", 1_500),
             ("3", 3_000),
         ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_millis(ms)),
-                "{text}"
-            );
-            assert_eq!(
-                parse_duration(&duration(Duration::from_millis(ms))),
-                Ok(Duration::from_millis(ms))
-            );
+            let expected = Duration::from_millis(ms);
+            assert_eq!(parse_duration(text), Ok(expected), "{text}");
+            assert_eq!(parse_duration(&duration(expected)), Ok(expected));
         }
         for bad in ["", "-1s", "s", "1 fortnight", "1..2s"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
@@ -259,6 +252,7 @@ mod tests {
             (-1234.5, "-1,234"),
             (0.0, "0"),
             (999.9, "1,000"),
+            (1_234_567.0, "1,234,567"),
         ] {
             assert_eq!(number(x), text);
         }

@@ -1,9 +1,9 @@
-//! What a trial is set apart by: the scheduler's class of its threads, and a control group of its
-//! own with a quota, a weight, or CPUs.
+//! What a trial is set apart by: the class of its threads, and a control group of its own.
 
 use std::fmt;
 use std::str::FromStr;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use super::Invalid;
@@ -23,9 +23,22 @@ pub const DEADLINE_RUNTIME_NS: u64 = 500_000;
 pub const DEADLINE_PERIOD_NS: u64 = 1_000_000;
 
 /// A scheduler class, sched(7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Class {
     /// SCHED_OTHER, with a nice value.
     Other(i32),
@@ -48,6 +61,12 @@ impl Default for Class {
 }
 
 impl Class {
+    const WITHOUT_NICE: [Class; 4] = [Class::Idle, Class::Fifo, Class::Rr, Class::Deadline];
+
+    fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// Whether its threads come before all of the ordinary classes.
     pub fn is_realtime(self) -> bool {
         matches!(self, Class::Fifo | Class::Rr | Class::Deadline)
@@ -59,8 +78,7 @@ impl Class {
         self.is_realtime() || raised
     }
 
-    /// Whether nothing but a thread's own wish takes it off its CPU for its like, so that a
-    /// watchdog is needed.
+    /// Whether only a thread's own wish gives its CPU to its like, so that a watchdog is needed.
     pub fn needs_watchdog(self) -> bool {
         matches!(self, Class::Fifo | Class::Rr)
     }
@@ -68,17 +86,11 @@ impl Class {
 
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, nice) = match self {
-            Class::Other(nice) => ("other", *nice),
-            Class::Batch(nice) => ("batch", *nice),
-            Class::Idle => ("idle", 0),
-            Class::Fifo => ("fifo", 0),
-            Class::Rr => ("rr", 0),
-            Class::Deadline => ("deadline", 0),
-        };
-        match nice {
-            0 => f.write_str(name),
-            nice => write!(f, "{name}:nice={nice}"),
+        match self {
+            Class::Other(nice) | Class::Batch(nice) if *nice != 0 => {
+                write!(f, "{}:nice={nice}", self.name())
+            }
+            class => f.write_str(class.name()),
         }
     }
 }
@@ -104,10 +116,10 @@ impl FromStr for Class {
         match (name, nice) {
             ("other", nice) => Ok(Class::Other(nice.unwrap_or(0))),
             ("batch", nice) => Ok(Class::Batch(nice.unwrap_or(0))),
-            ("idle", None) => Ok(Class::Idle),
-            ("fifo", None) => Ok(Class::Fifo),
-            ("rr", None) => Ok(Class::Rr),
-            ("deadline", None) => Ok(Class::Deadline),
+            (name, None) => {
+                let mut others = Class::WITHOUT_NICE.iter();
+                others.find(|c| c.name() == name).copied().ok_or_else(wrong)
+            }
             _ => Err(wrong()),
         }
     }
@@ -141,11 +153,9 @@ impl fmt::Display for Cgroup {
             [] => "cpuset".to_owned(),
             cpus => format!("cpuset={}", written(cpus)),
         });
-        let parts: Vec<String> = [quota, weight, cpuset].into_iter().flatten().collect();
-        match parts.as_slice() {
-            [] => f.write_str("none"),
-            parts => f.write_str(&parts.join("+")),
-        }
+        let none = self.is_none().then(|| "none".to_owned());
+        let parts = [none, quota, weight, cpuset].into_iter().flatten();
+        write!(f, "{}", parts.format("+"))
     }
 }
 
@@ -212,14 +222,8 @@ mod tests {
             assert_eq!(class.to_string(), text);
         }
         assert_eq!("other:nice=0".parse(), Ok(Class::default()));
-        for wrong in [
-            "",
-            "nice",
-            "other:nice=20",
-            "fifo:nice=1",
-            "idle:nice=3",
-            "other:10",
-        ] {
+        let wrong = " nice other:nice=20 fifo:nice=1 idle:nice=3 other:10";
+        for wrong in wrong.split(' ') {
             let error = wrong.parse::<Class>().unwrap_err().to_string();
             assert!(error.contains("other:nice=10"), "{wrong}: {error}");
         }
@@ -227,34 +231,16 @@ mod tests {
 
     #[test]
     fn groups_are_read_as_they_are_written() {
-        for text in [
-            "none",
-            "max=50%",
-            "max=250%",
-            "weight=10",
-            "cpuset",
-            "cpuset=0,2",
-            "max=50%+weight=10+cpuset=1",
-        ] {
+        let texts = "none max=50% max=250% weight=10 cpuset cpuset=0,2 max=50%+weight=10+cpuset=1";
+        for text in texts.split(' ') {
             let group: Cgroup = text.parse().unwrap();
             assert_eq!(group.to_string(), text);
             assert_eq!(group.is_none(), text == "none");
         }
         let group: Cgroup = "cpuset=0-2+max=5%".parse().unwrap();
         assert_eq!(group.to_string(), "max=5%+cpuset=0,1,2");
-        for wrong in [
-            "",
-            "max",
-            "max=50",
-            "max=0%",
-            "weight=0",
-            "weight=10001",
-            "weight=1+weight=2",
-            "cpuset=",
-            "cpuset=x",
-            "none+max=5%",
-            "max=5%,weight=3",
-        ] {
+        let wrong = " max max=50 max=0% weight=0 weight=10001 weight=1+weight=2 cpuset= cpuset=x none+max=5% max=5%,weight=3";
+        for wrong in wrong.split(' ') {
             let error = wrong.parse::<Cgroup>().unwrap_err().to_string();
             assert!(error.contains("max=50%+weight=10"), "{wrong}: {error}");
         }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use super::Invalid;
@@ -47,9 +48,7 @@ impl Nearness {
     }
 
     fn names() -> String {
-        let names: Vec<String> = (Nearness::ALL.iter())
-            .map(|n| format!("`{}`", n.name()))
-            .collect();
+        let mut names = Nearness::ALL.iter().map(|n| format!("`{}`", n.name()));
         names.join(", ")
     }
 }
@@ -231,8 +230,7 @@ impl FromStr for Neighbour {
     }
 }
 
-/// A list of numbers and ranges in its order, each number once: `0,2` or `0-3,8`. None where it
-/// is none, is empty, or names too many.
+/// Numbers and ranges in their order: `0,2` or `0-3,8`. None where it is no list or too long.
 pub(super) fn list(text: &str) -> Option<Vec<u32>> {
     let number = |text: &str| text.trim().parse().ok().filter(|n: &u32| *n < MOST_CPUS);
     let mut cpus: Vec<u32> = Vec::new();
@@ -244,20 +242,17 @@ pub(super) fn list(text: &str) -> Option<Vec<u32>> {
         if first > last {
             return None;
         }
-        for cpu in first..=last {
-            // A CPU that is named twice in `A:B` lists is two flows on it, in their order.
-            cpus.push(cpu);
-            if cpus.len() > MOST_LISTED {
-                return None;
-            }
+        // A CPU that is named twice in `A:B` lists is two flows on it, in their order.
+        cpus.extend((first..=last).take(MOST_LISTED + 1));
+        if cpus.len() > MOST_LISTED {
+            return None;
         }
     }
     Some(cpus)
 }
 
 pub(super) fn written(cpus: &[u32]) -> String {
-    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-    cpus.join(",")
+    cpus.iter().join(",")
 }
 
 #[cfg(test)]

@@ -89,11 +89,8 @@ impl Host {
             return "a core".to_owned();
         }
         if let Some(cache) = self.common_cache(a, b) {
-            return format!(
-                "the L{} of {}",
-                cache.level,
-                bytes_in_words(cache.size_bytes)
-            );
+            let size = bytes_in_words(cache.size_bytes);
+            return format!("the L{} of {size}", cache.level);
         }
         match (x.node, y.node) {
             (Some(n), Some(m)) if n == m => format!("node {n}, and no cache"),
@@ -134,32 +131,29 @@ mod tests {
         }
     }
 
-    fn check(a: u32, b: u32, nearness: Option<Nearness>, level: Option<u32>, shared: &str) {
-        let host = host();
-        let distance = host.distance(a, b);
-        assert_eq!((distance.nearness, distance.cache_level), (nearness, level));
-        assert_eq!(distance, host.distance(b, a), "{a}:{b}");
-        assert_eq!(host.shared(a, b), shared);
-    }
-
     #[test]
     fn a_distance_is_the_same_both_ways_and_named_for_what_is_shared() {
         use Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
-        check(0, 0, Some(SameCpu), None, "all");
-        check(0, 4, Some(SmtSibling), None, "a core");
-        check(0, 1, Some(SameCache), Some(3), "the L3 of 32 MiB");
-        check(2, 3, Some(CrossCache), None, "node 1, and no cache");
-        check(5, 2, Some(CrossNode), None, "nothing: nodes 0 and 1");
-        check(0, 9, None, None, "nothing that the kernel reports");
-        let far = host().distance(5, 2);
-        assert_eq!((far.nodes, far.kinds), (Some((0, 1)), (0, 1)));
-    }
-
-    #[test]
-    fn names_are_in_order_from_near_to_far() {
         let host = host();
-        let pairs = [(0, 0), (0, 4), (0, 1), (2, 3), (0, 2)];
-        let distances: Vec<Distance> = pairs.iter().map(|(a, b)| host.distance(*a, *b)).collect();
+        let from_near_to_far = [
+            (0, 0, SameCpu, None, "all"),
+            (0, 4, SmtSibling, None, "a core"),
+            (0, 1, SameCache, Some(3), "the L3 of 32 MiB"),
+            (2, 3, CrossCache, None, "node 1, and no cache"),
+            (5, 2, CrossNode, None, "nothing: nodes 0 and 1"),
+        ];
+        let distances = from_near_to_far.map(|(a, b, nearness, level, shared)| {
+            let distance = host.distance(a, b);
+            let found = (distance.nearness, distance.cache_level);
+            assert_eq!(found, (Some(nearness), level), "{a}:{b}");
+            assert_eq!(distance, host.distance(b, a), "{a}:{b}");
+            assert_eq!(host.shared(a, b), shared);
+            distance
+        });
         assert!(distances.is_sorted(), "{distances:?}");
+        let far = &distances[4];
+        assert_eq!((far.nodes, far.kinds), (Some((0, 1)), (0, 1)));
+        assert_eq!(host.distance(0, 9).nearness, None);
+        assert_eq!(host.shared(0, 9), "nothing that the kernel reports");
     }
 }

@@ -17,8 +17,7 @@ pub struct RatioNoise {
 }
 
 impl RatioNoise {
-    /// What is assumed where no run of the machine has measured it: most trials that were looked at
-    /// vary by a tenth, and a ratio is of two.
+    /// What is assumed of an unknown machine: trials vary by a tenth, and a ratio is of two.
     pub const ASSUMED: RatioNoise = RatioNoise {
         deviation: 0.15,
         lent: 0.0,

@@ -1,7 +1,5 @@
 //! What a study expects of its findings, in a form that can be held against them.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{Axis, CellFacts};
@@ -37,12 +35,6 @@ words! {
         /// The difference does not matter.
         #[strum(serialize = "no difference")]
         NoDifference,
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

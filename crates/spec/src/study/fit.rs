@@ -1,5 +1,7 @@
 //! A study whose cells the command line made others: it is answered in the measure of what is run.
 
+use itertools::Itertools as _;
+
 use super::{Figure, Study};
 use crate::axis::{Axis, CellFacts};
 use crate::cell::Cell;
@@ -22,17 +24,9 @@ impl Study {
             return;
         };
         let own = CellFacts::of(first, survey).metrics();
-        let unit = Unit::of_all(
-            cells
-                .iter()
-                .filter(moves)
-                .map(|c| CellFacts::of(c, survey).unit()),
-        );
-        let varies = |axis: Axis| {
-            cells
-                .iter()
-                .any(|cell| cell.value(axis) != cells[0].value(axis))
-        };
+        let units = cells.iter().filter(moves);
+        let unit = Unit::of_all(units.map(|c| CellFacts::of(c, survey).unit()));
+        let varies = |axis: Axis| !cells.iter().map(|cell| cell.value(axis)).all_equal();
         if self.compare.iter().any(|c| varies(c.axis)) {
             self.compare.retain(|c| varies(c.axis));
         }
@@ -152,60 +146,37 @@ metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
 
     #[test]
     fn what_is_run_decides_in_what_it_is_answered() {
-        let check = |axes: &[(Axis, &[&str])], compared: Axis, baseline: &str, metric: Measure| {
+        use Axis::{Class, HugePages, Mover, Server};
+        let wake: (Axis, &[&str]) = (Mover, &["wake-up"]);
+        let random: (Axis, &[&str]) = (Mover, &["work-random"]);
+        let classes: (Axis, &[&str]) = (Class, &["other", "fifo"]);
+        let pings: (Axis, &[&str]) = (Mover, &["ping-a", "ping-b"]);
+        let pages: (Axis, &[&str]) = (HugePages, &["both"]);
+        let sends: (Axis, &[&str]) = (Mover, &["send", "writev"]);
+        let servers: (Axis, &[&str]) = (Server, &["epoll", "uring"]);
+        for (axes, compared, baseline, metric) in [
+            (&[wake, classes][..], Class, "other", Measure::LatencyUsP50),
+            (&[pings], Mover, "ping-a", Measure::RoundTripNs),
+            (&[random, pages], HugePages, "off", Measure::MessagesPerS),
+            (&[servers], Server, "epoll", Measure::MessagesPerS),
+            (&[sends], Mover, "send", Measure::CpuSPerGb),
+        ] {
             let study = asked(axes);
-            assert_eq!(study.compare.len(), 1, "{:?}", study.compare);
-            let compare = &study.compare[0];
-            assert_eq!(
-                (compare.axis, compare.baseline.as_str()),
-                (compared, baseline)
-            );
+            let [compare] = &study.compare[..] else {
+                panic!("{:?}", study.compare);
+            };
+            let found = (compare.axis, compare.baseline.as_str());
+            assert_eq!(found, (compared, baseline));
             assert_eq!(compare.metrics[0].measure, metric);
-        };
-        let wake: (Axis, &[&str]) = (Axis::Mover, &["wake-up"]);
-        check(
-            &[wake, (Axis::Class, &["other", "fifo"])],
-            Axis::Class,
-            "other",
-            Measure::LatencyUsP50,
-        );
-        check(
-            &[(Axis::Mover, &["ping-a", "ping-b"])],
-            Axis::Mover,
-            "ping-a",
-            Measure::RoundTripNs,
-        );
-        check(
-            &[
-                (Axis::Mover, &["work-random"]),
-                (Axis::HugePages, &["both"]),
-            ],
-            Axis::HugePages,
-            "off",
-            Measure::MessagesPerS,
-        );
-        check(
-            &[(Axis::Server, &["epoll", "uring"])],
-            Axis::Server,
-            "epoll",
-            Measure::MessagesPerS,
-        );
-        check(
-            &[(Axis::Mover, &["send", "writev"])],
-            Axis::Mover,
-            "send",
-            Measure::CpuSPerGb,
-        );
+        }
     }
 
     #[test]
     fn a_size_that_means_nothing_is_one_and_small() {
         let sizes = |axes: &[(Axis, &[&str])]| {
             let cells = asked(axes).cells();
-            let mut sizes: Vec<u64> = cells.iter().map(|(_, c)| c.size_bytes).collect();
-            sizes.sort_unstable();
-            sizes.dedup();
-            sizes
+            let sizes = cells.iter().map(|(_, c)| c.size_bytes);
+            sizes.sorted().dedup().collect::<Vec<_>>()
         };
         assert_eq!(sizes(&[(Axis::Mover, &["wake-up"])]), [64]);
         assert_eq!(sizes(&[(Axis::Server, &["epoll"])]), [64]);
