@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Counter;
-use crate::cell::{Cache, Cell, Cgroup, Class, Transport};
+use crate::cell::{Cache, Cell, Cgroup, Class, Device, Transport};
 
 mod cpu_clock;
 mod facts;
-mod links;
 mod unit_costs;
 
 pub use cpu_clock::{ClockVerdict, CounterTrial, CpuClock};
@@ -15,7 +14,6 @@ pub use facts::{
     Condition, InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerFacts, ServiceFacts,
     WorkKind,
 };
-pub use links::LinkSupport;
 pub use unit_costs::{CostTrial, PRICED, Priced, PricedRow, UnitCost};
 
 /// The counters that a thread reads from the CPU.
@@ -95,6 +93,21 @@ pub struct Support {
     /// Over which transport.
     pub transport: Transport,
     /// None where it works; else the reason.
+    pub refused: Option<String>,
+}
+
+/// A transport on a device, as the kernel of this host answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LinkSupport {
+    /// The transport.
+    pub transport: Transport,
+    /// What it was made of, where that can be chosen.
+    pub device: Device,
+    /// The most that the kernel hands its device in one packet, in bytes; none where it does not
+    /// say (before Linux 5.19), or there is no such device.
+    pub segment_bytes_most: Option<u32>,
+    /// None where it can be made; else the reason.
     pub refused: Option<String>,
 }
 
@@ -207,16 +220,13 @@ impl Survey {
         let Some(files) = &self.files else {
             return Some("files were not tried".to_owned());
         };
-        let row = (files.movers.iter()).find(|r| r.name == name && r.cache == cache);
-        row.map_or_else(
-            || {
-                Some(format!(
-                    "`{name}` was not tried with cache {}",
-                    cache.name()
-                ))
-            },
-            |row| row.refused.clone(),
-        )
+        match (files.movers.iter()).find(|r| r.name == name && r.cache == cache) {
+            Some(row) => row.refused.clone(),
+            None => Some(format!(
+                "`{name}` was not tried with cache {}",
+                cache.name()
+            )),
+        }
     }
 
     /// Why a class and a control group cannot be had; none where they can, or are the usual ones.
@@ -267,13 +277,11 @@ fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String>
         Transport::Peer => Transport::Loopback,
         within => within,
     };
-    let row = rows
-        .iter()
-        .find(|r| r.name == name && r.transport == transport);
-    row.map_or_else(
-        || Some(format!("`{name}` was not tried over {}", transport.name())),
-        |row| row.refused.clone(),
-    )
+    let mut rows = rows.iter();
+    match rows.find(|r| r.name == name && r.transport == transport) {
+        Some(row) => row.refused.clone(),
+        None => Some(format!("`{name}` was not tried over {}", transport.name())),
+    }
 }
 
 #[cfg(test)]
@@ -282,18 +290,19 @@ mod tests {
 
     #[test]
     fn one_hardware_counter_is_some() {
-        let refused = |counters: &[Counter]| Survey {
-            counters_refused: counters
-                .iter()
-                .map(|c| Refusal {
-                    what: c.name().to_owned(),
-                    why: format!("no {}", c.name()),
-                })
-                .collect(),
-            ..Survey::default()
+        let check = |counters: &[Counter], expected: Option<&str>| {
+            let refused = counters.iter().map(|c| Refusal {
+                what: c.name().to_owned(),
+                why: format!("no {}", c.name()),
+            });
+            let survey = Survey {
+                counters_refused: refused.collect(),
+                ..Survey::default()
+            };
+            assert_eq!(survey.no_hardware(), expected);
         };
-        assert_eq!(refused(&HARDWARE).no_hardware(), Some("no cycles"));
-        assert_eq!(refused(&HARDWARE[..5]).no_hardware(), None);
-        assert_eq!(refused(&HARDWARE[1..]).no_hardware(), None);
+        check(&HARDWARE, Some("no cycles"));
+        check(&HARDWARE[..5], None);
+        check(&HARDWARE[1..], None);
     }
 }

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// CPU time over elapsed time, of a thread that was never off its CPU, below which its clock
-/// leaves something out.
+/// Share of elapsed time, on its CPU throughout, below which a thread's clock leaves something out.
 const KEPT: f64 = 0.97;
 
 /// The clock of a pinned thread that sent to itself over loopback, against elapsed time. Where the

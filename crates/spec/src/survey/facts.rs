@@ -3,7 +3,14 @@
 //! A row of a table has its facts with words that are compiled in (`&'static str`), a survey has
 //! them with words of its own.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+
+/// The same facts with words of their own. Both kinds are written alike, so that none is left out.
+fn owned<Facts: DeserializeOwned>(facts: &impl Serialize) -> Facts {
+    let written = serde_json::to_value(facts).and_then(serde_json::from_value);
+    written.expect("what is written is read")
+}
 
 /// Whether a mover is done with a buffer, and when. Decides what may be rewritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,8 +198,7 @@ pub struct MoverFacts<T = String> {
 }
 
 impl<T> MoverFacts<T> {
-    /// What must hold so that it can be used. Of a file that is sent nothing: who sends one does
-    /// not write to it meanwhile.
+    /// What must hold to use it. Of a file nothing: who sends one does not write to it meanwhile.
     pub fn condition(&self) -> Option<Condition> {
         if self.route == Route::MemoryToSocket && self.release == Release::Never {
             return Some(Condition::NeverWrittenAgain);
@@ -235,21 +241,7 @@ impl<T> MoverFacts<T> {
 impl MoverFacts<&str> {
     /// The same with words of its own.
     pub fn owned(&self) -> MoverFacts {
-        MoverFacts {
-            name: self.name.to_owned(),
-            summary: self.summary.to_owned(),
-            release: self.release,
-            uses_fields: self.uses_fields,
-            route: self.route,
-            in_flight: self.in_flight,
-            work: self.work,
-            locks_rings: self.locks_rings,
-            descriptors_per_flow: self.descriptors_per_flow,
-            leaves_completions: self.leaves_completions,
-            needs_linux: self.needs_linux,
-            caution: self.caution.map(str::to_owned),
-            caution_spares_direct: self.caution_spares_direct,
-        }
+        owned(self)
     }
 }
 
@@ -264,22 +256,16 @@ pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverF
         #[serde(flatten)]
         facts: MoverFacts,
     }
-    let rows = Vec::<OfOld>::deserialize(from)?.into_iter();
-    Ok(rows
-        .map(
-            |OfOld {
-                 has_peer,
-                 work,
-                 mut facts,
-             }| {
-                if has_peer && facts.route == Route::Nowhere {
-                    facts.route = Route::MemoryToSocket;
-                }
-                facts.work = work.unwrap_or_else(|| WorkKind::of_old(&facts.name));
-                facts
-            },
-        )
-        .collect())
+    let today = |row: OfOld| {
+        let mut facts = row.facts;
+        if row.has_peer && facts.route == Route::Nowhere {
+            facts.route = Route::MemoryToSocket;
+        }
+        facts.work = row.work.unwrap_or_else(|| WorkKind::of_old(&facts.name));
+        facts
+    };
+    let rows = Vec::<OfOld>::deserialize(from)?;
+    Ok(rows.into_iter().map(today).collect())
 }
 
 /// What is known of a receiver.
@@ -297,11 +283,7 @@ pub struct ReceiverFacts<T = String> {
 impl ReceiverFacts<&str> {
     /// The same with words of its own.
     pub fn owned(&self) -> ReceiverFacts {
-        ReceiverFacts {
-            name: self.name.to_owned(),
-            summary: self.summary.to_owned(),
-            sees_content: self.sees_content,
-        }
+        owned(self)
     }
 }
 
@@ -335,17 +317,7 @@ pub struct ServerFacts<T = String> {
 impl ServerFacts<&str> {
     /// The same with words of its own.
     pub fn owned(&self) -> ServerFacts {
-        ServerFacts {
-            name: self.name.to_owned(),
-            summary: self.summary.to_owned(),
-            bound: self.bound.map(|(most, why)| (most, why.to_owned())),
-            in_turn: self.in_turn,
-            task_per_connection: self.task_per_connection,
-            needs_lone_thread: self.needs_lone_thread,
-            takes_workers: self.takes_workers,
-            caution: self.caution.map(str::to_owned),
-            refused: self.refused.map(str::to_owned),
-        }
+        owned(self)
     }
 }
 
@@ -364,11 +336,7 @@ pub struct ServiceFacts<T = String> {
 impl ServiceFacts<&str> {
     /// The same with words of its own.
     pub fn owned(&self) -> ServiceFacts {
-        ServiceFacts {
-            name: self.name.to_owned(),
-            summary: self.summary.to_owned(),
-            sizes: self.sizes,
-        }
+        owned(self)
     }
 }
 
@@ -376,35 +344,38 @@ impl ServiceFacts<&str> {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Vec<MoverFacts> {
+        of_movers(&mut serde_json::Deserializer::from_str(text)).unwrap()
+    }
+
     #[test]
     fn what_surveys_of_old_tell_of_a_peer_becomes_a_route() {
-        let row = |more: &str| {
+        for (more, route) in [
+            (r#""has_peer": true"#, Route::MemoryToSocket),
+            (r#""has_peer": false"#, Route::Nowhere),
+            (
+                r#""has_peer": true, "route": "file-to-socket""#,
+                Route::FileToSocket,
+            ),
+            (r#""route": "work", "can_refill": false"#, Route::Work),
+        ] {
             let text = format!(
                 r#"[{{"name": "a", "summary": "", "release": "at-return", "uses_fields": false,
                 "locks_rings": 0, "descriptors_per_flow": 1, "caution": null, {more}}}]"#
             );
-            of_movers(&mut serde_json::Deserializer::from_str(&text)).unwrap()[0].route
-        };
-        assert_eq!(row(r#""has_peer": true"#), Route::MemoryToSocket);
-        assert_eq!(row(r#""has_peer": false"#), Route::Nowhere);
-        let newer = r#""has_peer": true, "route": "file-to-socket", "can_refill": false"#;
-        assert_eq!(row(newer), Route::FileToSocket);
-        assert_eq!(row(r#""route": "work""#), Route::Work);
+            assert_eq!(read(&text)[0].route, route);
+        }
     }
 
     #[test]
     fn what_work_is_done_is_written_and_known_of_surveys_of_old() {
-        let row = |name: &str, work| MoverFacts {
-            name: name.to_owned(),
+        let rows = [("a", WorkKind::Registers), ("work-chase", WorkKind::Memory)];
+        let rows = rows.map(|(name, work)| MoverFacts {
+            name,
             work,
             ..MoverFacts::default()
-        };
-        let rows = [
-            row("a", WorkKind::Registers),
-            row("work-chase", WorkKind::Memory),
-        ];
-        let text = serde_json::to_string(&rows).unwrap();
-        let read = of_movers(&mut serde_json::Deserializer::from_str(&text)).unwrap();
+        });
+        let read = read(&serde_json::to_string(&rows).unwrap());
         assert_eq!(read[0].work, WorkKind::Registers);
         assert_eq!(read[1].work, WorkKind::Chain, "one of old");
     }
