@@ -242,21 +242,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_has_the_noun_of_the_work() {
-        use Unit::{Operation, Request, Step};
-        let cost = Metric::both(Measure::CpuNsPerMessage);
-        assert_eq!(cost.title(Request), "CPU time per request");
-        assert_eq!(Metric::both(Measure::MessagesPerS).title(Step), "Step rate");
-        assert_eq!(
-            Operation.in_words("2 calls a message"),
-            "2 calls an operation"
-        );
-        assert_eq!(Unit::of_all([Step, Step]), Step);
-        assert_eq!(Unit::of_all([Step, Request]), Operation);
-        assert_eq!(Unit::of_all([]), Unit::Message);
-    }
-
-    #[test]
     fn names_lead_back_to_their_metric() {
         for metric in Metric::all() {
             assert_eq!(metric.to_string().parse(), Ok(metric));

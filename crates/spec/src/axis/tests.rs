@@ -25,41 +25,31 @@ fn former_words_are_read_and_stay_on_disk() {
     let cell = Cell::from_id(old).unwrap();
     assert_eq!(cell.id(), old);
     let wrong = Axis::Pattern.read("shout").unwrap_err().to_string();
-    assert!(
-        wrong.ends_with("choose from stream, request-response"),
-        "{wrong}"
-    );
+    let known = "choose from stream, request-response";
+    assert!(wrong.ends_with(known), "{wrong}");
 }
 
 #[test]
 fn values_are_said_in_words() {
-    let check = |axis: Axis, value: &str, circumstance: &str, subject: &str| {
+    use Axis::*;
+    for (axis, value, circumstance) in [
+        (Mover, "send", "with `send`"),
+        (Transport, "unix", "over unix"),
+        (Size, "64KiB", "at 64 KiB"),
+        (Pattern, "ask", "with pattern request-response"),
+        (Threads, "1", "with 1 thread"),
+        (Threads, "8", "with 8 threads"),
+        (Depth, "4", "at depth 4"),
+        (Ring, "4MiB", "with ring 4MiB"),
+        (Segment, "auto", "with segment auto"),
+        (Segment, "16KiB", "with packets of up to 16 KiB"),
+        (Mtu, "9000", "with mtu 9000"),
+        (Connect, "new", "with new connections"),
+        (Rate, "1000", "at 1000 requests/s"),
+        (Rate, "closed", "with rate closed"),
+    ] {
         assert_eq!(axis.circumstance(value), circumstance);
+        let (_, subject) = circumstance.split_once(' ').unwrap();
         assert_eq!(axis.subject(value), subject);
-    };
-    check(Axis::Mover, "send", "with `send`", "`send`");
-    check(Axis::Transport, "unix", "over unix", "unix");
-    check(Axis::Size, "64KiB", "at 64 KiB", "64 KiB");
-    let pattern = "with pattern request-response";
-    check(Axis::Pattern, "ask", pattern, "pattern request-response");
-    check(Axis::Threads, "1", "with 1 thread", "1 thread");
-    check(Axis::Threads, "8", "with 8 threads", "8 threads");
-    check(Axis::Depth, "4", "at depth 4", "depth 4");
-    check(Axis::Ring, "4MiB", "with ring 4MiB", "ring 4MiB");
-    check(Axis::Segment, "auto", "with segment auto", "segment auto");
-    check(
-        Axis::Segment,
-        "16KiB",
-        "with packets of up to 16 KiB",
-        "packets of up to 16 KiB",
-    );
-    check(Axis::Mtu, "9000", "with mtu 9000", "mtu 9000");
-    check(
-        Axis::Connect,
-        "new",
-        "with new connections",
-        "new connections",
-    );
-    check(Axis::Rate, "1000", "at 1000 requests/s", "1000 requests/s");
-    check(Axis::Rate, "closed", "with rate closed", "rate closed");
+    }
 }

@@ -15,49 +15,29 @@ fn refused(text: &str, line: usize, says: &str) {
     assert!(!e.to_string().contains('\n'));
 }
 
+/// The lines of a test whose keys stand on one line, with ` / ` between them.
+fn lines(test: &str) -> String {
+    test.replace(" / ", "\n")
+}
+
 #[test]
 fn a_test_of_each_kind_is_read() {
-    let contrast = "axis = \"mover\"\nvalue = \"sendmsg\"\nagainst = \"send\"\n";
-    let metric = "metric = \"throughput_gbit_per_s\"\n";
-    for (kind, test) in [
-        (
-            "ratio",
-            format!(
-                "{contrast}{metric}expect = \"within 4.8..6\"\nwhere = {{ size = [\"2KiB\", 512], nodelay = [\"off\"] }}"
-            ),
-        ),
-        (
-            "crossover",
-            format!("{contrast}{metric}expect = \"from 8KiB\""),
-        ),
-        (
-            "level",
-            format!("{metric}expect = \"is 0\"\ncells = \"some\""),
-        ),
-        (
-            "counter",
-            format!(
-                "{contrast}metrics = [\"l1d_load_misses_per_kib\", \"llc_load_misses_per_kib\"]"
-            ),
-        ),
-        ("stall", "expect = \"absent\"".to_owned()),
-        (
-            "scaling",
-            format!("{metric}threads = \"1..8\"\nexpect = \"below 1\""),
-        ),
-        (
-            "arithmetic",
-            "table = \"t\"\ncolumn = \"c\"\nother = { column = \"d\" }\nexpect = \"among\""
-                .to_owned(),
-        ),
-        ("copies-per-byte", "expect = \"below 0.05\"".to_owned()),
-        (
-            "not-in-this-run",
-            "study = \"servers\"\nwhy = \"needs servers\"".to_owned(),
-        ),
-    ] {
-        let claims = parse(&with(&format!("kind = \"{kind}\"\n{test}")))
-            .unwrap_or_else(|e| panic!("{kind}: {e}"));
+    let contrast = r#"axis = "mover" / value = "sendmsg" / against = "send""#;
+    let metric = r#"metric = "throughput_gbit_per_s""#;
+    let table = r#"ratio | CONTRAST / METRIC / expect = "within 4.8..6" / where = { size = ["2KiB", 512], nodelay = ["off"] }
+        crossover | CONTRAST / METRIC / expect = "from 8KiB"
+        level | METRIC / expect = "is 0" / cells = "some"
+        counter | CONTRAST / metrics = ["l1d_load_misses_per_kib", "llc_load_misses_per_kib"]
+        stall | expect = "absent"
+        scaling | METRIC / threads = "1..8" / expect = "below 1"
+        arithmetic | table = "t" / column = "c" / other = { column = "d" } / expect = "among"
+        copies-per-byte | expect = "below 0.05"
+        not-in-this-run | study = "servers" / why = "needs servers""#;
+    for row in table.lines() {
+        let (kind, test) = row.trim().split_once(" | ").unwrap();
+        let test = test.replace("CONTRAST", contrast).replace("METRIC", metric);
+        let text = with(&format!("kind = \"{kind}\"\n{}", lines(&test)));
+        let claims = parse(&text).unwrap_or_else(|e| panic!("{kind}: {e}"));
         assert_eq!(claims[0].tests.len(), 1, "{kind}");
     }
     let copied = parse(&with("kind = \"copied-share\"\nexpect = \"below 0.01\"")).unwrap();
@@ -83,53 +63,41 @@ fn what_is_wrong_is_told_with_its_place() {
         8 | kind = "stall" / cells = "half" | every
         8 | kind = "stall" / expect = "maybe" | present
         8 | kind = "stall" / otherwise = "x" | [[claim.reason]]
+        10 | kind = "ratio" / axis = "mover" / value = "send" / against = "send" | the same
         10 | kind = "scaling" / metric = "cpu_s_per_gb" / expect = "below 1" / threads = "8..1" | within-cpus"#;
     for row in table.lines() {
         let [line, test, says] = row.split('|').map(str::trim).collect::<Vec<_>>()[..] else {
             panic!("{row}");
         };
-        refused(
-            &with(&test.replace(" / ", "\n")),
-            line.parse().unwrap(),
-            says,
-        );
+        refused(&with(&lines(test)), line.parse().unwrap(), says);
     }
-    let same = "kind = \"ratio\"\naxis = \"mover\"\nvalue = \"send\"\nagainst = \"send\"";
-    refused(&with(same), 10, "the same");
     let reason = format!("{HEAD}[[claim.reason]]\nkind = \"stall\"\n");
     refused(&reason, 7, "otherwise");
     let twice = with("kind = \"stall\"").repeat(2);
     refused(&twice, 9, "is there already");
     refused(&" ".repeat(MAX_CLAIMS_BYTES + 1), 1, "at most");
-    let many =
-        (0..=MAX_CLAIMS).map(|i| with("kind = \"stall\"").replace("\"a\"", &format!("\"a{i}\"")));
-    assert!(
-        parse(&many.collect::<String>())
-            .unwrap_err()
-            .message
-            .contains("at most")
-    );
+    let stall = with("kind = \"stall\"");
+    let many = (0..=MAX_CLAIMS).map(|i| stall.replace("\"a\"", &format!("\"a{i}\"")));
+    let error = parse(&many.collect::<String>()).unwrap_err();
+    assert!(error.message.contains("at most"), "{error}");
 }
 
 #[test]
 fn expectations_are_met_or_not() {
-    let check = |text: &str, value: f64, met: Option<bool>| {
-        assert_eq!(
-            text.parse::<Expected>().unwrap().is_met(value),
-            met,
-            "{text} {value}"
-        );
-    };
-    check("above 1", 1.0, Some(false));
-    check("above 1", 1.1, Some(true));
-    check("below 0.5", 0.4, Some(true));
-    check("within 4.8..6", 6.0, Some(true));
-    check("within 4.8..6", 3.7, Some(false));
-    check("is 0", 9.0, Some(false));
-    check("alike", 1.0, None);
-    for bad in [
-        "", "above", "above x", "above -1", "within 1", "around 3", "alike 3",
+    for (text, value, met) in [
+        ("above 1", 1.0, Some(false)),
+        ("above 1", 1.1, Some(true)),
+        ("below 0.5", 0.4, Some(true)),
+        ("within 4.8..6", 6.0, Some(true)),
+        ("within 4.8..6", 3.7, Some(false)),
+        ("is 0", 9.0, Some(false)),
+        ("alike", 1.0, None),
     ] {
+        let expected: Expected = text.parse().unwrap();
+        assert_eq!(expected.is_met(value), met, "{text} {value}");
+    }
+    let bad = "|above|above x|above -1|within 1|around 3|alike 3";
+    for bad in bad.split('|') {
         assert!(bad.parse::<Expected>().is_err(), "{bad}");
     }
 }
@@ -145,27 +113,21 @@ fn nodelay_is_taken_as_it_is_in_effect() {
     assert!(is_at(&cell, &Vec::new()));
 }
 
+const GUIDE: &str = include_str!("../../../../published/README.md");
+
 #[test]
 fn the_worked_example_of_the_guide_is_a_claims_file() {
-    let guide = include_str!("../../../../published/README.md");
-    let example = guide
-        .split("```toml\n")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
+    let (_, example) = GUIDE.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
     let claims = parse(example).unwrap();
     assert_eq!((claims[0].tests.len(), claims[0].reasons.len()), (2, 1));
 }
 
 #[test]
 fn the_guide_tells_every_kind_of_test() {
-    let guide = include_str!("../../../../published/README.md");
     for (kind, keys) in raw::KINDS {
-        let row = guide
-            .lines()
-            .find(|l| l.starts_with(&format!("| `{kind}` |")));
+        let begin = format!("| `{kind}` |");
+        let row = GUIDE.lines().find(|l| l.starts_with(&begin));
         let row = row.unwrap_or_else(|| panic!("{kind}"));
         let common = ["where", "cells"];
         for key in keys.split(' ').filter(|k| !common.contains(k)) {
@@ -189,36 +151,31 @@ fn a_claim_names_the_studies_that_settle_it() {
 
 #[test]
 fn the_mean_of_rows_and_what_may_be_unmeasured_are_read_where_they_belong() {
-    let sum = "kind = \"arithmetic\"\ntable = \"t\"\ncolumn = \"c\"\nexpect = \"is 2\"\n";
-    let of = |test: &str| parse(&with(test)).unwrap().remove(0).tests.remove(0);
-    let of_mean = |text: &str| match of(text).kind {
+    let sum = lines(r#"kind = "arithmetic" / table = "t" / column = "c" / expect = "is 2" / "#);
+    let ratio = lines(
+        r#"kind = "ratio" / metric = "throughput_gbit_per_s" / axis = "mover" / value = "a" / against = "b" / expect = "above 1" / "#,
+    );
+    let among = sum.replace("is 2", "among") + "other = { column = \"d\" }\n";
+    let [mean, some, most] = ["mean", "some", "most"].map(|n| format!("cells = \"{n}\""));
+    let unmeasured = "if-measured = true";
+    let of = |test: &str, more: &str| {
+        let claim = parse(&with(&format!("{test}{more}"))).unwrap().remove(0);
+        claim.tests[0].clone()
+    };
+    let of_mean = |more: &str| match of(&sum, more).kind {
         TestKind::Arithmetic(sum) => sum.of_mean,
         other => panic!("{other:?}"),
     };
-    assert!(of_mean(&format!("{sum}cells = \"mean\"")));
-    assert!(!of_mean(sum) && !of_mean(&format!("{sum}cells = \"some\"")));
-    let among = sum.replace("is 2", "among") + "other = { column = \"d\" }\n";
-    refused(
-        &with(&format!("{among}cells = \"mean\"")),
-        10,
-        "`among` is for",
-    );
-    let ratio = "kind = \"ratio\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"mover\"\nvalue = \"a\"\nagainst = \"b\"\nexpect = \"above 1\"\n";
-    assert!(of(&format!("{ratio}if-measured = true")).if_measured && !of(ratio).if_measured);
-    assert_eq!(
-        of(&format!("{ratio}cells = \"most\"")).cells,
-        Quantity::Most
-    );
-    refused(
-        &with(&format!("{ratio}cells = \"mean\"")),
-        13,
-        "arithmetic test",
-    );
-    refused(
-        &with(&format!("{sum}if-measured = true")),
-        11,
-        "has no `if-measured`",
-    );
+    assert!(of_mean(&mean) && !of_mean("") && !of_mean(&some));
+    assert!(of(&ratio, unmeasured).if_measured && !of(&ratio, "").if_measured);
+    assert_eq!(of(&ratio, &most).cells, Quantity::Most);
+    for (test, more, line, says) in [
+        (&among, &*mean, 10, "`among` is for"),
+        (&ratio, &*mean, 13, "arithmetic test"),
+        (&sum, unmeasured, 11, "has no `if-measured`"),
+    ] {
+        refused(&with(&format!("{test}{more}")), line, says);
+    }
 }
 
 #[test]

@@ -98,21 +98,20 @@ mod tests {
 
     #[test]
     fn what_works_for_a_side_is_its_own_and_no_accounts_are_no_zero() {
-        let line = |user, ns| CpuLine {
+        let ns = [
+            (CpuUser::SenderThreads, 1),
+            (CpuUser::SenderWorkers, 2),
+            (CpuUser::ReceiverChildren, 4),
+            (CpuUser::Idle, 93),
+        ];
+        let lines = ns.map(|(user, ns)| CpuLine {
             user,
             name: String::new(),
             ns,
             interrupts_ns: 0,
-        };
+        });
         let accounts = CpuAccounts {
-            elapsed_ns: 100,
-            cpus: 1,
-            lines: vec![
-                line(CpuUser::SenderThreads, 1),
-                line(CpuUser::SenderWorkers, 2),
-                line(CpuUser::ReceiverChildren, 4),
-                line(CpuUser::Idle, 93),
-            ],
+            lines: lines.into(),
             ..CpuAccounts::default()
         };
         for (side, ns) in [(Side::Sender, 3), (Side::Receiver, 4)] {

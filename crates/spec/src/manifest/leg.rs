@@ -35,6 +35,8 @@ pub struct Difference {
     pub is: String,
 }
 
+const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
+
 /// What measures: a build of bytecost on a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurer<'m> {
@@ -52,8 +54,7 @@ impl Measurer<'_> {
         self.host.identity.boot_id.is_some() && self.build.is_some()
     }
 
-    /// What is not the same in the later one, the weightiest first. A fact that either does not
-    /// know is passed over.
+    /// What is known of both and not the same in the later one, the weightiest first.
     pub fn differences(&self, later: &Measurer<'_>) -> Vec<Difference> {
         let after = later.facts();
         let before = self.facts().into_iter();
@@ -88,10 +89,7 @@ impl Measurer<'_> {
             ("build of bytecost", self.build.map(str::to_owned)),
             ("kernel command line", identity.kernel_command_line.clone()),
             ("microcode", identity.microcode.clone()),
-            (
-                "net.ipv4.tcp_congestion_control",
-                host.congestion_default.clone(),
-            ),
+            (CONGESTION, host.congestion_default.clone()),
             ("net.core.optmem_max", number(host.optmem_max_bytes)),
             ("net.core.wmem_max", number(host.wmem_max_bytes)),
             ("net.core.rmem_max", number(host.rmem_max_bytes)),
@@ -131,74 +129,57 @@ mod tests {
         }
     }
 
-    /// The names of what differs once a host was changed, and the first in words.
-    fn changed(change: impl Fn(&mut Host)) -> (Vec<String>, Option<String>) {
-        let before = host();
+    /// What differs between two builds on two hosts: `kernel: 6.1.0 to 6.2.0`.
+    fn differing(before: (Option<&str>, &Host), after: (Option<&str>, &Host)) -> Vec<String> {
+        let [before, after] = [before, after].map(|(build, host)| Measurer {
+            version: "1",
+            build,
+            host,
+        });
+        let told = |d: &Difference| format!("{}: {} to {}", d.what, d.was, d.is);
+        before.differences(&after).iter().map(told).collect()
+    }
+
+    /// What differs once a host was changed.
+    fn changed(change: impl Fn(&mut Host)) -> Vec<String> {
         let mut after = host();
         change(&mut after);
-        let of = |host| Measurer {
-            version: "1",
-            build: Some("x"),
-            host,
-        };
-        let found = of(&before).differences(&of(&after));
-        let first = found.first().map(|d| format!("{} to {}", d.was, d.is));
-        (found.into_iter().map(|d| d.what).collect(), first)
+        differing((Some("x"), &host()), (Some("x"), &after))
     }
 
     #[test]
     fn what_differs_is_named_with_both_values() {
-        assert_eq!(changed(|_| {}), (Vec::new(), None));
-        type Change = fn(&mut Host);
-        for (change, what, values) in [
-            (
-                (|h| h.kernel = "6.2.0".into()) as Change,
-                "kernel",
-                "6.1.0 to 6.2.0",
-            ),
-            (
-                |h| h.identity.boot_id = Some("two".into()),
-                "boot",
-                "one to two",
-            ),
-            (
-                |h| h.identity.machine_id_hash = Some("cd".into()),
-                "machine",
-                "ab to cd",
-            ),
-            (|h| h.cpus[2].cpu = 3, "CPUs online", "0-2,8 to 0-1,3,8"),
-            (|h| h.cpus_allowed = vec![1], "CPUs allowed", "0 to 1"),
-            (
-                |h| h.identity.settings = [("net.ipv4.tcp_sack".into(), "0".into())].into(),
-                "net.ipv4.tcp_sack",
-                "1 to 0",
-            ),
-        ] {
-            assert_eq!(
-                changed(change),
-                (vec![what.to_owned()], Some(values.to_owned()))
-            );
-        }
-        let host = host();
-        let of = |build| Measurer {
-            version: "1",
-            build,
-            host: &host,
+        assert_eq!(changed(|_| {}), [""; 0]);
+        let check = |change: fn(&mut Host), told: &str| assert_eq!(changed(change), [told]);
+        check(|h| h.kernel = "6.2.0".into(), "kernel: 6.1.0 to 6.2.0");
+        let boot = |h: &mut Host| h.identity.boot_id = Some("two".into());
+        check(boot, "boot: one to two");
+        let machine = |h: &mut Host| h.identity.machine_id_hash = Some("cd".into());
+        check(machine, "machine: ab to cd");
+        check(|h| h.cpus[2].cpu = 3, "CPUs online: 0-2,8 to 0-1,3,8");
+        check(|h| h.cpus_allowed = vec![1], "CPUs allowed: 0 to 1");
+        let sack = |h: &mut Host| {
+            h.identity.settings = [("net.ipv4.tcp_sack".into(), "0".into())].into();
         };
-        let found = of(Some("x")).differences(&of(Some("y")));
-        assert_eq!(found[0].what, "build of bytecost");
+        check(sack, "net.ipv4.tcp_sack: 1 to 0");
+        let builds = differing((Some("x"), &host()), (Some("y"), &host()));
+        assert_eq!(builds, ["build of bytecost: x to y"]);
     }
 
     #[test]
     fn what_is_not_known_is_no_difference() {
-        assert_eq!(changed(|h| h.identity = Identity::default()).0, [""; 0]);
+        let unknown = changed(|h| h.identity = Identity::default());
+        assert_eq!(unknown, [""; 0]);
         let host = host();
-        let of = |build| Measurer {
-            version: "1",
-            build,
-            host: &host,
+        assert_eq!(differing((None, &host), (Some("y"), &host)), [""; 0]);
+        let is_known = |build| {
+            let measurer = Measurer {
+                version: "1",
+                build,
+                host: &host,
+            };
+            measurer.is_known()
         };
-        assert!(of(None).differences(&of(Some("y"))).is_empty());
-        assert!(of(Some("y")).is_known() && !of(None).is_known());
+        assert!(is_known(Some("y")) && !is_known(None));
     }
 }

@@ -1,6 +1,7 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::Survey;
-use crate::axis::CellFacts;
 
 const SMALL: &str = r#"
 name = "small"
@@ -38,6 +39,9 @@ y = "throughput_gbit_per_s"
 series = "mover"
 "#;
 
+/// A line of it.
+const METRICS: &str = r#"metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]"#;
+
 const KNOWN: Known<'static> = Known {
     movers: &[("send", false), ("sendfile", false), ("sendmsg", true)],
     receivers: &["recv"],
@@ -64,17 +68,18 @@ fn check_all(added: &str, table: &str) {
     }
 }
 
+fn small() -> Study {
+    Study::parse(SMALL).unwrap()
+}
+
 #[test]
 fn cells_come_tier_by_tier_and_each_once() {
-    let study = Study::parse(SMALL).unwrap();
+    let study = small();
     let cells = study.cells();
     assert_eq!(cells.len(), 8);
     assert_eq!(cells.iter().filter(|(tier, _)| *tier == 0).count(), 2);
-    assert!(
-        cells[..2]
-            .iter()
-            .all(|(_, c)| c.size_bytes == 65_536 && c.threads == 1)
-    );
+    let is_first = |(_, c): &(usize, Cell)| c.size_bytes == 65_536 && c.threads == 1;
+    assert!(cells[..2].iter().all(is_first));
     assert_eq!(study.check(KNOWN), Ok(()));
 }
 
@@ -103,35 +108,28 @@ fn what_is_wrong_is_told_with_line_and_column() {
 
 #[test]
 fn pairs_stand_for_several_placements() {
-    let mut study = Study::parse(SMALL).unwrap();
-    study
-        .set_axis(Axis::Placement, &["free", "pairs", "0:1"])
-        .unwrap();
-    study
-        .compare
-        .push(Compare::of(Axis::Placement, "pairs", Vec::new()));
+    let mut study = small();
+    let placements = ["free", "pairs", "0:1"];
+    study.set_axis(Axis::Placement, &placements).unwrap();
+    let compare = Compare::of(Axis::Placement, "pairs", Vec::new());
+    study.compare.push(compare);
     assert!(study.asks_for_pairs());
     study.take_pairs(&["0:0", "1:1", "0:1"].map(str::to_owned), "0:1");
     assert!(!study.asks_for_pairs());
-    let (_, values) = &study.tiers[0].axes[study.tiers[0].axes.len() - 1];
+    let (_, values) = study.tiers[0].axes.last().unwrap();
     assert_eq!(values, &["free", "0:0", "1:1", "0:1"], "each once");
     assert_eq!(study.compare.last().unwrap().baseline, "0:1");
 }
 
 #[test]
 fn the_command_line_narrows_a_study_to_what_was_asked() {
-    let mut study = Study::parse(SMALL).unwrap();
-    study
-        .set_axis(Axis::Mover, &["sendfile", "sendmsg"])
-        .unwrap();
+    let mut study = small();
+    let movers = ["sendfile", "sendmsg"];
+    study.set_axis(Axis::Mover, &movers).unwrap();
     study.set_axis(Axis::Threads, &["4"]).unwrap();
     let cells = study.cells();
-    assert_eq!(cells.len(), 2);
-    assert!(
-        cells
-            .iter()
-            .all(|(_, c)| c.threads == 4 && c.size_bytes == 65_536)
-    );
+    let is_asked = |(_, c): &(usize, Cell)| c.threads == 4 && c.size_bytes == 65_536;
+    assert!(cells.len() == 2 && cells.iter().all(is_asked));
     assert_eq!(
         study.compare[0].baseline, "sendfile",
         "the baseline is one of the values"
@@ -141,7 +139,7 @@ fn the_command_line_narrows_a_study_to_what_was_asked() {
 
 #[test]
 fn both_stands_for_on_and_off_where_there_is_a_switch() {
-    let mut study = Study::parse(SMALL).unwrap();
+    let mut study = small();
     for axis in [Axis::Nodelay, Axis::Cork, Axis::Quickack] {
         study.set_axis(axis, &["both", "off"]).unwrap();
         let values = study.tiers[0].axes.last().unwrap();
@@ -153,34 +151,45 @@ fn both_stands_for_on_and_off_where_there_is_a_switch() {
 
 #[test]
 fn times_have_bounds() {
-    let with = |change: fn(&mut Study)| {
-        let mut study = Study::parse(SMALL).unwrap();
+    let check = |change: fn(&mut Study), expected: &str| {
+        let mut study = small();
         change(&mut study);
-        study.check(KNOWN).unwrap_err().to_string()
+        let error = study.check(KNOWN).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     };
-    assert!(with(|s| s.window_ms = 60_001).contains("window is out of bounds: from 1ms to 60s"));
-    assert!(with(|s| s.warmup_ms = 0).contains("warmup is out of bounds"));
-    assert!(with(|s| s.budget_ms = u64::MAX).contains("budget is out of bounds"));
+    let window = "window is out of bounds: from 1ms to 60s";
+    check(|s| s.window_ms = 60_001, window);
+    check(|s| s.warmup_ms = 0, "warmup is out of bounds");
+    check(|s| s.budget_ms = u64::MAX, "budget is out of bounds");
 }
 
 #[test]
-fn a_published_design_stands_by_itself() {
-    let text = format!(
-        "{}\n[[as-published]]\ntitle = \"theirs\"\naxes = {{ mover = [\"send-fields\"], nodelay = [\"off\"] }}\n",
-        SMALL
-    );
+fn a_published_design_stands_by_itself_with_its_repetitions() {
+    let tier = "\n[[as-published]]\ntitle = \"theirs\"\naxes = { mover = [\"send-fields\"], nodelay = [\"off\"] }\n";
+    let most = "blocks-most = 20";
+    let with_blocks = SMALL.replace(most, &format!("{most}\nas-published-blocks = 3"));
+    let text = format!("{with_blocks}{tier}");
     let mut study = Study::parse(&text).unwrap();
+    assert_eq!((study.blocks_least, study.blocks_most), (6, 20));
     let own = study.tiers.clone();
     study.choose_as_published().unwrap();
     assert_ne!(study.tiers, own);
+    assert_eq!((study.blocks_least, study.blocks_most), (3, 3));
     assert_eq!(study.design.as_deref(), Some(AS_PUBLISHED));
     let cells = study.cells();
     assert_eq!(cells.len(), 1);
     assert_eq!(cells[0].1.mover, "send-fields");
     assert_eq!(cells[0].1.receiver, Cell::default().receiver);
-    let mut without = Study::parse(SMALL).unwrap();
-    let error = without.choose_as_published().unwrap_err().to_string();
+    let error = small().choose_as_published().unwrap_err().to_string();
     assert!(error.contains("no published design"), "{error}");
+    let few = text.replace("blocks = 3", "blocks = 2");
+    for (text, expected) in [
+        (few, "from 3 to 10000"),
+        (with_blocks, "which this study does not have"),
+    ] {
+        let error = Study::parse(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 const EXPECTED: &str = r#"
@@ -203,22 +212,20 @@ fn an_expectation_says_where_it_holds() {
         (expect.axis, expect.value.as_str(), expect.outcome),
         (Axis::Mover, "sendfile", Outcome::NoDifference)
     );
-    let at = |size: &str, threads: &str, fields: &str| {
-        let mut cell = Cell::default();
-        for (axis, value) in [
-            (Axis::Size, size),
-            (Axis::Threads, threads),
-            (Axis::Fields, fields),
-        ] {
-            cell.set(axis, value).unwrap();
-        }
+    let at = |size_bytes: u64, threads: u32, fields: u32| {
+        let cell = Cell {
+            size_bytes,
+            threads,
+            fields,
+            ..Cell::default()
+        };
         expect.holds_at(&CellFacts::of(&cell, &Survey::default()))
     };
-    assert!(at("64KiB", "1", "8") && at("1MiB", "1", "4"));
-    assert!(!at("4KiB", "1", "8") && !at("64KiB", "2", "8"));
+    assert!(at(65_536, 1, 8) && at(1 << 20, 1, 4));
+    assert!(!at(4096, 1, 8) && !at(65_536, 2, 8));
     let text = serde_json::to_string(&study).unwrap();
     assert_eq!(serde_json::from_str::<Study>(&text).unwrap(), study);
-    assert_eq!(Study::parse(SMALL).unwrap().expects, []);
+    assert_eq!(small().expects, []);
 }
 
 #[test]
@@ -244,35 +251,26 @@ fn names_fields_and_sizes_are_held_against_the_tables() {
             cell.set(*axis, value).unwrap();
         }
         let error = KNOWN.check(&cell).err().map(|e| e.to_string());
-        match error {
-            None => assert_eq!(expected, "", "{values:?}"),
-            Some(error) => assert!(error.contains(expected) && !expected.is_empty(), "{error}"),
-        }
+        let error = error.unwrap_or_default();
+        let is_expected = error.contains(expected) && error.is_empty() == expected.is_empty();
+        assert!(is_expected, "{values:?}: {error}");
     };
-    let (fields, server) = ((Axis::Mover, "sendmsg"), (Axis::Server, "epoll"));
-    check(&[fields, (Axis::Size, "4096")], "");
-    check(
-        &[fields, (Axis::Size, "1001")],
-        "does not divide into 8 fields",
-    );
-    check(
-        &[(Axis::Mover, "teleport")],
-        "choose from send, sendfile, sendmsg",
-    );
-    check(&[(Axis::Receiver, "catch")], "choose from recv");
+    use Axis::{Mover, Receiver, Server, Service, Size};
+    let (fields, server) = ((Mover, "sendmsg"), (Server, "epoll"));
+    check(&[fields, (Size, "4096")], "");
+    check(&[fields, (Size, "1001")], "does not divide into 8 fields");
+    let movers = "choose from send, sendfile, sendmsg";
+    check(&[(Mover, "teleport")], movers);
+    check(&[(Receiver, "catch")], "choose from recv");
     check(&[server], "");
-    check(&[server, (Axis::Service, "top")], "");
-    check(
-        &[(Axis::Server, "epol")],
-        "server `epol` is not known: choose from none, single, epoll",
-    );
-    check(&[server, (Axis::Service, "tip")], "choose from top, echo");
-    check(
-        &[server, (Axis::Size, "1MiB")],
-        "size 1MiB is out of bounds for service `echo`: from 1 to 64KiB",
-    );
+    check(&[server, (Service, "top")], "");
+    let servers = "server `epol` is not known: choose from none, single, epoll";
+    check(&[(Server, "epol")], servers);
+    check(&[server, (Service, "tip")], "choose from top, echo");
+    let sizes = "size 1MiB is out of bounds for service `echo`: from 1 to 64KiB";
+    check(&[server, (Size, "1MiB")], sizes);
     // Without a server nothing of it means anything.
-    check(&[(Axis::Service, "tip")], "");
+    check(&[(Service, "tip")], "");
 }
 
 const PAIR: &str = r#"
@@ -305,26 +303,6 @@ fn pairs_are_read_and_bounded() {
 }
 
 #[test]
-fn the_repetitions_of_a_publication_come_with_its_cells() {
-    let blocks = |n: &str| format!("blocks-most = 20\nas-published-blocks = {n}");
-    let tier = "\n[[as-published]]\ntitle = \"theirs\"\n[as-published.axes]\nmover = [\"send\"]\n";
-    let text = SMALL.replace("blocks-most = 20", &blocks("3")) + tier;
-    let mut study = Study::parse(&text).unwrap();
-    assert_eq!((study.blocks_least, study.blocks_most), (6, 20));
-    study.choose_as_published().unwrap();
-    assert_eq!((study.blocks_least, study.blocks_most), (3, 3));
-    let check = |text: &str, expected: &str| {
-        let error = Study::parse(text).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    };
-    check(&text.replace("blocks = 3", "blocks = 2"), "from 3 to 10000");
-    check(
-        &SMALL.replace("blocks-most = 20", &blocks("3")),
-        "which this study does not have",
-    );
-}
-
-#[test]
 fn an_effect_is_over_another_axis_of_several_values() {
     let over = |axis: &str| {
         let text = format!("baseline = \"send\"\nover = \"{axis}\"");
@@ -334,33 +312,30 @@ fn an_effect_is_over_another_axis_of_several_values() {
     for wrong in ["mover", "rate", "colour"] {
         assert!(over(wrong).is_err(), "{wrong}");
     }
-    assert_eq!(Study::parse(SMALL).unwrap().compare[0].over, None);
+    assert_eq!(small().compare[0].over, None);
 }
 
 #[test]
 fn the_first_metric_of_a_comparison_is_primary_unless_the_study_says_otherwise() {
-    let families = |text: &str| {
-        let study = Study::parse(text).unwrap();
-        let compare = &study.compare[0];
-        let survey = Survey::default();
-        let mut found: Vec<(u64, u32, Vec<Family>)> = Vec::new();
-        for (_, cell) in study.cells().iter().filter(|(_, c)| c.mover == "sendfile") {
-            let facts = CellFacts::of(cell, &survey);
-            let metrics = compare.metrics.iter();
-            let of = metrics.map(|m| compare.family_of(&facts, *m)).collect();
-            found.push((cell.size_bytes, cell.threads, of));
-        }
-        found.sort();
-        found
-    };
     use Family::{Exploratory, Primary, Secondary};
+    let survey = Survey::default();
     let check = |key: &str, expected: [[Family; 2]; 4]| {
-        let metrics = r#"metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]"#;
-        let found = families(&SMALL.replacen(metrics, &format!("{metrics}\n{key}"), 1));
+        let text = SMALL.replacen(METRICS, &format!("{METRICS}\n{key}"), 1);
+        let study = Study::parse(&text).unwrap();
+        let compare = &study.compare[0];
         let places = [(4096, 1), (4096, 2), (65_536, 1), (65_536, 2)];
-        let expected = places.into_iter().zip(expected);
-        let expected = expected.map(|((size, threads), of)| (size, threads, of.to_vec()));
-        assert_eq!(found, expected.collect::<Vec<_>>(), "{key}");
+        for ((size_bytes, threads), expected) in places.into_iter().zip(expected) {
+            let cell = Cell {
+                mover: "sendfile".to_owned(),
+                size_bytes,
+                threads,
+                ..Cell::default()
+            };
+            let facts = CellFacts::of(&cell, &survey);
+            let found = compare.metrics.iter();
+            let found = found.map(|m| compare.family_of(&facts, *m));
+            assert!(found.eq(expected), "{key} at {size_bytes}, {threads}");
+        }
     };
     check("", [[Primary, Secondary]; 4]);
     check("family = \"primary\"", [[Primary, Secondary]; 4]);
@@ -399,82 +374,62 @@ primary = [{ where = { size = ["64KiB"], threads = [1] } }]"#;
 }
 
 #[test]
-fn a_comparison_of_a_manifest_of_old_has_the_usual_families() {
-    let study = Study::parse(SMALL).unwrap();
-    let written = serde_json::to_value(&study.compare[0]).unwrap();
-    assert_eq!(
-        (written.get("family"), written.get("primary")),
-        (None, None)
-    );
-    let read: Compare = serde_json::from_value(written).unwrap();
-    assert_eq!(read, study.compare[0]);
-}
-
-#[test]
 fn wrong_families_are_named() {
-    let metrics = r#"metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]"#;
     let check = |key: &str, expected: &str| {
-        check("", metrics, &format!("{metrics}\n{key}"), expected);
+        check("", METRICS, &format!("{METRICS}\n{key}"), expected);
     };
+    let other = "no metric of this comparison";
+    let both = "family = \"primary\"\nprimary = [{}]";
     check("family = \"first\"", "family `first` is not known");
-    check(
-        "primary = [{ metric = \"latency_us_p50\" }]",
-        "no metric of this comparison",
-    );
+    check("primary = [{ metric = \"latency_us_p50\" }]", other);
     check("primary = [{ where = { size = [\"many\"] } }]", "many");
-    check(
-        "family = \"primary\"\nprimary = [{}]",
-        "leave family or primary out",
-    );
+    check(both, "leave family or primary out");
 }
 
 /// What `make bench-sharp` asks to be decided is primary in its study: each of its comparisons lies
 /// within a primary part.
 #[test]
 fn the_bench_of_decisions_asks_for_primary_comparisons() {
-    let bench: toml::Table = include_str!("../../../../benches/sharp.toml")
-        .parse()
-        .unwrap();
-    let file = |name: &str| {
+    #[derive(Deserialize)]
+    struct Bench {
+        part: Vec<Part>,
+    }
+    #[derive(Deserialize)]
+    struct Part {
+        study: String,
+        primary: Vec<Asked>,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Asked {
+        metric: Metric,
+        axis: Axis,
+        baseline: String,
+        values: Vec<String>,
+        #[serde(default, rename = "where")]
+        at: BTreeMap<Axis, Vec<String>>,
+    }
+    let bench: Bench = toml::from_str(include_str!("../../../../benches/sharp.toml")).unwrap();
+    let read = |axis: Axis, value: &String| axis.read(value).unwrap();
+    for Part { study, primary } in bench.part {
         let studies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/");
-        std::fs::read_to_string(format!("{studies}{name}.toml")).unwrap()
-    };
-    let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
-    let list = |value: &toml::Value| -> Vec<String> {
-        value.as_array().unwrap().iter().map(text).collect()
-    };
-    for part in bench["part"].as_array().unwrap() {
-        let study = Study::parse(&file(&text(&part["study"]))).unwrap();
-        for asked in part["primary"].as_array().unwrap() {
-            let axis = Axis::known(&text(&asked["axis"])).unwrap();
-            let read = |axis: Axis, values: &toml::Value| -> Vec<String> {
-                let values = list(values).into_iter();
-                values.map(|v| axis.read(&v).unwrap()).collect()
-            };
-            let metric: Metric = text(&asked["metric"]).parse().unwrap();
-            let values = read(axis, &asked["values"]);
-            let place: Vec<(Axis, Vec<String>)> = match asked.get("where") {
-                Some(place) => (place.as_table().unwrap().iter())
-                    .map(|(name, v)| (Axis::known(name).unwrap(), v))
-                    .map(|(axis, v)| (axis, read(axis, v)))
-                    .collect(),
-                None => Vec::new(),
-            };
+        let text = std::fs::read_to_string(format!("{studies}{study}.toml")).unwrap();
+        let study = Study::parse(&text).unwrap();
+        for asked in primary {
             // A part may leave out what is not as usual.
-            let is_within =
-                |(axis, own): &(Axis, Vec<String>)| match place.iter().find(|(a, _)| a == axis) {
-                    Some((_, asked)) => asked.iter().all(|v| own.contains(v)),
-                    None => own.contains(&axis.row().default.to_owned()),
-                };
+            let is_within = |(axis, own): &(Axis, Vec<String>)| match asked.at.get(axis) {
+                Some(asked) => asked.iter().all(|v| own.contains(&read(*axis, v))),
+                None => own.contains(&axis.row().default.to_owned()),
+            };
+            let has = |part: &PrimaryPart, value| part.values.contains(&read(asked.axis, value));
             let holds = |part: &PrimaryPart| {
-                let all = part.values.is_empty() || values.iter().all(|v| part.values.contains(v));
+                let all = part.values.is_empty() || asked.values.iter().all(|v| has(part, v));
                 part.metric.is_none() && all && part.at.iter().all(is_within)
             };
             let found = study.compare.iter().any(|c| {
-                let same = c.axis == axis && c.baseline == text(&asked["baseline"]);
-                same && c.metrics[0] == metric && c.primary.iter().any(holds)
+                let same = c.axis == asked.axis && c.baseline == asked.baseline;
+                same && c.metrics[0] == asked.metric && c.primary.iter().any(holds)
             });
-            assert!(found, "{}: {asked}", study.name);
+            assert!(found, "{}: {asked:?}", study.name);
         }
     }
 }
@@ -489,7 +444,7 @@ fn requests_at_a_rate_come_as_those_of_many_clients_unless_a_manifest_is_old() {
     let study = Study::parse(&text).unwrap();
     let (poisson, none) = (vec!["poisson".to_owned()], Vec::new());
     assert_eq!(at(&study), [poisson.clone(), none.clone()]);
-    let mut asked = Study::parse(SMALL).unwrap();
+    let mut asked = small();
     asked.ask(&[(Axis::Rate, vec!["100".to_owned()])]).unwrap();
     assert_eq!(at(&asked), [poisson]);
     let fixed = [(Axis::Arrivals, vec!["fixed".to_owned()])];
@@ -512,11 +467,8 @@ fn requests_at_a_rate_come_as_those_of_many_clients_unless_a_manifest_is_old() {
 fn what_a_study_says_of_tcp_within_a_machine_it_says_of_the_way_to_another() {
     let mut study = Study::parse(include_str!("../../../../studies/file-to-socket.toml")).unwrap();
     study.go_to_peer();
-    let over: Vec<&[String]> = study
-        .tiers
-        .iter()
-        .map(|t| t.values(Axis::Transport))
-        .collect();
+    let over = study.tiers.iter().map(|t| t.values(Axis::Transport));
+    let over: Vec<&[String]> = over.collect();
     assert_eq!(over[0], ["peer"]);
     assert!(study.prediction.starts_with("Of one machine: "));
     assert!(over.iter().any(|values| **values == ["unix"]));
@@ -526,7 +478,7 @@ fn what_a_study_says_of_tcp_within_a_machine_it_says_of_the_way_to_another() {
         !text.contains("\"loopback\"") && !text.contains("\"veth\""),
         "{text}"
     );
-    let mut unnamed = Study::parse(SMALL).unwrap();
+    let mut unnamed = small();
     unnamed.go_to_peer();
     let cells = unnamed.cells();
     assert!(cells.iter().all(|(_, c)| c.transport == Transport::Peer));
