@@ -1,6 +1,6 @@
 //! Study, host and survey to an ordered plan; pure.
 //!
-//! [`Plan::new`] spreads the study out into cells, takes away those that this host refuses,
+//! [`Plan::expecting`] spreads the study out into cells, takes away those that this host refuses,
 //! pays for the rest from the budget tier by tier, and fixes the order of every block by a seed.
 //! The same study, host, survey and seed always give the same plan, so that a run's plan can be
 //! rebuilt from its manifest.

@@ -60,21 +60,13 @@ struct Alone {
 }
 
 impl Plan {
-    /// Makes the plan of a study on a host.
+    /// Makes the plan of a study on a host. For a machine of a noise cells are chosen so that what
+    /// the study asks first is decided, where the budget allows it. With a peer one side of each
+    /// cell plays there, and cells that cross no network are left out.
     ///
     /// # Errors
     /// What is wrong with the study: a mover or receiver that the survey's tables do not have,
     /// a message that does not divide into its fields, too many cells.
-    pub fn new(study: &Study, host: &Host, survey: &Survey, seed: u64) -> Result<Plan, Invalid> {
-        Plan::expecting(study, host, survey, None, seed, None)
-    }
-
-    /// The same for a machine of this noise: cells are chosen so that what the study asks first is
-    /// decided, where the budget allows it. With a peer one side of each cell plays there, and
-    /// cells that cross no network are left out.
-    ///
-    /// # Errors
-    /// As [`Plan::new`].
     pub fn expecting(
         study: &Study,
         host: &Host,
@@ -85,9 +77,10 @@ impl Plan {
     ) -> Result<Plan, Invalid> {
         check(study, survey)?;
         let norm = Norm::new(study, host, survey, peer);
+        let to_peer = |c: &Cell| has_path(survey, c) && c.transport == Transport::Peer;
         let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &norm)
             .into_iter()
-            .partition(|c| peer.is_none() || crosses(survey, &c.cell));
+            .partition(|c| peer.is_none() || moves_nothing(survey, &c.cell) || to_peer(&c.cell));
         let (runnable, refusals) = runnable(all, host, survey, peer);
         let costs = TrialCosts::of(study);
         let windows_ms = study.warmup_ms.saturating_add(study.window_ms);
@@ -157,7 +150,7 @@ impl Plan {
     /// The plan that a run was carried out by, from its manifest.
     ///
     /// # Errors
-    /// As [`Plan::new`].
+    /// As [`Plan::expecting`].
     pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
         let noise = manifest.expectation.as_ref().map(|e| &e.noise);
         let plan = Plan::of_manifest(manifest, noise)?;
@@ -278,11 +271,6 @@ fn runnable(
 /// Whether a cell has two ends, one of which can be on another host.
 fn has_path(survey: &Survey, cell: &Cell) -> bool {
     cell.is_served() || has_peer(survey, cell)
-}
-
-/// Whether a cell has one end on another host, or is there to show what the loop costs.
-fn crosses(survey: &Survey, cell: &Cell) -> bool {
-    moves_nothing(survey, cell) || has_path(survey, cell) && cell.transport == Transport::Peer
 }
 
 /// Cells that cross no network, of a run on two hosts: those of other transports, and those of

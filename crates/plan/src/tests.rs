@@ -1,24 +1,24 @@
 //! What a plan promises, by examples.
 
 use bytecost_spec::manifest::Bisection;
-use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release, Route, Support, Survey};
-use bytecost_spec::{Axis, Cell, Host, Manifest, Nodelay, Study, Transport};
+use bytecost_spec::survey::{
+    InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerSurvey, Support, Survey,
+};
+use bytecost_spec::{Axis, Cell, Host, Manifest, Study, Transport};
 
 use crate::Plan;
 use crate::candidates::{Norm, candidates};
 
 mod asked;
+mod cells;
 mod files;
 mod groups;
-mod isolation;
-mod links;
 mod peers;
 mod pings;
 mod pins;
 mod power;
 mod properties;
 mod refusals;
-mod sent;
 mod served;
 mod twins;
 
@@ -97,6 +97,10 @@ fn mover(name: &str, route: Route) -> MoverFacts {
             _ => Release::AtReturn,
         },
         route,
+        in_flight: match name {
+            "uring-read" => InFlight::SeveralByThreads,
+            _ => InFlight::One,
+        },
         locks_rings: u32::from(name.starts_with("uring")),
         descriptors_per_flow: 2,
         ..MoverFacts::default()
@@ -127,14 +131,46 @@ pub(crate) fn survey() -> Survey {
     Survey {
         mover_facts,
         receiver_facts: receivers.map(receiver).to_vec(),
-        movers: supports(&senders),
+        movers: supports(&[&senders[..], &["read-write"]].concat()),
         receivers: supports(&receivers),
         ..Survey::default()
     }
 }
 
+/// The same with movers of every kind, one that may leave its completions, and two services.
+fn of_all_kinds() -> Survey {
+    let mut all = survey();
+    for mover in &mut all.mover_facts {
+        mover.leaves_completions = mover.name == "uring-send-zc";
+    }
+    all.mover_facts[2].route = Route::FileToSocket;
+    let others = [
+        ("read-write", Route::FileToSocket),
+        ("pread", Route::FileToMemory),
+        ("uring-read", Route::FileToMemory),
+        ("read-null", Route::FileToNull),
+        ("copy_file_range", Route::FileToFile),
+        ("memcpy", Route::MemoryToMemory),
+        ("work-integer", Route::Work),
+        ("work-chase", Route::Work),
+        ("ping-futex", Route::PingPong),
+        ("ping-cache-line", Route::PingPongSpinning),
+    ];
+    let others = others.map(|(name, route)| mover(name, route));
+    all.mover_facts.extend(others);
+    all.serving = Some(ServerSurvey {
+        services: served::services(),
+        ..ServerSurvey::default()
+    });
+    all
+}
+
 pub(crate) fn plan(study: &Study) -> Plan {
-    Plan::new(study, &host(), &survey(), 7).unwrap()
+    plan_on(study, &host(), &survey())
+}
+
+fn plan_on(study: &Study, host: &Host, survey: &Survey) -> Plan {
+    Plan::expecting(study, host, survey, None, 7, None).unwrap()
 }
 
 /// The manifest of a run of the study on this machine.
@@ -190,7 +226,7 @@ fn cell(text: &str) -> Cell {
 
 /// Why the one cell with these values is refused; none where it is planned.
 fn refused(text: &str, host: &Host, survey: &Survey) -> Option<String> {
-    let plan = Plan::new(&one(text), host, survey, 1).unwrap();
+    let plan = plan_on(&one(text), host, survey);
     assert_eq!(plan.cells.is_empty(), !plan.refusals.is_empty());
     assert!(plan.refusals.len() < 2);
     plan.refusals.into_iter().next().map(|r| {
@@ -325,71 +361,6 @@ fn what_a_cell_is_compared_with_comes_along() {
 }
 
 #[test]
-fn values_that_mean_nothing_make_no_second_cell() {
-    let both = one(
-        "transport unix; mover null send; receiver recv recv-discard; congestion cubic reno; nodelay on off",
-    );
-    assert_eq!(both.cells().len(), 16);
-    let plan = plan(&both);
-    assert_eq!(movers(&plan.cells), ["null", "send", "send"]);
-    assert!(
-        plan.cells
-            .iter()
-            .all(|c| (c.mover == "null" || c.congestion == "default") && c.nodelay == Nodelay::Auto)
-    );
-}
-
-#[test]
-fn the_mtu_that_veth_has_anyway_makes_no_second_cell() {
-    for (axes, expected) in [
-        ("transport veth; mtu auto 1500", &[None][..]),
-        ("transport veth; mtu 1500 9000", &[None, Some(9000)]),
-        ("transport wire; mtu 1500 9000", &[None, Some(9000)]),
-        ("transport loopback; mtu auto 9000", &[None]),
-    ] {
-        let cells = spread_out(&one(axes), &survey());
-        let found: Vec<Option<u32>> = cells.iter().map(|c| c.mtu_bytes).collect();
-        assert_eq!(found, expected, "{axes}");
-    }
-}
-
-#[test]
-fn where_nobody_receives_how_it_is_received_makes_no_second_cell() {
-    let study = one(
-        "transport loopback wire; receiver recv recvmsg; read-size 256KiB message; quickack on; ack-bytes 128KiB 1MiB",
-    );
-    let cells = spread_out(&study, &survey());
-    let ids: Vec<String> = cells.iter().map(Cell::id).collect();
-    let over = |transport| ids.iter().filter(|id| id.starts_with(transport)).count();
-    assert_eq!((over("loopback"), over("wire")), (4, 2), "{ids:?}");
-    assert!(ids.iter().any(|id| id.ends_with("/free/ack-bytes=1MiB")));
-}
-
-#[test]
-fn a_mover_without_completions_stays_comparable_and_is_measured_once() {
-    let mut survey = survey();
-    for mover in &mut survey.mover_facts {
-        mover.leaves_completions = mover.name == "uring-send-zc";
-    }
-    for (reaping, of_zero_copy) in [
-        ("one-look", &["one-look"][..]),
-        ("never full", &["never", "full"]),
-    ] {
-        let axes = format!("size 4KiB; mover send uring-send-zc; reaping {reaping}");
-        let plan = Plan::new(&chosen(study(&[]), &axes), &host(), &survey, 7).unwrap();
-        let cells = plan.cells.iter();
-        let found: Vec<_> = cells
-            .map(|c| (c.mover.as_str(), c.reaping.name()))
-            .collect();
-        let zero_copy = of_zero_copy.iter().map(|name| ("uring-send-zc", *name));
-        let expected = [("null", "full"), ("send", "full")]
-            .into_iter()
-            .chain(zero_copy);
-        assert_eq!(found, expected.collect::<Vec<_>>());
-    }
-}
-
-#[test]
 fn a_published_design_is_told_as_such() {
     let theirs =
         "\n[[as-published]]\ntitle = \"theirs\"\naxes = { mover = [\"send\", \"sendfile\"] }\n";
@@ -414,7 +385,7 @@ fn a_study_of_null_alone_has_no_floor_but_itself() {
 #[test]
 fn names_and_fields_are_checked() {
     let unknown = study(&[("\"sendfile\", \"uring", "\"teleport\", \"uring")]);
-    let error = Plan::new(&unknown, &host(), &survey(), 1).unwrap_err();
+    let error = Plan::expecting(&unknown, &host(), &survey(), None, 7, None).unwrap_err();
     assert!(error.0.contains("mover `teleport` is not known"), "{error}");
 }
 

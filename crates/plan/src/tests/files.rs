@@ -1,9 +1,9 @@
-//! Movers of files: cells without another end that are measured and compared like others.
+//! Movers of files, without another end and to a socket: what their cells cost, and what cannot be.
 
-use bytecost_spec::survey::{FileSupport, FileSurvey, InFlight, MoverFacts, Route};
-use bytecost_spec::{Cache, Cell, Study, Survey};
+use bytecost_spec::survey::{FileSupport, FileSurvey, MoverFacts};
+use bytecost_spec::{Cache, Cell, Host, Study, Survey};
 
-use super::{chosen, host, mover, one, refused, refuses};
+use super::{chosen, host, of_all_kinds, one, plan_on, refused, refuses};
 use crate::Plan;
 
 /// Two ways to read, in two sizes, depths and states of the page cache.
@@ -15,38 +15,30 @@ fn study() -> Study {
     study
 }
 
+/// Movers of every kind, and a disk of 1 GiB, which two of them cannot use cold.
 fn survey() -> Survey {
-    let movers = [
-        mover("pread", Route::FileToMemory),
-        MoverFacts {
-            in_flight: InFlight::SeveralByThreads,
-            ..mover("uring-read", Route::FileToMemory)
+    let all = of_all_kinds();
+    let of = |m: &MoverFacts, cache: Cache| FileSupport {
+        name: m.name.clone(),
+        cache,
+        refused: match (m.name.as_str(), cache) {
+            ("pread", Cache::Cold) => Some("it is never cold".into()),
+            ("sendfile", Cache::Cold) => Some("it stays in the page cache".into()),
+            _ => None,
         },
-        mover("pwrite", Route::MemoryToFile),
-        mover("read-null", Route::FileToNull),
-        mover("copy_file_range", Route::FileToFile),
-    ];
-    let all = |cache: &Cache| {
-        let cache = *cache;
-        let works = move |m: &MoverFacts| FileSupport {
-            name: m.name.clone(),
-            cache,
-            refused: (cache == Cache::Cold).then(|| "it is never cold".into()),
-        };
-        movers.iter().map(works)
     };
+    let movers = all.mover_facts.iter();
+    let movers = movers.flat_map(|m| Cache::ALL.iter().map(move |cache| of(m, *cache)));
     Survey {
         files: Some(FileSurvey {
             dir: "/there".into(),
             file_system: "ext4".into(),
             free_bytes: 1 << 30,
             direct_bytes: Some(512),
-            movers: Cache::ALL.iter().flat_map(all).collect(),
+            movers: movers.collect(),
             ..FileSurvey::default()
         }),
-        mover_facts: [&[mover("null", Route::Nowhere)][..], &movers].concat(),
-        receiver_facts: super::survey().receiver_facts,
-        ..Survey::default()
+        ..all.clone()
     }
 }
 
@@ -58,7 +50,7 @@ fn with(change: fn(&mut FileSurvey)) -> Survey {
 }
 
 fn plan(study: &Study) -> Plan {
-    Plan::new(study, &host(), &survey(), 1).unwrap()
+    plan_on(study, &host(), &survey())
 }
 
 #[test]
@@ -81,37 +73,11 @@ fn who_reads_one_after_the_other_has_no_depth_and_null_says_what_the_loop_costs(
 fn nothing_is_said_of_congestion_where_there_are_files_only() {
     let mut host = host();
     host.congestion_available = vec!["reno".into()];
-    let plan = Plan::new(&study(), &host, &survey(), 1).unwrap();
+    let plan = plan_on(&study(), &host, &survey());
     assert_eq!(plan.notes, [""; 0]);
     let study = super::study(&[]);
-    let plan = Plan::new(&study, &host, &super::survey(), 1).unwrap();
+    let plan = plan_on(&study, &host, &super::survey());
     assert!(plan.notes[0].contains("congestion control"));
-}
-
-#[test]
-fn what_means_nothing_to_a_file_makes_no_cells_of_its_own() {
-    let axes = "depth 1; cache warm; transport loopback unix; receiver recv recv-discard; fields 1 8; nodelay on off";
-    let plan = plan(&chosen(study(), axes));
-    assert_eq!(plan.cells.len(), 5, "{:?}", plan.cells);
-}
-
-#[test]
-fn a_block_makes_cells_only_of_movers_that_go_by_blocks_and_within_a_request() {
-    let axes = "depth 1; cache warm; mover pread read-null copy_file_range; size 4KiB 64KiB 1MiB; block 4KiB 64KiB 1MiB";
-    let plan = plan(&chosen(study(), axes));
-    let of = |mover: &str, size: u64| {
-        let cells = plan.cells.iter();
-        let of = cells.filter(|c| c.mover == mover && c.size_bytes == size);
-        of.map(|c| c.block_bytes >> 10).collect::<Vec<u64>>()
-    };
-    for mover in ["read-null", "copy_file_range"] {
-        assert_eq!(of(mover, 4 << 10), [64], "more than a request is a request");
-        assert_eq!(of(mover, 64 << 10), [4, 64]);
-        assert_eq!(of(mover, 1 << 20), [4, 64, 1024]);
-    }
-    for size in [4 << 10, 64 << 10, 1 << 20] {
-        assert_eq!(of("pread", size), [64]);
-    }
 }
 
 #[test]
@@ -174,4 +140,73 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
             refused(&format!("{usual}; {axes}"), &host(), survey)
         });
     }
+}
+
+#[test]
+fn what_a_file_that_is_sent_cannot_be_is_refused_with_its_remedy() {
+    let own = survey();
+    let mine = with(|f| {
+        f.user_file = Some("/mine".into());
+        f.user_file_bytes = Some(5000);
+    });
+    let little = Host {
+        memory_bytes: 1 << 30,
+        ..host()
+    };
+    for (host, survey, table) in [
+        (
+            &host(),
+            &own,
+            "mover sendfile; cache memory; size 1GiB |
+            mover sendfile; cache warm; size 1GiB |
+            mover sendfile; cache direct; size 4KiB | choose --cache memory, warm or cold
+            mover sendfile; cache cold; size 4KiB | it stays in the page cache
+            mover read-write; cache cold; size 4KiB |
+            mover read-write; cache cold; size 2GiB | no space: a file of 2 GiB
+            mover sendfile; cache memory; size 4GiB |",
+        ),
+        (
+            &host(),
+            &mine,
+            "mover sendfile; cache memory; size 4KiB | not a memory file
+            mover sendfile; cache warm; size 5000 |
+            mover sendfile; cache warm; size 5001 | the file has 5000 bytes, and 5001 are needed",
+        ),
+        (
+            &little,
+            &own,
+            "mover sendfile; size 700MiB | the file needs 700 MiB",
+        ),
+    ] {
+        refuses(table, |axes| {
+            refused(&format!("ring message; {axes}"), host, survey)
+        });
+    }
+}
+
+#[test]
+fn a_long_message_costs_what_it_takes_and_the_first_part_is_thinned_by_that() {
+    let plan = |budget_ms: u64| {
+        let study = Study {
+            budget_ms,
+            ..one(
+                "mover read-write sendfile; cache warm; ring message; size 63MiB 200MiB 350MiB 1GiB",
+            )
+        };
+        let large = Host {
+            memory_bytes: 16 << 30,
+            ..host()
+        };
+        plan_on(&study, &large, &survey())
+    };
+    let all = plan(60_000);
+    assert_eq!(all.cells.len(), 1 + 2 * 4);
+    let null = &all.cells[0];
+    assert_eq!((null.mover.as_str(), null.size_bytes), ("null", 64 << 10));
+    // Both movers at 1 GiB, twice each, at 1.5 GB/s.
+    assert!(all.blocks_ms(1) > 2 * 2 * 1_073_741_824 / 1_500_000);
+    let few = plan(20_000);
+    assert!(few.cells.len() < all.cells.len(), "{:?}", few.notes);
+    assert!(few.blocks_ms(6) <= 20_000);
+    assert!(!few.left_out.is_empty() || !few.notes.is_empty());
 }

@@ -2,21 +2,9 @@
 
 use bytecost_host::pairs;
 use bytecost_spec::host::{Cpu, CpuCache};
-use bytecost_spec::survey::Route;
 use bytecost_spec::{Axis, Host, Survey};
 
-use super::{mover, one, refused, survey};
-use crate::Plan;
-
-fn with_pings() -> Survey {
-    let mut survey = survey();
-    survey.mover_facts.extend([
-        mover("ping-cache-line", Route::PingPongSpinning),
-        mover("ping-futex", Route::PingPong),
-        mover("work-chase", Route::Work),
-    ]);
-    survey
-}
+use super::{of_all_kinds, one, plan_on, refused, refuses};
 
 /// So many CPUs behind one cache, on which everything may run.
 fn host(cpus: u32) -> Host {
@@ -51,7 +39,7 @@ fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
         assert!(!study.asks_for_pairs());
         assert_eq!(study.compare[0].baseline, "0:1");
         study.budget_ms = 600_000;
-        let plan = Plan::new(&study, &host, &with_pings(), 1).unwrap();
+        let plan = plan_on(&study, &host, &of_all_kinds());
         let diagonal = chosen.cpus.len();
         let of = |mover: &str| plan.cells.iter().filter(|c| c.mover == mover).count();
         assert_eq!(of("ping-futex"), count);
@@ -69,35 +57,36 @@ fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
 
 #[test]
 fn who_spins_needs_two_cpus() {
-    let survey = with_pings();
-    for (axes, cpus, expected) in [
-        ("mover ping-cache-line; placement 0:1", 4, false),
-        ("mover ping-cache-line; placement 1:1", 4, true),
-        ("mover ping-cache-line; placement same-cpu", 4, true),
-        ("mover ping-cache-line; placement same-cache", 4, false),
-        ("mover ping-cache-line; placement 2", 4, true),
-        ("mover ping-cache-line; placement 2,3", 4, false),
-        ("mover ping-cache-line; placement free", 4, false),
-        ("mover ping-cache-line; placement free", 1, true),
-        // The second pair of threads is on CPUs 1 and 1.
+    let survey = of_all_kinds();
+    // With two threads the second pair of them is on CPUs 1 and 1.
+    for (cpus, table) in [
         (
-            "mover ping-cache-line; placement 0,1:2,1; threads 2",
             4,
-            true,
+            "mover ping-cache-line; placement 0:1 |
+            mover ping-cache-line; placement 1:1 | they spin
+            mover ping-cache-line; placement same-cpu | they spin
+            mover ping-cache-line; placement same-cache |
+            mover ping-cache-line; placement 2 | they spin
+            mover ping-cache-line; placement 2,3 |
+            mover ping-cache-line; placement free |
+            mover ping-cache-line; placement 0,1:2,1; threads 2 | they spin
+            mover ping-futex; placement 1:1 |
+            mover ping-futex; placement 0:9 | no CPU 9
+            mover ping-futex; placement pairs | stands for several",
         ),
-        ("mover ping-futex; placement 1:1", 4, false),
-        ("mover ping-futex; placement free", 1, false),
-        ("mover ping-futex; placement 0:9", 4, true),
-        ("mover ping-futex; placement pairs", 4, true),
+        (
+            1,
+            "mover ping-cache-line; placement free | they spin
+            mover ping-futex; placement free |",
+        ),
     ] {
-        let why = refused(axes, &host(cpus), &survey);
-        assert_eq!(why.is_some(), expected, "{axes}: {why:?}");
+        refuses(table, |axes| refused(axes, &host(cpus), &survey));
     }
 }
 
 #[test]
 fn huge_pages_are_refused_with_the_reason_that_was_found() {
-    let mut survey = with_pings();
+    let mut survey = of_all_kinds();
     let work = |pages, survey: &Survey| {
         let axes = format!("mover work-chase; huge-pages {pages}");
         refused(&axes, &host(2), survey)
@@ -107,11 +96,4 @@ fn huge_pages_are_refused_with_the_reason_that_was_found() {
     let why = work("on", &survey).unwrap();
     assert_eq!(why, "huge pages: they are switched off");
     assert_eq!(work("off", &survey), None);
-    // What does not work on memory is the same measurement in any pages.
-    for mover in ["send", "ping-futex"] {
-        let study = one(&format!("mover {mover}; huge-pages auto on"));
-        let plan = Plan::new(&study, &host(2), &survey, 1).unwrap();
-        assert!(plan.refusals.is_empty());
-        assert_eq!(plan.cells.iter().filter(|c| c.mover == mover).count(), 1);
-    }
 }

@@ -36,50 +36,27 @@ fn pins(axes: &str, has_peer: bool, host: &Host) -> Result<Pins, String> {
 
 #[test]
 fn every_placement_becomes_cpus() {
-    for (axes, sender, receiver, beside) in [
-        ("", "[]", "[]", "[]"),
-        ("background spin", "[]", "[]", "[]"),
-        (
-            "background spin@all",
-            "[]",
-            "[]",
-            "[0, 1, 2, 3, 4, 5, 6, 7]",
-        ),
-        ("background awake", "[]", "[]", "[0, 1, 2, 3, 4, 5, 6, 7]"),
-        ("background spin@2,3", "[]", "[]", "[2, 3]"),
-        ("placement 0-2", "[[0, 1, 2]]", "[[0, 1, 2]]", "[]"),
-        ("placement 0,2:1", "[[0], [2]]", "[[1]]", "[]"),
-        (
-            "placement smt-sibling",
-            "[[0], [1], [2], [3]]",
-            "[[4], [5], [6], [7]]",
-            "[]",
-        ),
-        ("placement same-cache", "[[0], [2]]", "[[1], [3]]", "[]"),
-        (
-            "placement cross-node; background chase@smt-sibling",
-            "[[0], [1]]",
-            "[[2], [3]]",
-            "[4]",
-        ),
-        // The cache's other cores are taken; their threads are not.
-        (
-            "placement same-cache; background stream@same-cache",
-            "[[0], [2]]",
-            "[[1], [3]]",
-            "[5]",
-        ),
-        (
-            "placement 0:1; background spin@same-cpu",
-            "[[0]]",
-            "[[1]]",
-            "[0]",
-        ),
-    ] {
+    // Of `stream@same-cache` the cache's other cores are taken; their threads are not.
+    let table = "| [] | [] | []
+        background spin | [] | [] | []
+        background spin@all | [] | [] | [0, 1, 2, 3, 4, 5, 6, 7]
+        background awake | [] | [] | [0, 1, 2, 3, 4, 5, 6, 7]
+        background spin@2,3 | [] | [] | [2, 3]
+        placement 0-2 | [[0, 1, 2]] | [[0, 1, 2]] | []
+        placement 0,2:1 | [[0], [2]] | [[1]] | []
+        placement smt-sibling | [[0], [1], [2], [3]] | [[4], [5], [6], [7]] | []
+        placement same-cache | [[0], [2]] | [[1], [3]] | []
+        placement cross-node; background chase@smt-sibling | [[0], [1]] | [[2], [3]] | [4]
+        placement same-cache; background stream@same-cache | [[0], [2]] | [[1], [3]] | [5]
+        placement 0:1; background spin@same-cpu | [[0]] | [[1]] | [0]";
+    for row in table.lines() {
+        let (axes, expected) = row.split_once('|').expect("a bar");
         let pins = pins(axes, true, &host()).unwrap();
-        assert_eq!(format!("{:?}", pins.sender), sender, "{axes}");
-        assert_eq!(format!("{:?}", pins.receiver), receiver, "{axes}");
-        assert_eq!(format!("{:?}", pins.neighbour), beside, "{axes}");
+        let found = format!(
+            "{:?} | {:?} | {:?}",
+            pins.sender, pins.receiver, pins.neighbour
+        );
+        assert_eq!(found, expected.trim(), "{axes}");
     }
 }
 

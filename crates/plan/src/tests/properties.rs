@@ -4,15 +4,12 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use bytecost_spec::axis::{AXES, AxisRow};
-use bytecost_spec::survey::{InFlight, MoverFacts, ServerSurvey};
-use bytecost_spec::{Axis, Cell, Route, Study, Survey};
+use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use proptest::test_runner::RngSeed;
 
-use super::served::services;
-use super::{host, mover, plan, study, survey};
-use crate::Plan;
+use super::{host, of_all_kinds, plan, study, survey};
 use crate::candidates::{Norm, baselines, candidates, has_peer};
 
 pub(super) fn seeded(cases: u32) -> ProptestConfig {
@@ -57,28 +54,6 @@ prop_compose! {
         }
         study
     }
-}
-
-/// Movers of every kind, and two services.
-fn of_all_kinds() -> Survey {
-    let mut all = survey();
-    all.mover_facts[2].route = Route::FileToSocket;
-    all.mover_facts.extend([
-        mover("pread", Route::FileToMemory),
-        MoverFacts {
-            in_flight: InFlight::Several,
-            ..mover("uring-read", Route::FileToMemory)
-        },
-        mover("splice-file", Route::FileToFile),
-        mover("work-chase", Route::Work),
-        mover("ping-futex", Route::PingPong),
-        mover("memcpy", Route::MemoryToMemory),
-    ]);
-    all.serving = Some(ServerSurvey {
-        services: services(),
-        ..ServerSurvey::default()
-    });
-    all
 }
 
 /// One of the values that an axis takes.
@@ -222,20 +197,4 @@ fn every_place_is_as_likely() {
         .map(|n| (f64::from(*n) - expected).powi(2) / expected)
         .sum();
     assert!(distance < 39.3, "{distance}");
-}
-
-#[test]
-fn twenty_thousand_cells_are_planned() {
-    let mut study = study(&[]);
-    let counts: Vec<String> = (1..=200).map(|n| n.to_string()).collect();
-    let sizes: Vec<String> = (1..=33).map(|n| (n * 1024).to_string()).collect();
-    study.set_axis(Axis::Transport, &["loopback"]).unwrap();
-    study.set_axis(Axis::Size, &sizes).unwrap();
-    study.set_axis(Axis::Threads, &counts).unwrap();
-    let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();
-    let left: usize = plan.left_out.iter().map(|l| l.cells).sum();
-    assert_eq!(
-        plan.cells.len() - 1 + plan.refusals.len() + left,
-        3 * 33 * 200
-    );
 }

@@ -1,9 +1,10 @@
 //! What a host refuses, with its reason and its remedy.
 
-use bytecost_spec::{Cell, Host, Survey};
+use bytecost_spec::cell::Device;
+use bytecost_spec::survey::{IsolationSupport, LinkSupport};
+use bytecost_spec::{Cell, Host, Survey, Transport};
 
-use super::{chosen, host, refused, refuses, study, survey};
-use crate::Plan;
+use super::{cell, chosen, host, of_all_kinds, plan_on, refused, refuses, study, survey};
 
 // Invariant 5.
 #[test]
@@ -80,12 +81,12 @@ fn the_default_congestion_control_gives_way_and_says_so() {
         congestion_available: vec!["reno".into(), "bbr".into()],
         ..host()
     };
-    let plan = Plan::new(&study(&[]), &bbr, &survey(), 7).unwrap();
+    let plan = plan_on(&study(&[]), &bbr, &survey());
     let is_usual = |c: &Cell| c.mover == "null" || c.congestion == "bbr";
     assert!(plan.cells.iter().all(is_usual));
     assert!(plan.notes[0].contains("`cubic` is not available"));
     let asked = chosen(study(&[]), "congestion cubic reno");
-    let plan = Plan::new(&asked, &bbr, &survey(), 7).unwrap();
+    let plan = plan_on(&asked, &bbr, &survey());
     assert!(plan.cells.iter().all(|c| c.congestion != "bbr"));
     assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
     assert_eq!(plan.notes, [""; 0]);
@@ -103,4 +104,97 @@ fn a_datagram_has_places_for_so_many_pieces_of_pages() {
         transport wire-udp; mover send; size 60000; fields 8 |
         transport wire; mover uring-send-zc; size 60000; fields 8 |";
     refuses(table, |axes| refused(axes, &host(), &gathers));
+}
+
+/// A survey in which devices cannot be made on wires for these reasons.
+fn with_devices([tun, veth]: [Option<&str>; 2]) -> Survey {
+    let link = |transport, device, most: u32, refused: Option<&str>| LinkSupport {
+        transport,
+        device,
+        segment_bytes_most: Some(most),
+        refused: refused.map(str::to_owned),
+    };
+    Survey {
+        links: vec![
+            link(Transport::Wire, Device::Tun, 65_536, tun),
+            link(Transport::Wire, Device::Veth, 524_280, veth),
+            link(Transport::Veth, Device::Tun, 524_280, None),
+        ],
+        ..survey()
+    }
+}
+
+#[test]
+fn a_segment_or_a_device_is_refused_where_it_cannot_be_had() {
+    let small = "segment of 1499 B with an MTU of 1500: one whole packet already has more: choose a --segment of at least 1500, or a smaller --mtu";
+    let large = "segment of 128 KiB over wire: the kernel hands a tun device 65536 bytes at most in one packet: choose a smaller --segment, or --device veth";
+    let segments = format!(
+        "transport loopback; segment auto |
+        transport wire; segment 16KiB; device tun |
+        transport wire; segment 16KiB; device veth |
+        transport wire; segment 1500; device tun |
+        transport wire; segment 1500; device veth |
+        transport wire; segment 64KiB; mtu 65535; device tun |
+        transport wire; segment 64KiB; mtu 65535; device veth |
+        transport wire; segment 1499; device tun | {small}
+        transport wire; segment 1499; device veth | {small}
+        transport veth; segment 8KiB; mtu 9000 | at least 9000
+        transport veth; segment 128KiB |
+        transport wire; segment 128KiB; device veth |
+        transport wire; segment 128KiB; device tun | {large}"
+    );
+    for (survey, table) in [
+        (with_devices([None; 2]), segments.as_str()),
+        (
+            with_devices([Some("there is none"), None]),
+            "transport wire; device tun | = wire on a tun device: there is none: or choose --device veth
+            transport wire; device veth |",
+        ),
+        (
+            with_devices([Some("there is none"), Some("nor that")]),
+            "transport wire; device tun | = wire on a tun device: there is none
+            transport wire; device veth | = wire on one end of a veth pair: nor that",
+        ),
+        // A plan of old did not try.
+        (survey(), "transport wire; device tun |"),
+    ] {
+        refuses(table, |axes| refused(axes, &host(), &survey));
+    }
+}
+
+#[test]
+fn what_was_refused_or_cannot_go_together_is_refused_with_its_remedy() {
+    let tried = [
+        ("fifo", "none", Some("class fifo: it needs root")),
+        ("idle", "none", None),
+        ("deadline", "none", None),
+        ("deadline", "cpuset", None),
+        ("other", "cpuset", None),
+        ("other", "cpuset=9", None),
+        ("other", "max=50%", None),
+    ];
+    let tried = tried.map(|(class, cgroup, refused)| IsolationSupport {
+        class: class.parse().unwrap(),
+        cgroup: cgroup.parse().unwrap(),
+        refused: refused.map(str::to_owned),
+    });
+    let survey = Survey {
+        isolation: tried.to_vec(),
+        ..of_all_kinds()
+    };
+    let table = "|
+        class idle; placement 0:1 |
+        class fifo | it needs root
+        class rr | it was not tried
+        class deadline |
+        class deadline; placement 0:1 | --placement free
+        class deadline; cgroup cpuset | another --cgroup
+        cgroup cpuset |
+        cgroup cpuset; placement 0:1 | --placement free
+        cgroup cpuset=9 | CPU 9 is not among
+        cgroup max=50%; placement 0:1 |";
+    refuses(table, |axes| {
+        let cell = cell(&format!("mover work-integer; {axes}"));
+        crate::refused(&cell, &host(), &survey)
+    });
 }

@@ -1,10 +1,9 @@
-//! Cells with a server: what is the same measurement, what is refused, what has no loop's cost.
+//! Cells with a server: what is refused, and what has no loop's cost.
 
+use bytecost_spec::Survey;
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServiceFacts, ServingLimits};
-use bytecost_spec::{Axis, Cell, Survey};
 
-use super::{host, one, refused, refuses, survey};
-use crate::Plan;
+use super::{host, one, plan_on, refused, refuses, survey};
 
 const LIMITS: ServingLimits = ServingLimits {
     descriptors: 20_000,
@@ -47,35 +46,11 @@ fn with_servers(limits: ServingLimits) -> Survey {
     }
 }
 
-fn cells(axes: &str) -> Vec<Cell> {
-    let study = one(&format!("server epoll; size 64; {axes}"));
-    let survey = with_servers(LIMITS);
-    Plan::new(&study, &host(), &survey, 1).unwrap().cells
-}
-
 #[test]
-fn what_is_a_movers_business_means_nothing_to_a_server() {
-    // No loop's cost: nothing of it is carried out by that loop.
-    for (axes, expected) in [
-        ("", "epoll"),
-        ("fields 1 8; ring 1MiB 4MiB", "epoll"),
-        ("cache warm; nodelay on off", "epoll"),
-        ("service top; size 64 1KiB", "epoll/service=top"),
-        ("rate 100; think 0 1ms", "epoll/rate=100"),
-    ] {
-        let cells = cells(axes);
-        let ids: Vec<String> = cells.iter().map(Cell::id).collect();
-        let found = ids.iter().map(|id| id.split_once("/server=").unwrap().1);
-        assert_eq!(found.collect::<Vec<_>>(), [expected], "{axes}");
-        assert!(cells.iter().all(|c| c.value(Axis::Pattern) == "ask"));
-    }
-}
-
-#[test]
-fn without_a_server_there_are_no_connections() {
-    let cells = cells("server none; connections 1 2 3");
-    assert_eq!(cells.len(), 2, "{cells:?}"); // the loop's cost, and the cell
-    assert!(cells.iter().all(|c| !c.id().contains("connections")));
+fn nothing_of_a_server_is_carried_out_by_the_loop_whose_cost_is_measured() {
+    let study = one("server epoll; size 64");
+    let plan = plan_on(&study, &host(), &with_servers(LIMITS));
+    assert_eq!(plan.cells.len(), 1, "{:?}", plan.cells);
 }
 
 #[test]
