@@ -13,8 +13,7 @@ use std::time::Duration;
 use bytecost_sys::sched::Promptness;
 use bytecost_sys::{clock, process};
 
-/// Round trips of a mean, and means of which the least counts: what runs meanwhile makes others
-/// longer.
+/// Round trips of a mean, and means of which the least counts: others are disturbed.
 const ROUND_TRIPS: u64 = 50;
 const MEANS: u32 = 4;
 /// How long a thread looks for the other. Two idle CPUs take 0.1 ms for a whole reading, most of it
@@ -39,8 +38,7 @@ type Answer = (u64, Option<u64>);
 
 /// What one of the two threads does.
 enum Play {
-    /// Wakes the other one up and asks it. If the reader woke both, the first could take its CPU
-    /// before it has woken the second.
+    /// Wakes the other one up and asks it: woken by the reader, it could take its CPU too early.
     Asks(Thread, Sender<Answer>),
     Answers,
 }
@@ -164,8 +162,7 @@ impl Shared {
         }
     }
 
-    /// The numbers of a reading on the line, which are odd where one asks and even where the other
-    /// answers.
+    /// The numbers of a reading on the line, odd where one asks and even where the other answers.
     fn numbers(reading: u64) -> impl Iterator<Item = u64> {
         let first = (reading << 32) + 1;
         (0..ROUND_TRIPS * u64::from(MEANS)).map(move |i| first + 2 * i)

@@ -33,8 +33,7 @@ pub struct FrequencySnapshot {
 }
 
 impl FrequencyMeter {
-    /// Opens the files of these CPUs below `root`, which is `/` but in tests; of more than 64 those
-    /// of the first 64.
+    /// Opens the files of these CPUs below `root`, which is `/` but in tests; at most of 64.
     pub fn open(root: &Path, cpus: &[u32]) -> FrequencyMeter {
         let open = |cpu: &u32, file: &str| File::open(root.join(format!("{DIR}/cpu{cpu}/{file}")));
         let cpus = || cpus.iter().take(MOST_CPUS);

@@ -20,9 +20,9 @@ const UNREADABLE: &str = "what /proc says of the process that does the work coul
 /// Reads a thread, and beside it a process that works for it: both together, where a counter
 /// exists of both; else it is absent.
 ///
-/// CPU time of the process is [`Counter::WorkersNs`], up to the last tick of each CPU. Its user and system time come in steps of 10 ms (USER_HZ,
-/// proc_pid_stat(5)). Context switches are those of its threads that live at the edge, so a
-/// thread that ended within the window takes its own along.
+/// CPU time of the process is [`Counter::WorkersNs`], up to the last tick of each CPU. Its user and
+/// system time come in steps of 10 ms (USER_HZ, proc_pid_stat(5)). Context switches are those of
+/// its threads that live at the edge, so a thread that ended within the window takes its own along.
 #[derive(Debug)]
 pub struct HelpedMeter {
     thread: ThreadMeter,
@@ -105,19 +105,16 @@ impl Meter for HelpedMeter {
 
     fn read_start(&mut self) -> HelpedSnapshot {
         let switches = self.switches();
-        let used = with_switches(self.used(), switches);
-        let cpu_ns = clock::process_cpu_ns_of(self.pid).ok();
         HelpedSnapshot {
+            used: with_switches(self.used(), switches),
+            cpu_ns: clock::process_cpu_ns_of(self.pid).ok(),
             thread: self.thread.read_start(),
-            cpu_ns,
-            used,
         }
     }
 
     fn read_end(&mut self) -> HelpedSnapshot {
-        let thread = self.thread.read_end();
         HelpedSnapshot {
-            thread,
+            thread: self.thread.read_end(),
             cpu_ns: clock::process_cpu_ns_of(self.pid).ok(),
             used: with_switches(self.used(), self.switches()),
         }
@@ -162,10 +159,8 @@ mod tests {
         }
 
         fn does(&mut self, script: &str) {
-            let stdin = self.0.stdin.as_mut().unwrap();
-            stdin
-                .write_all(format!("{script}; echo done\n").as_bytes())
-                .unwrap();
+            let mut stdin = self.0.stdin.as_ref().unwrap();
+            writeln!(stdin, "{script}; echo done").unwrap();
             let mut line = String::new();
             self.1.read_line(&mut line).unwrap();
             assert_eq!(line, "done\n");
@@ -185,30 +180,22 @@ mod tests {
         shell.does("work() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }");
         let pid = shell.0.id();
         let mut meter = HelpedMeter::new(ThreadMeter::open_without_perf(), pid);
-        let before = clock::process_cpu_ns_of(pid).unwrap();
+        let used = || clock::process_cpu_ns_of(pid).unwrap();
+        let before = used();
         let start = meter.read_start();
-        let (begun, own) = (
-            clock::process_cpu_ns_of(pid).unwrap(),
-            clock::thread_cpu_ns(),
-        );
+        let (begun, own) = (used(), clock::thread_cpu_ns());
         shell.does("sleep 0.01; work");
-        let (ended, own) = (
-            clock::process_cpu_ns_of(pid).unwrap(),
-            clock::thread_cpu_ns() - own,
-        );
+        let (ended, own) = (used(), clock::thread_cpu_ns() - own);
         let end = meter.read_end();
-        let after = clock::process_cpu_ns_of(pid).unwrap();
+        let after = used();
         let readings = meter.difference(&start, &end);
         let read = |counter| readings[&counter].measured().unwrap();
         assert!(begun > 0 && ended > begun);
-        assert!((ended - begun..=after - before).contains(&read(Counter::WorkersNs)));
+        let worked = ended - begun;
+        assert!((worked..=after - before).contains(&read(Counter::WorkersNs)));
         assert!(read(Counter::CpuNs) >= own);
         let split = read(Counter::UserNs) + read(Counter::SystemNs);
-        assert!(
-            split + 40_000_000 > ended - begun,
-            "{split} of {}",
-            ended - begun
-        );
+        assert!(split + 40_000_000 > worked, "{split} of {worked}");
         // It has waited for what it started.
         assert!(read(Counter::ContextSwitchesVoluntary) >= 1);
         for counter in PROCESS_COUNTERS {
@@ -228,11 +215,7 @@ mod tests {
         let readings = meter.difference(&start, &end);
         assert!(readings[&Counter::ElapsedNs].measured().is_some());
         for counter in PROCESS_COUNTERS.iter().chain([&Counter::WorkersNs]) {
-            assert_eq!(
-                readings[counter],
-                Reading::absent(UNREADABLE),
-                "{counter:?}"
-            );
+            assert_eq!(readings[counter], Reading::absent(UNREADABLE));
         }
     }
 }

@@ -12,8 +12,7 @@ use crate::{grown_if_read, proc_text};
 const LINE_BYTES: usize = 232;
 
 /// Reads irq and softirq of one CPU. They come in whole units of 10 ms, of a sum that the kernel
-/// keeps in ns where it accounts for interrupts apart, so that a difference is off by one unit at
-/// most.
+/// keeps in ns where it accounts for interrupts apart, so that it is off by one unit at most.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     stat: Option<File>,
@@ -69,10 +68,8 @@ mod tests {
         let start = one.read();
         assert_eq!(start, Some(30));
         says(11, 24);
-        assert_eq!(
-            Interrupts::between(start, one.read()),
-            Reading::Measured(5 * unit)
-        );
+        let grown = Interrupts::between(start, one.read());
+        assert_eq!(grown, Reading::Measured(5 * unit));
         assert_eq!(Interrupts::open(root.path(), 12).read(), Some(150));
         let gone = Interrupts::open(root.path(), 2).read();
         assert_eq!(gone, None);

@@ -94,16 +94,12 @@ impl MachineMeter {
 
     fn read(&self) -> MachineSnapshot {
         let mut buffer = [0_u8; 1024];
-        // The three that are held against each other, next to each other.
-        let cpus = read(self.online.as_ref(), &mut buffer, proc_text::cpus_in_list);
-        let cpuacct_ns = read(self.cpuacct.as_ref(), &mut buffer, proc_text::lone_number);
-        let clock_ns = clock::monotonic_ns();
-        let stat = read(self.stat.as_ref(), &mut buffer, StatLine::parse);
+        // The three that are held against each other are read next to each other.
         MachineSnapshot {
-            clock_ns,
-            cpus,
-            stat,
-            cpuacct_ns,
+            cpus: read(self.online.as_ref(), &mut buffer, proc_text::cpus_in_list),
+            cpuacct_ns: read(self.cpuacct.as_ref(), &mut buffer, proc_text::lone_number),
+            clock_ns: clock::monotonic_ns(),
+            stat: read(self.stat.as_ref(), &mut buffer, StatLine::parse),
         }
     }
 }
@@ -149,7 +145,8 @@ fn difference(units: Units, start: &MachineSnapshot, end: &MachineSnapshot) -> R
         (Some(_), Some(_)) => Reading::absent("CPUs came or went within the window"),
         _ => Reading::absent(format!("/{ONLINE} cannot be read or is not as expected")),
     };
-    let not_idle = not_idle_ns(&cpus, &elapsed, &of_stat(|s| s.idle), &of_stat(|s| s.steal));
+    let away = of_stat(|s| s.idle).plus(&of_stat(|s| s.steal));
+    let not_idle = not_idle_ns(&cpus, &elapsed, &away);
     let of_tasks = match (start.cpuacct_ns, end.cpuacct_ns) {
         (Some(start), Some(end)) => end.checked_sub(start),
         _ => None,
@@ -170,17 +167,13 @@ fn difference(units: Units, start: &MachineSnapshot, end: &MachineSnapshot) -> R
 }
 
 /// CPUs × elapsed, less idle and steal; nothing, where the steps make that negative.
-fn not_idle_ns(cpus: &Reading, elapsed: &Reading, idle: &Reading, steal: &Reading) -> Reading {
-    match (
-        cpus.measured(),
-        elapsed.measured(),
-        idle.plus(steal).measured(),
-    ) {
-        (Some(cpus), Some(elapsed), Some(away)) => {
+fn not_idle_ns(cpus: &Reading, elapsed: &Reading, away: &Reading) -> Reading {
+    match [cpus, elapsed, away].map(Reading::measured) {
+        [Some(cpus), Some(elapsed), Some(away)] => {
             Reading::Measured(cpus.saturating_mul(elapsed).saturating_sub(away))
         }
         // The sum takes the reason of the first that is absent.
-        _ => cpus.plus(elapsed).plus(idle).plus(steal),
+        _ => cpus.plus(elapsed).plus(away),
     }
 }
 

@@ -11,38 +11,17 @@ use bytecost_spec::{Counter, Reading, Readings};
 
 use crate::{grown, proc_text};
 
-/// The counters of a [`NetworkMeter`].
-const NETWORK_COUNTERS: &[Counter] = &[
-    Counter::TcpDelayedAcks,
-    Counter::TcpDelayedAckLost,
-    Counter::TcpAutoCorking,
-    Counter::TcpOutSegs,
-    Counter::TcpInSegs,
-    Counter::TcpRetransSegs,
-];
-
-/// Where the kernel shows a counter: file, group and name.
-struct Place {
-    file: usize,
-    group: &'static str,
-    name: &'static str,
-}
-
 const FILES: [&str; 2] = ["net/netstat", "net/snmp"];
 
-/// In the order of [`NETWORK_COUNTERS`].
-const PLACES: [Place; NETWORK_COUNTERS.len()] = [
-    place(0, "TcpExt:", "DelayedACKs"),
-    place(0, "TcpExt:", "DelayedACKLost"),
-    place(0, "TcpExt:", "TCPAutoCorking"),
-    place(1, "Tcp:", "OutSegs"),
-    place(1, "Tcp:", "InSegs"),
-    place(1, "Tcp:", "RetransSegs"),
+/// The counters of a [`NetworkMeter`], each with file, group and name in `/proc`.
+const COUNTERS: [(Counter, usize, &str, &str); 6] = [
+    (Counter::TcpDelayedAcks, 0, "TcpExt", "DelayedACKs"),
+    (Counter::TcpDelayedAckLost, 0, "TcpExt", "DelayedACKLost"),
+    (Counter::TcpAutoCorking, 0, "TcpExt", "TCPAutoCorking"),
+    (Counter::TcpOutSegs, 1, "Tcp", "OutSegs"),
+    (Counter::TcpInSegs, 1, "Tcp", "InSegs"),
+    (Counter::TcpRetransSegs, 1, "Tcp", "RetransSegs"),
 ];
-
-const fn place(file: usize, group: &'static str, name: &'static str) -> Place {
-    Place { file, group, name }
-}
 
 /// The kernel of 2026 writes 4 KiB; a file that does not fit is not read in part.
 const MOST_BYTES: usize = 16 << 10;
@@ -54,25 +33,19 @@ pub struct NetworkMeter {
     networks: Vec<[Option<File>; 2]>,
 }
 
-/// A counter at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    /// The sum over the networks.
-    Count(u64),
-    /// A file cannot be read.
-    NoFile,
-    /// A file does not have the counter.
-    NoCounter,
+enum Lacks {
+    File,
+    Counter,
 }
 
-/// What a [`NetworkMeter`] read.
+/// What a [`NetworkMeter`] read: sums over the networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NetworkSnapshot([Found; NETWORK_COUNTERS.len()]);
+pub struct NetworkSnapshot([Result<u64, Lacks>; COUNTERS.len()]);
 
 impl NetworkMeter {
-    /// Opens the counters of the networks that these directories show: `/proc/PID` of a process
-    /// in each, and each network once. What is missing is absent from the readings with its
-    /// reason.
+    /// Opens the counters of the networks that these directories show: `/proc/PID` of a process in
+    /// each, and each network once. What is missing is absent with its reason.
     pub fn open(processes: &[PathBuf]) -> NetworkMeter {
         let open = |dir: &PathBuf| FILES.map(|file| File::open(dir.join(file)).ok());
         NetworkMeter {
@@ -82,7 +55,7 @@ impl NetworkMeter {
 
     /// Reads all counters. Does not allocate.
     pub fn read(&self) -> NetworkSnapshot {
-        let mut sums = [Found::Count(0); NETWORK_COUNTERS.len()];
+        let mut sums = [Ok(0_u64); COUNTERS.len()];
         let mut buffer = [0_u8; MOST_BYTES];
         for network in &self.networks {
             for (at, file) in network.iter().enumerate() {
@@ -90,8 +63,11 @@ impl NetworkMeter {
                     .as_ref()
                     .and_then(|file| proc_text::reread(file, &mut buffer))
                     .filter(|text| text.len() < MOST_BYTES);
-                for (sum, place) in sums.iter_mut().zip(&PLACES).filter(|(_, p)| p.file == at) {
-                    *sum = sum.plus(found(text, place));
+                for (sum, (_, file, group, name)) in sums.iter_mut().zip(COUNTERS) {
+                    if file == at {
+                        let found = found(text, group, name);
+                        *sum = sum.and_then(|sum| Ok(sum.saturating_add(found?)));
+                    }
                 }
             }
         }
@@ -100,42 +76,27 @@ impl NetworkMeter {
 
     /// What happened between two reads.
     pub fn difference(&self, start: &NetworkSnapshot, end: &NetworkSnapshot) -> Readings {
-        let edges = start.0.iter().zip(&end.0);
-        let rows = NETWORK_COUNTERS.iter().zip(&PLACES).zip(edges);
-        rows.map(|((counter, place), edges)| (*counter, self.reading(place, edges)))
-            .collect()
-    }
-
-    fn reading(&self, place: &Place, edges: (&Found, &Found)) -> Reading {
-        let file = FILES[place.file];
-        match edges {
-            _ if self.networks.is_empty() => Reading::absent("nothing of this trial goes over TCP"),
-            (Found::Count(start), Found::Count(end)) => grown(*start, *end),
-            (Found::NoCounter, _) | (_, Found::NoCounter) => Reading::absent(format!(
-                "/proc/PID/{file} of this kernel has no {} {}",
-                place.group.trim_end_matches(':'),
-                place.name
-            )),
-            _ => Reading::absent(format!("/proc/PID/{file} cannot be read")),
-        }
+        let edges = start.0.into_iter().zip(end.0);
+        let reading = |((counter, file, group, name), edges)| {
+            let file = FILES[file];
+            let reading = match edges {
+                _ if self.networks.is_empty() => {
+                    Reading::absent("nothing of this trial goes over TCP")
+                }
+                (Ok(start), Ok(end)) => grown(start, end),
+                (Err(Lacks::Counter), _) | (_, Err(Lacks::Counter)) => Reading::absent(format!(
+                    "/proc/PID/{file} of this kernel has no {group} {name}"
+                )),
+                _ => Reading::absent(format!("/proc/PID/{file} cannot be read")),
+            };
+            (counter, reading)
+        };
+        COUNTERS.into_iter().zip(edges).map(reading).collect()
     }
 }
 
-impl Found {
-    fn plus(self, other: Found) -> Found {
-        match (self, other) {
-            (Found::Count(a), Found::Count(b)) => Found::Count(a.saturating_add(b)),
-            (Found::Count(_), missing) | (missing, _) => missing,
-        }
-    }
-}
-
-fn found(text: Option<&[u8]>, place: &Place) -> Found {
-    match text {
-        None => Found::NoFile,
-        Some(text) => proc_text::in_columns(text, place.group, place.name)
-            .map_or(Found::NoCounter, Found::Count),
-    }
+fn found(text: Option<&[u8]>, group: &str, name: &str) -> Result<u64, Lacks> {
+    proc_text::in_columns(text.ok_or(Lacks::File)?, group, name).ok_or(Lacks::Counter)
 }
 
 /// The directory that shows a process's networks.

@@ -20,15 +20,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Descriptors that are looked at to find who holds a socket.
 const MOST_DESCRIPTORS: usize = 200_000;
 
-/// A packet socket as the kernel lists it.
-#[derive(Debug, PartialEq, Eq)]
-struct Listed {
-    device: u32,
-    inode: u64,
-}
-
-/// The packet sockets of one network: the list stays readable when the process is gone that it
-/// was opened of.
+/// The packet sockets of one network: the list stays readable without that process.
 #[derive(Debug)]
 pub struct PacketSockets {
     list: File,
@@ -60,13 +52,13 @@ impl PacketSockets {
         let list = again(&self.list)?;
         let devices = self.devices.as_ref().and_then(|file| again(file).ok());
         let mut found = Vec::new();
-        for socket in list.lines().skip(1).filter_map(listed) {
-            let device = match socket.device {
+        for (index, inode) in list.lines().skip(1).filter_map(listed) {
+            let device = match index {
                 0 => None,
                 index => Some(named(devices.as_deref().unwrap_or(""), index)),
             };
             if device.as_deref().is_none_or(&is_meant) {
-                found.push((device, socket.inode));
+                found.push((device, inode));
             }
         }
         let holders = match found.is_empty() {
@@ -84,17 +76,14 @@ impl PacketSockets {
     }
 }
 
-/// A line of the list, where it is of a socket that takes everything and is running.
-fn listed(line: &str) -> Option<Listed> {
+/// The device and the inode of a line of the list, if the socket takes all and runs.
+fn listed(line: &str) -> Option<(u32, u64)> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let [_, _, _, protocol, device, running, _, _, inode] = words[..] else {
         return None;
     };
     let all = u32::from_str_radix(protocol, 16).ok()? == ALL_PROTOCOLS && running == "1";
-    all.then_some(Listed {
-        device: device.parse().ok()?,
-        inode: inode.parse().ok()?,
-    })
+    all.then_some((device.parse().ok()?, inode.parse().ok()?))
 }
 
 /// The name of a device: `/proc/net/igmp` lists those with an address by number and name.
@@ -145,8 +134,7 @@ fn socket(link: std::path::PathBuf) -> Option<u64> {
     link.strip_suffix(']')?.parse().ok()
 }
 
-/// How much of a process's memory is in huge pages, in bytes; `process` is its directory in
-/// `/proc`. None where the kernel does not say.
+/// How much of a process's memory (its directory in `/proc`) is in huge pages, in bytes.
 pub fn huge_memory(process: &Path) -> Option<u64> {
     let rollup = fs::read(process.join("smaps_rollup")).ok()?;
     let bytes = |key: &str| proc_text::bytes_of(&rollup, key);
@@ -207,17 +195,10 @@ cut off
     #[test]
     fn those_that_take_every_packet_of_a_device_are_found_and_named() {
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(
-            found(|device| device != "lo"),
-            [
-                (some("bytecost-wire"), some("tcpdump (pid 812)")),
-                (None, None)
-            ]
-        );
-        assert_eq!(
-            found(|device| device == "lo"),
-            [(None, None), (some("lo"), None)]
-        );
+        let of_wire = (some("bytecost-wire"), some("tcpdump (pid 812)"));
+        assert_eq!(found(|device| device != "lo"), [of_wire, (None, None)]);
+        let of_loopback = (some("lo"), None);
+        assert_eq!(found(|device| device == "lo"), [(None, None), of_loopback]);
     }
 
     #[test]

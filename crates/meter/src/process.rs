@@ -9,8 +9,8 @@ use crate::{Meter, usage};
 
 const ONE_THREAD: &str = "other threads of the process do a part of the work, which this counter of one thread does not see";
 
-/// Reads the clocks of the thread that opened it, and [`crate::PROCESS_COUNTERS`] of the whole process. What else exists of one thread only is absent. The CPU time of
-/// the other threads is read by [`crate::WithWorkers`].
+/// Reads the clocks of the thread that opened it, and [`crate::PROCESS_COUNTERS`] of the whole
+/// process. What else exists of one thread only is absent. [`crate::WithWorkers`] has the others'.
 #[derive(Debug)]
 pub struct ProcessMeter {
     thread: ThreadMeter,

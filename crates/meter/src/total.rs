@@ -34,7 +34,6 @@ fn rule(counter: Counter) -> Rule {
 /// mean of the elapsed time (rounded down), and the largest, smallest or first flow where the
 /// counter is no amount. A counter that is absent on any thread is absent, with that thread's
 /// reason; so is one that only some threads read, and one of the machine, which is no thread's.
-/// No threads give no readings.
 pub fn sum(threads: &[Readings]) -> Readings {
     let counters: BTreeSet<Counter> = threads.iter().flat_map(|t| t.keys().copied()).collect();
     counters
@@ -55,7 +54,7 @@ fn together(threads: &[Readings], counter: Counter) -> Reading {
             None => return Reading::absent("not every thread of the side has read it"),
         }
     }
-    let total = || numbers.iter().fold(0_u64, |sum, n| sum.saturating_add(*n));
+    let total = || numbers.iter().copied().fold(0, u64::saturating_add);
     let one = match rule(counter) {
         Rule::Sum => Some(total()),
         Rule::Mean => total().checked_div(numbers.len() as u64),
@@ -63,10 +62,8 @@ fn together(threads: &[Readings], counter: Counter) -> Reading {
         Rule::Smallest => numbers.iter().copied().min(),
         Rule::First => numbers.first().copied(),
     };
-    one.map_or_else(
-        || Reading::absent("there were no threads"),
-        Reading::Measured,
-    )
+    let none = || Reading::absent("there were no threads");
+    one.map_or_else(none, Reading::Measured)
 }
 
 #[cfg(test)]
@@ -92,12 +89,11 @@ mod tests {
             (Counter::Bytes, [u64::MAX, 1, 1], u64::MAX),
         ] {
             let threads = of_each.map(|n| readings(&[(counter, n)]));
-            assert_eq!(
-                sum(&threads),
-                readings(&[(counter, expected)]),
-                "{counter:?}"
-            );
+            assert_eq!(sum(&threads), readings(&[(counter, expected)]));
         }
+        let one = readings(&[(Counter::CpuNs, 1), (Counter::ElapsedNs, 3)]);
+        assert_eq!(sum(std::slice::from_ref(&one)), one);
+        assert_eq!(sum(&[]), Readings::new());
     }
 
     #[test]
@@ -109,22 +105,10 @@ mod tests {
         assert_eq!(both[&Counter::CpuNs], Reading::Measured(2));
         assert_eq!(both[&Counter::Cycles], Reading::absent("no counter"));
         lacks.remove(&Counter::Cycles);
-        assert_eq!(
-            sum(&[lacks, has])[&Counter::Cycles],
-            Reading::absent("not every thread of the side has read it")
-        );
-    }
-
-    #[test]
-    fn a_machine_counter_is_no_thread_s() {
+        let why = "not every thread of the side has read it";
+        assert_eq!(sum(&[lacks, has])[&Counter::Cycles], Reading::absent(why));
+        // One of the machine is no thread's.
         let threads = [readings(&[(Counter::MachineBusyNs, 1)])];
         assert_eq!(sum(&threads)[&Counter::MachineBusyNs].measured(), None);
-    }
-
-    #[test]
-    fn one_thread_is_itself_and_none_is_nothing() {
-        let one = readings(&[(Counter::CpuNs, 1), (Counter::ElapsedNs, 3)]);
-        assert_eq!(sum(std::slice::from_ref(&one)), one);
-        assert_eq!(sum(&[]), Readings::new());
     }
 }

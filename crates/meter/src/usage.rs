@@ -1,5 +1,4 @@
-//! What getrusage(2) counts, whoever tells it: the kernel of a thread or of this process, `/proc` of
-//! another one.
+//! What getrusage(2) counts, whoever tells it: the kernel, or `/proc` of another process.
 
 use bytecost_spec::{Counter, Reading};
 use bytecost_sys::process::ThreadUsage;
@@ -33,8 +32,7 @@ pub(crate) fn value(usage: &ThreadUsage, counter: Counter) -> Option<u64> {
     })
 }
 
-/// The increase of a counter between two usages, where it is one of theirs; absent for a reason
-/// where either was not read.
+/// The increase of a counter between two usages, where it is theirs; absent where one was not read.
 pub(crate) fn between(
     counter: Counter,
     start: Option<&ThreadUsage>,

@@ -28,11 +28,9 @@ impl KnownThreads {
     /// Adds the calling thread. One for which there is no room is taken for a worker.
     pub fn add(&self) {
         let own = process::gettid();
-        let free = |place: &&AtomicU32| {
-            let taken = place.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire);
-            taken.is_ok()
-        };
-        let _ = self.0.iter().find(free);
+        let mut places = self.0.iter();
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        places.any(|place| place.compare_exchange(0, own, set, get).is_ok());
     }
 
     fn has(&self, tid: u32) -> bool {
@@ -118,9 +116,7 @@ impl Workers<'_> {
             }
         }
         let process_ns = clock::process_cpu_ns();
-        process_ns
-            .checked_sub(known_ns + clock::thread_cpu_ns())
-            .or(Some(0))
+        Some(process_ns.saturating_sub(known_ns + clock::thread_cpu_ns()))
     }
 }
 
@@ -146,10 +142,9 @@ impl<M: Meter> Meter for WithWorkers<'_, M> {
         readings.insert(Counter::EdgesNs, Reading::Measured(edges_ns));
         if self.workers.is_some() {
             // The clocks of two reads are some hundred ns apart.
-            let end_ns = end
-                .workers_ns
-                .map(|ns| ns.max(start.workers_ns.unwrap_or(0)));
-            let reading = grown_if_read(start.workers_ns, end_ns, UNREADABLE);
+            let start_ns = start.workers_ns;
+            let end_ns = end.workers_ns.map(|ns| ns.max(start_ns.unwrap_or(0)));
+            let reading = grown_if_read(start_ns, end_ns, UNREADABLE);
             readings.insert(Counter::WorkersNs, reading);
         }
         readings
@@ -202,10 +197,8 @@ mod tests {
             std::thread::spawn(|| spin(BUSY_NS)).join().unwrap();
             tell.send(()).unwrap();
         });
-        assert!(
-            ended_ns >= BUSY_NS && own_ns < BUSY_NS,
-            "{ended_ns} {own_ns}"
-        );
+        assert!(ended_ns >= BUSY_NS, "{ended_ns} ns");
+        assert!(own_ns < BUSY_NS, "{own_ns} ns");
         let [known_ns, _] = counted(|known, tell| {
             known.add();
             spin(BUSY_NS);

@@ -24,50 +24,22 @@ fn the_accounts_of_each_kind_of_host() {
         softirq: 166,
         steal: 1380,
     });
-    let common = [(STAT, STAT_TEXT), (ONLINE, "0-1\n")];
-    let usage = "147432753800\n";
-    for (host, more, cpuacct) in [
-        (
-            "cgroup v1",
-            &[
-                ("sys/fs/cgroup/cpuacct/cpuacct.usage", usage),
-                ("sys/fs/cgroup/cpuacct/cgroup.sane_behavior", "0\n"),
-            ][..],
-            Some(147_432_753_800),
-        ),
-        (
-            "cgroup v1, controllers mounted together",
-            &[
-                ("sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", usage),
-                ("sys/fs/cgroup/cpu,cpuacct/release_agent", "\n"),
-            ][..],
-            Some(147_432_753_800),
-        ),
-        (
-            "a container on cgroup v1: the usage is its own",
-            &[
-                ("sys/fs/cgroup/cpuacct/cpuacct.usage", usage),
-                ("sys/fs/cgroup/cpuacct/cgroup.procs", "1\n"),
-            ][..],
-            None,
-        ),
-        (
-            "cgroup v2: ticks, as in /proc/stat",
-            &[("sys/fs/cgroup/cpu.stat", "usage_usec 140909328\n")][..],
-            None,
-        ),
-        (
-            "cgroup v1 with something else in its place",
-            &[
-                ("sys/fs/cgroup/cpuacct/cpuacct.usage", "much\n"),
-                ("sys/fs/cgroup/cpuacct/cgroup.sane_behavior", "0\n"),
-            ][..],
-            None,
-        ),
-    ] {
-        let files = [&common[..], more].concat();
-        assert_eq!(accounts(&files), (cpuacct, stat, Some(2)), "{host}");
-    }
+    let check = |dir: &str, usage: (&str, &str), other: &str, cpuacct: Option<u64>| {
+        let [usage_file, other] = [usage.0, other].map(|f| format!("sys/fs/cgroup/{dir}{f}"));
+        let of_group = [(&*usage_file, usage.1), (&other, "0\n")];
+        let common = [(STAT, STAT_TEXT), (ONLINE, "0-1\n")];
+        let found = accounts(&[common, of_group].concat());
+        assert_eq!(found, (cpuacct, stat, Some(2)), "{dir} {usage:?}");
+    };
+    let usage = ("cpuacct.usage", "147432753800\n");
+    let read = Some(147_432_753_800);
+    check("cpuacct/", usage, "cgroup.sane_behavior", read);
+    check("cpu,cpuacct/", usage, "release_agent", read);
+    // Of a container the usage is its own, and of cgroup v2 it is of ticks, as in /proc/stat.
+    check("cpuacct/", usage, "cgroup.procs", None);
+    check("", ("cpu.stat", "usage_usec 9\n"), "cgroup.procs", None);
+    let strange = ("cpuacct.usage", "much\n");
+    check("cpuacct/", strange, "cgroup.sane_behavior", None);
     assert_eq!(accounts(&[]), (None, None, None));
 }
 
@@ -76,11 +48,8 @@ fn files_are_read_anew_each_time() {
     let root = tree(&[(STAT, STAT_TEXT), (ONLINE, "0-1\n")]);
     let mut meter = MachineMeter::open(root.path());
     let start = meter.read_start();
-    fs::write(
-        root.path().join(STAT),
-        "cpu  8600 0 5400 280600 1500 0 168 1383 0 0\n",
-    )
-    .unwrap();
+    let later = "cpu  8600 0 5400 280600 1500 0 168 1383 0 0\n";
+    fs::write(root.path().join(STAT), later).unwrap();
     let end = meter.read_end();
     let readings = meter.difference(&start, &end);
     let unit = clock::proc_stat_unit_ns();
@@ -100,27 +69,22 @@ fn a_host_without_accounts_says_what_is_missing() {
     let root = tree(&[]);
     let mut meter = MachineMeter::open(root.path());
     let (start, end) = (meter.read_start(), meter.read_end());
-    let absent = |(counter, reading): (Counter, Reading)| match reading {
-        Reading::Measured(_) => None,
-        Reading::Absent { absent } => Some((counter.name(), absent)),
-    };
-    let readings = meter.difference(&start, &end).into_iter();
-    let refused: Vec<(&str, String)> = readings.filter_map(absent).collect();
+    let mut readings = meter.difference(&start, &end);
+    let elapsed = readings.remove(&Counter::MachineElapsedNs).unwrap();
+    assert!(elapsed.measured().is_some());
     let stat = "/proc/stat cannot be read or is not as expected";
     let online = "/sys/devices/system/cpu/online cannot be read or is not as expected";
-    assert_eq!(
-        refused,
-        [
-            ("machine_cpus", online),
-            ("machine_busy_ns", online),
-            ("machine_busy_resolution_ns", online),
-            ("machine_idle_ns", stat),
-            ("machine_tasks_ns", NO_TASKS),
-            ("machine_softirq_ns", stat),
-            ("machine_steal_ns", stat),
-        ]
-        .map(|(what, why)| (what, why.to_owned()))
-    );
+    let expected = [
+        (Counter::MachineCpus, online),
+        (Counter::MachineBusyNs, online),
+        (Counter::MachineBusyResolutionNs, online),
+        (Counter::MachineIdleNs, stat),
+        (Counter::MachineTasksNs, NO_TASKS),
+        (Counter::MachineSoftirqNs, stat),
+        (Counter::MachineStealNs, stat),
+    ];
+    let expected = expected.map(|(counter, why)| (counter, Reading::absent(why)));
+    assert_eq!(readings, expected.into());
 }
 
 /// A snapshot of two CPUs.
@@ -164,8 +128,6 @@ fn busy_is_what_was_not_idle_unless_the_tasks_own_account_is_finer() {
 #[test]
 fn what_went_backwards_or_away_is_absent() {
     let good = snapshot(1_000, 5_000, 10, None);
-    let busy =
-        |end: &MachineSnapshot| difference(UNITS, &good, end)[&Counter::MachineBusyNs].clone();
     let back = "the kernel's counter went backwards within the window";
     let gone = "/proc/stat cannot be read or is not as expected";
     let mut hotplug = snapshot(1_500, 5_050, 10, None);
@@ -179,41 +141,30 @@ fn what_went_backwards_or_away_is_absent() {
         (hotplug, "CPUs came or went within the window"),
         (unreadable, gone),
     ] {
-        assert_eq!(busy(&end), Reading::absent(why));
+        let busy = &difference(UNITS, &good, &end)[&Counter::MachineBusyNs];
+        assert_eq!(*busy, Reading::absent(why));
     }
     // The account of tasks alone is enough.
-    let (start, mut end) = (
-        snapshot(1_000, 5_000, 10, Some(7)),
-        snapshot(1_500, 5_050, 10, Some(207)),
-    );
-    end.stat = None;
-    let readings = difference(UNITS, &start, &end);
-    assert_eq!(
-        readings[&Counter::MachineBusyNs],
-        Reading::Measured(200 * MS)
-    );
+    let start = snapshot(1_000, 5_000, 10, Some(7));
+    unreadable.cpuacct_ns = Some(207 * MS);
+    let readings = difference(UNITS, &start, &unreadable);
+    let busy = readings[&Counter::MachineBusyNs].measured();
+    assert_eq!(busy, Some(200 * MS));
     assert_eq!(readings[&Counter::MachineStealNs], Reading::absent(gone));
 }
 
 fn any_snapshot() -> impl Strategy<Value = MachineSnapshot> {
-    let line =
-        (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(idle, softirq, steal)| StatLine {
+    type Parts = (u64, Option<u32>, Option<[u64; 3]>, Option<u64>);
+    any::<Parts>().prop_map(|(clock_ns, cpus, stat, cpuacct_ns)| MachineSnapshot {
+        clock_ns,
+        cpus,
+        stat: stat.map(|[idle, softirq, steal]| StatLine {
             idle,
             softirq,
             steal,
-        });
-    (
-        any::<u64>(),
-        any::<Option<u32>>(),
-        proptest::option::of(line),
-        any::<Option<u64>>(),
-    )
-        .prop_map(|(clock_ns, cpus, stat, cpuacct_ns)| MachineSnapshot {
-            clock_ns,
-            cpus,
-            stat,
-            cpuacct_ns,
-        })
+        }),
+        cpuacct_ns,
+    })
 }
 
 proptest! {
@@ -225,20 +176,5 @@ proptest! {
         let busy = readings[&Counter::MachineBusyNs].measured();
         let resolution = readings[&Counter::MachineBusyResolutionNs].measured();
         prop_assert_eq!(busy.is_some(), resolution.is_some());
-    }
-
-    #[test]
-    fn malformed_files_are_absent_readings(
-        stat in proptest::collection::vec(any::<u8>(), 0..64),
-        usage in proptest::collection::vec(any::<u8>(), 0..32),
-    ) {
-        let root = tree(&[("sys/fs/cgroup/cpuacct/release_agent", "")]);
-        fs::create_dir_all(root.path().join("proc")).unwrap();
-        fs::write(root.path().join(STAT), &stat).unwrap();
-        fs::write(root.path().join("sys/fs/cgroup/cpuacct/cpuacct.usage"), &usage).unwrap();
-        let mut meter = MachineMeter::open(root.path());
-        let (start, end) = (meter.read_start(), meter.read_end());
-        let readings = meter.difference(&start, &end);
-        prop_assert_eq!(readings[&Counter::MachineCpus].measured(), None);
     }
 }

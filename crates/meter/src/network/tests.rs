@@ -25,8 +25,7 @@ fn readings(dirs: &[&TempDir], change: impl FnOnce()) -> Vec<Reading> {
     let start = meter.read();
     change();
     let readings = meter.difference(&start, &meter.read());
-    let counters: Vec<Counter> = readings.keys().copied().collect();
-    assert_eq!(counters, NETWORK_COUNTERS);
+    assert!(readings.keys().eq(COUNTERS.map(|(c, ..)| c).iter()));
     readings.into_values().collect()
 }
 
@@ -52,38 +51,29 @@ fn what_is_missing_is_absent_with_its_reason() {
     let long = process(&format!("{NETSTAT}{}", "x".repeat(MOST_BYTES)), SNMP);
     let no_file = "/proc/PID/net/netstat cannot be read";
     let zero = Reading::Measured(0);
-    for (what, dirs, at, expected) in [
-        ("whole", &[&whole][..], 0, zero.clone()),
-        (
-            "an old kernel beside a newer one",
-            &[&whole, &old],
-            2,
-            Reading::absent("/proc/PID/net/netstat of this kernel has no TcpExt TCPAutoCorking"),
-        ),
-        ("the rest of an old kernel", &[&old], 0, zero),
-        ("no file", &[&bare, &whole], 0, Reading::absent(no_file)),
-        (
-            "no group",
-            &[&bare],
-            4,
-            Reading::absent("/proc/PID/net/snmp of this kernel has no Tcp InSegs"),
-        ),
-        (
-            "a line that is cut off",
-            &[&cut],
-            0,
-            Reading::absent("/proc/PID/net/netstat of this kernel has no TcpExt DelayedACKs"),
-        ),
-        ("too long", &[&long], 0, Reading::absent(no_file)),
-        (
-            "no network",
-            &[],
-            5,
-            Reading::absent("nothing of this trial goes over TCP"),
-        ),
-    ] {
-        assert_eq!(readings(dirs, || ())[at], expected, "{what}");
-    }
+    let check = |dirs: &[&TempDir], at: usize, expected: Reading| {
+        assert_eq!(readings(dirs, || ())[at], expected);
+    };
+    let lacks = |file: &str, name: &str| {
+        Reading::absent(format!("/proc/PID/net/{file} of this kernel has no {name}"))
+    };
+    check(&[&whole], 0, zero.clone());
+    // An old kernel beside a newer one.
+    check(
+        &[&whole, &old],
+        2,
+        lacks("netstat", "TcpExt TCPAutoCorking"),
+    );
+    check(&[&old], 0, zero);
+    check(&[&bare, &whole], 0, Reading::absent(no_file));
+    check(&[&bare], 4, lacks("snmp", "Tcp InSegs"));
+    check(&[&cut], 0, lacks("netstat", "TcpExt DelayedACKs"));
+    check(&[&long], 0, Reading::absent(no_file));
+    check(
+        &[],
+        5,
+        Reading::absent("nothing of this trial goes over TCP"),
+    );
 }
 
 #[test]
