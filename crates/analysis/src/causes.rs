@@ -6,7 +6,7 @@
 
 use bytecost_spec::evidence::{COUNTED_TRIALS, CountedEvent, TrialEvidence};
 use bytecost_spec::survey::Priced;
-use bytecost_spec::{Counter, Measure, Metric, Side, Transport};
+use bytecost_spec::{Counter, Measure, Metric, Reading, Side, Transport};
 use bytecost_spec::{cell::Placement, cell::Ring};
 use bytecost_stats::{Location, student_mean, trimmed_mean};
 use itertools::Itertools as _;
@@ -43,8 +43,7 @@ struct Compared<'v, 'a> {
     side: Side,
 }
 
-/// How often a message of the baseline and of the other has something, and how much more of it the
-/// dearer one has.
+/// How often a message of each cell has something, and how much more of it the dearer one has.
 struct Counts {
     from: f64,
     to: f64,
@@ -56,14 +55,6 @@ pub(crate) fn all(view: &View<'_>) -> Vec<FindingCauses> {
     let is_told = |f: &&Finding| is_worth_a_reason(f, view.stalls);
     let findings = view.findings.iter().filter(is_told);
     findings.filter_map(|f| of(view, f)).collect()
-}
-
-/// The cells of decided comparisons, baseline first, those that differ most before others.
-pub(crate) fn pairs_to_count(found: &[Finding], stalls: &Stalls) -> Vec<[String; 2]> {
-    let is_told = |f: &&Finding| is_worth_a_reason(f, stalls);
-    let decided = greatest(found.iter().filter(is_told), |_| true);
-    let pair = |f: &Finding| [f.baseline.clone(), f.cell.clone()];
-    decided.into_iter().map(pair).collect()
 }
 
 /// Whether a finding is decided, and about CPU time, or else the first of its comparison. Where one
@@ -78,8 +69,7 @@ pub(crate) fn is_worth_a_reason(finding: &Finding, stalls: &Stalls) -> bool {
     is_told && finding.is_apart()
 }
 
-/// The finding with the greatest ratio of each value with its baseline, greatest first; those that
-/// are `preferred` before others.
+/// Of each value with its baseline the greatest ratio; greatest first, `preferred` ones before all.
 pub(crate) fn greatest<'f>(
     findings: impl Iterator<Item = &'f Finding>,
     preferred: impl Fn(&Finding) -> bool,
@@ -87,9 +77,8 @@ pub(crate) fn greatest<'f>(
     let size = |f: &Finding| f.ratio.ln().abs();
     let found = findings.sorted_by(|a, b| size(b).total_cmp(&size(a)));
     let found = found.sorted_by_key(|f| !preferred(f));
-    found
-        .unique_by(|f| (f.axis, &f.value, &f.baseline_value))
-        .collect()
+    let once = found.unique_by(|f| (f.axis, &f.value, &f.baseline_value));
+    once.collect()
 }
 
 fn of(view: &View<'_>, finding: &Finding) -> Option<FindingCauses> {
@@ -114,8 +103,7 @@ fn of(view: &View<'_>, finding: &Finding) -> Option<FindingCauses> {
         return None;
     }
     let has_costs = !view.input.manifest.survey.unit_costs.is_empty();
-    let causes = known.into_iter().flatten();
-    let causes = causes.filter_map(|(of, Counts { from, to, more })| {
+    let cause = |(of, Counts { from, to, more }): (CauseOf, Counts)| {
         let more = more.filter(|m| m.low > 0.0)?;
         let cost_ns = compared.price(of).map(|price| more.times(price));
         let share = cost_ns.map(|cost| cost.over(difference_ns));
@@ -130,10 +118,11 @@ fn of(view: &View<'_>, finding: &Finding) -> Option<FindingCauses> {
             cost_ns,
             share,
         })
-    });
-    let mut causes: Vec<Cause> = causes.collect();
+    };
+    let causes = known.into_iter().flatten().filter_map(cause);
     let cost = |c: &Cause| c.cost_ns.map_or(0.0, |c| c.value);
-    causes.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
+    let causes = causes.sorted_by(|a, b| cost(b).total_cmp(&cost(a)));
+    let mut causes = causes.collect_vec();
     let sum = Uncertain::sum(causes.iter().filter_map(|c| c.cost_ns));
     let explained = sum.map(|sum| sum.over(difference_ns));
     let explained = explained.filter(|e| e.value <= MOST_SHARE);
@@ -156,8 +145,7 @@ fn is_apart(from: f64, to: f64) -> bool {
 }
 
 impl Compared<'_, '_> {
-    /// How much more a message of the dearer one takes, in ns. None of what is no time of a
-    /// message, and where a message of one is not one of the other.
+    /// How much more a message of the dearer one takes, in ns; none where messages are not alike.
     fn difference_ns(&self, finding: &Finding) -> Option<Uncertain> {
         let (measure, ns) = match finding.metric.measure {
             Measure::CpuSPerGb | Measure::CpuNsPerMessage => (Measure::CpuNsPerMessage, 1.0),
@@ -170,16 +158,17 @@ impl Compared<'_, '_> {
         let baseline = self.view.result(&finding.baseline)?;
         let ns = ns * baseline.value(Metric::of(measure, finding.metric.side))?;
         let sizes = [self.baseline, self.other].map(|c| c.cell.size_bytes);
-        let ends = [finding.low, finding.high].map(|r| ns * (r - 1.0).abs());
+        let [value, one, other] =
+            [finding.ratio, finding.low, finding.high].map(|r| ns * (r - 1.0).abs());
         let difference = Uncertain {
-            value: ns * (finding.ratio - 1.0).abs(),
-            low: ends[0].min(ends[1]),
-            high: ends[0].max(ends[1]),
+            value,
+            low: one.min(other),
+            high: one.max(other),
         };
         (sizes[0] == sizes[1] && difference.low > 0.0).then_some(difference)
     }
 
-    /// How often a message of each cell has something; none where one is not known.
+    /// None where the count of one is not known.
     fn more(&self, of: CauseOf, sign: f64) -> Option<Counts> {
         let both = [self.baseline, self.other];
         let counted = both.map(|cell| self.counted(of, cell));
@@ -214,11 +203,11 @@ impl Compared<'_, '_> {
     fn counted(&self, of: CauseOf, cell: &CellTrials<'_>) -> Vec<f64> {
         let evidence = self.view.input.evidence.iter();
         let own = evidence.filter(|e| e.cell == cell.id);
-        own.filter_map(|e| match of {
+        let count = |e: &TrialEvidence| match of {
             CauseOf::Copies => copies(e, self.side),
             CauseOf::Event(event) => events(e, event, self.side),
-        })
-        .collect()
+        };
+        own.filter_map(count).collect()
     }
 
     /// In each timed trial of a cell, as far as these count it. Over loopback a segment is a packet.
@@ -239,9 +228,7 @@ impl Compared<'_, '_> {
             _ => return Vec::new(),
         };
         let metric = Metric::of(measure, side);
-        cell.trials()
-            .filter_map(|t| t.value(metric).known())
-            .collect()
+        cell.trials().filter_map(|t| t.value(metric)).collect()
     }
 
     /// What one more of it costs a message, in ns; none where that is not known.
@@ -260,17 +247,16 @@ impl Compared<'_, '_> {
             let size = Uncertain::exact(cell.size_bytes as f64);
             return Some(self.cost(copy)?.times(size));
         };
-        match event {
-            CountedEvent::SystemCalls if cell.is_served() || route.has_peer() => {
-                self.cost(Priced::SocketCall)
-            }
-            CountedEvent::SystemCalls if route.is_of_files() => self.cost(Priced::FileCall),
-            CountedEvent::SystemCalls => self.cost(Priced::SystemCall),
-            CountedEvent::ContextSwitches => self.switch(),
-            CountedEvent::PageFaults => self.cost(Priced::PageFault),
-            CountedEvent::Packets if cell.transport.has_receiver() => self.cost(Priced::Packet),
-            _ => None,
-        }
+        let priced = match event {
+            CountedEvent::SystemCalls if cell.is_served() || route.has_peer() => Priced::SocketCall,
+            CountedEvent::SystemCalls if route.is_of_files() => Priced::FileCall,
+            CountedEvent::SystemCalls => Priced::SystemCall,
+            CountedEvent::ContextSwitches => return self.switch(),
+            CountedEvent::PageFaults => Priced::PageFault,
+            CountedEvent::Packets if cell.transport.has_receiver() => Priced::Packet,
+            _ => return None,
+        };
+        self.cost(priced)
     }
 
     /// A switch on one CPU, or one that another CPU asks for, which may cost ten times as much.
@@ -283,13 +269,13 @@ impl Compared<'_, '_> {
             Placement::Within { cpus } if cpus.len() == 1 => same,
             Placement::Cpus { sender, receiver } if sender == receiver => same,
             Placement::Cpus { .. } => other,
-            _ => match (same, other) {
-                (Some(same), Some(other)) => Some(Uncertain {
+            _ => {
+                let both = same.zip(other).map(|(same, other)| Uncertain {
                     high: same.high.max(other.high),
                     ..same
-                }),
-                (same, other) => same.or(other),
-            },
+                });
+                both.or(same).or(other)
+            }
         }
     }
 
@@ -301,6 +287,7 @@ impl Compared<'_, '_> {
         let location = trimmed_mean(&each.collect_vec())?;
         within(location).filter(|cost| cost.low > 0.0)
     }
+
     /// Whether trials of evidence have counted anything in both cells.
     fn is_counted(&self) -> bool {
         let is_seen = |cell: &CellTrials<'_>, of| !self.counted(of, cell).is_empty();
@@ -314,9 +301,7 @@ fn copies(evidence: &TrialEvidence, side: Side) -> Option<f64> {
     let found = evidence.copies.as_ref()?;
     let own = |leg: Side| side == Side::Both || leg == side;
     let legs = found.legs.iter().filter(|l| own(l.leg.side()));
-    let bytes: Option<Vec<u64>> = legs.map(|l| l.bytes.measured()).collect();
-    let bytes = bytes.filter(|b| !b.is_empty() && found.payload_bytes > 0)?;
-    Some(bytes.iter().sum::<u64>() as f64 / found.payload_bytes as f64)
+    each(legs.map(|l| &l.bytes), found.payload_bytes)
 }
 
 /// Events of a side for each message in one trial; none where one of them was not counted. In
@@ -329,9 +314,14 @@ fn events(evidence: &TrialEvidence, event: CountedEvent, side: Side) -> Option<f
     };
     let counts = evidence.counts.iter();
     let counts = counts.filter(|c| c.event == event && own(c.side));
-    let counts: Option<Vec<u64>> = counts.map(|c| c.count.measured()).collect();
-    let counts = counts.filter(|c| !c.is_empty() && evidence.sent_messages > 0)?;
-    Some(counts.iter().sum::<u64>() as f64 / evidence.sent_messages as f64)
+    each(counts.map(|c| &c.count), evidence.sent_messages)
+}
+
+/// The sum of some readings for each of so many; none where one of them is not known.
+fn each<'r>(readings: impl Iterator<Item = &'r Reading>, of: u64) -> Option<f64> {
+    let known: Option<Vec<u64>> = readings.map(Reading::measured).collect();
+    let known = known.filter(|known| !known.is_empty() && of > 0)?;
+    Some(known.iter().sum::<u64>() as f64 / of as f64)
 }
 
 /// How much larger, or smaller by its sign, the second of two means is (Welch).

@@ -4,17 +4,17 @@
 //! finding of it where there is one. A verdict is that finding's, which is corrected within its
 //! family: a pair that the study does not compare, or does not judge, has a ratio and no verdict.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bytecost_spec::{Axis, Better, Measure, Metric};
 use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
 
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
-use crate::moderations::Moderations;
-use crate::pairing::{Pairing, compared};
+use crate::grouping::by_key;
+use crate::pairing::Pairing;
 use crate::result::{Finding, Verdict};
-use crate::trials::{CellTrials, Trials};
+use crate::trials::{CellTrials, Moderations, Trials};
 use crate::value::{is_extreme, tail_share};
 use crate::view::View;
 
@@ -38,8 +38,6 @@ pub(crate) struct PairContrast<'v> {
     /// Two-sided and not corrected.
     pub(crate) p: f64,
     finding: Option<&'v Finding>,
-    /// Whether the finding has the two cells the other way round.
-    turned: bool,
 }
 
 /// What may be said of a pair.
@@ -56,7 +54,7 @@ pub(crate) enum Standing<'v> {
 impl Ratio {
     /// From log ratios; none of fewer than three.
     pub(crate) fn of(logs: &[f64]) -> Option<Ratio> {
-        let (location, interval) = located(logs)?;
+        let (location, interval) = located(logs, trimmed_mean, None)?;
         Some(Ratio::between(location, interval))
     }
 
@@ -74,16 +72,13 @@ impl Ratio {
     }
 }
 
-fn located(logs: &[f64]) -> Option<(Location, Interval)> {
-    moderated(logs, None)
-}
-
-/// By the variance that the other comparisons let expect too.
-fn moderated(logs: &[f64], by: Option<&Moderation>) -> Option<(Location, Interval)> {
-    if logs.len() < FEWEST {
-        return None;
-    }
-    let own = trimmed_mean(logs)?;
+/// Where log ratios lie by an estimator, and by the variance that other comparisons let expect.
+fn located(
+    logs: &[f64],
+    locate: fn(&[f64]) -> Option<Location>,
+    by: Option<&Moderation>,
+) -> Option<(Location, Interval)> {
+    let own = locate(logs).filter(|l| l.count >= FEWEST)?;
     let location = by.map_or(own, |by| by.moderate(own));
     Some((location, location.interval(LEVEL)?))
 }
@@ -91,12 +86,6 @@ fn moderated(logs: &[f64], by: Option<&Moderation>) -> Option<(Location, Interva
 /// Whether a measure is located by the trimmed mean of its blocks.
 pub(crate) fn is_trimmed(measure: Measure) -> bool {
     tail_share(measure).is_none() && !is_extreme(measure)
-}
-
-/// The same of the mean, without trimming.
-fn whole(logs: &[f64]) -> Option<(Location, Interval)> {
-    let location = student_mean(logs).filter(|l| l.count >= FEWEST)?;
-    Some((location, location.interval(LEVEL)?))
 }
 
 impl<'v> PairContrast<'v> {
@@ -118,11 +107,12 @@ impl<'v> PairContrast<'v> {
             let blocks: Vec<_> = blocks.filter(|b| b.iter().all(|t| !t.is_empty())).collect();
             tail_ratio(&blocks, share, LEVEL)?
         } else {
-            let logs = pairing.log_ratios(metric);
-            let (location, interval) = match is_extreme(measure) {
-                true => whole(&logs)?,
-                false => moderated(&logs, moderations.of_metric(metric))?,
+            let locate = match is_extreme(measure) {
+                true => student_mean,
+                false => trimmed_mean,
             };
+            let logs = pairing.log_ratios(metric);
+            let (location, interval) = located(&logs, locate, moderations.get(&metric))?;
             (location, interval, location.p_value(0.0)?)
         };
         Some(PairContrast {
@@ -132,19 +122,15 @@ impl<'v> PairContrast<'v> {
             interval,
             p,
             finding: None,
-            turned: false,
         })
     }
 
     /// The same with the run's finding of the two, in either order.
     pub(crate) fn found(self, findings: &'v [Finding]) -> PairContrast<'v> {
         let [baseline, other] = [&self.pairing.baseline.id, &self.pairing.other.id];
-        let mut own = findings.iter().filter(|f| f.metric == self.metric);
-        let is = |f: &Finding, a: &String, b: &String| f.baseline == *a && f.cell == *b;
-        let finding = own.find(|f| is(f, baseline, other) || is(f, other, baseline));
+        let is_own = |f: &&Finding| f.compares(self.metric, baseline, other);
         PairContrast {
-            finding,
-            turned: finding.is_some_and(|f| f.baseline == *other),
+            finding: findings.iter().find(is_own),
             ..self
         }
     }
@@ -153,18 +139,17 @@ impl<'v> PairContrast<'v> {
         Ratio::between(self.location, self.interval)
     }
 
-    /// The run's finding of the two, where there is one.
     pub(crate) fn finding(&self) -> Option<&'v Finding> {
         self.finding
     }
 
-    /// What may be said of it.
     pub(crate) fn standing(&self) -> Standing<'v> {
         let judged = self.finding.filter(|f| f.verdict != Verdict::NotJudged);
         let Some(finding) = judged else {
             return Standing::NotJudged;
         };
-        match (&finding.withheld, finding.verdict, self.turned) {
+        let is_turned = finding.baseline == self.pairing.other.id;
+        match (&finding.withheld, finding.verdict, is_turned) {
             (Some(why), ..) => Standing::Withheld(why),
             (None, Verdict::Better, true) => Standing::Decided(Verdict::Worse),
             (None, Verdict::Worse, true) => Standing::Decided(Verdict::Better),
@@ -172,7 +157,6 @@ impl<'v> PairContrast<'v> {
         }
     }
 
-    /// Whether it is decided so.
     pub(crate) fn is(&self, verdict: Verdict) -> bool {
         self.standing() == Standing::Decided(verdict)
     }
@@ -187,30 +171,28 @@ impl<'v> PairContrast<'v> {
     }
 }
 
+/// What locations of log ratios say of each other's variance, metric by metric.
+pub(crate) fn moderations(of: impl IntoIterator<Item = (Metric, Location)>) -> Moderations {
+    let by_metric = by_key(of).into_iter();
+    by_metric
+        .filter_map(|(metric, all)| Some((metric, Moderation::of(&all)?)))
+        .collect()
+}
+
 impl Trials<'_> {
     /// From every comparison of the study that at least three blocks can speak to.
     pub(crate) fn moderations(&self) -> &Moderations {
         self.moderations.get_or_init(|| {
-            let mut locations: BTreeMap<Metric, Vec<_>> = BTreeMap::new();
             let mut seen = BTreeSet::new();
-            for compare in &self.study.compare {
-                for pairing in compared(self.study, self, compare) {
-                    let own = compare.metrics.iter().copied();
-                    for metric in own.filter(|m| is_trimmed(m.measure)) {
-                        if seen.insert((&pairing.baseline.id, &pairing.other.id, metric)) {
-                            let own = PairContrast::of(pairing, metric, &Moderations::default());
-                            let all = locations.entry(metric).or_default();
-                            all.extend(own.map(|c| c.location));
-                        }
-                    }
+            let mut locations = Vec::new();
+            for asked in self.asked().filter(|a| is_trimmed(a.metric.measure)) {
+                let (pairing, metric) = (asked.pairing, asked.metric);
+                if seen.insert((&pairing.baseline.id, &pairing.other.id, metric)) {
+                    let own = PairContrast::of(pairing, metric, &Moderations::new());
+                    locations.extend(own.map(|c| (metric, c.location)));
                 }
             }
-            let fitted = locations.into_iter();
-            Moderations(
-                fitted
-                    .filter_map(|(metric, all)| Some((metric, Moderation::of(&all)?)))
-                    .collect(),
-            )
+            moderations(locations)
         })
     }
 }
@@ -228,63 +210,48 @@ impl<'v> View<'v> {
     }
 }
 
-/// A cell of several that differ in one axis, held against the best of the others.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Contender<'v> {
-    pub(crate) cell: &'v CellTrials<'v>,
-    /// Whether it is not shown to be worse than any other.
-    pub(crate) in_best_set: bool,
-}
-
-/// Which of several cells may be the best: none of them is shown to be worse than another one.
+/// Which of several cells that differ in one axis may be the best: none of them is shown to be
+/// worse than another one.
 ///
 /// Multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods", 1996,
 /// chapter 4), by paired contrasts within blocks: the truly best one is in the set in at least
 /// `1 - rate` of all runs, whatever the noise of each (Bonferroni over its contrasts). Whoever asks
 /// at several places gives each its part of the rate. Cells without the metric in three blocks
-/// beside any other are not in the answer, which keeps the order of `cells`.
+/// beside any other are not in the set, which keeps the order of `cells`.
 pub(crate) fn best_set<'v>(
     cells: &[&'v CellTrials<'v>],
     axis: Axis,
     metric: Metric,
     rate: f64,
     moderations: &Moderations,
-) -> Vec<Contender<'v>> {
-    let contrast = |other: usize, baseline: usize| {
+) -> Vec<&'v CellTrials<'v>> {
+    let p_of_worse = |other: usize, baseline: usize| {
         let pairing = Pairing {
             axis,
             baseline: cells[baseline],
             other: cells[other],
         };
-        PairContrast::of(pairing, metric, moderations)
-    };
-    let p_of_worse = |one: usize, other: usize| {
-        let contrast = contrast(one, other)?;
+        let contrast = PairContrast::of(pairing, metric, moderations)?;
         Some(contrast.p_of_worse().unwrap_or(1.0))
     };
-    let all = not_worse(cells.len(), rate, p_of_worse);
-    let told = cells.iter().zip(all);
-    told.filter_map(|(cell, stands)| {
-        Some(Contender {
-            cell,
-            in_best_set: stands?,
-        })
-    })
-    .collect()
+    let stands = not_worse(cells.len(), rate, p_of_worse);
+    let all = cells.iter().zip(stands);
+    all.filter_map(|(cell, stands)| stands.then_some(*cell))
+        .collect()
 }
 
 /// For each of so many ways whether none is shown to be better, by the one-sided p values of being
-/// worse than each other one; none for a way that is in no contrast.
+/// worse than each other one; not so of a way that is in no contrast.
 fn not_worse(
     count: usize,
     rate: f64,
     p_of_worse: impl Fn(usize, usize) -> Option<f64>,
-) -> Vec<Option<bool>> {
+) -> Vec<bool> {
     let level = rate / count.saturating_sub(1).max(1) as f64;
     let of_one = |one: usize| {
         let others = (0..count).filter(|other| *other != one);
         let least = others.filter_map(|other| p_of_worse(one, other));
-        least.reduce(f64::min).map(|p| p >= level)
+        least.reduce(f64::min).is_some_and(|p| p >= level)
     };
     (0..count).map(of_one).collect()
 }
@@ -299,59 +266,51 @@ mod tests {
         let mut g = Generator::new(13);
         let mut times = vec![0_usize; gains.len()];
         for _ in 0..runs {
-            let mut rows: Vec<Vec<f64>> = Vec::new();
-            for _ in 0..blocks {
+            let mut row = || {
                 let block = 3.0 * noise * g.normal();
-                rows.push(
-                    gains
-                        .iter()
-                        .map(|v| v + block + noise * g.normal())
-                        .collect(),
-                );
-            }
+                let ways = gains.iter().map(|v| v + block + noise * g.normal());
+                ways.collect()
+            };
+            let rows: Vec<Vec<f64>> = (0..blocks).map(|_| row()).collect();
             let found = not_worse(gains.len(), 0.05, |one, other| {
                 let logs: Vec<f64> = rows.iter().map(|r| r[one] - r[other]).collect();
-                let (location, _) = located(&logs)?;
+                let (location, _) = located(&logs, trimmed_mean, None)?;
                 let p = location.p_value(0.0)?;
                 Some(if location.value < 0.0 { p / 2.0 } else { 1.0 })
             });
             for (times, stands) in times.iter_mut().zip(found) {
-                *times += usize::from(stands == Some(true));
+                *times += usize::from(stands);
             }
         }
         times.iter().map(|t| *t as f64 / runs as f64).collect()
     }
 
     #[test]
-    fn the_best_one_is_in_the_set_at_the_promised_rate() {
+    fn the_best_is_in_the_set_at_the_promised_rate_and_what_is_clearly_worse_is_not() {
         // Alike ones are hardest: each of them is a best one.
         for blocks in [6, 12, 21] {
             for share in shares(&[0.0; 5], blocks, 0.05, 2000) {
                 assert!(share >= 0.95 - 0.01, "{blocks} {share}");
             }
         }
-        let one_ahead = shares(&[0.02, 0.0, 0.0, -0.5], 12, 0.05, 2000);
-        assert!(one_ahead[0] > 0.95, "{one_ahead:?}");
+        let check = |gains: &[f64], blocks, noise, runs, holds: fn(&[f64]) -> bool| {
+            let found = shares(gains, blocks, noise, runs);
+            assert!(holds(&found), "{gains:?} {found:?}");
+        };
+        check(&[0.02, 0.0, 0.0, -0.5], 12, 0.05, 2000, |s| s[0] > 0.95);
+        check(&[0.0, -0.1, -0.3], 21, 0.03, 500, |s| s[0] == 1.0);
+        check(&[0.0, -0.1, -0.3], 21, 0.03, 500, |s| {
+            s[1] < 0.01 && s[2] == 0.0
+        });
+        // Blocks differ three times as much as ways do within them: pairing tells apart what
+        // overlapping intervals do not.
+        check(&[0.0, -0.07], 21, 0.03, 500, |s| s[1] < 0.05);
     }
 
     #[test]
-    fn what_is_clearly_worse_is_not_in_the_set() {
-        let found = shares(&[0.0, -0.1, -0.3], 21, 0.03, 500);
-        assert!(found[0] == 1.0, "{found:?}");
-        assert!(found[1] < 0.01 && found[2] == 0.0, "{found:?}");
-    }
-
-    #[test]
-    fn pairing_tells_apart_what_overlapping_intervals_do_not() {
-        // Blocks differ three times as much as ways do within them.
-        let found = shares(&[0.0, -0.07], 21, 0.03, 500);
-        assert!(found[1] < 0.05, "{found:?}");
-    }
-
-    #[test]
-    fn a_way_in_no_contrast_is_not_in_the_answer() {
+    fn a_way_in_no_contrast_is_not_in_the_set() {
         let only = |one: usize, other: usize| (one != 2 && other != 2).then_some(0.5);
-        assert_eq!(not_worse(3, 0.05, only), [Some(true), Some(true), None]);
-        assert!(not_worse(1, 0.05, only) == [None]);
+        assert_eq!(not_worse(3, 0.05, only), [true, true, false]);
+        assert_eq!(not_worse(1, 0.05, only), [false]);
     }
 }

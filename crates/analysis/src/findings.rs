@@ -8,7 +8,6 @@ use bytecost_stats::{Interval, blocks_needed, smallest_detectable};
 use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
 use crate::families::{Correction, TestedPair, corrected};
-use crate::pairing::compared;
 use crate::phrases;
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
@@ -25,36 +24,32 @@ struct Raw<'t> {
     id: String,
 }
 
-/// Every comparison of the study that at least three blocks can speak to: by comparison, then
-/// metric, then the order of the plan.
+/// Every comparison of the study that at least three blocks can speak to, in its order.
 pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> Vec<Finding> {
-    let study = &manifest.study;
     let mut seen = HashSet::new();
     let mut raws = Vec::new();
-    for (number, compare) in study.compare.iter().enumerate() {
-        let pairings = compared(study, trials, compare);
-        for (place, &metric) in compare.metrics.iter().enumerate() {
-            for pairing in &pairings {
-                let moderations = trials.moderations();
-                let Some(contrast) = PairContrast::of(*pairing, metric, moderations) else {
-                    continue;
-                };
-                let tested = TestedPair {
-                    family: compare.family_of(&pairing.other.facts, metric),
-                    table: (number, metric),
-                    p: contrast.p,
-                };
-                let raw = Raw::of(contrast, tested, place == 0);
-                if seen.insert(raw.id.clone()) {
-                    raws.push(raw);
-                }
-            }
+    for asked in trials.asked() {
+        let (pairing, metric) = (asked.pairing, asked.metric);
+        let Some(contrast) = PairContrast::of(pairing, metric, trials.moderations()) else {
+            continue;
+        };
+        let against = pairing.baseline.cell.value(pairing.axis);
+        let raw = Raw {
+            contrast,
+            tested: TestedPair {
+                family: asked.family(),
+                table: (asked.number, metric),
+                p: contrast.p,
+            },
+            first: asked.is_first(),
+            id: format!("{metric}: {} against {against}", pairing.other.id),
+        };
+        if seen.insert(raw.id.clone()) {
+            raws.push(raw);
         }
     }
-    let corrected = corrected(
-        &raws.iter().map(|r| r.tested).collect::<Vec<TestedPair>>(),
-        manifest.rate_share(),
-    );
+    let tested: Vec<TestedPair> = raws.iter().map(|r| r.tested).collect();
+    let corrected = corrected(&tested, manifest.rate_share());
     let mut detectable: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
     let told = raws.iter().zip(corrected).map(|(raw, correction)| {
         let (blocks, level) = (raw.contrast.location.replicates(), correction.level);
@@ -66,18 +61,7 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
     told.collect()
 }
 
-impl<'t> Raw<'t> {
-    fn of(contrast: PairContrast<'t>, tested: TestedPair, first: bool) -> Raw<'t> {
-        let (pairing, metric) = (contrast.pairing, contrast.metric);
-        let against = pairing.baseline.cell.value(pairing.axis);
-        Raw {
-            contrast,
-            tested,
-            first,
-            id: format!("{metric}: {} against {against}", pairing.other.id),
-        }
-    }
-
+impl Raw<'_> {
     /// The finding, by what its family makes of it and the least difference that so many blocks of a
     /// deviation of 1 find at the level that the family asks.
     fn finding(
@@ -149,10 +133,7 @@ impl<'t> Raw<'t> {
 }
 
 /// What is decided of a log ratio with its interval, by its corrected p value at a rate and the least
-/// difference that matters; nothing is where nothing is corrected.
-///
-/// An interval within the smallest effect is told as such even where it leaves out 1: what is
-/// significant and tiny does not matter.
+/// difference that matters: an interval within that is told as such even where it leaves out 1.
 pub(crate) fn verdict(
     metric: Metric,
     (value, interval): (f64, Interval),

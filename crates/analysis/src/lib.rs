@@ -25,7 +25,6 @@ mod grid;
 mod grouping;
 mod main_effects;
 mod matrix;
-mod moderations;
 mod pairing;
 mod phrases;
 mod places;
@@ -39,7 +38,6 @@ mod trials;
 mod twins;
 mod value;
 mod view;
-mod watched;
 
 pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
@@ -48,9 +46,8 @@ pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
 pub use phrases::command_line;
-pub use progress::{Interim, Progress, log_ratios};
+pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
 pub use result::*;
-pub use watched::{LiveEstimate, LiveEstimates};
 
 use trials::Trials;
 
@@ -69,8 +66,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
     let books = books::all(&trials, &input);
-    let twins = twins::all(&input.manifest.study, &trials);
-    let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
+    let twins = twins::all(&trials);
+    let noise_floor = twins::floor(&twins, &trials);
     let mut view = view::View {
         input: &input,
         trials: &trials,
@@ -143,7 +140,10 @@ pub fn analyse(input: Input<'_>) -> Analysis {
 /// to be counted where not all can be. A pair whose verdict a caveat withholds is not decided.
 pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
     let stalls = stalls::Stalls::of(&Trials::of_run(&input));
-    causes::pairs_to_count(&analyse(input).findings, &stalls)
+    let findings = analyse(input).findings;
+    let told = findings.iter().filter(|f| causes::is_worth_a_reason(f, &stalls));
+    let decided = causes::greatest(told, |_| true).into_iter();
+    decided.map(|f| [f.baseline.clone(), f.cell.clone()]).collect()
 }
 
 /// Every cell with its estimates, what was published of it and its share of what is reached at most.

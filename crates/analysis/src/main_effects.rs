@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
-use bytecost_stats::{Location, Moderation, holm, trimmed_mean};
+use bytecost_stats::{Location, holm, mean, trimmed_mean};
 
 use crate::caveats;
 use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
-use crate::contrast::{Ratio, is_trimmed};
+use crate::contrast::{Ratio, is_trimmed, moderations};
 use crate::findings::verdict;
 use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
@@ -42,13 +42,10 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MainEffect> {
         let of_compare = of_compare(view, compare).into_iter();
         raws.extend(of_compare.filter(|raw| seen.insert(raw.key())));
     }
-    let by_metric = grouped(raws.iter().map(|raw| (raw.metric, raw.mean)));
-    let lent: BTreeMap<Metric, Moderation> = (by_metric.into_iter())
-        .filter_map(|(metric, means)| Some((metric, Moderation::of(&means)?)))
-        .collect();
+    let moderations = moderations(raws.iter().map(|raw| (raw.metric, raw.mean)));
     for raw in &mut raws {
-        if let Some(lent) = lent.get(&raw.metric) {
-            raw.mean = lent.moderate(raw.mean);
+        if let Some(by) = moderations.get(&raw.metric) {
+            raw.mean = by.moderate(raw.mean);
         }
     }
     let p = |raw: &RawEffect<'_>| raw.mean.p_value(0.0).unwrap_or(1.0);
@@ -65,16 +62,11 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MainEffect> {
 fn of_compare<'v>(view: &View<'v>, compare: &'v Compare) -> Vec<RawEffect<'v>> {
     let study = &view.input.manifest.study;
     let metric = compare.metrics.first().copied();
-    let Some(metric) = metric.filter(|m| is_trimmed(m.measure)) else {
-        return Vec::new();
-    };
-    let mut pairings = compared(study, view.trials, compare);
+    let mut pairings = compared(view.trials, compare);
     let varied = grid::varied(pairings.iter().map(|p| p.other.cell));
-    let ranges = || RANGES.into_iter().filter(|a| *a != compare.axis);
-    let Some(over) = compare
-        .over
-        .or_else(|| ranges().find(|a| varied.contains(a)))
-    else {
+    let mut ranges = RANGES.into_iter().filter(|a| *a != compare.axis);
+    let over = compare.over.or_else(|| ranges.find(|a| varied.contains(a)));
+    let (Some(metric), Some(over)) = (metric.filter(|m| is_trimmed(m.measure)), over) else {
         return Vec::new();
     };
     // Sizes that were looked for between two have blocks of their own.
@@ -111,7 +103,7 @@ impl<'v> RawEffect<'v> {
             return None;
         }
         let of_place = |place: usize| by_block.values().map(|logs| logs[place]).collect();
-        let means: Vec<f64> = by_block.values().map(|logs| mean(logs)).collect();
+        let means: Vec<f64> = by_block.values().filter_map(|logs| mean(logs)).collect();
         Some(RawEffect {
             compare,
             metric,
@@ -157,10 +149,8 @@ impl<'v> RawEffect<'v> {
     /// The place that is furthest from the mean of all, in standard errors.
     fn furthest(&self) -> Option<PlaceDeviation> {
         let count = self.logs.len();
-        let blocks = 0..self.logs[0].len();
-        let means: Vec<f64> = blocks
-            .map(|b| mean(&self.logs.iter().map(|l| l[b]).collect::<Vec<f64>>()))
-            .collect();
+        let of_block = |b: usize| mean(&self.logs.iter().map(|l| l[b]).collect::<Vec<f64>>());
+        let means: Vec<f64> = (0..self.logs[0].len()).filter_map(of_block).collect();
         let deviation = |(place, logs): (usize, &Vec<f64>)| {
             let own: Vec<f64> = logs.iter().zip(&means).map(|(l, m)| l - m).collect();
             let location = trimmed_mean(&own)?;
@@ -184,10 +174,8 @@ impl<'v> RawEffect<'v> {
     fn effect(&self, view: &View<'_>, p_corrected: Option<f64>) -> Option<MainEffect> {
         let compare = self.compare;
         let first = &self.pairings[0];
-        let pairings = self.pairings.iter();
-        let withheld = pairings
-            .filter_map(|p| caveats::because(view.caveats, self.metric, p))
-            .next();
+        let because = |p| caveats::because(view.caveats, self.metric, p);
+        let withheld = self.pairings.iter().find_map(because);
         let location = self.mean;
         let (ratio, interval) = (Ratio::at(&location, LEVEL)?, location.interval(LEVEL)?);
         let (places, locations): (Vec<_>, Vec<_>) = self.places()?.into_iter().unzip();
@@ -199,9 +187,9 @@ impl<'v> RawEffect<'v> {
         let turns = shown().any(|l| l.value > 0.0) && shown().any(|l| l.value < 0.0);
         let study = &view.input.manifest.study;
         let bound = study.smallest_effect.ln_1p();
-        let rest =
-            |a: &Axis| *a != compare.axis && *a != self.over && first.other.facts.applies(*a);
-        let rest: Vec<Axis> = view.varied.iter().copied().filter(rest).collect();
+        let is_rest =
+            |a: &&Axis| ![compare.axis, self.over].contains(a) && first.other.facts.applies(**a);
+        let rest = view.varied.iter().filter(is_rest);
         let is_open = withheld.is_none() && !turns;
         let corrected = p_corrected.filter(|_| is_open);
         let corrected = corrected.map(|p| (p, view.error_rate()));
@@ -212,7 +200,7 @@ impl<'v> RawEffect<'v> {
             baseline_value: compare.baseline.clone(),
             value: first.other.cell.value(compare.axis),
             over: self.over,
-            place: grid::coordinates(first.other.cell, &rest),
+            place: grid::coordinates(first.other.cell, rest),
             ratio: ratio.value,
             low: ratio.low,
             high: ratio.high,
@@ -229,8 +217,4 @@ impl<'v> RawEffect<'v> {
         effect.sentence = phrases::main_effect(&effect, view.trials.unit);
         Some(effect)
     }
-}
-
-fn mean(logs: &[f64]) -> f64 {
-    logs.iter().sum::<f64>() / logs.len() as f64
 }

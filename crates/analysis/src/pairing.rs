@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use bytecost_spec::claim::{Place, has};
-use bytecost_spec::study::Compare;
-use bytecost_spec::{Axis, Metric, Study};
+use bytecost_spec::study::{Compare, Family};
+use bytecost_spec::{Axis, Metric};
+use itertools::Itertools as _;
 
 use crate::grid;
 use crate::result::Finding;
@@ -18,18 +19,38 @@ pub(crate) struct Pairing<'t, 'a> {
     pub(crate) other: &'t CellTrials<'a>,
 }
 
-/// The pairings of one comparison of the study: baselines in the order of the plan, and for each
-/// of them the other values in the order of the study. Movers that move nothing are in none.
-///
-/// Of files, reading is not held against writing; and a mover that can have one request in flight
-/// only is the baseline of all depths, as one that has no block is of all blocks.
+/// Two cells that the study compares in one of the metrics of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedPair<'t, 'a> {
+    pub(crate) compare: &'t Compare,
+    /// Which of the study's comparisons that is.
+    pub(crate) number: usize,
+    pub(crate) metric: Metric,
+    pub(crate) pairing: Pairing<'t, 'a>,
+}
+
+impl AskedPair<'_, '_> {
+    /// Whether the metric is the first of its comparison.
+    pub(crate) fn is_first(&self) -> bool {
+        self.compare.metrics.first() == Some(&self.metric)
+    }
+
+    pub(crate) fn family(&self) -> Family {
+        let facts = &self.pairing.other.facts;
+        self.compare.family_of(facts, self.metric)
+    }
+}
+
+/// The pairings of one comparison of the study: baselines in the order of the plan, for each of them
+/// the other values in the order of the study. Movers that move nothing are in none. Of files, reading
+/// is not held against writing; a mover that can have one request in flight only is the baseline of
+/// all depths, as one that has no block is of all blocks.
 pub(crate) fn pairings<'t, 'a>(
-    study: &Study,
     trials: &'t Trials<'a>,
     axis: Axis,
     baseline: &str,
 ) -> Vec<Pairing<'t, 'a>> {
-    let order = grid::values(study, axis, trials.moving().map(|c| c.cell));
+    let order = grid::values(trials.study, axis, trials.moving().map(|c| c.cell));
     let (baselines, mut others): (Vec<&CellTrials<'_>>, Vec<&CellTrials<'_>>) = trials
         .moving()
         .partition(|c| c.cell.value(axis) == baseline);
@@ -39,35 +60,27 @@ pub(crate) fn pairings<'t, 'a>(
     for (at, baseline) in baselines.iter().enumerate() {
         exact.entry(alike(baseline)).or_insert(at);
     }
-    let mut pairings: Vec<(usize, Pairing<'_, '_>)> = Vec::new();
-    for other in others {
+    let of_other = |other: &'t CellTrials<'a>| {
         let agrees = |b: &&CellTrials<'_>| b.facts.agrees(&other.facts, &[axis]);
         let exact = exact.get(&alike(other)).copied();
         let found = exact.filter(|at| agrees(&baselines[*at]));
-        let Some(at) = found.or_else(|| baselines.iter().position(agrees)) else {
-            continue;
-        };
+        let at = found.or_else(|| baselines.iter().position(agrees))?;
         let baseline = baselines[at];
-        pairings.push((
-            at,
-            Pairing {
-                axis,
-                baseline,
-                other,
-            },
-        ));
-    }
-    pairings.sort_by_key(|(at, _)| *at);
-    pairings.into_iter().map(|(_, pairing)| pairing).collect()
+        let pairing = Pairing {
+            axis,
+            baseline,
+            other,
+        };
+        Some((at, pairing))
+    };
+    let found = others.into_iter().filter_map(of_other);
+    let found = found.sorted_by_key(|(at, _)| *at);
+    found.map(|(_, pairing)| pairing).collect()
 }
 
 /// The pairings that a comparison of the study asks for.
-pub(crate) fn compared<'t, 'a>(
-    study: &Study,
-    trials: &'t Trials<'a>,
-    compare: &Compare,
-) -> Vec<Pairing<'t, 'a>> {
-    let mut all = pairings(study, trials, compare.axis, &compare.baseline);
+pub(crate) fn compared<'t, 'a>(trials: &'t Trials<'a>, compare: &Compare) -> Vec<Pairing<'t, 'a>> {
+    let mut all = pairings(trials, compare.axis, &compare.baseline);
     all.retain(|p| compare.compares(&p.other.cell.value(compare.axis)));
     all
 }
@@ -85,11 +98,10 @@ pub(crate) fn contrasted<'t, 'a>(
     let fulfils = |c: &CellTrials<'_>, (axis, values): &(Axis, Vec<String>)| {
         values.iter().any(|v| has(c.cell, *axis, v))
     };
+    let may_be = |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0));
     let of = |value: &str| -> Vec<&'t CellTrials<'a>> {
         let there = trials.moving().filter(|c| has(c.cell, axis, value));
-        there
-            .filter(|c| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0)))
-            .collect()
+        there.filter(|c| may_be(c)).collect()
     };
     let others = of(against);
     let partner = |other: &CellTrials<'_>| {
@@ -113,7 +125,21 @@ pub(crate) fn contrasted<'t, 'a>(
 }
 
 impl<'a> Trials<'a> {
-    /// The two cells of a finding.
+    /// What the study compares: by comparison, then metric, then the order of the plan.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = AskedPair<'_, 'a>> {
+        let compares = self.study.compare.iter().enumerate();
+        compares.flat_map(move |(number, compare)| {
+            let pairings = compared(self, compare);
+            let each = compare.metrics.iter().cartesian_product(pairings);
+            each.map(move |(&metric, pairing)| AskedPair {
+                compare,
+                number,
+                metric,
+                pairing,
+            })
+        })
+    }
+
     pub(crate) fn pair(&self, of: &Finding) -> Option<Pairing<'_, 'a>> {
         Some(Pairing {
             axis: of.axis,
@@ -123,7 +149,16 @@ impl<'a> Trials<'a> {
     }
 }
 
-impl Pairing<'_, '_> {
+impl<'t, 'a> Pairing<'t, 'a> {
+    /// The same two the other way round.
+    pub(crate) fn turned(self) -> Pairing<'t, 'a> {
+        Pairing {
+            axis: self.axis,
+            baseline: self.other,
+            other: self.baseline,
+        }
+    }
+
     /// The logarithms of the other's metric over the baseline's, one for each block in which
     /// both have it; none at all where any is zero, since leaving out zeros would bend the rest.
     ///

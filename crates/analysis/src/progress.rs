@@ -1,25 +1,59 @@
 //! How precise a running study is so far: for the bar, for the cells that later blocks measure, and
 //! for the rule that ends it.
+//!
+//! Who looks at verdicts while blocks are added, and stops at one, is wrong more often than the
+//! error rate says. A ratio that becomes more precise misleads nobody who has to wait for the end.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Cell, Manifest, Metric, Sample};
+use bytecost_spec::{Axis, Cell, Manifest, Metric, Sample, Unit};
 use bytecost_stats::{median, quantile};
+use itertools::Itertools as _;
 
 use crate::confidence::FEWEST;
 use crate::contrast::{PairContrast, is_trimmed};
+use crate::grouping::grouped;
 use crate::pairing::compared;
+use crate::result::Input;
 use crate::trials::Trials;
-use crate::watched::{self, LiveEstimates};
 
 /// The share of comparisons that have no more noise than what is taken for that of a run.
 const NOISE_SHARE: f64 = 0.75;
 /// Comparisons and blocks of each that are the fewest to take a run's noise from.
 const NOISE_COMPARISONS: usize = 3;
 const NOISE_BLOCKS: usize = 6;
+
+/// How many ways are shown at most.
+const MOST_WAYS: usize = 6;
+
+/// The first metric of a study's first comparison, so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveEstimates {
+    /// What is measured.
+    pub metric: Metric,
+    /// What one message is called in words.
+    pub unit: Unit,
+    /// What the ways differ in.
+    pub axis: Axis,
+    /// What they are compared with.
+    pub baseline: Cell,
+    /// One way each, in the order of the plan.
+    pub ways: Vec<LiveEstimate>,
+}
+
+/// One way compared with the baseline, so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveEstimate {
+    /// Its value of the axis.
+    pub value: String,
+    /// Its metric over the baseline's.
+    pub ratio: f64,
+    /// Half the width of the 95 % interval, as a share: 0.03 is a ratio known to ± 3 %.
+    pub half_width: f64,
+}
 
 /// The state of a running study: its least precise comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,9 +75,7 @@ pub struct Progress {
 /// A run while it goes on: its samples are sorted when something is first asked of it, and once.
 #[derive(Debug)]
 pub struct Interim<'a> {
-    manifest: &'a Manifest,
-    cells: &'a [Cell],
-    samples: &'a [Sample],
+    input: Input<'a>,
     trials: OnceCell<Trials<'a>>,
 }
 
@@ -51,9 +83,7 @@ impl<'a> Interim<'a> {
     /// Of the samples so far in their order.
     pub fn of(manifest: &'a Manifest, cells: &'a [Cell], samples: &'a [Sample]) -> Interim<'a> {
         Interim {
-            manifest,
-            cells,
-            samples,
+            input: Input::of(manifest, cells, samples),
             trials: OnceCell::new(),
         }
     }
@@ -62,7 +92,7 @@ impl<'a> Interim<'a> {
     /// blocks; `None` while there is none. It never looks at what a comparison says, only at how
     /// precisely: whoever stops by it stops when precise, not when significant.
     pub fn widest_interval(&self) -> Option<Progress> {
-        let all = primaries(self.manifest, self.trials());
+        let all = primaries(self.trials());
         let widest = (all.iter()).max_by(|a, b| half_width(a).total_cmp(&half_width(b)))?;
         Some(Progress {
             half_width: half_width(widest),
@@ -81,7 +111,7 @@ impl<'a> Interim<'a> {
     /// It looks at widths alone, decided or not. Choosing by what a comparison says would be
     /// stopping by significance.
     pub fn too_wide(&self, precision: f64) -> Vec<usize> {
-        let mut all = primaries(self.manifest, self.trials());
+        let mut all = primaries(self.trials());
         all.retain(|contrast| half_width(contrast) > precision);
         let is_needed = |cell: &Cell| {
             let mut pairs = all.iter().map(|contrast| contrast.pairing);
@@ -90,30 +120,57 @@ impl<'a> Interim<'a> {
                 false => pairs.any(|p| [p.baseline.cell, p.other.cell].contains(&cell)),
             }
         };
-        let places = 0..self.cells.len();
-        places.filter(|&i| is_needed(&self.cells[i])).collect()
+        let cells = self.input.cells;
+        cells.iter().positions(is_needed).collect()
     }
 
     /// How much the ratios of a run's primary comparisons vary from block to block: three of four
     /// vary no more. None where too few have enough blocks.
     pub fn noise(&self) -> Option<RatioNoise> {
-        noise_of(self.manifest, self.trials())
+        noise_of(self.input.manifest, self.trials())
     }
 
     /// What there is to watch: of the baselines that most ways are compared with, the one in the
     /// middle. None while no way has three blocks.
     pub fn estimates(&self) -> Option<LiveEstimates> {
-        watched::estimates(self.trials())
+        let trials = self.trials();
+        let compare = trials.study.compare.first()?;
+        let metric = *compare.metrics.first()?;
+        let pairings = compared(trials, compare).into_iter();
+        let groups = grouped(pairings.map(|p| (&p.baseline.id, p)));
+        let most = groups.iter().map(|(_, ways)| ways.len()).max()?;
+        let fullest: Vec<_> = (groups.iter())
+            .filter(|(_, ways)| ways.len() == most)
+            .collect();
+        let (_, chosen) = fullest[fullest.len() / 2];
+        let contrasts = chosen.iter();
+        let contrasts =
+            contrasts.filter_map(|p| PairContrast::of(*p, metric, trials.moderations()));
+        let ways = contrasts.take(MOST_WAYS).map(|contrast| {
+            let ratio = contrast.ratio();
+            LiveEstimate {
+                value: contrast.pairing.other.cell.value(compare.axis),
+                ratio: ratio.value,
+                half_width: (ratio.high / ratio.low).sqrt() - 1.0,
+            }
+        });
+        let ways: Vec<LiveEstimate> = ways.collect();
+        (!ways.is_empty()).then(|| LiveEstimates {
+            metric,
+            unit: trials.unit,
+            axis: compare.axis,
+            baseline: chosen[0].baseline.cell.clone(),
+            ways,
+        })
     }
 
     fn trials(&self) -> &Trials<'a> {
-        self.trials
-            .get_or_init(|| Trials::of(self.manifest, self.cells, self.samples, &[], &[]))
+        self.trials.get_or_init(|| Trials::of_run(&self.input))
     }
 }
 
 pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<RatioNoise> {
-    let mut all = primaries(manifest, trials);
+    let mut all = primaries(trials);
     all.retain(|c| is_trimmed(c.metric.measure) && c.location.count >= NOISE_BLOCKS);
     if all.len() < NOISE_COMPARISONS {
         return None;
@@ -129,17 +186,11 @@ pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<Ratio
 }
 
 /// The primary comparisons that at least three blocks can speak to.
-fn primaries<'t>(manifest: &Manifest, trials: &'t Trials<'t>) -> Vec<PairContrast<'t>> {
-    let mut all = Vec::new();
-    for compare in &manifest.study.compare {
-        let pairings = compared(&manifest.study, trials, compare);
-        for &metric in &compare.metrics {
-            let is_primary = |facts| compare.family_of(facts, metric) == Family::Primary;
-            let primary = pairings.iter().filter(|p| is_primary(&p.other.facts));
-            all.extend(primary.filter_map(|p| PairContrast::of(*p, metric, trials.moderations())));
-        }
-    }
-    all
+fn primaries<'t>(trials: &'t Trials<'t>) -> Vec<PairContrast<'t>> {
+    let primary = trials.asked().filter(|a| a.family() == Family::Primary);
+    let contrast =
+        primary.filter_map(|a| PairContrast::of(a.pairing, a.metric, trials.moderations()));
+    contrast.collect()
 }
 
 fn half_width(contrast: &PairContrast<'_>) -> f64 {
@@ -155,20 +206,14 @@ pub fn log_ratios(
     cells: &[Cell],
     samples: &[Sample],
 ) -> Vec<(Metric, BTreeMap<u32, f64>)> {
-    let trials = Trials::of(manifest, cells, samples, &[], &[]);
-    let mut found = Vec::new();
-    for compare in &manifest.study.compare {
-        let metrics = compare.metrics.iter().copied();
-        for metric in metrics.filter(|m| is_trimmed(m.measure)) {
-            for pairing in compared(&manifest.study, &trials, compare) {
-                let logs = pairing.log_ratios_by_block(metric).into_iter().collect();
-                found.push((metric, logs));
-            }
-        }
-    }
-    found.retain(|(_, logs): &(Metric, BTreeMap<u32, f64>)| logs.len() >= FEWEST);
-    found.sort_by_key(|(metric, _)| *metric);
-    found
+    let trials = Trials::of_run(&Input::of(manifest, cells, samples));
+    let trimmed = trials.asked().filter(|a| is_trimmed(a.metric.measure));
+    let found = trimmed.map(|a| {
+        let logs = a.pairing.log_ratios_by_block(a.metric);
+        (a.metric, logs.into_iter().collect::<BTreeMap<u32, f64>>())
+    });
+    let found = found.filter(|(_, logs)| logs.len() >= FEWEST);
+    found.sorted_by_key(|(metric, _)| *metric).collect()
 }
 
 /// Half the width of an interval of log ratios, as a share of the ratio.

@@ -4,29 +4,30 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use bytecost_spec::axis::CellFacts;
-use bytecost_spec::sample::{Block, Repeat};
+use bytecost_spec::sample::Repeat;
 use bytecost_spec::survey::{MoverFacts, Route};
-use bytecost_spec::{
-    Axis, Cell, Failure, Manifest, Metric, Sample, Study, Survey, Transport, Unit,
-};
-use bytecost_stats::{BlockTrials, mean, median};
+use bytecost_spec::{Axis, Cell, Failure, Metric, Study, Survey, Transport, Unit};
+use bytecost_stats::{BlockTrials, Moderation, mean, median};
 
-use crate::moderations::Moderations;
 use crate::result::Input;
 use crate::value::Trial;
 
 /// The name of the mover that moves nothing, for surveys that do not list it.
 const NULL: &str = "null";
 
+/// Of each metric that a study compares in, what its comparisons say of each other's variance.
+pub(crate) type Moderations = BTreeMap<Metric, Moderation>;
+
 /// Every cell of the plan but twins, with the trials that count; those of a twin are with its
 /// baseline, so that it is a cell of its own nowhere.
 #[derive(Debug)]
 pub(crate) struct Trials<'a> {
     pub(crate) cells: Vec<CellTrials<'a>>,
-    /// What one message is called in words.
     pub(crate) unit: Unit,
     pub(crate) study: &'a Study,
-    /// What the study's comparisons of them say of each other's variance, once it was asked for.
+    /// The attempt that counts, of the blocks whose end is recorded.
+    pub(crate) attempts: BTreeMap<u32, u32>,
+    /// Of the study's comparisons, once they were asked for.
     pub(crate) moderations: OnceCell<Moderations>,
 }
 
@@ -49,69 +50,42 @@ pub(crate) struct CellTrials<'a> {
 }
 
 impl<'a> Trials<'a> {
-    /// All trials of a run.
-    pub(crate) fn of_run(input: &Input<'a>) -> Trials<'a> {
-        let (samples, failures) = (input.samples, input.failures);
-        Trials::of(input.manifest, input.cells, samples, failures, input.blocks)
-    }
-
     /// Sorts the log: of the attempts at a block only the one that stands counts; where no end of
     /// the block is recorded, the last one of each cell. A sample belongs to the cell of that id at
     /// its place in the plan; one whose id is of no cell is left out.
-    pub(crate) fn of(
-        manifest: &'a Manifest,
-        cells: &'a [Cell],
-        samples: &'a [Sample],
-        failures: &'a [Failure],
-        blocks: &[Block],
-    ) -> Trials<'a> {
-        let stands = blocks.iter().filter(|b| b.repeated_because.is_none());
-        let attempts = stands.map(|b| (b.block, b.attempt)).collect();
-        Trials::of_attempts(manifest, cells, samples, failures, &attempts)
+    pub(crate) fn of_run(input: &Input<'a>) -> Trials<'a> {
+        let stands = input.blocks.iter().filter(|b| b.repeated_because.is_none());
+        Trials::of_attempts(input, stands.map(|b| (b.block, b.attempt)).collect())
     }
 
-    /// The same with the first attempts, where others' CPU time had blocks measured again; none
-    /// where there are no such blocks.
-    pub(crate) fn first_attempts(
-        manifest: &'a Manifest,
-        cells: &'a [Cell],
-        samples: &'a [Sample],
-        blocks: &[Block],
-    ) -> Option<Trials<'a>> {
+    /// The same with the first attempts at blocks that others' CPU time had measured again, if any.
+    pub(crate) fn first_attempts(input: &Input<'a>) -> Option<Trials<'a>> {
         let mut attempts = BTreeMap::new();
-        for block in blocks {
-            let is_void = matches!(block.repeated_because, Some(Repeat::ShortWindow { .. }));
-            if is_void {
+        for block in input.blocks {
+            if let Some(Repeat::ShortWindow { .. }) = block.repeated_because {
                 // Its windows were others, so that it begins anew.
                 attempts.remove(&block.block);
             } else {
                 attempts.entry(block.block).or_insert(block.attempt);
             }
         }
-        let is_repeated = |b: &Block| {
+        let differs = input.blocks.iter().any(|b| {
             matches!(b.repeated_because, Some(Repeat::OtherProcesses { .. }))
                 && attempts.get(&b.block) == Some(&b.attempt)
-        };
-        let differs = blocks.iter().any(is_repeated);
-        differs.then(|| Trials::of_attempts(manifest, cells, samples, &[], &attempts))
+        });
+        differs.then(|| Trials::of_attempts(input, attempts))
     }
 
-    fn of_attempts(
-        manifest: &'a Manifest,
-        cells: &'a [Cell],
-        samples: &'a [Sample],
-        failures: &'a [Failure],
-        attempts: &BTreeMap<u32, u32>,
-    ) -> Trials<'a> {
-        let survey = &manifest.survey;
+    fn of_attempts(input: &Input<'a>, attempts: BTreeMap<u32, u32>) -> Trials<'a> {
+        let survey = &input.manifest.survey;
+        let planned = input.cells.iter().filter(|cell| !cell.twin);
         let mut trials = Trials {
-            cells: cells
-                .iter()
-                .filter(|cell| !cell.twin)
+            cells: planned
                 .map(|cell| CellTrials::empty(cell, survey))
                 .collect(),
             unit: Unit::default(),
-            study: &manifest.study,
+            study: &input.manifest.study,
+            attempts,
             moderations: OnceCell::new(),
         };
         trials.unit = Unit::of_all(trials.moving().map(|c| c.facts.unit()));
@@ -121,12 +95,16 @@ impl<'a> Trials<'a> {
             places.insert(c.id.clone(), (place, false));
             places.insert(c.cell.other_twin().id(), (place, true));
         }
-        for sample in samples {
+        for sample in input.samples {
             let Some(&(place, twin)) = places.get(&sample.cell) else {
                 continue;
             };
-            let counts = attempts.get(&sample.trial.block);
-            if counts.is_some_and(|attempt| sample.trial.attempt != *attempt) {
+            let (block, attempt) = (sample.trial.block, sample.trial.attempt);
+            if trials
+                .attempts
+                .get(&block)
+                .is_some_and(|counts| attempt != *counts)
+            {
                 continue;
             }
             let slot = &mut trials.cells[place];
@@ -134,15 +112,13 @@ impl<'a> Trials<'a> {
                 true => &mut slot.twin,
                 false => &mut slot.by_block,
             };
-            let newer = trials
-                .get(&sample.trial.block)
-                .is_none_or(|t| t.sample.trial.attempt <= sample.trial.attempt);
-            if newer {
+            let earlier = trials.get(&block).map(|t| t.sample.trial.attempt);
+            if earlier.is_none_or(|earlier| earlier <= attempt) {
                 let trial = Trial::new(sample, slot.cell, survey.mover(&slot.cell.mover));
-                trials.insert(sample.trial.block, trial);
+                trials.insert(block, trial);
             }
         }
-        for failure in failures {
+        for failure in input.failures {
             if let Some(&(place, _)) = places.get(&failure.cell) {
                 trials.cells[place].failures.push(failure);
             }
@@ -150,12 +126,10 @@ impl<'a> Trials<'a> {
         trials
     }
 
-    /// The cell of this id.
     pub(crate) fn by_id(&self, id: &str) -> Option<&CellTrials<'a>> {
         self.cells.iter().find(|c| c.id == id)
     }
 
-    /// The cells that move something.
     pub(crate) fn moving(&self) -> impl Iterator<Item = &CellTrials<'a>> {
         self.cells.iter().filter(|c| !c.idle)
     }
@@ -176,8 +150,7 @@ impl<'a> CellTrials<'a> {
         }
     }
 
-    /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
-    /// that the survey does not know.
+    /// Whether the kernel says when buffers are the mover's again; so where it is not known.
     pub(crate) fn completes(&self) -> bool {
         self.facts.applies(Axis::Reaping)
     }
@@ -193,18 +166,20 @@ impl<'a> CellTrials<'a> {
         }
     }
 
+    /// The trial of a block, and its twin's.
+    fn both(&self, block: u32) -> impl Iterator<Item = &Trial<'a>> {
+        let both = [&self.by_block, &self.twin].into_iter();
+        both.filter_map(move |trials| trials.get(&block))
+    }
+
     /// What is known of a metric in a block: by the cell's own trial, and by its twin's.
     pub(crate) fn known(&self, block: u32, metric: Metric) -> Vec<f64> {
-        let both = [&self.by_block, &self.twin].map(|trials| trials.get(&block));
-        let known = both.into_iter().flatten();
-        known.filter_map(|t| t.value(metric).known()).collect()
+        self.both(block).filter_map(|t| t.value(metric)).collect()
     }
 
     /// How the latencies of a block are spread: of its own trial, and of its twin's.
     pub(crate) fn spread(&self, block: u32) -> BlockTrials<'_> {
-        let both = [&self.by_block, &self.twin].map(|trials| trials.get(&block));
-        let known = both.into_iter().flatten();
-        known.filter_map(Trial::distribution).collect()
+        self.both(block).filter_map(Trial::distribution).collect()
     }
 
     /// The median over the trials that have a number.
@@ -214,10 +189,9 @@ impl<'a> CellTrials<'a> {
 
     /// The median of a metric over the trials that have it.
     pub(crate) fn usual(&self, metric: Metric) -> Option<f64> {
-        self.typical(|t| t.value(metric).known())
+        self.typical(|t| t.value(metric))
     }
 
-    /// The sum over the trials that have a number.
     pub(crate) fn sum(&self, of: impl Fn(&Trial<'a>) -> Option<f64>) -> f64 {
         self.trials().filter_map(of).sum()
     }
@@ -228,8 +202,7 @@ impl<'a> CellTrials<'a> {
     }
 }
 
-/// The value of a block for the one or two trials of it: the mean on a log scale, as ratios are
-/// taken, or of the values themselves where one is zero.
+/// The value of a block: the mean of its trials on a log scale, or of the values where one is zero.
 pub(crate) fn of_block(values: &[f64]) -> Option<f64> {
     match values {
         [one] => Some(*one),
@@ -241,7 +214,6 @@ pub(crate) fn of_block(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Whether a mover moves nothing.
 pub(crate) fn idle(survey: &Survey, mover: &str) -> bool {
     survey
         .mover(mover)
