@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
-use crate::value::{LatencyQuantiles, QUANTILES, Value, is_extreme, latencies, read, tail_share};
+use crate::value::{LatencyQuantiles, QUANTILES, is_extreme, latencies, read, tail_share};
 
 /// Every cell of the plan with its estimates.
 pub(crate) fn results(trials: &Trials<'_>, survey: &Survey) -> Vec<CellResult> {
@@ -40,37 +40,16 @@ fn refused_here(survey: &Survey, measure: Measure) -> Option<&str> {
 }
 
 fn result(cell: &CellTrials<'_>) -> CellResult {
-    let mut estimates = BTreeMap::new();
-    let mut absent = BTreeMap::new();
+    let (mut estimates, mut absent) = (BTreeMap::new(), BTreeMap::new());
     let latency = merged_latency(cell);
-    let of_trials = |measure: Measure, known: &[f64]| {
-        if is_extreme(measure) {
-            return estimate_by(known, student_mean);
-        }
-        let mut found = estimate(known)?;
-        let place = QUANTILES.iter().position(|(m, _)| *m == measure);
-        if let (Some(merged), Some(place)) = (&latency, place) {
-            take_value(&mut found, merged[place]);
-        }
-        Some(found)
-    };
     for metric in Metric::all() {
-        let mut known = Vec::with_capacity(cell.by_block.len());
-        let mut reason = None;
-        for (block, trial) in &cell.by_block {
-            if let Value::Absent(why) = trial.value(metric) {
-                reason = reason.or(Some(why));
-            }
-            known.extend(of_block(&cell.known(*block, metric)));
-        }
-        let share = tail_share(metric.measure).filter(|_| !known.is_empty());
-        let of_tail = share.and_then(|share| tail(cell, share));
-        if let Some(found) = of_tail.or_else(|| of_trials(metric.measure, &known)) {
+        if let Some(found) = of_metric(cell, metric, latency.as_ref()) {
             estimates.insert(metric, found);
-        } else if let Some(why) = reason {
+        } else if let Some(why) = cell.trials().find_map(|t| t.absent(metric)) {
             absent.insert(metric, why.clone());
         }
     }
+    let truth = cell.trials().last().and_then(|t| t.sample.truth.as_ref());
     CellResult {
         id: cell.id.clone(),
         cell: cell.cell.clone(),
@@ -78,30 +57,50 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
         failed: cell.failures.len(),
         estimates,
         absent,
-        checked: cell
-            .trials()
-            .last()
-            .and_then(|t| Some(t.sample.truth.as_ref()?.checked.clone())),
+        checked: truth.map(|t| t.checked.clone()),
         ceiling: None,
     }
 }
 
-/// Gives the cells of a run without any trial the numbers that were published of them, as
-/// estimates of no trials: single numbers have no intervals.
+/// The percentile of all messages stands in place of the mean of the trials' percentiles. The
+/// interval, which is from the trials, is widened to hold it where it does not.
+fn of_metric(
+    cell: &CellTrials<'_>,
+    metric: Metric,
+    latency: Option<&LatencyQuantiles>,
+) -> Option<Estimate> {
+    let measure = metric.measure;
+    let blocks = cell.by_block.keys();
+    let known = blocks.filter_map(|block| of_block(&cell.known(*block, metric)));
+    let known: Vec<f64> = known.collect();
+    let share = tail_share(measure).filter(|_| !known.is_empty());
+    if let Some(of_tail) = share.and_then(|share| tail(cell, share)) {
+        return Some(of_tail);
+    }
+    if is_extreme(measure) {
+        return estimate_by(&known, student_mean);
+    }
+    let mut found = estimate(&known)?;
+    let place = QUANTILES.iter().position(|(m, _)| *m == measure);
+    if let Some(value) = latency.zip(place).map(|(merged, place)| merged[place]) {
+        found.value = value;
+        found.low = found.low.map(|low| low.min(value));
+        found.high = found.high.map(|high| high.max(value));
+    }
+    Some(found)
+}
+
+/// Gives the cells of a run without any trial the numbers that were published, without intervals.
 pub(crate) fn take_published(cells: &mut [CellResult], input: &Input<'_>) {
-    let Some(published) = input.published else {
+    let is_measured = !input.samples.is_empty() || !input.failures.is_empty();
+    let Some(published) = input.published.filter(|_| !is_measured) else {
         return;
     };
-    if !input.samples.is_empty() || !input.failures.is_empty() {
-        return;
-    }
     for cell in cells {
-        let Some(row) = published.cells.iter().find(|c| c.id == cell.id) else {
-            continue;
-        };
-        let values = row.values.iter();
-        let estimates = values.map(|(metric, value)| (*metric, Estimate::bare(*value, 0)));
-        cell.estimates.extend(estimates);
+        let rows = published.cells.iter().filter(|row| row.id == cell.id);
+        for (metric, value) in rows.take(1).flat_map(|row| &row.values) {
+            cell.estimates.insert(*metric, Estimate::bare(*value, 0));
+        }
     }
 }
 
@@ -111,20 +110,15 @@ pub fn typical(values: &[f64]) -> Option<f64> {
     estimate(values).map(|e| e.value)
 }
 
-/// An estimate from the values of trials, none of them negative.
-///
-/// On a log scale, as ratios are compared; where a trial read zero, which has no logarithm, on
-/// the scale of the values.
+/// The same with its interval; no value is negative.
 pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
     estimate_by(values, trimmed_mean)
 }
 
 fn estimate_by(values: &[f64], locate: fn(&[f64]) -> Option<Location>) -> Option<Estimate> {
     let on_logs = values.iter().all(|v| *v > 0.0);
-    let scaled: Vec<f64> = values
-        .iter()
-        .map(|v| if on_logs { v.ln() } else { *v })
-        .collect();
+    let scale = |v: &f64| if on_logs { v.ln() } else { *v };
+    let scaled: Vec<f64> = values.iter().map(scale).collect();
     let back = |v: f64| if on_logs { exp(v) } else { v.max(0.0) };
     let location = locate(&scaled);
     let interval = location.filter(|_| values.len() >= FEWEST);
@@ -167,37 +161,24 @@ fn merged_latency(cell: &CellTrials<'_>) -> Option<LatencyQuantiles> {
     Some(latencies(&merged))
 }
 
-/// Puts the percentile of all messages in place of the mean of the trials' percentiles. The
-/// interval, which is from the trials, is widened to hold it where it does not.
-fn take_value(estimate: &mut Estimate, value: f64) {
-    estimate.value = value;
-    estimate.low = estimate.low.map(|low| low.min(value));
-    estimate.high = estimate.high.map(|high| high.max(value));
+/// What the loop itself costs: the sender's time per message of movers that move nothing.
+pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
+    let idle = trials.cells.iter().filter(|c| c.idle);
+    let each = idle.flat_map(CellTrials::trials).filter_map(|t| {
+        let side = &t.sample.sender;
+        let (elapsed, messages) = if side.flows.is_empty() {
+            let elapsed = read(side, Counter::ElapsedNs).ok()?;
+            (elapsed, read(side, Counter::Messages).ok()?)
+        } else {
+            side.flows.iter().fold((0.0, 0.0), |(ns, n), f| {
+                (ns + f.elapsed_ns as f64, n + f.messages as f64)
+            })
+        };
+        (messages > 0.0 && elapsed > 0.0).then(|| elapsed / messages)
+    });
+    estimate(&each.collect::<Vec<f64>>())
 }
 
-/// What the loop itself costs: the sender's time per message over all trials of movers that
-/// move nothing.
-pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
-    let values: Vec<f64> = trials
-        .cells
-        .iter()
-        .filter(|c| c.idle)
-        .flat_map(CellTrials::trials)
-        .filter_map(|t| {
-            let side = &t.sample.sender;
-            let (elapsed, messages) = if side.flows.is_empty() {
-                let elapsed = read(side, Counter::ElapsedNs).ok()?;
-                (elapsed, read(side, Counter::Messages).ok()?)
-            } else {
-                side.flows.iter().fold((0.0, 0.0), |(ns, n), f| {
-                    (ns + f.elapsed_ns as f64, n + f.messages as f64)
-                })
-            };
-            (messages > 0.0 && elapsed > 0.0).then(|| elapsed / messages)
-        })
-        .collect();
-    estimate(&values)
-}
 /// What reading hardware counters costs each mover that was tried with them and without.
 pub(crate) fn counters_cost(trials: &[CounterTrial]) -> Vec<CountersCost> {
     let movers = trials.iter().map(|t| t.mover.as_str()).unique();

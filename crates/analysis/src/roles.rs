@@ -6,27 +6,15 @@ use crate::cells::typical;
 use crate::result::{RoleCounter, RoleCounters};
 use crate::trials::{CellTrials, Trials};
 use crate::value::served::messages;
-use crate::value::{Found, read};
+use crate::value::{FAULTS, Found, SWITCHES, read};
 
-/// The columns of that table: what each is called here, the counters that it is the sum of, and
-/// how many of these make one of its unit. Its duration is the window's length.
+/// Its columns: the name here, the counters that it is the sum of, how many of these are one unit.
 const COLUMNS: &[(&str, &[Counter], f64)] = &[
     ("task_clock_us", &[Counter::TaskClockNs], 1e3),
-    (
-        "context_switches",
-        &[
-            Counter::ContextSwitchesVoluntary,
-            Counter::ContextSwitchesInvoluntary,
-        ],
-        1.0,
-    ),
+    ("context_switches", &SWITCHES, 1.0),
     ("cpu_migrations", &[Counter::Migrations], 1.0),
     ("cpu_cycles", &[Counter::Cycles], 1.0),
-    (
-        "page_faults",
-        &[Counter::PageFaultsMinor, Counter::PageFaultsMajor],
-        1.0,
-    ),
+    ("page_faults", &FAULTS, 1.0),
     ("instructions", &[Counter::Instructions], 1.0),
     ("bus_cycles", &[Counter::BusCycles], 1.0),
     ("cache_misses", &[Counter::CacheMisses], 1.0),

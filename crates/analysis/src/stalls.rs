@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use std::ops::RangeInclusive;
-
 use bytecost_spec::{Counter, Measure, Metric, Pattern};
 use bytecost_stats::median;
 
@@ -52,7 +50,9 @@ pub(crate) struct Stall {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signs {
     pub(crate) delayed_acks: Option<f64>,
+    /// The share of the round trips that took as long as the timer.
     pub(crate) clustered: Option<f64>,
+    /// The share of the time that went into these.
     pub(crate) waited: Option<f64>,
     pub(crate) latency_us: Option<f64>,
     pub(crate) rtt_us: Option<f64>,
@@ -63,15 +63,12 @@ pub(crate) struct Signs {
 }
 
 impl Stalls {
-    /// Looks at every measured cell.
     pub(crate) fn of(trials: &Trials<'_>) -> Stalls {
-        let found = trials
-            .moving()
-            .filter_map(|cell| Some((cell.id.clone(), Stall::of(cell)?)));
+        let cells = trials.moving();
+        let found = cells.filter_map(|cell| Some((cell.id.clone(), Stall::of(cell)?)));
         Stalls(found.collect())
     }
 
-    /// Whether any of these cells stalls.
     pub(crate) fn any<'i>(&self, ids: impl IntoIterator<Item = &'i String>) -> bool {
         ids.into_iter().any(|id| self.0.contains_key(id))
     }
@@ -86,7 +83,6 @@ impl Stalls {
         self.0.get(id)
     }
 
-    /// What waits in a cell.
     pub(crate) fn waits(&self, id: &str) -> Option<Waits> {
         Some(self.in_cell(id)?.waits)
     }
@@ -117,23 +113,26 @@ impl Stall {
 
 impl Signs {
     fn of(cell: &CellTrials<'_>, trial: &Trial<'_>) -> Signs {
-        let metric = |measure| trial.value(Metric::both(measure)).known();
+        let metric = |measure| trial.value(Metric::both(measure));
         let sender = |counter| trial.sent(counter);
         let flows = f64::from(cell.cell.threads);
         // The histograms are read only where a stall can be.
         let can_wait = cell.cell.pattern == Pattern::Ask && !cell.cell.sends_at_once();
+        let histogram = can_wait.then(|| trial.histogram()).flatten();
+        let (least, most) = TIMER_MS;
+        let timer_ns = least * 1_000_000..=most * 1_000_000;
+        let at_timer = histogram.map(|all| all.shares_within_ns(timer_ns));
         let elapsed_ns = sender(Counter::ElapsedNs).filter(|ns| *ns > 0.0);
+        let busy_us = sender(Counter::TcpBusyUs).zip(elapsed_ns);
         Signs {
             delayed_acks: metric(Measure::DelayedAcksPerMessage),
-            clustered: can_wait.then(|| clustered(trial)).flatten(),
-            waited: can_wait.then(|| waited(trial)).flatten(),
+            clustered: at_timer.map(|(trips, _)| trips),
+            waited: at_timer.and_then(|(_, time)| time),
             latency_us: metric(Measure::LatencyUsP50),
             rtt_us: sender(Counter::TcpRttUs),
             min_rtt_us: sender(Counter::TcpMinRttUs),
-            busy: sender(Counter::TcpBusyUs)
-                .zip(elapsed_ns)
-                .map(|(busy_us, ns)| busy_us * 1e3 / ns / flows),
-            calls: sender(Counter::Calls).and_then(|calls| per_message(trial, calls)),
+            busy: busy_us.map(|(us, ns)| us * 1e3 / ns / flows),
+            calls: trial.sent_over(Counter::Calls, Counter::Messages),
             message_ms: metric(Measure::MessagesPerS).map(|rate| 1e3 * flows / rate),
         }
     }
@@ -194,24 +193,4 @@ impl Signs {
     fn rtt_is_far(&self) -> bool {
         matches!((self.rtt_us, self.min_rtt_us), (Some(rtt), Some(min)) if rtt >= RTT_TIMES * min)
     }
-}
-
-fn per_message(trial: &Trial<'_>, count: f64) -> Option<f64> {
-    let messages = trial.sent(Counter::Messages).filter(|n| *n > 0.0)?;
-    Some(count / messages)
-}
-
-/// The share of a trial's round trips that took as long as the timer.
-fn clustered(trial: &Trial<'_>) -> Option<f64> {
-    Some(trial.histogram()?.shares_within_ns(timer_ns()).0)
-}
-
-/// The share of a trial's time that went into such round trips.
-fn waited(trial: &Trial<'_>) -> Option<f64> {
-    trial.histogram()?.shares_within_ns(timer_ns()).1
-}
-
-fn timer_ns() -> RangeInclusive<u64> {
-    let (least, most) = TIMER_MS;
-    least * 1_000_000..=most * 1_000_000
 }

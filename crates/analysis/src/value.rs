@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use bytecost_spec::cell::Pattern;
 use bytecost_spec::metric::MEASURES;
+use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Sample, Side, SideReadings};
 use bytecost_stats::{Distribution, LatencyHistogram};
@@ -12,32 +13,11 @@ mod found;
 pub(crate) mod served;
 
 use found::over;
-pub(crate) use found::{Found, machine, read};
-
-/// What a trial says of a metric.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
-    /// The number, finite and not negative.
-    Known(f64),
-    /// It cannot be had, and why.
-    Absent(String),
-    /// It has no meaning for the cell.
-    NotApplicable,
-}
-
-impl Value {
-    pub(crate) fn known(&self) -> Option<f64> {
-        match self {
-            Value::Known(v) => Some(*v),
-            Value::Absent(_) | Value::NotApplicable => None,
-        }
-    }
-}
+pub(crate) use found::{FAULTS, Found, SWITCHES, machine, read};
 
 /// The latencies that metrics ask for, in µs, by [`QUANTILES`].
 pub(crate) type LatencyQuantiles = [f64; QUANTILES.len()];
 
-/// The quantiles that are metrics.
 pub(crate) const QUANTILES: [(Measure, f64); 5] = [
     (Measure::LatencyUsP50, 0.5),
     (Measure::LatencyUsP90, 0.9),
@@ -64,7 +44,8 @@ pub(crate) fn is_extreme(measure: Measure) -> bool {
 #[derive(Debug)]
 pub(crate) struct Trial<'a> {
     pub(crate) sample: &'a Sample,
-    values: Vec<[OnceCell<Value>; SIDES]>,
+    /// By measure and side; none of what has no meaning for the cell.
+    values: Vec<[OnceCell<Option<Found>>; SIDES]>,
     cell: &'a Cell,
     release: Option<Release>,
     is_ping: bool,
@@ -72,18 +53,16 @@ pub(crate) struct Trial<'a> {
     distribution: OnceCell<Option<Distribution>>,
 }
 
-/// How many sides a metric may be of.
 const SIDES: usize = Side::Client as usize + 1;
 
 /// What a counter is divided by.
 #[derive(Clone, Copy)]
 enum Per {
-    Byte,
-    Kib,
-    Mib,
+    /// So many bytes.
+    Bytes(f64),
     Message,
-    Nanosecond,
-    Second,
+    /// So many ns.
+    Ns(f64),
 }
 
 /// Why a transport of one side has no readings of the other.
@@ -128,39 +107,49 @@ impl<'a> Trial<'a> {
         LatencyHistogram::decode(self.sample.latency_ns_histogram.as_deref()?)
     }
 
-    fn latencies(&self) -> Option<LatencyQuantiles> {
-        *self
-            .latency
-            .get_or_init(|| Some(latencies(&self.histogram()?)))
-    }
-
     /// The round-trip times in µs, as they are spread.
     pub(crate) fn distribution(&self) -> Option<&Distribution> {
         let read = || self.histogram()?.distribution_us();
         self.distribution.get_or_init(read).as_ref()
     }
 
-    /// The metric's value. Both sides together are the sum of the sides, each over its own
-    /// window, so that the split adds up.
-    pub(crate) fn value(&self, metric: Metric) -> &Value {
+    /// The metric's value, finite and not negative; none where it is absent or has no meaning.
+    pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
+        self.found(metric)?.as_ref().ok().copied()
+    }
+
+    /// Why the metric is absent, where it has a meaning for the cell.
+    pub(crate) fn absent(&self, metric: Metric) -> Option<&String> {
+        self.found(metric)?.as_ref().err()
+    }
+
+    fn found(&self, metric: Metric) -> Option<&Found> {
         let slot = &self.values[metric.measure as usize][metric.side as usize];
-        slot.get_or_init(|| match self.find(metric) {
-            None => Value::NotApplicable,
-            Some(Ok(v)) if v.is_finite() && v >= 0.0 => Value::Known(v),
-            Some(Ok(_)) => Value::Absent("the readings give no number".to_owned()),
-            Some(Err(why)) => Value::Absent(why),
-        })
+        let find = || {
+            Some(match self.find(metric)? {
+                Ok(v) if !v.is_finite() || v < 0.0 => Err("the readings give no number".to_owned()),
+                found => found,
+            })
+        };
+        slot.get_or_init(find).as_ref()
     }
 
     fn find(&self, metric: Metric) -> Option<Found> {
         let side = metric.side;
-        let per = |counters: &[Counter], per: Per| Some(self.sides(side, counters, per));
-        let of_served = matches!(side, Side::Server | Side::Client);
-        if self.cell.is_served() {
-            if matches!(side, Side::Sender | Side::Receiver) || served::has_no(metric.measure) {
-                return None;
-            }
-        } else if of_served || served::only(metric.measure) {
+        // Requests to a server are what counts, not bytes.
+        let is_served = self.cell.is_served();
+        let moves = !is_served && self.moves();
+        let per = |counters: &[Counter], per: Per| {
+            let is_told = moves || !matches!(per, Per::Bytes(_));
+            is_told.then(|| self.sum(side, counters, per))
+        };
+        let (byte, kib, mib) = (Per::Bytes(1.0), Per::Bytes(1024.0), Per::Bytes(1_048_576.0));
+        let is_there = match side {
+            Side::Sender | Side::Receiver => !is_served,
+            Side::Server | Side::Client => is_served,
+            Side::Both => true,
+        };
+        if !is_there || (!is_served && served::only(metric.measure)) {
             return None;
         }
         if side == Side::Receiver && self.sample.receiver.is_none() {
@@ -168,13 +157,14 @@ impl<'a> Trial<'a> {
             return nobody.then(|| Err(NOBODY.to_owned()));
         }
         match metric.measure {
-            Measure::ThroughputGbitPerS => self.moves().then(|| self.throughput()),
-            Measure::CpuSPerGb => self.per_byte(side, Counter::CpuNs, Per::Byte),
+            Measure::ThroughputGbitPerS => moves.then(|| self.throughput()),
+            Measure::CpuSPerGb => per(&[Counter::CpuNs], byte),
             Measure::CpuNsPerMessage => per(&[Counter::CpuNs], Per::Message),
             Measure::MessagesPerS => Some(self.message_rate()),
+            Measure::CallsPerMessage if is_served => None,
             Measure::CallsPerMessage => per(&[Counter::Calls], Per::Message),
-            Measure::CallsPerMib => self.per_byte(side, Counter::Calls, Per::Mib),
-            Measure::MsPerMessage => self.moves().then(|| self.ms_per_message()),
+            Measure::CallsPerMib => per(&[Counter::Calls], mib),
+            Measure::MsPerMessage => moves.then(|| self.ms_per_message()),
             Measure::RoundTripNs => self.is_ping.then(|| Ok(1e6 * self.ms_per_message()?)),
             Measure::LatencyUsP50
             | Measure::LatencyUsP90
@@ -182,28 +172,23 @@ impl<'a> Trial<'a> {
             | Measure::LatencyUsP999
             | Measure::LatencyUsMax => self.latency_us(metric.measure),
             Measure::SystemShare => Some(self.system_share(side)),
-            Measure::CpuUtilization => per(&[Counter::CpuNs], Per::Nanosecond),
-            Measure::ContextSwitchesPerMessage => per(
-                &[
-                    Counter::ContextSwitchesVoluntary,
-                    Counter::ContextSwitchesInvoluntary,
-                ],
-                Per::Message,
-            ),
-            Measure::MigrationsPerS => per(&[Counter::Migrations], Per::Second),
-            Measure::PageFaultsPerMessage => per(
-                &[Counter::PageFaultsMinor, Counter::PageFaultsMajor],
-                Per::Message,
-            ),
-            Measure::CyclesPerByte => self.per_byte(side, Counter::Cycles, Per::Byte),
-            Measure::InstructionsPerByte => self.per_byte(side, Counter::Instructions, Per::Byte),
-            Measure::L1dLoadMissesPerKib => self.per_byte(side, Counter::L1dLoadMisses, Per::Kib),
-            Measure::LlcLoadMissesPerKib => self.per_byte(side, Counter::LlcLoadMisses, Per::Kib),
+            Measure::CpuUtilization => per(&[Counter::CpuNs], Per::Ns(1.0)),
+            Measure::ContextSwitchesPerMessage => per(&SWITCHES, Per::Message),
+            Measure::MigrationsPerS => per(&[Counter::Migrations], Per::Ns(1e9)),
+            Measure::PageFaultsPerMessage => per(&FAULTS, Per::Message),
+            Measure::CyclesPerByte => per(&[Counter::Cycles], byte),
+            Measure::InstructionsPerByte => per(&[Counter::Instructions], byte),
+            Measure::L1dLoadMissesPerKib => per(&[Counter::L1dLoadMisses], kib),
+            Measure::LlcLoadMissesPerKib => per(&[Counter::LlcLoadMisses], kib),
             Measure::BranchMissesPerMessage => per(&[Counter::BranchMisses], Per::Message),
+            Measure::CopiedShare if is_served => None,
             Measure::CopiedShare => self.copied_share(),
             // Counted in trials of its own.
             Measure::CopiesPerByte => None,
-            Measure::DelayedAcksPerMessage => self.is_tcp().then(|| self.delayed_acks()),
+            Measure::DelayedAcksPerMessage => {
+                let is_tcp = moves && self.cell.transport.is_tcp();
+                is_tcp.then(|| self.delayed_acks())
+            }
             Measure::CyclesPerMessage => per(&[Counter::Cycles], Per::Message),
             Measure::InstructionsPerMessage => per(&[Counter::Instructions], Per::Message),
             Measure::CacheMissesPerMessage => per(&[Counter::CacheMisses], Per::Message),
@@ -212,17 +197,16 @@ impl<'a> Trial<'a> {
             Measure::MemoryKibPerConnection => Some(served::memory_kib(self.sample, self.cell)),
             Measure::ThrottledShare => (self.cell.cgroup.quota_percent).map(|_| self.throttled()),
             Measure::NeighbourShare => Some(self.neighbour_share()),
-            Measure::StealShare => Some(self.machine_share(Counter::MachineStealNs)),
+            Measure::StealShare => {
+                let steal_ns = machine(self.sample, Counter::MachineStealNs);
+                Some(steal_ns.and_then(|ns| self.of_machine(ns)))
+            }
         }
     }
 
     /// Whether anything is moved at all: per byte, the `null` mover has no meaning.
     fn moves(&self) -> bool {
         self.sample.receiver.is_some() || self.sample.truth.is_some()
-    }
-
-    fn is_tcp(&self) -> bool {
-        self.moves() && self.cell.transport.is_tcp()
     }
 
     /// Both ends are in one count: on veth the sum of their namespaces, on loopback the host's.
@@ -234,35 +218,33 @@ impl<'a> Trial<'a> {
         )
     }
 
-    fn per_byte(&self, side: Side, counter: Counter, per: Per) -> Option<Found> {
-        self.moves().then(|| self.sides(side, &[counter], per))
+    /// The sides whose readings are a side's: clients send requests, the server receives them.
+    fn played(&self, side: Side) -> Vec<&SideReadings> {
+        let sender =
+            (!matches!(side, Side::Receiver | Side::Server)).then_some(&self.sample.sender);
+        let receiver = self.sample.receiver.as_ref();
+        let receiver = receiver.filter(|_| !matches!(side, Side::Sender | Side::Client));
+        sender.into_iter().chain(receiver).collect()
     }
 
-    fn sides(&self, side: Side, counters: &[Counter], per: Per) -> Found {
-        let sender = || self.quotient(&self.sample.sender, counters, per);
-        let receiver = |r| self.quotient(r, counters, per);
-        // Clients send requests, the server takes them in.
-        match (side, &self.sample.receiver) {
-            (Side::Sender | Side::Client, _) | (Side::Both, None) => sender(),
-            (Side::Both, Some(r)) => Ok(sender()? + receiver(r)?),
-            (Side::Receiver | Side::Server, Some(r)) => receiver(r),
-            (Side::Receiver | Side::Server, None) => Err("there is no receiver".to_owned()),
+    /// Both sides are the sum of each over its own window, so that the split adds up.
+    fn sum(&self, side: Side, counters: &[Counter], per: Per) -> Found {
+        let sides = self.played(side);
+        if sides.is_empty() {
+            return Err("there is no receiver".to_owned());
         }
+        let each = sides.iter().map(|side| self.quotient(side, counters, per));
+        each.sum()
     }
 
     fn quotient(&self, side: &SideReadings, counters: &[Counter], per: Per) -> Found {
-        let mut sum = 0.0;
-        for &counter in counters {
-            sum += self.hardware(side, counter)?;
-        }
+        let all = counters.iter().map(|counter| self.hardware(side, *counter));
+        let sum = all.sum::<Found>()?;
         let divisor = match per {
-            Per::Byte => read(side, Counter::Bytes)?,
-            Per::Kib => read(side, Counter::Bytes)? / 1024.0,
-            Per::Mib => read(side, Counter::Bytes)? / f64::from(1 << 20),
+            Per::Bytes(n) => read(side, Counter::Bytes)? / n,
             Per::Message if self.cell.is_served() => served::messages(side)?,
             Per::Message => self.messages(side)?,
-            Per::Nanosecond => read(side, Counter::ElapsedNs)?,
-            Per::Second => read(side, Counter::ElapsedNs)? / 1e9,
+            Per::Ns(n) => read(side, Counter::ElapsedNs)? / n,
         };
         over(sum, divisor, "nothing was moved within the window")
     }
@@ -305,22 +287,10 @@ impl<'a> Trial<'a> {
         let side = self.sample.receiver.as_ref().unwrap_or(&self.sample.sender);
         if side.flows.is_empty() {
             let bits = 8.0 * read(side, Counter::Bytes)?;
-            return over(
-                bits,
-                read(side, Counter::ElapsedNs)?,
-                "the window had no length",
-            );
+            let elapsed_ns = read(side, Counter::ElapsedNs)?;
+            return over(bits, elapsed_ns, "the window had no length");
         }
-        side.flows
-            .iter()
-            .map(|f| {
-                over(
-                    8.0 * f.bytes as f64,
-                    f.elapsed_ns as f64,
-                    "a flow's window had no length",
-                )
-            })
-            .sum()
+        of_flows(side, |f| 8.0 * f.bytes as f64)
     }
 
     /// Of several flows side by side, what a message of one of them takes.
@@ -336,16 +306,7 @@ impl<'a> Trial<'a> {
             let seconds = read(side, Counter::ElapsedNs)? / 1e9;
             return over(self.messages(side)?, seconds, "the window had no length");
         }
-        side.flows
-            .iter()
-            .map(|f| {
-                over(
-                    1e9 * f.messages as f64,
-                    f.elapsed_ns as f64,
-                    "a flow's window had no length",
-                )
-            })
-            .sum()
+        of_flows(side, |f| 1e9 * f.messages as f64)
     }
 
     fn latency_us(&self, measure: Measure) -> Option<Found> {
@@ -356,34 +317,23 @@ impl<'a> Trial<'a> {
             return None;
         }
         let place = QUANTILES.iter().position(|(m, _)| *m == measure)?;
-        Some(
-            match (self.latencies(), &self.sample.latency_ns_histogram) {
-                (Some(found), _) => Ok(found[place]),
-                (None, Some(_)) => Err("the latency histogram cannot be read".to_owned()),
-                (None, None) => Err("the trial recorded no latencies".to_owned()),
-            },
-        )
+        let read = || self.histogram().as_ref().map(latencies);
+        Some(match self.latency.get_or_init(read) {
+            Some(found) => Ok(found[place]),
+            None if self.sample.latency_ns_histogram.is_some() => {
+                Err("the latency histogram cannot be read".to_owned())
+            }
+            None => Err("the trial recorded no latencies".to_owned()),
+        })
     }
 
     fn system_share(&self, side: Side) -> Found {
-        let sides: Vec<&SideReadings> = match side {
-            Side::Sender | Side::Client => vec![&self.sample.sender],
-            Side::Receiver | Side::Server => self.sample.receiver.iter().collect(),
-            Side::Both => [Some(&self.sample.sender), self.sample.receiver.as_ref()]
-                .into_iter()
-                .flatten()
-                .collect(),
-        };
-        let (mut user, mut system) = (0.0, 0.0);
-        for side in sides {
-            user += read(side, Counter::UserNs)?;
-            system += read(side, Counter::SystemNs)?;
-        }
-        over(
-            system,
-            user + system,
-            "no CPU time was counted within the window",
-        )
+        let sides = self.played(side);
+        let all = |counter| sides.iter().map(move |side| read(side, counter));
+        let user = all(Counter::UserNs).sum::<Found>()?;
+        let system = all(Counter::SystemNs).sum::<Found>()?;
+        let why_not = "no CPU time was counted within the window";
+        over(system, user + system, why_not)
     }
 
     /// Time is counted on each CPU, so several that are held back at once make more than one.
@@ -420,12 +370,11 @@ impl<'a> Trial<'a> {
             return self.of_machine(others);
         }
         let busy = machine(self.sample, Counter::MachineBusyNs)?;
-        let mut own = read(&self.sample.sender, Counter::CpuNs)?;
-        own += read(&self.sample.sender, Counter::AsideNs).unwrap_or(0.0);
-        if let Some(receiver) = &self.sample.receiver {
-            own += read(receiver, Counter::CpuNs)?;
-            own += read(receiver, Counter::AsideNs).unwrap_or(0.0);
-        }
+        let sides = self.played(Side::Both).into_iter();
+        let of_side = |side: &SideReadings| -> Found {
+            Ok(read(side, Counter::CpuNs)? + read(side, Counter::AsideNs).unwrap_or(0.0))
+        };
+        let mut own = sides.map(of_side).sum::<Found>()?;
         own += machine(self.sample, Counter::ResponderCpuNs).unwrap_or(0.0);
         // The lab's own beside the trial is what was asked for.
         own += machine(self.sample, Counter::NeighbourNs).unwrap_or(0.0);
@@ -433,15 +382,18 @@ impl<'a> Trial<'a> {
     }
 
     /// A time of the machine over the time of all its CPUs.
-    pub(crate) fn machine_share(&self, counter: Counter) -> Found {
-        self.of_machine(machine(self.sample, counter)?)
-    }
-
     fn of_machine(&self, time_ns: f64) -> Found {
         let elapsed = machine(self.sample, Counter::MachineElapsedNs)?;
         let cpus = machine(self.sample, Counter::MachineCpus)?;
         over(time_ns, elapsed * cpus, "the window had no length")
     }
+}
+
+/// The sum of what each flow of a side has, over its own window in ns.
+fn of_flows(side: &SideReadings, of: fn(&FlowReading) -> f64) -> Found {
+    let why_not = "a flow's window had no length";
+    let each = (side.flows.iter()).map(|f| over(of(f), f.elapsed_ns as f64, why_not));
+    each.sum()
 }
 
 /// The quantiles of a histogram of ns, in µs.

@@ -4,6 +4,12 @@ use bytecost_spec::{Counter, Reading, Sample, SideReadings};
 
 pub(crate) type Found = Result<f64, String>;
 
+pub(crate) const FAULTS: [Counter; 2] = [Counter::PageFaultsMinor, Counter::PageFaultsMajor];
+pub(crate) const SWITCHES: [Counter; 2] = [
+    Counter::ContextSwitchesVoluntary,
+    Counter::ContextSwitchesInvoluntary,
+];
+
 pub(super) fn over(above: f64, below: f64, why_not: &str) -> Found {
     if below > 0.0 {
         Ok(above / below)

@@ -24,38 +24,17 @@ pub(super) fn only(measure: Measure) -> bool {
     )
 }
 
-/// What has none there: requests are what counts, not bytes.
-pub(super) fn has_no(measure: Measure) -> bool {
-    matches!(
-        measure,
-        Measure::ThroughputGbitPerS
-            | Measure::CpuSPerGb
-            | Measure::CallsPerMessage
-            | Measure::CallsPerMib
-            | Measure::MsPerMessage
-            | Measure::CyclesPerByte
-            | Measure::InstructionsPerByte
-            | Measure::L1dLoadMissesPerKib
-            | Measure::LlcLoadMissesPerKib
-            | Measure::CopiedShare
-            | Measure::DelayedAcksPerMessage
-    )
-}
-
 /// Answers within the side's own window, if they came at the rate of the clients' window. The
 /// two are nearly the same: the server's counters are read by a process that must get a CPU.
 pub(crate) fn messages(side: &SideReadings) -> Found {
     let messages = read(side, Counter::Messages)?;
     let window_ns: u64 = side.flows.iter().map(|f| f.elapsed_ns).sum();
-    let share = over(
-        read(side, Counter::ElapsedNs)?,
-        window_ns as f64,
-        "the clients' window had no length",
-    )?;
+    let elapsed_ns = read(side, Counter::ElapsedNs)?;
+    let why_not = "the clients' window had no length";
+    let share = over(elapsed_ns, window_ns as f64, why_not)?;
     Ok(messages * share)
 }
 
-/// Answers whose content was wrong.
 pub(crate) fn wrong_answers(sample: &Sample) -> f64 {
     read(&sample.sender, Counter::ErrorsWrong).unwrap_or(0.0)
 }
@@ -64,7 +43,8 @@ pub(crate) fn wrong_answers(sample: &Sample) -> f64 {
 pub(super) fn errors(sample: &Sample) -> Found {
     let side = &sample.sender;
     let answers = read(side, Counter::Messages)?;
-    over(of_all_kinds(side)?, answers, "no request had a response")
+    let errors = ERRORS.iter().map(|(counter, _)| read(side, *counter));
+    over(errors.sum::<Found>()?, answers, "no request had a response")
 }
 
 /// Errors of each kind that there was, in the order of the counters.
@@ -80,10 +60,6 @@ pub(crate) const ERRORS: [(Counter, &str); 6] = [
     ),
 ];
 
-fn of_all_kinds(side: &SideReadings) -> Found {
-    ERRORS.iter().map(|(counter, _)| read(side, *counter)).sum()
-}
-
 /// Answers to the connection that got fewest, over those to the median one.
 pub(super) fn least(sample: &Sample) -> Found {
     over(
@@ -94,19 +70,16 @@ pub(super) fn least(sample: &Sample) -> Found {
 }
 
 /// Memory of the server's processes, kernel stacks included, in bytes.
-pub(crate) fn memory_bytes(sample: &Sample) -> Result<f64, String> {
+pub(crate) fn memory_bytes(sample: &Sample) -> Found {
     let server = sample.receiver.as_ref().ok_or("there is no server")?;
     Ok(read(server, Counter::MemoryBytes)? + KERNEL_STACK_BYTES * read(server, Counter::Tasks)?)
 }
 
 /// The same in KiB over all connections.
 pub(super) fn memory_kib(sample: &Sample, cell: &Cell) -> Found {
+    let kib = memory_bytes(sample)? / 1024.0;
     let connections = cell.serving.all_connections() as f64;
-    over(
-        memory_bytes(sample)? / 1024.0,
-        connections,
-        "there are no connections",
-    )
+    over(kib, connections, "there are no connections")
 }
 
 /// Whether the clients may have limited the rate themselves.
@@ -130,11 +103,8 @@ fn is_never_idle(sample: &Sample) -> Result<bool, String> {
     // A server of many threads opens its own window late, since each of them is read: the machine's is
     // that of the clients.
     let in_machine = machine(sample, Counter::ReceiverProcessesNs).and_then(|ns| {
-        Ok(is_saturated(
-            ns,
-            machine(sample, Counter::MachineElapsedNs)?,
-            cpus,
-        ))
+        let elapsed_ns = machine(sample, Counter::MachineElapsedNs)?;
+        Ok(is_saturated(ns, elapsed_ns, cpus))
     });
     Ok(is_saturated(used_ns, window_ns, cpus) || in_machine.unwrap_or(false))
 }
