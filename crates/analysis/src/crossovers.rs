@@ -2,17 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Metric, Unit};
 use itertools::Itertools as _;
 
 use crate::contrast::{PairContrast, Standing};
 use crate::grid;
 use crate::grouping::grouped;
 use crate::pairing::{Pairing, pairings};
+use crate::phrases::{self, percent};
 use crate::result::{Crossing, CrossingPoint, Crossover, Finding, Verdict};
 use crate::view::View;
-
-mod sentence;
 
 /// Two values of an axis over the numbers of another axis, all else alike.
 struct Curve<'v> {
@@ -23,8 +22,7 @@ struct Curve<'v> {
     place: Vec<(Axis, String)>,
 }
 
-/// Every crossover of the study's comparisons: by comparison, metric and axis along, then in the
-/// order of the plan.
+/// Every crossover: by comparison, axis along and metric, then in the order of the plan.
 pub(crate) fn all(view: &View<'_>) -> Vec<Crossover> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
@@ -33,52 +31,33 @@ pub(crate) fn all(view: &View<'_>) -> Vec<Crossover> {
             let curves = curves(view, compare.axis, &compare.baseline, along);
             for metric in &compare.metrics {
                 let told = curves.iter().filter_map(|c| c.crossover(view, *metric));
-                found.extend(told.filter(|c| seen.insert(key(c))));
+                found.extend(told.filter(|c| {
+                    let ways = (c.axis, c.baseline.clone(), c.value.clone());
+                    seen.insert((c.metric, ways, c.along, c.place.clone()))
+                }));
             }
         }
     }
     found
 }
 
-fn key(c: &Crossover) -> String {
-    let place: Vec<String> = c.place.iter().map(|(a, v)| format!("{a:?} {v}")).collect();
-    format!(
-        "{} {:?} {} {} {:?} {}",
-        c.metric,
-        c.axis,
-        c.baseline,
-        c.value,
-        c.along,
-        place.join(" ")
-    )
-}
-
-/// The axes along which something can cross: their values are numbers and vary. None where the
-/// compared axis is one of numbers itself.
+/// The axes of numbers that vary; none where the compared axis is one of numbers itself.
 fn alongs(view: &View<'_>, compared: Axis) -> Vec<Axis> {
-    let numeric = |axis: Axis| {
-        let cells = view.trials.moving().map(|c| c.cell.value(axis));
-        let values: BTreeSet<String> = cells.collect();
-        grid::numbers(axis, &values.into_iter().collect::<Vec<_>>()).is_some()
+    let is_numeric = |axis: &Axis| {
+        let values = view.trials.moving().map(|c| c.cell.value(*axis));
+        grid::numbers(*axis, &values.unique().collect_vec()).is_some()
     };
-    if numeric(compared) {
+    if is_numeric(&compared) {
         return Vec::new();
     }
-    let mut axes: Vec<Axis> = view
-        .varied
-        .iter()
-        .copied()
-        .filter(|a| numeric(*a))
-        .collect();
-    axes.sort_by_key(|a| *a != Axis::Size);
-    axes
+    let axes = view.varied.iter().copied().filter(is_numeric);
+    axes.sorted_by_key(|a| *a != Axis::Size).collect()
 }
 
 /// The curves of one comparison along an axis, in the order of the plan; those of at least two
 /// points. Cells that wait for a timer are left out: where they cross says nothing of the ways.
 fn curves<'v>(view: &View<'v>, axis: Axis, baseline: &str, along: Axis) -> Vec<Curve<'v>> {
-    let study = &view.input.manifest.study;
-    let points = pairings(study, view.trials, axis, baseline).into_iter();
+    let points = pairings(view.trials, axis, baseline).into_iter();
     let points = points.filter_map(|pairing| {
         let cell = pairing.other.cell;
         let x = cell.value(along);
@@ -91,8 +70,7 @@ fn curves<'v>(view: &View<'v>, axis: Axis, baseline: &str, along: Axis) -> Vec<C
     let curve = |points: Vec<(f64, String, Pairing<'v, 'v>)>| {
         let (base, other) = (points[0].2.baseline.cell, points[0].2.other.cell);
         let held = |a: &&Axis| **a != axis && **a != along && base.value(**a) == other.value(**a);
-        let held = view.varied.iter().filter(held);
-        let place = held.map(|a| (*a, other.value(*a))).collect();
+        let place = grid::coordinates(other, view.varied.iter().filter(held));
         let points = points.into_iter().sorted_by(|a, b| a.0.total_cmp(&b.0));
         Curve {
             along,
@@ -114,11 +92,9 @@ impl<'v> Curve<'v> {
         let [(least, _), .., (most, _)] = contrasts.as_slice() else {
             return None;
         };
-        let steps: Vec<(&str, Standing<'_>)> = contrasts
-            .iter()
-            .map(|(x, c)| (x.as_str(), c.standing()))
-            .collect();
-        let open = steps.iter().filter(|(_, s)| is_better(*s).is_none());
+        let steps = contrasts.iter().map(|(x, c)| (x.as_str(), c.standing()));
+        let steps = steps.collect_vec();
+        let open = steps.iter().filter(|(_, s)| decided(*s).is_none());
         let findings = contrasts.iter().filter_map(|(_, c)| c.finding());
         let pairing = self.points[0].1;
         let mut crossover = Crossover {
@@ -135,66 +111,144 @@ impl<'v> Curve<'v> {
             sentence: String::new(),
         };
         let smallest = view.input.manifest.study.smallest_effect;
-        crossover.sentence = sentence::of(&crossover, smallest, view.trials.unit);
+        crossover.sentence = sentence(&crossover, smallest, view.trials.unit);
         Some(crossover)
     }
 }
 
-/// Whether the other is decided to be better, or decided not to be.
-fn is_better(standing: Standing<'_>) -> Option<bool> {
+fn decided(standing: Standing<'_>) -> Option<Verdict> {
     match standing {
         Standing::Decided(Verdict::NotDecided) | Standing::Withheld(_) | Standing::NotJudged => {
             None
         }
-        Standing::Decided(verdict) => Some(verdict == Verdict::Better),
+        Standing::Decided(verdict) => Some(verdict),
     }
 }
 
 /// What becomes of two ways along values in their order. A place lies between the last decided
 /// value on its one side and the first on its other: values that are not decided widen it.
 fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
-    let decided: Vec<(&str, bool, bool)> = (steps.iter())
-        .filter_map(|(x, s)| {
-            let same = *s == Standing::Decided(Verdict::NoDifferenceThatMatters);
-            Some((*x, is_better(*s)?, same))
-        })
-        .collect();
-    let whole = decided.len() == steps.len();
-    if !decided.iter().any(|(_, better, _)| *better) {
-        return match whole && !decided.is_empty() {
+    type Step<'s> = (&'s str, Verdict);
+    let known = steps.iter().filter_map(|(x, s)| Some((*x, decided(*s)?)));
+    let known: Vec<Step<'_>> = known.collect();
+    let is_better = |step: &Step<'_>| step.1 == Verdict::Better;
+    let whole = known.len() == steps.len();
+    if !known.iter().any(is_better) {
+        return match whole && !known.is_empty() {
             true => Crossing::NeverBetter,
             false => Crossing::Undecided,
         };
     }
-    if whole && decided.iter().all(|(_, better, _)| *better) {
+    if whole && known.iter().all(is_better) {
         return Crossing::AlwaysBetter;
     }
-    let place = |low: Option<&(&str, bool, bool)>, high: Option<&(&str, bool, bool)>| {
-        let value = |end: Option<&(&str, bool, bool)>| end.map(|(x, ..)| (*x).to_owned());
+    let place = |low: Option<&Step<'_>>, high: Option<&Step<'_>>| {
+        let mut ends = [low, high].into_iter().flatten();
         CrossingPoint {
-            better_above: high.is_some_and(|(_, better, _)| *better),
-            fades: [low, high].into_iter().flatten().any(|(.., same)| *same),
-            low: value(low),
-            high: value(high),
+            better_above: high.is_some_and(is_better),
+            fades: ends.any(|step| step.1 == Verdict::NoDifferenceThatMatters),
+            low: low.map(|(x, _)| (*x).to_owned()),
+            high: high.map(|(x, _)| (*x).to_owned()),
         }
     };
     let mut points = Vec::new();
     // Values beyond the first and the last decided one leave the end open.
-    let (first, last) = (decided.first(), decided.last());
-    let is_end = |end: Option<&(&str, bool, bool)>, step: Option<&(&str, Standing<'_>)>| {
-        end.zip(step)
-            .is_some_and(|(end, step)| end.1 && end.0 != step.0)
+    let (first, last) = (known.first(), known.last());
+    let is_end = |end: Option<&Step<'_>>, step: Option<&(&str, Standing<'_>)>| {
+        let ends = end.zip(step);
+        ends.is_some_and(|(end, step)| is_better(end) && end.0 != step.0)
     };
     if is_end(first, steps.first()) {
         points.push(place(None, first));
     }
-    let pairs = decided.iter().zip(decided.iter().skip(1));
-    let turns = pairs.filter(|(one, other)| one.1 != other.1);
+    let pairs = known.iter().tuple_windows();
+    let turns = pairs.filter(|(one, other)| is_better(one) != is_better(other));
     points.extend(turns.map(|(one, other)| place(Some(one), Some(other))));
     if is_end(last, steps.last()) {
         points.push(place(last, None));
     }
     Crossing::At(points)
+}
+
+/// What becomes of the two along the axis, in one sentence.
+fn sentence(c: &Crossover, smallest_effect: f64, unit: Unit) -> String {
+    let lower = c.axis.subject(&c.value);
+    let other = phrases::capital(&lower);
+    let base = c.axis.subject(&c.baseline);
+    let noun = phrases::metric(c.metric, unit);
+    let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
+    let range = format!("from {least} to {most}");
+    let step = step(c.along);
+    let place = phrases::joined_circumstances(&c.place);
+    match &c.outcome {
+        Crossing::AlwaysBetter => {
+            format!("{other} is better than {base} in {noun} at every {step} {range}{place}.")
+        }
+        Crossing::NeverBetter => {
+            let bound = percent(smallest_effect);
+            format!(
+                "{other} is at no {step} {range} better than {base} in {noun} by {bound} or more{place}."
+            )
+        }
+        Crossing::Undecided => format!(
+            "Whether {lower} is better than {base} in {noun} at any {step} {range} is not decided{place}."
+        ),
+        Crossing::At(points) => {
+            let spans = spans(c.along, points);
+            let beyond = beyond(c, points);
+            format!("{other} is better than {base} in {noun} {spans}{place}{beyond}.")
+        }
+    }
+}
+
+/// What one goes through along an axis.
+fn step(along: Axis) -> &'static str {
+    match along {
+        Axis::Size => "size",
+        Axis::Threads => "number of threads",
+        Axis::Fields => "number of fields",
+        Axis::Connections => "number of connections",
+        _ => "value",
+    }
+}
+
+/// The stretches in which the other is better: `from between 4 KiB and 16 KiB on`.
+fn spans(along: Axis, points: &[CrossingPoint]) -> String {
+    let mut spans: Vec<String> = Vec::new();
+    let mut open: Option<String> = None;
+    for point in points {
+        let told = told(along, point);
+        match (point.better_above, open.take()) {
+            (true, _) => open = Some(told),
+            (false, Some(start)) => spans.push(format!("from {start} to {told}")),
+            (false, None) => spans.push(format!("up to {told}")),
+        }
+    }
+    spans.extend(open.map(|start| format!("from {start} on")));
+    phrases::list(&spans)
+}
+
+fn told(along: Axis, point: &CrossingPoint) -> String {
+    let name = |value: &String| along.subject(value);
+    match (&point.low, &point.high) {
+        (Some(low), Some(high)) => format!("between {} and {}", name(low), name(high)),
+        (Some(one), None) | (None, Some(one)) => name(one),
+        (None, None) => String::new(),
+    }
+}
+
+/// What lies on the other side: one thing, or values that are not decided.
+fn beyond(c: &Crossover, points: &[CrossingPoint]) -> String {
+    if !c.open.is_empty() {
+        let values: Vec<String> = c.open.iter().map(|x| c.along.subject(x)).collect();
+        format!("; not decided at {}", phrases::list(&values))
+    } else if points.iter().all(|p| p.fades) {
+        "; elsewhere there is no difference that matters".to_owned()
+    } else if points.iter().all(|p| !p.fades) {
+        "; elsewhere it is worse".to_owned()
+    } else {
+        String::new()
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use bytecost_spec::axis::{AXES, CellFacts};
 use bytecost_spec::study::Figure;
 use bytecost_spec::survey::{InFlight, MoverFacts};
-use bytecost_spec::{Axis, Cell, Measure, Metric};
+use bytecost_spec::{Axis, Cell, Invalid, Measure, Metric};
 use itertools::Itertools as _;
 
 use crate::grid;
@@ -28,7 +28,7 @@ struct Drawing<'v> {
     shown: Vec<Cell>,
     /// All that the study spans, the left out included.
     whole: Vec<Cell>,
-    /// Their ids.
+    /// The ids of these.
     spanned: BTreeSet<String>,
     results: HashMap<&'v str, &'v CellResult>,
     refused: HashMap<&'v str, &'v str>,
@@ -57,40 +57,35 @@ impl<'v> Drawing<'v> {
         }
     }
 
-    /// The figure's panels; with another metric where its own cannot be had in any cell. One
-    /// that can be had nowhere is drawn as gaps with their reasons, if cells that it is about were
-    /// measured at all.
+    /// The figure's panels; with another metric where no cell has its own. What none has is drawn
+    /// as gaps with their reasons, if cells that it is about were measured at all.
     fn figure(&self, figure: &Figure) -> Vec<FigureData> {
         let panels = self.panels(figure, figure.y, true);
         let Some(why) = self.why_nowhere(figure).filter(|_| panels.is_empty()) else {
             return panels;
         };
-        let Some(or) = figure.or else {
+        let mut panels = figure
+            .or
+            .map_or_else(Vec::new, |or| self.panels(figure, or, true));
+        if panels.is_empty() {
             return self.panels(figure, figure.y, false);
-        };
-        let mut panels = self.panels(figure, or, true);
+        }
+        let name = |metric| phrases::metric(metric, self.view.trials.unit);
         for panel in &mut panels {
             panel.note = Some(format!(
                 "{} instead of {}, which is not available on this machine: {}.",
-                phrases::capital(&phrases::metric(or, self.view.trials.unit)),
-                phrases::metric(figure.y, self.view.trials.unit),
+                phrases::capital(&name(panel.y)),
+                name(figure.y),
                 why.trim_end_matches('.')
             ));
-        }
-        if panels.is_empty() {
-            return self.panels(figure, figure.y, false);
         }
         panels
     }
 
-    /// Why the figure's metric cannot be had; none where a cell has it, or where it has no
-    /// meaning for any.
+    /// Why no cell has the figure's metric; none where one has it, or it has no meaning for any.
     fn why_nowhere(&self, figure: &Figure) -> Option<String> {
-        let cells = || {
-            self.shown
-                .iter()
-                .filter_map(|c| self.results.get(c.id().as_str()))
-        };
+        let results = |c: &Cell| self.results.get(c.id().as_str());
+        let cells = || self.shown.iter().filter_map(results);
         let had = cells().any(|r| r.estimates.contains_key(&figure.y));
         let why = cells().find_map(|r| r.absent.get(&figure.y));
         why.filter(|_| !had).cloned()
@@ -104,17 +99,15 @@ impl<'v> Drawing<'v> {
         };
         let free = [figure.x, figure.series];
         let whole: HashMap<String, Vec<&Cell>> = alike(&self.whole, &free).into_iter().collect();
-        self.joined(alike(&self.shown, &free), &free)
-            .iter()
-            .filter_map(|(name, cells)| {
-                let whole = whole.get(name).map_or(&[][..], Vec::as_slice);
-                self.panel(&figure, cells, whole, measured)
-            })
-            .collect()
+        let panel = |(name, cells): &(String, Vec<&Cell>)| {
+            let whole = whole.get(name).map_or(&[][..], Vec::as_slice);
+            self.panel(&figure, cells, whole, measured)
+        };
+        let panels = self.joined(alike(&self.shown, &free), &free);
+        panels.iter().filter_map(panel).collect()
     }
 
-    /// A panel, if it has at least two values across and, where that is asked for, one that is
-    /// measured.
+    /// A panel, if it has two values across or more and, where that is asked for, a measured point.
     fn panel(
         &self,
         figure: &Figure,
@@ -144,17 +137,12 @@ impl<'v> Drawing<'v> {
         let lines = names.into_iter();
         let series = lines.map(|line| self.series(figure, cells, line, &x_values));
         let series = series.collect_vec();
-        let measured = |p: &Point| matches!(p, Point::Measured(_));
+        let measured = |p: &Point| p.measured().is_some();
         if some && !series.iter().any(|s| s.points.iter().any(measured)) {
             return None;
         }
-        let held = self
-            .view
-            .varied
-            .iter()
-            .copied()
-            .filter(|a| !free.contains(a));
-        let panel = grid::coordinates(first, &held.collect_vec());
+        let held = self.view.varied.iter().filter(|a| !free.contains(a));
+        let panel = grid::coordinates(first, held);
         let ceiling = self.ceiling(figure, first, &series, &x_values);
         Some(FigureData {
             title: format!("{}{}", figure.title, phrases::joined_circumstances(&panel)),
@@ -170,8 +158,7 @@ impl<'v> Drawing<'v> {
         })
     }
 
-    /// What the cells of a panel of throughputs could reach at most: where several do not share
-    /// one ceiling, the highest.
+    /// What a panel of throughputs could reach at most: of several ceilings the highest.
     fn ceiling(
         &self,
         figure: &Figure,
@@ -195,12 +182,8 @@ impl<'v> Drawing<'v> {
             rates.max_by(|a, b| a.1.total_cmp(&b.1))
         };
         let highest = x_values.iter().map(highest).collect_vec();
-        let kinds = highest
-            .iter()
-            .flatten()
-            .map(|(kind, _)| *kind)
-            .sorted()
-            .dedup();
+        let kinds = highest.iter().flatten().map(|(kind, _)| *kind);
+        let kinds = kinds.sorted().dedup();
         let words = match kinds.collect_vec()[..] {
             [] => return None,
             [kind] => kind.words(),
@@ -213,8 +196,7 @@ impl<'v> Drawing<'v> {
         })
     }
 
-    /// Groups, without those whose cells all stand in another: what does not apply to a cell keeps
-    /// it out of none.
+    /// Groups; what does not apply to a cell keeps it out of none, so that some are part of others.
     fn joined<'c>(
         &self,
         groups: Vec<(String, Vec<&'c Cell>)>,
@@ -258,24 +240,20 @@ impl<'v> Drawing<'v> {
         name: String,
         x_values: &[String],
     ) -> Series {
-        let points = x_values
-            .iter()
-            .map(|x| {
-                let mut cell = cells[0].clone();
-                match cell
-                    .set(figure.x, x)
-                    .and_then(|()| cell.set(figure.series, &name))
-                {
-                    Ok(()) => {
-                        let normal = self.facts(&cell).normal();
-                        let is_here = normal.value(figure.x) == *x && cells.contains(&&normal);
-                        self.point(figure, if is_here { &normal } else { &cell })
-                    }
-                    Err(why) => Point::Gap(why.to_string()),
-                }
-            })
-            .collect();
-        Series { name, points }
+        let point = |x: &String| -> Result<Point, Invalid> {
+            let mut cell = cells[0].clone();
+            cell.set(figure.x, x)?;
+            cell.set(figure.series, &name)?;
+            let normal = self.facts(&cell).normal();
+            let is_here = normal.value(figure.x) == *x && cells.contains(&&normal);
+            Ok(self.point(figure, if is_here { &normal } else { &cell }))
+        };
+        let points = x_values.iter().map(point);
+        let points = points.map(|p| p.unwrap_or_else(|why| Point::Gap(why.to_string())));
+        Series {
+            points: points.collect(),
+            name,
+        }
     }
 
     /// What a relative figure's points are ratios to.
@@ -311,28 +289,12 @@ impl<'v> Drawing<'v> {
         let Some(result) = self.results.get(id.as_str()) else {
             return Point::Gap(self.why_not_planned(&id, cell));
         };
-        if let Some(estimate) = result.estimates.get(&figure.y) {
-            if figure.relative {
-                return Point::Gap("nothing to compare it with".to_owned());
+        match self.view.point(result, figure.y) {
+            Point::Measured(_) if figure.relative => {
+                Point::Gap("nothing to compare it with".to_owned())
             }
-            return Point::Measured(*estimate);
+            point => point,
         }
-        Point::Gap(if let Some(why) = result.absent.get(&figure.y) {
-            why.clone()
-        } else if result.trials > 0 {
-            format!(
-                "{} has no meaning here",
-                phrases::metric(figure.y, self.view.trials.unit)
-            )
-        } else if let Some(failure) = self.view.trials.by_id(&id).and_then(|c| c.failures.last()) {
-            format!("failed: {}", failure.reason)
-        } else if let Some(why) = self.refused.get(id.as_str()) {
-            (*why).to_owned()
-        } else if let Some(why) = self.view.input.ended_early {
-            format!("the run ended before its turn: {why}")
-        } else {
-            "no trial reached it".to_owned()
-        })
     }
 
     fn why_not_planned(&self, id: &str, cell: &Cell) -> String {
@@ -347,15 +309,9 @@ impl<'v> Drawing<'v> {
         if cell.depth > 1 && survey.mover(&cell.mover).is_some_and(waits) {
             return "it has one request in flight: see depth 1".to_owned();
         }
-        if let Some(why) = refusal(survey.movers.as_slice(), &cell.mover, cell)
-            .or_else(|| refusal(survey.receivers.as_slice(), &cell.receiver, cell))
-        {
-            return why;
-        }
-        match self.view.input.left_out {
-            [one] => format!("left out: {}", one.why),
-            _ => "left out: the budget did not reach it".to_owned(),
-        }
+        refusal(&survey.movers, &cell.mover, cell)
+            .or_else(|| refusal(&survey.receivers, &cell.receiver, cell))
+            .unwrap_or_else(|| self.view.left_out())
     }
 }
 
@@ -366,8 +322,7 @@ fn alike<'c>(cells: &'c [Cell], free: &[Axis]) -> Vec<(String, Vec<&'c Cell>)> {
 
 /// Why a row of the survey refuses a cell, where it was tried and does.
 fn refusal(rows: &[bytecost_spec::Support], name: &str, cell: &Cell) -> Option<String> {
-    rows.iter()
-        .find(|r| r.name == name && r.transport == cell.transport)?
-        .refused
-        .clone()
+    let mut rows = rows.iter();
+    let row = rows.find(|r| r.name == name && r.transport == cell.transport)?;
+    row.refused.clone()
 }

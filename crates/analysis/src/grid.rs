@@ -26,18 +26,15 @@ pub(crate) fn values<'c>(
     axis: Axis,
     cells: impl Iterator<Item = &'c Cell>,
 ) -> Vec<String> {
-    let mut lists: Vec<&Vec<String>> = study
-        .tiers
-        .iter()
-        .flat_map(|t| t.axes.iter().filter(|(a, _)| *a == axis).map(|(_, v)| v))
-        .collect();
-    lists.sort_by_key(|list| std::cmp::Reverse(list.len()));
-    let named = lists.into_iter().flatten().cloned();
-    let ordered: Vec<String> = named.chain(cells.map(|c| c.value(axis))).unique().collect();
+    let axes = study.tiers.iter().flat_map(|t| &t.axes);
+    let lists = axes.filter(|(a, _)| *a == axis).map(|(_, list)| list);
+    let lists = lists.sorted_by_key(|list| std::cmp::Reverse(list.len()));
+    let named = lists.flatten().cloned();
+    let mut ordered: Vec<String> = named.chain(cells.map(|c| c.value(axis))).unique().collect();
     if let Some(numbers) = numbers(axis, &ordered) {
-        let mut pairs: Vec<(f64, String)> = numbers.into_iter().zip(ordered).collect();
-        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        return pairs.into_iter().map(|(_, value)| value).collect();
+        let pairs = numbers.into_iter().zip(ordered);
+        let pairs = pairs.sorted_by(|a, b| a.0.total_cmp(&b.0));
+        ordered = pairs.map(|(_, value)| value).collect();
     }
     ordered
 }
@@ -49,20 +46,17 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
 
 /// The axes that take several values over the cells, in their order.
 pub(crate) fn varied<'c>(cells: impl Iterator<Item = &'c Cell> + Clone) -> Vec<Axis> {
-    AXES.iter()
-        .map(|row| row.axis)
-        .filter(|&axis| {
-            let mut values = cells.clone().map(|c| c.value(axis));
-            values
-                .next()
-                .is_some_and(|first| values.any(|v| v != first))
-        })
-        .collect()
+    let varies = |axis: &Axis| !cells.clone().map(|c| c.value(*axis)).all_equal();
+    AXES.iter().map(|row| row.axis).filter(varies).collect()
 }
 
 /// The values of some axes of a cell.
-pub(crate) fn coordinates(cell: &Cell, axes: &[Axis]) -> Vec<(Axis, String)> {
-    axes.iter().map(|&axis| (axis, cell.value(axis))).collect()
+pub(crate) fn coordinates<'x>(
+    cell: &Cell,
+    axes: impl IntoIterator<Item = &'x Axis>,
+) -> Vec<(Axis, String)> {
+    let axes = axes.into_iter();
+    axes.map(|axis| (*axis, cell.value(*axis))).collect()
 }
 
 /// What is constant at a cell, of the axes that vary and apply to it: the path where something is
@@ -82,13 +76,12 @@ pub(crate) fn place(
     let of_file = |a: Axis| {
         a == Axis::Cache && cell.facts.applies(a) && cell.cell.value(a) != a.row().default
     };
-    let axes = AXES.iter().map(|row| row.axis);
     let size = |a: Axis| match a {
         Axis::Size => cell.facts.is_sent() || cell.facts.is_of_files(),
         Axis::Connections => cell.facts.is_served(),
         _ => false,
     };
-    let told =
-        axes.filter(|a| !is_free(a) && (is_path(*a) || of_file(*a) || differs(*a) || size(*a)));
+    let is_told = |a: &Axis| !is_free(a) && (is_path(*a) || of_file(*a) || differs(*a) || size(*a));
+    let told = AXES.iter().map(|row| row.axis).filter(is_told);
     told.map(|a| (a, cell.cell.value(a))).collect()
 }

@@ -1,5 +1,4 @@
-//! What the distance between two CPUs costs: pairs of CPUs, from near to far, by each way in
-//! which two threads take turns.
+//! What the distance between two CPUs costs two threads that take turns, from near to far.
 
 use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{Axis, Cell, Host, Measure, Metric, Nearness, Placement};
@@ -13,12 +12,10 @@ use crate::view::View;
 
 const METRIC: Metric = Metric::both(Measure::RoundTripNs);
 
-/// One for each way and each choice of the other axes that were asked over two pairs or more, of
-/// which one was measured.
+/// One for each way and choice of the other axes with two pairs or more, of which one was measured.
 pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
     let host = &view.input.manifest.host;
-    let others = |a: &Axis| !matches!(a, Axis::Placement | Axis::Mover);
-    let others = view.varied.iter().copied().filter(others).collect_vec();
+    let is_other = |a: &&Axis| !matches!(a, Axis::Placement | Axis::Mover);
     let pairs = asked(view).into_iter().filter_map(|(cell, point)| {
         let (from, to) = pair(&cell)?;
         let pair = PairPoint {
@@ -30,12 +27,13 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
         };
         Some((cell.id_without(&[Axis::Placement]), (cell, pair)))
     });
-    let measured = |(_, p): &(Cell, PairPoint)| matches!(p.point, Point::Measured(_));
+    let measured = |(_, p): &(Cell, PairPoint)| p.point.measured().is_some();
     let groups = grouped(pairs).into_iter().map(|(_, pairs)| pairs);
     let groups = groups.filter(|pairs| pairs.len() > 1 && pairs.iter().any(measured));
     let matrix = |pairs: Vec<(Cell, PairPoint)>| {
         let first = &pairs[0].0;
-        let (mover, panel) = (first.mover.clone(), grid::coordinates(first, &others));
+        let others = view.varied.iter().filter(is_other);
+        let (mover, panel) = (first.mover.clone(), grid::coordinates(first, others));
         let far = |p: &PairPoint| (host.distance(p.from, p.to).class(), p.from, p.to);
         let pairs = pairs.into_iter().map(|(_, pair)| pair);
         let pairs = pairs.sorted_by_cached_key(far).collect_vec();
@@ -52,25 +50,12 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
     groups.map(matrix).collect()
 }
 
-/// The cells of the run in which two threads take turns, in the order of the plan, and behind
-/// them those that cannot be had.
+/// The cells in which two threads take turns, in the order of the plan; then what is refused.
 fn asked(view: &View<'_>) -> Vec<(Cell, Point)> {
     let pings = view.trials.moving().filter(|c| c.route.is_ping());
-    let planned = pings.map(|trials| {
-        let found = view.result(&trials.id);
-        let estimate = found.and_then(|c| c.estimates.get(&METRIC));
-        let absent = found.and_then(|c| c.absent.get(&METRIC).cloned());
-        let failed = trials.failures.last();
-        let point = match (estimate, absent, failed) {
-            (Some(estimate), _, _) => Point::Measured(*estimate),
-            (None, Some(why), _) => Point::Gap(why),
-            (None, None, Some(failure)) => Point::Gap(format!("failed: {}", failure.reason)),
-            (None, None, None) => Point::Gap(view.input.ended_early.map_or_else(
-                || "no trial reached it".to_owned(),
-                |why| format!("the run ended before its turn: {why}"),
-            )),
-        };
-        (trials.cell.clone(), point)
+    let planned = pings.filter_map(|trials| {
+        let result = view.result(&trials.id)?;
+        Some((trials.cell.clone(), view.point(result, METRIC)))
     });
     let survey = &view.input.manifest.survey;
     let refused = view.input.refusals.iter().filter_map(|refusal| {
@@ -98,11 +83,8 @@ fn shared(host: &Host, a: u32, b: u32) -> String {
         (Some(Nearness::SameCpu), _, _) => "same CPU".to_owned(),
         (Some(Nearness::SmtSibling), _, _) => "same core".to_owned(),
         (Some(Nearness::SameCache), Some(cache), _) => {
-            format!(
-                "same L{} of {}",
-                cache.level,
-                bytes_in_words(cache.size_bytes)
-            )
+            let size = bytes_in_words(cache.size_bytes);
+            format!("same L{} of {size}", cache.level)
         }
         (_, _, Some((a, b))) => format!("nodes {a} and {b}"),
         (Some(Nearness::CrossCache), _, _) => "no cache in common".to_owned(),
@@ -113,16 +95,13 @@ fn shared(host: &Host, a: u32, b: u32) -> String {
 /// The nearest and the farthest pair, and what each kind of distance takes.
 fn sentences(pairs: &[PairPoint], host: &Host) -> Vec<String> {
     // Kinds of distance with what was measured at them, from near to far.
-    let classes = grouped(pairs.iter().filter_map(|pair| match pair.point {
-        Point::Measured(estimate) => {
-            Some((host.distance(pair.from, pair.to).class(), (pair, estimate)))
-        }
-        Point::Gap(_) => None,
+    let classes = grouped(pairs.iter().filter_map(|pair| {
+        let estimate = *pair.point.measured()?;
+        Some((host.distance(pair.from, pair.to).class(), (pair, estimate)))
     }));
     let all = classes.iter().flat_map(|(_, pairs)| pairs);
-    let all = all
-        .sorted_by(|a, b| a.1.value.total_cmp(&b.1.value))
-        .collect_vec();
+    let all = all.sorted_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let all = all.collect_vec();
     let (Some((near, least)), Some((far, most))) = (all.first(), all.last()) else {
         return Vec::new();
     };
@@ -155,19 +134,17 @@ fn class_told(pairs: &[(&PairPoint, Estimate)]) -> String {
     let first = pairs.first().map_or("", |(pair, _)| pair.shared.as_str());
     let alike = pairs.iter().all(|(pair, _)| pair.shared == first);
     // Caches of several sizes, or several nodes, are of one kind all the same.
-    let name = if alike {
-        first
-    } else {
-        first.split(" of ").next().unwrap_or(first)
+    let name = match alike {
+        true => first,
+        false => first.split(" of ").next().unwrap_or(first),
     };
     let name = match pairs.first().map(|(pair, _)| pair.nearness) {
         Some(Some(Nearness::CrossNode)) if !alike => "other nodes",
         _ => name,
     };
-    let count = phrases::count(pairs.len(), "pair");
     let over = match pairs.len() {
         1 => String::new(),
-        _ => format!(" over {count}"),
+        several => format!(" over {several} pairs"),
     };
     format!("{name} {}{over}", phrases::span(&values, time))
 }
@@ -180,14 +157,12 @@ fn place(pair: &PairPoint) -> String {
 }
 
 fn told(estimate: &Estimate) -> String {
+    let value = time(estimate.value);
     match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => format!(
-            "{} (95 % interval {} to {})",
-            time(estimate.value),
-            time(low),
-            time(high)
-        ),
-        _ => time(estimate.value),
+        (Some(low), Some(high)) => {
+            format!("{value} (95 % interval {} to {})", time(low), time(high))
+        }
+        _ => value,
     }
 }
 

@@ -8,6 +8,7 @@ use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
 use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
+use crate::value::QUANTILES;
 
 /// How a measure is compared in words.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,13 +28,8 @@ fn kind(measure: Measure) -> Kind {
     match measure {
         M::CpuSPerGb | M::CpuNsPerMessage => Kind::Cost,
         M::ThroughputGbitPerS | M::MessagesPerS => Kind::Rate,
-        M::MsPerMessage
-        | M::RoundTripNs
-        | M::LatencyUsP50
-        | M::LatencyUsP90
-        | M::LatencyUsP99
-        | M::LatencyUsP999
-        | M::LatencyUsMax => Kind::Time,
+        M::MsPerMessage | M::RoundTripNs => Kind::Time,
+        _ if QUANTILES.iter().any(|(quantile, _)| *quantile == measure) => Kind::Time,
         _ => Kind::Number,
     }
 }
@@ -47,32 +43,29 @@ fn noun(measure: Measure) -> String {
         M::LeastServedShare => "responses to the least served connection",
         M::MemoryKibPerConnection => "memory of the server per connection",
         M::ThrottledShare => "throttled time",
-        _ => {
-            let title = measure.row().title;
-            if let Some(which) = title.strip_prefix("Latency, ") {
-                return format!("{which} latency");
-            }
-            // What begins with an abbreviation keeps it.
-            let is_word = title.chars().nth(1).is_some_and(char::is_lowercase);
-            return match is_word {
-                true => title[..1].to_lowercase() + &title[1..],
-                false => title.to_owned(),
-            };
-        }
+        _ => measure.row().title,
     };
-    own.to_owned()
+    if let Some(which) = own.strip_prefix("Latency, ") {
+        return format!("{which} latency");
+    }
+    // What begins with an abbreviation keeps it.
+    match own.chars().nth(1).is_some_and(char::is_lowercase) {
+        true => own[..1].to_lowercase() + &own[1..],
+        false => own.to_owned(),
+    }
 }
 
 /// The metric within a sentence: `CPU time per byte`, `CPU time per request of the server`.
 pub(crate) fn metric(metric: Metric, unit: Unit) -> String {
     let noun = unit.in_words(&noun(metric.measure));
-    match metric.side {
-        Side::Both => noun,
-        Side::Sender => format!("{noun} of the sender"),
-        Side::Receiver => format!("{noun} of the receiver"),
-        Side::Server => format!("{noun} of the server"),
-        Side::Client => format!("{noun} of the clients"),
-    }
+    let of = match metric.side {
+        Side::Both => "",
+        Side::Sender => " of the sender",
+        Side::Receiver => " of the receiver",
+        Side::Server => " of the server",
+        Side::Client => " of the clients",
+    };
+    format!("{noun}{of}")
 }
 
 /// Whether a metric is spent, rather than waited for.
@@ -101,11 +94,8 @@ fn decimals(low: f64, high: f64) -> usize {
         w if w >= 0.005 => 2,
         _ => 3,
     };
-    if low < 1.15 && high > 0.85 && high < 5.0 {
-        by_width.max(2)
-    } else {
-        by_width
-    }
+    let is_near_1 = low < 1.15 && high > 0.85 && high < 5.0;
+    by_width.max(if is_near_1 { 2 } else { 0 })
 }
 
 fn written(factor: f64, decimals: usize) -> String {
@@ -142,13 +132,11 @@ pub(crate) fn between(low: f64, high: f64) -> String {
         _ => [low, high].map(|ratio| format!("{ratio:.2}×")),
     };
     let [from, to] = ends;
-    match from == to {
-        true => to,
-        false => format!(
-            "{}–{to}",
-            from.trim_end_matches(|c: char| !c.is_ascii_digit())
-        ),
+    if from == to {
+        return to;
     }
+    let number = from.trim_end_matches(|c: char| !c.is_ascii_digit());
+    format!("{number}–{to}")
 }
 
 /// A finding as a predicate: ``uses 41 % less CPU time per byte than `send` ``.
@@ -170,11 +158,8 @@ fn predicate(of: Metric, unit: Unit, ratio: f64, base: &str) -> String {
 /// Several circumstances: `at 64 KiB, over unix, with 2 threads`; empty for none. What a cell's
 /// name tells only where it matters is told only there.
 pub(crate) fn circumstances(values: &[(Axis, String)]) -> String {
-    values
-        .iter()
-        .filter(|(axis, value)| axis.tells(value))
-        .map(|(axis, value)| axis.circumstance(value))
-        .collect::<Vec<_>>()
+    let told = values.iter().filter(|(axis, value)| axis.tells(value));
+    told.map(|(axis, value)| axis.circumstance(value))
         .join(", ")
 }
 
@@ -186,7 +171,6 @@ pub(crate) fn joined_circumstances(values: &[(Axis, String)]) -> String {
     }
 }
 
-/// A text with its first letter large.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -194,13 +178,11 @@ pub(crate) fn capital(text: &str) -> String {
     })
 }
 
-/// A text that ends as a sentence does.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim();
-    if text.ends_with(['.', '!', '?']) {
-        text.to_owned()
-    } else {
-        format!("{text}.")
+    match text.ends_with(['.', '!', '?']) {
+        true => text.to_owned(),
+        false => format!("{text}."),
     }
 }
 
@@ -222,23 +204,16 @@ fn beside_predicate(value: f64, interval: &str) -> &str {
     }
 }
 
-/// A finding in one sentence.
 pub(crate) fn finding(
     finding: &Finding,
     (cell, unit): (&Cell, Unit),
     study: &Study,
     varied: &[Axis],
 ) -> String {
-    let rest: Vec<Axis> = varied
-        .iter()
-        .copied()
-        .filter(|a| *a != finding.axis)
-        .collect();
-    let place = circumstances(&crate::grid::coordinates(cell, &rest));
-    let place = if place.is_empty() {
-        place
-    } else {
-        format!(" {place}")
+    let rest = varied.iter().filter(|a| **a != finding.axis);
+    let place = match circumstances(&crate::grid::coordinates(cell, rest)) {
+        none if none.is_empty() => none,
+        some => format!(" {some}"),
     };
     let other = capital(&finding.axis.subject(&finding.value));
     let base = finding.axis.subject(&finding.baseline_value);
@@ -258,9 +233,8 @@ pub(crate) fn finding(
             format!("{other} against {base} in {noun}{place}: no verdict ({interval}): {why}.")
         }
         Verdict::NotJudged => {
-            format!(
-                "{other} against {base} in {noun}{place}: exploratory, not judged ({interval})."
-            )
+            let told = "exploratory, not judged";
+            format!("{other} against {base} in {noun}{place}: {told} ({interval}).")
         }
         Verdict::NotDecided => {
             let remedy = finding.blocks_needed.map_or_else(
@@ -268,10 +242,9 @@ pub(crate) fn finding(
                 |n| format!("it would take about {n} blocks"),
             );
             // An interval stands for itself; the verdict answers for all comparisons together.
-            let apart = if finding.low > 1.0 || finding.high < 1.0 {
-                " once its family is corrected"
-            } else {
-                ""
+            let apart = match finding.low > 1.0 || finding.high < 1.0 {
+                true => " once its family is corrected",
+                false => "",
             };
             format!(
                 "{other} against {base} in {noun}{place}: undecided{apart} ({interval}); {remedy}."
@@ -283,33 +256,24 @@ pub(crate) fn finding(
 /// A main effect in one sentence. A mean over places of which one is better and one is worse says
 /// nothing, and neither does one of a place without a verdict.
 pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
-    let other = effect.axis.subject(&effect.value);
+    let other = capital(&effect.axis.subject(&effect.value));
     let base = effect.axis.subject(&effect.baseline_value);
-    let over = format!(
-        "over all {} values of `{}`",
-        effect.places.len(),
-        effect.over.name()
-    );
+    let axis = effect.over.name();
+    let over = format!("over all {} values of `{axis}`", effect.places.len());
     let place = joined_circumstances(&effect.place);
     let noun = metric(effect.metric, unit);
-    let at = |p: &PlaceEffect| effect.over.circumstance(&p.value);
     if let Some(why) = &effect.withheld {
-        let other = capital(&other);
         return format!("{other} against {base} in {noun} {over}{place}: no verdict: {why}.");
     }
+    let at = |value: &String| effect.over.circumstance(value);
     if effect.turns {
-        let ratio = |a: &&PlaceEffect, b: &&PlaceEffect| a.ratio.total_cmp(&b.ratio);
-        let (least, most) = (
-            effect.places.iter().min_by(ratio),
-            effect.places.iter().max_by(ratio),
-        );
-        let told = |p: &PlaceEffect| format!("{} {}", self::ratio(p.ratio, p.low, p.high), at(p));
-        let ends: Vec<String> = least.into_iter().chain(most).map(told).collect();
+        let places = effect.places.iter();
+        let ends = places.minmax_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        let (least, most) = ends.into_option().unzip();
+        let told = |p: &PlaceEffect| format!("{} {}", ratio(p.ratio, p.low, p.high), at(&p.value));
+        let ends = list(least.into_iter().chain(most).map(told));
         return format!(
-            "{} against {base} in {noun}{place}: {}; it turns with `{}`, so that there is no mean over it.",
-            capital(&other),
-            list(&ends),
-            effect.over.name()
+            "{other} against {base} in {noun}{place}: {ends}; it turns with `{axis}`, so that there is no mean over it."
         );
     }
     let interval = in_full(effect.ratio, effect.low, effect.high);
@@ -317,7 +281,7 @@ pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
     let apart = match furthest.p < ERROR_RATE {
         true => format!(
             "; it differs most {}, by {} of that",
-            effect.over.circumstance(&furthest.value),
+            at(&furthest.value),
             ratio(furthest.ratio, furthest.low, furthest.high)
         ),
         false => String::new(),
@@ -326,23 +290,17 @@ pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
         Verdict::Better | Verdict::Worse => {
             let predicate = predicate(effect.metric, unit, effect.ratio, &base);
             let interval = beside_predicate(effect.ratio, &interval);
-            format!(
-                "{} {predicate} {over}{place} ({interval}){apart}.",
-                capital(&other)
-            )
+            format!("{other} {predicate} {over}{place} ({interval}){apart}.")
         }
         Verdict::NoDifferenceThatMatters => format!(
-            "{} and {base} do not differ in {noun} by what matters {over}{place} ({interval}){apart}.",
-            capital(&other)
+            "{other} and {base} do not differ in {noun} by what matters {over}{place} ({interval}){apart}."
         ),
         Verdict::NotDecided => format!(
-            "{} against {base} in {noun} {over}{place}: undecided ({interval}){apart}.",
-            capital(&other)
+            "{other} against {base} in {noun} {over}{place}: undecided ({interval}){apart}."
         ),
-        Verdict::NotJudged => format!(
-            "{} against {base} in {noun} {over}{place}: {interval}{apart}.",
-            capital(&other)
-        ),
+        Verdict::NotJudged => {
+            format!("{other} against {base} in {noun} {over}{place}: {interval}{apart}.")
+        }
     }
 }
 
@@ -366,27 +324,19 @@ pub(crate) fn from_to([least, most]: [String; 2]) -> String {
 
 /// From the least to the most of some numbers: `97 % to 100 %`, or one where they read alike.
 pub(crate) fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
-    let (least, most) = values
-        .iter()
-        .copied()
-        .minmax()
-        .into_option()
-        .unwrap_or_default();
+    let ends = values.iter().copied().minmax().into_option();
+    let (least, most) = ends.unwrap_or_default();
     from_to([least, most].map(write))
 }
 
 /// A command as a shell reads it.
 pub fn command_line(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    words.join(" ")
+    words.iter().map(|word| quoted(word)).join(" ")
 }
 
 fn quoted(word: &str) -> String {
-    let plain = !word.is_empty()
-        && word
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./,:=@%+".contains(c));
-    match plain {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=@%+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
@@ -398,14 +348,8 @@ mod tests {
 
     #[test]
     fn a_command_can_be_typed_again() {
-        for (word, text) in [
-            ("--size", "--size"),
-            ("4KiB,1MiB", "4KiB,1MiB"),
-            ("my study.toml", "'my study.toml'"),
-            ("it's", "'it'\\''s'"),
-            ("$(reboot)", "'$(reboot)'"),
-        ] {
-            assert_eq!(quoted(word), text);
-        }
+        let words = ["--size", "4KiB,1MiB", "my study.toml", "it's", "$(reboot)"];
+        let text = "--size 4KiB,1MiB 'my study.toml' 'it'\\''s' '$(reboot)'";
+        assert_eq!(command_line(&words.map(str::to_owned)), text);
     }
 }

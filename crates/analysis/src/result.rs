@@ -83,9 +83,7 @@ impl<'a> Input<'a> {
             ceiling: None,
         }
     }
-}
 
-impl<'a> Input<'a> {
     /// The trials for evidence that tell something of a cell of the plan, in the order of the plan.
     pub(crate) fn evidence_by_cell(
         &self,
@@ -438,6 +436,12 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Whether it compares these two cells in this metric, either of them as the baseline.
+    pub(crate) fn compares(&self, metric: Metric, one: &str, other: &str) -> bool {
+        let own = [self.baseline.as_str(), self.cell.as_str()];
+        self.metric == metric && (own == [one, other] || own == [other, one])
+    }
+
     /// Whether one of the two is said to be better.
     pub(crate) fn is_apart(&self) -> bool {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)

@@ -4,36 +4,32 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{has, is_at};
 use bytecost_spec::study::Pair;
 use bytecost_spec::{Axis, Better, Cell, units};
-use itertools::Itertools as _;
+use itertools::{Either, Itertools as _};
 
 use crate::caveats;
 use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{AdviceLine, Estimate, Finding, Input, Point, SpeedUp, SpeedUpRow, Verdict};
+use crate::result::{AdviceLine, Estimate, Finding, Point, SpeedUp, SpeedUpRow, Verdict};
 use crate::trials::Trials;
 use crate::view::View;
 
 /// Every pair that the study spans, in its order.
 pub(crate) fn all(view: &View<'_>) -> Vec<SpeedUp> {
     let study = &view.input.manifest.study;
-    if study.pairs.is_empty() {
-        return Vec::new();
-    }
     let spanned: Vec<Cell> = study.cells().into_iter().map(|(_, cell)| cell).collect();
     let pairs = study.pairs.iter().filter(|p| spans(p, &spanned));
-    pairs
-        .map(|pair| SpeedUp {
-            title: pair.title.clone(),
-            metric: pair.metric,
-            axis: pair.axis,
-            against: pair.against.clone(),
-            published: pair.published,
-            note: pair.note.clone(),
-            rows: rows(pair, view),
-        })
-        .collect()
+    let speed_up = |pair: &Pair| SpeedUp {
+        title: pair.title.clone(),
+        metric: pair.metric,
+        axis: pair.axis,
+        against: pair.against.clone(),
+        published: pair.published,
+        note: pair.note.clone(),
+        rows: rows(pair, view),
+    };
+    pairs.map(speed_up).collect()
 }
 
 /// Whether a study asks for both ways of a pair.
@@ -54,7 +50,7 @@ fn rows(pair: &Pair, view: &View<'_>) -> Vec<SpeedUpRow> {
             place: Vec::new(),
             cell: String::new(),
             baseline: String::new(),
-            point: Point::Gap(why_none(pair, view.input)),
+            point: Point::Gap(why_none(pair, view)),
         }];
     }
     let own = grid::varied(found.iter().map(|p| p.other.cell));
@@ -78,18 +74,14 @@ fn rows(pair: &Pair, view: &View<'_>) -> Vec<SpeedUpRow> {
     found.iter().map(row).collect()
 }
 
-/// The pairs of a value, and those of what it is held against that are in none: what takes a file
-/// whole stands against each block of what does not.
+/// The pairs of a value, and those of what it is held against that are in none: a way that takes a
+/// file whole has a pair with each block of one that does not.
 fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pairing<'t, 'a>> {
     let mut found = contrasted(trials, pair.axis, value, &pair.against, &pair.at);
     let turned = contrasted(trials, pair.axis, &pair.against, value, &pair.at);
     for p in turned {
         if found.iter().all(|f| f.baseline.id != p.other.id) {
-            found.push(Pairing {
-                axis: p.axis,
-                baseline: p.other,
-                other: p.baseline,
-            });
+            found.push(p.turned());
         }
     }
     found
@@ -100,17 +92,11 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
     if let Some(why) = caveats::because(view.caveats, pair.metric, p) {
         return Point::Gap(format!("withheld: {why}"));
     }
-    let (axis, metric) = (p.axis, pair.metric);
-    let (baseline, other) = match metric.better() {
-        Better::Higher => (p.baseline, p.other),
-        Better::Lower => (p.other, p.baseline),
+    let faster = match pair.metric.better() {
+        Better::Higher => *p,
+        Better::Lower => p.turned(),
     };
-    let turned = Pairing {
-        axis,
-        baseline,
-        other,
-    };
-    match PairContrast::of(turned, metric, view.trials.moderations()) {
+    match PairContrast::of(faster, pair.metric, view.trials.moderations()) {
         Some(contrast) => {
             let ratio = contrast.ratio();
             Point::Measured(Estimate {
@@ -141,21 +127,20 @@ fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> String {
 }
 
 /// Why no two cells of a pair were planned: they were refused, or the budget did not reach them.
-fn why_none(pair: &Pair, input: &Input<'_>) -> String {
-    let asked = |value: &str| {
-        let refusals = input.refusals.iter();
+fn why_none(pair: &Pair, view: &View<'_>) -> String {
+    let asked = |value: &String| {
+        let refusals = view.input.refusals.iter();
         let mut told = refusals.filter_map(|r| Some((Cell::from_id(&r.what)?, &r.why)));
         let is_asked = |cell: &Cell| is_at(cell, &pair.at) && has(cell, pair.axis, value);
         Some(told.find(|(cell, _)| is_asked(cell))?.1.clone())
     };
     let values = std::iter::once(&pair.against).chain(&pair.values);
-    if let Some(why) = values.into_iter().find_map(|value| asked(value)) {
-        return why;
-    }
-    match input.left_out {
-        [] => "no two cells were planned that differ in nothing else".to_owned(),
-        [one] => format!("left out: {}", one.why),
-        _ => "left out: the budget did not reach it".to_owned(),
+    match values.into_iter().find_map(asked) {
+        Some(why) => why,
+        None if view.input.left_out.is_empty() => {
+            "no two cells were planned that differ in nothing else".to_owned()
+        }
+        None => view.left_out(),
     }
 }
 
@@ -164,55 +149,50 @@ pub(crate) fn lines(
     speed_ups: &[SpeedUp],
     findings: &[Finding],
 ) -> (Vec<AdviceLine>, Vec<AdviceLine>) {
-    let told = speed_ups.iter().map(|s| {
-        let is_measured = |row: &SpeedUpRow| matches!(row.point, Point::Measured(_));
-        let own = s.rows.iter().map(|r| of_row(s, r, findings)).collect_vec();
+    speed_ups.iter().partition_map(|s| {
+        let of_row = |row: &SpeedUpRow| {
+            let mut findings = findings.iter();
+            findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline))
+        };
+        let own = s.rows.iter().map(of_row).collect_vec();
         let is_apart = |f: &&&Finding| is_decided(f) && f.is_apart();
         let apart = own.iter().flatten().filter(is_apart);
+        let published = s
+            .published
+            .map(|ratio| format!("; published {}×", times(ratio)));
+        let published = published.unwrap_or_default();
         let line = AdviceLine {
             label: "Speed-ups".to_owned(),
-            text: format!("{}: {}{}", s.title, found(s, &own), published(s)),
+            text: format!("{}: {}{published}", s.title, found(s, &own)),
             brief: None,
             findings: apart.map(|f| f.id.clone()).collect(),
         };
-        (line, s.rows.iter().any(is_measured))
-    });
-    let (measured, others): (Vec<_>, Vec<_>) = told.partition(|(_, is_measured)| *is_measured);
-    let lines = |all: Vec<(AdviceLine, bool)>| all.into_iter().map(|(line, _)| line).collect();
-    (lines(measured), lines(others))
+        match s.rows.iter().any(|row| row.point.measured().is_some()) {
+            true => Either::Left(line),
+            false => Either::Right(line),
+        }
+    })
 }
 
 fn is_decided(finding: &Finding) -> bool {
     finding.withheld.is_none() && finding.verdict != Verdict::NotDecided
 }
 
-/// The finding of a row's two cells.
-fn of_row<'f>(s: &SpeedUp, row: &SpeedUpRow, findings: &'f [Finding]) -> Option<&'f Finding> {
-    let ends = [row.cell.as_str(), row.baseline.as_str()];
-    let mut own = findings.iter().filter(|f| f.metric == s.metric);
-    own.find(|f| {
-        let cells = [f.cell.as_str(), f.baseline.as_str()];
-        cells == ends || cells == [ends[1], ends[0]]
-    })
-}
-
 /// `0.12× to 0.81× as fast in 3 cells, undecided in 1 cell`: the intervals of what is decided.
 fn found(speed_up: &SpeedUp, findings: &[Option<&Finding>]) -> String {
     let measured = speed_up.rows.iter().zip(findings);
-    let measured = measured.filter_map(|(row, f)| match &row.point {
-        Point::Measured(e) => Some((e, f.is_some_and(is_decided))),
-        Point::Gap(_) => None,
-    });
-    let (decided, open): (Vec<_>, Vec<_>) = measured.partition(|(_, is_decided)| *is_decided);
-    let decided: Vec<&Estimate> = decided.into_iter().map(|(e, _)| e).collect();
-    let low = decided
-        .iter()
-        .map(|e| e.low.unwrap_or(e.value))
-        .fold(f64::INFINITY, f64::min);
-    let high = decided
-        .iter()
-        .map(|e| e.high.unwrap_or(e.value))
-        .fold(0.0, f64::max);
+    let measured = measured.filter_map(|(row, f)| Some((row.point.measured()?, f)));
+    let (decided, open): (Vec<&Estimate>, Vec<&Estimate>) =
+        measured.partition_map(|(e, f)| match f.is_some_and(is_decided) {
+            true => Either::Left(e),
+            false => Either::Right(e),
+        });
+    let lows = decided.iter().map(|e| e.low.unwrap_or(e.value));
+    let highs = decided.iter().map(|e| e.high.unwrap_or(e.value));
+    let (low, high) = (
+        lows.fold(f64::INFINITY, f64::min),
+        highs.fold(0.0, f64::max),
+    );
     let undecided = format!("undecided in {}", phrases::count(open.len(), "cell"));
     let span = match decided.as_slice() {
         [] if open.is_empty() => {
@@ -234,11 +214,6 @@ fn found(speed_up: &SpeedUp, findings: &[Option<&Finding>]) -> String {
         true => span,
         false => format!("{span}, {undecided}"),
     }
-}
-
-fn published(speed_up: &SpeedUp) -> String {
-    let published = speed_up.published.map(times);
-    published.map_or_else(String::new, |times| format!("; published {times}×"))
 }
 
 fn times(ratio: f64) -> String {

@@ -3,9 +3,10 @@
 use bytecost_spec::{Axis, Measure, Metric};
 
 use crate::confidence::ERROR_RATE;
+use crate::phrases;
 use crate::result::{
     Caveat, CellBooks, CellCopies, CellFootprint, CellResult, CellTime, CountingCost, Finding,
-    FindingCauses, Input, NoiseFloor, Twin,
+    FindingCauses, Input, NoiseFloor, Point, Twin,
 };
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
@@ -38,9 +39,40 @@ impl<'v> View<'v> {
         ERROR_RATE * self.input.manifest.rate_share()
     }
 
-    /// What was found in a cell.
     pub(crate) fn result(&self, id: &str) -> Option<&'v CellResult> {
         self.cells.iter().find(|c| c.id == id)
+    }
+
+    /// A metric within a sentence.
+    pub(crate) fn words(&self, metric: Metric) -> String {
+        phrases::metric(metric, self.trials.unit)
+    }
+
+    /// A metric in a cell of the plan: what was measured, or why nothing was.
+    pub(crate) fn point(&self, cell: &CellResult, metric: Metric) -> Point {
+        if let Some(estimate) = cell.estimates.get(&metric) {
+            return Point::Measured(*estimate);
+        }
+        let failed = || self.trials.by_id(&cell.id)?.failures.last();
+        Point::Gap(if let Some(why) = cell.absent.get(&metric) {
+            why.clone()
+        } else if cell.trials > 0 {
+            format!("{} has no meaning here", self.words(metric))
+        } else if let Some(failure) = failed() {
+            format!("failed: {}", failure.reason)
+        } else if let Some(why) = self.input.ended_early {
+            format!("the run ended before its turn: {why}")
+        } else {
+            "no trial reached it".to_owned()
+        })
+    }
+
+    /// Why a cell that the study spans is not in the plan, where nothing refuses it.
+    pub(crate) fn left_out(&self) -> String {
+        match self.input.left_out {
+            [one] => format!("left out: {}", one.why),
+            _ => "left out: the budget did not reach it".to_owned(),
+        }
     }
 
     /// Cells with another end and at least one trial that counts.
@@ -56,12 +88,10 @@ impl<'v> View<'v> {
     /// The first metric of the first comparison: what the answer speaks of.
     pub(crate) fn main_metric(&self) -> Metric {
         let compare = self.input.manifest.study.compare.first();
-        compare
-            .and_then(|c| c.metrics.first().copied())
-            .unwrap_or(Metric::both(Measure::CpuSPerGb))
+        let metric = compare.and_then(|c| c.metrics.first().copied());
+        metric.unwrap_or(Metric::both(Measure::CpuSPerGb))
     }
 
-    /// CPUs that the run could use.
     pub(crate) fn cpus(&self) -> usize {
         cpus(self.input)
     }

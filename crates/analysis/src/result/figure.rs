@@ -55,6 +55,16 @@ pub enum Point {
     Gap(String),
 }
 
+impl Point {
+    /// What was measured, where anything was.
+    pub fn measured(&self) -> Option<&Estimate> {
+        match self {
+            Point::Measured(estimate) => Some(estimate),
+            Point::Gap(_) => None,
+        }
+    }
+}
+
 /// One way to take turns, over pairs of CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
