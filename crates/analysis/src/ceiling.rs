@@ -2,68 +2,65 @@
 //! reaches.
 
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Access, Cache, Cell, Host, Manifest, Measure, Metric, Pattern};
+use bytecost_spec::{Access, Axis, Cache, Cell, Host, Manifest, Measure, Metric, Pattern, units};
+use itertools::Itertools as _;
 
+use crate::cells::exp;
+use crate::grid;
+use crate::grouping::grouped;
+use crate::phrases;
 use crate::result::{
-    Analysis, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate,
+    Analysis, AnswerSentence, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult,
+    Estimate, Explanation,
 };
 use crate::trials::CellTrials;
-
-mod told;
-
-pub(crate) use told::{answers, explanation};
+use crate::view::View;
 
 /// The name of the study that measures a ceiling.
 pub const STUDY: &str = "ceiling";
 
-/// Memory sizes as far apart as this are the same machine's: what the kernel keeps for itself
-/// differs from boot to boot.
+/// Memory sizes so far apart may be one machine's: what the kernel keeps differs from boot to boot.
 const MEMORY_TOLERANCE: f64 = 0.02;
 /// Movers that copy nothing of what they move, so that no copy is their ceiling.
 const COPIES_NOTHING: [&str; 1] = ["sendfile-null"];
 /// The size of the random requests that the disk's ceiling is measured with, in bytes.
 const RANDOM_BYTES: u64 = 4096;
+/// What is said of a ceiling that was measured beside something else.
+const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
+/// Rows of numbers that are told; the rest is in the results.
+const ROWS_MOST: usize = 8;
+const THROUGHPUT: Metric = Metric::both(Measure::ThroughputGbitPerS);
 
 /// The ceiling that a run of the study [`STUDY`] measured, from its manifest and its cells; none
 /// where it measured nothing.
 pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
-    let throughput = Metric::both(Measure::ThroughputGbitPerS);
-    let mut rates: Vec<CeilingRate> = Vec::new();
-    for result in &analysis.cells {
-        let (Some(kind), Some(estimate)) = (kind(&result.cell), result.estimates.get(&throughput))
-        else {
-            continue;
-        };
+    let measured = analysis.cells.iter().filter_map(|result| {
+        let cell = &result.cell;
         let rate = CeilingRate {
-            kind,
-            mover: result.cell.mover.clone(),
-            size_bytes: result.cell.size_bytes,
-            working_set_bytes: result.cell.file_slots().max(1) * result.cell.size_bytes,
-            depth: result.cell.depth,
-            gbit_per_s: *estimate,
+            kind: kind(cell)?,
+            mover: cell.mover.clone(),
+            size_bytes: cell.size_bytes,
+            working_set_bytes: cell.file_slots().max(1) * cell.size_bytes,
+            depth: cell.depth,
+            gbit_per_s: *result.estimates.get(&THROUGHPUT)?,
         };
-        // Of several ways to ask for the same the better one is the ceiling.
-        let same = |r: &&mut CeilingRate| {
-            (r.kind, r.working_set_bytes, r.depth, r.size_bytes)
-                == (
-                    rate.kind,
-                    rate.working_set_bytes,
-                    rate.depth,
-                    rate.size_bytes,
-                )
-        };
-        match rates.iter_mut().find(same) {
-            Some(there) if there.gbit_per_s.value >= rate.gbit_per_s.value => {}
-            Some(there) => *there = rate,
-            None => rates.push(rate),
-        }
-    }
-    rates.sort_by_key(|r| (r.kind, r.working_set_bytes, r.depth));
+        let key = (rate.kind, rate.working_set_bytes, rate.depth);
+        Some(((key, rate.size_bytes), rate))
+    });
+    // Of several ways to ask for the same the better one is the ceiling.
+    let better = |one: CeilingRate, other: CeilingRate| match other.gbit_per_s.value
+        > one.gbit_per_s.value
+    {
+        true => other,
+        false => one,
+    };
+    let bests = grouped(measured).into_iter();
+    let bests = bests.filter_map(|((key, _), ways)| Some((key, ways.into_iter().reduce(better)?)));
+    let bests = bests.sorted_by_key(|(key, _)| *key);
+    let rates = bests.map(|(_, rate)| rate).collect_vec();
     let files = manifest.survey.files.as_ref();
-    let disturbed = analysis
-        .caveats
-        .iter()
-        .find(|d| d.kind == "other-processes");
+    let mut caveats = analysis.caveats.iter();
+    let disturbed = caveats.find(|c| c.kind == "other-processes");
     (!rates.is_empty()).then(|| Ceiling {
         run: manifest.id.clone(),
         started: manifest.started.clone(),
@@ -100,17 +97,12 @@ fn kind(cell: &Cell) -> Option<CeilingKind> {
 pub fn is_same_machine(one: &Host, other: &Host) -> bool {
     let memory = [one, other].map(|h| h.memory_bytes as f64);
     let apart = (memory[0] - memory[1]).abs() / memory[0].max(memory[1]).max(1.0);
-    let cpus = |h: &Host| h.cpus.iter().map(|c| (c.cpu, c.core)).collect::<Vec<_>>();
-    (&one.kernel, &one.architecture, &one.cpu_model, &one.caches)
-        == (
-            &other.kernel,
-            &other.architecture,
-            &other.cpu_model,
-            &other.caches,
-        )
-        && one.virtualization == other.virtualization
-        && cpus(one) == cpus(other)
-        && apart <= MEMORY_TOLERANCE
+    let facts = [one, other].map(|h| {
+        let cpus = h.cpus.iter().map(|c| (c.cpu, c.core)).collect_vec();
+        let make = (&h.architecture, &h.cpu_model, &h.caches, cpus);
+        (&h.kernel, &h.virtualization, make)
+    });
+    facts[0] == facts[1] && apart <= MEMORY_TOLERANCE
 }
 
 impl Ceiling {
@@ -127,29 +119,18 @@ impl Ceiling {
         let in_file = cell.file_slots().max(1).saturating_mul(cell.size_bytes);
         let from_disk = matches!(cell.cache, Cache::Cold | Cache::Direct);
         match route {
-            Route::Nowhere
-            | Route::MemoryToMemory
-            | Route::Work
-            | Route::PingPong
-            | Route::PingPongSpinning => None,
-            // Over wire nobody takes the bytes in, so that they need not be copied at all.
-            Route::MemoryToSocket | Route::FileToSocket
-                if from_disk || !cell.transport.has_receiver() =>
-            {
-                None
-            }
             Route::MemoryToSocket | Route::FileToSocket => {
                 let ring = cell.ring_slots().saturating_mul(cell.size_bytes);
-                (cell.pattern == Pattern::Stream)
-                    .then(|| self.nearest(CeilingKind::KernelRead, ring))?
+                // Over wire nobody receives the bytes, so that they need not be copied at all.
+                let copies = !from_disk && cell.transport.has_receiver();
+                let is_bound = copies && cell.pattern == Pattern::Stream;
+                is_bound.then(|| self.nearest(CeilingKind::KernelRead, ring))?
             }
             Route::MemoryToFile if from_disk => None,
             Route::MemoryToFile => self.nearest(CeilingKind::KernelWrite, in_file),
             Route::FileToFile if cell.cache == Cache::Direct => None,
             Route::FileToMemory | Route::FileToNull | Route::FileToFile if from_disk => {
-                if self.device.is_none() || self.device != device {
-                    return None;
-                }
+                device.filter(|own| self.device == Some(*own))?;
                 match cell.access {
                     Access::Sequential => self.most(CeilingKind::DiskSequential),
                     Access::Random if cell.size_bytes == RANDOM_BYTES => {
@@ -162,6 +143,11 @@ impl Ceiling {
             Route::FileToMemory | Route::FileToNull | Route::FileToFile => {
                 self.nearest(CeilingKind::KernelRead, in_file)
             }
+            Route::Nowhere
+            | Route::MemoryToMemory
+            | Route::Work
+            | Route::PingPong
+            | Route::PingPongSpinning => None,
         }
     }
 
@@ -187,10 +173,9 @@ pub(crate) fn take_shares(
     device: Option<u64>,
 ) {
     let Some(ceiling) = ceiling else { return };
-    let throughput = Metric::both(Measure::ThroughputGbitPerS);
     for (result, of) in cells.iter_mut().zip(trials) {
         let rate = ceiling.of(of.cell, of.route, device);
-        if let (Some(rate), Some(found)) = (rate, result.estimates.get(&throughput)) {
+        if let (Some(rate), Some(found)) = (rate, result.estimates.get(&THROUGHPUT)) {
             result.ceiling = share(found, rate);
         }
     }
@@ -204,28 +189,18 @@ fn share(found: &Estimate, rate: &CeilingRate) -> Option<CeilingShare> {
     if ceiling.value <= 0.0 || found.value <= 0.0 {
         return None;
     }
-    let share = found.value / ceiling.value;
-    if share > 1.0 {
-        return Some(CeilingShare {
-            ceiling: rate.clone(),
-            share: None,
-            low: None,
-            high: None,
-            withheld: Some(above(rate.kind)),
-        });
-    }
-    let far = |a: Option<f64>, b: Option<f64>| {
-        let (a, b) = (a? / found.value, b? / ceiling.value);
-        (a > 0.0 && b > 0.0).then(|| a.ln().hypot(b.ln()))
+    let share = Some(found.value / ceiling.value).filter(|share| *share <= 1.0);
+    let end = |own: Option<f64>, other: Option<f64>, sign: f64| {
+        let (own, other) = (own? / found.value, other? / ceiling.value);
+        let is_known = own > 0.0 && other > 0.0;
+        is_known.then_some(share? * exp(sign * own.ln().hypot(other.ln())))
     };
-    let low = far(found.low, ceiling.high).map(|d| share * (-d).exp());
-    let high = far(found.high, ceiling.low).map(|d| share * crate::cells::exp(d));
     Some(CeilingShare {
         ceiling: rate.clone(),
-        share: Some(share),
-        low,
-        high,
-        withheld: None,
+        share,
+        low: end(found.low, ceiling.high, -1.0),
+        high: end(found.high, ceiling.low, 1.0),
+        withheld: share.is_none().then(|| above(rate.kind)),
     })
 }
 
@@ -238,5 +213,317 @@ fn above(kind: CeilingKind) -> String {
     format!("it would be above 100 %: {why}, or the ceiling was measured too low")
 }
 
+impl CeilingKind {
+    /// Whether it is the disk's.
+    pub fn is_of_disk(self) -> bool {
+        matches!(self, CeilingKind::DiskSequential | CeilingKind::DiskRandom)
+    }
+
+    /// What reaches it, as the subject of a sentence: `one core's kernel`.
+    pub fn words(self) -> &'static str {
+        match self {
+            CeilingKind::UserCopy => "memcpy by one core",
+            CeilingKind::KernelRead => "one core's copy out of the kernel",
+            CeilingKind::KernelWrite => "one core's copy into the kernel",
+            CeilingKind::DiskSequential => "this disk in order",
+            CeilingKind::DiskRandom => "this disk in random order",
+        }
+    }
+}
+
+/// What the rate is a rate of: `what this core can copy, out of 4 MiB (159 Gbit/s)`.
+fn of_what(rate: &CeilingRate) -> String {
+    let set = units::bytes_in_words(rate.working_set_bytes);
+    let what = match rate.kind {
+        CeilingKind::UserCopy => format!("what this core copies by itself, out of {set}"),
+        CeilingKind::KernelRead => format!("what this core can copy, out of {set}"),
+        CeilingKind::KernelWrite => format!("what this core can copy, into {set}"),
+        CeilingKind::DiskSequential => "what this disk gives in order".to_owned(),
+        CeilingKind::DiskRandom => {
+            let size = units::bytes_in_words(rate.size_bytes);
+            format!("what this disk gives in random order, {size} each")
+        }
+    };
+    format!("{what} ({} Gbit/s)", units::number(rate.gbit_per_s.value))
+}
+
+fn with_interval(share: &CeilingShare) -> String {
+    let value = percent(share);
+    match (share.low, share.high) {
+        (Some(low), Some(high)) => {
+            let [low, high] = [low, high].map(in_percent);
+            format!("{value} (95 % interval {low} to {high})")
+        }
+        _ => value,
+    }
+}
+
+/// Cells with a share of one sort of ceiling, the largest share first; then in their order.
+fn shares<'v>(view: &View<'v>, of_disk: bool) -> Vec<(&'v CellResult, &'v CeilingShare)> {
+    let own = all(view.cells).filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk);
+    let own = own.filter_map(|(cell, s)| Some((s.share?, (cell, s))));
+    let own = own.sorted_by(|a, b| b.0.total_cmp(&a.0));
+    own.map(|(_, of_cell)| of_cell).collect()
+}
+
+fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare)> {
+    cells.iter().filter_map(|c| Some((c, c.ceiling.as_ref()?)))
+}
+
+/// In how many cells the share is withheld, and why.
+fn withheld(view: &View<'_>) -> Option<String> {
+    let why = all(view.cells).filter_map(|(_, s)| s.withheld.as_ref());
+    let why = why.collect_vec();
+    let (cells, first) = (phrases::count(why.len(), "cell"), why.first()?);
+    Some(format!("in {cells} no share is given, since {first}"))
+}
+
+fn named(cell: &CellResult, varied: &[Axis]) -> String {
+    let rest = varied.iter().filter(|a| **a != Axis::Mover);
+    let place = phrases::circumstances(&grid::coordinates(&cell.cell, rest));
+    let named = format!("`{}` {place}", cell.cell.mover);
+    named.trim_end().to_owned()
+}
+
+/// The largest and the smallest share of each sort of ceiling; nothing without a ceiling.
+pub(crate) fn answers(view: &View<'_>) -> Vec<AnswerSentence> {
+    let own = [false, true].into_iter();
+    let own = own.filter_map(|of_disk| sentence(&shares(view, of_disk), view.varied));
+    let withheld = withheld(view).map(|why| phrases::capital(&phrases::sentence(&why)));
+    let told = own.chain(withheld).chain(too_low(view));
+    let answer = |sentence| AnswerSentence {
+        sentence,
+        findings: Vec::new(),
+    };
+    told.map(answer).collect()
+}
+
+/// What is to be known of shares of a ceiling that was disturbed, where there are any.
+fn too_low(view: &View<'_>) -> Option<String> {
+    view.input.ceiling?.disturbed.as_ref()?;
+    all(view.cells).next()?;
+    let too_low = phrases::capital(TOO_LOW);
+    Some(format!("{too_low}: `bytecost ceiling` measures it again."))
+}
+
+fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<String> {
+    let (best, most) = shares.first()?;
+    let head = format!(
+        "{} reaches {} of {}",
+        phrases::capital(&named(best, varied)),
+        with_interval(most),
+        of_what(&most.ceiling)
+    );
+    Some(match shares.split_last() {
+        Some(((worst, least), rest)) if !rest.is_empty() => format!(
+            "{head}, the largest share here; the smallest is {}, {}.",
+            percent(least),
+            named(worst, varied)
+        ),
+        _ => format!("{head}."),
+    })
+}
+
+/// The question of what share of the ceiling is reached, with the best of each mover; none where
+/// no cell has a ceiling.
+pub(crate) fn explanation(view: &View<'_>) -> Option<Explanation> {
+    let ceiling = view.input.ceiling?;
+    let mut numbers = Vec::new();
+    let mut spans = Vec::new();
+    let sorts = ["what this core can copy", "what this disk gives"];
+    for (of, of_disk) in sorts.into_iter().zip([false, true]) {
+        let all = shares(view, of_disk).into_iter();
+        let bests = all.unique_by(|(cell, _)| &cell.cell.mover).collect_vec();
+        let (Some(most), Some(least)) = (bests.first(), bests.last()) else {
+            continue;
+        };
+        let [most, least] = [most, least].map(|(_, s)| percent(s));
+        spans.push(format!("{} of {of}", phrases::from_to([least, most])));
+        numbers.extend(bests.iter().map(|(cell, share)| {
+            let [cell, share_of] = [named(cell, view.varied), of_what(&share.ceiling)];
+            format!("{cell}: {} of {share_of}", with_interval(share))
+        }));
+    }
+    if spans.is_empty() {
+        return None;
+    }
+    numbers.truncate(ROWS_MOST);
+    let day = ceiling.started.get(..10).unwrap_or(&ceiling.started);
+    let mut evidence = vec![format!(
+        "run {} of {day} measured the ceiling: one core's copy in the kernel by calls of 64 KiB at several working sets, the disk past the page cache",
+        ceiling.run
+    )];
+    evidence.extend(withheld(view));
+    evidence.extend(ceiling.disturbed.iter().map(|evidence| {
+        format!("{TOO_LOW} ({evidence}): measure it again on the quiet machine, `bytecost ceiling`")
+    }));
+    Some(Explanation {
+        key: "ceiling-share".to_owned(),
+        question: "What share of what this machine can copy, and of what its disk gives, is reached?"
+            .to_owned(),
+        answer: Some(format!("Each mover at its best reaches {}.", phrases::list(spans))),
+        numbers,
+        evidence,
+        would_change: Some(
+            "fewer copies and fewer calls bring it up; `bytecost ceiling` measures the ceiling anew"
+                .to_owned(),
+        ),
+        missing: None,
+        findings: Vec::new(),
+    })
+}
+
+fn percent(share: &CeilingShare) -> String {
+    share.share.map_or_else(|| "–".to_owned(), in_percent)
+}
+
+/// A share as a percentage, as finely as it bears: `62 %`, `0.4 %`.
+fn in_percent(share: f64) -> String {
+    match share {
+        s if s >= 0.1 => format!("{:.0} %", 100.0 * s),
+        s => phrases::percent(s),
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use bytecost_spec::host::Cpu;
+
+    fn estimate(value: f64, by: f64) -> Estimate {
+        Estimate {
+            value,
+            low: Some(value / by),
+            high: Some(value * by),
+            trials: 10,
+        }
+    }
+
+    fn rate(kind: CeilingKind, mib: f64, depth: u32, gbit_per_s: f64) -> CeilingRate {
+        CeilingRate {
+            kind,
+            mover: "pread".into(),
+            size_bytes: 65_536,
+            working_set_bytes: (mib * 1_048_576.0) as u64,
+            depth,
+            gbit_per_s: estimate(gbit_per_s, 1.1),
+        }
+    }
+
+    #[test]
+    fn a_cell_is_compared_with_what_its_route_can_reach_at_its_working_set() {
+        let ceiling = Ceiling {
+            run: "quiet-otter".into(),
+            started: "2026-11-21T03:00:00Z".into(),
+            dir: Some("/there".into()),
+            device: Some(7),
+            disturbed: None,
+            rates: vec![
+                rate(CeilingKind::UserCopy, 1.0, 1, 300.0),
+                rate(CeilingKind::KernelRead, 0.0625, 1, 200.0),
+                rate(CeilingKind::KernelRead, 4.0, 1, 160.0),
+                rate(CeilingKind::KernelRead, 256.0, 1, 80.0),
+                rate(CeilingKind::KernelWrite, 4.0, 1, 140.0),
+                rate(CeilingKind::DiskSequential, 256.0, 1, 10.0),
+                rate(CeilingKind::DiskSequential, 256.0, 16, 16.0),
+                rate(CeilingKind::DiskRandom, 256.0, 32, 4.0),
+            ],
+        };
+        let on = |device: Option<u64>, route: Route, at: &str, expected: Option<f64>| {
+            let mut cell = Cell::default();
+            for pair in format!("size=64KiB {at}").split_whitespace() {
+                let (axis, value) = pair.split_once('=').unwrap();
+                cell.set(Axis::named(axis).unwrap(), value).unwrap();
+            }
+            let found = ceiling.of(&cell, route, device);
+            let found = found.map(|r| r.gbit_per_s.value);
+            assert_eq!(found, expected, "{route:?} {at} {device:?}");
+        };
+        let check = |route: Route, at: &str, expected: Option<f64>| {
+            on(Some(7), route, at, expected);
+        };
+        check(Route::FileToMemory, "ring=64KiB", Some(200.0));
+        check(Route::FileToMemory, "ring=512KiB", Some(200.0));
+        check(Route::FileToMemory, "ring=1MiB", Some(160.0));
+        check(Route::FileToMemory, "ring=16MiB", Some(160.0));
+        check(Route::FileToMemory, "ring=2GiB", Some(80.0));
+        check(Route::MemoryToFile, "ring=4MiB", Some(140.0));
+        check(Route::FileToFile, "ring=4MiB", Some(160.0));
+        check(Route::MemoryToSocket, "ring=4MiB", Some(160.0));
+        check(Route::FileToSocket, "ring=4MiB", Some(160.0));
+        // Of these it says nothing.
+        check(Route::Nowhere, "ring=4MiB", None);
+        check(Route::MemoryToMemory, "ring=4MiB", None);
+        check(Route::FileToMemory, "ring=4MiB threads=2", None);
+        check(Route::MemoryToSocket, "ring=4MiB pattern=ask", None);
+        check(Route::MemoryToSocket, "ring=4MiB transport=wire", None);
+        check(Route::FileToSocket, "ring=4MiB transport=wire", None);
+        check(Route::MemoryToFile, "ring=4MiB cache=direct", None);
+        check(Route::MemoryToFile, "ring=4MiB cache=cold", None);
+        check(Route::FileToFile, "ring=4MiB cache=direct", None);
+        check(Route::FileToNull, "ring=4MiB mover=sendfile-null", None);
+        check(Route::FileToMemory, "cache=direct access=random", None);
+        // A disk is compared with its own most, and another disk with nothing.
+        let read = Route::FileToMemory;
+        for cache in ["cold", "direct"] {
+            let at = format!("cache={cache} ring=1MiB");
+            check(read, &at, Some(16.0));
+            on(Some(8), read, &at, None);
+            on(None, read, &at, None);
+            check(read, &format!("{at} access=random size=4KiB"), Some(4.0));
+        }
+        on(None, read, "cache=warm ring=4MiB", Some(160.0));
+    }
+
+    #[test]
+    fn a_share_has_an_interval_from_those_of_both_and_is_withheld_above_the_whole() {
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+        let ceiling = rate(CeilingKind::KernelRead, 1.0, 1, 160.0);
+        let share_of = |found: Estimate| share(&found, &ceiling).unwrap();
+        let found = share_of(estimate(80.0, 1.1));
+        let wide = (1.1_f64.ln() * 2.0_f64.sqrt()).exp();
+        assert!(near(found.share.unwrap(), 0.5), "{found:?}");
+        assert!(near(found.low.unwrap(), 0.5 / wide), "{found:?}");
+        assert!(near(found.high.unwrap(), 0.5 * wide), "{found:?}");
+        // One that is known for sure adds nothing.
+        let sure = CeilingRate {
+            gbit_per_s: estimate(160.0, 1.0),
+            ..ceiling.clone()
+        };
+        let found = share(&estimate(120.0, 1.1), &sure).unwrap();
+        assert!(near(found.share.unwrap(), 0.75) && near(found.high.unwrap(), 0.825));
+        let found = share_of(Estimate::bare(80.0, 10));
+        assert_eq!((found.low, found.high), (None, None));
+        assert_eq!(share(&estimate(0.0, 1.0), &ceiling), None);
+        let found = share_of(estimate(170.0, 1.1));
+        assert_eq!((found.share, found.low, found.high), (None, None, None));
+        assert!(found.withheld.unwrap().contains("above 100 %"));
+        let found = share_of(estimate(160.0, 1.1));
+        assert_eq!((found.share, found.withheld), (Some(1.0), None));
+    }
+
+    #[test]
+    fn another_machine_or_kernel_is_another() {
+        let host = Host {
+            kernel: "6.18.44".into(),
+            cpu_model: "AMD EPYC".into(),
+            memory_bytes: 48 << 30,
+            cpus: vec![Cpu::default()],
+            ..Host::default()
+        };
+        let check = |is_same: bool, change: fn(&mut Host)| {
+            let mut other = host.clone();
+            change(&mut other);
+            assert_eq!(is_same_machine(&host, &other), is_same, "{other:?}");
+        };
+        check(true, |_| ());
+        check(true, |h| h.memory_bytes -= 100 << 20);
+        check(true, |h| h.cpus[0].governor = Some("powersave".into()));
+        check(true, |h| h.congestion_default = Some("bbr".into()));
+        check(false, |h| h.memory_bytes /= 2);
+        check(false, |h| h.kernel = "6.19.0".into());
+        check(false, |h| h.cpu_model = "Xeon".into());
+        check(false, |h| h.cpus.clear());
+        check(false, |h| h.virtualization = Some("KVM".into()));
+    }
+}
