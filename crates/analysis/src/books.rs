@@ -1,18 +1,17 @@
 //! The books of each cell: who used the CPUs in its windows, and what nobody accounts for.
 //!
 //! The edges are those of the two machine readings. What a side has measured of itself, by its own
-//! clocks over its own window, is taken over theirs in proportion: the windows differ by up to a
-//! message, and the rate is the same. What is left over is compared with these figures, which the
-//! costs are made of, and not against the clocks of the processes, which would hide what a side
-//! does not measure of itself.
+//! clocks over its own window, is taken over theirs in proportion. What is left over is compared with
+//! these figures, which the costs are made of: the clocks of the processes would hide what a side does
+//! not measure of itself.
 //!
 //! All of it is the sum over blocks. Idle time comes in steps of 10 ms, which begin anywhere in a
-//! window: the mean over windows is right for all that, while a median of such windows is one of the
-//! steps (`crates/analysis/tests/books.rs` has it).
+//! window: the mean over windows is right for all that, and a median is one of the steps.
 
 use bytecost_spec::evidence::{CPU_USERS, CpuUser, TrialEvidence};
-use bytecost_spec::{Counter, PeerSide, Reading, Readings, Sample, SideReadings, Transport};
+use bytecost_spec::{Counter, PeerSide, Readings, Sample, SideReadings, Transport};
 use bytecost_stats::{mean, student_mean};
+use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{BookLine, CellBooks, Closed, Input};
@@ -44,10 +43,10 @@ impl Page {
 
     /// That of two machines.
     fn plus(self, other: Page) -> Page {
-        let lines = self.lines.into_iter();
+        let lines = self.lines.iter();
         Page {
             lines: lines
-                .map(|(user, ns)| (user, ns + other.of(user)))
+                .map(|(user, ns)| (*user, ns + other.of(*user)))
                 .collect(),
             capacity: self.capacity + other.capacity,
             own: self.own + other.own,
@@ -60,10 +59,10 @@ impl Page {
 /// side plays on another host, they are those of both machines together.
 pub(crate) fn all(trials: &Trials<'_>, input: &Input<'_>) -> Vec<CellBooks> {
     let there = input.manifest.peer.as_ref().map(|peer| peer.side);
-    let books = trials
-        .moving()
-        .filter_map(|cell| of_cell(cell, input.evidence, there));
-    books.collect()
+    let cells = trials.moving();
+    cells
+        .filter_map(|cell| of_cell(cell, input.evidence, there))
+        .collect()
 }
 
 fn of_cell(
@@ -73,8 +72,10 @@ fn of_cell(
 ) -> Option<CellBooks> {
     let mut counted = evidence.iter().filter(|e| e.cell == cell.id);
     let there = there.filter(|_| cell.cell.transport == Transport::Peer);
-    let pages = cell.trials().filter_map(|t| page(t.sample, there));
-    let pages: Vec<Page> = pages.collect();
+    let pages = cell
+        .trials()
+        .filter_map(|t| page(t.sample, there))
+        .collect_vec();
     if pages.len() < FEWEST {
         return None;
     }
@@ -128,10 +129,11 @@ fn page(sample: &Sample, there: Option<PeerSide>) -> Option<Page> {
         Some(PeerSide::Sender) => ((None, receiver), (sender, None)),
     };
     let own = page_of(&sample.machine, own)?;
-    match page_of(&sample.peer_machine, others).filter(|_| there.is_some()) {
-        Some(others) => Some(own.plus(others)),
-        None => Some(own),
-    }
+    let others = page_of(&sample.peer_machine, others).filter(|_| there.is_some());
+    Some(match others {
+        Some(others) => own.plus(others),
+        None => own,
+    })
 }
 
 /// That of one machine, on which these sides played.
@@ -143,31 +145,22 @@ fn page_of(
     let or_none = |counter| of(counter).unwrap_or(0.0);
     let elapsed = of(Counter::MachineElapsedNs)?;
     let capacity = elapsed * of(Counter::MachineCpus)?;
-    let (idle, steal) = (
-        of(Counter::MachineIdleNs)?,
-        or_none(Counter::MachineStealNs),
-    );
+    let idle = of(Counter::MachineIdleNs)?;
+    let steal = or_none(Counter::MachineStealNs);
     let others = of(Counter::OtherProcessesNs)?;
-    let side = |side: Option<&SideReadings>| match side {
-        Some(played) => self::side(played, elapsed),
-        None => Some([0.0, 0.0]),
+    let side = |played: Option<&SideReadings>| match played {
+        Some(played) => side(played, elapsed),
+        None => Some([0.0; 3]),
     };
-    let edges = [sender, receiver].into_iter().flatten();
-    let edges = edges.map(|side| read(side, Counter::EdgesNs).unwrap_or(0.0));
-    let edges: f64 = edges.sum();
-    let [sender, sender_workers] = side(sender)?;
-    let [receiver, receiver_workers] = side(receiver)?;
+    let [sender, sender_workers, sender_edges] = side(sender)?;
+    let [receiver, receiver_workers, receiver_edges] = side(receiver)?;
     let busy = capacity - idle - steal;
     // The two accounts of tasks are written by the same lines of the kernel, so that they fit to
     // the last ns; idle time comes in steps of 10 ms.
     let interrupts = of(Counter::MachineTasksNs).map_or(0.0, |tasks| busy - tasks);
-    let [kernel, background, instrument] = [
-        Counter::KernelThreadsNs,
-        Counter::NeighbourNs,
-        Counter::InstrumentNs,
-    ]
-    .map(or_none);
-    let instrument = instrument + edges;
+    let kernel = or_none(Counter::KernelThreadsNs);
+    let background = or_none(Counter::NeighbourNs);
+    let instrument = or_none(Counter::InstrumentNs) + sender_edges + receiver_edges;
     let own = sender + sender_workers + receiver + receiver_workers;
     let known = own + kernel + interrupts + background + instrument + others;
     Some(Page {
@@ -191,16 +184,15 @@ fn page_of(
     })
 }
 
-/// A side's own threads and what works for them, over a window of the machine's.
-fn side(side: &SideReadings, machine_ns: f64) -> Option<[f64; 2]> {
-    let cpu = read(side, Counter::CpuNs).ok()?;
-    let workers = side.readings.get(&Counter::WorkersNs);
-    let workers = workers.and_then(Reading::measured).unwrap_or(0) as f64;
-    let aside = read(side, Counter::AsideNs).unwrap_or(0.0);
+/// A side's own threads and what works for them, over a window of the machine's, and its edges.
+fn side(side: &SideReadings, machine_ns: f64) -> Option<[f64; 3]> {
+    let or_none = |counter| read(side, counter).unwrap_or(0.0);
+    let (cpu, workers) = (read(side, Counter::CpuNs).ok()?, or_none(Counter::WorkersNs));
     let times = machine_ns / read(side, Counter::ElapsedNs).ok()?;
     let times = match (times - 1.0).abs() < SAME_WINDOW {
         true => times,
         false => 1.0,
     };
-    Some([(cpu - workers) * times + aside, workers * times])
+    let own = (cpu - workers) * times + or_none(Counter::AsideNs);
+    Some([own, workers * times, or_none(Counter::EdgesNs)])
 }

@@ -1,9 +1,9 @@
-//! How often the bytes of each counted cell were copied, what else a message took, and what
-//! counting cost.
+//! How often bytes were copied, what else a message took, and what counting that cost.
 
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means, TrialEvidence};
 use bytecost_spec::{Cell, Measure, Metric, Reading, Side};
 use bytecost_stats::{mean, median};
+use itertools::Itertools as _;
 
 use crate::result::{
     CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input, LegCopies,
@@ -28,77 +28,94 @@ impl CountedCells {
         let counted = input.evidence_by_cell(is_counted);
         let trials = || counted.iter().map(|(cell, trials)| (*cell, &trials[..]));
         let mut copies: Vec<_> = trials().filter_map(|(_, all)| mean_copies(all)).collect();
-        for cell in cells {
-            if copies.iter().all(|c| c.cell != cell.id) {
-                copies.extend(flagged(cell));
-            }
-        }
+        let is_new = |cell: &&CellResult| copies.iter().all(|c| c.cell != cell.id);
+        let flagged = cells
+            .iter()
+            .filter(is_new)
+            .filter_map(flagged)
+            .collect_vec();
+        copies.extend(flagged);
         let place = |id: &str| cells.iter().position(|c| c.id == id);
         copies.sort_by_key(|c| place(&c.cell));
+        let counts = trials().filter_map(|(cell, all)| mean_counts(all, cell));
         CountedCells {
+            counts: counts.collect(),
             copies,
-            counts: trials()
-                .filter_map(|(cell, all)| mean_counts(all, cell))
-                .collect(),
             cost: cost(&counted, cells),
         }
     }
 }
 
-/// The mean of what is known; none where nothing is.
-fn mean_known(known: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    mean(&known.flatten().collect::<Vec<f64>>())
-}
-
-fn mean_copies(trials: &[&TrialEvidence]) -> Option<CellCopies> {
-    let all: Vec<CellCopies> = trials.iter().filter_map(|e| copies(e)).collect();
-    let mut found = all.first()?.clone();
-    for leg in &mut found.legs {
-        leg.per_byte = mean_known(all.iter().map(|c| c.at(leg.leg)));
-    }
-    Some(found)
-}
-
-fn mean_counts(trials: &[&TrialEvidence], cell: &Cell) -> Option<CellCounts> {
-    let all: Vec<CellCounts> = trials.iter().filter_map(|e| counts(e, cell)).collect();
-    let mut found = all.first()?.clone();
-    for rate in &mut found.events {
-        let same = |e: &&EventRate| (e.event, e.side) == (rate.event, rate.side);
-        let of_trial = |c: &CellCounts| c.events.iter().find(same)?.per_message;
-        rate.per_message = mean_known(all.iter().map(of_trial));
-        // The reason is of one trial, and another one has a count.
-        rate.absent = rate.absent.take().filter(|_| rate.per_message.is_none());
-    }
-    Some(found)
+/// The mean over trials of a reading for each of so many, of what is known; and why the first of them
+/// has none.
+fn mean_for_each<'r>(
+    trials: impl Iterator<Item = (&'r Reading, u64)>,
+) -> (Option<f64>, Option<String>) {
+    let trials = trials.collect_vec();
+    let known = trials.iter();
+    let known = known.filter_map(|(reading, of)| Some(reading.measured()? as f64 / *of as f64));
+    let absent = match trials.first() {
+        Some((Reading::Absent { absent }, _)) => Some(absent.clone()),
+        _ => None,
+    };
+    (mean(&known.collect_vec()), absent)
 }
 
 /// None where nothing was sent.
-fn copies(evidence: &TrialEvidence) -> Option<CellCopies> {
-    let found = evidence.copies.as_ref()?;
-    if found.payload_bytes == 0 {
-        return None;
-    }
-    let legs = found.legs.iter().map(|copied| {
-        let (per_byte, absent) = match &copied.bytes {
-            Reading::Measured(bytes) => (Some(*bytes as f64 / found.payload_bytes as f64), None),
-            Reading::Absent { absent } => (None, Some(absent.clone())),
-        };
+fn mean_copies(trials: &[&TrialEvidence]) -> Option<CellCopies> {
+    let all = trials.iter().filter_map(|e| e.copies.as_ref());
+    let all = all.filter(|c| c.payload_bytes > 0).collect_vec();
+    let first = all.first()?;
+    let legs = first.legs.iter().map(|leg| {
+        let same = all.iter().filter_map(|c| {
+            let same = c.legs.iter().find(|l| l.leg == leg.leg)?;
+            Some((&same.bytes, c.payload_bytes))
+        });
+        let (per_byte, absent) = mean_for_each(same);
         LegCopies {
-            leg: copied.leg,
-            means: copied.means,
+            leg: leg.leg,
+            means: leg.means,
             per_byte,
             absent,
         }
     });
     Some(CellCopies {
-        cell: evidence.cell.clone(),
+        cell: trials[0].cell.clone(),
         legs: legs.collect(),
-        gaps: found.gaps.clone(),
+        gaps: first.gaps.clone(),
     })
 }
 
-/// What completion flags tell: whether the kernel copied buffers that were to be left where they
-/// are, and nothing of the reader.
+fn mean_counts(trials: &[&TrialEvidence], cell: &Cell) -> Option<CellCounts> {
+    let counted = |e: &&&TrialEvidence| !e.counts.is_empty() && e.sent_messages > 0;
+    let all = trials.iter().filter(counted).collect_vec();
+    let first = all.first()?;
+    let events = first.counts.iter().map(|count| {
+        let same = all.iter().filter_map(|e| {
+            let mut counts = e.counts.iter();
+            let same = counts.find(|c| (c.event, c.side) == (count.event, count.side))?;
+            Some((&same.count, e.sent_messages))
+        });
+        let (per_message, absent) = mean_for_each(same);
+        EventRate {
+            event: count.event,
+            side: match count.side {
+                Side::Sender if cell.is_served() => Side::Client,
+                Side::Receiver if cell.is_served() => Side::Server,
+                side => side,
+            },
+            per_message,
+            // The reason is of one trial, and another one may have a count.
+            absent: absent.filter(|_| per_message.is_none()),
+        }
+    });
+    Some(CellCounts {
+        cell: first.cell.clone(),
+        events: events.collect(),
+    })
+}
+
+/// What completion flags tell: whether the kernel copied buffers that were to stay where they are.
 fn flagged(cell: &CellResult) -> Option<CellCopies> {
     let share = cell.value(Metric::both(Measure::CopiedShare))?;
     Some(CellCopies {
@@ -110,34 +127,6 @@ fn flagged(cell: &CellResult) -> Option<CellCopies> {
             absent: None,
         }],
         gaps: Vec::new(),
-    })
-}
-
-fn counts(evidence: &TrialEvidence, cell: &Cell) -> Option<CellCounts> {
-    let is_served = cell.is_served();
-    let side = |side| match side {
-        Side::Sender if is_served => Side::Client,
-        Side::Receiver if is_served => Side::Server,
-        side => side,
-    };
-    if evidence.counts.is_empty() || evidence.sent_messages == 0 {
-        return None;
-    }
-    let events = evidence.counts.iter().map(|c| {
-        let (per_message, absent) = match &c.count {
-            Reading::Measured(n) => (Some(*n as f64 / evidence.sent_messages as f64), None),
-            Reading::Absent { absent } => (None, Some(absent.clone())),
-        };
-        EventRate {
-            event: c.event,
-            side: side(c.side),
-            per_message,
-            absent,
-        }
-    });
-    Some(CellCounts {
-        cell: evidence.cell.clone(),
-        events: events.collect(),
     })
 }
 
@@ -177,32 +166,27 @@ pub(crate) fn take(
     input: &Input<'_>,
     trials: &Trials<'_>,
 ) {
-    let asked = input.manifest.evidence.iter();
-    let asked = asked.clone().find(|a| a.means == Means::Copies);
+    let mut asked = input.manifest.evidence.iter();
+    let asked = asked.find(|a| a.means == Means::Copies);
     for (cell, trials) in cells.iter_mut().zip(&trials.cells) {
         let counted = copies.iter().find(|c| c.cell == cell.id);
         let counted = counted.filter(|c| !c.is_flagged_only());
         let own = |e: &&TrialEvidence| e.cell == cell.id && e.copies.is_some();
         let counted_in = input.evidence.iter().filter(own).count();
         for side in [Side::Both, Side::Sender, Side::Receiver] {
-            let metric = Metric {
-                measure: Measure::CopiesPerByte,
-                side,
-            };
+            let metric = Metric::of(Measure::CopiesPerByte, side);
             let found = counted.map(|c| c.per_byte(side));
-            match (found, asked.and_then(|a| a.refused.as_ref())) {
+            let absent = match (found, asked.and_then(|a| a.refused.as_ref())) {
                 (Some(Some(Ok(value))), _) => {
                     let estimate = Estimate::bare(value, counted_in);
                     cell.estimates.insert(metric, estimate);
+                    None
                 }
-                (Some(Some(Err(why))), _) => {
-                    cell.absent.insert(metric, why);
-                }
-                (None, Some(why)) if may_copy(trials) => {
-                    cell.absent.insert(metric, why.clone());
-                }
-                _ => {}
-            }
+                (Some(Some(Err(why))), _) => Some(why),
+                (None, Some(why)) if may_copy(trials) => Some(why.clone()),
+                _ => None,
+            };
+            cell.absent.extend(absent.map(|why| (metric, why)));
         }
     }
 }

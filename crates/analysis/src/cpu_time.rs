@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::evidence::{KINDS, Kind, Looks, Party, TimeByKind, TrialEvidence};
 use bytecost_stats::poisson_interval;
+use itertools::Itertools as _;
 
 use crate::confidence::LEVEL;
 use crate::result::{CellTime, FunctionTime, Input, KindTime, TimePer};
@@ -15,12 +16,9 @@ const KIB: f64 = 1024.0;
 /// Every watched cell, in the order of the plan; the first evidence of time of a cell counts.
 pub(crate) fn all(input: &Input<'_>) -> Vec<CellTime> {
     let watched = input.evidence_by_cell(|e| e.time.is_some()).into_iter();
-    let told = watched.filter_map(|(cell, evidence)| {
-        let per = match cell.is_served() {
-            true => TimePer::Request,
-            false => TimePer::Kib,
-        };
-        of(evidence[0], per)
+    let told = watched.filter_map(|(cell, evidence)| match cell.is_served() {
+        true => of(evidence[0], TimePer::Request),
+        false => of(evidence[0], TimePer::Kib),
     });
     told.collect()
 }
@@ -38,73 +36,58 @@ fn of(evidence: &TrialEvidence, per: TimePer) -> Option<CellTime> {
         return None;
     }
     let ns_per_unit = |looks: f64| looks * time.every_ns as f64 / units;
-    let mut kinds = Vec::new();
-    for party in [Party::Sender, Party::Receiver, Party::Rest] {
-        for row in KINDS {
-            let looks = count(time, |l| l.party == party && l.kind == row.kind);
-            if looks == 0 {
-                continue;
-            }
-            let (low, high) = poisson_interval(looks, LEVEL);
-            kinds.push(KindTime {
-                party,
-                kind: row.kind,
-                looks,
-                ns_per_unit: ns_per_unit(looks as f64),
-                low: ns_per_unit(low),
-                high: ns_per_unit(high),
-            });
-        }
-    }
+    let parties = [Party::Sender, Party::Receiver, Party::Rest];
+    let rows = parties.into_iter().cartesian_product(KINDS);
+    let kinds = rows.filter_map(|(party, row)| {
+        let looks = count(time, |l| l.party == party && l.kind == row.kind);
+        let (low, high) = poisson_interval(looks, LEVEL);
+        (looks > 0).then(|| KindTime {
+            party,
+            kind: row.kind,
+            looks,
+            ns_per_unit: ns_per_unit(looks as f64),
+            low: ns_per_unit(low),
+            high: ns_per_unit(high),
+        })
+    });
     let all = own + of_parties(&[Party::Rest]);
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     let is_own = |l: &Looks| l.party != Party::Rest;
-    let moved: u64 = time
-        .looks
-        .iter()
-        .filter(|l| is_own(l))
-        .map(|l| l.moved)
-        .sum();
+    let moved = time.looks.iter().filter(|l| is_own(l)).map(|l| l.moved);
     let unattributed = count(time, |l| is_own(l) && l.kind == Kind::Unattributed);
     Some(CellTime {
         cell: evidence.cell.clone(),
         per,
         looks: own,
-        kinds,
+        kinds: kinds.collect(),
         functions: functions(time, own),
         unattributed: share(unattributed, own),
-        moved: share(moved, own),
+        moved: share(moved.sum(), own),
         rest: share(all - own, all),
         lost: share(time.lost, all + time.idle + time.lost),
     })
 }
 
 fn count(time: &TimeByKind, which: impl Fn(&Looks) -> bool) -> u64 {
-    time.looks
-        .iter()
-        .filter(|l| which(l))
-        .map(|l| l.count)
-        .sum()
+    let looks = time.looks.iter().filter(|l| which(l));
+    looks.map(|l| l.count).sum()
 }
 
-/// The functions of both sides with most time.
 fn functions(time: &TimeByKind, own: u64) -> Vec<FunctionTime> {
     let mut by_name: BTreeMap<(&str, Kind), u64> = BTreeMap::new();
     let named = |l: &&Looks| l.party != Party::Rest && !l.function.is_empty();
     for looks in time.looks.iter().filter(named) {
         *by_name.entry((&looks.function, looks.kind)).or_default() += looks.count;
     }
-    let mut all: Vec<FunctionTime> = by_name
+    let all = by_name
         .into_iter()
         .map(|((function, kind), looks)| FunctionTime {
             function: function.to_owned(),
             kind,
             share: looks as f64 / own as f64,
-        })
-        .collect();
-    all.sort_by(|a, b| b.share.total_cmp(&a.share));
-    all.truncate(MOST_FUNCTIONS);
-    all
+        });
+    let all = all.sorted_by(|a, b| b.share.total_cmp(&a.share));
+    all.take(MOST_FUNCTIONS).collect()
 }
 
 impl CellTime {
@@ -128,7 +111,7 @@ impl CellTime {
     /// times the square of what a look stands for.
     pub(crate) fn variance(&self, kind: Kind) -> f64 {
         let own = self.told().filter(|k| k.kind == kind);
-        own.map(|k| k.ns_per_unit * k.ns_per_unit / k.looks.max(1) as f64)
-            .sum()
+        let squares = own.map(|k| k.ns_per_unit * k.ns_per_unit / k.looks.max(1) as f64);
+        squares.sum()
     }
 }

@@ -10,26 +10,17 @@ use crate::result::{CellFootprint, Estimate, Input, LevelFootprint};
 const KIB: f64 = 1024.0;
 /// A set of which less is displaced, as a share, is as good as untouched.
 const UNTOUCHED: f64 = 0.02;
-/// The most of what is displaced, as a share, that may go without moving anything: where it is
-/// more, others use the cache.
+/// The share of what is displaced that may go without moving anything; above, others use the cache.
 const OWN: f64 = 0.5;
 
-/// Every cell whose footprint was looked at, in the order of the plan; the first evidence of a
-/// cell counts.
+/// Every cell that was looked at, in the order of the plan; the first evidence of a cell counts.
 pub(crate) fn all(input: &Input<'_>) -> Vec<CellFootprint> {
-    let looked_at = input
-        .evidence_by_cell(|e| e.footprint.is_some())
-        .into_iter();
-    let told = looked_at.filter_map(|(_, evidence)| {
+    let looked_at = input.evidence_by_cell(|e| e.footprint.is_some());
+    let told = looked_at.into_iter().filter_map(|(_, evidence)| {
+        let levels = evidence[0].footprint.as_ref()?.levels.iter();
         Some(CellFootprint {
             cell: evidence[0].cell.clone(),
-            levels: evidence[0]
-                .footprint
-                .as_ref()?
-                .levels
-                .iter()
-                .map(level)
-                .collect(),
+            levels: levels.map(level).collect(),
         })
     });
     told.collect()
@@ -104,16 +95,15 @@ impl CellFootprint {
 pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Ratio> {
     let one = displaced(pairs.iter().map(|(one, _)| *one))?;
     let other = displaced(pairs.iter().map(|(_, other)| *other))?;
-    let primed: f64 = pairs
+    let primed = pairs
         .iter()
-        .map(|(_, other)| other.primed_bytes as f64 / KIB)
-        .sum();
+        .map(|(_, other)| other.primed_bytes as f64 / KIB);
     let idle = pairs.iter().map(|(one, other)| {
         let [one, other] = [one, other].map(|level| level.idle_kib.as_ref());
         Some(f64::max(one?.value, other?.value))
     });
     let idle: f64 = idle.sum::<Option<f64>>()?;
-    let told = other[1] > UNTOUCHED * primed && idle < OWN * other[0];
+    let told = other[1] > UNTOUCHED * primed.sum::<f64>() && idle < OWN * other[0];
     told.then(|| Ratio {
         value: one[0] / other[0],
         low: one[1] / other[2],

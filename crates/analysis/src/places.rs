@@ -5,62 +5,48 @@ use std::collections::BTreeSet;
 use bytecost_spec::{Counter, Held, Placement, Sample};
 use itertools::Itertools as _;
 
+use crate::grouping::grouped;
 use crate::phrases::percent;
 use crate::trials::{CellTrials, Trials};
 
 /// A sentence for each placement, memory node and neighbour of the run that was measured, in the
 /// order of the cells. What the scheduler decided has none.
 pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
-    let cells = || trials.moving();
-    for cell in cells() {
-        let free = cell.cell.placement == Placement::Free && cell.cell.mem_node.is_none();
-        if free || is_told(&told, &head(cell)) {
-            continue;
-        }
-        let alike = || {
-            let own = cells().filter(|c| head(c) == head(cell));
-            own.flat_map(|c| c.trials())
+    let is_held =
+        |c: &&CellTrials<'_>| c.cell.placement != Placement::Free || c.cell.mem_node.is_some();
+    let placed = trials.moving().filter(is_held).map(|c| (head(c), c));
+    let placed = grouped(placed).into_iter().filter_map(|(head, cells)| {
+        let own = match cells[0].route.has_peer() {
+            true => "sender",
+            false => "threads",
         };
-        let own = if cell.route.has_peer() {
-            "sender"
-        } else {
-            "threads"
-        };
-        let senders = alike().map(|t| t.sample.sender.held.as_slice());
-        let receivers = alike().filter_map(|t| t.sample.receiver.as_ref());
+        let samples = || cells.iter().flat_map(|c| c.trials()).map(|t| t.sample);
+        let senders = samples().map(|s| s.sender.held.as_slice());
+        let receivers = samples().filter_map(|s| s.receiver.as_ref());
         let receivers = receivers.map(|side| side.held.as_slice());
         let sides = [(own, sets(senders)), ("receiver", sets(receivers))];
-        let sides = sides.into_iter().filter(|(_, sets)| !sets.is_empty());
-        let sides = sides
-            .map(|(side, sets)| format!("{side} on {}", join(&sets)))
+        let held = sides.iter().filter(|(_, sets)| !sets.is_empty());
+        let held = held
+            .map(|(side, sets)| format!("{side} on {}", join(sets)))
             .join(", ");
-        if !sides.is_empty() {
-            told.push(format!("{}: {sides}", head(cell)));
-        }
-    }
-    for cell in cells() {
-        let neighbour = &cell.cell.neighbour;
-        let head = format!("background load {neighbour}");
-        if neighbour.is_idle() || is_told(&told, &head) {
-            continue;
-        }
-        let alike = || {
-            let own = cells().filter(|c| c.cell.neighbour == *neighbour);
-            own.flat_map(|c| c.trials()).map(|t| t.sample)
-        };
-        let sets = sets(alike().map(|s| s.neighbour.as_slice()));
-        if sets.is_empty() {
-            continue;
-        }
-        let shares: Vec<f64> = alike().filter_map(share).collect();
-        let used = bytecost_stats::median(&shares).map_or_else(
-            || "its CPU time is not known".to_owned(),
-            |share| format!("busy for {} of the window", percent(share)),
-        );
-        told.push(format!("{head}: on {}, {used}", join(&sets)));
-    }
-    told
+        (!held.is_empty()).then(|| format!("{head}: {held}"))
+    });
+    let loaded = trials.moving().map(|c| (&c.cell.neighbour, c));
+    let loaded = loaded.filter(|(neighbour, _)| !neighbour.is_idle());
+    let loaded = grouped(loaded)
+        .into_iter()
+        .filter_map(|(neighbour, cells)| {
+            let samples = || cells.iter().flat_map(|c| c.trials()).map(|t| t.sample);
+            let sets = sets(samples().map(|s| s.neighbour.as_slice()));
+            let shares: Vec<f64> = samples().filter_map(share).collect();
+            let used = bytecost_stats::median(&shares).map_or_else(
+                || "its CPU time is not known".to_owned(),
+                |share| format!("busy for {} of the window", percent(share)),
+            );
+            let told = || format!("background load {neighbour}: on {}, {used}", join(&sets));
+            (!sets.is_empty()).then(told)
+        });
+    placed.chain(loaded).collect()
 }
 
 fn head(cell: &CellTrials<'_>) -> String {
@@ -69,11 +55,6 @@ fn head(cell: &CellTrials<'_>) -> String {
         None => placement,
         Some(node) => format!("{placement}, memory of node {node}"),
     }
-}
-
-fn is_told(told: &[String], head: &str) -> bool {
-    let start = format!("{head}: ");
-    told.iter().any(|line| line.starts_with(&start))
 }
 
 fn sets<'h>(held: impl Iterator<Item = &'h [Held]>) -> BTreeSet<Vec<u32>> {

@@ -1,11 +1,10 @@
 //! The run and the study in a few facts.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Manifest, Sample, units};
 use bytecost_stats::median;
+use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
@@ -68,24 +67,22 @@ fn looks(manifest: &Manifest) -> Option<String> {
 pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Finding]) -> RunFacts {
     let manifest = input.manifest;
     let samples = || input.samples.iter();
-    let failures = || input.failures.iter().map(|f| f.started_ms);
-    let starts = samples().map(|s| s.started_ms).chain(failures());
-    let ends = samples().map(|s| s.started_ms.saturating_add(s.trial_ms));
-    let ends = ends.chain(failures());
-    let measured_ms = match (starts.min(), ends.max()) {
-        (Some(first), Some(last)) => last.saturating_sub(first),
-        _ => 0,
-    };
+    let failed = input.failures.iter().map(|f| (f.started_ms, f.started_ms));
+    let spans = samples().map(|s| (s.started_ms, s.started_ms.saturating_add(s.trial_ms)));
+    let (starts, ends): (Vec<u64>, Vec<u64>) = spans.chain(failed).unzip();
+    let span = ends.iter().max().zip(starts.iter().min());
+    let measured_ms = span.map_or(0, |(last, first)| last.saturating_sub(*first));
     let blocks = trials.cells.iter().map(|c| c.by_block.len());
     let blocks = blocks.filter(|n| *n > 0).min().unwrap_or(0);
     let budget_ms = manifest.study.budget_ms;
     let over_budget = (measured_ms as f64 > 1.1 * budget_ms as f64).then_some(budget_ms);
-    let stands = input.blocks.iter().filter(|b| b.repeated_because.is_none());
-    let stands: BTreeMap<u32, u32> = stands.map(|b| (b.block, b.attempt)).collect();
     let is_repeated = |s: &&Sample| {
-        let stands = stands.get(&s.trial.block);
-        s.repeated_because.is_some() || stands.is_some_and(|attempt| *attempt != s.trial.attempt)
+        let counts = trials.attempts.get(&s.trial.block);
+        s.repeated_because.is_some() || counts.is_some_and(|attempt| *attempt != s.trial.attempt)
     };
+    let notes = input.notes.iter().cloned();
+    let notes = notes.chain(over_budget.map(|ms| took_longer(manifest, measured_ms, ms)));
+    let primary = findings.iter().filter(|f| f.family == Family::Primary);
     RunFacts {
         id: manifest.id.clone(),
         started: manifest.started.clone(),
@@ -98,16 +95,9 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         trials: input.samples.len(),
         repeated: samples().filter(is_repeated).count(),
         failed: input.failures.len(),
-        widest_interval: findings
-            .iter()
-            .filter(|f| f.family == Family::Primary)
-            .map(half_width)
-            .max_by(f64::total_cmp),
+        widest_interval: primary.map(half_width).max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),
-        notes: (input.notes.iter().cloned())
-            .chain(over_budget.map(|ms| took_longer(manifest, measured_ms, ms)))
-            .chain(looks(manifest))
-            .collect(),
+        notes: notes.chain(looks(manifest)).collect(),
         files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
             Some(path) => format!("the file {path}, on {}", f.file_system),
             None => format!("test files in {}, on {}", f.dir, f.file_system),
@@ -145,12 +135,10 @@ fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Optio
     let noise = planned.noise.deviation;
     let of_plan = told(planned.smallest_effect, noise, planned.blocks);
     let is_primary = |f: &&Finding| f.family == Family::Primary;
-    let primary: Vec<&Finding> = findings.iter().filter(is_primary).collect();
+    let primary = findings.iter().filter(is_primary).collect_vec();
     let came = noise_of(manifest, trials).and_then(|noise| {
-        let typical = |of: fn(&Finding) -> f64| {
-            let all: Vec<f64> = primary.iter().map(|f| of(f)).collect();
-            median(&all)
-        };
+        let typical =
+            |of: fn(&Finding) -> f64| median(&primary.iter().map(|f| of(f)).collect_vec());
         let blocks = typical(|f| f.blocks as f64)?.round() as u32;
         let decided = primary.iter().filter(|f| f.verdict != Verdict::NotDecided);
         let decided = decided.filter(|f| f.withheld.is_none()).count();
