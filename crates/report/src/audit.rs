@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::document::{DocMark, MarkKind};
 use crate::style::{Ink, Style};
-use crate::text::{clean, count, wrap};
+use crate::terminal::Printer;
+use crate::text::{count, joined};
 
 /// The version of what [`json`] writes.
 const FORMAT: u32 = 1;
@@ -25,25 +26,18 @@ pub struct Settled {
 
 /// Every ruling, in the order in which they are counted.
 const RULINGS: &[(Ruling, DocMark)] = &[
-    (
-        Ruling::Confirmed,
-        DocMark::new("✓", "confirmed", MarkKind::Good),
-    ),
-    (
-        Ruling::ConfirmedInPart,
-        DocMark::new("✓", "confirmed in part", MarkKind::Good),
-    ),
-    (
-        Ruling::ConfirmedByLessThanMatters,
-        DocMark::new("=", "confirmed, by less than matters", MarkKind::Same),
-    ),
-    (
-        Ruling::ConfirmedForAnotherReason,
-        DocMark::new("≠", "confirmed for another reason", MarkKind::Open),
-    ),
-    (Ruling::Refuted, DocMark::new("✗", "refuted", MarkKind::Bad)),
+    (Ruling::Confirmed, CONFIRMED),
+    (Ruling::ConfirmedInPart, IN_PART),
+    (Ruling::ConfirmedByLessThanMatters, BY_LESS),
+    (Ruling::ConfirmedForAnotherReason, OTHERWISE),
+    (Ruling::Refuted, REFUTED),
     (Ruling::Undecided, UNDECIDED),
 ];
+const CONFIRMED: DocMark = DocMark::new("✓", "confirmed", MarkKind::Better);
+const IN_PART: DocMark = DocMark::new("✓", "confirmed in part", MarkKind::Better);
+const BY_LESS: DocMark = DocMark::new("=", "confirmed, by less than matters", MarkKind::Same);
+const OTHERWISE: DocMark = DocMark::new("≠", "confirmed for another reason", MarkKind::Open);
+const REFUTED: DocMark = DocMark::new("✗", "refuted", MarkKind::Worse);
 const UNDECIDED: DocMark = DocMark::new("?", "undecided", MarkKind::Same);
 
 pub(crate) fn ruling(of: Ruling) -> DocMark {
@@ -72,36 +66,28 @@ pub fn settled(runs: Vec<(String, Vec<Audited>)>) -> Vec<Settled> {
     best
 }
 
-/// Renders rulings for a terminal: those that a run has figures for with these, then the others, a
-/// line each.
+/// Renders rulings for a terminal: those with figures of a run, then the others, a line each.
 pub fn terminal(settled: &[Settled], style: Style) -> String {
-    let mut out = Out {
-        style,
-        text: String::new(),
-    };
+    let mut out = Printer::new(style);
     let audits = || settled.iter().map(|s| &s.audited);
-    out.prose(Some(Ink::Strong), &summary(audits()), "", "  ");
+    out.wrapped(Ink::Strong, &summary(audits()), "", "  ");
     let first_run = settled.first().map(|s| s.run.as_str());
     let several = settled.iter().any(|s| Some(s.run.as_str()) != first_run);
     for s in settled.iter().filter(|s| !s.audited.is_silent()) {
-        out.claim(&s.audited, several.then_some(s.run.as_str()));
+        claim(&mut out, &s.audited, several.then_some(s.run.as_str()));
     }
-    out.silent(audits().filter(|a| a.is_silent()));
-    out.text
+    silent(&mut out, audits().filter(|a| a.is_silent()));
+    out.out
 }
 
 /// `3 claims: 1 confirmed, 2 undecided.`
 pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> String {
-    let counts = RULINGS.iter().filter_map(|(ruling, mark)| {
+    let mut counts = RULINGS.iter().filter_map(|(ruling, mark)| {
         let n = audits.clone().filter(|a| a.ruling == *ruling).count();
         (n > 0).then(|| format!("{n} {}", mark.words))
     });
-    let counts: Vec<String> = counts.collect();
     let all = count(audits.clone().count(), "claim", "claims");
-    if counts.is_empty() {
-        return format!("{all}.");
-    }
-    format!("{all}: {}.", counts.join("; "))
+    joined([all, counts.join("; ")], ": ") + "."
 }
 
 /// Renders rulings as JSON: the format, and a list of claims with the run of each.
@@ -117,62 +103,43 @@ pub fn json(settled: &[Settled]) -> String {
     })
 }
 
-struct Out {
-    style: Style,
-    text: String,
+fn claim(out: &mut Printer, a: &Audited, run: Option<&str>) {
+    out.line("");
+    let mark = ruling(a.ruling);
+    let head = format!("{} {} ({}): {}", mark.sign, a.id, a.source, a.words);
+    out.wrapped(mark.kind.ink(), &head, "", "  ");
+    let claimed = format!("Claimed: {}", a.claim);
+    out.wrapped(Ink::Plain, &claimed, "  ", "    ");
+    out.wrapped(Ink::Plain, &a.because, "  ", "  ");
+    let mut detail = |text: &str| out.wrapped(Ink::Faint, text, "    · ", "      ");
+    // What was measured comes before what stands in published files alone.
+    let mut figures: Vec<&AuditFigure> = a.figures.iter().collect();
+    figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
+    for figure in figures.into_iter().take(MOST_FIGURES) {
+        let both = [("here", &figure.measured), ("published", &figure.published)];
+        let told = both.map(|(whose, n)| n.as_ref().map(|n| format!("{whose} {n}")));
+        detail(&match &figure.published {
+            Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
+            _ => format!("{}: {}", figure.what, told.iter().flatten().join("; ")),
+        });
+    }
+    if let Some(more) = a.figures.len().checked_sub(MOST_FIGURES + 1) {
+        let more = count(more + 1, "figure more", "figures more");
+        detail(&format!("{more}: --json"));
+    }
+    if let Some(run) = run {
+        detail(&format!("from run {run}"));
+    }
 }
 
-impl Out {
-    fn prose(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
-        for line in wrap(text, self.style.columns(), first, rest) {
-            let line = ink.map_or(line.clone(), |ink| self.style.paint(ink, &line));
-            self.text.push_str(&format!("{line}\n"));
+fn silent<'a>(out: &mut Printer, audits: impl Iterator<Item = &'a Audited>) {
+    for (place, a) in audits.enumerate() {
+        if place == 0 {
+            out.line("");
+            let heading = "Undecided, as these runs have no figures for them:";
+            out.wrapped(Ink::Strong, heading, "", "  ");
         }
-    }
-
-    fn detail(&mut self, text: &str) {
-        self.prose(Some(Ink::Faint), text, "    · ", "      ");
-    }
-
-    fn claim(&mut self, a: &Audited, run: Option<&str>) {
-        self.text.push('\n');
-        let mark = ruling(a.ruling);
-        let head = format!("{} {} ({}): {}", mark.sign, a.id, a.source, clean(&a.words));
-        self.prose(Some(mark.kind.ink()), &head, "", "  ");
-        self.prose(None, &format!("Claimed: {}", a.claim), "  ", "    ");
-        self.prose(None, &a.because, "  ", "  ");
-        // What was measured comes before what stands in published files alone.
-        let mut figures: Vec<&AuditFigure> = a.figures.iter().collect();
-        figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
-        for figure in figures.into_iter().take(MOST_FIGURES) {
-            let both = [("here", &figure.measured), ("published", &figure.published)];
-            let told = both.map(|(whose, n)| n.as_ref().map(|n| format!("{whose} {n}")));
-            let line = match &figure.published {
-                Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
-                _ => format!("{}: {}", figure.what, told.iter().flatten().join("; ")),
-            };
-            self.detail(&line);
-        }
-        if let Some(more) = a.figures.len().checked_sub(MOST_FIGURES + 1) {
-            let more = count(more + 1, "figure more", "figures more");
-            self.detail(&format!("{more}: --json"));
-        }
-        if let Some(run) = run {
-            self.detail(&format!("from run {run}"));
-        }
-    }
-
-    fn silent<'a>(&mut self, audits: impl Iterator<Item = &'a Audited>) {
-        let mut audits = audits.peekable();
-        if audits.peek().is_none() {
-            return;
-        }
-        self.text.push('\n');
-        let heading = "Undecided, as these runs have no figures for them:";
-        self.prose(Some(Ink::Strong), heading, "", "  ");
-        for a in audits {
-            let line = format!("{} ({}): {}", a.id, a.source, a.because);
-            self.prose(None, &line, "  ? ", "    ");
-        }
+        let line = format!("{} ({}): {}", a.id, a.source, a.because);
+        out.wrapped(Ink::Plain, &line, "  ? ", "    ");
     }
 }

@@ -5,22 +5,20 @@ use bytecost_analysis::{Analysis, Ceiling, CeilingKind, CeilingRate};
 use bytecost_spec::{Measure, Metric, units};
 use itertools::Itertools as _;
 
-use crate::document::{DocBlock, DocColumn, DocLine, DocTable, Document, Tone};
-use crate::style::Style;
+use crate::document::{DocBlock, DocColumn, DocLine, DocTable, Document};
+use crate::style::{Ink, Style};
 use crate::{descriptions, numbers, terminal};
 
 /// What is said where no ceiling of this machine is known.
 const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what this machine can copy at all; reports then say what share of it is reached.";
 
-/// What is said where nothing is known of what this machine reaches at most, though rates were
-/// measured that could be compared with it.
+/// What is said where rates were measured and no ceiling is known to compare them with.
 pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
-    let unknown = a.ceiling.is_none() && a.study.name != STUDY;
+    let is_known = a.ceiling.is_some() || a.study.name == STUDY;
     let mut cells = a.cells.iter();
-    let measured =
-        descriptions::imported(a).is_none() && cells.any(|c| c.estimates.contains_key(&throughput));
-    (unknown && measured).then_some(HINT)
+    let measured = cells.any(|c| c.estimates.contains_key(&throughput));
+    (!is_known && descriptions::imported(a).is_none() && measured).then_some(HINT)
 }
 
 /// Renders a ceiling: the copies by working set, the disk, and where they are from. No line is
@@ -28,7 +26,7 @@ pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
 pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     let mut d = Document::default();
     let heading = "What this machine reaches at most, in Gbit/s (95 % intervals)";
-    d.paragraph(Tone::Strong, heading);
+    d.paragraph(Ink::Strong, heading);
     let tables = [copies(c), disk(c)].into_iter().flatten();
     d.blocks.extend(tables.map(DocBlock::Table));
     let cell = |id: &str| descriptions::cells(&[id], &a.study.varied);
@@ -38,10 +36,10 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     let refusals = refusals.map(|r| DocLine::from(format!("{}: {}", cell(&r.what), r.why)));
     let failures = a.failures.iter().map(|f| {
         let text = format!("{}: {}", cell(&f.cell), f.reason);
-        DocLine::of(Tone::Warning, text)
+        DocLine::of(Ink::Warning, text)
     });
     let busy = a.caveats.iter().filter(|c| c.kind == "other-processes");
-    let busy = busy.map(|c| DocLine::of(Tone::Warning, format!("{} {}", c.text, c.evidence)));
+    let busy = busy.map(|c| DocLine::of(Ink::Warning, format!("{} {}", c.text, c.evidence)));
     let lines: Vec<DocLine> = refusals.chain(failures).chain(busy).collect();
     if !lines.is_empty() {
         d.push(DocBlock::List(lines));
@@ -51,7 +49,7 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
         "Reports on other runs beside {} say what share of these they reach; a copy counts once, by one core.",
         c.run
     );
-    let foot = [about, used].map(|text| DocBlock::paragraph(Tone::Faint, text));
+    let foot = [about, used].map(|text| DocBlock::paragraph(Ink::Faint, text));
     d.push(DocBlock::Card(foot.to_vec()));
     terminal::print(&d, style)
 }
@@ -70,11 +68,18 @@ fn copies(c: &Ceiling) -> Option<DocTable> {
         let rates = kinds.map(|kind| at(kind).map_or("–".to_owned(), value));
         [vec![units::bytes_in_words(set)], rates.to_vec()].concat()
     });
-    let rows: Vec<Vec<String>> = rows.collect();
     let columns = DocColumn::numbers("working set", ["memcpy", "out of a file", "into a file"]);
-    (!rows.is_empty()).then(|| DocTable {
-        caption: "One core's copy, by itself and in the kernel".to_owned(),
-        ..DocTable::of(columns, rows)
+    captioned(
+        "One core's copy, by itself and in the kernel",
+        DocTable::of(columns, rows),
+    )
+}
+
+/// The table under its caption, where it has a row.
+fn captioned(caption: &str, table: DocTable) -> Option<DocTable> {
+    (!table.rows.is_empty()).then(|| DocTable {
+        caption: caption.to_owned(),
+        ..table
     })
 }
 
@@ -88,14 +93,11 @@ fn disk(c: &Ceiling) -> Option<DocTable> {
         let requests = format!("{} {order}", units::bytes_in_words(r.size_bytes));
         vec![requests, r.depth.to_string(), value(r), r.mover.clone()]
     });
-    let rows: Vec<Vec<String>> = rows.collect();
     let place = c.dir.as_deref();
     let place = place.map_or(String::new(), |dir| format!(", in {dir}"));
     let columns = DocColumn::numbers("requests", ["in flight", "reading", "by"]);
-    (!rows.is_empty()).then(|| DocTable {
-        caption: format!("The disk past the page cache{place}"),
-        ..DocTable::of(columns, rows)
-    })
+    let caption = format!("The disk past the page cache{place}");
+    captioned(&caption, DocTable::of(columns, rows))
 }
 
 /// `159 (155 to 163)`.

@@ -2,13 +2,15 @@
 
 use bytecost_analysis::{Analysis, Estimate, Finding, Verdict};
 use bytecost_spec::{Axis, Cell, units};
+use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document, Tone};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document};
 use crate::numbers::{self, p_value, ratio, ratio_interval};
 use crate::question::{
     QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions, value_in_words,
 };
+use crate::style::Ink;
 use crate::text::count;
 
 /// What is said where a ratio is not that of the numbers beside it.
@@ -26,13 +28,13 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         numbers::percent(a.study.smallest_effect),
         not_judged(a.findings.iter())
     );
-    d.paragraph(Tone::Faint, legend);
-    d.paragraph(Tone::Faint, descriptions::families(a));
+    d.paragraph(Ink::Faint, legend);
+    d.paragraph(Ink::Faint, descriptions::families(a));
     let mut notes = Vec::new();
     let mut cards = all.iter().map(|q| {
         DocBlock::Card(vec![
             DocBlock::heading(descriptions::metric_heading(a, q)),
-            DocBlock::paragraph(Tone::Faint, descriptions::panel_heading(q)),
+            DocBlock::paragraph(Ink::Faint, descriptions::panel_heading(q)),
             DocBlock::Table(table(a, q, &mut notes)),
         ])
     });
@@ -145,11 +147,11 @@ pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
         return f.cell.clone();
     };
     let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
-    let words = others.map(|&axis| match axis {
+    let mut words = others.map(|&axis| match axis {
         Axis::Size => value_in_words(axis, &cell.value(axis)),
         _ => axis_in_words(axis, &cell.value(axis)),
     });
-    words.collect::<Vec<_>>().join(", ")
+    words.join(", ")
 }
 
 /// Every finding with all of its numbers.
@@ -173,21 +175,18 @@ fn list(a: &Analysis) -> DocTable {
             ..DocRow::default()
         }
     });
-    let columns = [
-        DocColumn::left("Metric"),
-        DocColumn::left("What"),
-        DocColumn::left("Where"),
-        DocColumn::left("Family"),
-        DocColumn::right("Ratio"),
-        DocColumn::right("95 % interval"),
-        DocColumn::right("p (corrected)"),
-        DocColumn::left("Verdict"),
-        DocColumn::right("Blocks"),
-        DocColumn::right("Could have seen"),
+    let of_finding = [
+        "Metric",
+        "What",
+        "Where",
+        "Family",
+        "Ratio>",
+        "95 % interval>",
     ];
+    let of_verdict = ["p (corrected)>", "Verdict", "Blocks>", "Could have seen>"];
     DocTable {
-        caption: String::new(),
-        columns: columns.to_vec(),
+        columns: DocColumn::all(&[&of_finding[..], &of_verdict].concat()),
         rows: rows.collect(),
+        ..DocTable::default()
     }
 }

@@ -23,7 +23,8 @@ pub(crate) enum DocBlock {
     Table(DocTable),
     /// Footnotes of the tables above, numbered from 1.
     Notes(Vec<String>),
-    Figure(DocFigure),
+    /// A drawing, and what stands in its place where nothing can be drawn.
+    Figure(DrawingRef, Vec<DocBlock>),
     /// Blocks that belong together.
     Card(Vec<DocBlock>),
     /// Blocks that a page shows when it is asked for them.
@@ -50,21 +51,11 @@ pub(crate) struct DocHeading {
     pub short: &'static str,
 }
 
-/// How loud a line is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tone {
-    #[default]
-    Plain,
-    Strong,
-    Faint,
-    Warning,
-}
-
 /// One or more sentences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocLine {
     pub text: String,
-    pub tone: Tone,
+    pub ink: Ink,
     pub mark: Option<DocMark>,
     /// The findings that it rests on, by their places among all, from 0.
     pub rests_on: Vec<usize>,
@@ -86,10 +77,11 @@ pub(crate) struct DocMark {
 }
 
 /// What a sign means to a reader, and so its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum MarkKind {
-    Good,
-    Bad,
+    Better,
+    Worse,
     /// No difference, nothing to be seen.
     Same,
     Open,
@@ -142,13 +134,6 @@ pub(crate) struct DocEntry {
     pub tells: String,
 }
 
-/// A drawing, and what stands in its place where nothing can be drawn.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DocFigure {
-    pub drawing: DrawingRef,
-    pub instead: Vec<DocBlock>,
-}
-
 /// Which drawing of a result is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DrawingRef {
@@ -174,8 +159,8 @@ impl Document {
         }));
     }
 
-    pub fn paragraph(&mut self, tone: Tone, text: impl Into<String>) {
-        self.push(DocBlock::paragraph(tone, text));
+    pub fn paragraph(&mut self, ink: Ink, text: impl Into<String>) {
+        self.push(DocBlock::paragraph(ink, text));
     }
 
     /// A list of which the end is folded away.
@@ -192,8 +177,8 @@ impl Document {
 }
 
 impl DocBlock {
-    pub fn paragraph(tone: Tone, text: impl Into<String>) -> DocBlock {
-        DocBlock::Paragraph(DocLine::of(tone, text))
+    pub fn paragraph(ink: Ink, text: impl Into<String>) -> DocBlock {
+        DocBlock::Paragraph(DocLine::of(ink, text))
     }
 
     /// A heading within a section.
@@ -211,11 +196,8 @@ impl DocBlock {
         terms: impl IntoIterator<Item = (N, L)>,
     ) -> DocBlock {
         let terms = terms.into_iter();
-        DocBlock::Terms(
-            terms
-                .map(|(name, line)| DocTerm::new(name, [line]))
-                .collect(),
-        )
+        let terms = terms.map(|(name, line)| DocTerm::new(name, [line]));
+        DocBlock::Terms(terms.collect())
     }
 
     /// Blocks that a page shows when it is asked for them.
@@ -240,25 +222,30 @@ impl DocBlock {
     pub fn is_in_text(&self) -> bool {
         match self {
             DocBlock::PageOnly(_) => false,
-            DocBlock::Figure(figure) => !figure.instead.is_empty(),
+            DocBlock::Figure(_, instead) => !instead.is_empty(),
             _ => true,
         }
     }
 }
 
 impl DocLine {
-    pub fn of(tone: Tone, text: impl Into<String>) -> DocLine {
+    pub fn of(ink: Ink, text: impl Into<String>) -> DocLine {
         DocLine {
             text: text.into(),
-            tone,
+            ink,
             ..DocLine::default()
         }
+    }
+
+    /// The line with the findings that it rests on.
+    pub fn resting_on(self, rests_on: Vec<usize>) -> DocLine {
+        DocLine { rests_on, ..self }
     }
 }
 
 impl<T: Into<String>> From<T> for DocLine {
     fn from(text: T) -> DocLine {
-        DocLine::of(Tone::Plain, text)
+        DocLine::of(Ink::Plain, text)
     }
 }
 
@@ -291,15 +278,23 @@ impl DocColumn {
         }
     }
 
+    /// Columns by their headings; `>` ends that of one whose entries stand to the right.
+    pub fn all(headings: &[&str]) -> Vec<DocColumn> {
+        let column = |heading: &&str| match heading.strip_suffix('>') {
+            Some(heading) => DocColumn::right(heading),
+            None => DocColumn::left(*heading),
+        };
+        headings.iter().map(column).collect()
+    }
+
     /// Those of a table of numbers, after the column of what they are of.
     pub fn numbers<H: Into<String>>(
         first: impl Into<String>,
         headings: impl IntoIterator<Item = H>,
     ) -> Vec<DocColumn> {
-        let numbers = headings.into_iter().map(DocColumn::right);
-        std::iter::once(DocColumn::left(first))
-            .chain(numbers)
-            .collect()
+        let mut columns = vec![DocColumn::left(first)];
+        columns.extend(headings.into_iter().map(DocColumn::right));
+        columns
     }
 
     /// One of names that must be copied.
@@ -333,9 +328,9 @@ impl DocTable {
         for i in (0..self.columns.len()).rev() {
             if self.rows.iter().all(|row| row.entries[i].text.is_empty()) {
                 self.columns.remove(i);
-                self.rows
-                    .iter_mut()
-                    .for_each(|row| drop(row.entries.remove(i)));
+                for row in &mut self.rows {
+                    row.entries.remove(i);
+                }
             }
         }
         self
@@ -363,17 +358,17 @@ impl DocEntry {
         DocEntry { mark, ..self }
     }
 
-    /// The entry with a footnote, where there is something to say.
+    /// The entry with a footnote, where there is something to say: one that is there, or a new one.
     pub fn noted(self, notes: &mut Vec<String>, why: Option<&str>) -> DocEntry {
-        let note = why.map(|why| note(notes, why));
+        let note = why.map(|why| {
+            let why = crate::text::clean(why);
+            let known = notes.iter().position(|note| *note == why);
+            known.unwrap_or_else(|| {
+                notes.push(why);
+                notes.len() - 1
+            }) + 1
+        });
         DocEntry { note, ..self }
-    }
-}
-
-impl DocLine {
-    /// The line with the findings that it rests on.
-    pub fn resting_on(self, rests_on: Vec<usize>) -> DocLine {
-        DocLine { rests_on, ..self }
     }
 }
 
@@ -390,8 +385,8 @@ impl DocMark {
     /// The sign of a verdict.
     pub fn of(verdict: Verdict) -> DocMark {
         let (sign, words, kind) = match verdict {
-            Verdict::Better => ("▲", "better", MarkKind::Good),
-            Verdict::Worse => ("▼", "worse", MarkKind::Bad),
+            Verdict::Better => ("▲", "better", MarkKind::Better),
+            Verdict::Worse => ("▼", "worse", MarkKind::Worse),
             Verdict::NoDifferenceThatMatters => ("=", "no difference that matters", MarkKind::Same),
             Verdict::NotDecided => ("?", "not decided", MarkKind::Open),
             Verdict::NotJudged => ("·", "not judged", MarkKind::Bare),
@@ -400,45 +395,18 @@ impl DocMark {
     }
 }
 
-impl Tone {
-    pub fn ink(self) -> Option<Ink> {
-        match self {
-            Tone::Plain => None,
-            Tone::Strong => Some(Ink::Strong),
-            Tone::Faint => Some(Ink::Faint),
-            Tone::Warning => Some(Ink::Warn),
-        }
-    }
-}
-
 impl MarkKind {
     /// Its class on a page.
     pub fn class(self) -> &'static str {
-        match self {
-            MarkKind::Good => "better",
-            MarkKind::Bad => "worse",
-            MarkKind::Same => "same",
-            MarkKind::Open => "open",
-            MarkKind::Bare => "bare",
-        }
+        self.into()
     }
 
     pub fn ink(self) -> Ink {
         match self {
-            MarkKind::Good => Ink::Good,
-            MarkKind::Bad => Ink::Bad,
+            MarkKind::Better => Ink::Good,
+            MarkKind::Worse => Ink::Bad,
             MarkKind::Same | MarkKind::Bare => Ink::Faint,
-            MarkKind::Open => Ink::Warn,
+            MarkKind::Open => Ink::Warning,
         }
     }
-}
-
-/// The place of a footnote, from 1; added where it is new.
-fn note(notes: &mut Vec<String>, why: &str) -> usize {
-    let why = crate::text::clean(why);
-    let known = notes.iter().position(|n| *n == why);
-    known.unwrap_or_else(|| {
-        notes.push(why);
-        notes.len() - 1
-    }) + 1
 }

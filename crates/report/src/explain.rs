@@ -2,8 +2,8 @@
 
 use bytecost_analysis::Analysis;
 
-use crate::document::{DocBlock, Document, Tone};
-use crate::style::Style;
+use crate::document::{DocBlock, Document};
+use crate::style::{Ink, Style};
 use crate::{ceiling, sections, terminal};
 
 /// Renders every question of a result: its answer or what is missing for one, the numbers and the
@@ -12,21 +12,19 @@ pub fn explain(a: &Analysis, style: Style) -> String {
     let mut d = Document::default();
     if a.explanations.is_empty() {
         d.paragraph(
-            Tone::Plain,
+            Ink::Plain,
             "This run has no cell that these questions are about: ways to send over a socket, with and without a copy, ways to read a file, or ways from a file to a socket.",
         );
     }
     let questions = a.explanations.iter();
     let cards = questions.map(|e| DocBlock::Card(sections::explanation(a, e)));
     d.blocks.extend(cards);
+    let (level, run, study) = ((100.0 * a.study.level).round(), &a.run.id, &a.study.name);
     let about = format!(
-        "Ratios are of the first to the second, with their {} % intervals in brackets. Run {}, study {}.",
-        (100.0 * a.study.level).round(),
-        a.run.id,
-        a.study.name
+        "Ratios are of the first to the second, with their {level} % intervals in brackets. Run {run}, study {study}."
     );
     let foot = std::iter::once(about).chain(ceiling::hint(a).map(str::to_owned));
-    let foot = foot.map(|text| DocBlock::paragraph(Tone::Faint, text));
+    let foot = foot.map(|text| DocBlock::paragraph(Ink::Faint, text));
     d.push(DocBlock::Card(foot.collect()));
     terminal::print(&d, style)
 }

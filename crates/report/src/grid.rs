@@ -36,7 +36,8 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
     }
     let widths: Vec<usize> = (0..heads.len()).map(content).collect();
     for row in &rows {
-        table.add_row(row.iter().map(|text| unbroken(text)));
+        // Spaces that align are kept.
+        table.add_row(row.iter().map(|text| text.replace(char::is_control, " ")));
     }
     for (i, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -73,13 +74,6 @@ fn stacked(heads: &[&DocColumn], rows: &[Vec<String>], width: usize) -> Vec<Stri
     lines
 }
 
-/// Control characters out, spaces that align kept.
-fn unbroken(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,10 +83,8 @@ mod tests {
         let long = "x".repeat(64);
         let heads = [DocColumn::left("name"), DocColumn::left("what it is")];
         let rows = vec![vec![long.clone(), format!("{long} and {long}")]];
-        let lines = lines(&heads.iter().collect::<Vec<_>>(), rows, 58);
-        assert!(lines.len() > 3);
-        for line in lines {
-            assert!(columns(&line) <= 58, "{line}");
-        }
+        let lines = lines(&heads.each_ref(), rows, 58);
+        let fits = |line: &String| columns(line) <= 58;
+        assert!(lines.len() > 3 && lines.iter().all(fits), "{lines:?}");
     }
 }

@@ -3,15 +3,14 @@
 //! judged over hosts: each verdict is that of its own run.
 
 use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
-use bytecost_spec::host::Identity;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Host, Metric, NetworkCard, Unit};
-use itertools::Itertools as _;
+use itertools::{Either, Itertools as _};
 use serde::Serialize;
 
-use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
-use crate::style::Style;
+use crate::style::{Ink, Style};
 use crate::text::count;
 use crate::{comparisons, descriptions, page};
 
@@ -20,23 +19,9 @@ const FORMAT: u32 = 1;
 /// Comparisons at which hosts disagree that a sentence names.
 const LISTED: usize = 5;
 /// Checks that are settings of a machine; the others are of the moment, or facts of their own.
-const SETTINGS: &[&str] = &[
-    "SMT",
-    "NUMA",
-    "frequency governor",
-    "turbo",
-    "mitigations",
-    "hardware counters",
-    "capabilities",
-    "io_uring",
-    "loopback",
-    "packet filters",
-    "control groups",
-    "CPU quota",
-    "clock source",
-    "NUMA balancing",
-    "swap",
-];
+const SETTINGS: &str = "SMT, NUMA, frequency governor, turbo, mitigations, hardware counters, \
+    capabilities, io_uring, loopback, packet filters, control groups, CPU quota, clock source, \
+    NUMA balancing, swap";
 
 /// A run on a host, or on a pair of hosts.
 #[derive(Clone, Copy, Debug)]
@@ -196,20 +181,17 @@ fn line(run: &HostRun<'_>) -> HostLine {
 
 /// A finding of one run with what all of them say of it.
 fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
-    let (mut hosts, mut gaps) = (Vec::new(), Vec::new());
-    for run in runs {
+    let (mut hosts, gaps): (Vec<_>, Vec<_>) = runs.iter().partition_map(|run| {
         let host = run.host.to_owned();
-        match run.analysis.findings.iter().find(|own| own.id == f.id) {
-            Some(own) => hosts.push(HostEstimate {
-                host,
-                finding: own.clone(),
-            }),
-            None => gaps.push(HostGap {
+        let own = run.analysis.findings.iter().find(|own| own.id == f.id);
+        match own.cloned() {
+            Some(finding) => Either::Left(HostEstimate { host, finding }),
+            None => Either::Right(HostGap {
                 host,
                 why: why_not(run.analysis, f),
             }),
         }
-    }
+    });
     hosts.sort_by(|a, b| a.finding.ratio.total_cmp(&b.finding.ratio));
     let any = |verdict| hosts.iter().any(|h| h.finding.verdict == verdict);
     HostFinding {
@@ -259,28 +241,23 @@ fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
 }
 
 fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(String, String)> {
-    let facts = descriptions::machine(host, cards).into_iter();
-    let facts = facts.map(|(name, value)| (name.to_owned(), value));
-    let settings = host.checks.iter();
-    let settings = settings.filter(|check| SETTINGS.contains(&&*check.name));
-    let settings = settings.map(|check| (check.name.clone(), check.found.clone()));
-    let Identity {
-        kernel_version,
-        kernel_command_line,
-        microcode,
-        settings: of_kernel,
-        ..
-    } = &host.identity;
+    let identity = &host.identity;
     let kernel = [
-        ("Build of the kernel", kernel_version),
-        ("Kernel command line", kernel_command_line),
-        ("Microcode", microcode),
+        ("Build of the kernel", &identity.kernel_version),
+        ("Kernel command line", &identity.kernel_command_line),
+        ("Microcode", &identity.microcode),
     ];
     let kernel = kernel.into_iter();
-    let kernel = kernel.filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
-    let of_kernel = of_kernel.iter().map(|(n, v)| (n.clone(), v.clone()));
-    let facts = facts.chain(settings).chain(kernel);
-    facts.chain(of_kernel).collect()
+    let kernel = kernel.filter_map(|(name, value)| Some((name, value.clone()?)));
+    let of_host = descriptions::machine(host, cards);
+    let settings = host.checks.iter();
+    let settings = settings.filter(|check| SETTINGS.split(", ").contains(&&*check.name));
+    let settings = settings.map(|check| (check.name.as_str(), check.found.clone()));
+    let of_kernel = identity.settings.iter();
+    let of_kernel = of_kernel.map(|(name, value)| (name.as_str(), value.clone()));
+    let facts = of_host.into_iter().chain(settings).chain(kernel);
+    let facts = facts.chain(of_kernel);
+    facts.map(|(name, fact)| (name.to_owned(), fact)).collect()
 }
 
 /// Facts that are not the same everywhere, in the order in which they are known.
@@ -293,14 +270,11 @@ fn differences(runs: &[HostRun<'_>]) -> Vec<HostDifference> {
             let value = Some(found.join("; ")).filter(|value| !value.is_empty());
             (value, run.host.to_owned())
         });
-        let values = grouped(values);
-        let is_different = values.len() > 1;
-        let values = values.into_iter();
-        is_different.then(|| HostDifference {
+        let known = |(value, hosts)| HostFact { value, hosts };
+        let values: Vec<_> = grouped(values).into_iter().map(known).collect();
+        (values.len() > 1).then(|| HostDifference {
             fact: fact.clone(),
-            values: values
-                .map(|(value, hosts)| HostFact { value, hosts })
-                .collect(),
+            values,
         })
     });
     differs.collect()
@@ -312,8 +286,7 @@ fn document(t: &HostTable, all: bool) -> Document {
     d
 }
 
-/// Renders the table for a terminal: its primary comparisons, or all. No line is wider than
-/// `style.width`.
+/// Renders primary comparisons, or all, for a terminal. No line is wider than `style.width`.
 pub fn terminal(t: &HostTable, all: bool, style: Style) -> String {
     crate::terminal::print(&document(t, all), style)
 }
@@ -375,13 +348,13 @@ pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
 
 fn hosts(t: &HostTable) -> String {
     let pairs = t.hosts.iter().filter(|h| h.peer.is_some()).count();
-    let of_hosts = t.hosts.len() - pairs;
     let parts = [
-        (of_hosts, count(of_hosts, "host", "hosts")),
-        (pairs, count(pairs, "pair of hosts", "pairs of hosts")),
+        (t.hosts.len() - pairs, "host", "hosts"),
+        (pairs, "pair of hosts", "pairs of hosts"),
     ];
-    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(_, told)| told);
-    parts.cloned().collect::<Vec<_>>().join(" and ")
+    let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
+    let mut parts = parts.map(|(n, one, many)| count(n, one, many));
+    parts.join(" and ")
 }
 
 /// What is said before the table: where hosts disagree, and how to read it.
@@ -389,13 +362,13 @@ fn answer(t: &HostTable) -> Document {
     let mut d = Document::default();
     let compared = count(t.findings.len(), "comparison", "comparisons");
     let head = format!("`{}` on {}: {compared}", t.study, hosts(t));
-    d.paragraph(Tone::Strong, head);
+    d.paragraph(Ink::Strong, head);
     d.push(DocBlock::Paragraph(disagreement(t)));
     let legend = format!(
         "Each row: the ratio to the baseline on that host with its 95 % interval, and the verdict of that host's own run: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided, · not judged. Hosts are in the order of their ratios. Nothing is pooled over hosts.",
         percent(t.smallest_effect)
     );
-    d.paragraph(Tone::Faint, legend);
+    d.paragraph(Ink::Faint, legend);
     d
 }
 
@@ -414,22 +387,19 @@ fn disagreement(t: &HostTable) -> DocLine {
             "" => String::new(),
             place => format!(" ({place})"),
         };
-        format!(
-            "{} in {}{place} is better on {} and worse on {}",
-            f.what,
-            f.metric.title(t.unit),
-            on(Verdict::Better),
-            on(Verdict::Worse)
-        )
+        let (what, metric) = (&f.what, f.metric.title(t.unit));
+        let [better, worse] = [Verdict::Better, Verdict::Worse].map(on);
+        format!("{what} in {metric}{place} is better on {better} and worse on {worse}")
     };
-    let more = match apart.len().checked_sub(LISTED + 1) {
-        Some(more) => format!("; {} more", more + 1),
-        None => String::new(),
-    };
-    let listed = apart.iter().take(LISTED).map(told).join("; ");
+    let mut listed = apart.iter().take(LISTED).map(told).join("; ");
+    if apart.len() > LISTED {
+        listed += &format!("; {} more", apart.len() - LISTED);
+    }
     let places = count(apart.len(), "comparison", "comparisons");
-    let text = format!("Hosts disagree in {places}: {listed}{more}.");
-    DocLine::of(Tone::Warning, text)
+    DocLine::of(
+        Ink::Warning,
+        format!("Hosts disagree in {places}: {listed}."),
+    )
 }
 
 /// The table, what differs between the machines, and the runs.
@@ -448,12 +418,12 @@ fn body(t: &HostTable, all: bool) -> Document {
     }
     if !rest.is_empty() {
         let more = count(rest.len(), "more comparison", "more comparisons");
-        d.paragraph(Tone::Faint, format!("{more}: --all"));
+        d.paragraph(Ink::Faint, format!("{more}: --all"));
     }
     let title = "What differs between the hosts";
     d.section(title, "differences", "Differences");
     match t.differences.is_empty() {
-        true => d.paragraph(Tone::Plain, "No fact that is known of them differs."),
+        true => d.paragraph(Ink::Plain, "No fact that is known of them differs."),
         false => d.push(DocBlock::Table(differing(t))),
     }
     d.section("Runs", "runs", "Runs");
@@ -489,27 +459,21 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
         });
         rows.collect::<Vec<_>>()
     });
-    let names = ["metric", "what", "where", "host"].map(DocColumn::left);
-    let numbers = ["ratio", "95 % interval"].map(DocColumn::right);
-    let columns = names
-        .into_iter()
-        .chain(numbers)
-        .chain([DocColumn::left("verdict")]);
-    DocTable {
-        caption: metric.clone().unwrap_or_default(),
-        ..DocTable::of(columns.collect(), rows)
-    }
-    .without_empty_columns()
+    let names = ["metric", "what", "where", "host"];
+    let numbers = ["ratio>", "95 % interval>", "verdict"];
+    let columns = DocColumn::all(&[&names[..], &numbers].concat());
+    let mut table = DocTable::of(columns, rows).without_empty_columns();
+    table.caption = metric.clone().unwrap_or_default();
+    table
 }
 
 fn differing(t: &HostTable) -> DocTable {
     let rows = t.differences.iter().flat_map(|d| {
         let mut name = d.fact.clone();
-        let rows = d.values.iter().map(move |v| {
+        d.values.iter().map(move |v| {
             let value = v.value.as_deref().unwrap_or("not known").to_owned();
             vec![std::mem::take(&mut name), value, v.hosts.join(", ")]
-        });
-        rows.collect::<Vec<_>>()
+        })
     });
     DocTable::of(["fact", "value", "hosts"].map(DocColumn::left).into(), rows)
 }
@@ -518,11 +482,10 @@ fn runs(t: &HostTable) -> DocTable {
     let rows = t.hosts.iter().map(|h| {
         let ended = h.ended_early.as_ref();
         let ended = ended.map_or(String::new(), |why| format!("ended early: {why}"));
-        let texts = [&h.host, &h.run, &h.started, &h.measured];
-        texts.into_iter().chain([&ended]).cloned().collect()
+        let texts = [&h.host, &h.run, &h.started, &h.measured, &ended];
+        texts.map(String::clone).to_vec()
     });
     let mut columns = ["host", "run", "started", "measured", "state"].map(DocColumn::left);
     columns[1].whole = true;
-    let columns = columns.to_vec();
-    DocTable::of::<String>(columns, rows).without_empty_columns()
+    DocTable::of(columns.to_vec(), rows).without_empty_columns()
 }

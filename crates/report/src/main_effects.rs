@@ -3,8 +3,9 @@
 use bytecost_analysis::{Analysis, MainEffect};
 use itertools::Itertools as _;
 
-use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document, Tone};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
 use crate::numbers::{p_value, ratio, ratios};
+use crate::style::Ink;
 
 /// The section; nothing where there is no main effect.
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
@@ -13,7 +14,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     }
     d.section("Main effects", "main-effects", "Main effects");
     d.paragraph(
-        Tone::Faint,
+        Ink::Faint,
         "One way against another over all places of an axis at once: each block gives the mean of their ratios. Those with a verdict are asked for by the study and corrected together; the others have the interval of the single comparison. The last columns show the place that differs most from the mean, and the chance of that where all places are alike.",
     );
     let asked = a.main_effects.iter().filter(|e| e.p_corrected.is_some());
@@ -21,7 +22,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     if !lines.is_empty() {
         d.push(DocBlock::List(lines));
     }
-    let columns = ["What", "Metric", "Over", "Where"].map(DocColumn::left);
+    let names = ["What", "Metric", "Over", "Where"];
     let numbers = [
         "Mean ratio",
         "95 % interval",
@@ -29,12 +30,11 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         "By",
         "Chance",
     ];
-    let columns = columns.into_iter().chain(numbers.map(DocColumn::left));
+    let columns = DocColumn::all(&[&names[..], &numbers].concat());
     let mut notes = Vec::new();
     let rows = a.main_effects.iter().map(|e| row(a, e, &mut notes));
-    d.push(DocBlock::Table(
-        DocTable::of::<DocEntry>(columns.collect(), rows).without_empty_columns(),
-    ));
+    let table = DocTable::of(columns, rows).without_empty_columns();
+    d.push(DocBlock::Table(table));
     if !notes.is_empty() {
         d.push(DocBlock::Notes(notes));
     }
@@ -42,21 +42,16 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 
 fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
     let furthest = &e.furthest;
-    let place = (e.place.iter())
-        .filter(|(axis, value)| axis.tells(value))
-        .map(|(axis, value)| axis.circumstance(value));
+    let place = e.place.iter().filter(|(axis, value)| axis.tells(value));
+    let mut place = place.map(|(axis, value)| axis.circumstance(value));
     let mut entries: Vec<DocEntry> = vec![
         format!("{} against {}", e.value, e.baseline_value).into(),
         e.metric.title(a.study.unit).into(),
         format!("{} × {}", e.places.len(), e.over.name()).into(),
-        place.into_iter().join(", ").into(),
+        place.join(", ").into(),
     ];
-    let no_mean = match &e.withheld {
-        Some(why) => Some(why.as_str()),
-        None => e
-            .turns
-            .then_some("better at one place and worse at another: there is no mean"),
-    };
+    let turns = "better at one place and worse at another: there is no mean";
+    let no_mean = e.withheld.as_deref().or(e.turns.then_some(turns));
     entries.extend(match no_mean {
         Some(why) => [
             DocEntry::from("–").noted(notes, Some(why)),
@@ -70,14 +65,10 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
             ratios(e.low, e.high).into(),
         ],
     });
+    let interval = ratios(furthest.low, furthest.high);
     entries.extend([
         e.over.circumstance(&furthest.value).into(),
-        format!(
-            "{} ({})",
-            ratio(furthest.ratio),
-            ratios(furthest.low, furthest.high)
-        )
-        .into(),
+        format!("{} ({interval})", ratio(furthest.ratio)).into(),
         p_value(furthest.p).into(),
     ]);
     entries

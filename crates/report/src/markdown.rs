@@ -2,11 +2,10 @@
 
 use bytecost_analysis::Analysis;
 
-use crate::document::{
-    Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document, Tone,
-};
+use crate::document::{Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document};
 use crate::numbers::superscript;
 use crate::screen;
+use crate::style::Ink;
 use crate::text::{clean, spans};
 
 /// Renders a result as Markdown with the same content as [`crate::terminal`].
@@ -35,11 +34,12 @@ fn blocks(of: &[DocBlock], out: &mut Vec<String>) {
             DocBlock::List(lines) => out.push(list(lines.iter().map(said))),
             DocBlock::Terms(terms) => out.push(list(terms.iter().map(term))),
             DocBlock::Table(table) => out.push(self::table(table)),
-            DocBlock::Notes(notes) => out
-                .push(list((notes.iter().enumerate()).map(|(i, why)| {
-                    format!("–{} {}", superscript(i + 1), prose(why))
-                }))),
-            DocBlock::Figure(figure) => blocks(&figure.instead, out),
+            DocBlock::Notes(notes) => {
+                let notes = (1..).zip(notes);
+                let note = |(i, why): (_, &String)| format!("–{} {}", superscript(i), prose(why));
+                out.push(list(notes.map(note)));
+            }
+            DocBlock::Figure(_, instead) => blocks(instead, out),
             DocBlock::Card(card) => blocks(card, out),
             DocBlock::Fold {
                 title, blocks: of, ..
@@ -60,8 +60,8 @@ fn blocks(of: &[DocBlock], out: &mut Vec<String>) {
 fn said(line: &DocLine) -> String {
     let mark = DocMark::sign_of(line.mark);
     let text = prose(&line.text);
-    match (line.tone, line.mark) {
-        (Tone::Strong | Tone::Warning, _) | (_, Some(_)) => format!("{mark}**{text}**"),
+    match (line.ink, line.mark) {
+        (Ink::Strong | Ink::Warning, _) | (_, Some(_)) => format!("{mark}**{text}**"),
         _ => text,
     }
 }
@@ -107,13 +107,13 @@ fn table(table: &DocTable) -> String {
 fn entry(entry: &DocEntry) -> String {
     let mut text = prose(&entry.text);
     text.push_str(&entry.note.map(superscript).unwrap_or_default());
-    if !entry.ratio.is_empty() && entry.mark.is_some() {
-        text.push_str(&format!(" ({})", entry.ratio));
+    if let Some(mark) = entry.mark {
+        if !entry.ratio.is_empty() {
+            text += &format!(" ({})", entry.ratio);
+        }
+        text += &format!(" {}", mark.sign);
     }
-    match entry.mark {
-        Some(mark) => format!("{text} {}", mark.sign),
-        None => text,
-    }
+    text
 }
 
 /// A text for the inside of a tag.
@@ -124,8 +124,7 @@ fn html(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// A text within a line or an entry of a table: what is code stays code, everything else is
-/// escaped so that it stands there as it is.
+/// A text within a line or an entry: code stays code, all else is escaped.
 fn prose(text: &str) -> String {
     let mut out = String::new();
     for span in spans(text) {

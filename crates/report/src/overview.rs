@@ -1,5 +1,4 @@
-//! The overview: how many times as fast one way of each pair is as the other, on one scale, with
-//! what was published of it.
+//! The overview: how many times as fast one way of each pair is as the other, and as was published.
 
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 
@@ -119,12 +118,10 @@ pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
 /// All numbers that the scale must reach.
 fn values(speed_ups: &[SpeedUp]) -> impl Iterator<Item = f64> + '_ {
     let rows = speed_ups.iter().flat_map(|s| &s.rows);
-    let measured = rows.filter_map(|row| match &row.point {
-        Point::Measured(e) => Some([Some(e.value), e.low, e.high]),
-        Point::Gap(_) => None,
-    });
-    let published = speed_ups.iter().filter_map(|s| s.published);
-    measured.flatten().flatten().chain(published)
+    let measured = rows.filter_map(|row| row.point.measured());
+    let measured = measured.flat_map(|e| [Some(e.value), e.low, e.high]);
+    let published = speed_ups.iter().map(|s| s.published);
+    measured.chain(published).flatten()
 }
 
 /// Numbers that do not run into each other, 1 always.
@@ -244,12 +241,12 @@ pub(crate) fn table(a: &Analysis) -> DocTable {
             vec![clean(&s.title), name(s, row), times, interval, published]
         })
     });
-    let columns = vec![
-        DocColumn::left("Pair"),
-        DocColumn::left("Where"),
-        DocColumn::right("Times as fast"),
-        DocColumn::left("95 % interval"),
-        DocColumn::right("Published"),
+    let headings = [
+        "Pair",
+        "Where",
+        "Times as fast>",
+        "95 % interval",
+        "Published>",
     ];
-    DocTable::of(columns, rows).without_empty_columns()
+    DocTable::of(DocColumn::all(&headings), rows).without_empty_columns()
 }

@@ -2,10 +2,11 @@
 
 use askama::Template;
 use bytecost_analysis::{Analysis, Verdict};
+use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::document::{
-    Align, DocBlock, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef, Tone,
+    Align, DocBlock, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef,
 };
 use crate::figure::{DrawnFigure, EntryText, Palette, figure};
 use crate::heat::{self, Heat, heats};
@@ -14,10 +15,10 @@ use crate::published_series;
 use crate::screen;
 use crate::sections;
 use crate::stack::{Stack, stacks};
+use crate::style::Ink;
 use crate::text::{clean, count, spans};
 
-/// Renders a result as one HTML page: no request goes out from it, and without its script it
-/// still shows every figure and every table.
+/// Renders a result as one HTML page: it requests nothing, and shows all of it without its script.
 pub fn html(a: &Analysis) -> String {
     let drawings = Drawings::of(a);
     let leading = sections::leading(a);
@@ -35,10 +36,8 @@ pub fn html(a: &Analysis) -> String {
     }
     rest.blocks(&body);
     rest.end_section();
-    let made = match descriptions::imported(a) {
-        Some(_) => "imported",
-        None => "measured",
-    };
+    let imported = descriptions::imported(a).is_some();
+    let made = if imported { "imported" } else { "measured" };
     let figure = leading.map_or_else(String::new, |which| drawings.html(which));
     let foot = format!(
         "{} · started {} · {made} with bytecost {}",
@@ -201,7 +200,7 @@ impl<'a> Printer<'a> {
     /// Prints blocks; figures and cards that follow each other stand side by side.
     fn blocks(&mut self, blocks: &[DocBlock]) {
         let is_leading =
-            |b: &DocBlock| matches!(b, DocBlock::Figure(f) if Some(f.drawing) == self.leading);
+            |b: &DocBlock| matches!(b, DocBlock::Figure(f, _) if Some(*f) == self.leading);
         let shown: Vec<&DocBlock> = blocks.iter().filter(|b| !is_leading(b)).collect();
         for run in shown.chunk_by(|a, b| group(a).is_some() && group(a) == group(b)) {
             match run.first().and_then(|b| group(b)) {
@@ -251,17 +250,16 @@ impl<'a> Printer<'a> {
                 let items: String = items.collect();
                 self.put(format!("<ol class=\"notes\">\n{items}</ol>\n"));
             }
-            DocBlock::Figure(figure) => self.put(self.drawings.html(figure.drawing)),
+            DocBlock::Figure(drawing, _) => self.put(self.drawings.html(*drawing)),
             DocBlock::Card(blocks) => {
                 self.put("<div class=\"card\">\n");
                 self.blocks(blocks);
                 self.put("</div>\n");
             }
             DocBlock::Fold { title, blocks, .. } => {
+                let has_findings = |t: &&DocTable| t.rows.iter().any(|r| r.finding.is_some());
                 let findings = blocks.iter().find_map(|block| match block {
-                    DocBlock::Table(table) if table.rows.iter().any(|r| r.finding.is_some()) => {
-                        Some(table)
-                    }
+                    DocBlock::Table(table) => Some(table).filter(has_findings),
                     _ => None,
                 });
                 let id = findings.map_or("", |_| " id=\"all\"");
@@ -272,10 +270,8 @@ impl<'a> Printer<'a> {
                 self.put("</details>\n");
             }
             DocBlock::Code(text) => {
-                let text = escaped(&clean(text));
-                self.put(format!(
-                    "<pre class=\"scroll\" tabindex=\"0\">{text}</pre>\n"
-                ));
+                self.put("<pre class=\"scroll\" tabindex=\"0\">");
+                self.put(escaped(&clean(text)) + "</pre>\n");
             }
             DocBlock::PageOnly(blocks) => self.blocks(blocks),
         }
@@ -328,8 +324,7 @@ impl<'a> Printer<'a> {
             out.push_str(" class=\"baseline\"");
         }
         if let Some(finding) = row.finding {
-            let verdict = verdict_of(row);
-            let id = finding + 1;
+            let (id, verdict) = (finding + 1, verdict_of(row));
             out.push_str(&format!(" id=\"c{id}\" data-verdict=\"{verdict}\""));
         }
         out.push('>');
@@ -338,10 +333,8 @@ impl<'a> Printer<'a> {
             match (i, is_matrix) {
                 (0, true) => {
                     let name = prose(&entry.text);
-                    let baseline = match row.is_baseline {
-                        true => " <small>baseline</small>",
-                        false => "",
-                    };
+                    let baseline = " <small>baseline</small>";
+                    let baseline = if row.is_baseline { baseline } else { "" };
                     out.push_str(&format!("<th scope=\"row\">{name}{baseline}</th>"));
                 }
                 (_, true) => out.push_str(&self.number(entry)),
@@ -395,10 +388,7 @@ impl<'a> Printer<'a> {
 fn group(block: &DocBlock) -> Option<&'static str> {
     match block {
         DocBlock::Card(_) => Some("cards"),
-        DocBlock::Figure(f) => match f.drawing {
-            DrawingRef::Chart(_) | DrawingRef::Heat(_) => Some("figures"),
-            DrawingRef::Stack(_) | DrawingRef::SpeedUps => None,
-        },
+        DocBlock::Figure(DrawingRef::Chart(_) | DrawingRef::Heat(_), _) => Some("figures"),
         _ => None,
     }
 }
@@ -409,21 +399,20 @@ fn filter(table: &DocTable) -> String {
         "<div class=\"filter js-only\" role=\"group\" aria-label=\"Show comparisons by verdict\">\n<button type=\"button\" aria-pressed=\"true\" data-filter=\"\">all {}</button>\n",
         table.rows.len()
     );
+    use Verdict::{Better, NoDifferenceThatMatters, NotDecided, NotJudged, Worse};
     for verdict in [
-        Verdict::Better,
-        Verdict::Worse,
-        Verdict::NoDifferenceThatMatters,
-        Verdict::NotDecided,
-        Verdict::NotJudged,
+        Better,
+        Worse,
+        NoDifferenceThatMatters,
+        NotDecided,
+        NotJudged,
     ] {
-        let mark = DocMark::of(verdict);
-        let class = mark.kind.class();
+        let DocMark { sign, words, kind } = DocMark::of(verdict);
+        let class = kind.class();
         let rows = table.rows.iter().filter(|row| verdict_of(row) == class);
+        let rows = rows.count();
         out.push_str(&format!(
-            "<button type=\"button\" aria-pressed=\"false\" data-filter=\"{class}\"><i class=\"mark {class}\" aria-hidden=\"true\">{}</i> {} {}</button>\n",
-            mark.sign,
-            mark.words,
-            rows.count()
+            "<button type=\"button\" aria-pressed=\"false\" data-filter=\"{class}\"><i class=\"mark {class}\" aria-hidden=\"true\">{sign}</i> {words} {rows}</button>\n"
         ));
     }
     out + "</div>\n"
@@ -443,14 +432,11 @@ fn number_class(is_matrix: bool, align: Align) -> &'static str {
 }
 
 fn class(line: &DocLine) -> String {
-    let class = match (line.mark, line.tone) {
-        (Some(mark), _) => format!("ruling {}", mark.kind.class()),
-        (None, Tone::Plain) => return String::new(),
-        (None, Tone::Strong) => "strong".to_owned(),
-        (None, Tone::Faint) => "faint".to_owned(),
-        (None, Tone::Warning) => "warning".to_owned(),
-    };
-    format!(" class=\"{class}\"")
+    match (line.mark, line.ink) {
+        (Some(mark), _) => format!(" class=\"ruling {}\"", mark.kind.class()),
+        (None, Ink::Plain) => String::new(),
+        (None, ink) => format!(" class=\"{}\"", <&str>::from(ink)),
+    }
 }
 
 /// A line, with the way to the comparisons that it rests on.
@@ -462,8 +448,8 @@ fn said(line: &DocLine) -> String {
     let Some(first) = line.rests_on.first() else {
         return mark + &text;
     };
-    let rows = line.rests_on.iter().map(|place| format!("c{}", place + 1));
-    let rows = rows.collect::<Vec<_>>().join(" ");
+    let mut rows = line.rests_on.iter().map(|place| format!("c{}", place + 1));
+    let rows = rows.join(" ");
     let words = count(line.rests_on.len(), "comparison", "comparisons");
     let first = first + 1;
     format!(
@@ -473,11 +459,9 @@ fn said(line: &DocLine) -> String {
 
 /// A sign that is read out by its meaning.
 fn sign(mark: DocMark) -> String {
-    let class = mark.kind.class();
-    format!(
-        "<i class=\"mark {class}\" role=\"img\" aria-label=\"{}\">{}</i> ",
-        mark.words, mark.sign
-    )
+    let DocMark { sign, words, kind } = mark;
+    let class = kind.class();
+    format!("<i class=\"mark {class}\" role=\"img\" aria-label=\"{words}\">{sign}</i> ")
 }
 
 /// A text with its code marked.

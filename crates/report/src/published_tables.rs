@@ -8,10 +8,11 @@ use bytecost_spec::{Axis, Metric, Unit, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::document::{DocBlock, DocColumn, DocTable, Document, Tone};
+use crate::document::{DocBlock, DocColumn, DocTable, Document};
 use crate::numbers::{self, ratio};
 use crate::published_series::MATCHED;
 use crate::question::{axis_in_words, value_in_words};
+use crate::style::Ink;
 use crate::text::count;
 
 /// An axis, our value and theirs.
@@ -24,8 +25,7 @@ struct Pair<'a> {
     differs: Vec<Difference>,
 }
 
-/// The published table beside the measured one, a table a metric; nothing where nothing was measured
-/// or published.
+/// The published table beside the measured one, a table a metric; nothing where either is missing.
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
     let published = match (&a.published, descriptions::imported(a)) {
         (Some(published), None) => published,
@@ -48,24 +48,24 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         }
     }
     d.section("Published beside measured", "published", "Published");
-    d.paragraph(Tone::Plain, summary(published, &pairs, a.study.unit));
+    d.paragraph(Ink::Plain, summary(published, &pairs, a.study.unit));
     if !common.is_empty() {
         let differs = in_words(common.iter());
         let text = format!("The measured cells differ from the published in {differs}.");
-        d.paragraph(Tone::Plain, text);
+        d.paragraph(Ink::Plain, text);
     }
     for note in &published.notes {
-        d.paragraph(Tone::Faint, note);
+        d.paragraph(Ink::Faint, note);
     }
     for (metric, rows) in tables {
-        let columns = vec![
-            DocColumn::left("Cell"),
-            DocColumn::right(&published.source),
-            DocColumn::right("Measured here"),
-            DocColumn::left("95 % interval"),
-            DocColumn::right("Here / there"),
-            DocColumn::left("Differs in"),
-        ];
+        let columns = DocColumn::all(&[
+            "Cell",
+            &format!("{}>", published.source),
+            "Measured here>",
+            "95 % interval",
+            "Here / there>",
+            "Differs in",
+        ]);
         let heading = descriptions::metric_with_unit(metric, a.study.unit);
         let title = format!("{heading}: {}", count(rows.len(), "cell", "cells"));
         let table = DocBlock::Table(DocTable::of(columns, rows));
@@ -75,16 +75,13 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 
 /// The nearest of our cells: the same in all that tells cells apart, else in as much as can be.
 fn pair<'a>(a: &'a Analysis, theirs: &'a PublishedCell) -> Pair<'a> {
-    let same = |c: &&CellResult| {
-        MATCHED
-            .iter()
-            .all(|&axis| c.cell.value(axis) == theirs.cell.value(axis))
-    };
+    let is_same = |c: &CellResult, axis: Axis| c.cell.value(axis) == theirs.cell.value(axis);
+    let same = |c: &&CellResult| MATCHED.iter().all(|axis| is_same(c, *axis));
     let candidates = a.cells.iter().filter(same);
-    let best = candidates
-        .map(|c| (differences(c, theirs), c))
-        .min_by_key(|(differs, c)| (c.estimates.is_empty(), differs.len()));
-    let (differs, ours) = best.map_or_else(Default::default, |(differs, c)| (differs, Some(c)));
+    let candidates = candidates.map(|c| (differences(c, theirs), Some(c)));
+    let rank = |ours: &CellResult| ours.estimates.is_empty();
+    let best = candidates.min_by_key(|(differs, ours)| (ours.map(rank), differs.len()));
+    let (differs, ours) = best.unwrap_or_default();
     Pair {
         theirs,
         ours,
@@ -92,8 +89,7 @@ fn pair<'a>(a: &'a Analysis, theirs: &'a PublishedCell) -> Pair<'a> {
     }
 }
 
-/// Every measured cell that is alike in what the publication tells: it may be any of them. What
-/// tells them apart is no difference to it.
+/// Every measured cell that is alike in what the publication tells: it may be any of them.
 fn pairs_told<'a>(
     a: &'a Analysis,
     published: &Published,
@@ -104,16 +100,17 @@ fn pairs_told<'a>(
         let mut axes = AXES.iter().map(|row| row.axis).filter(told);
         axes.all(|axis| c.cell.value(axis) == theirs.cell.value(axis)) && c.trials > 0
     };
-    let mut found: Vec<_> = a.cells.iter().filter(alike).map(Some).collect();
-    if found.is_empty() {
-        found.push(None);
-    }
     let pair = |ours| Pair {
         theirs,
         ours,
         differs: Vec::new(),
     };
-    found.into_iter().map(pair).collect()
+    let found = a.cells.iter().filter(alike).map(Some);
+    let found: Vec<Pair<'_>> = found.map(pair).collect();
+    match found.is_empty() {
+        true => vec![pair(None)],
+        false => found,
+    }
 }
 
 /// Where a measured cell is, in what the study varies and the publication does not tell.
@@ -132,12 +129,11 @@ fn differences(ours: &CellResult, theirs: &PublishedCell) -> Vec<Difference> {
 
 /// `payload prepared (theirs refilled), answer 64 B (theirs field)`.
 fn in_words<'d>(differs: impl Iterator<Item = &'d Difference>) -> String {
-    differs
-        .map(|(axis, ours, theirs)| {
-            let theirs = value_in_words(*axis, theirs);
-            format!("{} (theirs {theirs})", axis_in_words(*axis, ours))
-        })
-        .join(", ")
+    let mut told = differs.map(|(axis, ours, theirs)| {
+        let theirs = value_in_words(*axis, theirs);
+        format!("{} (theirs {theirs})", axis_in_words(*axis, ours))
+    });
+    told.join(", ")
 }
 
 /// The cell, as published, as measured here (`–` where it was not), its interval or why there is
@@ -181,12 +177,9 @@ fn name(published: &Published, c: &PublishedCell) -> String {
         true => String::new(),
         false => format!(", {}", c.cell.pattern.name()),
     };
-    format!(
-        "{}, {}, {}{pattern}",
-        c.cell.mover,
-        units::bytes_in_words(c.cell.size_bytes),
-        count(c.cell.threads as usize, "thread", "threads")
-    )
+    let (mover, size) = (&c.cell.mover, units::bytes_in_words(c.cell.size_bytes));
+    let threads = count(c.cell.threads as usize, "thread", "threads");
+    format!("{mover}, {size}, {threads}{pattern}")
 }
 
 /// `44 of the 48 cells of pa02-a were measured here too: Throughput here is 3.1× theirs …`.
@@ -203,20 +196,13 @@ fn summary(published: &Published, pairs: &[Pair<'_>], unit: Unit) -> String {
     };
     let metrics = published.cells.iter().flat_map(|c| c.values.keys());
     let mut found = metrics.map(|&metric| (metric, both(metric)));
-    let told = match found.find(|(_, ratios)| !ratios.is_empty()) {
-        Some((metric, ratios)) => format!(
-            ": {} here is {} to {} theirs, {} in the middle",
-            metric.title(unit),
-            ratio(ratios[0]),
-            ratio(ratios[ratios.len() - 1]),
-            ratio(ratios[ratios.len() / 2]),
-        ),
-        None => String::new(),
-    };
-    format!(
-        "{} of the {} that {} published have a counterpart in this run{told}.",
-        cells(&matched),
-        count(cells(&pairs.iter().collect_vec()), "cell", "cells"),
-        published.source
-    )
+    let told = found.find(|(_, ratios)| !ratios.is_empty());
+    let told = told.map_or_else(String::new, |(metric, all)| {
+        let [low, middle, high] = [0, all.len() / 2, all.len() - 1].map(|at| ratio(all[at]));
+        let title = metric.title(unit);
+        format!(": {title} here is {low} to {high} theirs, {middle} in the middle")
+    });
+    let all = count(cells(&pairs.iter().collect_vec()), "cell", "cells");
+    let (own, source) = (cells(&matched), &published.source);
+    format!("{own} of the {all} that {source} published have a counterpart in this run{told}.")
 }

@@ -8,14 +8,14 @@ use itertools::Itertools as _;
 use crate::comparisons::not_judged;
 use crate::descriptions;
 use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, Tone,
+    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document,
 };
 use crate::numbers::{self, bare_ratio, whole};
 use crate::question::{
     QuestionEntry, QuestionRow, QuestionTable, questions, result, value_in_words, way,
 };
 use crate::sections::{self, findings};
-use crate::style::Style;
+use crate::style::{Ink, Style};
 use crate::terminal::print;
 use crate::text::{count, joined};
 
@@ -99,12 +99,12 @@ impl Room {
 pub(crate) fn answer(a: &Analysis) -> Document {
     let mut d = Document::default();
     if let Some(published) = descriptions::imported(a) {
-        d.paragraph(Tone::Strong, descriptions::imported_sentence(published));
-        d.paragraph(Tone::Plain, descriptions::IMPORTED);
+        d.paragraph(Ink::Strong, descriptions::imported_sentence(published));
+        d.paragraph(Ink::Plain, descriptions::IMPORTED);
         return d;
     }
     if a.answers.is_empty() && a.advice.lines.is_empty() {
-        d.paragraph(Tone::Strong, "This run gives no answer.");
+        d.paragraph(Ink::Strong, "This run gives no answer.");
     }
     d.blocks.extend(within(a, ROOMY, &a.run.id, &[]).blocks);
     let is_advice = |answer: &&AnswerSentence| {
@@ -134,12 +134,12 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
 
 fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Document {
     let mut document = Document::default();
-    document.paragraph(Tone::Strong, header(a));
+    document.paragraph(Ink::Strong, header(a));
     if let Some(early) = &a.run.ended_early {
-        document.paragraph(Tone::Warning, format!("This run ended early: {early}"));
+        document.paragraph(Ink::Warning, format!("This run ended early: {early}"));
     }
     for lost in a.caveats.iter().filter(|c| c.kind == MISSING_TRIALS) {
-        document.paragraph(Tone::Warning, format!("{} {}", lost.text, lost.evidence));
+        document.paragraph(Ink::Warning, format!("{} {}", lost.text, lost.evidence));
     }
     let (advice, last): (Vec<_>, Vec<_>) =
         (a.advice.lines.iter()).partition(|line| line.label != UNDECIDED);
@@ -275,8 +275,7 @@ fn refused(a: &Analysis) -> Vec<DocLine> {
     told.chain(more).collect()
 }
 
-/// How many comparisons have no verdict, by reason, most first; and how many trials failed. A
-/// `short` document says where each of them is named.
+/// How many comparisons have no verdict, by reason, and how many trials failed.
 fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
     let judged = (a.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
     let of = judged.clone().count();
@@ -342,9 +341,8 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         shown.retain(is_full);
     }
     let shown: Vec<usize> = spread(shown.len()).into_iter().map(|i| shown[i]).collect();
-    let corner = q.x.map_or_else(String::new, |x| {
-        format!("{} by {}", q.axis.name(), x.name())
-    });
+    let corner =
+        q.x.map_or_else(String::new, |x| format!("{} by {x}", q.axis));
     let mut columns = vec![DocColumn::names(corner)];
     columns.extend(shown.iter().map(|&i| {
         let heading = q.x.zip(q.columns.get(i));
@@ -403,8 +401,7 @@ fn spread(count: usize) -> Vec<usize> {
     (0..shown).map(|i| i * (count - 1) / steps).collect()
 }
 
-/// What stands in a column of a row. A baseline to which the table's place does not apply has the number
-/// that the others are compared with.
+/// What stands in a column of a row. A baseline out of place has what the others are compared with.
 fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
     match row.entries.get(i) {
         Some(QuestionEntry::Measured(e, _)) if row.is_baseline => units::number(e.value).into(),

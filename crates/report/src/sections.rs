@@ -2,7 +2,7 @@
 //! printers give them the look of a terminal, of Markdown and of a page.
 
 use bytecost_analysis::{
-    Analysis, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData, PeerFacts, Point,
+    Analysis, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData, PeerFacts,
 };
 use bytecost_spec::Host;
 use bytecost_spec::Unit;
@@ -17,8 +17,7 @@ use crate::counted::{CountTable, counted, roles};
 use crate::crossing;
 use crate::descriptions;
 use crate::document::{
-    DocBlock, DocColumn, DocFigure, DocLine, DocMark, DocTable, DocTerm, Document, DrawingRef,
-    MarkKind, Tone,
+    DocBlock, DocColumn, DocLine, DocMark, DocTable, DocTerm, Document, DrawingRef, MarkKind,
 };
 use crate::footprint;
 use crate::heat::heats;
@@ -28,6 +27,7 @@ use crate::published_series;
 use crate::published_tables;
 use crate::question::axis_in_words;
 use crate::stack::stacks;
+use crate::style::Ink;
 use crate::text::count;
 
 /// Places of the findings with these ids.
@@ -39,12 +39,16 @@ pub(crate) fn findings(a: &Analysis, ids: &[String]) -> Vec<usize> {
 /// Everything below the answer.
 pub(crate) fn body(a: &Analysis) -> Document {
     let mut d = Document::default();
+    let is_measured = descriptions::imported(a).is_none();
     comparisons::section(a, &mut d);
-    run(a, &mut d);
+    if is_measured {
+        run(a, &mut d);
+    }
     speed_ups(a, &mut d);
     main_effects::section(a, &mut d);
     crossing::section(a, &mut d);
-    explanations(a, &mut d);
+    let title = ["Why", "why", "Why"];
+    cards(&mut d, title, None, &a.explanations, |e| explanation(a, e));
     charts(a, &mut d);
     distances(a, &mut d);
     bars(a, &mut d);
@@ -58,30 +62,47 @@ pub(crate) fn body(a: &Analysis) -> Document {
     for table in counts.into_iter().flatten() {
         count_table(table, a.study.unit, &mut d);
     }
-    claims(a, &mut d);
+    let title = ["Published claims", "claims", "Claims"];
+    let summary = crate::audit::summary(a.audit.iter());
+    cards(&mut d, title, Some(summary), &a.audit, |c| audited(a, c));
     published_tables::section(a, &mut d);
-    caveats(a, &mut d);
+    let title = ["Caveats", "caveats", "Caveats"];
+    cards(&mut d, title, None, &a.caveats, |c| caveat(a, c));
     missing(a, &mut d);
-    machine(a, &mut d);
-    method(a, &mut d);
+    if is_measured {
+        machine(a, &mut d);
+        method(a, &mut d);
+    }
     again(a, &mut d);
     d
 }
 
-fn run(a: &Analysis, d: &mut Document) {
-    if descriptions::imported(a).is_some() {
+/// A section with a card for each, below what leads to them; nothing where there is none.
+fn cards<T>(
+    d: &mut Document,
+    [title, anchor, short]: [&'static str; 3],
+    lead: Option<String>,
+    all: &[T],
+    card: impl Fn(&T) -> Vec<DocBlock>,
+) {
+    if all.is_empty() {
         return;
     }
+    d.section(title, anchor, short);
+    let lead = lead.map(|lead| DocBlock::paragraph(Ink::Faint, lead));
+    let cards = all.iter().map(|one| DocBlock::Card(card(one)));
+    d.blocks.extend(lead.into_iter().chain(cards));
+}
+
+fn run(a: &Analysis, d: &mut Document) {
     d.section("This run", "run", "Run");
+    let widest = descriptions::widest(a);
     let terms = [
         ("Question", a.study.question.clone()),
         ("Expected before the run", a.study.prediction.clone()),
         ("Machine", descriptions::place_line(a)),
         ("Run", descriptions::run(a)),
-        (
-            "Widest interval",
-            descriptions::widest(a).unwrap_or_default(),
-        ),
+        ("Widest interval", widest.unwrap_or_default()),
         ("Plan", a.run.plan.clone().unwrap_or_default()),
     ];
     let terms = terms.into_iter().filter(|(_, text)| !text.is_empty());
@@ -93,7 +114,7 @@ fn run(a: &Analysis, d: &mut Document) {
     }
     d.push(DocBlock::Terms(terms));
     if let Some(hint) = ceiling::hint(a) {
-        d.paragraph(Tone::Faint, hint);
+        d.paragraph(Ink::Faint, hint);
     }
 }
 
@@ -104,11 +125,11 @@ fn speed_ups(a: &Analysis, d: &mut Document) {
     }
     d.section("Speed-ups", "overview", "Speed-ups");
     d.paragraph(
-        Tone::Faint,
+        Ink::Faint,
         "How many times as fast one way of each pair is as the other: above 1× the first is faster. Bars are 95 % intervals; hollow marks were published by others, without an interval.",
     );
     let as_table = vec![DocBlock::Table(table)];
-    d.push(figure(DrawingRef::SpeedUps, as_table.clone()));
+    d.push(DocBlock::Figure(DrawingRef::SpeedUps, as_table.clone()));
     d.push(DocBlock::PageOnly(vec![as_fold(as_table)]));
 }
 
@@ -117,26 +138,14 @@ fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
     DocBlock::fold("The same as a table", blocks)
 }
 
-fn explanations(a: &Analysis, d: &mut Document) {
-    if a.explanations.is_empty() {
-        return;
-    }
-    d.section("Why", "why", "Why");
-    for e in &a.explanations {
-        d.push(DocBlock::Card(explanation(a, e)));
-    }
-}
-
 /// A question with its answer or what is missing for one, and what is behind it.
 pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
     let answer = match &e.answer {
         Some(answer) => DocLine::from(answer.as_str()),
         None => {
-            let missing = e
-                .missing
-                .as_deref()
-                .unwrap_or("the data do not support one.");
-            DocLine::of(Tone::Faint, format!("No answer in this run: {missing}"))
+            let missing = e.missing.as_deref();
+            let missing = missing.unwrap_or("the data do not support one.");
+            DocLine::of(Ink::Faint, format!("No answer in this run: {missing}"))
         }
     };
     let mut terms = Vec::new();
@@ -160,10 +169,6 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
     blocks
 }
 
-fn figure(drawing: DrawingRef, instead: Vec<DocBlock>) -> DocBlock {
-    DocBlock::Figure(DocFigure { drawing, instead })
-}
-
 /// The drawing that stands beside the answer: of what the answer is about, and not an empty one.
 pub(crate) fn leading(a: &Analysis) -> Option<DrawingRef> {
     let charts = published_series::figures(a);
@@ -178,7 +183,7 @@ pub(crate) fn leading(a: &Analysis) -> Option<DrawingRef> {
 
 fn has_points(f: &FigureData) -> bool {
     let mut points = f.series.iter().flat_map(|s| &s.points);
-    points.any(|p| matches!(p, Point::Measured(_)))
+    points.any(|point| point.measured().is_some())
 }
 
 fn charts(a: &Analysis, d: &mut Document) {
@@ -191,7 +196,10 @@ fn charts(a: &Analysis, d: &mut Document) {
     let imported = descriptions::imported(a).is_some();
     for (place, f) in charts.iter().enumerate() {
         let told = imported.then(|| published_series::told(a, f));
-        own.push(figure(DrawingRef::Chart(place), told.unwrap_or_default()));
+        own.push(DocBlock::Figure(
+            DrawingRef::Chart(place),
+            told.unwrap_or_default(),
+        ));
     }
     match imported {
         true => d.blocks.append(&mut own.blocks),
@@ -208,11 +216,11 @@ fn distances(a: &Analysis, d: &mut Document) {
     let title = "What the distance between two CPUs costs";
     d.section(title, "distances", "Distances");
     d.paragraph(
-        Tone::Faint,
+        Ink::Faint,
         "Two threads take turns, each on its CPU: the stronger the colour, the longer a turn there and back takes. Each map has a scale of its own.",
     );
     for (place, map) in maps.iter().enumerate() {
-        d.push(figure(DrawingRef::Heat(place), map.told()));
+        d.push(DocBlock::Figure(DrawingRef::Heat(place), map.told()));
     }
 }
 
@@ -220,8 +228,8 @@ fn bars(a: &Analysis, d: &mut Document) {
     let mut own = Document::default();
     for (place, stack) in stacks(a).into_iter().enumerate() {
         own.section(stack.title, stack.section, stack.short);
-        own.paragraph(Tone::Faint, stack.lead);
-        own.push(figure(DrawingRef::Stack(place), Vec::new()));
+        own.paragraph(Ink::Faint, stack.lead);
+        own.push(DocBlock::Figure(DrawingRef::Stack(place), Vec::new()));
         own.push(as_fold(vec![DocBlock::Table(stack.told())]));
     }
     if !own.blocks.is_empty() {
@@ -231,25 +239,14 @@ fn bars(a: &Analysis, d: &mut Document) {
 
 fn count_table(of: CountTable, unit: Unit, d: &mut Document) {
     d.section(&unit.in_words(of.title), of.section, of.short);
-    d.paragraph(Tone::Faint, unit.in_words(of.lead));
+    d.paragraph(Ink::Faint, unit.in_words(of.lead));
     let columns = DocColumn::numbers("cell", of.columns);
     let rows = of.rows.into_iter();
     let rows = rows.map(|(name, texts)| std::iter::once(name).chain(texts).collect());
     let mut card = vec![DocBlock::Table(DocTable::of::<String>(columns, rows))];
     let notes = of.notes.into_iter();
-    card.extend(notes.map(|n| DocBlock::paragraph(Tone::Faint, n)));
+    card.extend(notes.map(|n| DocBlock::paragraph(Ink::Faint, n)));
     d.push(DocBlock::Card(card));
-}
-
-fn claims(a: &Analysis, d: &mut Document) {
-    if a.audit.is_empty() {
-        return;
-    }
-    d.section("Published claims", "claims", "Claims");
-    d.paragraph(Tone::Faint, crate::audit::summary(a.audit.iter()));
-    for claim in &a.audit {
-        d.push(DocBlock::Card(audited(a, claim)));
-    }
 }
 
 fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
@@ -259,7 +256,7 @@ fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
             mark: Some(ruling(c.ruling)),
             ..DocLine::from(c.words.as_str())
         }),
-        DocBlock::paragraph(Tone::Strong, format!("{} ({})", c.claim, c.source)),
+        DocBlock::paragraph(Ink::Strong, format!("{} ({})", c.claim, c.source)),
         DocBlock::Paragraph(because.resting_on(findings(a, &c.findings))),
     ];
     if !c.figures.is_empty() {
@@ -274,16 +271,6 @@ fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
         }));
     }
     blocks
-}
-
-fn caveats(a: &Analysis, d: &mut Document) {
-    if a.caveats.is_empty() {
-        return;
-    }
-    d.section("Caveats", "caveats", "Caveats");
-    for caveat in &a.caveats {
-        d.push(DocBlock::Card(self::caveat(a, caveat)));
-    }
 }
 
 fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
@@ -304,7 +291,7 @@ fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
         Some(("Affects", affects)),
     ];
     vec![
-        DocBlock::paragraph(Tone::Warning, &c.text),
+        DocBlock::paragraph(Ink::Warning, &c.text),
         DocBlock::terms(terms.into_iter().flatten()),
     ]
 }
@@ -337,9 +324,6 @@ fn missing(a: &Analysis, d: &mut Document) {
 }
 
 fn machine(a: &Analysis, d: &mut Document) {
-    if descriptions::imported(a).is_some() {
-        return;
-    }
     let mut own = Document::default();
     own.section("Machine", "machine", "Machine");
     match &a.peer {
@@ -359,8 +343,8 @@ fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
     let theirs = descriptions::machine(&peer.host, &peer.cards);
     let names = own.iter().chain(&theirs).map(|(name, _)| *name).unique();
     let fact = |of: &[(&str, String)], name| {
-        let facts = of.iter().filter(|(n, _)| *n == name).map(|(_, fact)| fact);
-        facts.cloned().collect::<Vec<_>>().join("; ")
+        let facts = of.iter().filter(|(n, _)| *n == name);
+        facts.map(|(_, fact)| fact).join("; ")
     };
     let rows = names.map(|name| vec![name.to_owned(), fact(&own, name), fact(&theirs, name)]);
     let columns = ["fact", "this machine", &peer.name];
@@ -371,13 +355,13 @@ fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
 pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
     let term = |check: &Check| {
         let mark = match check.level {
-            Level::Good => DocMark::new("✓", "as it should be", MarkKind::Good),
+            Level::Good => DocMark::new("✓", "as it should be", MarkKind::Better),
             Level::Note => DocMark::new("·", "worth knowing", MarkKind::Same),
             Level::Warning => DocMark::new("!", "weakens results", MarkKind::Open),
         };
         let mut lines = vec![
             DocLine::from(check.found.as_str()),
-            DocLine::of(Tone::Faint, check.means.as_str()),
+            DocLine::of(Ink::Faint, check.means.as_str()),
         ];
         if let Some(remedy) = &check.remedy {
             lines.push(DocLine::from(format!("→ {remedy}")));
@@ -391,17 +375,14 @@ pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
 }
 
 fn method(a: &Analysis, d: &mut Document) {
-    if descriptions::imported(a).is_some() {
-        return;
-    }
     let mut own = Document::default();
     own.section("Method", "method", "Method");
     own.push(DocBlock::terms(descriptions::method(a)));
     if !a.study.constants.is_empty() {
         own.push(DocBlock::heading("Held constant"));
         let constants = a.study.constants.iter();
-        let words = constants.map(|(axis, value)| axis_in_words(*axis, value));
-        own.paragraph(Tone::Plain, words.collect::<Vec<_>>().join("; "));
+        let mut words = constants.map(|(axis, value)| axis_in_words(*axis, value));
+        own.paragraph(Ink::Plain, words.join("; "));
     }
     d.push(DocBlock::PageOnly(own.blocks));
 }
@@ -417,5 +398,5 @@ fn again(a: &Analysis, d: &mut Document) {
             "The order of trials comes from the seed {seed}. Every number is computed from the samples of the run: {made}"
         ),
     };
-    d.paragraph(Tone::Plain, text);
+    d.paragraph(Ink::Plain, text);
 }

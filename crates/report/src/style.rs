@@ -9,23 +9,29 @@ pub struct Style {
     pub color: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How loud a text is, and what it means: its paint on a terminal, its class on a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Ink {
+    #[default]
+    Plain,
     Strong,
     Faint,
     Good,
     Bad,
-    Warn,
+    Warning,
 }
 
 impl Ink {
+    /// Its ANSI escape sequence.
     fn code(self) -> &'static str {
         match self {
+            Ink::Plain => "0",
             Ink::Strong => "1",
             Ink::Faint => "2",
             Ink::Good => "32",
             Ink::Bad => "31",
-            Ink::Warn => "33",
+            Ink::Warning => "33",
         }
     }
 }
@@ -46,14 +52,13 @@ impl Style {
 
     /// Paints a piece of a line; without colour it stays as it is.
     pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
-        match self.color && !text.is_empty() {
+        match self.color && !text.is_empty() && ink != Ink::Plain {
             true => format!("\x1b[{}m{text}\x1b[0m", ink.code()),
             false => text.to_owned(),
         }
     }
 
-    /// Paints signs within a finished line. Done after the layout, so that no width has to know of
-    /// escape sequences.
+    /// Paints signs within a line that is laid out: no width has to know of escape sequences.
     pub(crate) fn paint_signs(self, line: &str, signs: &[(char, Ink)]) -> String {
         let paint = |c: char| match signs.iter().find(|(sign, _)| *sign == c) {
             Some((_, ink)) => self.paint(*ink, c.encode_utf8(&mut [0; 4])),
@@ -67,7 +72,7 @@ impl Style {
 pub(crate) const VERDICTS: &[(char, Ink)] = &[
     ('▲', Ink::Good),
     ('▼', Ink::Bad),
-    ('?', Ink::Warn),
+    ('?', Ink::Warning),
     ('=', Ink::Faint),
 ];
 /// The signs of what works and what does not.

@@ -4,8 +4,8 @@ use bytecost_analysis::grouped;
 use bytecost_spec::survey::ServerSurvey;
 use bytecost_spec::{Cache, Host, Route, Study, Survey, Transport};
 
-use crate::document::{DocBlock, DocColumn, DocTable, DocTerm, Document, Tone};
-use crate::style::Style;
+use crate::document::{DocBlock, DocColumn, DocTable, DocTerm, Document};
+use crate::style::{Ink, Style};
 use crate::{descriptions, sections, terminal, topology};
 
 /// A run, as `bytecost runs` lists it.
@@ -37,13 +37,13 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     let mut d = Document::default();
     let movers = |chosen: fn(Route) -> bool| -> Vec<(String, String)> {
         let all = survey.mover_facts.iter().filter(|m| chosen(m.route));
-        let rows = all.map(|m| {
+        all.map(|m| {
             (
                 m.name.clone(),
                 with_caution(&m.summary, m.caution.as_deref()),
             )
-        });
-        rows.collect()
+        })
+        .collect()
     };
     let over = Over {
         columns: Transport::WITHIN,
@@ -51,14 +51,8 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         word: "over",
     };
     let refused = |name: &str, t| survey.mover_refused(name, t);
-    let names = ["Movers", "mover"];
-    support(
-        names,
-        &movers(|route| !route.is_of_files() && !route.is_of_cpus()),
-        over,
-        refused,
-        &mut d,
-    );
+    let of_sockets = movers(|route| !route.is_of_files() && !route.is_of_cpus());
+    support(["Movers", "mover"], &of_sockets, over, refused, &mut d);
     if let Some(files) = &survey.files {
         let caches = Over {
             columns: Cache::ALL,
@@ -93,7 +87,7 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     named("Transports", names, transports, &mut d);
     if !survey.congestion_controls.is_empty() {
         d.push(DocBlock::heading("Congestion controls"));
-        d.paragraph(Tone::Plain, survey.congestion_controls.join(", "));
+        d.paragraph(Ink::Plain, survey.congestion_controls.join(", "));
     }
     let all = studies.iter().map(|s| (s.name.clone(), s.question.clone()));
     named("Studies", ["study", "question"], all, &mut d);
@@ -109,9 +103,9 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
 /// Renders `bytecost doctor`: what was looked at, and for each what it means and what to do.
 pub fn doctor(host: &Host, style: Style) -> String {
     let mut d = Document::default();
-    d.paragraph(Tone::Strong, descriptions::host_line(host));
+    d.paragraph(Ink::Strong, descriptions::host_line(host));
     for line in topology::lines(host) {
-        d.paragraph(Tone::Plain, line);
+        d.paragraph(Ink::Plain, line);
     }
     d.push(DocBlock::Terms(sections::checks(&host.checks)));
     terminal::print(&d, style)
@@ -122,22 +116,16 @@ pub fn runs(runs: &[RunLine], style: Style) -> String {
     let mut d = Document::default();
     if runs.is_empty() {
         let none = "There is no run yet: `bytecost run` makes one.";
-        d.paragraph(Tone::Plain, none);
+        d.paragraph(Ink::Plain, none);
         return terminal::print(&d, style);
     }
     let rows = runs.iter().map(|r| {
         let trials = r.trials.to_string();
-        [&r.id, &r.started, &r.study, &trials, &r.state]
-            .map(String::clone)
-            .to_vec()
+        let texts = [&r.id, &r.started, &r.study, &trials, &r.state];
+        texts.map(String::clone).to_vec()
     });
-    let columns = vec![
-        DocColumn::names("run"),
-        DocColumn::left("started"),
-        DocColumn::left("study"),
-        DocColumn::left("trials"),
-        DocColumn::left("state"),
-    ];
+    let mut columns = vec![DocColumn::names("run")];
+    columns.extend(["started", "study", "trials", "state"].map(DocColumn::left));
     d.push(DocBlock::Table(DocTable::of(columns, rows)));
     terminal::print(&d, style)
 }
@@ -171,19 +159,18 @@ fn servers(serving: &ServerSurvey, d: &mut Document) {
     });
     named("Servers", ["server", "how it serves"], rows, d);
     for why in serving.servers.iter().filter_map(|s| s.refused.as_ref()) {
-        d.paragraph(Tone::Plain, why);
+        d.paragraph(Ink::Plain, why);
     }
     if let Some(way) = &serving.generator {
         let told = format!("Their clients, the load generator, reach the kernel by {way}.");
-        d.paragraph(Tone::Plain, told);
+        d.paragraph(Ink::Plain, told);
     }
     let services = serving.services.iter();
     let rows = services.map(|s| (s.name.clone(), s.summary.clone()));
     named("Services", ["service", "what it answers"], rows, d);
 }
 
-/// A table of what works over which transport, or on which kind of file; the reasons stand
-/// below it, each once.
+/// A table of what works over what; the reasons stand below it, each once.
 fn support<C: Copy>(
     [heading, what]: [&str; 2],
     rows: &[(String, String)],
@@ -201,13 +188,11 @@ fn support<C: Copy>(
         let texts = std::iter::once(name.as_str()).chain(marks);
         texts.chain([summary.as_str()]).collect::<Vec<_>>()
     });
-    let names = over
-        .columns
-        .iter()
-        .map(|c| DocColumn::names((over.name)(*c)));
-    let columns = std::iter::once(DocColumn::names(what)).chain(names);
-    let columns = columns.chain([DocColumn::left("what it does")]);
-    d.push(DocBlock::Table(DocTable::of(columns.collect(), lines)));
+    let names = over.columns.iter().map(|c| (over.name)(*c));
+    let names = std::iter::once(what).chain(names);
+    let mut columns: Vec<DocColumn> = names.map(DocColumn::names).collect();
+    columns.push(DocColumn::left("what it does"));
+    d.push(DocBlock::Table(DocTable::of(columns, lines)));
     let reasons = rows.iter().flat_map(|(name, _)| {
         over.columns.iter().filter_map(move |c| {
             let who = format!("{name} {} {}", over.word, (over.name)(*c));

@@ -1,7 +1,7 @@
 //! A document for a terminal.
 
 use crate::document::{
-    Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document, MarkKind, Tone,
+    Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document, MarkKind,
 };
 use crate::grid::{self, ROW_COLUMNS};
 use crate::numbers::superscript;
@@ -17,12 +17,7 @@ const LEAST_BESIDE: usize = 30;
 
 /// Prints a document. No line is wider than `style.width`; every line ends in a newline.
 pub(crate) fn print(document: &Document, style: Style) -> String {
-    let mut printer = Printer {
-        style,
-        indent: String::new(),
-        out: String::new(),
-        may_gap: false,
-    };
+    let mut printer = Printer::new(style);
     printer.blocks(&document.blocks);
     printer.out
 }
@@ -42,27 +37,36 @@ pub(crate) fn labelled(
     lines.map(|line| line + "\n").collect()
 }
 
-struct Printer {
+pub(crate) struct Printer {
     style: Style,
     indent: String,
-    out: String,
-    /// Whether an empty line may stand before the next block: not below a heading, and not
-    /// within a card.
+    pub out: String,
+    /// Whether an empty line may stand before the next block: not below a heading, nor in a card.
     may_gap: bool,
 }
 
 impl Printer {
-    fn line(&mut self, line: &str) {
+    pub(crate) fn new(style: Style) -> Printer {
+        Printer {
+            style,
+            indent: String::new(),
+            out: String::new(),
+            may_gap: false,
+        }
+    }
+
+    pub(crate) fn line(&mut self, line: &str) {
         self.out.push_str(line);
         self.out.push('\n');
     }
 
-    fn wrapped(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
+    /// A text over as many lines as it takes; the signs of a plain one are painted.
+    pub(crate) fn wrapped(&mut self, ink: Ink, text: &str, first: &str, rest: &str) {
         let [first, rest] = [first, rest].map(|s| format!("{}{s}", self.indent));
         for line in wrap(text, self.style.columns(), &first, &rest) {
             match ink {
-                Some(ink) => self.line(&self.style.paint(ink, &line)),
-                None => self.line(&self.style.paint_signs(&line, MARKS)),
+                Ink::Plain => self.line(&self.style.paint_signs(&line, MARKS)),
+                ink => self.line(&self.style.paint(ink, &line)),
             }
         }
     }
@@ -89,7 +93,7 @@ impl Printer {
         self.may_gap = true;
         match block {
             DocBlock::Heading(heading) => {
-                self.wrapped(Some(Ink::Strong), &heading.text, "", "  ");
+                self.wrapped(Ink::Strong, &heading.text, "", "  ");
                 self.may_gap = false;
             }
             DocBlock::Paragraph(line) => self.said(line, ""),
@@ -100,12 +104,12 @@ impl Printer {
                 for (i, note) in notes.iter().enumerate() {
                     let first = format!("  –{} ", superscript(i + 1));
                     let rest = " ".repeat(columns(&first));
-                    self.wrapped(Some(Ink::Faint), note, &first, &rest);
+                    self.wrapped(Ink::Faint, note, &first, &rest);
                 }
             }
-            DocBlock::Figure(figure) => {
+            DocBlock::Figure(_, instead) => {
                 self.may_gap = false;
-                self.blocks(&figure.instead);
+                self.blocks(instead);
             }
             DocBlock::Card(blocks) => {
                 for block in blocks.iter().filter(|block| block.is_in_text()) {
@@ -120,22 +124,22 @@ impl Printer {
             } => {
                 let indent = self.indent.len();
                 if !is_rest {
-                    self.wrapped(Some(Ink::Faint), title, "  ", "  ");
+                    self.wrapped(Ink::Faint, title, "  ", "  ");
                     self.indent.push_str("  ");
                 }
                 self.may_gap = false;
                 self.blocks(blocks);
                 self.indent.truncate(indent);
             }
-            DocBlock::Code(text) => self.wrapped(None, text, "  ", "    "),
+            DocBlock::Code(text) => self.wrapped(Ink::Plain, text, "  ", "    "),
         }
     }
 
     fn said(&mut self, line: &DocLine, bullet: &str) {
-        let (ink, sign) = match (line.mark, line.tone) {
-            (Some(mark), _) => (Some(mark.kind.ink()), mark.sign),
-            (None, Tone::Warning) => (line.tone.ink(), "!"),
-            (None, tone) => (tone.ink(), bullet),
+        let (ink, sign) = match (line.mark, line.ink) {
+            (Some(mark), _) => (mark.kind.ink(), mark.sign),
+            (None, Ink::Warning) => (Ink::Warning, "!"),
+            (None, ink) => (ink, bullet),
         };
         match sign {
             "" => self.wrapped(ink, &line.text, "", ""),
@@ -145,17 +149,12 @@ impl Printer {
 
     /// Labels beside their lines; where one is long or the terminal narrow, before them.
     fn terms(&mut self, terms: &[DocTerm]) {
-        let names = terms
-            .iter()
-            .map(|term| DocMark::sign_of(term.mark) + &clean(&term.label));
-        let names: Vec<String> = names.collect();
+        let name = |term: &DocTerm| DocMark::sign_of(term.mark) + &clean(&term.label);
+        let names: Vec<String> = terms.iter().map(name).collect();
         let widest = names.iter().map(|name| columns(name)).max().unwrap_or(0);
         let room = self.style.columns().saturating_sub(self.indent.len());
         let is_beside = widest <= LABEL_COLUMNS && widest + LEAST_BESIDE < room;
-        let rest = match is_beside {
-            true => " ".repeat(widest + 2),
-            false => "    ".to_owned(),
-        };
+        let rest = " ".repeat(if is_beside { widest + 2 } else { 4 });
         for (term, name) in terms.iter().zip(names) {
             let mut head = match is_beside {
                 true => format!("{name}{}", " ".repeat(widest + 2 - columns(&name))),
@@ -164,9 +163,9 @@ impl Printer {
             // Of several lines one sees where each begins.
             let hang = if term.lines.len() > 1 { "  " } else { "" };
             for line in &term.lines {
-                let ink = match (line.tone, term.mark) {
-                    (Tone::Plain, Some(mark)) if mark.kind == MarkKind::Open => Some(Ink::Warn),
-                    (tone, _) => tone.ink(),
+                let ink = match (line.ink, term.mark) {
+                    (Ink::Plain, Some(mark)) if mark.kind == MarkKind::Open => Ink::Warning,
+                    (ink, _) => ink,
                 };
                 match is_beside {
                     true => self.wrapped(ink, &line.text, &head, &format!("{rest}{hang}")),
@@ -182,7 +181,7 @@ impl Printer {
 
     fn table(&mut self, table: &DocTable) {
         if !table.caption.is_empty() {
-            self.wrapped(Some(Ink::Faint), &table.caption, "", "  ");
+            self.wrapped(Ink::Faint, &table.caption, "", "  ");
         }
         let texts = entry_texts(table);
         let signs = if table.is_marked() { VERDICTS } else { MARKS };
@@ -210,12 +209,12 @@ impl Printer {
             }
             let kept = |i: &usize| *i == 0 || part.contains(&(i - 1));
             let chosen: Vec<usize> = (0..table.columns.len()).filter(kept).collect();
-            let heads = chosen.iter().map(|i| &table.columns[*i]);
-            let rows = texts.iter().map(|row| {
+            let heads: Vec<_> = chosen.iter().map(|i| &table.columns[*i]).collect();
+            let row = |row: &Vec<String>| -> Vec<String> {
                 let texts = chosen.iter().filter_map(|i| row.get(*i));
-                texts.cloned().collect::<Vec<String>>()
-            });
-            let lines = grid::lines(&heads.collect::<Vec<_>>(), rows.collect(), room);
+                texts.cloned().collect()
+            };
+            let lines = grid::lines(&heads, texts.iter().map(row).collect(), room);
             for (i, line) in lines.iter().enumerate() {
                 let line = format!("{}  {line}", self.indent);
                 match i {
@@ -245,16 +244,10 @@ fn entry_texts(table: &DocTable) -> Vec<Vec<String>> {
             if !is_number {
                 return DocMark::sign_of(entry.mark) + &text;
             }
-            for (part, of) in [
-                (
-                    entry.ratio.as_str(),
-                    (|e| &e.ratio) as fn(&DocEntry) -> &str,
-                ),
-                (entry.mark.map_or("", |m| m.sign), |e| {
-                    e.mark.map_or("", |m| m.sign)
-                }),
-            ] {
-                let width = widest(i, of);
+            let parts: [fn(&DocEntry) -> &str; 2] =
+                [|e| &e.ratio, |e| e.mark.map_or("", |m| m.sign)];
+            for part in parts {
+                let (width, part) = (widest(i, part), part(entry));
                 if width > 0 {
                     let blanks = " ".repeat(width - columns(part));
                     text = format!("{text} {blanks}{part}");
@@ -290,38 +283,25 @@ mod tests {
     use super::*;
     use crate::document::DocColumn;
 
-    const PLAIN: Style = Style::plain(60);
-
     #[test]
     fn columns_are_cut_where_they_no_longer_fit() {
-        let check = |widths: &[usize], room: usize, expected: &[(usize, usize)]| {
-            let found: Vec<(usize, usize)> = fitting(widths, room)
-                .into_iter()
-                .map(|r| (r.start, r.end))
-                .collect();
-            assert_eq!(found, expected, "{widths:?} in {room}");
-        };
-        check(&[10, 10, 10], 34, &[(0, 3)]);
-        check(&[10, 10, 10], 33, &[(0, 2), (2, 3)]);
-        check(&[50, 10], 20, &[(0, 1), (1, 2)]);
-        check(&[], 20, &[]);
+        assert_eq!(fitting(&[10; 4], 34), [0..3, 3..4]);
+        assert_eq!(fitting(&[10; 4], 33), [0..2, 2..4]);
+        assert_eq!(fitting(&[50, 10], 20), [0..1, 1..2]);
+        assert!(fitting(&[], 20).is_empty());
     }
 
     #[test]
     fn a_name_that_must_be_copied_is_never_broken() {
         let id = "20261122-014658-file-to-socket";
-        let table = DocTable::of(
-            vec![DocColumn::names("run"), DocColumn::left("state")],
-            [vec![
-                id,
-                "interrupted: the terminal was closed while it ran",
-            ]],
-        );
+        let columns_of = vec![DocColumn::names("run"), DocColumn::left("state")];
+        let state = "interrupted: the terminal was closed while it ran";
+        let table = DocTable::of(columns_of, [vec![id, state]]);
+        let document = Document {
+            blocks: vec![DocBlock::Table(table)],
+        };
         for width in [40, 60, 100] {
-            let document = Document {
-                blocks: vec![DocBlock::Table(table.clone())],
-            };
-            let text = print(&document, Style { width, ..PLAIN });
+            let text = print(&document, Style::plain(width));
             assert!(text.contains(id), "{text}");
             assert!(text.lines().all(|l| columns(l) <= width), "{text}");
         }
