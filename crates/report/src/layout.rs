@@ -5,13 +5,11 @@ use std::fmt::Debug;
 use bytecost_spec::table::TableError;
 use bytecost_spec::{Axis, Cell, Counter, Imported, Measure, Published, Sample, Side, Study};
 
-mod columns;
 mod export;
 mod import;
 mod runs;
 
-pub use columns::layouts;
-pub use runs::{RUNS, Runs};
+pub use runs::{RUNS, Runs, layouts};
 
 /// Fields of a message in all layouts of cells.
 pub(crate) const FIELDS: u32 = 8;
@@ -38,8 +36,7 @@ pub trait TableLayout: Debug {
     /// or out of bounds, a row twice.
     fn import(&self, text: &str) -> Result<Imported, TableError>;
 
-    /// The study that a table would be a run of, in the published design: its cells are those of
-    /// the table.
+    /// The study whose run a table would be, in the published design: its cells are the table's.
     fn study(&self, published: &Published) -> Study;
 }
 

@@ -2,7 +2,9 @@
 
 use bytecost_spec::axis::{AXES, ValueKind};
 use bytecost_spec::reading::{COUNTERS, Of};
-use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample, SideReadings, units};
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample, units};
+use itertools::Itertools as _;
 
 /// Why samples could not be written as a table.
 #[derive(Debug, thiserror::Error)]
@@ -47,19 +49,14 @@ pub fn samples_csv(cells: &[Cell], samples: &[Sample]) -> Result<Vec<u8>, Sample
         .map_err(|e| SamplesError::Csv(csv::Error::from(e.into_error())))
 }
 
-/// Payload bits per second in Gbit/s: the sum over the receiver's flows (the sender's, where
-/// there is no receiver). None where a flow has no window.
+/// Payload in Gbit/s, of the receiver where there is one. None where a flow has no window.
 fn throughput_gbit_per_s(sample: &Sample) -> Option<f64> {
     let side = sample.receiver.as_ref().unwrap_or(&sample.sender);
     if side.flows.is_empty() || side.flows.iter().any(|f| f.elapsed_ns == 0) {
         return None;
     }
-    let rates = side.flows.iter();
-    Some(
-        rates
-            .map(|f| f.bytes as f64 * 8.0 / f.elapsed_ns as f64)
-            .sum(),
-    )
+    let rate = |f: &FlowReading| f.bytes as f64 * 8.0 / f.elapsed_ns as f64;
+    Some(side.flows.iter().map(rate).sum())
 }
 
 fn header() -> Vec<String> {
@@ -93,7 +90,7 @@ fn row(cell: &Cell, sample: &Sample) -> Vec<String> {
     values.push(or_empty(throughput_gbit_per_s(sample)));
     for side in [Some(&sample.sender), sample.receiver.as_ref()] {
         values.push(or_empty(side.map(|s| s.flows.len())));
-        values.extend(counters(Of::Side).map(|c| or_empty(side.and_then(|s| read(s, c)))));
+        values.extend(counters(Of::Side).map(|c| or_empty(side.and_then(|s| s.measured(c)))));
     }
     let machine = |c| sample.machine.get(&c).and_then(Reading::measured);
     values.extend(counters(Of::Machine).map(|c| or_empty(machine(c))));
@@ -112,20 +109,12 @@ fn row(cell: &Cell, sample: &Sample) -> Vec<String> {
 
 /// The CPUs of each thread: `0;2`, or `0+1` where one may run on several.
 fn cpus(held: &[Held]) -> String {
-    let set = |h: &Held| {
-        let cpus: Vec<String> = h.cpus.iter().map(u32::to_string).collect();
-        cpus.join("+")
-    };
-    held.iter().map(set).collect::<Vec<_>>().join(";")
+    held.iter().map(|h| h.cpus.iter().join("+")).join(";")
 }
 
 fn counters(of: Of) -> impl Iterator<Item = Counter> {
     let rows = COUNTERS.iter().filter(move |row| row.of == of);
     rows.map(|row| row.counter)
-}
-
-fn read(side: &SideReadings, counter: Counter) -> Option<u64> {
-    side.readings.get(&counter).and_then(Reading::measured)
 }
 
 fn or_empty(value: Option<impl ToString>) -> String {
@@ -136,10 +125,9 @@ fn or_empty(value: Option<impl ToString>) -> String {
 fn axis_column(axis: Axis) -> String {
     let name = axis.row().formerly.replace('-', "_");
     let is_of_bytes = matches!(axis.row().kind, ValueKind::Bytes | ValueKind::PlainBytes);
-    if is_of_bytes && !name.ends_with("_bytes") {
-        format!("{name}_bytes")
-    } else {
-        name
+    match is_of_bytes && !name.ends_with("_bytes") {
+        true => name + "_bytes",
+        false => name,
     }
 }
 

@@ -6,93 +6,110 @@ use bytecost_spec::cell::{MAX_SIZE_BYTES, MAX_THREADS};
 use bytecost_spec::study::{AS_PUBLISHED, Compare, Figure, Study, Tier};
 use bytecost_spec::table::{TableError, number};
 use bytecost_spec::{
-    Axis, Cell, Imported, Measure, Metric, Published, PublishedCell, Table, units,
+    Axis, Cell, Imported, Measure, Metric, Published, PublishedCell, Sample, Table, units,
 };
 use itertools::Itertools as _;
 
-use super::{ColumnLayout, FIELDS, What};
+use super::{ColumnLayout, FIELDS, TableLayout, What, export};
 
 /// Beyond this a number is a slip: more than a year of cycles of a thousand CPUs.
 const MOST: f64 = 1e21;
 
-/// Reads a table in a layout.
-pub(super) fn import(layout: &ColumnLayout, text: &str) -> Result<Imported, TableError> {
-    let table = Table::parse(layout.name, text)?;
-    let names = layout.columns.iter().map(|c| c.name).collect_vec();
-    if table.columns != names {
-        let (layout, names) = (layout.name, names.join(","));
-        return fail(1, format!("the columns of layout {layout} are {names}"));
+impl TableLayout for ColumnLayout {
+    fn name(&self) -> &'static str {
+        self.name
     }
-    let mut cells: Vec<PublishedCell> = Vec::with_capacity(table.rows.len());
-    let mut rows = Vec::with_capacity(table.rows.len());
-    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-    for (line, values) in &table.rows {
-        let read = || -> Result<(Cell, BTreeMap<String, f64>), String> {
-            let mut cell = first(layout);
-            let mut numbers = BTreeMap::new();
-            for (column, value) in layout.columns.iter().zip(values) {
-                let wrong = |why: String| format!("{}: {why}", column.name);
-                match column.what {
-                    What::Impl => cell.mover = mover(layout, value).map_err(wrong)?,
-                    What::Size => cell.size_bytes = size(layout, value).map_err(wrong)?,
-                    What::Threads => cell.threads = threads(value).map_err(wrong)?,
-                    _ if value.is_empty() => {}
-                    _ => {
-                        let n = number(value).map_err(wrong)?;
-                        if n > MOST {
-                            return Err(wrong(format!("`{value}` is beyond all measure")));
+
+    fn csv(
+        &self,
+        cells: &[Cell],
+        samples: &[Sample],
+        as_published: bool,
+    ) -> Result<String, String> {
+        export::csv(self, cells, samples, as_published)
+    }
+
+    fn csv_of_imported(&self, imported: &Imported) -> String {
+        export::csv_of_imported(self, imported)
+    }
+
+    fn import(&self, text: &str) -> Result<Imported, TableError> {
+        let table = Table::parse(self.name, text)?;
+        let names = self.columns.iter().map(|c| c.name).collect_vec();
+        if table.columns != names {
+            let (layout, names) = (self.name, names.join(","));
+            return fail(1, format!("the columns of layout {layout} are {names}"));
+        }
+        let mut cells: Vec<PublishedCell> = Vec::with_capacity(table.rows.len());
+        let mut rows = Vec::with_capacity(table.rows.len());
+        let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+        for (line, values) in &table.rows {
+            let read = || -> Result<(Cell, BTreeMap<String, f64>), String> {
+                let mut cell = first(self);
+                let mut numbers = BTreeMap::new();
+                for (column, value) in self.columns.iter().zip(values) {
+                    let wrong = |why: String| format!("{}: {why}", column.name);
+                    match column.what {
+                        What::Impl => cell.mover = mover(self, value).map_err(wrong)?,
+                        What::Size => cell.size_bytes = size(self, value).map_err(wrong)?,
+                        What::Threads => cell.threads = threads(value).map_err(wrong)?,
+                        _ if value.is_empty() => {}
+                        _ => {
+                            let n = number(value).map_err(wrong)?;
+                            if n > MOST {
+                                return Err(wrong(format!("`{value}` is beyond all measure")));
+                            }
+                            numbers.insert(column.name.to_owned(), n);
                         }
-                        numbers.insert(column.name.to_owned(), n);
                     }
                 }
+                Ok((cell, numbers))
+            };
+            let (cell, numbers) = read().or_else(|message| fail(*line, message))?;
+            let id = cell.id();
+            if let Some(first) = seen.insert(id.clone(), *line) {
+                return fail(*line, format!("the same cell as in line {first}"));
             }
-            Ok((cell, numbers))
-        };
-        let (cell, numbers) = read().or_else(|message| fail(*line, message))?;
-        let id = cell.id();
-        if let Some(first) = seen.insert(id.clone(), *line) {
-            return fail(*line, format!("the same cell as in line {first}"));
+            cells.push(PublishedCell {
+                id,
+                values: metrics(self, &cell, &numbers),
+                cell,
+            });
+            rows.push(numbers);
         }
-        cells.push(PublishedCell {
-            id,
-            values: metrics(layout, &cell, &numbers),
-            cell,
-        });
-        rows.push(numbers);
+        if cells.is_empty() {
+            return fail(1, "there is no row below the header".to_owned());
+        }
+        Ok(Imported {
+            layout: self.name.to_owned(),
+            published: Published {
+                source: self.name.to_owned(),
+                cells,
+                ..Published::default()
+            },
+            rows,
+        })
     }
-    if cells.is_empty() {
-        return fail(1, "there is no row below the header".to_owned());
+
+    fn study(&self, published: &Published) -> Study {
+        let throughput = Metric::both(Measure::ThroughputGbitPerS);
+        let latency = Metric::both(Measure::LatencyUsP50);
+        Study {
+            prediction: "these are its numbers, without intervals; its latency is elapsed time over messages, a mean, shown where a run has its median".to_owned(),
+            tiers: tiers(self, published),
+            compare: vec![Compare::of(Axis::Mover, self.impls[0].1, vec![throughput, latency])],
+            figures: vec![
+                figure("Throughput", Axis::Size, throughput),
+                figure("Latency over threads", Axis::Threads, latency),
+            ],
+            ..study_of(self.name)
+        }
     }
-    Ok(Imported {
-        layout: layout.name.to_owned(),
-        published: Published {
-            source: layout.name.to_owned(),
-            cells,
-            ..Published::default()
-        },
-        rows,
-    })
 }
 
 pub(super) fn fail<T>(line: u64, message: String) -> Result<T, TableError> {
     let message = units::one_line(&message);
     Err(TableError { line, message })
-}
-
-/// The study that a table would be a run of.
-pub(super) fn study(layout: &ColumnLayout, published: &Published) -> Study {
-    let throughput = Metric::both(Measure::ThroughputGbitPerS);
-    let latency = Metric::both(Measure::LatencyUsP50);
-    Study {
-        prediction: "these are its numbers, without intervals; its latency is elapsed time over messages, a mean, shown where a run has its median".to_owned(),
-        tiers: tiers(layout, published),
-        compare: vec![Compare::of(Axis::Mover, layout.impls[0].1, vec![throughput, latency])],
-        figures: vec![
-            figure("Throughput", Axis::Size, throughput),
-            figure("Latency over threads", Axis::Threads, latency),
-        ],
-        ..study_of(layout.name)
-    }
 }
 
 /// A figure with a line a mover.
@@ -113,7 +130,6 @@ pub(super) fn study_of(name: &str) -> Study {
         name: name.to_owned(),
         title: format!("{name} as it was published"),
         question: format!("What did {name} publish?"),
-        prediction: String::new(),
         smallest_effect: 0.05,
         precision: 0.05,
         budget_ms: 1,
@@ -122,18 +138,8 @@ pub(super) fn study_of(name: &str) -> Study {
         blocks_least: 6,
         blocks_most: 6,
         foreign_cpus: 0.1,
-        repeats_most: 0,
-        tiers: Vec::new(),
-        compare: Vec::new(),
-        figures: Vec::new(),
-        as_published: Vec::new(),
-        as_published_blocks: None,
-        pairs: Vec::new(),
-        asked: Vec::new(),
         design: Some(AS_PUBLISHED.to_owned()),
-        twins: false,
-        grouped: false,
-        expects: Vec::new(),
+        ..Study::default()
     }
 }
 
@@ -184,23 +190,21 @@ fn mover(layout: &ColumnLayout, value: &str) -> Result<String, String> {
 fn size(layout: &ColumnLayout, value: &str) -> Result<u64, String> {
     let size = value.parse::<u64>().ok();
     let size = size.and_then(|n| n.checked_mul(layout.sizes_a_message()));
-    size.filter(|n| (1..=MAX_SIZE_BYTES).contains(n) && n.is_multiple_of(FIELDS.into()))
-        .ok_or_else(|| {
-            format!(
-                "`{value}` is out of bounds: whole bytes of which {FIELDS} fields make a message of at most {MAX_SIZE_BYTES}"
-            )
-        })
+    let fits = |n: &u64| (1..=MAX_SIZE_BYTES).contains(n) && n.is_multiple_of(FIELDS.into());
+    size.filter(fits).ok_or_else(|| {
+        format!(
+            "`{value}` is out of bounds: whole bytes of which {FIELDS} fields make a message of at most {MAX_SIZE_BYTES}"
+        )
+    })
 }
 
 fn threads(value: &str) -> Result<u32, String> {
     let threads = value.parse().ok().filter(|n| (1..=MAX_THREADS).contains(n));
-    threads.ok_or_else(|| {
-        format!("`{value}` is out of bounds: a whole number from 1 to {MAX_THREADS}")
-    })
+    let bounds = format!("a whole number from 1 to {MAX_THREADS}");
+    threads.ok_or_else(|| format!("`{value}` is out of bounds: {bounds}"))
 }
 
-/// What of a row are metrics. A counter of all threads over the bytes of the first client has a
-/// meaning only where there is one.
+/// What of a row are metrics. Counters are of all threads, and bytes of the first client.
 fn metrics(
     layout: &ColumnLayout,
     cell: &Cell,
@@ -219,15 +223,17 @@ fn metrics(
             What::Throughput => Some((Metric::both(Measure::ThroughputGbitPerS), n)),
             What::Latency => Some((Metric::both(Measure::LatencyUsP50), n)),
             What::Counters(_, Some(measure)) if cell.threads == 1 => {
+                use Measure::{
+                    ContextSwitchesPerMessage, L1dLoadMissesPerKib, LlcLoadMissesPerKib,
+                };
                 let below = match measure {
-                    Measure::ContextSwitchesPerMessage => of(What::Messages),
-                    Measure::L1dLoadMissesPerKib | Measure::LlcLoadMissesPerKib => {
+                    ContextSwitchesPerMessage => of(What::Messages),
+                    L1dLoadMissesPerKib | LlcLoadMissesPerKib => {
                         of(What::Bytes).map(|b| b / 1024.0)
                     }
                     _ => of(What::Bytes),
                 };
-                let side = layout.counted;
-                below.map(|below| (Metric { measure, side }, n / below))
+                below.map(|below| (Metric::of(measure, layout.counted), n / below))
             }
             _ => None,
         };

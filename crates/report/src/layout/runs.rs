@@ -9,9 +9,9 @@ use bytecost_spec::table::{TableError, number};
 use bytecost_spec::{Axis, Cell, Imported, Measure, Metric, Published, Sample, Table};
 use itertools::Itertools as _;
 
-use super::TableLayout;
 use super::export::{counted, written};
 use super::import::{fail, figure, study_of};
+use super::{LAYOUTS, TableLayout};
 use crate::times::TIMES;
 
 /// The columns, in their order.
@@ -96,6 +96,12 @@ pub const RUNS: &[Runs] = &[Runs {
     ],
 }];
 
+/// Every layout, in the order of the documentation.
+pub fn layouts() -> impl Iterator<Item = &'static dyn TableLayout> {
+    let cells = LAYOUTS.iter().map(|layout| layout as &dyn TableLayout);
+    cells.chain(RUNS.iter().map(|runs| runs as &dyn TableLayout))
+}
+
 impl Mode {
     fn is_of(&self, cell: &Cell) -> bool {
         let mut places = self.placements.iter();
@@ -114,10 +120,8 @@ impl Mode {
         if flows.is_empty() || flows.iter().any(|f| f.elapsed_ns == 0 || done(f) == 0) {
             return None;
         }
-        let rates = flows
-            .iter()
-            .map(|f| 1e9 * done(f) as f64 / f.elapsed_ns as f64);
-        let rate = rates.sum::<f64>();
+        let rate = |f: &FlowReading| 1e9 * done(f) as f64 / f.elapsed_ns as f64;
+        let rate: f64 = flows.iter().map(rate).sum();
         Some(match self.mover {
             // Each thread does all of it, and the threads at the same time.
             WORK => STEPS * flows.len() as f64 / rate,
@@ -138,9 +142,8 @@ impl TableLayout for Runs {
         let measured: Vec<&Cell> = measured.collect();
         let mut rows = String::new();
         for mode in self.modes {
-            let of_feature = self.modes.iter().filter(|m| m.feature == mode.feature);
-            let mut others = of_feature.filter(|m| m.name != mode.name);
-            let other = others.next();
+            let is_other = |m: &&Mode| m.feature == mode.feature && m.name != mode.name;
+            let other = self.modes.iter().find(is_other);
             let own = || measured.iter().filter(|c| mode.is_of(c));
             let has_counterpart = |cell: &&&Cell| {
                 measured.iter().any(|c| {
@@ -151,11 +154,8 @@ impl TableLayout for Runs {
             let chosen = own().find(has_counterpart).or(own().next());
             let trials = chosen.map_or(&[][..], |cell| &counted[&cell.id()]);
             let seconds = trials.iter().filter_map(|s| mode.seconds(s));
-            rows.extend(
-                (1..)
-                    .zip(seconds)
-                    .map(|(at, s)| row(f64::from(at), mode.name, s)),
-            );
+            let numbered = (1..).map(f64::from).zip(seconds);
+            rows.extend(numbered.map(|(at, s)| row(at, mode.name, s)));
         }
         if rows.is_empty() {
             return Err(format!(
@@ -272,18 +272,14 @@ fn row(run: f64, mode: &str, seconds: f64) -> String {
 
 fn run_number(text: &str) -> Result<u64, String> {
     let run = text.parse().ok().filter(|n| (1..=MOST_RUNS).contains(n));
-    run.ok_or_else(|| {
-        format!("Run: `{text}` is out of bounds: a whole number from 1 to {MOST_RUNS}")
-    })
+    let bounds = format!("a whole number from 1 to {MOST_RUNS}");
+    run.ok_or_else(|| format!("Run: `{text}` is out of bounds: {bounds}"))
 }
 
 fn time(text: &str) -> Result<f64, String> {
     let seconds = number(text).map_err(|why| format!("Time_s: {why}"))?;
-    if (LEAST_S..=MOST_S).contains(&seconds) {
-        Ok(seconds)
-    } else {
-        Err(format!(
-            "Time_s: `{text}` is out of bounds: seconds from {LEAST_S} to {MOST_S}"
-        ))
-    }
+    let fits = (LEAST_S..=MOST_S).contains(&seconds);
+    let bounds = format!("seconds from {LEAST_S} to {MOST_S}");
+    fits.then_some(seconds)
+        .ok_or_else(|| format!("Time_s: `{text}` is out of bounds: {bounds}"))
 }
