@@ -1,6 +1,6 @@
 //! The geometry of a figure: lines, bands, markers and labels as SVG path data.
 
-use bytecost_analysis::{Estimate, FigureData, Point, Series};
+use bytecost_analysis::{Estimate, FigureData, Series};
 
 use crate::question::value_in_words;
 use crate::scale::{Scale, places, tick};
@@ -70,43 +70,35 @@ pub(crate) struct Label {
 
 /// Lays a figure out; `labels` are what stands beside the end of each line.
 pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
-    let estimates = figure.series.iter().flat_map(measured).map(|(_, e)| e);
-    let spans =
-        estimates.flat_map(|e| [e.low.unwrap_or(e.value), e.value, e.high.unwrap_or(e.value)]);
+    let estimates = figure.series.iter().flat_map(measured);
+    let spans = estimates.flat_map(|(_, e)| [Some(e.value), e.low, e.high]);
     let most = figure.ceiling.iter().flat_map(|c| &c.points);
-    let spans = spans.chain(most.flatten().copied());
+    let spans = spans.chain(most.copied()).flatten();
     let spans = spans.collect::<Vec<f64>>().into_iter();
     let scale = match figure.relative_to {
         Some(_) => Scale::of_ratios(spans),
         None => Scale::of(spans),
     };
-    let longest = labels
-        .iter()
-        .map(|l| shortened(l, LABEL_MOST).chars().count())
-        .max();
-    let right = SIZE.0 - 24.0 - CHARACTER * longest.unwrap_or(0) as f64;
+    let longest = labels.iter().map(|l| l.chars().count()).max();
+    let longest = longest.unwrap_or(0).min(LABEL_MOST);
+    let right = SIZE.0 - 24.0 - CHARACTER * longest as f64;
     let bottom = SIZE.1 - BOTTOM;
     let inset = 14.0;
-    let across: Vec<f64> = places(figure.x_numbers.as_deref(), figure.x_values.len())
-        .into_iter()
-        .map(|share| LEFT + inset + share * (right - LEFT - 2.0 * inset))
-        .collect();
+    let mut across = places(figure.x_numbers.as_deref(), figure.x_values.len());
+    for x in &mut across {
+        *x = LEFT + inset + *x * (right - LEFT - 2.0 * inset);
+    }
     let height = |value: f64| bottom - scale.share(value) * (bottom - TOP);
-    let lines = figure
-        .series
-        .iter()
-        .map(|series| line(series, &across, &height));
+    let lines = figure.series.iter().map(|s| line(s, &across, &height));
     let mut lines: Vec<ChartLine> = lines.collect();
     label(&mut lines, labels, right, bottom);
     let empty = lines.iter().all(|l| l.dots.is_empty());
     let has_gap = |column: usize| {
         let mut points = figure.series.iter().filter_map(|s| s.points.get(column));
-        points.any(|p| matches!(p, Point::Gap(_)))
+        points.any(|p| p.measured().is_none())
     };
-    let columns_with_gaps = across.iter().copied().enumerate();
-    let gaps = columns_with_gaps
-        .filter(|(column, _)| !empty && has_gap(*column))
-        .collect();
+    let gaps = across.iter().copied().enumerate();
+    let gaps = gaps.filter(|(column, _)| !empty && has_gap(*column));
     let ticks = scale.ticks.iter().filter(|_| !empty).map(|&value| Tick {
         at: height(value),
         label: tick(value),
@@ -119,36 +111,31 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
         rows: ticks.collect(),
         columns: columns(figure, &across),
         ceiling: ceiling(figure, &across, &height),
+        gaps: gaps.collect(),
         lines,
-        gaps,
         empty,
     }
 }
 
-/// The line of what can be reached at most, broken where it is not known; a short one where it is
-/// known at one place alone.
+/// The line of what can be reached at most, broken where it is not known; short at one place alone.
 fn ceiling(figure: &FigureData, across: &[f64], height: &impl Fn(f64) -> f64) -> String {
     const HALF: f64 = 9.0;
     let points = figure.ceiling.iter().flat_map(|c| &c.points);
-    let places: Vec<Option<(f64, f64)>> = points
-        .zip(across)
+    let places = points.zip(across);
+    let places: Vec<_> = places
         .map(|(rate, x)| Some((*x, height((*rate)?))))
         .collect();
-    let stretches = places.split(Option::is_none);
-    stretches
-        .map(|stretch| match stretch {
-            [Some((x, y))] => through(&[(x - HALF, *y), (x + HALF, *y)]),
-            _ => through(&stretch.iter().copied().flatten().collect::<Vec<_>>()),
-        })
-        .collect()
+    let path = |stretch: &[Option<(f64, f64)>]| match stretch {
+        [Some((x, y))] => through([(x - HALF, *y), (x + HALF, *y)]),
+        _ => through(stretch.iter().copied().flatten()),
+    };
+    places.split(Option::is_none).map(path).collect()
 }
 
 fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
     let points = series.points.iter().enumerate();
-    points.filter_map(|(i, p)| match p {
-        Point::Measured(e) if e.value.is_finite() => Some((i, *e)),
-        _ => None,
-    })
+    let measured = points.filter_map(|(i, p)| Some((i, *p.measured()?)));
+    measured.filter(|(_, e)| e.value.is_finite())
 }
 
 fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> ChartLine {
@@ -164,8 +151,7 @@ fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> ChartL
     let mut path = String::new();
     let mut band = String::new();
     for stretch in dots.chunk_by(|a, b| b.column == a.column + 1) {
-        let points: Vec<(f64, f64)> = stretch.iter().map(|d| (d.x, d.y)).collect();
-        path.push_str(&through(&points));
+        path.push_str(&through(stretch.iter().map(|d| (d.x, d.y))));
         for part in stretch.chunk_by(|a, b| interval(a).is_some() == interval(b).is_some()) {
             band.push_str(&intervals(part, height));
         }
@@ -198,33 +184,30 @@ fn intervals(dots: &[Dot], height: &impl Fn(f64) -> f64) -> String {
         _ => {
             let upper = ends.iter().map(|(x, _, high)| (*x, *high));
             let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
-            let around: Vec<(f64, f64)> = upper.chain(lower).collect();
-            through(&around) + "Z"
+            through(upper.chain(lower)) + "Z"
         }
     }
 }
 
-fn through(points: &[(f64, f64)]) -> String {
-    let steps = points.iter().enumerate();
-    steps
-        .map(|(i, (x, y))| format!("{}{x:.1} {y:.1}", if i == 0 { "M" } else { "L" }))
-        .collect()
+fn through(points: impl IntoIterator<Item = (f64, f64)>) -> String {
+    let steps = std::iter::once("M").chain(std::iter::repeat("L"));
+    let write = |(step, (x, y))| format!("{step}{x:.1} {y:.1}");
+    steps.zip(points).map(write).collect()
 }
 
 /// Writes names beside the ends of the lines, moved apart so that none covers another.
 fn label(lines: &mut [ChartLine], names: &[String], right: f64, bottom: f64) {
-    let mut order: Vec<usize> = (0..lines.len())
-        .filter(|&i| !lines[i].dots.is_empty())
-        .collect();
-    let end = |line: &ChartLine| line.dots.last().map_or((right, bottom), |d| (d.x, d.y));
-    order.sort_by(|&a, &b| end(&lines[a]).1.total_cmp(&end(&lines[b]).1));
-    let mut places: Vec<f64> = order.iter().map(|&i| end(&lines[i]).1).collect();
+    let ends = lines.iter_mut().zip(names);
+    let ends = ends.filter_map(|(line, name)| Some((*line.dots.last()?, line, name)));
+    let mut ends: Vec<_> = ends.collect();
+    ends.sort_by(|(a, ..), (b, ..)| a.y.total_cmp(&b.y));
+    let mut places: Vec<f64> = ends.iter().map(|(dot, ..)| dot.y).collect();
     apart(&mut places, bottom);
-    for (&i, &y) in order.iter().zip(&places) {
-        let (from_x, from_y) = end(&lines[i]);
+    for ((dot, line, name), y) in ends.into_iter().zip(places) {
+        let (from_x, from_y) = (dot.x, dot.y);
         let x = right + 12.0;
-        lines[i].label = Some(Label {
-            text: shortened(names.get(i).map_or("", String::as_str), LABEL_MOST),
+        line.label = Some(Label {
+            text: shortened(name, LABEL_MOST),
             leader: format!("M{:.1} {from_y:.1}L{:.1} {y:.1}", from_x + 6.0, x - 3.0),
             x,
             y,
@@ -247,13 +230,11 @@ fn apart(places: &mut [f64], bottom: f64) {
         }
         pools.push(pool);
     }
-    let least = TOP;
     let most = bottom - places.len().saturating_sub(1) as f64 * LABEL_HEIGHT;
-    let means = pools
-        .iter()
-        .flat_map(|&(mean, count)| std::iter::repeat_n(mean, count));
+    let means = pools.into_iter();
+    let means = means.flat_map(|(mean, count)| std::iter::repeat_n(mean, count));
     for ((i, place), mean) in places.iter_mut().enumerate().zip(means) {
-        *place = mean.clamp(least, most.max(least)) + i as f64 * LABEL_HEIGHT;
+        *place = mean.clamp(TOP, most.max(TOP)) + i as f64 * LABEL_HEIGHT;
     }
 }
 

@@ -79,8 +79,7 @@ fn rank(outcome: &Crossing) -> u8 {
     }
 }
 
-/// From where on it is better, `from 4.2 KiB` or `never within 256 B to 1 MiB`, and the intervals of
-/// the places in the same order.
+/// From where on it is better, `from 4.2 KiB`, and the intervals of the places in the same order.
 fn outcome_in_words(c: &Crossover) -> (String, Option<String>) {
     let [least, most] = [&c.range.0, &c.range.1].map(|end| value_in_words(c.along, end));
     let word = match &c.outcome {
@@ -127,12 +126,12 @@ mod tests {
     use super::*;
     use bytecost_spec::{Measure, Metric};
 
-    fn crossover(value: &str, outcome: Crossing) -> Crossover {
+    fn crossover(outcome: Crossing) -> Crossover {
         Crossover {
             metric: Metric::both(Measure::ThroughputGbitPerS),
             axis: Axis::Mover,
             baseline: "send".to_owned(),
-            value: value.to_owned(),
+            value: "sendfile".to_owned(),
             along: Axis::Size,
             range: ("256".to_owned(), "1MiB".to_owned()),
             place: Vec::new(),
@@ -144,71 +143,51 @@ mod tests {
     }
 
     fn point(better_above: bool, low: Option<&str>, high: Option<&str>) -> CrossingPoint {
-        let [low, high] = [low, high].map(|end| end.map(str::to_owned));
         CrossingPoint {
             better_above,
             fades: false,
-            low,
-            high,
+            low: low.map(str::to_owned),
+            high: high.map(str::to_owned),
         }
     }
 
     #[test]
     fn what_is_decided_and_bounded_comes_first() {
-        let at = |low, high| Crossing::At(vec![point(true, low, high)]);
-        let check = |outcomes: Vec<(&str, Crossing)>, expected: &[&str], words: Option<&str>| {
-            let crossovers = outcomes.into_iter().map(|(v, o)| crossover(v, o));
-            let all: Vec<Crossover> = crossovers.collect();
-            let (decided, open) = ordered(&all);
-            let values = decided.iter().chain(&open).map(|c| c.value.as_str());
-            assert_eq!(values.collect::<Vec<_>>(), expected);
-            let said = (!open.is_empty()).then(|| open_in_words(open.len(), decided.is_empty()));
-            assert_eq!(said.as_deref(), words);
-        };
-        check(
-            vec![
-                ("a", Crossing::Undecided),
-                ("b", at(None, Some("8KiB"))),
-                ("c", Crossing::NeverBetter),
-                ("d", at(Some("2KiB"), Some("8KiB"))),
-                ("e", Crossing::Undecided),
-            ],
-            &["d", "b", "c", "a", "e"],
-            Some("2 more pairs are not decided."),
-        );
-        check(
-            vec![("a", Crossing::Undecided)],
-            &["a"],
-            Some("The one pair that was looked at is not decided."),
-        );
-        check(vec![("a", Crossing::AlwaysBetter)], &["a"], None);
+        let at = |low| Crossing::At(vec![point(true, low, Some("8KiB"))]);
+        let open = || Crossing::Undecided;
+        let outcomes = [
+            open(),
+            at(None),
+            Crossing::NeverBetter,
+            at(Some("2KiB")),
+            open(),
+        ];
+        let all = outcomes.map(crossover);
+        let place = |c: &&Crossover| all.iter().position(|one| std::ptr::eq(one, *c)).unwrap();
+        let (decided, open) = ordered(&all);
+        let places = decided.iter().chain(&open).map(place);
+        assert_eq!(places.collect::<Vec<_>>(), [3, 1, 2, 0, 4]);
+        let one = "The one pair that was looked at is not decided.";
+        assert_eq!(open_in_words(1, true), one);
+        assert_eq!(open_in_words(2, false), "2 more pairs are not decided.");
     }
 
     #[test]
     fn a_crossover_says_from_where_and_how_sure() {
-        let check = |outcome: Crossing, from: &str, interval: Option<&str>| {
-            let (said, bounds) = outcome_in_words(&crossover("sendfile", outcome));
-            assert_eq!((said.as_str(), bounds.as_deref()), (from, interval));
+        let check = |points: Vec<CrossingPoint>, from: &str, interval: &str| {
+            let found = outcome_in_words(&crossover(Crossing::At(points)));
+            assert_eq!(found, (from.to_owned(), Some(interval.to_owned())));
         };
-        check(Crossing::AlwaysBetter, "throughout 256 B to 1 MiB", None);
-        check(Crossing::NeverBetter, "never within 256 B to 1 MiB", None);
+        let bounded = point(true, Some("4KiB"), Some("16KiB"));
+        check(vec![bounded], "from 16 KiB", "4 KiB to 16 KiB");
+        let open = [
+            point(true, None, Some("2KiB")),
+            point(false, Some("64KiB"), None),
+        ];
         check(
-            Crossing::Undecided,
-            "not decided within 256 B to 1 MiB",
-            None,
-        );
-        check(
-            Crossing::At(vec![point(true, Some("4KiB"), Some("16KiB"))]),
-            "from 16 KiB",
-            Some("4 KiB to 16 KiB"),
-        );
-        check(
-            Crossing::At(vec![
-                point(true, None, Some("2KiB")),
-                point(false, Some("64KiB"), None),
-            ]),
+            open.to_vec(),
             "from 2 KiB, up to 64 KiB",
-            Some("not decided below 2 KiB; not decided above 64 KiB"),
+            "not decided below 2 KiB; not decided above 64 KiB",
         );
     }
 }

@@ -10,7 +10,7 @@ use crate::descriptions;
 use crate::document::DocMark;
 use crate::missing_points;
 use crate::numbers::{self, ratio, ratio_interval};
-use crate::published_series::{self, Overlaid};
+use crate::published_series::{self, Overlaid, OverlaidLine};
 use crate::question::{is_at, value_in_words};
 use crate::text::{TextSpan, clean, count, joined, spans};
 
@@ -40,8 +40,7 @@ pub(crate) struct DrawnFigure {
     pub y: String,
     pub x: String,
     pub chart: Chart,
-    /// How much wider than its place the drawing is on a narrow screen, where the names beside
-    /// the lines are cut off.
+    /// How much wider it is than a narrow screen, where the names beside the lines are cut off.
     pub crop: String,
     pub lines: Vec<SeriesLine>,
     pub columns: Vec<String>,
@@ -141,11 +140,8 @@ pub(crate) fn figure(
     let Overlaid { data, lines: whose } = published_series::overlaid(a, f);
     let source = whose.iter().find_map(|l| l.source.as_deref().map(clean));
     let imported = descriptions::imported(a).is_some();
-    let labels = whose.iter().map(|l| match (&l.source, imported) {
-        (Some(source), false) => clean(source),
-        _ => clean(&l.of),
-    });
-    let labels: Vec<String> = labels.collect();
+    let label = |l: &OverlaidLine| clean(l.source.as_ref().filter(|_| !imported).unwrap_or(&l.of));
+    let labels: Vec<String> = whose.iter().map(label).collect();
     let chart = chart::chart(&data, &labels);
     let lines = data.series.iter().zip(&whose).zip(&chart.lines);
     let lines: Vec<SeriesLine> = lines
@@ -198,15 +194,13 @@ fn line(
     a: &Analysis,
     f: &FigureData,
     series: &Series,
-    whose: &published_series::OverlaidLine,
+    whose: &OverlaidLine,
     drawn: &chart::ChartLine,
     palette: &Palette,
 ) -> SeriesLine {
     let slot = palette.slot(&whose.of);
-    let dots = drawn
-        .dots
-        .iter()
-        .map(|dot| dot_text(a, f, &series.name, whose, dot));
+    let dots = drawn.dots.iter();
+    let dots = dots.map(|dot| dot_text(a, f, &series.name, whose, dot));
     let points = series.points.iter().enumerate();
     let entries = points.map(|(i, p)| entry(f, p, whose.stalls(i)));
     SeriesLine {
@@ -221,13 +215,7 @@ fn line(
     }
 }
 
-fn dot_text(
-    a: &Analysis,
-    f: &FigureData,
-    name: &str,
-    whose: &published_series::OverlaidLine,
-    dot: &Dot,
-) -> DotText {
+fn dot_text(a: &Analysis, f: &FigureData, name: &str, whose: &OverlaidLine, dot: &Dot) -> DotText {
     let x = f.x_values.get(dot.column).map_or("", String::as_str);
     let finding = match whose.source {
         None => comparison(a, f, name, x),
@@ -239,7 +227,10 @@ fn dot_text(
         x: value_in_words(f.x, x),
         value: match f.relative_to {
             Some(_) => ratio(dot.estimate.value),
-            None => numbers::with_unit(&units::number(dot.estimate.value), f.y.measure.row().unit),
+            None => joined(
+                [&*units::number(dot.estimate.value), f.y.measure.row().unit],
+                " ",
+            ),
         },
         interval: match (&whose.source, numbers::interval(&dot.estimate)) {
             (Some(source), _) => format!("published by {}, without an interval", clean(source)),

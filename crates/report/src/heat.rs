@@ -3,9 +3,11 @@
 
 use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
 use bytecost_spec::units;
+use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::document::{DocBlock, DocColumn, DocEntry, DocTable, Tone};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocTable};
+use crate::style::Ink;
 use crate::text::{TextSpan, clean, spans};
 
 /// Room for the names of rows and of columns.
@@ -70,10 +72,10 @@ pub(crate) enum HeatEntry {
 }
 
 pub(crate) fn heats(a: &Analysis) -> Vec<Heat> {
-    let several = |m: &&MatrixData| a.matrices.iter().filter(|o| o.mover == m.mover).count() > 1;
-    let maps = a.matrices.iter().enumerate();
-    maps.map(|(i, m)| heat(m, several(&m).then_some(i + 1)))
-        .collect()
+    let maps = || a.matrices.iter();
+    let several = |m: &MatrixData| maps().filter(|o| o.mover == m.mover).count() > 1;
+    let drawn = |(i, m)| heat(m, several(m).then_some(i));
+    (1..).zip(maps()).map(drawn).collect()
 }
 
 fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
@@ -88,13 +90,14 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
     let drawn = &m.cpus[..m.cpus.len().min(MOST_CPUS)];
     let step = (WIDTH / drawn.len().max(1) as f64).min(COLUMN_MOST);
     let at = |place: usize, from: f64| from + place as f64 * step;
-    let fields = drawn.iter().enumerate().flat_map(|(row, from)| {
-        let across = drawn.iter().enumerate();
-        across.filter_map(move |(column, to)| {
-            let pair = m.pair(*from, *to)?;
-            Some((at(column, LEFT), at(row, TOP), pair))
-        })
+    let fields = drawn.iter().enumerate();
+    let fields = fields.cartesian_product(drawn.iter().enumerate());
+    let fields = fields.filter_map(|((row, from), (column, to))| {
+        let pair = m.pair(*from, *to)?;
+        Some(field(at(column, LEFT), at(row, TOP), pair, &scale, step))
     });
+    let swatches = (0..=4).map(f64::from);
+    let swatches = swatches.map(|i| (i * 26.0, scale.opacity_of(i / 4.0)));
     let names = drawn.iter().enumerate();
     let names = names.filter(|(i, _)| step >= COLUMN_OF_NAMES || i.is_multiple_of(4));
     let names = names.map(|(i, cpu)| ((i as f64 + 0.5) * step, *cpu));
@@ -109,12 +112,8 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
         height: TOP + step * drawn.len() as f64 + MARGIN,
         step,
         names: names.collect(),
-        fields: fields
-            .map(|(x, y, pair)| field(x, y, pair, &scale, step))
-            .collect(),
-        swatches: (0..=4)
-            .map(|i| (f64::from(i) * 26.0, scale.opacity_of(f64::from(i) / 4.0)))
-            .collect(),
+        fields: fields.collect(),
+        swatches: swatches.collect(),
         ends: (scale.with_unit(least), scale.with_unit(most)),
         told: words.join(" "),
         words: words.iter().map(|w| spans(w)).collect(),
@@ -175,18 +174,16 @@ impl Scale {
     }
 
     fn interval(&self, low: Option<f64>, high: Option<f64>) -> String {
-        let ends = low
-            .zip(high)
-            .map(|(low, high)| [low, high].map(|end| self.number(end)));
-        ends.map_or_else(String::new, |ends| ends.join(" to "))
+        let ends = low.zip(high);
+        ends.map_or_else(String::new, |(low, high)| {
+            [low, high].map(|end| self.number(end)).join(" to ")
+        })
     }
 }
 
 fn value(pair: &PairPoint) -> Option<f64> {
-    match pair.point {
-        Point::Measured(e) if e.value.is_finite() && e.value > 0.0 => Some(e.value),
-        _ => None,
-    }
+    let value = pair.point.measured().map(|e| e.value);
+    value.filter(|value| value.is_finite() && *value > 0.0)
 }
 
 fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
@@ -237,10 +234,9 @@ fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
         Point::Gap(why) => Some((clean(why), format!("{}:{}", p.from, p.to))),
         Point::Measured(_) => None,
     });
-    let told = grouped(missing)
-        .into_iter()
-        .map(|(why, pairs)| spans(&format!("{}: {why}", pairs.join(", "))));
-    told.collect()
+    let gaps = grouped(missing).into_iter();
+    gaps.map(|(why, pairs)| spans(&format!("{}: {why}", pairs.join(", "))))
+        .collect()
 }
 
 impl Heat {
@@ -258,31 +254,9 @@ impl Heat {
         });
         vec![
             DocBlock::heading(&self.title),
-            DocBlock::paragraph(Tone::Faint, &self.sub),
+            DocBlock::paragraph(Ink::Faint, &self.sub),
             DocBlock::Table(DocTable::of::<DocEntry>(columns, rows)),
-            DocBlock::paragraph(Tone::Plain, &self.told),
+            DocBlock::paragraph(Ink::Plain, &self.told),
         ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_painted_by_the_logarithm_of_their_time() {
-        let scale = Scale {
-            least: 100.0,
-            most: 10_000.0,
-            unit: ("ns", 1.0),
-        };
-        for (ns, opacity) in [(100.0, 0.06), (1000.0, 0.28), (10_000.0, 0.5), (1.0, 0.06)] {
-            assert!((scale.opacity(ns) - opacity).abs() < 1e-9, "{ns}");
-        }
-        let one = Scale {
-            most: 100.0,
-            ..scale
-        };
-        assert!((one.opacity(100.0) - 0.06).abs() < 1e-9);
     }
 }

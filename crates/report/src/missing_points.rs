@@ -2,6 +2,7 @@
 
 use bytecost_analysis::{FigureData, Point, grouped};
 use bytecost_spec::Axis;
+use itertools::Itertools as _;
 
 use crate::published_series::NOT_PUBLISHED;
 use crate::question::value_in_words;
@@ -18,42 +19,33 @@ pub(crate) fn why_empty(f: &FigureData) -> String {
         Point::Measured(_) => None,
     }));
     // The first of equals.
-    let most = reasons
-        .into_iter()
-        .rev()
-        .max_by_key(|(_, times)| times.len());
-    match most {
+    let reasons = reasons.into_iter().rev();
+    match reasons.max_by_key(|(_, times)| times.len()) {
         Some((why, _)) if why.starts_with("not measured") => why,
         Some((why, _)) => format!("not measured here: {why}"),
         None => "not measured here".to_owned(),
     }
 }
 
-/// What is missing in a column: `splice, vmsplice: why; sendfile: why else`. What others did not
-/// publish is not missing.
+/// What is missing in a column, but for what others did not publish: `splice, vmsplice: why`.
 pub(crate) fn at_column(f: &FigureData, column: usize) -> Option<String> {
     let missing = f.series.iter().filter_map(|s| match s.points.get(column) {
         Some(Point::Gap(why)) if why != NOT_PUBLISHED => Some((clean(why), clean(&s.name))),
         _ => None,
     });
-    let mut reasons = grouped(missing);
+    let reasons = grouped(missing);
     if reasons.is_empty() {
         return None;
     }
-    let more = reasons.len().saturating_sub(REASONS_MOST);
-    reasons.truncate(REASONS_MOST);
-    let mut told: Vec<String> = reasons
-        .iter()
-        .map(|(why, names)| format!("{}: {why}", names.join(", ")))
-        .collect();
-    if more > 0 {
-        told.push(format!("{more} more below"));
-    }
+    let more = reasons.len().checked_sub(REASONS_MOST + 1);
+    let more = more.map(|more| format!("{} more below", more + 1));
+    let told = reasons.iter().take(REASONS_MOST);
+    let told = told.map(|(why, names)| format!("{}: {why}", names.join(", ")));
+    let told = told.chain(more).join("; ");
     let x = f.x_values.get(column).map_or("", String::as_str);
     Some(format!(
-        "No point at {}: {}",
-        clean(&value_in_words(f.x, x)),
-        told.join("; ")
+        "No point at {}: {told}",
+        clean(&value_in_words(f.x, x))
     ))
 }
 

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use bytecost_analysis::{Analysis, FigureData};
+use itertools::Itertools as _;
 
 use crate::chart;
 use crate::descriptions;
@@ -10,7 +11,7 @@ use crate::heat::{Heat, heats};
 use crate::overview::{Overview, overview};
 use crate::published_series;
 use crate::stack::{Stack, stacks};
-use crate::text::{TextSpan, clean, wrap};
+use crate::text::{TextSpan, clean, joined, wrap};
 
 /// A picture of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,11 +123,8 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
         Picture::of(name(number, data), &drawing)
     });
     let bars = stacks(a).into_iter().map(|s| stacked(a, s));
-    drawn
-        .chain(heats(a).into_iter().map(|h| heat(a, h)))
-        .chain(bars)
-        .chain(speed_ups(a))
-        .collect()
+    let maps = heats(a).into_iter().map(|h| heat(a, h));
+    drawn.chain(maps).chain(bars).chain(speed_ups(a)).collect()
 }
 
 impl Picture {
@@ -139,8 +137,7 @@ impl Picture {
     }
 }
 
-/// Lines of text from a place downwards, each with where it stands: the text, its columns, and the
-/// height of a line.
+/// Lines of text of so many columns and a height from a place downwards, each with its place.
 fn lines(text: &str, columns: usize, height: f64, y: &mut f64) -> Vec<(f64, String)> {
     let down = |line| {
         *y += height;
@@ -189,20 +186,15 @@ fn speed_ups(a: &Analysis) -> Option<Picture> {
     let subtitles = lines(&sub, COLUMNS.1, LINE_HEIGHT.1, &mut y);
     let feet = o.notes.iter().cloned().chain([foot(a)]);
     let frame = Frame::of(subtitles, [y, 14.0, o.height, 4.0], feet);
-    Some(Picture::of(
-        "speed-ups".to_owned(),
-        &SpeedUpsSvg { o, frame },
-    ))
+    let drawing = SpeedUpsSvg { o, frame };
+    Some(Picture::of("speed-ups".to_owned(), &drawing))
 }
 
 fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> ChartSvg {
-    let upwards = match &data.relative_to {
-        Some(baseline) => format!(
-            "{}, times {}'s",
-            data.y.title(a.study.unit),
-            clean(baseline)
-        ),
-        None => descriptions::metric_with_unit(data.y, a.study.unit),
+    let unit = a.study.unit;
+    let upwards = match data.relative_to.as_deref().map(clean) {
+        Some(baseline) => format!("{}, times {baseline}'s", data.y.title(unit)),
+        None => descriptions::metric_with_unit(data.y, unit),
     };
     let mut y = 10.0;
     let headings = lines(&f.title, COLUMNS.0, LINE_HEIGHT.0, &mut y);
@@ -251,21 +243,19 @@ fn legend(f: &DrawnFigure, y: &mut f64) -> Vec<Key> {
         ..Key::default()
     };
     let drawn = f.lines.iter().filter(|l| !l.dots.is_empty());
-    let mut keys: Vec<Key> = drawn
-        .map(|l| Key {
+    let drawn = drawn.map(|l| {
+        let class = match (l.hollow, l.dashed) {
+            (true, _) => "theirs",
+            (false, true) => "dashed",
+            (false, false) => "",
+        };
+        Key {
             color: l.color,
             line: true,
-            ..key(
-                &l.name,
-                l.marker,
-                match (l.hollow, l.dashed) {
-                    (true, _) => "theirs",
-                    (false, true) => "dashed",
-                    (false, false) => "",
-                },
-            )
-        })
-        .collect();
+            ..key(&l.name, l.marker, class)
+        }
+    });
+    let mut keys: Vec<Key> = drawn.collect();
     keys.extend(f.ceiling.iter().map(|ceiling| Key {
         line: true,
         ..key(ceiling, "", "ceiling")
@@ -298,73 +288,35 @@ fn foot(a: &Analysis) -> String {
     let bytecost = format!("bytecost {}", a.run.bytecost_version);
     let day = a.run.started.get(..10).unwrap_or(&a.run.started);
     if let Some(published) = descriptions::imported(a) {
+        let source = &published.source;
         return clean(&format!(
-            "Published by {}; not measured here · {bytecost}, imported {day}",
-            published.source
+            "Published by {source}; not measured here · {bytecost}, imported {day}"
         ));
     }
     let bare = match &a.host.virtualization {
         Some(_) => "",
         None => " · no hypervisor seen",
     };
+    let (host, study) = (descriptions::host_line(&a.host), &a.study.name);
     let design = a.study.design.as_deref().unwrap_or("own");
     clean(&format!(
-        "{}{bare} · {bytecost}, {day}, study {} ({design} design)",
-        descriptions::host_line(&a.host),
-        a.study.name
+        "{host}{bare} · {bytecost}, {day}, study {study} ({design} design)"
     ))
 }
 
 /// The name of a picture's file: its place on the page, and what it shows.
 fn name(number: usize, f: &FigureData) -> String {
     let against = f.relative_to.as_ref().map_or("", |_| "-relative");
-    let panel: String = f
-        .panel
-        .iter()
-        .map(|(axis, value)| format!("-{}-{}", axis.name(), value))
-        .collect();
-    let name = format!(
-        "figure-{}-{}{against}-over-{}{panel}",
-        number + 1,
-        f.y,
-        f.x.name()
-    );
-    slug(&name)
+    let panel = f.panel.iter();
+    let mut panel = panel.map(|(axis, value)| format!("-{axis}-{value}"));
+    let panel = panel.join("");
+    let (number, y, x) = (number + 1, f.y, f.x);
+    slug(&format!("figure-{number}-{y}{against}-over-{x}{panel}"))
 }
 
 /// A text as a part of the name of a file, of at most 100 characters.
 fn slug(text: &str) -> String {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '_' {
-            c
-        } else {
-            '-'
-        }
-    };
-    let text: String = text.chars().map(plain).take(100).collect();
-    let words: Vec<&str> = text.split('-').filter(|w| !w.is_empty()).collect();
-    words.join("-")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_one_of_a_file() {
-        for (text, expected) in [
-            (
-                "figure-1-cpu_s_per_gb-over-size",
-                "figure-1-cpu_s_per_gb-over-size",
-            ),
-            (
-                "figure-2-over-size-placement-0:1",
-                "figure-2-over-size-placement-0-1",
-            ),
-            ("../../etc/passwd\0é", "etc-passwd"),
-        ] {
-            assert_eq!(slug(text), expected);
-        }
-        assert_eq!(slug(&"x".repeat(300)).len(), 100);
-    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let text: String = text.chars().take(100).collect();
+    joined(text.split(|c: char| !is_plain(c)), "-")
 }

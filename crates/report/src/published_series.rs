@@ -9,8 +9,9 @@ use bytecost_spec::{Axis, Metric, Unit, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::document::{DocBlock, DocColumn, DocTable, Tone};
+use crate::document::{DocBlock, DocColumn, DocTable};
 use crate::question::{is_at, result, sort_values, value_in_words};
+use crate::style::Ink;
 
 /// Axes by which a published cell is found; in the others it may differ from what was measured.
 pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
@@ -57,42 +58,39 @@ pub(crate) fn figures(a: &Analysis) -> Cow<'_, [FigureData]> {
 /// Lays what was published over a figure.
 pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
     let axis = series_axis(a, f);
-    let mut out = Overlaid {
-        data: FigureData {
-            series: Vec::new(),
-            ..f.clone()
-        },
-        lines: Vec::new(),
-    };
     let imported = descriptions::imported(a).is_some();
-    for series in f.series.iter().filter(|_| !imported) {
-        let waits =
-            |(x, _): (&String, &Point)| axis.is_some_and(|axis| waits(a, f, axis, &series.name, x));
-        out.lines.push(OverlaidLine {
+    let own = f.series.iter().filter(|_| !imported).map(|series| {
+        let waits = |x: &String| axis.is_some_and(|axis| waits(a, f, axis, &series.name, x));
+        let line = OverlaidLine {
             of: series.name.clone(),
             source: None,
-            stalled: f.x_values.iter().zip(&series.points).map(waits).collect(),
+            stalled: f.x_values.iter().map(waits).collect(),
+        };
+        (series.clone(), line)
+    });
+    let known = a.published.as_ref().zip(axis);
+    let known = known.filter(|_| f.relative_to.is_none());
+    let theirs = known.into_iter().flat_map(|(published, axis)| {
+        let series = f.series.iter().map(move |series| Series {
+            name: format!("{} ({})", series.name, published.source),
+            points: points(a, published, f, axis, &series.name),
         });
-        out.data.series.push(series.clone());
-    }
-    if let (Some(published), Some(axis), None) = (&a.published, axis, &f.relative_to) {
-        for series in &f.series {
-            let points = points(a, published, f, axis, &series.name);
-            if !points.iter().any(|p| matches!(p, Point::Measured(_))) {
-                continue;
-            }
-            out.lines.push(OverlaidLine {
-                of: series.name.clone(),
-                source: Some(published.source.clone()),
-                stalled: vec![false; points.len()],
-            });
-            out.data.series.push(Series {
-                name: format!("{} ({})", series.name, published.source),
-                points,
-            });
-        }
-    }
-    out
+        let lines = f.series.iter().map(move |series| OverlaidLine {
+            of: series.name.clone(),
+            source: Some(published.source.clone()),
+            stalled: Vec::new(),
+        });
+        let is_measured = |point: &Point| point.measured().is_some();
+        series
+            .zip(lines)
+            .filter(move |(s, _)| s.points.iter().any(is_measured))
+    });
+    let (series, lines) = own.chain(theirs).unzip();
+    let data = FigureData {
+        series,
+        ..f.clone()
+    };
+    Overlaid { data, lines }
 }
 
 /// The numbers of a figure without its intervals, for who sees no drawing.
@@ -102,16 +100,16 @@ pub(crate) fn told(a: &Analysis, f: &FigureData) -> Vec<DocBlock> {
     let values = f.x_values.iter().map(|v| value_in_words(f.x, v));
     let columns = DocColumn::numbers("", values);
     let rows = f.series.iter().zip(&overlaid.lines).map(|(series, line)| {
-        let number = |p: &Point| match p {
-            Point::Measured(e) => units::number(e.value),
-            Point::Gap(_) => "–".to_owned(),
+        let number = |p: &Point| {
+            p.measured()
+                .map_or("–".to_owned(), |e| units::number(e.value))
         };
         let name = std::iter::once(line.of.clone());
         name.chain(series.points.iter().map(number)).collect()
     });
     vec![
         DocBlock::heading(descriptions::metric_with_unit(f.y, a.study.unit)),
-        DocBlock::paragraph(Tone::Faint, descriptions::panel(&f.panel)),
+        DocBlock::paragraph(Ink::Faint, descriptions::panel(&f.panel)),
         DocBlock::Table(DocTable::of::<String>(columns, rows)),
     ]
 }
@@ -134,11 +132,9 @@ fn series_axis(a: &Analysis, f: &FigureData) -> Option<Axis> {
 /// Whether a cell of a line waits for a delayed acknowledgement.
 fn waits(a: &Analysis, f: &FigureData, axis: Axis, name: &str, x: &str) -> bool {
     let caveats = a.caveats.iter().filter(|d| d.kind == STALL);
-    let mut stalled = caveats
-        .flat_map(|d| &d.cells)
-        .filter_map(|id| result(a, id));
-    stalled
-        .any(|c| c.cell.value(f.x) == x && c.cell.value(axis) == name && is_at(&c.cell, &f.panel))
+    let cells = caveats.flat_map(|d| &d.cells);
+    let mut cells = cells.filter_map(|id| Some(&result(a, id)?.cell));
+    cells.any(|c| c.value(f.x) == x && c.value(axis) == name && is_at(c, &f.panel))
 }
 
 /// The published points of one line.
@@ -154,10 +150,9 @@ fn points(
     let held: Vec<(Axis, String)> = held.cloned().collect();
     let cells = published.cells.iter();
     let cells = cells.filter(|c| c.cell.value(axis) == name && is_at(&c.cell, &held));
-    let cells: Vec<&PublishedCell> = cells.collect();
     let points = f.x_values.iter().map(|x| {
-        let at = cells.iter().filter(|c| c.cell.value(f.x) == *x);
-        let value = at.filter_map(|c| c.values.get(&f.y)).next();
+        let mut at = cells.clone().filter(|c| c.cell.value(f.x) == *x);
+        let value = at.find_map(|c| c.values.get(&f.y));
         value.map_or_else(|| Point::Gap(NOT_PUBLISHED.to_owned()), |v| point(*v))
     });
     points.collect()
@@ -181,13 +176,8 @@ fn point(value: f64) -> Point {
 
 /// The axes in which the cells of a published table differ.
 fn varied(published: &Published) -> Vec<Axis> {
-    let differ = |axis: &Axis| {
-        !published
-            .cells
-            .iter()
-            .map(|c| c.cell.value(*axis))
-            .all_equal()
-    };
+    let cells = || published.cells.iter();
+    let differ = |axis: &Axis| !cells().map(|c| c.cell.value(*axis)).all_equal();
     AXES.iter().map(|row| row.axis).filter(differ).collect()
 }
 
@@ -200,14 +190,11 @@ fn imported(published: &Published, unit: Unit) -> Vec<FigureData> {
         return Vec::new();
     };
     let held = varied
-        .iter()
-        .filter(|axis| **axis != x && **axis != Axis::Mover);
-    let held: Vec<Axis> = held.copied().collect();
-    let metrics = published
-        .cells
-        .iter()
-        .flat_map(|c| c.values.keys().copied());
-    let metrics: BTreeSet<Metric> = metrics.collect();
+        .into_iter()
+        .filter(|axis| ![x, Axis::Mover].contains(axis));
+    let held: Vec<Axis> = held.collect();
+    let metrics = published.cells.iter().flat_map(|c| c.values.keys());
+    let metrics: BTreeSet<Metric> = metrics.copied().collect();
     let place = |c: &PublishedCell| -> Vec<(Axis, String)> {
         let at = held.iter().map(|&axis| (axis, c.cell.value(axis)));
         at.collect()
@@ -217,9 +204,7 @@ fn imported(published: &Published, unit: Unit) -> Vec<FigureData> {
         let number = |(axis, v): &(Axis, String)| axis.number(v).map(|n| n as u64);
         place.iter().map(number).collect_vec()
     });
-    let panels = metrics
-        .into_iter()
-        .flat_map(|y| places.iter().map(move |place| (y, place)));
+    let panels = metrics.into_iter().cartesian_product(&places);
     panels
         .map(|(y, place)| panel(published, x, (y, unit), place))
         .filter(|f| f.x_values.len() > 1)

@@ -48,10 +48,7 @@ impl<'a> QuestionEntry<'a> {
 /// All tables of a result, in the order in which its findings first speak of them.
 pub(crate) fn questions(a: &Analysis) -> Vec<QuestionTable<'_>> {
     let grid = Grid::new(a);
-    let keys = a
-        .findings
-        .iter()
-        .filter_map(|finding| grid.best_key(finding));
+    let keys = a.findings.iter().filter_map(|f| grid.best_key(f));
     keys.unique().map(|key| grid.question(&key)).collect()
 }
 
@@ -109,17 +106,15 @@ impl<'a> Grid<'a> {
         let Some(place) = self.place(finding) else {
             return Vec::new();
         };
-        let keys = across(self.a, finding.metric, finding.axis)
-            .into_iter()
-            .map(|x| Key {
-                axis: finding.axis,
-                metric: finding.metric,
-                baseline: finding.baseline_value.clone(),
-                x,
-                rest: place
-                    .id_without(&[Some(finding.axis), x].into_iter().flatten().collect_vec()),
-            });
-        keys.collect()
+        let key = |x: Option<Axis>| Key {
+            axis: finding.axis,
+            metric: finding.metric,
+            baseline: finding.baseline_value.clone(),
+            x,
+            rest: place.id_without(&std::iter::once(finding.axis).chain(x).collect_vec()),
+        };
+        let across = across(self.a, finding.metric, finding.axis);
+        across.into_iter().map(key).collect()
     }
 
     /// The table in which a finding has the most company across; the first of equals.
@@ -150,12 +145,8 @@ impl<'a> Grid<'a> {
             own.map_or(&place, |c| &c.cell)
         };
         let free: Vec<Axis> = std::iter::once(key.axis).chain(key.x).collect();
-        let panel = self
-            .a
-            .study
-            .varied
-            .iter()
-            .filter(|axis| !free.contains(axis));
+        let varied = self.a.study.varied.iter();
+        let panel = varied.filter(|axis| !free.contains(axis));
         let panel = panel.map(|&axis| (axis, place.value(axis))).collect();
         let rows = self.names(key, findings, &free).into_iter().map(|name| {
             let entry = |column: &String| self.entry(key, probe(&name), &name, column, findings);
@@ -177,21 +168,15 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The rows: the baseline, all that was compared with it (unless another table tells all of
-    /// it), and all that was refused.
+    /// The rows: the baseline, what was compared with it in no other table, and what was refused.
     fn names(&self, key: &Key, findings: &[&Finding], free: &[Axis]) -> Vec<String> {
         let is_own = |f: &&&Finding| self.best_key(f).as_ref() == Some(key);
-        let own = findings
-            .iter()
-            .filter(is_own)
-            .map(|f| &f.value)
-            .collect_vec();
+        let own = findings.iter().filter(is_own);
+        let own = own.map(|f| &f.value).collect_vec();
         let compared = findings.iter().map(|f| &f.value);
         let compared = compared.filter(|value| own.contains(value)).cloned();
-        let refused = self
-            .refused
-            .iter()
-            .filter(|(cell, _)| cell.id_without(free) == key.rest);
+        let refused = self.refused.iter();
+        let refused = refused.filter(|(cell, _)| cell.id_without(free) == key.rest);
         let refused = refused.map(|(cell, _)| cell.value(key.axis));
         let names = std::iter::once(key.baseline.clone());
         names.chain(compared).chain(refused).unique().collect()
@@ -227,8 +212,7 @@ impl<'a> Grid<'a> {
         QuestionEntry::Gap(why)
     }
 
-    /// The reason of a gap at a depth where the mover was measured with one request in flight and
-    /// never with more.
+    /// The reason of a gap at a depth where the mover never had more than one request in flight.
     fn waits_for_each(&self, cell: &Cell) -> Option<String> {
         let alone = Cell {
             depth: 1,
@@ -257,8 +241,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// The axes that could go across: as the figures of the metric have it, else as any figure has
-/// it, else the size, else whatever varies.
+/// The axes that could go across: those of figures, the metric's first, else what varies.
 fn across(a: &Analysis, metric: Metric, axis: Axis) -> Vec<Option<Axis>> {
     let of_metric = a.figures.iter().filter(|f| f.y == metric).map(|f| f.x);
     let of_any = a.figures.iter().map(|f| f.x);
@@ -298,10 +281,9 @@ pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
 
 /// A value for readers: sizes with their unit and a space.
 pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
-    if axis.is_bytes() {
-        units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
-    } else {
-        axis.word(value).to_owned()
+    match units::parse_bytes(value) {
+        Ok(bytes) if axis.is_bytes() => units::bytes_in_words(bytes),
+        _ => axis.word(value).to_owned(),
     }
 }
 
@@ -312,9 +294,9 @@ pub(crate) fn axis_in_words(axis: Axis, value: &str) -> String {
 
 /// `send, 64 KiB, threads 2`: movers and sizes speak for themselves.
 pub(crate) fn place_in_words(place: impl Iterator<Item = (Axis, String)>) -> String {
-    let words = place.map(|(axis, value)| match axis {
+    let mut words = place.map(|(axis, value)| match axis {
         Axis::Mover | Axis::Size => value_in_words(axis, &value),
         _ => axis_in_words(axis, &value),
     });
-    words.collect::<Vec<_>>().join(", ")
+    words.join(", ")
 }

@@ -1,5 +1,4 @@
-//! Figures of one stacked bar a cell: where the CPU time went, in nanoseconds for each KiB by kind of
-//! work, and how often each byte was copied, by place.
+//! Figures of one stacked bar a cell: where the CPU time went, and how often each byte was copied.
 
 use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer, grouped};
 use bytecost_spec::evidence::{CopyPlace, KINDS, Kind, KindRow, Party};
@@ -60,6 +59,7 @@ pub(crate) struct Bar {
 }
 
 /// A part of a cell's bar: a kind of work, or a place.
+#[derive(Clone)]
 pub(crate) struct BarPart {
     pub x: f64,
     pub width: f64,
@@ -80,9 +80,8 @@ impl Stack {
         let rows = self.groups.iter().flat_map(|group| {
             group.bars.iter().map(|bar| {
                 let parts = bar.parts.iter().map(|p| &p.tells).join("; ");
-                [&bar.name, &group.title, &bar.total, &parts]
-                    .map(String::clone)
-                    .to_vec()
+                let texts = [&bar.name, &group.title, &bar.total, &parts];
+                texts.map(String::clone).to_vec()
             })
         });
         let columns = ["What", "Where", "Sum", "Parts"].map(DocColumn::left);
@@ -111,23 +110,16 @@ fn key(row: &KindRow) -> Key {
     }
 }
 
-/// A bar before it has a place.
+/// A bar before it has a place: its parts are as wide as they are large.
 struct Row<'a> {
     cell: &'a Cell,
-    parts: Vec<Share>,
+    parts: Vec<BarPart>,
     total: String,
-}
-
-/// A part of a bar, and its size in the bars' own unit.
-struct Share {
-    key: Key,
-    size: f64,
-    tells: String,
 }
 
 impl Row<'_> {
     fn size(&self) -> f64 {
-        self.parts.iter().map(|p| p.size).sum()
+        self.parts.iter().map(|p| p.width).sum()
     }
 }
 
@@ -147,14 +139,15 @@ fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
         return None;
     }
     let rows = watched.iter().map(|(time, cell)| {
-        let shares = KINDS.iter().map(|row| Share {
+        let parts = KINDS.iter().map(|row| BarPart {
+            x: 0.0,
+            width: time.of_kind(row.kind),
             key: key(row),
-            size: time.of_kind(row.kind),
             tells: tells(time, row),
         });
         Row {
             cell,
-            parts: shares.filter(|s| s.size > 0.0).collect(),
+            parts: parts.filter(|p| p.width > 0.0).collect(),
             total: units::number(time.total()),
         }
     });
@@ -238,13 +231,14 @@ fn leg_key(leg: CopyPlace) -> Key {
 }
 
 fn copied<'a>(copies: &CellCopies, cell: &'a Cell) -> Row<'a> {
-    let shares = copies.legs.iter().filter_map(|l| {
-        let size = l.per_byte?;
+    let parts = copies.legs.iter().filter_map(|l| {
+        let width = l.per_byte?;
         let by = l.means.map_or("", |m| m.title());
-        Some(Share {
+        Some(BarPart {
+            x: 0.0,
+            width,
             key: leg_key(l.leg),
-            size,
-            tells: format!("{}: {size:.3} copies of each byte, by {by}", l.leg.title()),
+            tells: format!("{}: {width:.3} copies of each byte, by {by}", l.leg.title()),
         })
     });
     // What is less than that cannot be seen, and is what TCP sent again.
@@ -253,7 +247,7 @@ fn copied<'a>(copies: &CellCopies, cell: &'a Cell) -> Row<'a> {
     let sum: f64 = copies.legs.iter().filter_map(|l| l.per_byte).sum();
     Row {
         cell,
-        parts: shares.filter(|s| s.size > SEEN).collect(),
+        parts: parts.filter(|p| p.width > SEEN).collect(),
         total: format!("{sum:.2}{}", if all { "" } else { "+" }),
     }
 }
@@ -309,18 +303,12 @@ fn group(
 
 fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
     let scale = (RIGHT - LEFT) / most.max(f64::MIN_POSITIVE);
+    let mut parts = row.parts.clone();
     let mut x = LEFT;
-    let parts = row.parts.iter().map(|share| {
-        let width = share.size * scale;
-        x += width;
-        BarPart {
-            x: x - width,
-            width,
-            key: share.key,
-            tells: share.tells.clone(),
-        }
-    });
-    let parts = parts.collect();
+    for part in &mut parts {
+        part.width *= scale;
+        part.x = down(&mut x, part.width);
+    }
     Bar {
         y,
         name: shortened(&clean(name), NAME_MOST),
@@ -355,11 +343,10 @@ fn notes(watched: &[(&CellTime, &Cell)]) -> Vec<String> {
         let shares = watched.iter().map(|(t, _)| share(t));
         numbers::percent(shares.fold(0.0, f64::max))
     };
-    let mut notes = vec![format!(
-        "Looks at the CPUs' clock in trials of their own, which are not timed. At most {} of a cell's looks are unattributed; at most {} were given to a caller, since they landed where interrupts are switched on again or in a function that serves all.",
-        most(|t| t.unattributed),
-        most(|t| t.moved)
-    )];
-    notes.extend(further(watched.len(), MOST_BARS, "further cells"));
-    notes
+    let (unattributed, moved) = (most(|t| t.unattributed), most(|t| t.moved));
+    let seen = format!(
+        "Looks at the CPUs' clock in trials of their own, which are not timed. At most {unattributed} of a cell's looks are unattributed; at most {moved} were given to a caller, since they landed where interrupts are switched on again or in a function that serves all."
+    );
+    let further = further(watched.len(), MOST_BARS, "further cells");
+    std::iter::once(seen).chain(further).collect()
 }

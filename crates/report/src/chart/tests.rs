@@ -1,5 +1,5 @@
 use super::*;
-use bytecost_analysis::CeilingLine;
+use bytecost_analysis::{CeilingLine, Point};
 use bytecost_spec::{Axis, Measure, Metric};
 
 fn figure(rows: &[&[Option<f64>]]) -> FigureData {
@@ -22,11 +22,9 @@ fn figure(rows: &[&[Option<f64>]]) -> FigureData {
         relative_to: None,
         note: None,
         ceiling: None,
-        series: rows
-            .iter()
-            .enumerate()
-            .map(|(i, row)| Series {
-                name: format!("s{i}"),
+        series: (rows.iter())
+            .map(|row| Series {
+                name: "s".to_owned(),
                 points: row.iter().map(point).collect(),
             })
             .collect(),
@@ -58,20 +56,13 @@ fn a_column_with_a_gap_is_marked_unless_there_is_nothing_at_all() {
     let check = |rows: &[&[Option<f64>]], columns: &[usize], empty: bool| {
         let chart = drawn(&figure(rows));
         let found: Vec<usize> = chart.gaps.iter().map(|gap| gap.0).collect();
-        assert_eq!(
-            (found.as_slice(), chart.empty),
-            (columns, empty),
-            "{rows:?}"
-        );
-        assert_eq!(chart.rows.is_empty(), empty);
+        assert_eq!(found, columns, "{rows:?}");
+        assert_eq!((chart.empty, chart.rows.is_empty()), (empty, empty));
     };
+    let (none, one) = ([None; 4], [Some(1.0), None, None, None]);
     check(&[&[Some(1.0), None, Some(3.0), None]], &[1, 3], false);
-    check(
-        &[&[None; 4], &[Some(1.0), None, None, None]],
-        &[0, 1, 2, 3],
-        false,
-    );
-    check(&[&[None; 4], &[None; 4]], &[], true);
+    check(&[&none, &one], &[0, 1, 2, 3], false);
+    check(&[&none, &none], &[], true);
 }
 
 #[test]
@@ -113,20 +104,15 @@ fn a_ceiling_lies_within_the_area_above_what_does_not_reach_it() {
 
 #[test]
 fn names_beside_lines_do_not_cover_each_other() {
-    let rows: Vec<Vec<Option<f64>>> = (0..12)
-        .map(|i| vec![Some(50.0 + f64::from(i) / 10.0); 4])
+    let rows: Vec<[Option<f64>; 4]> = (0..12)
+        .map(|i| [Some(50.0 + f64::from(i) / 10.0); 4])
         .collect();
-    let rows: Vec<&[Option<f64>]> = rows.iter().map(Vec::as_slice).collect();
+    let rows: Vec<&[Option<f64>]> = rows.iter().map(|row| &row[..]).collect();
     let chart = drawn(&figure(&rows));
-    let mut ys: Vec<f64> = chart
-        .lines
-        .iter()
-        .filter_map(|l| Some(l.label.as_ref()?.y))
-        .collect();
+    let labels = chart.lines.iter().filter_map(|l| l.label.as_ref());
+    let mut ys: Vec<f64> = labels.map(|label| label.y).collect();
     ys.sort_by(f64::total_cmp);
     assert_eq!(ys.len(), 12);
-    assert!(
-        ys.windows(2).all(|w| w[1] - w[0] > LABEL_HEIGHT - 0.1),
-        "{ys:?}"
-    );
+    let apart = |pair: &[f64]| pair[1] - pair[0] > LABEL_HEIGHT - 0.1;
+    assert!(ys.windows(2).all(apart), "{ys:?}");
 }
