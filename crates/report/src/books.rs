@@ -44,7 +44,7 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
 /// The same of one trial for evidence, by the kernel's tracepoints; none where nobody counted.
 pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     let all = a.books.iter();
-    let all = all.filter_map(|b| Some((b.cell.as_str(), b.counted.as_ref()?)));
+    let mut all = all.filter_map(|b| Some((b.cell.as_str(), b.counted.as_ref()?)));
     let known = all.clone().filter(|(_, c)| c.refused.is_none());
     let known: Vec<(&str, &CpuAccounts)> = known.collect();
     let users = used(known.iter().flat_map(|(_, c)| &c.lines).map(|l| l.user));
@@ -57,10 +57,8 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
         (*cell, all.map(share).collect())
     });
     let rows = rows(a, of_cells);
-    let mut reasons = all.filter_map(|(_, c)| c.refused.as_ref());
-    let notes = reasons
-        .next()
-        .map(|why| format!("Not counted in some cells: {why}."));
+    let refused = all.find_map(|(_, c)| c.refused.as_ref());
+    let notes = refused.map(|why| format!("Not counted in some cells: {why}."));
     (!rows.is_empty()).then_some(CountTable {
         section: "accounts",
         short: "CPU accounts",
@@ -74,9 +72,8 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
 
 /// The users that appear, in the order of their table.
 fn used(users: impl Iterator<Item = CpuUser> + Clone) -> Vec<&'static CpuUserRow> {
-    let rows = CPU_USERS.iter();
-    rows.filter(|row| users.clone().contains(&row.user))
-        .collect()
+    let appears = |row: &&CpuUserRow| users.clone().contains(&row.user);
+    CPU_USERS.iter().filter(appears).collect()
 }
 
 fn columns(users: &[&CpuUserRow], last: &str) -> Vec<String> {
@@ -85,10 +82,8 @@ fn columns(users: &[&CpuUserRow], last: &str) -> Vec<String> {
 }
 
 fn left_over(books: &CellBooks) -> String {
-    let [at, within] = [books.left_over, (books.high - books.low) / 2.0].map(|share| {
-        let shown = share.clamp(-9.99, 9.99);
-        100.0 * shown
-    });
+    let shares = [books.left_over, (books.high - books.low) / 2.0];
+    let [at, within] = shares.map(|share| 100.0 * share.clamp(-9.99, 9.99));
     let mark = match books.closed {
         Closed::Yes => "",
         Closed::NotToThreePercent => " ~",

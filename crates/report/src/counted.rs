@@ -120,11 +120,13 @@ fn number(n: Option<f64>) -> String {
 
 /// `task clock, µs` of `task_clock_us`.
 fn heading(name: &str) -> String {
-    let units = [("_us", "µs"), ("_ms", "ms")].into_iter();
-    let mut with_unit =
-        units.filter_map(|(end, unit)| Some(format!("{}, {unit}", name.strip_suffix(end)?)));
-    let text = with_unit.next().unwrap_or_else(|| name.to_owned());
-    text.replace('_', " ")
+    let mut units = [("_us", "µs"), ("_ms", "ms")].into_iter();
+    let with_unit = |(end, unit)| Some(format!("{}, {unit}", name.strip_suffix(end)?));
+    units
+        .find_map(with_unit)
+        .as_deref()
+        .unwrap_or(name)
+        .replace('_', " ")
 }
 
 /// The rows of the first cells.
@@ -140,11 +142,9 @@ pub(crate) fn rows<'c>(
 fn label(a: &Analysis, id: &str) -> Option<String> {
     let cell = &result(a, id)?.cell;
     let varied = a.study.varied.iter().map(|axis| (*axis, cell.value(*axis)));
-    let label = place_in_words(varied);
-    Some(if label.is_empty() {
-        way(cell).clone()
-    } else {
-        label
+    Some(match place_in_words(varied) {
+        none if none.is_empty() => way(cell).clone(),
+        label => label,
     })
 }
 

@@ -15,24 +15,18 @@ pub(crate) fn run(a: &Analysis) -> String {
     let r = &a.run;
     let aside = [(r.repeated, "repeated"), (r.failed, "failed")].into_iter();
     let aside = aside.filter(|(n, _)| *n > 0);
-    let aside = aside
-        .map(|(n, what)| format!("{} {what}", whole(n as u64)))
-        .join(", ");
-    let aside = match aside.is_empty() {
-        true => aside,
-        false => format!(" ({aside})"),
+    let mut aside = aside.map(|(n, what)| format!("{} {what}", whole(n as u64)));
+    let aside = match aside.join(", ") {
+        none if none.is_empty() => none,
+        aside => format!(" ({aside})"),
     };
-    format!(
-        "{}, {} in {} s{aside}, seed {}",
-        count(r.blocks as usize, "block", "blocks"),
-        count(r.trials, "trial", "trials"),
-        units::number(r.measured_s),
-        r.seed
-    )
+    let blocks = count(r.blocks as usize, "block", "blocks");
+    let trials = count(r.trials, "trial", "trials");
+    let (seconds, seed) = (units::number(r.measured_s), r.seed);
+    format!("{blocks}, {trials} in {seconds} s{aside}, seed {seed}")
 }
 
-/// The published table that a run without trials consists of; none for a run that measured or
-/// tried to.
+/// The published table of a run that neither measured nor tried to.
 pub(crate) fn imported(a: &Analysis) -> Option<&Published> {
     let tried = a.run.trials + a.run.failed > 0 || a.run.ended_early.is_some();
     a.published.as_ref().filter(|_| !tried)
@@ -40,11 +34,9 @@ pub(crate) fn imported(a: &Analysis) -> Option<&Published> {
 
 /// What an imported run is, in a sentence.
 pub(crate) fn imported_sentence(published: &Published) -> String {
-    format!(
-        "Imported from {}: {} measured elsewhere and none here.",
-        published.source,
-        count(published.cells.len(), "published cell", "published cells")
-    )
+    let cells = count(published.cells.len(), "published cell", "published cells");
+    let source = &published.source;
+    format!("Imported from {source}: {cells} measured elsewhere and none here.")
 }
 
 /// What to make of an imported run.
@@ -52,25 +44,22 @@ pub(crate) const IMPORTED: &str = "These are the published numbers as they are. 
 
 /// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
 pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
-    let each = a.counters_cost.iter().map(|c| {
+    let mut each = a.counters_cost.iter().map(|c| {
         let ns = |e: &Estimate| units::number(e.value);
         let (with, without) = (ns(&c.with_ns_per_message), ns(&c.without_ns_per_message));
         format!("{} {with} instead of {without}", c.mover)
     });
-    let each: Vec<String> = each.collect();
+    let each = each.join(", ");
     let both = a.counters_cost.iter();
     let both = both.flat_map(|c| [&c.with_ns_per_message, &c.without_ns_per_message]);
-    let trials = both.map(|e| e.trials).min()?;
+    let trials = count(both.map(|e| e.trials).min()?, "trial", "trials");
+    let message = a.study.unit.in_words("a message");
     Some(format!(
-        "{} ns of CPU time {} ({} of each)",
-        each.join(", "),
-        a.study.unit.in_words("a message"),
-        count(trials, "trial", "trials")
+        "{each} ns of CPU time {message} ({trials} of each)"
     ))
 }
 
-/// What the loop itself and reading hardware counters cost, and how far apart equal cells came
-/// out, a sentence each, where that was measured.
+/// What the loop and reading counters cost, and how far apart equal cells came out, where measured.
 pub(crate) fn floors(a: &Analysis) -> Vec<String> {
     let of_loop = a.loop_floor_ns_per_message.as_ref().map(|floor| {
         let interval = numbers::interval(floor);
@@ -79,10 +68,10 @@ pub(crate) fn floors(a: &Analysis) -> Vec<String> {
         format!("The measuring loop itself costs {ns} ns a message{interval}.")
     });
     let of_noise = a.noise_floor.as_ref().map(|f| f.sentence.clone());
-    let of_counters =
-        counters_cost(a).map(|cost| format!("Reading hardware counters costs: {cost}."));
-    let all = of_loop.into_iter().chain(of_counters);
-    all.chain(of_noise).collect()
+    let of_counters = counters_cost(a);
+    let of_counters = of_counters.map(|cost| format!("Reading hardware counters costs: {cost}."));
+    let all = [of_loop, of_counters, of_noise];
+    all.into_iter().flatten().collect()
 }
 
 /// The widest interval among the first metrics' findings, where there is one.
@@ -126,7 +115,11 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
         format!("{default} by default; available: {available}")
     });
     let online = format!("{}{allowed}, {threads} a core", host.cpus.len());
-    let hypervisor = host.virtualization.clone();
+    let hypervisor = host
+        .virtualization
+        .as_deref()
+        .unwrap_or("none seen")
+        .to_owned();
     let facts = [
         ("CPU", Some(host.cpu_model.clone())),
         ("CPUs online", Some(online)),
@@ -134,10 +127,7 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
         ("Memory", Some(format!("{memory_gib:.1} GiB"))),
         ("Kernel", Some(kernel)),
         ("Distribution", host.distribution.clone()),
-        (
-            "Virtualization",
-            hypervisor.or(Some("none seen".to_owned())),
-        ),
+        ("Virtualization", Some(hypervisor)),
         ("Congestion control", congestion),
         ("Locked-memory limit", Some(memlock)),
         ("Descriptor limit", Some(whole(host.nofile_limit))),
@@ -151,10 +141,10 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
 fn known(
     facts: impl IntoIterator<Item = (&'static str, Option<String>)>,
 ) -> Vec<(&'static str, String)> {
-    let facts = facts.into_iter();
-    facts
-        .filter_map(|(name, fact)| Some((name, fact.filter(|f| !f.is_empty())?)))
-        .collect()
+    let told = facts
+        .into_iter()
+        .filter_map(|(name, fact)| Some((name, fact?)));
+    told.filter(|(_, fact)| !fact.is_empty()).collect()
 }
 
 /// A machine and its network cards, fact by fact.
@@ -178,11 +168,11 @@ fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
     let (rx, tx) = (card.rx_queues, card.tx_queues);
     let queues = (rx + tx > 0).then(|| format!("{rx} to receive, {tx} to send"));
     let rings = card.rings.map(|r| {
-        let (rx, tx) = (
-            format!("{} of {}", r.rx, r.rx_most),
-            format!("{} of {}", r.tx, r.tx_most),
-        );
-        format!("{rx} to receive, {tx} to send")
+        let (rx, tx) = ((r.rx, r.rx_most), (r.tx, r.tx_most));
+        format!(
+            "{} of {} to receive, {} of {} to send",
+            rx.0, rx.1, tx.0, tx.1
+        )
     });
     let adaptive = match card.coalesce_adaptive {
         Some(true) => ", adaptive",
@@ -299,12 +289,11 @@ pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
     format!("{} against {}{across}{panel}", q.axis.name(), q.baseline)
 }
 
-/// `threads 1, transport loopback`. What a cell's name tells only where it matters is told only
-/// there.
+/// `threads 1, transport loopback`, without what a cell's name leaves out.
 pub(crate) fn panel(panel: &[(Axis, String)]) -> String {
     let told = panel.iter().filter(|(axis, value)| axis.tells(value));
-    told.map(|(axis, value)| axis_in_words(*axis, value))
-        .join(", ")
+    let mut told = told.map(|(axis, value)| axis_in_words(*axis, value));
+    told.join(", ")
 }
 
 /// A group of cells by what they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`. What is
@@ -336,8 +325,7 @@ pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The machine, where files lay and where threads ran, in one line; the other host too, where there
-/// is one.
+/// The machines, where files lay and where threads ran, in one line.
 pub(crate) fn place_line(a: &Analysis) -> String {
     let mut parts = vec![host_line(&a.host)];
     parts.extend(a.peer.as_ref().map(|peer| {
@@ -357,28 +345,4 @@ pub(crate) fn place_line(a: &Analysis) -> String {
 /// The command line as it can be typed again.
 pub(crate) fn command(a: &Analysis) -> String {
     bytecost_analysis::command_line(&a.run.command)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_named_by_what_they_differ_in() {
-        let id = |mover: &str, size: u64| {
-            Cell {
-                mover: mover.to_owned(),
-                size_bytes: size,
-                ..Cell::default()
-            }
-            .id()
-        };
-        let ids = [id("splice", 4096), id("splice", 256), id("vmsplice", 256)];
-        let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        ids.push("hardware counters");
-        assert_eq!(
-            cells(&ids, &[Axis::Mover, Axis::Size]),
-            "mover splice, vmsplice; size 256 B, 4 KiB; hardware counters"
-        );
-    }
 }

@@ -12,12 +12,8 @@ use crate::text::count;
 pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
     let first = a.footprints.first()?;
     let columns = first.levels.iter().map(|l| {
-        format!(
-            "L{}, {} of {}",
-            l.level,
-            units::bytes_in_words(l.primed_bytes),
-            units::bytes_in_words(l.size_bytes)
-        )
+        let [primed, size] = [l.primed_bytes, l.size_bytes].map(units::bytes_in_words);
+        format!("L{}, {primed} of {size}", l.level)
     });
     let rows = a.footprints.iter().take(MOST_ROWS).map(|footprint| {
         let name = descriptions::cells(&[footprint.cell.as_str()], &a.study.varied);
@@ -25,9 +21,8 @@ pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
     });
     let levels = a.footprints.iter().take(MOST_ROWS).flat_map(|f| &f.levels);
     let missing = levels.filter_map(|l| Some((l.level, l.missing.as_ref()?)));
-    let missing = grouped(missing)
-        .into_iter()
-        .sorted_by_key(|(level, _)| *level);
+    let missing = grouped(missing).into_iter();
+    let missing = missing.sorted_by_key(|(level, _)| *level);
     let missing = missing.map(|(level, reasons)| {
         let cells = count(reasons.len(), "cell", "cells");
         format!("L{level}, nothing of {cells}: {}.", reasons[0])
@@ -57,9 +52,8 @@ fn entry(level: &LevelFootprint) -> String {
 
 /// Whole KiB of the large, a decimal of the small.
 fn kib(value: f64) -> String {
-    if value >= 100.0 {
-        units::number(value.round())
-    } else {
-        format!("{value:.1}")
+    match value >= 100.0 {
+        true => units::number(value.round()),
+        false => format!("{value:.1}"),
     }
 }

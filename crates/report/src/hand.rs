@@ -3,6 +3,7 @@
 use bytecost_spec::axis::AXES;
 use bytecost_spec::hand::{Begun, Latency, Second, Served, SessionEnd, Stretch, Summary};
 use bytecost_spec::{Axis, Counter, Pattern, Placement, Side, units};
+use itertools::Itertools as _;
 
 use crate::numbers::{percent, whole};
 use crate::style::{Ink, Style};
@@ -16,15 +17,14 @@ mod json;
 use figures::{Figures, counter, part, system_share};
 pub use json::{second_json, served_json, summary_json};
 
-/// A column of the lines that come each second.
-struct Column {
-    head: &'static str,
-    /// The width of its values, where that is more than the head's.
-    width: usize,
-    /// Whether a session has it.
-    has: fn(&Begun) -> bool,
-    value: fn(&Begun, &Second) -> Option<String>,
-}
+/// A column of the lines that come each second: its head, the width of its values where that is
+/// more than the head's, whether a session has it, and its value.
+type Column = (
+    &'static str,
+    usize,
+    fn(&Begun) -> bool,
+    fn(&Begun, &Second) -> Option<String>,
+);
 
 /// The stretch of the side that sends; of the other end where that is not this one.
 fn sending<'a>(begun: &Begun, second: &'a Second) -> Option<&'a Stretch> {
@@ -47,73 +47,61 @@ fn sends(begun: &Begun) -> bool {
     begun.own != Side::Receiver
 }
 
-const fn column(
-    head: &'static str,
-    width: usize,
-    has: fn(&Begun) -> bool,
-    value: fn(&Begun, &Second) -> Option<String>,
-) -> Column {
-    Column {
-        head,
-        width,
-        has,
-        value,
-    }
-}
-
 fn always(_: &Begun) -> bool {
     true
 }
 
 /// The columns, in their order.
 const COLUMNS: &[Column] = &[
-    column("second", 6, always, |_, s| Some(s.number.to_string())),
-    column("Gbit/s", 8, always, |_, s| {
+    ("second", 6, always, |_, s| Some(s.number.to_string())),
+    ("Gbit/s", 8, always, |_, s| {
         Some(units::number(Figures::of(&s.own).throughput_gbit_per_s))
     }),
-    column("messages/s", 10, always, |_, s| {
+    ("messages/s", 10, always, |_, s| {
         Some(whole(Figures::of(&s.own).messages_per_s as u64))
     }),
-    column("bytes", 15, sends, |_, s| {
+    ("bytes", 15, sends, |_, s| {
         Some(whole(Figures::of(&s.own).bytes))
     }),
-    column("sender s/GB", 8, always, |b, s| {
-        let cpu = Figures::of(sending(b, s)?).cpu_s_per_gb;
-        cpu.map(units::number)
+    ("sender s/GB", 8, always, |b, s| {
+        Figures::of(sending(b, s)?).cpu_s_per_gb.map(units::number)
     }),
-    column(
+    (
         "receiver s/GB",
         8,
         |b| !sends(b),
         |_, s| Figures::of(&s.own).cpu_s_per_gb.map(units::number),
     ),
-    column("calls/msg", 8, always, |_, s| {
+    ("calls/msg", 8, always, |_, s| {
         Figures::of(&s.own).calls_per_message.map(units::number)
     }),
-    column(
+    (
         "copied",
         8,
         |b| b.completes,
         |b, s| Figures::of(sending(b, s)?).copied_share.map(percent),
     ),
-    column(
+    (
         "fairness",
         8,
         |b| b.cell.threads > 1,
         |_, s| Figures::of(&s.own).fairness.map(|f| format!("{f:.3}")),
     ),
-    column("p50 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p50)),
-    column("p99 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p99)),
-    column("max µs", 8, asks, |b, s| latency(b, s, |l| l.us_max)),
+    ("p50 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p50)),
+    ("p99 µs", 8, asks, |b, s| latency(b, s, |l| l.us_p99)),
+    ("max µs", 8, asks, |b, s| latency(b, s, |l| l.us_max)),
 ];
 
-fn aligned<'a>(values: impl Iterator<Item = (&'a Column, String)>) -> String {
+/// A line with what stands in each column that a session has.
+fn aligned(begun: &Begun, text: impl Fn(&Column) -> String) -> String {
     let mut line = String::new();
-    for (column, value) in values {
-        let width = columns(column.head).max(column.width);
-        let blanks = (width + 2).saturating_sub(columns(&value)).max(1);
+    for column in COLUMNS.iter().filter(|(_, _, has, _)| has(begun)) {
+        let (head, width, ..) = column;
+        let text = text(column);
+        let width = columns(head).max(*width);
+        let blanks = (width + 2).saturating_sub(columns(&text)).max(1);
         line.extend(std::iter::repeat_n(' ', blanks));
-        line.push_str(&value);
+        line.push_str(&text);
     }
     line
 }
@@ -126,8 +114,7 @@ pub fn begun(begun: &Begun, style: Style) -> String {
     };
     let (session, peer, what) = (begun.session, units::one_line(&begun.peer), what(begun));
     let what = format!("session {session} {with} {peer}: {what}");
-    let heads = COLUMNS.iter().filter(|c| (c.has)(begun));
-    let heads = aligned(heads.map(|c| (c, c.head.to_owned())));
+    let heads = aligned(begun, |(head, ..)| (*head).to_owned());
     format!("{what}\n{}\n", style.paint(Ink::Faint, &heads))
 }
 
@@ -153,11 +140,9 @@ fn what(begun: &Begun) -> String {
 
 /// One line of one second.
 pub fn second(begun: &Begun, second: &Second) -> String {
-    let values = COLUMNS.iter().filter(|c| (c.has)(begun));
-    let mut line = aligned(values.map(|c| {
-        let value = (c.value)(begun, second);
-        (c, value.unwrap_or_else(|| "–".to_owned()))
-    }));
+    let mut line = aligned(begun, |(_, _, _, value)| {
+        value(begun, second).unwrap_or_else(|| "–".to_owned())
+    });
     if second.own.flows_silent > 0 {
         line.push_str(&format!("  {} silent", second.own.flows_silent));
     }
@@ -175,17 +160,16 @@ pub fn summary(summary: &Summary, style: Style) -> String {
         SessionEnd::Limit(why) => format!("ended by a limit: {}", units::one_line(why)),
         SessionEnd::Failed(why) => format!("failed: {}", units::one_line(why)),
     };
-    let title = format!(
-        "session {} {ended}, after {} s",
-        begun.session,
-        units::number(own.elapsed_s)
-    );
+    let (session, seconds) = (begun.session, units::number(own.elapsed_s));
+    let title = format!("session {session} {ended}, after {seconds} s");
     let ink = match summary.end {
         SessionEnd::Failed(_) => Ink::Bad,
         _ => Ink::Strong,
     };
+    let (bytes, messages) = (whole(own.bytes), whole(own.messages));
+    let moved = format!("{bytes} bytes in {messages} messages: {}", what(begun));
     let mut rows = vec![
-        ("moved", moved(summary)),
+        ("moved", moved),
         ("rate", rate(&own)),
         ("CPU per byte", cpu(summary)),
     ];
@@ -194,41 +178,20 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     rows.extend(copied(summary).map(|text| ("zero-copy", text)));
     rows.push(("checked", checked(summary)));
     rows.extend(hints::hints(summary).into_iter().map(|hint| ("note", hint)));
-    rows.push((
-        "note",
-        "a single live measurement, without confidence intervals; the same with intervals:"
-            .to_owned(),
-    ));
-    format!(
-        "{}\n{}                {}\n",
-        style.paint(ink, &title),
-        labelled(rows, 14, style),
-        with_intervals(begun)
-    )
-}
-
-fn moved(summary: &Summary) -> String {
-    let own = Figures::of(&summary.own.whole);
-    format!(
-        "{} bytes in {} messages: {}",
-        whole(own.bytes),
-        whole(own.messages),
-        what(&summary.begun)
-    )
+    let note = "a single live measurement, without confidence intervals; the same with intervals:";
+    rows.push(("note", note.to_owned()));
+    let (title, rows) = (style.paint(ink, &title), labelled(rows, 14, style));
+    let command = with_intervals(begun);
+    format!("{title}\n{rows}                {command}\n")
 }
 
 fn rate(own: &Figures) -> String {
-    let mut text = format!(
-        "{} Gbit/s on average, {} messages/s",
-        units::number(own.throughput_gbit_per_s),
-        whole(own.messages_per_s as u64)
-    );
+    let gbit_per_s = units::number(own.throughput_gbit_per_s);
+    let messages = whole(own.messages_per_s as u64);
+    let mut text = format!("{gbit_per_s} Gbit/s on average, {messages} messages/s");
     if let (Some((slowest, fastest)), Some(fairness)) = (own.spread, own.fairness) {
-        text.push_str(&format!(
-            "; slowest flow {}, fastest {}, fairness {fairness:.3}",
-            units::number(slowest),
-            units::number(fastest)
-        ));
+        let [slowest, fastest] = [slowest, fastest].map(units::number);
+        text += &format!("; slowest flow {slowest}, fastest {fastest}, fairness {fairness:.3}");
     }
     text
 }
@@ -256,19 +219,15 @@ fn calls(summary: &Summary) -> Option<String> {
         Some(format!("{name} {} a message", units::number(calls)))
     };
     let told = [of("sender", Side::Sender), of("receiver", Side::Receiver)];
-    told.into_iter()
-        .flatten()
-        .reduce(|a, b| format!("{a}, {b}"))
+    told.into_iter().flatten().reduce(|a, b| a + ", " + &b)
 }
 
 fn round_trips(summary: &Summary) -> Option<String> {
-    let latency = part(summary, Side::Sender)?.whole.latency?;
+    let of = part(summary, Side::Sender)?.whole.latency?;
+    let count = whole(of.count);
+    let [half, most, last] = [of.us_p50, of.us_p99, of.us_max].map(units::number);
     Some(format!(
-        "half of {} responses came within {} µs, 99\u{a0}% within {} µs, the last after {} µs",
-        whole(latency.count),
-        units::number(latency.us_p50),
-        units::number(latency.us_p99),
-        units::number(latency.us_max)
+        "half of {count} responses came within {half} µs, 99\u{a0}% within {most} µs, the last after {last} µs"
     ))
 }
 
@@ -303,37 +262,35 @@ fn checked(summary: &Summary) -> String {
     };
     let content = match receiver.compared_bytes {
         0 => "their content was not compared".to_owned(),
-        n => format!(
-            "content compared in {} bytes, spread over all of it",
-            whole(n)
-        ),
+        n => {
+            let bytes = whole(n);
+            format!("content compared in {bytes} bytes, spread over all of it")
+        }
     };
     format!("{count}; {content}")
 }
 
 /// The command that measures the same; on a line of its own, so that it can be copied.
 fn with_intervals(begun: &Begun) -> String {
-    let options = AXES.iter().filter_map(|row| {
+    let mut options = AXES.iter().filter_map(|row| {
         let value = begun.cell.value(row.axis);
         let named = matches!(row.axis, Axis::Mover | Axis::Size) || value != row.default;
         named.then(|| format!("--{} {}", row.name, row.axis.word(&value)))
     });
-    let options: Vec<String> = options.collect();
     format!("bytecost run {}", options.join(" "))
 }
 
 /// What a server came to, when it ends.
 pub fn served(served: &Served) -> String {
     let sessions = count(served.sessions as usize, "session", "sessions");
+    let [failed, bytes, away] = [served.failed, served.bytes, served.turned_away].map(whole);
     let failed = match served.failed {
         0 => String::new(),
-        n => format!(" ({} failed)", whole(n)),
+        _ => format!(" ({failed} failed)"),
     };
-    let mut text = format!("served {sessions}{failed}, {} bytes", whole(served.bytes));
-    if served.turned_away > 0 {
-        let away = whole(served.turned_away);
-        text.push_str(&format!("; connections turned away: {away}"));
-    }
-    text.push('\n');
-    text
+    let away = match served.turned_away {
+        0 => String::new(),
+        _ => format!("; connections turned away: {away}"),
+    };
+    format!("served {sessions}{failed}, {bytes} bytes{away}\n")
 }

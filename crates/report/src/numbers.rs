@@ -2,19 +2,7 @@
 
 use bytecost_analysis::{Estimate, Finding};
 use bytecost_spec::units;
-
-/// A whole number with thousands separators: `12,300`.
-pub(crate) fn whole(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
+pub(crate) use bytecost_spec::units::whole;
 
 /// A ratio with the sign of multiplication: `0.37×`, `12.3×`.
 pub(crate) fn ratio(r: f64) -> String {
@@ -58,15 +46,6 @@ pub(crate) fn p_value(p: f64) -> String {
         "< 0.001".to_owned()
     } else {
         format!("{p:.3}")
-    }
-}
-
-/// A number with its unit, if it has one.
-pub(crate) fn with_unit(number: &str, unit: &str) -> String {
-    if unit.is_empty() {
-        number.to_owned()
-    } else {
-        format!("{number} {unit}")
     }
 }
 
@@ -125,15 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_grouped() {
-        for (n, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(whole(n), text);
-        }
+    fn footnotes_have_all_their_digits() {
         assert_eq!(superscript(12), "¹²");
     }
 }

@@ -1,5 +1,4 @@
-//! What is shown live of a server and of a load on it: a response, the figures of a load, the
-//! totals of a server; and the same as JSON.
+//! What is shown live of a server and of a load on it, in words and as JSON.
 
 use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServerTally};
 use bytecost_spec::{Arrivals, units};
@@ -46,20 +45,15 @@ fn busiest(processes: &[Process], style: Style) -> String {
 /// What a load found.
 pub fn asked(asked: &Asked, style: Style) -> String {
     let here = if asked.interrupted { " here" } else { "" };
-    let title = format!(
-        "load ended{here} after {} s",
-        units::number(asked.elapsed_s)
-    );
+    let seconds = units::number(asked.elapsed_s);
+    let title = format!("load ended{here} after {seconds} s");
     let mut rows = vec![
         ("requests", what(&asked.asking)),
         ("responses", answered(asked)),
     ];
-    rows.extend(asked.server_gone_s.map(|gone_s| {
-        let gone_s = units::number(gone_s);
-        let text = format!(
-            "gone after {gone_s} s: it refused every connection; the rate is of the time before"
-        );
-        ("server", text)
+    rows.extend(asked.server_gone_s.map(units::number).map(|gone_s| {
+        let why = "it refused every connection; the rate is of the time before";
+        ("server", format!("gone after {gone_s} s: {why}"))
     }));
     rows.extend(asked.latency.as_ref().map(|l| ("latency", latencies(l))));
     let note = "a single live measurement, without confidence intervals";
@@ -93,15 +87,14 @@ fn what(asking: &Asking) -> String {
         words.push_str(&format!(", each with {} requests in flight", asking.depth));
     }
     words.push_str(&match asking.pace {
-        Pace::Open { per_s, arrivals } => format!(
-            "; open loop, {} requests/s, {} arrivals",
-            units::number(per_s),
-            arrivals.name()
-        ),
-        Pace::Closed { think_s } if think_s > 0.0 => format!(
-            "; closed loop, the next request {} s after the response",
-            units::number(think_s)
-        ),
+        Pace::Open { per_s, arrivals } => {
+            let (per_s, arrivals) = (units::number(per_s), arrivals.name());
+            format!("; open loop, {per_s} requests/s, {arrivals} arrivals")
+        }
+        Pace::Closed { think_s } if think_s > 0.0 => {
+            let think_s = units::number(think_s);
+            format!("; closed loop, the next request {think_s} s after the response")
+        }
         Pace::Closed { .. } => "; closed loop, the next request upon the response".to_owned(),
     });
     words
@@ -109,19 +102,15 @@ fn what(asking: &Asking) -> String {
 
 fn answered(asked: &Asked) -> String {
     let requests = count(asked.answers as usize, "request", "requests");
-    let mut text = format!("{requests}, {} requests/s", rate(asked.answers_per_s));
+    let rate = match asked.answers_per_s {
+        per_s if per_s >= 100.0 => whole(per_s as u64),
+        per_s => units::number(per_s),
+    };
+    let mut text = format!("{requests}, {rate} requests/s");
     if asked.unanswered > 0 {
         text.push_str(&format!("; {} without a response", whole(asked.unanswered)));
     }
     text
-}
-
-fn rate(per_s: f64) -> String {
-    if per_s >= 100.0 {
-        whole(per_s as u64)
-    } else {
-        units::number(per_s)
-    }
 }
 
 fn latencies(latency: &Latencies) -> String {
@@ -146,7 +135,7 @@ fn errors(asked: &Asked) -> String {
         };
         format!("{} {what}", whole(*n))
     });
-    some.reduce(|a, b| format!("{a}, {b}"))
+    some.reduce(|a, b| a + ", " + &b)
         .unwrap_or_else(|| "none".to_owned())
 }
 
@@ -167,11 +156,11 @@ fn generator(asked: &Asked) -> String {
         None => generator.way.to_owned(),
         Some(why) => format!("{}, no ring ({why})", generator.way),
     };
-    let mut text = format!(
-        "by {way}; busy {} of the time{threads}; CPU {} s",
+    let (busy, cpu_s) = (
         percent(generator.busy_share),
-        units::number(generator.cpu_s)
+        units::number(generator.cpu_s),
     );
+    let mut text = format!("by {way}; busy {busy} of the time{threads}; CPU {cpu_s} s");
     if let Some(late) = generator.late_us_p99 {
         let late = units::number(late);
         text += &format!("; 99\u{a0}% of requests left at most {late} µs late");
@@ -188,10 +177,8 @@ fn verdict(asked: &Asked) -> String {
         return unserved(asked);
     }
     if asked.answers < FEW_ANSWERS {
-        return format!(
-            "none, {} are too few to judge the server: use a longer --duration",
-            count(asked.answers as usize, "response", "responses")
-        );
+        let few = count(asked.answers as usize, "response", "responses");
+        return format!("none, {few} are too few to judge the server: use a longer --duration");
     }
     match asked.asking.pace {
         Pace::Open { per_s, arrivals }
@@ -199,10 +186,10 @@ fn verdict(asked: &Asked) -> String {
         {
             "the server kept up with the rate".to_owned()
         }
-        Pace::Open { per_s, .. } => format!(
-            "the server did not keep up: {} of the requested rate",
-            percent(asked.answers_per_s / per_s)
-        ),
+        Pace::Open { per_s, .. } => {
+            let share = percent(asked.answers_per_s / per_s);
+            format!("the server did not keep up: {share} of the requested rate")
+        }
         Pace::Closed { think_s } if think_s > 0.0 => {
             "the clients' pauses set the rate: see the latency".to_owned()
         }
@@ -212,8 +199,7 @@ fn verdict(asked: &Asked) -> String {
     }
 }
 
-/// Requests per second that are due at the least: arrivals that are drawn differ in their number
-/// by three times its square root.
+/// Requests per second that are due at the least: random ones vary by 3 times their square root.
 fn least_due(per_s: f64, arrivals: Arrivals, elapsed_s: f64) -> f64 {
     match arrivals {
         Arrivals::Fixed => per_s,
@@ -222,24 +208,21 @@ fn least_due(per_s: f64, arrivals: Arrivals, elapsed_s: f64) -> f64 {
 }
 
 fn unserved(asked: &Asked) -> String {
-    let mut text = "the server did not serve all requests".to_owned();
     let (least, _, most) = asked.fairness;
-    if asked.asking.kept && least == 0 && most > 0 {
-        text.push_str(
-            "; some connections got no response: use --new-connections with a model that serves one \
-             connection to its end (`single`)",
-        );
-    }
-    text
+    let more = match asked.asking.kept && least == 0 && most > 0 {
+        true => {
+            "; some connections got no response: use --new-connections with a model that serves one connection to its end (`single`)"
+        }
+        false => "",
+    };
+    format!("the server did not serve all requests{more}")
 }
 
 /// What a server has done, when it ends.
 pub fn tally(model: &str, service: &str, tally: &ServerTally) -> String {
-    let mut text = format!(
-        "`{model}` served {} of `{service}` on {}",
-        count(tally.requests as usize, "request", "requests"),
-        count(tally.connections as usize, "connection", "connections")
-    );
+    let requests = count(tally.requests as usize, "request", "requests");
+    let connections = count(tally.connections as usize, "connection", "connections");
+    let mut text = format!("`{model}` served {requests} of `{service}` on {connections}");
     for (n, what) in [
         (tally.too_long, "requests refused as too long"),
         (tally.timed_out, "connections closed after a timeout"),

@@ -73,10 +73,18 @@ mod tests {
     use super::*;
     use bytecost_spec::host::CpuCache;
 
+    /// So many CPUs.
+    fn host(cpus: u32, cpu: impl Fn(u32) -> Cpu) -> Host {
+        let cpu = |n| Cpu { cpu: n, ..cpu(n) };
+        Host {
+            cpus: (0..cpus).map(cpu).collect(),
+            ..Host::default()
+        }
+    }
+
     #[test]
     fn groups_are_told_by_what_they_share() {
         let cpu = |n: u32| Cpu {
-            cpu: n,
             package: Some(n / 2 % 2),
             node: Some(n / 2 % 2),
             siblings: vec![n % 4, n % 4 + 4],
@@ -89,10 +97,9 @@ mod tests {
             shared_by: cpus.to_vec(),
         };
         let host = Host {
-            cpus: (0..8).map(cpu).collect(),
             cpus_allowed: vec![0, 1, 2, 3, 4, 5, 6],
             caches: vec![cache([0, 1, 4, 5]), cache([2, 3, 6, 7])],
-            ..Host::default()
+            ..host(8, cpu)
         };
         assert_eq!(
             lines(&host),
@@ -106,20 +113,12 @@ mod tests {
     #[test]
     fn kinds_are_told_and_nothing_is_made_up() {
         let cpu = |n: u32| Cpu {
-            cpu: n,
             siblings: vec![n],
             kind: n / 2,
             ..Cpu::default()
         };
-        let host = Host {
-            cpus: (0..4).map(cpu).collect(),
-            ..Host::default()
-        };
-        assert_eq!(lines(&host), ["fast cores: 0 1", "slower cores: 2 3"]);
-        let alone = Host {
-            cpus: vec![cpu(0)],
-            ..Host::default()
-        };
-        assert_eq!(lines(&alone), ["no group is reported: 0"]);
+        let kinds = ["fast cores: 0 1", "slower cores: 2 3"];
+        assert_eq!(lines(&host(4, cpu)), kinds);
+        assert_eq!(lines(&host(1, cpu)), ["no group is reported: 0"]);
     }
 }

@@ -2,12 +2,11 @@
 
 use bytecost_spec::hand::{SessionPart, Stretch, Summary};
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Counter, Reading, Side};
+use bytecost_spec::{Counter, Side};
 use itertools::Itertools as _;
 use serde::Serialize;
 
-/// A stretch as numbers, in the order in which programs get them. What cannot be had is `null`;
-/// what a session does not have is left out.
+/// A stretch as numbers for programs. What is not available is `null`, or left out by a session.
 #[derive(Serialize)]
 pub(super) struct Figures {
     /// The longest of the flows.
@@ -86,11 +85,7 @@ fn fairness(rates: &[f64]) -> Option<f64> {
 }
 
 pub(super) fn counter(stretch: &Stretch, counter: Counter) -> Option<u64> {
-    stretch
-        .side
-        .readings
-        .get(&counter)
-        .and_then(Reading::measured)
+    stretch.side.measured(counter)
 }
 
 pub(super) fn system_share(stretch: &Stretch) -> Option<f64> {
@@ -100,10 +95,9 @@ pub(super) fn system_share(stretch: &Stretch) -> Option<f64> {
 }
 
 pub(super) fn part(summary: &Summary, side: Side) -> Option<&SessionPart> {
-    if summary.begun.own == side {
-        Some(&summary.own)
-    } else {
-        summary.peer.as_ref()
+    match summary.begun.own == side {
+        true => Some(&summary.own),
+        false => summary.peer.as_ref(),
     }
 }
 
@@ -113,13 +107,14 @@ mod tests {
 
     #[test]
     fn fairness_goes_from_one_to_one_over_the_flows() {
-        let check = |rates: &[f64], expected: Option<f64>| {
+        for (rates, expected) in [
+            (&[5.0, 5.0, 5.0, 5.0][..], Some(1.0)),
+            (&[20.0, 0.0, 0.0, 0.0], Some(0.25)),
+            (&[30.0, 10.0], Some(0.8)),
+            (&[5.0], None),
+            (&[0.0, 0.0], None),
+        ] {
             assert_eq!(fairness(rates), expected, "{rates:?}");
-        };
-        check(&[5.0, 5.0, 5.0, 5.0], Some(1.0));
-        check(&[20.0, 0.0, 0.0, 0.0], Some(0.25));
-        check(&[30.0, 10.0], Some(0.8));
-        check(&[5.0], None);
-        check(&[0.0, 0.0], None);
+        }
     }
 }

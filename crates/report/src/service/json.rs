@@ -1,7 +1,9 @@
 //! Answers, loads and tallies for programs: one JSON object a line.
 
+use std::collections::BTreeMap;
+
 use bytecost_spec::service::{Asked, Asking, Pace, Process, Response, ServerTally};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::text::line;
 
@@ -30,11 +32,7 @@ pub fn asked_json(asked: &Asked) -> String {
         Pace::Closed { think_s } => (Some(think_s), None, None),
         Pace::Open { per_s, arrivals } => (None, Some(per_s), Some(arrivals.name())),
     };
-    let errors: Map<String, Value> = asked
-        .errors
-        .iter()
-        .map(|(kind, n)| ((*kind).to_owned(), (*n).into()))
-        .collect();
+    let errors: BTreeMap<_, _> = asked.errors.iter().copied().collect();
     let latency = asked.latency.as_ref();
     let (least, middle, most) = asked.fairness;
     line(&json!({
