@@ -67,32 +67,35 @@ fn second(own: Stretch, peer: Option<Stretch>) -> Second {
 
 /// A session of a receiver whose sender asked, copied, and stood still.
 fn asked(end: SessionEnd) -> Summary {
-    let mut whole = stretch(&[300, 100], SENDER);
-    whole.latency = Some(LATENCY);
+    let axes = [
+        (Axis::Mover, "send-zerocopy"),
+        (Axis::Size, "4KiB"),
+        (Axis::Threads, "2"),
+        (Axis::Pattern, "ask"),
+        (Axis::Placement, "0:1"),
+        (Axis::Nodelay, "off"),
+    ];
+    let part = |whole, congestion: &str| SessionPart {
+        whole,
+        congestion: congestion.to_owned(),
+        ..SessionPart::default()
+    };
     Summary {
-        begun: begun(
-            Side::Receiver,
-            &[
-                (Axis::Mover, "send-zerocopy"),
-                (Axis::Size, "4KiB"),
-                (Axis::Threads, "2"),
-                (Axis::Pattern, "ask"),
-                (Axis::Placement, "0:1"),
-                (Axis::Nodelay, "off"),
-            ],
-        ),
+        begun: begun(Side::Receiver, &axes),
         end,
         own: SessionPart {
-            whole: stretch(&[300, 100], RECEIVER),
             compared_bytes: 3200,
-            congestion: "cubic".to_owned(),
-            ..SessionPart::default()
+            ..part(stretch(&[300, 100], RECEIVER), "cubic")
         },
-        peer: Some(SessionPart {
-            whole,
-            congestion: "bbr".to_owned(),
-            ..SessionPart::default()
-        }),
+        peer: Some(part(sent(), "bbr")),
+    }
+}
+
+/// What its sender did.
+fn sent() -> Stretch {
+    Stretch {
+        latency: Some(LATENCY),
+        ..stretch(&[300, 100], SENDER)
     }
 }
 
@@ -100,10 +103,8 @@ fn asked(end: SessionEnd) -> Summary {
 fn a_limit_is_named() {
     let summary = asked(SessionEnd::Limit("the time is over\u{1b}[2J".to_owned()));
     let text = hand::summary(&summary, STYLE);
-    assert!(
-        text.contains("ended by a limit: the time is over\\u{1b}[2J,"),
-        "{text}"
-    );
+    let ended = "ended by a limit: the time is over\\u{1b}[2J,";
+    assert!(text.contains(ended), "{text}");
     let json: Value = serde_json::from_str(&hand::summary_json(&summary)).unwrap();
     assert_eq!(
         (&json["ended"], &json["failed"]),
@@ -115,21 +116,16 @@ fn a_limit_is_named() {
 #[test]
 fn a_session_in_words() {
     let summary = asked(SessionEnd::Here);
-    let mut sender = stretch(&[300, 100], SENDER);
-    sender.latency = Some(LATENCY);
-    let mut silent = stretch(&[300, 0], RECEIVER);
-    silent.flows_silent = 1;
+    let both = second(stretch(&[300, 100], RECEIVER), Some(sent()));
+    let mut silent = second(stretch(&[300, 0], RECEIVER), None);
+    silent.own.flows_silent = 1;
     let text = [
         hand::begun(&summary.begun, STYLE),
-        hand::second(
-            &summary.begun,
-            &second(stretch(&[300, 100], RECEIVER), Some(sender)),
-        ),
-        hand::second(&summary.begun, &second(silent, None)),
+        hand::second(&summary.begun, &both),
+        hand::second(&summary.begun, &silent),
         hand::summary(&summary, STYLE),
-    ]
-    .concat();
-    insta::assert_snapshot!(text);
+    ];
+    insta::assert_snapshot!(text.concat());
 }
 
 #[test]
@@ -165,11 +161,9 @@ fn a_stream_that_was_cut_off_in_words() {
 #[test]
 fn the_same_for_programs() {
     let summary = asked(SessionEnd::There);
+    let second = second(stretch(&[300, 100], RECEIVER), None);
     let lines = [
-        hand::second_json(
-            &summary.begun,
-            &second(stretch(&[300, 100], RECEIVER), None),
-        ),
+        hand::second_json(&summary.begun, &second),
         hand::summary_json(&summary),
         hand::served_json(&Served::default()),
     ];

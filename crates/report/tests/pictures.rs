@@ -4,7 +4,7 @@ use crate::fixture::{self, distances::paired};
 use crate::overview::analysis as speed_ups;
 use crate::stack::watched;
 
-use bytecost_report::{pictures, png};
+use bytecost_report::{Picture, pictures, png};
 
 /// Width and height of a PNG, from its header.
 fn size(png: &[u8]) -> (u32, u32) {
@@ -20,6 +20,12 @@ fn text(svg: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Whether a picture may be called so.
+pub fn is_name_of_file(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    name.chars().all(plain) && (1..=100).contains(&name.len())
+}
+
 #[test]
 fn a_picture_tells_what_its_reader_must_know() {
     for a in [fixture::planted(), paired(), speed_ups(), watched(3)] {
@@ -30,11 +36,8 @@ fn a_picture_tells_what_its_reader_must_know() {
                 assert!(picture.svg.contains(part), "{part} in {}", picture.name);
             }
             for outside in ["var(", "@media", "<script", "<image", "href"] {
-                assert!(
-                    !picture.svg.contains(outside),
-                    "{outside} in {}",
-                    picture.name
-                );
+                let is_there = picture.svg.contains(outside);
+                assert!(!is_there, "{outside} in {}", picture.name);
             }
             assert!(picture.name.starts_with("figure-") || png(&picture).is_ok());
         }
@@ -55,8 +58,7 @@ fn a_picture_tells_what_its_reader_must_know() {
 fn names_of_pictures_are_names_of_files_and_differ() {
     for a in [fixture::planted(), fixture::hostile(), fixture::imported()] {
         let mut names: Vec<String> = pictures(&a).into_iter().map(|p| p.name).collect();
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        assert!(names.iter().all(|n| n.chars().all(plain) && n.len() <= 100));
+        assert!(names.iter().all(|name| is_name_of_file(name)));
         let count = names.len();
         names.dedup();
         assert!(count > 0 && names.len() == count);
@@ -74,23 +76,19 @@ fn names_cannot_break_out_of_a_picture() {
 
 #[test]
 fn a_png_is_large_enough_for_print_and_has_its_text_in_it() {
-    let all = pictures(&fixture::imported());
-    let picture = &all[0];
-    let drawn = png(picture).unwrap();
+    let picture = pictures(&fixture::imported()).remove(0);
+    let drawn = png(&picture).unwrap();
     let (width, height) = size(&drawn);
     assert!(width == 668 * 3 && height > 400 * 3, "{width} × {height}");
-    assert!(
-        drawn == png(picture).unwrap(),
-        "the same picture gives the same bytes"
-    );
-    let mute = bytecost_report::Picture {
-        svg: picture.svg.replace("Throughput", ""),
-        ..picture.clone()
+    let again = png(&picture).unwrap();
+    assert!(drawn == again, "the same picture gives the same bytes");
+    let with = |svg: String| {
+        png(&Picture {
+            svg,
+            ..picture.clone()
+        })
     };
-    assert!(drawn != png(&mute).unwrap(), "text is drawn");
-    let broken = bytecost_report::Picture {
-        svg: "<p>".to_owned(),
-        ..picture.clone()
-    };
-    assert!(png(&broken).is_err());
+    let mute = with(picture.svg.replace("Throughput", "")).unwrap();
+    assert!(drawn != mute, "text is drawn");
+    assert!(with("<p>".to_owned()).is_err());
 }

@@ -65,31 +65,24 @@ fn the_verdict_is_what_the_figures_bear() {
     };
     check(&|_| (), "the load generator was not busy");
     let limit = |l: &mut Asked| l.generator.limit = Some("it was busy".to_owned());
-    check(
-        &limit,
-        "none, the load generator was the limit: it was busy",
-    );
-    check(
-        &|l| {
-            limit(l);
-            l.errors[1].1 = 3;
-        },
-        "none, the load generator was the limit",
-    );
-    check(&|l| l.errors[1].1 = 3, "did not serve all");
+    let reason = "none, the load generator was the limit: it was busy";
+    let wrong = |l: &mut Asked| l.errors[1].1 = 3;
+    let both = |l: &mut Asked| {
+        limit(l);
+        wrong(l);
+    };
+    let starved = |l: &mut Asked| {
+        wrong(l);
+        l.fairness.0 = 0;
+    };
+    let think = |l: &mut Asked| l.asking.pace = Pace::Closed { think_s: 0.1 };
+    check(&limit, reason);
+    check(&both, reason);
+    check(&wrong, "did not serve all");
     check(&|l| l.unanswered = 1, "did not serve all");
-    check(
-        &|l| {
-            l.errors[2].1 = 3;
-            l.fairness.0 = 0;
-        },
-        "--new-connections",
-    );
+    check(&starved, "--new-connections");
     check(&|l| l.answers = 999, "none, 999 responses are too few");
-    check(
-        &|l| l.asking.pace = Pace::Closed { think_s: 0.1 },
-        "pauses set the rate",
-    );
+    check(&think, "pauses set the rate");
     for arrivals in [Arrivals::Fixed, Arrivals::Poisson] {
         let open = |l: &mut Asked, per_s| l.asking.pace = Pace::Open { per_s, arrivals };
         check(&|l| open(l, 62_000.0), "kept up with the rate");
@@ -136,12 +129,10 @@ fn a_tally_names_what_went_wrong_and_nothing_else() {
         requests: 1234,
         ..ServerTally::default()
     };
+    let told = |tally: &ServerTally| service::tally("epoll", "top", tally);
     let text = "`epoll` served 1,234 requests of `top` on 5 connections";
-    assert_eq!(service::tally("epoll", "top", &tally), format!("{text}\n"));
-    tally.broken = 2;
-    tally.put_off = 1;
-    assert_eq!(
-        service::tally("epoll", "top", &tally),
-        format!("{text}; connections broken: 2; times a connection had to wait for room: 1\n")
-    );
+    assert_eq!(told(&tally), format!("{text}\n"));
+    (tally.broken, tally.put_off) = (2, 1);
+    let more = "connections broken: 2; times a connection had to wait for room: 1";
+    assert_eq!(told(&tally), format!("{text}; {more}\n"));
 }

@@ -26,24 +26,22 @@ fn kind(party: Party, kind: Kind, ns_per_unit: f64) -> KindTime {
 /// An analysis whose first cells were watched.
 pub fn watched(cells: usize) -> Analysis {
     let mut a = fixture::analysis();
-    let cells = a.cells.iter().take(cells);
-    a.cpu_time = cells
-        .map(|c| CellTime {
-            cell: c.id.clone(),
-            per: TimePer::Kib,
-            looks: 300,
-            kinds: vec![
-                kind(Party::Sender, Kind::DataCopy, 60.0),
-                kind(Party::Sender, Kind::Pinning, 20.0),
-                kind(Party::Receiver, Kind::DataCopy, 40.0),
-            ],
-            functions: Vec::new(),
-            unattributed: 0.031,
-            moved: 0.2,
-            rest: 0.1,
-            lost: 0.0,
-        })
-        .collect();
+    let times = a.cells.iter().take(cells).map(|c| CellTime {
+        cell: c.id.clone(),
+        per: TimePer::Kib,
+        looks: 300,
+        kinds: vec![
+            kind(Party::Sender, Kind::DataCopy, 60.0),
+            kind(Party::Sender, Kind::Pinning, 20.0),
+            kind(Party::Receiver, Kind::DataCopy, 40.0),
+        ],
+        functions: Vec::new(),
+        unattributed: 0.031,
+        moved: 0.2,
+        rest: 0.1,
+        lost: 0.0,
+    });
+    a.cpu_time = times.collect();
     a
 }
 
@@ -84,14 +82,12 @@ fn leg(leg: CopyPlace, per_byte: Option<f64>) -> LegCopies {
 /// An analysis whose first cells were counted, each with these copies.
 fn counted(legs: &[Vec<LegCopies>]) -> Analysis {
     let mut a = fixture::analysis();
-    let cells = a.cells.iter().zip(legs);
-    a.copies = cells
-        .map(|(c, legs)| CellCopies {
-            cell: c.id.clone(),
-            legs: legs.clone(),
-            gaps: Vec::new(),
-        })
-        .collect();
+    let copies = a.cells.iter().zip(legs).map(|(c, legs)| CellCopies {
+        cell: c.id.clone(),
+        legs: legs.clone(),
+        gaps: Vec::new(),
+    });
+    a.copies = copies.collect();
     a
 }
 
@@ -165,18 +161,18 @@ fn what_each_role_uses_is_a_table_with_reasons() {
         per_request,
         absent: per_request.is_none().then(|| "no such event".to_owned()),
     };
-    a.roles = [Side::Server, Side::Client]
-        .map(|role| RoleCounters {
-            cell: a.cells[0].id.clone(),
-            role,
-            window_ms: 100.0,
-            requests: 5000.0,
-            counters: vec![
-                counter("context_switches", Some(1.25)),
-                counter("bus_cycles", None),
-                counter("cache_misses", None),
-            ],
-        })
-        .to_vec();
+    let counters = [
+        counter("context_switches", Some(1.25)),
+        counter("bus_cycles", None),
+        counter("cache_misses", None),
+    ];
+    let roles = [Side::Server, Side::Client].map(|role| RoleCounters {
+        cell: a.cells[0].id.clone(),
+        role,
+        window_ms: 100.0,
+        requests: 5000.0,
+        counters: counters.to_vec(),
+    });
+    a.roles = roles.into();
     insta::assert_snapshot!("roles", section(&html(&a), "roles"));
 }
