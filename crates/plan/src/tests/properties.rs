@@ -198,3 +198,17 @@ fn every_place_is_as_likely() {
         .sum();
     assert!(distance < 39.3, "{distance}");
 }
+
+#[test]
+fn twenty_thousand_cells_are_planned() {
+    let mut study = study(&[]);
+    let counts: Vec<String> = (1..=200).map(|n| n.to_string()).collect();
+    let sizes: Vec<String> = (1..=33).map(|n| (n * 1024).to_string()).collect();
+    study.set_axis(Axis::Transport, &["loopback"]).unwrap();
+    study.set_axis(Axis::Size, &sizes).unwrap();
+    study.set_axis(Axis::Threads, &counts).unwrap();
+    let plan = plan(&study);
+    let left: usize = plan.left_out.iter().map(|l| l.cells).sum();
+    let planned = plan.cells.len() - 1 + plan.refusals.len() + left;
+    assert_eq!(planned, 3 * 33 * 200);
+}
