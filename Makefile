@@ -31,7 +31,7 @@ test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu
 	cargo build -q --workspace --bins --examples $(FULL) --locked
 	PEER="$(TARGET)/debug/bytecost" GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
 		"$(TARGET)/debug/bytecost-guest" "$$($(call built,truths))" \
-		"$$($(call built,copies))=over_wire" "$$($(call built,copied))=functions"
+		"$$($(call built,copies))" "$$($(call built,copied))=functions"
 
 test-fleet: fleet-tools tools # The files of deploy by their schemas, and its role for real on three namespaces with SSH servers; as root
 	@if [ "$$(id -u)" != 0 ] || ! [ -x "$(FLEET)/venv/bin/kubernetes-validate" ] || ! [ -x /usr/sbin/sshd ]; then
