@@ -1,9 +1,8 @@
 //! Every server with every service, under every load: all requests are answered rightly, in
 //! their order, and nothing that a client does hangs, crashes, leaks or starves.
 //!
-//! Servers run in processes of their own, as they do in a trial: this same program, which has a
-//! main of its own for that. So descriptors can be counted, limits set, and a server that forks
-//! has no threads.
+//! Servers run in processes of their own, as in a trial: this same program, which has a main of its
+//! own for that. So descriptors can be counted, limits set, and one that forks has no threads.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,7 @@
-//! All requests of all clients are answered, rightly and in their order, and the server counts
-//! as many as the clients.
+//! All requests of all clients are answered, rightly and in order, and the server counts as many.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
 use bytecost_lab::load::{Errors, Load, LoadSpan, RequestPace};
 
@@ -45,9 +42,8 @@ pub fn check(server: &'static Server, service: &'static Service, (name, way): Wa
     for size in sizes(service, name == "one") {
         let running = Running::start(&Start::new(server, service.name, size));
         let descriptors = running.descriptors_alone();
-        let mut load = Load::once(running.address, service, ServiceSetup::of(size));
+        let mut load = running.load(service.name, size);
         load.span = LoadSpan::Requests(EACH);
-        load.patience = Duration::from_secs(60);
         way(&mut load);
         if server.in_turn && load.kept {
             // A server that serves in turn would let kept connections wait for ever.
@@ -65,9 +61,9 @@ pub fn check(server: &'static Server, service: &'static Service, (name, way): Wa
         assert_eq!(outcome.errors, Errors::default(), "size {size}");
         assert_eq!((outcome.answers, outcome.unanswered), (all, 0));
         assert_eq!(outcome.latency_ns.len(), all);
-        let fair = outcome.fairness();
+        let [least, _, most] = outcome.fairness();
         if matches!(load.pace, RequestPace::Closed { .. }) {
-            assert_eq!((fair.min, fair.max), (each, each));
+            assert_eq!((least, most), (each, each));
         }
         running.has_descriptors(descriptors);
         let tally = running.stop();

@@ -31,10 +31,7 @@ pub const FAULTS: &[Fault] = &[
     ("who says nothing holds up nobody", |server| {
         holds_up_nobody(server, 100, |_| ());
     }),
-    (
-        "who says nothing is closed where that is asked",
-        silent_is_closed,
-    ),
+    ("who says nothing is closed if asked", silent_is_closed),
     ("who does not read holds up nobody", |server| {
         holds_up_nobody(server, LARGE, asks_and_does_not_read);
     }),
@@ -77,9 +74,8 @@ pub fn clients(running: &Running, number: u64, size: usize) -> Vec<TcpStream> {
 pub fn client(running: &Running) -> TcpStream {
     let client = TcpStream::connect(running.address).unwrap();
     client.set_nodelay(true).unwrap();
-    client
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    let patience = Some(Duration::from_secs(60));
+    client.set_read_timeout(patience).unwrap();
     client
 }
 
@@ -167,6 +163,12 @@ fn is_closed_in_time(start: Start, does: fn(&mut TcpStream)) {
     assert_eq!(running.stop().timed_out, 1);
 }
 
+/// Writes until the connection is gone.
+fn cannot_write(client: &mut TcpStream, words: &[u8]) {
+    let is_gone = || client.write_all(words).is_err();
+    eventually(is_gone, || "the connection is still there");
+}
+
 pub fn half_a_request(client: &mut TcpStream) {
     client.write_all(b"ge").unwrap();
 }
@@ -176,10 +178,7 @@ fn crumbs_are_closed(server: &'static Server) {
         let running = Running::start(&start(server, 100, ms));
         let mut client = client(&running);
         // Each comes long before the patience is over, and all of them never make a request.
-        eventually(
-            || client.write_all(b"x").is_err(),
-            || "the connection is still there".to_owned(),
-        );
+        cannot_write(&mut client, b"x");
         serves(&running, 100);
         assert_eq!(running.stop().timed_out, 1);
     });
@@ -234,10 +233,7 @@ fn deaf_is_closed(server: &'static Server) {
         asks_and_does_not_read(&mut client);
         // Not read from: reading would set the server going again.
         running.has_descriptors(descriptors);
-        eventually(
-            || client.write_all(b"get\n").is_err(),
-            || "the connection is still there".to_owned(),
-        );
+        cannot_write(&mut client, b"get\n");
         serves(&running, LARGE);
         assert_eq!(running.stop().timed_out, 1);
     });
@@ -271,10 +267,7 @@ fn ten_megabytes(server: &'static Server) {
     });
     let mut said = Vec::new();
     client.read_to_end(&mut said).unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&said),
-        String::from_utf8_lossy(TOO_LONG)
-    );
+    assert_eq!(said, TOO_LONG);
     writing.join().unwrap();
     let grown = running.most_memory_kib() - before;
     assert!(grown < 4 << 10, "it took {grown} KiB more");
@@ -300,8 +293,7 @@ fn a_thousand(server: &'static Server) {
     assert_eq!((tally.requests, tally.timed_out), (1, 0));
 }
 
-/// More clients than there is room for: all are served in the end, and those who are in go on
-/// being served while the others wait.
+/// More clients than there is room for: all are served in the end, and those who are in meanwhile.
 fn all_are_served_in_the_end(start: &Start) -> u64 {
     let running = Running::start(start);
     let descriptors = running.descriptors_alone();
@@ -311,13 +303,11 @@ fn all_are_served_in_the_end(start: &Start) -> u64 {
     }
     while !waiting.is_empty() {
         let mut served = Vec::new();
-        eventually(
-            || {
-                served.extend(waiting.extract_if(.., has_come));
-                !served.is_empty()
-            },
-            || "nobody is served".to_owned(),
-        );
+        let is_one_served = || {
+            served.extend(waiting.extract_if(.., has_come));
+            !served.is_empty()
+        };
+        eventually(is_one_served, || "nobody is served");
         for client in &mut served {
             answer(client, 100);
             client.write_all(b"get\n").unwrap();

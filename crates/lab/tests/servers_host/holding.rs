@@ -2,12 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_engine::services::ServiceSetup;
 use bytecost_lab::descriptors::make_room;
-use bytecost_lab::load::{Errors, Load, LoadSpan};
+use bytecost_lab::load::{Errors, LoadSpan};
 
 use crate::process::{Running, Start};
 
@@ -30,19 +28,17 @@ pub fn check(server: &'static Server) {
     }
     let mut start = Start::new(server, "echo", 64);
     start.descriptors = Some(needed);
-    start.patience_ms = 60_000;
     let running = Running::start(&start);
     let descriptors = running.descriptors_alone();
-    let mut load = Load::once(running.address, start.service, ServiceSetup::of(64));
+    let mut load = running.load("echo", 64);
     load.connections = ASKING;
     load.idle = CONNECTIONS - ASKING;
     load.span = LoadSpan::Requests(3);
-    load.patience = Duration::from_secs(60);
     let outcome = load.run(&AtomicBool::new(false), &|_| ()).unwrap();
     assert_eq!(outcome.errors, Errors::default());
     assert_eq!(outcome.opened, all);
-    let fair = outcome.fairness();
-    assert_eq!((fair.min, fair.max), (3, 3));
+    let [least, _, most] = outcome.fairness();
+    assert_eq!((least, most), (3, 3));
     running.has_descriptors(descriptors);
     let tally = running.stop();
     assert_eq!(tally.connections, all + 1);

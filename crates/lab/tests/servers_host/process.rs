@@ -1,5 +1,6 @@
 //! A server in a process of its own.
 
+use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
@@ -9,12 +10,14 @@ use std::time::{Duration, Instant};
 use bytecost_engine::servers::{self, Limits, ServerTally};
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
+use bytecost_lab::load::Load;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Start {
-    pub server: &'static Server,
-    pub service: &'static Service,
+    server: String,
+    service: String,
     pub size: usize,
     pub connections: usize,
     pub patience_ms: u64,
@@ -26,10 +29,10 @@ pub struct Start {
 }
 
 impl Start {
-    pub fn new(server: &'static Server, service: &'static str, size: usize) -> Start {
+    pub fn new(server: &Server, service: &str, size: usize) -> Start {
         Start {
-            server,
-            service: Service::named(service).unwrap(),
+            server: server.name.to_owned(),
+            service: service.to_owned(),
             size,
             connections: Limits::default().connections,
             patience_ms: 60_000,
@@ -39,31 +42,7 @@ impl Start {
             port: 0,
         }
     }
-
-    fn words(&self) -> [String; 2] {
-        let all: Words = (
-            self.server.name.to_owned(),
-            self.service.name.to_owned(),
-            self.size,
-            self.connections,
-            [Some(self.patience_ms), Some(self.grace_ms), self.idle_ms],
-            self.descriptors,
-            self.port,
-        );
-        ["serve".to_owned(), serde_json::to_string(&all).unwrap()]
-    }
 }
-
-/// The fields of [`Start`], times together.
-type Words = (
-    String,
-    String,
-    usize,
-    usize,
-    [Option<u64>; 3],
-    Option<u64>,
-    u16,
-);
 
 /// A server that runs. It is killed when this is dropped.
 pub struct Running {
@@ -78,7 +57,7 @@ impl Running {
     /// Starts one and waits until it listens; else what it says.
     pub fn try_start(start: &Start) -> Result<Running, String> {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(start.words())
+            .args(["serve", &serde_json::to_string(start).unwrap()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -106,6 +85,14 @@ impl Running {
         Running::try_start(start).unwrap()
     }
 
+    /// A load of one request, which waits for it for long.
+    pub fn load(&self, service: &str, size: usize) -> Load {
+        let service = Service::named(service).unwrap();
+        let mut load = Load::once(self.address, service, ServiceSetup::of(size));
+        load.patience = Duration::from_secs(60);
+        load
+    }
+
     /// Descriptors of the server when nobody is there: asked once, it is set up, and when the
     /// client reads the end, its connection is closed.
     pub fn descriptors_alone(&self) -> usize {
@@ -130,19 +117,15 @@ impl Running {
 
     /// Waits until the server has so many descriptors.
     pub fn has_descriptors(&self, expected: usize) {
-        eventually(
-            || self.descriptors() == expected,
-            || format!("{} descriptors, not {expected}", self.descriptors()),
-        );
+        let has_so_many = || self.descriptors() == expected;
+        let told = || format!("{} descriptors, not {expected}", self.descriptors());
+        eventually(has_so_many, told);
     }
 
-    /// Waits until the server has no children, neither living ones nor ones that nobody has
-    /// waited for.
+    /// Waits until the server has no children, living or not waited for.
     pub fn has_no_children(&self) {
-        eventually(
-            || self.children().is_empty(),
-            || format!("children are left: {:?}", self.children()),
-        );
+        let told = || format!("children are left: {:?}", self.children());
+        eventually(|| self.children().is_empty(), told);
     }
 
     /// The children of the server; none where the kernel does not tell (CONFIG_PROC_CHILDREN).
@@ -178,7 +161,7 @@ impl Drop for Running {
 }
 
 /// Waits until something holds. The bound is long, since only a fault reaches it.
-pub fn eventually(mut holds: impl FnMut() -> bool, what: impl Fn() -> String) {
+pub fn eventually<T: Display>(mut holds: impl FnMut() -> bool, what: impl Fn() -> T) {
     let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < end, "{}", what());
@@ -198,33 +181,31 @@ pub fn serve(words: &[String]) -> ExitCode {
 }
 
 fn try_serve(words: &[String]) -> std::io::Result<()> {
-    let (server, service, size, connections, times_ms, descriptors, port): Words =
-        serde_json::from_str(&words[0])?;
-    let [patience, grace, idle] = times_ms.map(|ms| ms.map(Duration::from_millis));
-    if descriptors.is_some() {
+    let start: Start = serde_json::from_str(&words[0])?;
+    if start.descriptors.is_some() {
         let limit = Rlimit {
-            current: descriptors,
-            maximum: descriptors,
+            current: start.descriptors,
+            maximum: start.descriptors,
         };
         setrlimit(Resource::Nofile, limit)?;
     }
-    let (listener, address) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, start.port).into())?;
     println!("{}", address.port());
     std::io::stdout().flush()?;
     let setup = servers::ServerSetup {
         listener,
         stop: std::io::stdin().as_fd().try_clone_to_owned()?,
-        service: Service::named(&service).unwrap(),
-        serving: ServiceSetup::of(size),
+        service: Service::named(&start.service).unwrap(),
+        serving: ServiceSetup::of(start.size),
         workers: 3,
         limits: Limits {
-            connections,
-            patience: patience.unwrap(),
-            idle,
-            grace: grace.unwrap(),
+            connections: start.connections,
+            patience: Duration::from_millis(start.patience_ms),
+            idle: start.idle_ms.map(Duration::from_millis),
+            grace: Duration::from_millis(start.grace_ms),
         },
     };
-    let tally = (Server::named(&server).unwrap().serve)(setup)?;
+    let tally = (Server::named(&start.server).unwrap().serve)(setup)?;
     println!("{}", tally.counts().map(|n| n.to_string()).join(" "));
     Ok(())
 }

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_engine::services::ServiceSetup;
-use bytecost_lab::load::{Load, LoadError, LoadSpan, Stage};
+use bytecost_lab::load::{LoadError, LoadSpan, Stage};
 use rustix::process::{Signal, kill_process};
 
 use crate::faults::{
@@ -17,15 +16,9 @@ use crate::faults::{
 use crate::process::{Running, Start, eventually};
 
 pub const STOPS: &[Fault] = &[
-    (
-        "what has arrived is answered before the end",
-        stopped_with_a_request,
-    ),
+    ("what has arrived is answered", stopped_with_a_request),
     ("a stop under load ends it cleanly", stopped_under_load),
-    (
-        "a stop ends who is silent, deaf or half-heard",
-        stopped_with_faults,
-    ),
+    ("a stop ends who is silent or deaf", stopped_with_faults),
     ("a signal to a child is no end in mid-answer", signalled),
     // Invariant 9.
     ("a killed server leaves nobody behind", killed),
@@ -49,16 +42,13 @@ fn stopped_with_a_request(server: &'static Server) {
 }
 
 fn stopped_under_load(server: &'static Server) {
-    let mut start = Start::new(server, "echo", 64);
-    start.patience_ms = LONG_MS;
-    let running = Running::start(&start);
-    let mut load = Load::once(running.address, start.service, ServiceSetup::of(64));
+    let running = Running::start(&Start::new(server, "echo", 64));
+    let mut load = running.load("echo", 64);
     load.connections = if server.in_turn { 1 } else { 20 };
     load.span = LoadSpan::Time {
         warmup: Duration::from_millis(20),
         window: Duration::from_millis(LONG_MS),
     };
-    load.patience = Duration::from_millis(LONG_MS);
     let (stop, opened) = (AtomicBool::new(false), AtomicBool::new(false));
     let told = |stage| {
         if stage == Stage::WindowOpens {
@@ -67,10 +57,8 @@ fn stopped_under_load(server: &'static Server) {
     };
     let (outcome, tally) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| load.run(&stop, &told).unwrap());
-        eventually(
-            || opened.load(Ordering::Relaxed),
-            || "the load does not begin".to_owned(),
-        );
+        let begins = || opened.load(Ordering::Relaxed);
+        eventually(begins, || "the load does not begin");
         let tally = running.stop();
         stop.store(true, Ordering::Relaxed);
         (asking.join().unwrap(), tally)
