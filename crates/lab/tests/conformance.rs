@@ -4,25 +4,19 @@
 //! It has a main of its own, since the same program plays the endpoints.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
-use bytecost_lab::files::Files;
+use bytecost_lab::Lab;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_lab::trial::Settings;
-use bytecost_lab::{Lab, TrialOutcome};
-use bytecost_meter::MachineMeter;
 use bytecost_spec::cell::Ring;
-use bytecost_spec::{
-    Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Transport, TrialKey,
-};
-use harness::case;
-use libtest_mimic::{Arguments, Trial};
+use bytecost_spec::{Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Transport};
+use harness::{case, cell, lab, trial_in};
+use libtest_mimic::Trial;
 
 #[path = "conformance/endpoints.rs"]
 mod endpoints;
@@ -69,34 +63,12 @@ fn main() -> ExitCode {
     trials.push(case("all that must work here works", move || {
         needed::over_transports(&survey, &helpers)
     }));
-    let alone: [(&str, fn()); 6] = [
-        ("null moves nothing and has no peer", null),
-        ("memcpy counts what it copies", memcpy),
-        (
-            // Invariant 9.
-            "a lost endpoint fails the trial alone",
-            endpoints::lost_endpoint,
-        ),
-        (
-            // Invariant 9.
-            "each trial has endpoints of its own, and those that none has used are gone",
-            endpoints::of_one_trial_each,
-        ),
-        (
-            "a program that is no endpoint is told",
-            endpoints::no_endpoint,
-        ),
-        (
-            "an endpoint of another build is refused",
-            endpoints::another_build,
-        ),
-    ];
-    trials.extend(alone.map(|(name, run)| case(name, run)));
-    let mut arguments = Arguments::from_args();
-    // A trial waits for its processes, its clock and its disk as well as for a CPU.
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    arguments.test_threads.get_or_insert(cpus + 1);
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials.extend([
+        case("null moves nothing and has no peer", null),
+        case("memcpy counts what it copies", memcpy),
+    ]);
+    trials.extend(endpoints::trials());
+    harness::run_many(trials)
 }
 
 /// Short for the cells of the table, which differ in these axes; whole for all others.
@@ -129,18 +101,14 @@ fn cells() -> Vec<Cell> {
             };
             for receiver in &RECEIVERS[..receivers] {
                 let (transport, mover, receiver) = (transport.name(), mover.name, receiver.name);
-                cells.extend(
-                    [
-                        "pattern=stream size=4000 threads=1",
-                        "pattern=stream size=1000008 threads=2",
-                        &format!("pattern=ask size={asked} threads=1"),
-                    ]
-                    .map(|values| {
-                        cell(&format!(
-                            "transport={transport} mover={mover} receiver={receiver} {values} ring={TABLE_RING}"
-                        ))
-                    }),
-                );
+                for values in [
+                    "pattern=stream size=4000 threads=1",
+                    "pattern=stream size=1000008 threads=2",
+                    &format!("pattern=ask size={asked} threads=1"),
+                ] {
+                    let ends = format!("mover={mover} receiver={receiver} ring={TABLE_RING}");
+                    cells.push(cell(&format!("transport={transport} {ends} {values}")));
+                }
             }
         }
     }
@@ -184,30 +152,14 @@ fn conducts() -> Vec<Cell> {
     all
 }
 
-/// The cell with these values of axes: `mover=send size=4KiB`.
-fn cell(values: &str) -> Cell {
-    let mut cell = Cell::default();
-    for word in values.split_whitespace() {
-        let (axis, value) = word.split_once('=').unwrap();
-        cell.set(Axis::named(axis).unwrap(), value).unwrap();
-    }
-    cell
-}
-
 fn settings() -> Settings {
     harness::settings(ContentCheck::Full)
-}
-
-/// A lab of its own, with these files.
-fn lab(settings: Settings, files: Files) -> Lab {
-    Lab::new(settings, MachineMeter::open(Path::new("/"))).with_files(files)
 }
 
 /// Labs of the usual settings that are not in use: what one has made for a cell (a network, a file,
 /// the program of Java) it has for the next, as in a run.
 static LABS: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
 
-/// A trial of the usual settings.
 fn trial(cell: &Cell) -> Result<Sample, Failure> {
     let labs = || LABS.lock().unwrap_or_else(PoisonError::into_inner);
     let free = labs().pop();
@@ -217,23 +169,10 @@ fn trial(cell: &Cell) -> Result<Sample, Failure> {
     ended
 }
 
-fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
-    let key = TrialKey {
-        block: 0,
-        cell: 0,
-        attempt: 0,
-    };
-    match lab.trial(key, cell, &AtomicBool::new(false)) {
-        TrialOutcome::Ended(record, _) => record.timed().expect("nobody watches"),
-        TrialOutcome::Interrupted => panic!("nobody interrupts"),
-    }
-}
-
 fn sample(cell: &Cell) -> Sample {
     given(trial(cell))
 }
 
-/// The sample that a trial gave.
 fn given(ended: Result<Sample, Failure>) -> Sample {
     ended.unwrap_or_else(|failure| panic!("{}", failure.reason))
 }
@@ -256,26 +195,15 @@ fn all_arrives(cell: &Cell) {
     let sample = sample(cell);
     let truth = sample.truth.expect("nothing was checked");
     let sees = Receiver::named(&cell.receiver).unwrap().sees_content;
-    assert!(
-        truth.received_bytes > 0 && truth.sent_bytes == truth.received_bytes,
-        "{truth:?}"
-    );
+    assert!(truth.received_bytes > 0, "{truth:?}");
+    assert_eq!(truth.sent_bytes, truth.received_bytes);
     let compared = if sees { truth.received_bytes } else { 0 };
-    assert!(
-        truth.compared_bytes == compared,
-        "every byte that is seen is compared: {truth:?}"
-    );
-    assert!(
-        truth.sent_bytes.is_multiple_of(cell.size_bytes),
-        "whole messages: {truth:?}"
-    );
+    assert_eq!(truth.compared_bytes, compared, "every byte that is seen");
+    let is_whole = truth.sent_bytes.is_multiple_of(cell.size_bytes);
+    assert!(is_whole, "whole messages: {truth:?}");
     let receiver = sample.receiver.expect("no receiver");
     for side in [&sample.sender, &receiver] {
-        assert!(
-            side.flows.len() == cell.threads as usize,
-            "{:?}",
-            side.flows
-        );
+        assert_eq!(side.flows.len(), cell.threads as usize);
         for counter in [
             Counter::ElapsedNs,
             Counter::CpuNs,
@@ -287,31 +215,22 @@ fn all_arrives(cell: &Cell) {
         }
     }
     let segments = &sample.machine[&Counter::TcpOutSegs];
-    assert!(
-        segments.measured().is_some() == cell.transport.is_tcp(),
-        "TCP alone is counted: {segments:?}"
-    );
+    let is_counted = segments.measured().is_some();
+    assert_eq!(is_counted, cell.transport.is_tcp(), "{segments:?}");
     let mover = Mover::named(&cell.mover).unwrap();
-    assert!(
-        truth.sent_bytes >= 3 * cell.ring_slots() * cell.size_bytes,
-        "three times round the ring: {truth:?}"
-    );
+    let ring = 3 * cell.ring_slots() * cell.size_bytes;
+    assert!(truth.sent_bytes >= ring, "three times round it: {truth:?}");
     if mover.release == bytecost_spec::survey::Release::AtCompletion && cell.transport.is_tcp() {
+        // A local socket gets copies of every buffer, which the kernel says.
         let back = read(&sample.sender.readings, Counter::Completions);
         let copied = read(&sample.sender.readings, Counter::CompletionsCopied);
-        assert!(
-            back == copied,
-            "a local socket gets copies of every buffer, which the kernel says: {copied} of {back}"
-        );
+        assert_eq!(back, copied);
     }
-    assert!(
-        sample.latency_ns_histogram.is_some() == (cell.pattern == Pattern::Ask),
-        "latency belongs to ask"
-    );
+    let is_timed = sample.latency_ns_histogram.is_some();
+    assert_eq!(is_timed, cell.pattern == Pattern::Ask);
 }
 
-/// A case of a cell that works, or that the survey refuses: then it must fail when it is tried all
-/// the same, with a reason.
+/// A case of a cell that works, or that the survey refuses: then it must fail with a reason.
 fn tried(name: String, cell: Cell, refused: Option<String>, works: fn(&Cell)) -> Trial {
     case(name, move || {
         let Some(why) = refused else {
@@ -333,28 +252,17 @@ fn is_root() -> bool {
 fn memcpy() {
     let sample = sample(&cell("mover=memcpy size=64KiB ring=1MiB"));
     let readings = &sample.sender.readings;
-    let (bytes, messages) = (
-        read(readings, Counter::Bytes),
-        read(readings, Counter::Messages),
-    );
-    assert!(
-        bytes == messages * 65_536,
-        "{bytes} bytes in {messages} messages"
-    );
+    let bytes = read(readings, Counter::Bytes);
+    assert_eq!(bytes, read(readings, Counter::Messages) * 65_536);
     let truth = sample.truth.expect("it moves something");
     assert!(truth.sent_bytes >= bytes, "{truth:?}");
     assert!(truth.sent_bytes >= 3 << 20, "thrice round the ring");
-    assert!(read(readings, Counter::Calls) == 0, "it makes no call");
+    assert_eq!(read(readings, Counter::Calls), 0);
 }
 
 fn null() {
     let sample = sample(&cell("mover=null"));
-    assert!(
-        sample.receiver.is_none() && sample.truth.is_none(),
-        "{sample:?}"
-    );
-    assert!(
-        read(&sample.sender.readings, Counter::Calls) == 0,
-        "null makes no call"
-    );
+    let moves_nothing = sample.receiver.is_none() && sample.truth.is_none();
+    assert!(moves_nothing, "{sample:?}");
+    assert_eq!(read(&sample.sender.readings, Counter::Calls), 0);
 }

@@ -9,10 +9,8 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use bytecost_engine::{MOVERS, RECEIVERS, Receiver, Route};
-use bytecost_spec::Cache;
+use bytecost_engine::{MOVERS, RECEIVERS, Route};
 use bytecost_spec::evidence::{CopyMeans, CopyPlace};
-use libtest_mimic::Arguments;
 
 mod harness;
 #[path = "copied/known.rs"]
@@ -53,59 +51,42 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
         let of = move |what: &str| format!("{what}, by {}", means.title());
-        trials.push(case(of("files in memory"), move || {
-            all_of_files(means, &[Cache::Memory])
-        }));
-        trials.push(case(of("files here"), move || {
-            all_of_files(means, &[Cache::Warm, Cache::Direct])
-        }));
-        trials.push(case(of("what is sent"), move || all_that_send(means)));
-        trials.push(case(of("what is received"), move || {
-            all_that_receive(means)
-        }));
+        trials.extend([
+            case(of("files in memory"), move || of_files(means, &["memory"])),
+            case(of("files here"), move || {
+                of_files(means, &["warm", "direct"])
+            }),
+            case(of("what is sent"), move || all_that_send(means)),
+            case(of("what is received"), move || all_that_receive(means)),
+        ]);
     }
     if std::env::var_os(DIR).is_none() {
-        trials.push(case(
-            "functions that nobody knows of are found out",
-            unknown_function,
-        ));
+        trials.push(case("unknown functions are found out", unknown_function));
         for (name, tools, script) in MOUNTED {
-            trials.push(case(format!("files on {name}"), || {
-                mounted(name, tools, script)
-            }));
+            let run = || mounted(name, tools, script);
+            trials.push(case(format!("files on {name}"), run));
         }
     }
-    let mut arguments = Arguments::from_args();
     // What one test mounts and counts, no other needs a CPU for.
-    arguments.test_threads.get_or_insert(1);
-    libtest_mimic::run(&arguments, trials).exit_code()
+    harness::run(trials, 1)
 }
 
-fn all_of_files(means: CopyMeans, caches: &[Cache]) {
+fn of_files(means: CopyMeans, caches: &[&str]) {
     let movers = || MOVERS.iter().filter(|m| m.route.is_of_files());
-    let all = caches
-        .iter()
-        .flat_map(|c| movers().map(move |m| cell(m.name, *c)));
-    walk(means, all)
+    let in_state = |cache| movers().map(move |m| cell(m.name, &format!("cache={cache}")));
+    walk(means, caches.iter().flat_map(in_state))
 }
 
 fn all_that_send(means: CopyMeans) {
     let movers = || MOVERS.iter().filter(|m| m.has_peer() && !m.is_helped());
     let of_files = movers().filter(|m| m.route == Route::FileToSocket);
-    let all = movers().map(|m| cell(m.name, Cache::Memory));
-    walk(
-        means,
-        all.chain(of_files.map(|m| cell(m.name, Cache::Warm))),
-    )
+    let warm = of_files.map(|m| cell(m.name, "cache=warm"));
+    walk(means, movers().map(|m| cell(m.name, "")).chain(warm))
 }
 
 fn all_that_receive(means: CopyMeans) {
-    let by = |receiver: &Receiver| {
-        let mut cell = cell("send", Cache::Memory);
-        receiver.name.clone_into(&mut cell.receiver);
-        cell
-    };
-    walk(means, RECEIVERS.iter().map(by));
+    let names = RECEIVERS.iter().map(|r| r.name);
+    walk(means, names.map(|r| cell("send", &format!("receiver={r}"))));
 }
 
 /// Memory files are read by a function of their own: where it is not counted, a known transfer
@@ -113,21 +94,17 @@ fn all_that_receive(means: CopyMeans) {
 fn unknown_function() {
     let root = tempfile::tempdir().unwrap();
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();
-    let others = symbols
-        .lines()
-        .filter(|l| !l.contains("shmem_file_read_iter"));
-    std::fs::create_dir(root.path().join("proc")).unwrap();
-    std::fs::write(
-        root.path().join("proc/kallsyms"),
-        others.collect::<Vec<_>>().join("\n"),
-    )
-    .unwrap();
+    let mut others: Vec<&str> = symbols.lines().collect();
+    others.retain(|l| !l.contains("shmem_file_read_iter"));
+    let proc = root.path().join("proc");
+    std::fs::create_dir(&proc).unwrap();
+    std::fs::write(proc.join("kallsyms"), others.join("\n")).unwrap();
     std::os::unix::fs::symlink("/sys", root.path().join("sys")).unwrap();
     let Some((mut lab, mut watch)) = counting(CopyMeans::Functions, root.path()) else {
         return;
     };
     for mover in ["pread", "mmap-touch", "read-write-file"] {
-        let evidence = counted(&mut lab, &mut watch, &cell(mover, Cache::Memory)).unwrap();
+        let evidence = counted(&mut lab, &mut watch, &cell(mover, "")).unwrap();
         for copied in evidence.copies.expect("nobody counted").legs {
             let told = format!("{mover}, {}: {:?}", copied.leg.title(), copied.bytes);
             println!("{told}");
@@ -156,18 +133,10 @@ fn mounted(name: &str, tools: &[&str], script: &str) {
     let script = format!(
         "mount -t tmpfs none /mnt && cd /mnt && mkdir at && {{ {script}; }} || {{ echo not mounted; exit 3; }}; exec \"$0\" --test-threads=1 --nocapture 'files here'"
     );
-    let words = [
-        "--pdeathsig",
-        "KILL",
-        "unshare",
-        "--mount",
-        "--propagation",
-        "private",
-        "sh",
-    ];
+    let words = "--pdeathsig KILL unshare --mount --propagation private sh -c";
     let output = Command::new("setpriv")
-        .args(words)
-        .args(["-c", &script])
+        .args(words.split(' '))
+        .arg(&script)
         .arg(std::env::current_exe().unwrap())
         .env("PATH", path)
         .env(DIR, "/mnt/at")
@@ -182,8 +151,6 @@ fn mounted(name: &str, tools: &[&str], script: &str) {
         return;
     }
     assert!(output.status.success(), "{text}\n{error}");
-    assert!(
-        text.contains(&format!(", {name}: ")),
-        "nothing lay on {name}: {text}"
-    );
+    let lay_there = text.contains(&format!(", {name}: "));
+    assert!(lay_there, "nothing lay on {name}: {text}");
 }

@@ -7,23 +7,19 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytecost_lab::Lab;
 use bytecost_lab::files::Files;
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions, agent};
 use bytecost_lab::protocol::{self, ContentCheck};
 use bytecost_lab::trial::Settings;
-use bytecost_lab::{Lab, TrialOutcome};
-use bytecost_meter::MachineMeter;
-use bytecost_spec::{
-    Axis, Cell, Counter, Failure, Host, PeerSide, Reading, Readings, Sample, Survey, TrialKey,
-};
-use libtest_mimic::Arguments;
+use bytecost_spec::{Cell, Counter, Host, PeerSide, Reading, Readings, Sample, Survey};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -33,7 +29,7 @@ mod harness;
 #[path = "two_hosts/networks.rs"]
 mod networks;
 
-use harness::case;
+use harness::{case, trial_in};
 
 const SIDES: [PeerSide; 2] = [PeerSide::Receiver, PeerSide::Sender];
 
@@ -72,10 +68,7 @@ fn tests() -> ExitCode {
     }
     trials.extend(faults::trials());
     trials.extend(networks::trials());
-    let mut arguments = Arguments::from_args();
-    let cpus = thread::available_parallelism().map_or(1, usize::from);
-    arguments.test_threads.get_or_insert(cpus + 1);
-    libtest_mimic::run(&arguments, trials).exit_code()
+    harness::run_many(trials)
 }
 
 fn agent() -> ExitCode {
@@ -92,8 +85,7 @@ fn agent() -> ExitCode {
     }
 }
 
-/// Runs a command, and writes into the file that the first word names which words go there (`>`)
-/// and come back (`<`).
+/// Runs a command, and writes into a file (the first word) what goes there (`>`) and back (`<`).
 fn relay(words: Vec<OsString>) -> ExitCode {
     let mut child = Command::new(&words[1])
         .args(&words[2..])
@@ -142,59 +134,24 @@ fn name(word: &Value) -> String {
 }
 
 /// Streams and questions, as axes of the plain cell.
-const CELLS: &[(&str, &[(Axis, &str)])] = &[
-    ("send", &[]),
-    (
-        "two flows of long messages",
-        &[(Axis::Size, "1000008"), (Axis::Threads, "2")],
-    ),
-    (
-        "zero-copy",
-        &[(Axis::Mover, "send-zerocopy"), (Axis::Size, "256KiB")],
-    ),
-    ("a file", &[(Axis::Mover, "sendfile")]),
-    (
-        "a cold file",
-        &[(Axis::Mover, "sendfile"), (Axis::Cache, "cold")],
-    ),
-    ("questions", &[(Axis::Pattern, "ask"), (Axis::Size, "256")]),
-    ("passes", &[(Axis::Size, "64MiB"), (Axis::Ring, "message")]),
+const CELLS: &[(&str, &str)] = &[
+    ("send", ""),
+    ("two flows of long messages", "size=1000008 threads=2"),
+    ("zero-copy", "mover=send-zerocopy size=256KiB"),
+    ("a file", "mover=sendfile"),
+    ("a cold file", "mover=sendfile cache=cold"),
+    ("questions", "pattern=ask size=256"),
+    ("passes", "size=64MiB ring=message"),
 ];
 
-const SERVED: &[(&str, &[(Axis, &str)])] = &[
-    (
-        "a server that forks",
-        &[(Axis::Server, "fork"), (Axis::Connections, "4")],
-    ),
-    (
-        "a server on epoll",
-        &[
-            (Axis::Server, "epoll"),
-            (Axis::Connections, "20"),
-            (Axis::Threads, "2"),
-        ],
-    ),
-    (
-        "a server and new connections",
-        &[
-            (Axis::Server, "epoll"),
-            (Axis::Connections, "4"),
-            (Axis::Connect, "new"),
-        ],
-    ),
+const SERVED: &[(&str, &str)] = &[
+    ("a server that forks", "server=fork connections=4"),
+    ("a server on epoll", "server=epoll connections=20 threads=2"),
+    ("new connections", "server=epoll connections=4 connect=new"),
 ];
 
-fn cell(values: &[(Axis, &str)]) -> Cell {
-    let mut cell = Cell::default();
-    let plain = [
-        (Axis::Transport, "peer"),
-        (Axis::Size, "16KiB"),
-        (Axis::Ring, "256KiB"),
-    ];
-    for (axis, value) in plain.iter().chain(values) {
-        cell.set(*axis, value).unwrap();
-    }
-    cell
+fn cell(values: &str) -> Cell {
+    harness::cell(&format!("transport=peer size=16KiB ring=256KiB {values}"))
 }
 
 /// How the other host is reached.
@@ -237,13 +194,10 @@ impl Way {
 }
 
 fn lab(settings: Settings, options: &PeerOptions) -> Lab {
-    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
-    let files = Files::new(std::env::temp_dir(), None);
     let link = PeerLink::open(options, &NO_STOP).unwrap();
-    lab.with_files(files).with_peer(link)
+    harness::lab(settings, Files::default()).with_peer(link)
 }
 
-/// This program under another name.
 struct Marked {
     _dir: TempDir,
     path: PathBuf,
@@ -283,13 +237,11 @@ impl Marked {
         found.unwrap().0
     }
 
-    /// Waits until none is left.
     fn are_gone(&self) {
         in_time("something is left behind", || self.processes().is_empty());
     }
 }
 
-/// Waits until it is so.
 fn in_time(else_says: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + SOON;
     while !is_so() {
@@ -309,30 +261,16 @@ fn settings() -> Settings {
     }
 }
 
-const KEY: TrialKey = TrialKey {
-    block: 0,
-    cell: 0,
-    attempt: 0,
-};
-
-fn trial(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
-    match lab.trial(KEY, cell, &NO_STOP) {
-        TrialOutcome::Ended(record, _) => record.timed().expect("nobody watches"),
-        TrialOutcome::Interrupted => panic!("nobody interrupts: {:?}", lab.lost_peer()),
-    }
-}
-
 fn sample(lab: &mut Lab, cell: &Cell) -> Sample {
-    trial(lab, cell).unwrap()
+    trial_in(lab, cell).unwrap()
 }
 
 fn read(readings: &Readings, counter: Counter) -> Option<u64> {
     readings.get(&counter).and_then(Reading::measured)
 }
 
-/// Trials of a cell one after the other; of each all that was sent arrives, is compared, and both
-/// machines are read.
-fn all_arrives(way: &Way, values: &[(Axis, &str)]) {
+/// Trials of a cell one after the other; all arrives, is compared, and both machines are read.
+fn all_arrives(way: &Way, values: &str) {
     let mut lab = way.lab(settings());
     for _ in 0..2 {
         arrives(&mut lab, &cell(values));
@@ -368,7 +306,7 @@ fn both_are_read(sample: &Sample, flows: usize) {
     }
 }
 
-fn is_served(side: PeerSide, values: &[(Axis, &str)]) {
+fn is_served(side: PeerSide, values: &str) {
     let way = Way {
         side,
         address: Some("127.0.0.1"),
@@ -380,9 +318,8 @@ fn is_served(side: PeerSide, values: &[(Axis, &str)]) {
     way.program.are_gone();
 }
 
-fn is_answered(lab: &mut Lab, values: &[(Axis, &str)]) {
-    let cell = cell(&[values, &[(Axis::Size, "100")]].concat());
-    let sample = sample(lab, &cell);
+fn is_answered(lab: &mut Lab, values: &str) {
+    let sample = sample(lab, &cell(&format!("{values} size=100")));
     both_are_read(&sample, 1);
     let read = |counter| read(&sample.sender.readings, counter);
     // How many there were in so short a window is a matter of the machine.

@@ -9,24 +9,48 @@ use bytecost_lab::Event;
 use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
 use bytecost_lab::trial::Settings;
-use bytecost_spec::Record;
+use bytecost_spec::{Cell, Failure, Record, Sample};
+use libtest_mimic::Trial;
 use rustix::process::Pid;
 use tempfile::TempDir;
 
-use super::{SOON, cell, fails, lab, settings, trial_in};
+use super::{SOON, case, cell, fails, lab, settings, trial_in};
+
+pub fn trials() -> [Trial; 3] {
+    const OF_ONE: &str =
+        "each trial has endpoints of its own, and those that none has used are gone";
+    [
+        // Invariant 9.
+        case("a lost endpoint fails the trial alone", lost_endpoint),
+        // Invariant 9.
+        case(OF_ONE, of_one_trial_each),
+        case("a program that is no endpoint is told", no_endpoint),
+    ]
+}
 
 /// Ends the first endpoint that appears, as a crash would.
-pub fn lost_endpoint() {
-    let (_dir, marked) = marked();
-    let killer = std::thread::spawn({
+fn lost_endpoint() {
+    let is_ended = |endpoints: Vec<Pid>| {
+        let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        endpoints.first().is_some_and(|pid| kill(*pid).is_ok())
+    };
+    let record = disturbed(&cell(""), Files::default(), is_ended);
+    fails(record, &["signal 9", "gone"]);
+}
+
+/// A trial of some seconds, with what is done to its endpoints, tried until it is done.
+pub fn disturbed(
+    cell: &Cell,
+    files: Files,
+    mut is_done: impl FnMut(Vec<Pid>) -> bool + Send + 'static,
+) -> Result<Sample, Failure> {
+    let (_link, marked) = marked();
+    let disturber = std::thread::spawn({
         let marked = marked.clone();
         move || {
             let until = Instant::now() + SOON;
-            while Instant::now() < until {
-                if let Some(pid) = endpoints(&marked).first() {
-                    let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
-                    return;
-                }
+            while !is_done(endpoints(&marked)) {
+                assert!(Instant::now() < until, "nothing was disturbed");
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
@@ -36,14 +60,15 @@ pub fn lost_endpoint() {
         window: SOON,
         ..settings()
     };
-    let record = trial_in(&mut lab(long, Files::default()), &cell(""));
-    killer.join().unwrap();
-    fails(record, &["signal 9", "gone"]);
+    let record = trial_in(&mut lab(long, files), cell);
+    let reason = record.as_ref().err().map(|f| &f.reason);
+    assert!(disturber.join().is_ok(), "{reason:?}");
+    record
 }
 
 /// Those of the next trial are started ahead, each for one trial. Before the last cell, which is not
 /// possible here, they are there in vain.
-pub fn of_one_trial_each() {
+fn of_one_trial_each() {
     let (_dir, marked) = marked();
     let settings = Settings {
         program: Program::at(&marked).unwrap(),
@@ -72,18 +97,15 @@ pub fn of_one_trial_each() {
     assert!(failed == [false, false, false, false, true], "{failed:?}");
     assert!(ahead.iter().map(Vec::len).eq(numbers), "{ahead:?}");
     let all: HashSet<Pid> = ahead.iter().flatten().copied().collect();
-    assert!(
-        all.len() == numbers.iter().sum::<usize>(),
-        "one is of two trials: {ahead:?}"
-    );
-    assert!(endpoints(&marked).len() == 2, "they waited");
+    let of_two = all.len() < numbers.iter().sum();
+    assert!(!of_two, "one is of two trials: {ahead:?}");
+    assert_eq!(endpoints(&marked).len(), 2, "they waited");
     drop(lab);
     assert!(endpoints(&marked).is_empty(), "some are left");
 }
 
-/// A link of another name, which marks the endpoints of one trial apart from those beside it, and
-/// the directory that it goes with.
-pub fn marked() -> (TempDir, PathBuf) {
+/// A link of another name, which marks the endpoints of one trial, and its directory.
+fn marked() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let marked = dir.path().join("marked");
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &marked).unwrap();
@@ -91,7 +113,7 @@ pub fn marked() -> (TempDir, PathBuf) {
 }
 
 /// The endpoints that were started by that name.
-pub fn endpoints(marked: &Path) -> Vec<Pid> {
+fn endpoints(marked: &Path) -> Vec<Pid> {
     // Trials run in threads of the harness, which are the parents of their endpoints.
     let children = children(&std::process::id().to_string()).into_iter();
     let is_marked = |pid: &i32| {
@@ -117,27 +139,11 @@ pub fn children(pid: &str) -> Vec<i32> {
     of_each.collect()
 }
 
-pub fn no_endpoint() {
+fn no_endpoint() {
     let without = Settings {
         program: Program::at("/bin/false".as_ref()).unwrap(),
         ..settings()
     };
     let ended = trial_in(&mut lab(without, Files::default()), &cell(""));
     fails(ended, &["status 1"]);
-}
-
-/// A trial whose endpoints should be of a build that they are not.
-pub fn another_build() {
-    let mut program = Program::own().unwrap();
-    let own = std::mem::replace(&mut program.build, "0123abcd".to_owned());
-    let other = Settings {
-        program,
-        ..settings()
-    };
-    let why = trial_in(&mut lab(other, Files::default()), &cell("")).unwrap_err();
-    let says = |word: &str| why.reason.contains(word);
-    assert!(
-        says("another build") && says(&own) && says("0123abcd"),
-        "{why:?}"
-    );
 }

@@ -1,5 +1,4 @@
-//! Every mover of files in every state of the page cache, in both orders, at a depth below and
-//! above the number of requests, with every byte checked.
+//! Every mover of files in every state of the page cache, in both orders, with every byte checked.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,15 +42,13 @@ pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
             }
         }
     }
-    trials.push(case(
-        "a file that is truncated while it is read is told",
-        truncated,
-    ));
-    trials.push(case("a file of the user's stays as it was", of_the_user));
     let helpers = Arc::clone(helpers);
-    trials.push(case("what must work on files works", move || {
-        needed::on_files(&found, &helpers)
-    }));
+    let needed = move || needed::on_files(&found, &helpers);
+    trials.extend([
+        case("a file that is truncated while it is read", truncated),
+        case("a file of the user's stays as it was", of_the_user),
+        case("what must work on files works", needed),
+    ]);
     trials
 }
 
@@ -75,10 +72,8 @@ fn all_is_moved(cell: &Cell) {
     let sample = sample(cell);
     let truth = sample.truth.expect("nothing was checked");
     assert!(sample.receiver.is_none(), "a file has no other end");
-    assert!(
-        truth.sent_bytes.is_multiple_of(cell.size_bytes),
-        "whole requests: {truth:?}"
-    );
+    let is_whole = truth.sent_bytes.is_multiple_of(cell.size_bytes);
+    assert!(is_whole, "whole requests: {truth:?}");
     let pass = cell.file_slots() * cell.size_bytes * u64::from(cell.threads);
     assert!(truth.sent_bytes >= 3 * pass, "three passes: {truth:?}");
     let mover = Mover::named(&cell.mover).expect("no row");
@@ -93,14 +88,11 @@ fn all_is_moved(cell: &Cell) {
         (Route::FileToNull, _) => 0,
         _ => pass,
     };
-    assert!(
-        truth.compared_bytes == compared,
-        "every byte is compared, {compared}: {truth:?}"
-    );
+    assert_eq!(truth.compared_bytes, compared);
     let checked = if compared > 0 { "content" } else { "count" };
-    assert!(truth.checked == checked, "{}", truth.checked);
+    assert_eq!(truth.checked, checked);
     assert!(sample.latency_ns_histogram.is_some(), "requests are timed");
-    assert!(sample.sender.flows.len() == cell.threads as usize, "flows");
+    assert_eq!(sample.sender.flows.len(), cell.threads as usize);
     let readings = &sample.sender.readings;
     for counter in [
         Counter::ElapsedNs,

@@ -8,9 +8,8 @@ use bytecost_evidence::copies::Copies;
 use bytecost_lab::files::Files;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::{Event, Lab, Watch};
-use bytecost_meter::MachineMeter;
 use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
-use bytecost_spec::{Axis, Cache, Cell, Record};
+use bytecost_spec::{Cache, Cell, Record};
 
 use crate::harness;
 
@@ -49,27 +48,14 @@ pub fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
     };
     let settings = harness::settings(ContentCheck::Quick);
     let window = settings.window;
-    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
-    let lab = lab.with_files(Files::new(dir(), None));
+    let lab = harness::lab(settings, Files::new(dir(), None));
     Some((lab, Watch::counting(Some(copies), None, window)))
 }
 
-pub fn cell(mover: &str, cache: Cache) -> Cell {
-    let mut cell = Cell {
-        cache,
-        ..Cell::default()
-    };
-    for (axis, value) in [
-        (Axis::Mover, mover),
-        (Axis::Receiver, "recv"),
-        (Axis::Size, "64KiB"),
-        (Axis::Block, "64KiB"),
-        (Axis::Ring, "1MiB"),
-        (Axis::Depth, "4"),
-    ] {
-        cell.set(axis, value).unwrap();
-    }
-    cell
+/// The cell of a mover with these values of axes beside the usual.
+pub fn cell(mover: &str, values: &str) -> Cell {
+    let usual = "receiver=recv cache=memory size=64KiB block=64KiB ring=1MiB depth=4";
+    harness::cell(&format!("mover={mover} {usual} {values}"))
 }
 
 /// What was counted of a cell, or why it does not work here.
@@ -138,8 +124,7 @@ fn compared(means: CopyMeans, cell: &Cell, found: &CopiedBytes) -> (bool, Vec<St
         let case = Case {
             means,
             mover: Mover::named(&cell.mover).unwrap(),
-            receiver: &cell.receiver,
-            cache: cell.cache,
+            cell,
             leg: copied.leg,
             kind: &kind,
         };
@@ -155,8 +140,7 @@ fn compared(means: CopyMeans, cell: &Cell, found: &CopiedBytes) -> (bool, Vec<St
 struct Case<'k> {
     means: CopyMeans,
     mover: &'static Mover,
-    receiver: &'k str,
-    cache: Cache,
+    cell: &'k Cell,
     leg: CopyPlace,
     kind: &'k str,
 }
@@ -164,14 +148,14 @@ struct Case<'k> {
 impl Case<'_> {
     /// Whether this is a number that is known to be right, or an absence that is allowed.
     fn is_right(&self, per_byte: Option<f64>) -> bool {
-        let is_discarded = self.receiver == "recv-discard" && self.leg == CopyPlace::ToReader;
+        let receiver = self.cell.receiver.as_str();
+        let is_discarded = receiver == "recv-discard" && self.leg == CopyPlace::ToReader;
         let is_stated = self.mover.states.copies.contains(&self.leg);
-        let is_copied = is_stated && !is_discarded && self.cache != Cache::Direct;
+        let is_copied = is_stated && !is_discarded && self.cell.cache != Cache::Direct;
         let expected = f64::from(u8::from(is_copied));
-        let near = if self.mover.has_peer() {
-            NEAR_OVER_TCP
-        } else {
-            NEAR
+        let near = match self.mover.has_peer() {
+            true => NEAR_OVER_TCP,
+            false => NEAR,
         };
         match per_byte {
             // Two files may share their blocks there.
@@ -198,7 +182,7 @@ impl Case<'_> {
                     self.mover.name == "libaio"
                         || self.shares()
                         || !is_plain && splices
-                        || self.cache == Cache::Direct && !["ext4", "xfs"].contains(&self.kind)
+                        || self.cell.cache == Cache::Direct && !["ext4", "xfs"].contains(&self.kind)
                 }
             }
     }

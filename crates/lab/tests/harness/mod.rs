@@ -4,13 +4,19 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::trial::Settings;
-use libtest_mimic::Trial;
+use bytecost_lab::{Lab, TrialOutcome};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::{Axis, Cell, Failure, Sample, TrialKey};
+use libtest_mimic::{Arguments, Trial};
 
 /// Plays an endpoint, where the program was started as one.
 pub fn endpoint() -> Option<ExitCode> {
@@ -34,6 +40,41 @@ pub fn case(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Tri
         Ok(())
     };
     Trial::test(name, run)
+}
+
+/// Runs them, so many at a time unless the command line says how many.
+pub fn run(trials: Vec<Trial>, at_a_time: usize) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(at_a_time);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// As many at a time as keep all CPUs busy: a trial waits for its processes and its clock too.
+pub fn run_many(trials: Vec<Trial>) -> ExitCode {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    run(trials, cpus + 1)
+}
+
+/// The cell with these values of axes: `mover=send size=4KiB`.
+pub fn cell(values: &str) -> Cell {
+    let mut cell = Cell::default();
+    for word in values.split_whitespace() {
+        let (axis, value) = word.split_once('=').unwrap();
+        cell.set(Axis::named(axis).unwrap(), value).unwrap();
+    }
+    cell
+}
+
+/// A lab of its own, with these files.
+pub fn lab(settings: Settings, files: Files) -> Lab {
+    Lab::new(settings, MachineMeter::open(Path::new("/"))).with_files(files)
+}
+
+pub fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
+    match lab.trial(TrialKey::default(), cell, &AtomicBool::new(false)) {
+        TrialOutcome::Ended(record, _) => record.timed().expect("nobody watches"),
+        TrialOutcome::Interrupted => panic!("nobody interrupts: {:?}", lab.lost_peer()),
+    }
 }
 
 /// Short trials of this program, none of which is repeated.

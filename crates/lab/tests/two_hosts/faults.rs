@@ -10,42 +10,31 @@ use std::time::Duration;
 
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions};
 use bytecost_lab::trial::Settings;
-use bytecost_spec::{Axis, Counter};
+use bytecost_spec::{Counter, TrialKey};
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
 use super::{
-    KEY, NO_STOP, SIDES, Way, arrives, case, cell, in_time, lab, meanwhile, read, sample, settings,
-    signal, trial,
+    NO_STOP, SIDES, Way, arrives, case, cell, in_time, lab, meanwhile, read, sample, settings,
+    signal, trial_in,
 };
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        case(
-            "who answers no word of bytecost is told in one line",
-            no_word,
-        ),
+        case("who answers no word of bytecost is told", no_word),
         // Invariant 9.
-        case(
-            "an agent that is killed costs its trial alone, and is sought again",
-            || disturbed("agent", Signal::KILL, "is gone"),
-        ),
+        case("an agent that is killed costs its trial alone", || {
+            disturbed("agent", Signal::KILL, "is gone");
+        }),
         case("an agent that stops to speak costs its trial alone", || {
             disturbed("agent", Signal::STOP, "no response within 3s");
         }),
-        case(
-            "an endpoint that is lost there fails the trial alone",
-            || disturbed("endpoint", Signal::KILL, "signal 9"),
-        ),
-        case(
-            "an agent whose coordinator is gone ends, and all it started",
-            lost_coordinator,
-        ),
+        case("an endpoint that is lost there fails it alone", || {
+            disturbed("endpoint", Signal::KILL, "signal 9");
+        }),
+        case("an agent without a coordinator ends", lost_coordinator),
         case("strangers at the data ports lose no trial", strangers),
-        case(
-            "a program that is not there is put there and gone again",
-            copied,
-        ),
+        case("a program is put there and gone again", copied),
         case("a peer that is gone for good is told", gone_for_good),
         case("a trial has few words that wait for an answer", round_trips),
     ]
@@ -107,13 +96,13 @@ fn long() -> Settings {
 fn disturbed(word: &str, with: Signal, expected: &str) {
     let way = Way::default();
     let mut lab = way.lab(long());
-    let cell = cell(&[]);
+    let cell = cell("");
     let ((), failed) = meanwhile(
         |_| {
             way.program.process("endpoint");
             signal(way.program.process(word), with);
         },
-        || trial(&mut lab, &cell),
+        || trial_in(&mut lab, &cell),
     );
     let reason = failed.unwrap_err().reason;
     assert!(reason.contains(expected), "{reason}");
@@ -176,7 +165,7 @@ fn strangers() {
         || {
             let transports = ["peer", "loopback"].repeat(5).into_iter();
             let dropped = transports.map(|transport| {
-                let cell = cell(&[(Axis::Threads, "2"), (Axis::Transport, transport)]);
+                let cell = cell(&format!("threads=2 transport={transport}"));
                 let sample = sample(&mut lab, &cell);
                 read(&sample.machine, Counter::StrangersDropped).unwrap_or(0)
             });
@@ -192,19 +181,19 @@ fn copied() {
     let mut lab = lab(settings(), &without_program(&prefix, true));
     let left = fs::read_dir(temp.path()).unwrap().count();
     assert_eq!(left, 0, "the copy is still there");
-    arrives(&mut lab, &cell(&[]));
+    arrives(&mut lab, &cell(""));
 }
 
 fn gone_for_good() {
     let way = Way::default();
     let mut lab = way.lab(settings());
-    arrives(&mut lab, &cell(&[]));
+    arrives(&mut lab, &cell(""));
     let agent = way.program.process("agent");
     fs::remove_file(&way.program.path).unwrap();
     signal(agent, Signal::KILL);
     in_time("it was never told", || {
         lab.lost_peer().is_some() || {
-            let _ = lab.trial(KEY, &cell(&[]), &NO_STOP);
+            let _ = lab.trial(TrialKey::default(), &cell(""), &NO_STOP);
             false
         }
     });
@@ -217,17 +206,10 @@ fn gone_for_good() {
 fn round_trips() {
     for side in SIDES {
         for (values, most) in [
-            (&[][..], 4),
-            (&[(Axis::Pattern, "ask"), (Axis::Size, "256")][..], 4),
-            (&[(Axis::Size, "64MiB"), (Axis::Ring, "message")][..], 5),
-            (
-                &[
-                    (Axis::Server, "epoll"),
-                    (Axis::Connections, "4"),
-                    (Axis::Size, "100"),
-                ][..],
-                4,
-            ),
+            ("", 4),
+            ("pattern=ask size=256", 4),
+            ("size=64MiB ring=message", 5),
+            ("server=epoll connections=4 size=100", 4),
         ] {
             let dir = tempfile::tempdir().unwrap();
             let said = dir.path().join("said");
@@ -251,10 +233,8 @@ fn round_trips() {
                 let words: Vec<&str> = trial.lines().collect();
                 let turns = words.windows(2);
                 let turns = turns.filter(|w| w[0].starts_with('>') && w[1].starts_with('<'));
-                assert!(
-                    turns.count() <= most,
-                    "{side:?} there, {values:?}: {words:?}"
-                );
+                let n = turns.count();
+                assert!(n <= most, "{side:?} there, {values}: {words:?}");
             }
         }
     }

@@ -13,7 +13,7 @@ use libtest_mimic::Trial;
 
 use super::{
     CELLS, NO_STOP, SERVED, SIDES, Way, arrives, case, cell, is_answered, meanwhile, read,
-    settings, trial,
+    settings, trial_in,
 };
 
 pub fn trials() -> Vec<Trial> {
@@ -115,7 +115,7 @@ fn changed_mtu(two: &Two) {
         for mtu in [1500, 1400] {
             two.ip(Role::Sender, &format!("link set bytecost0 mtu {mtu}"));
             two.ip(Role::Receiver, &format!("link set bytecost1 mtu {mtu}"));
-            let sample = arrives(&mut lab, &cell(&[]));
+            let sample = arrives(&mut lab, &cell(""));
             let told = read(&sample.sender.readings, Counter::TcpPathMtuBytes);
             assert_eq!(told, Some(mtu));
         }
@@ -135,7 +135,7 @@ fn over_ipv6(two: &Two) {
         };
         two.here(|| {
             let mut lab = way.lab(settings());
-            arrives(&mut lab, &cell(&[]));
+            arrives(&mut lab, &cell(""));
             for (_, values) in SERVED {
                 is_answered(&mut lab, values);
             }
@@ -160,11 +160,11 @@ fn link_down(two: &Two) {
                 std::thread::sleep(Duration::from_secs(2));
                 two.ip(Role::Sender, "link set bytecost0 up");
             },
-            || trial(&mut lab, &cell(&[])),
+            || trial_in(&mut lab, &cell("")),
         );
         println!("the trial in flight: {:?}", first.err().map(|f| f.reason));
         for _ in 0..3 {
-            arrives(&mut lab, &cell(&[]));
+            arrives(&mut lab, &cell(""));
         }
     });
     way.program.are_gone();
