@@ -1,11 +1,9 @@
-//! Each mover is what its row states: the calls that the kernel is asked for, by name, flags and
-//! number, are those of the row.
+//! Each mover is what its row states: it makes these calls, by name, flags and number.
 //!
 //! A mover works in a thread of its own, whose calls and those of all that it starts the kernel
 //! tells before it carries them out (seccomp), and whose requests to io_uring it counts (BPF). All
 //! of a message is taken by one call: messages are small, there is room for them in the socket,
-//! somebody reads there, and the file is in the page cache. It has a main of its own, so that a
-//! mover is a case of its own.
+//! somebody reads there, and the file is cached. It has a main of its own: a mover is a case.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -78,26 +76,21 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
         return skipped(&format!("it needs {need:?}, which is not here"));
     }
     let mut stated = mover.states.calls.to_vec();
-    let Seen {
-        counted,
-        gap,
-        moved,
-        calls,
-        descriptors,
-    } = match seen(mover)? {
+    let seen = match seen(mover)? {
         Ok(seen) => seen,
         Err(why) => return skipped(&format!("seccomp(2) is refused: {why}")),
     };
-    if gap.is_some() {
+    let (counted, calls, descriptors) = (&seen.counted, seen.calls, seen.descriptors);
+    if seen.gap.is_some() {
         stated.retain(|call| !call.is_request());
     }
-    holds(&stated, &counted, &moved)?;
-    for wrong in wrong(&stated, &counted) {
-        if holds(&wrong, &counted, &moved).is_ok() {
-            return Err(format!("{wrong:?} would hold as well: {}", in_words(&counted)).into());
+    holds(&stated, counted, &seen.moved)?;
+    for wrong in wrong(&stated, counted) {
+        if holds(&wrong, counted, &seen.moved).is_ok() {
+            return Err(format!("{wrong:?} would hold as well: {}", in_words(counted)).into());
         }
     }
-    let own = mover.states.count(&moved);
+    let own = mover.states.count(&seen.moved);
     if counts_all(mover) && !own.contains(&calls) {
         return Err(format!("it counts {calls} calls itself, not {own:?}").into());
     }
@@ -107,13 +100,11 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
     if descriptors > most || descriptors < most && !is_most {
         return Err(format!("{descriptors} descriptors, not {most} as stated").into());
     }
-    gap.map_or(Ok(()), |why| {
-        skipped(&format!("requests to io_uring cannot be counted: {why}"))
-    })
+    let uncounted = |why| skipped(&format!("requests to io_uring cannot be counted: {why}"));
+    seen.gap.map_or(Ok(()), uncounted)
 }
 
-/// Whether it counts its calls itself: of a game of two that is one side's, and of a library what
-/// it is asked for.
+/// Whether it counts its calls itself: not of a game of two, nor where a library makes them.
 fn counts_all(mover: &Mover) -> bool {
     let by_library = mover.in_flight == InFlight::SeveralByThreads
         && !mover.states.calls.iter().any(Call::is_request);
@@ -141,11 +132,10 @@ fn holds(stated: &[Call], counted: &Counted, moved: &Moved) -> Result<(), String
         let found = rest.remove(&(call.name, call.flags)).unwrap_or(0);
         let range = call.count(moved);
         if !range.contains(&found) {
+            let call = format!("{} with flags {:#x}", call.name, call.flags);
+            let all = in_words(counted);
             return Err(format!(
-                "{} with flags {:#x}: {found} times, not {range:?} as stated: {}",
-                call.name,
-                call.flags,
-                in_words(counted)
+                "{call}: {found} times, not {range:?} as stated: {all}"
             ));
         }
     }
@@ -161,8 +151,7 @@ fn in_words(counted: &Counted) -> String {
     counted.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
-/// What a row could state and what does not hold: other flags, another number, a call less, and a
-/// call more.
+/// What a row could state and what does not hold: other flags or numbers, a call less or more.
 fn wrong(stated: &[Call], counted: &Counted) -> Vec<Vec<Call>> {
     let with = |at: usize, call| {
         let mut changed = stated.to_vec();
@@ -257,8 +246,7 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     })
 }
 
-/// Opens a mover and has it move all messages to the last completion; what the kernel counts
-/// meanwhile, but for calls.
+/// Opens a mover and has it move all messages to the last completion: what is not told by calls.
 fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<Seen> {
     let is_asked = mover.states.calls.iter().any(Call::is_request);
     let mut requests = is_asked.then(|| UringRequests::open(Path::new("/")));
@@ -341,8 +329,7 @@ fn ready(mover: &Mover) -> io::Result<(Setup, Option<JoinHandle<io::Result<Owned
     Ok((setup, reader))
 }
 
-/// A connection over the loopback device: the sender's end, and who reads at the other one to the
-/// end.
+/// A connection over the loopback device: the sender's end, and who reads at the other.
 fn connected() -> io::Result<(OwnedFd, JoinHandle<io::Result<OwnedFd>>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let sender = OwnedFd::from(TcpStream::connect(listener.local_addr()?)?);
@@ -360,32 +347,22 @@ fn connected() -> io::Result<(OwnedFd, JoinHandle<io::Result<OwnedFd>>)> {
 /// A file of one pass in the page cache, and another one where there are two.
 fn file_work(mover: &Mover) -> io::Result<FileWork> {
     let len = PASS * SIZE as u64;
-    let direct = false;
     // Not in memory: RWF_NOWAIT is not for memory files.
-    let mut own = TestFile::in_dir(env!("CARGO_TARGET_TMPDIR").as_ref())?;
-    own.grow(len)?;
-    let opened = file::open(
-        &own.path(),
-        Opening {
-            write: mover.route == Route::MemoryToFile,
-            direct,
-        },
-    )?;
-    file::warm(&opened, 0, len)?;
-    let target = match mover.route {
-        Route::FileToFile => {
-            let mut target = TestFile::in_dir(env!("CARGO_TARGET_TMPDIR").as_ref())?;
-            target.reserve(len)?;
-            Some(file::open(
-                &target.path(),
-                Opening {
-                    write: true,
-                    direct,
-                },
-            )?)
-        }
-        _ => None,
+    let file = || TestFile::in_dir(env!("CARGO_TARGET_TMPDIR").as_ref());
+    let open = |file: &TestFile, write| {
+        let direct = false;
+        file::open(&file.path(), Opening { write, direct })
     };
+    let mut own = file()?;
+    own.grow(len)?;
+    let opened = open(&own, mover.route == Route::MemoryToFile)?;
+    file::warm(&opened, 0, len)?;
+    let mut target = None;
+    if mover.route == Route::FileToFile {
+        let mut written = file()?;
+        written.reserve(len)?;
+        target = Some(open(&written, true)?);
+    }
     Ok(FileWork {
         file: opened,
         walk: Walk::new(Access::Sequential, 0, PASS, SIZE as u64, 1),
@@ -414,8 +391,7 @@ fn own(setup: &Setup) -> io::Result<Vec<PathBuf>> {
         .collect()
 }
 
-/// Whether a call is about one of these: a program that does the work makes calls of its own, and
-/// is asked through pipes.
+/// Whether a call is about one of these: a helping program makes others, and is asked by pipes.
 fn is_about(told: &PendingCall, ours: &[PathBuf]) -> bool {
     told.first.iter().any(|fd| {
         let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", told.thread));

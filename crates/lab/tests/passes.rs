@@ -1,6 +1,7 @@
 //! The loops of long messages: nothing is allocated within a pass, and both sides count the same.
 
 use std::cell::RefCell;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::thread;
 
@@ -10,6 +11,7 @@ use bytecost_lab::edges::Stretches;
 use bytecost_lab::flow::Intake;
 use bytecost_lab::passes::{Outgo, Passes, WARMUP_PASSES};
 use bytecost_lab::phase::CountingGate;
+use bytecost_lab::transports::Socket;
 use bytecost_meter::NoMeter;
 use bytecost_spec::{Access, Cache, Cell, Ring, Transport};
 
@@ -134,25 +136,11 @@ fn a_sender_that_goes_away_within_a_pass_is_told() {
             size_bytes: SIZE as u64,
             answers: None,
         };
-        let sender = thread::spawn(move || {
-            let bytes = vec![0; bytes];
-            let mut done = 0;
-            while done < bytes.len() {
-                done += rustix::io::write(&a, &bytes[done..]).unwrap();
-            }
-        });
+        let sender = thread::spawn(move || Socket(&a).write_all(&vec![0; bytes]).unwrap());
         let mut closed = false;
-        let mut meter = NoMeter;
-        let why = intake
-            .run_passes(
-                passes(),
-                &kept,
-                PATIENCE,
-                &mut meter,
-                || (),
-                || closed = true,
-            )
-            .unwrap_err();
+        let closes = || closed = true;
+        let ended = intake.run_passes(passes(), &kept, PATIENCE, &mut NoMeter, || (), closes);
+        let why = ended.map(|_| ()).unwrap_err();
         sender.join().unwrap();
         let says = format!("went away before it had sent all: {bytes} bytes came");
         assert!(why.to_string().contains(&says), "{why}");
@@ -160,21 +148,25 @@ fn a_sender_that_goes_away_within_a_pass_is_told() {
     }
 }
 
+fn passes_of(mover: &str, size_bytes: u64, cache: Cache, ring: Ring) -> Option<Passes> {
+    let mover = mover.to_owned();
+    Passes::of(&Cell {
+        mover,
+        size_bytes,
+        cache,
+        ring,
+        ..Cell::default()
+    })
+}
+
 #[test]
 fn long_messages_and_cold_files_go_by_passes_and_others_by_the_clock() {
     let check = |mover: &str, size_bytes, cache, ring, expected: Option<u64>| {
-        let cell = Cell {
-            mover: mover.to_owned(),
-            size_bytes,
-            cache,
-            ring,
-            ..Cell::default()
-        };
-        let found = Passes::of(&cell);
-        assert_eq!(found.map(|p| p.messages), expected, "{}", cell.id());
-        if let Some(passes) = found {
-            assert_eq!(passes.bytes, passes.messages * size_bytes);
-        }
+        let found = passes_of(mover, size_bytes, cache, ring);
+        let messages = found.map(|passes| passes.messages);
+        assert_eq!(messages, expected, "{mover} {size_bytes} {cache:?}");
+        let bytes = found.map(|passes| passes.bytes);
+        assert_eq!(bytes, expected.map(|messages| messages * size_bytes));
     };
     let (small, long) = (64 << 10, 4 << 20);
     let ring = Ring::Bytes(1 << 20);
@@ -182,13 +174,8 @@ fn long_messages_and_cold_files_go_by_passes_and_others_by_the_clock() {
     check("sendfile", small, Cache::Cold, ring, Some(16));
     check("sendfile", small, Cache::Cold, Ring::Message, Some(1));
     check("sendfile", long, Cache::Memory, Ring::Message, Some(1));
-    check(
-        "sendfile",
-        long,
-        Cache::Cold,
-        Ring::Bytes(5 * long),
-        Some(5),
-    );
+    let five = Ring::Bytes(5 * long);
+    check("sendfile", long, Cache::Cold, five, Some(5));
     check("send", small, Cache::Memory, ring, None);
     check("send", long, Cache::Memory, ring, Some(1));
     check("pread", long, Cache::Cold, ring, None);
@@ -199,19 +186,9 @@ fn long_messages_and_cold_files_go_by_passes_and_others_by_the_clock() {
 #[test]
 fn a_program_that_compiles_itself_as_it_runs_is_warmed_up_for_longer() {
     let check = |mover: &str, size_bytes, expected| {
-        let cell = Cell {
-            mover: mover.to_owned(),
-            size_bytes,
-            ring: Ring::Message,
-            cache: Cache::Warm,
-            ..Cell::default()
-        };
-        assert_eq!(
-            Passes::of(&cell).map(|p| p.warmup),
-            expected,
-            "{}",
-            cell.id()
-        );
+        let found = passes_of(mover, size_bytes, Cache::Warm, Ring::Message);
+        let warmup = found.map(|passes| passes.warmup);
+        assert_eq!(warmup, expected, "{mover} {size_bytes}");
     };
     check("sendfile", 7_000_000, Some(WARMUP_PASSES));
     check("java-transfer-to", 7_000_000, Some(10));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
 use bytecost_lab::phase::CountingGate;
-use bytecost_lab::requests::{Content, Requests};
+use bytecost_lab::requests::{Content, Cool, Requests};
 use bytecost_meter::NoMeter;
 use bytecost_spec::Access;
 
@@ -96,15 +96,11 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
         };
         let mut requests = Requests::new(&mut *engine, 4, None, Some((16, &mut cool)));
         let gate = CountingGate::new(0, 400);
-        let ended = requests.run(&gate, &mut NoMeter, finish());
-        let ended = ended.unwrap();
+        let ended = requests.run(&gate, &mut NoMeter, finish()).unwrap();
         assert!(ended.of.len() > 5, "{name}: {} stretches", ended.of.len());
         for (from, to) in &ended.of[..ended.of.len() - 1] {
-            assert_eq!(
-                to.tally.messages - from.tally.messages,
-                16,
-                "{name}: one pass"
-            );
+            let pass = to.tally.messages - from.tally.messages;
+            assert_eq!(pass, 16, "{name}");
         }
         let timed = ended.grown().messages;
         assert_eq!(requests.latency_ns.len(), timed, "{name}");
@@ -118,17 +114,16 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
     for name in ["pread", "libaio", "splice-file"] {
         let mover = Mover::named(name).unwrap();
         let mut engine = mover.open_file(file_setup(&file, mover, 4)).unwrap();
-        let mut requests = Requests::new(&mut *engine, 4, None, None);
-        let gate = CountingGate::new(3, 0);
-        let ended = requests.run(&gate, &mut NoMeter, finish());
-        let ended = ended.unwrap();
-        assert_eq!(ended.of.len(), 1, "{name}");
-        assert!(ended.grown().messages >= 1, "{name}");
         // Also of a cold file that is through when the window opens.
-        let mut cool = || Ok(());
-        let mut requests = Requests::new(&mut *engine, 4, None, Some((1, &mut cool)));
-        let ended = requests.run(&CountingGate::new(3, 0), &mut NoMeter, finish());
-        assert!(ended.unwrap().grown().messages >= 1, "{name}, cold");
+        for is_cold in [false, true] {
+            let cool: Cool<'_> = &mut || Ok(());
+            let cold = is_cold.then_some((1, cool));
+            let mut requests = Requests::new(&mut *engine, 4, None, cold);
+            let gate = CountingGate::new(3, 0);
+            let ended = requests.run(&gate, &mut NoMeter, finish()).unwrap();
+            assert!(is_cold || ended.of.len() == 1, "{name}");
+            assert!(ended.grown().messages >= 1, "{name}, {is_cold}");
+        }
     }
 }
 

@@ -1,5 +1,4 @@
-//! What the tests of the loops share: a connection, an end without conditions, and a count of
-//! allocations.
+//! What the tests of the loops share: a connection, an end, and a count of allocations.
 #![allow(dead_code)] // each test file uses a part of it
 
 use std::os::fd::OwnedFd;
