@@ -3,7 +3,8 @@
 //!
 //! Nothing here measures, reads a clock or prints. [`movers::MOVERS`], [`receivers::RECEIVERS`],
 //! [`servers::SERVERS`] and [`services::SERVICES`] are the tables from which everything else
-//! takes its names.
+//! takes its names. Where nothing else is said of errors, they are what the system call answers
+//! that is named.
 
 mod corked;
 pub mod file;
@@ -14,11 +15,8 @@ pub mod pattern;
 pub mod payload;
 mod ping;
 mod quick_ack;
-mod receiver;
 pub mod receivers;
-mod server;
 pub mod servers;
-mod service;
 pub mod services;
 mod setup;
 pub mod statement;
@@ -31,8 +29,7 @@ pub use mover::{Helper, InFlight, Move, MoveFile, Mover, Offer, Open, Route};
 pub use movers::MOVERS;
 pub use pattern::{Checker, PayloadPattern};
 pub use quick_ack::QuickAck;
-pub use receiver::{Receiver, Take};
-pub use receivers::RECEIVERS;
+pub use receivers::{RECEIVERS, Receiver, Take};
 pub use servers::{SERVERS, Server};
 pub use services::{SERVICES, Service};
 pub use setup::{FileWork, Setup};

@@ -1,9 +1,9 @@
-//! The payload's content: a function of its place in the stream, so that the receiver knows
-//! what must arrive, in which order, without being told.
+//! The payload's content: a function of its place in the stream, so that the receiver knows what
+//! must arrive.
 
 use std::io;
 
-use crate::receiver::Take;
+use crate::receivers::Take;
 
 /// The content of one flow's stream: 64-bit words that each differ from all others nearby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,7 @@ impl PayloadPattern {
         }
     }
 
-    /// The stream that goes through `len` bytes of this one from `start` on, again and again:
-    /// what is sent of a part of a file.
+    /// The stream that goes through `len` bytes of this one from `start` on, again and again.
     pub fn part(self, start: u64, len: u64) -> PayloadPattern {
         PayloadPattern {
             period: len,
@@ -38,8 +37,8 @@ impl PayloadPattern {
         }
     }
 
-    /// The stream of a flow whose every byte is the same, as memory that is filled before each
-    /// message gives it. It shows a wrong byte and another flow, but nothing out of order.
+    /// The stream of a flow whose every byte is the same, as of memory that is filled before each
+    /// message. It shows a wrong byte and another flow, but nothing out of order.
     pub fn constant(flow: u32) -> PayloadPattern {
         PayloadPattern {
             constant: Some(1 + (flow % 255) as u8),
@@ -59,8 +58,7 @@ impl PayloadPattern {
         mix(self.seed ^ index)
     }
 
-    /// Writes the content from byte `offset` of the stream on; the bytes must not pass the end
-    /// of a period.
+    /// Writes the content from byte `offset` of the stream on, within a period.
     pub fn fill(&self, offset: u64, bytes: &mut [u8]) {
         if let Some(byte) = self.constant {
             return bytes.fill(byte);
@@ -160,10 +158,7 @@ impl Checker {
         self.compared
     }
 
-    /// Checks the last `got` bytes that `receiver` took.
-    ///
-    /// # Errors
-    /// `InvalidData` with the place of the first byte that is wrong.
+    /// Checks the last `got` bytes that `receiver` took: `InvalidData` names the first wrong one.
     pub fn check(&mut self, receiver: &dyn Take, got: usize) -> io::Result<()> {
         let mut at = self.offset;
         self.offset += got as u64;
@@ -180,13 +175,9 @@ impl Checker {
             }
             at += piece.len() as u64;
         });
-        match wrong {
-            None => Ok(()),
-            Some(place) => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("what arrived is not what was sent: byte {place} of the stream is wrong"),
-            )),
-        }
+        let Some(place) = wrong else { return Ok(()) };
+        let why = format!("what arrived is not what was sent: byte {place} of the stream is wrong");
+        Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 }
 
@@ -201,26 +192,13 @@ mod tests {
             let mut whole = vec![0; 1000];
             pattern.fill(0, &mut whole);
             for (from, to) in [(0, 1000), (1, 9), (7, 8), (8, 800), (999, 1000), (13, 777)] {
-                assert_eq!(
-                    pattern.mismatch(from as u64, &whole[from..to]),
-                    None,
-                    "{period} {from}..{to}"
-                );
+                let found = pattern.mismatch(from as u64, &whole[from..to]);
+                assert_eq!(found, None, "{period} {from}..{to}");
                 let mut part = vec![0; to - from];
                 pattern.fill(from as u64, &mut part);
                 assert_eq!(part, whole[from..to]);
             }
         }
-    }
-
-    #[test]
-    fn a_period_goes_round() {
-        let pattern = PayloadPattern::new(0, 24);
-        let mut once = vec![0; 24];
-        pattern.fill(0, &mut once);
-        let twice: Vec<u8> = once.iter().chain(&once).copied().collect();
-        assert_eq!(pattern.mismatch(0, &twice), None);
-        assert_eq!(pattern.mismatch(24 * 1000 + 5, &twice[5..]), None);
     }
 
     #[test]
@@ -243,10 +221,8 @@ mod tests {
         assert_eq!(pattern.mismatch(12_345, &bytes), None);
         bytes[13] ^= 1;
         assert_eq!(pattern.mismatch(0, &bytes), Some(13));
-        assert_eq!(
-            PayloadPattern::constant(255).mismatch(0, &bytes[..1]),
-            Some(0)
-        );
+        let other = PayloadPattern::constant(255);
+        assert_eq!(other.mismatch(0, &bytes[..1]), Some(0));
         assert_eq!(pattern.mismatch(0, &[0]), Some(0), "fresh memory");
     }
 

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt;
 
-use crate::receiver::Take;
+use crate::receivers::Take;
 
 /// A receiver that sets TCP_QUICKACK before each receive.
 pub struct QuickAck {

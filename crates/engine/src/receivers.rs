@@ -4,7 +4,11 @@
 //! heap that begins a few bytes into a page made the kernel's copy several times slower on some
 //! processors, whose string moves stumble over such an offset.
 
-use crate::receiver::Receiver;
+use std::io;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+
+pub use bytecost_spec::survey::ReceiverFacts;
 
 mod recv;
 mod recvmsg;
@@ -16,5 +20,59 @@ impl Receiver {
     /// The row of that name.
     pub fn named(name: &str) -> Option<&'static Receiver> {
         RECEIVERS.iter().find(|r| r.name == name)
+    }
+}
+
+/// A row of the table of receivers. It reads as its facts.
+#[derive(Clone, Copy, Debug)]
+pub struct Receiver {
+    /// What others need to know of it.
+    pub facts: ReceiverFacts<&'static str>,
+    /// Makes it ready: a connected, blocking socket, and the bytes to ask for in one call.
+    pub open: fn(OwnedFd, usize) -> io::Result<Box<dyn Take>>,
+}
+
+impl Deref for Receiver {
+    type Target = ReceiverFacts<&'static str>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.facts
+    }
+}
+
+/// A receiver at work. All calls come from one thread.
+pub trait Take {
+    /// Told before the first byte comes, for receivers that ask for exact lengths.
+    fn expect(&mut self, _message_bytes: usize) {}
+
+    /// Takes in what is there, and waits until something is: its bytes, 0 at the end.
+    ///
+    /// # Errors
+    /// What the system call answers; `TimedOut` when nothing came within the socket's timeout.
+    fn take(&mut self) -> io::Result<usize>;
+
+    /// Shows the last `got` bytes, piece by piece, in their order, where the receiver sees them.
+    fn look(&self, got: usize, see: &mut dyn FnMut(&[u8]));
+
+    /// System calls so far.
+    fn calls(&self) -> u64;
+}
+
+/// Calls until the call was not interrupted.
+pub(crate) fn taken(
+    calls: &mut u64,
+    mut call: impl FnMut() -> rustix::io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        *calls += 1;
+        match call() {
+            Ok(n) => return Ok(n),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => {
+                let why = "no byte came for as long as patience lasts: does the sender still send?";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Err(e) => return Err(e.into()),
+        }
     }
 }

@@ -11,7 +11,15 @@
 //! end of the stream, which each model knows how to treat anyway. (That a receiver is woken so is
 //! Linux's behaviour, not POSIX's.)
 
-pub use crate::server::{Limits, Server, ServerSetup, ServerTally};
+use std::io;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+pub use bytecost_spec::service::ServerTally;
+pub use bytecost_spec::survey::ServerFacts;
+
+use crate::services::{Service, ServiceSetup};
 
 mod accepted;
 mod connection;
@@ -45,9 +53,93 @@ pub const SERVERS: &[Server] = &[
     uring::SERVER,
 ];
 
+/// A row of the table of servers. It reads as its facts.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    /// What others need to know of it.
+    pub facts: ServerFacts<&'static str>,
+    /// Serves until it is stopped.
+    ///
+    /// # Errors
+    /// What it needs and the kernel does not give. Whatever a client does is no error.
+    pub serve: fn(ServerSetup) -> io::Result<ServerTally>,
+}
+
+impl Deref for Server {
+    type Target = ServerFacts<&'static str>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.facts
+    }
+}
+
+/// One thread serves all connections.
+pub const ONE_THREAD: ServerFacts<&str> = ServerFacts {
+    name: "",
+    summary: "",
+    bound: None,
+    in_turn: false,
+    task_per_connection: false,
+    needs_lone_thread: false,
+    takes_workers: false,
+    caution: None,
+    refused: None,
+};
+
+/// What a server is made from.
+#[derive(Debug)]
+pub struct ServerSetup {
+    /// A listening socket, as [`listen`] makes it; the server sets whether it blocks.
+    pub listener: OwnedFd,
+    /// When this becomes readable or is hung up, the server stops: a pipe's reading end, say.
+    pub stop: OwnedFd,
+    /// What is answered.
+    pub service: &'static Service,
+    /// What the service is made from.
+    pub serving: ServiceSetup,
+    /// Threads that serve, for the models that have a fixed number of them; at least 1 is taken.
+    pub workers: usize,
+    /// What bounds a client.
+    pub limits: Limits,
+}
+
+/// What bounds a client, so that none can hold up the others or use up memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most connections at one time; further ones wait in the listener's queue.
+    pub connections: usize,
+    /// How long a client may take over one request, and how long it may leave an answer untaken,
+    /// before it is closed. It may take up to a quarter longer. At least 1 ms.
+    pub patience: Duration,
+    /// How long a connection may stay open between requests; none for ever.
+    pub idle: Option<Duration>,
+    /// How long answers may take that are under way when the server is stopped.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 16_384,
+            patience: Duration::from_secs(5),
+            idle: None,
+            grace: Duration::from_millis(500),
+        }
+    }
+}
+
 impl Server {
     /// The row of that name.
     pub fn named(name: &str) -> Option<&'static Server> {
         SERVERS.iter().find(|s| s.name == name)
+    }
+
+    /// Why so many connections cannot be served by this model; none where they can.
+    pub fn refuses(&self, connections: usize) -> Option<String> {
+        let (most, reason) = self.bound.filter(|(most, _)| connections as u64 > *most)?;
+        Some(format!(
+            "{} serves at most {most} connections: {reason}",
+            self.name
+        ))
     }
 }

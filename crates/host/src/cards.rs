@@ -1,12 +1,12 @@
 //! Network cards: what sysfs, /proc/irq and the device itself say of one.
 
 use std::io;
+use std::path::Path;
 
+use bytecost_spec::cpulist;
 use bytecost_spec::peer::{CardInterrupt, CardRings, NetworkCard};
 use bytecost_spec::survey::Refusal;
 use bytecost_sys::ethtool::DeviceFacts;
-
-use bytecost_spec::cpulist;
 
 use crate::Roots;
 
@@ -56,24 +56,17 @@ pub fn named(name: &str) -> NetworkCard {
 pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     let mut absent = Vec::new();
     let dir = format!("class/net/{name}");
-    let files = own_files(roots, &dir, &facts);
-    if let Err(why) = &files {
-        absent.push(refusal("queues, speed and interrupts", why.clone()));
+    let mut roots = roots;
+    let nowhere = Roots::under(Path::new("/dev/null"));
+    if let Err(why) = own_files(roots, &dir, &facts) {
+        absent.push(refusal("queues, speed and interrupts", why));
+        roots = &nowhere;
     }
-    let has_files = files.is_ok();
-    let number = |path: &str| {
-        let number: Option<u64> = roots.sys_as(&format!("{dir}/{path}"));
-        number.filter(|_| has_files)
-    };
-    let of_file = roots.sys_link_name(&format!("{dir}/device/driver"));
-    let driver = facts.driver.ok().or(of_file.filter(|_| has_files));
-    let queues = |kind: &str| {
-        let names = match has_files {
-            true => roots.sys_names(&format!("{dir}/queues")),
-            false => Vec::new(),
-        };
-        names.iter().filter(|n| n.starts_with(kind)).count() as u32
-    };
+    let number = |path: &str| -> Option<u64> { roots.sys_as(&format!("{dir}/{path}")) };
+    let of_file = || roots.sys_link_name(&format!("{dir}/device/driver"));
+    let driver = facts.driver.ok().or_else(of_file);
+    let names = roots.sys_names(&format!("{dir}/queues"));
+    let queues = |kind: &str| names.iter().filter(|n| n.starts_with(kind)).count() as u32;
     let mut told = |what: &str, e: io::Error| absent.push(refusal(what, e.to_string()));
     let features = facts.features.map_err(|e| told("offloads", e));
     let rings = facts.rings.map_err(|e| told("rings", e)).ok();
@@ -81,26 +74,22 @@ pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     NetworkCard {
         name: name.to_owned(),
         is_virtual: driver.as_deref().is_some_and(|d| VIRTUAL.contains(&d))
-            || !has_files
             || !roots.has_sys(&format!("{dir}/device")),
         driver,
         speed_mbit_per_s: number("speed").filter(|s| *s > 0),
         mtu: facts.mtu.ok().or_else(|| number("mtu")).unwrap_or(0),
         rx_queues: queues("rx-"),
         tx_queues: queues("tx-"),
-        rings: rings.map(|r| CardRings {
-            rx: r.rx,
-            tx: r.tx,
-            rx_most: r.rx_most,
-            tx_most: r.tx_most,
+        rings: rings.map(|[rx, tx, rx_most, tx_most]| CardRings {
+            rx,
+            tx,
+            rx_most,
+            tx_most,
         }),
         offloads: features.map(|f| offloads(&f)).unwrap_or_default(),
         coalesce_rx_us: coalesce.map(|(us, _)| us.into()),
         coalesce_adaptive: coalesce.map(|(_, adaptive)| adaptive),
-        interrupts: match has_files {
-            true => interrupts(roots, &dir),
-            false => Vec::new(),
-        },
+        interrupts: interrupts(roots, &dir),
         absent,
     }
 }
@@ -166,7 +155,6 @@ fn interrupts(roots: &Roots, dir: &str) -> Vec<CardInterrupt> {
 mod tests {
     use super::*;
     use crate::tests::{machine, put};
-    use bytecost_sys::ethtool::RingSizes;
 
     fn facts(driver: &str) -> DeviceFacts {
         let feature = |name: &str, on| (name.to_owned(), on);
@@ -181,12 +169,7 @@ mod tests {
                 feature("rx-lro", false),
                 feature("highdma", true),
             ]),
-            rings: Ok(RingSizes {
-                rx: 512,
-                tx: 256,
-                rx_most: 4096,
-                tx_most: 4096,
-            }),
+            rings: Ok([512, 256, 4096, 4096]),
             coalesce_rx: Err(io::ErrorKind::Unsupported.into()),
         }
     }

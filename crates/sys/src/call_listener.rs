@@ -40,8 +40,7 @@ const fn other(name: &'static str, number: c_long, flags: Option<usize>) -> Syst
     }
 }
 
-/// All that can be listened to. What setsockopt(2) sets and what futex(2) does stand for their
-/// flags.
+/// All that can be listened to. The flags of setsockopt(2) and futex(2) are what they are to do.
 pub const CALLS: &[SystemCall] = &[
     moving("read", libc::SYS_read, None),
     moving("readv", libc::SYS_readv, None),
@@ -95,8 +94,7 @@ pub struct PendingCall {
 
 /// Hears the calls of a thread. To be asked by another one, for as long as the first and all that
 /// it has started make any: without it their calls fail with ENOSYS. Where futex(2) is among them,
-/// the two share no lock and no channel that one of them waits at: it would wait for a call that
-/// nobody hears.
+/// neither waits at a lock or channel of both: nobody would hear the call that ends that.
 #[derive(Debug)]
 pub struct CallListener(OwnedFd);
 
@@ -105,8 +103,7 @@ impl CallListener {
     /// process that it starts, waits until it was told. Privileges cannot be gained any more.
     ///
     /// # Errors
-    /// What seccomp(2) answers: ENOSYS and EINVAL where the kernel does not have it, EBUSY where
-    /// somebody listens to this thread already.
+    /// ENOSYS and EINVAL where the kernel has no seccomp(2), EBUSY where somebody listens already.
     pub fn of_this_thread(calls: &[SystemCall]) -> io::Result<CallListener> {
         let count = u8::try_from(calls.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         rustix::thread::set_no_new_privs(true)?;
@@ -145,9 +142,6 @@ impl CallListener {
 
     /// Shows the next call while its thread waits, and lets it go on; false where none came for
     /// as long as `patience`. Memory that is mapped without a file is not shown.
-    ///
-    /// # Errors
-    /// What poll(2) and ioctl(2) answer.
     pub fn next(&self, patience: Duration, see: impl FnOnce(PendingCall)) -> io::Result<bool> {
         let mut descriptor = [PollFd::new(&self.0, PollFlags::IN)];
         let time = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -209,44 +203,4 @@ fn told(data: &libc::seccomp_data, thread: u32) -> Option<PendingCall> {
         thread,
         first: [data.args[0], data.args[1]],
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pipe::Pipe;
-    use rustix::pipe::SpliceFlags;
-    use std::sync::mpsc;
-    use std::thread;
-
-    #[test]
-    fn calls_are_told_with_their_flags_and_go_on() {
-        let (hand_over, taken) = mpsc::channel();
-        let moving: Vec<SystemCall> = CALLS.iter().filter(|c| c.moves).copied().collect();
-        let caller = thread::spawn(move || {
-            hand_over
-                .send(CallListener::of_this_thread(&moving))
-                .unwrap();
-            let (reader, writer) = io::pipe().unwrap();
-            assert_eq!(rustix::io::write(&writer, b"four").unwrap(), 4);
-            let started = thread::spawn(move || rustix::io::read(&reader, &mut [0; 8]));
-            assert_eq!(started.join().unwrap().unwrap(), 4);
-            let pipe = Pipe::new(4096).unwrap();
-            assert_eq!(pipe.drain(&writer, 0, true).unwrap(), 0);
-        });
-        let listener = match taken.recv().unwrap() {
-            Ok(listener) => listener,
-            Err(e) => return println!("skipped: seccomp(2) is refused: {e}"),
-        };
-        let mut heard = Vec::new();
-        while !caller.is_finished() {
-            let soon = Duration::from_millis(10);
-            listener.next(soon, |told| heard.push(told)).unwrap();
-        }
-        caller.join().unwrap();
-        let found: Vec<_> = heard.iter().map(|told| (told.name, told.flags)).collect();
-        let more = (SpliceFlags::MOVE | SpliceFlags::MORE).bits();
-        assert_eq!(found, [("write", 0), ("read", 0), ("splice", more)]);
-        assert_ne!(heard[0].thread, heard[1].thread);
-    }
 }

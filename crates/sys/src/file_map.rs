@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::ProtFlags;
 use rustix::param::page_size;
@@ -12,25 +13,22 @@ use crate::syscall::checked;
 /// How much of a file is asked about in one call.
 const CHUNK_BYTES: u64 = 256 << 20;
 
-/// A shared mapping of a piece of a file, to be read.
-///
-/// Reading where the file has become shorter meanwhile ends the process with SIGBUS, mmap(2).
+/// A shared mapping of a piece of a file, or of a BPF map (BPF_F_MMAPABLE), which it keeps alive.
+/// To read where a file has become shorter meanwhile ends the process with SIGBUS, mmap(2).
 #[derive(Debug)]
 pub struct FileMap(Mapping);
 
 impl FileMap {
-    /// Maps `len` bytes from `offset` on, which is a multiple of the page's size. Nothing is
-    /// brought in.
+    /// Maps `len` bytes from `offset`, a multiple of the page's size, on, and brings nothing in.
     ///
     /// # Errors
-    /// What mmap(2) answers; `InvalidInput` for no bytes.
+    /// What mmap(2) answers: `InvalidInput` for no bytes, and for more than a map has.
     pub fn new(file: impl AsFd, offset: u64, len: usize) -> io::Result<FileMap> {
         let map = Mapping::shared(file, offset, len, ProtFlags::READ)?;
         Ok(FileMap(map))
     }
 
-    /// Reads the first byte of each page of a range, and the last of the range: their sum. What
-    /// lies outside the mapping is not read.
+    /// The sum of the first byte of each page of a range and the last of it, within the mapping.
     #[inline]
     pub fn touch(&self, from: usize, len: usize) -> u64 {
         let to = from.saturating_add(len).min(self.0.len());
@@ -75,6 +73,18 @@ impl FileMap {
         checked(sent)
     }
 
+    /// The 64-bit word at a place, counted in words; 0 outside of the mapping.
+    #[inline]
+    pub fn word(&self, at: usize) -> u64 {
+        if at >= self.0.len() / size_of::<u64>() {
+            return 0;
+        }
+        // SAFETY: the word is within the mapping, which is aligned to a page and lives as long as
+        // `self`; whoever writes there does so in whole words, and reading is atomic.
+        let word = unsafe { &*self.0.start().cast::<AtomicU64>().add(at) };
+        word.load(Ordering::Acquire)
+    }
+
     #[inline]
     fn byte(&self, at: usize) -> u8 {
         debug_assert!(at < self.0.len());
@@ -87,9 +97,6 @@ impl FileMap {
 /// How many pages of a piece of a file are in the page cache, and of how many: mincore(2). The
 /// kernel says so to the file's owner and to those who may write it; to others every page looks
 /// present. `offset` is a multiple of the page's size.
-///
-/// # Errors
-/// What mmap(2) and mincore(2) answer.
 pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64, u64)> {
     let file = file.as_fd();
     let (mut resident, mut all) = (0, 0);
@@ -128,5 +135,13 @@ mod tests {
         assert_eq!(map.copy(4095, &mut copy), 3);
         assert_eq!(copy, [7, 7, 0]);
         assert!(FileMap::new(&file, 0, 0).is_err());
+        rustix::io::pwrite(&file, &7_u64.to_ne_bytes(), 24).unwrap();
+        let last = 5 * 4096 / 8 - 1;
+        let words = [3, last, last + 1, usize::MAX].map(|at| map.word(at));
+        assert_eq!(
+            words,
+            [7, 0, 0, 0],
+            "what is written later, and nothing outside"
+        );
     }
 }

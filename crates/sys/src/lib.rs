@@ -2,12 +2,12 @@
 //! queue, io_uring, perf counters, and the few options that no safe crate offers.
 //!
 //! Safe system calls are taken from rustix where they are used. Each wrapper here is safe to
-//! call with any arguments: a wrong one gives an error, never undefined behaviour.
+//! call with any arguments: a wrong one gives an error, never undefined behaviour. Where nothing
+//! else is said of errors, they are what the system call answers that is named.
 
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
-mod buffer_ring;
 pub mod cache_lines;
 pub mod call_listener;
 pub mod children;
@@ -19,7 +19,6 @@ pub mod helper_process;
 pub mod io_buffers;
 pub mod iovecs;
 pub mod libaio;
-pub mod mapped_words;
 mod mapping;
 pub mod memory_policy;
 pub mod network;
@@ -41,8 +40,8 @@ pub mod time_stamp;
 pub mod tun;
 pub mod udp;
 pub mod uring_client;
+pub mod uring_connections;
 pub mod uring_file;
 pub mod uring_relay;
-pub mod uring_server;
 pub mod uring_socket;
 pub mod usage;

@@ -18,7 +18,6 @@ pub(crate) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes of zeroes.
     pub(crate) fn of_zeroes(len: usize, may: ProtFlags, flags: MapFlags) -> io::Result<Mapping> {
         // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, may, flags)? };
@@ -42,13 +41,11 @@ impl Mapping {
         Ok(Mapping { start, len })
     }
 
-    /// Where it begins.
     #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Its length in bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len

@@ -2,25 +2,25 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 
-use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, splice};
+use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags};
 
 use crate::region::Region;
 
-/// Both ends of a pipe.
+/// A pipe.
 #[derive(Debug)]
 pub struct Pipe {
-    read: OwnedFd,
-    write: OwnedFd,
-    capacity: usize,
+    /// The end to read from.
+    pub read: OwnedFd,
+    /// The end to write to.
+    pub write: OwnedFd,
+    /// How many bytes of whole pages it holds.
+    pub capacity: usize,
 }
 
 impl Pipe {
     /// A pipe that holds `bytes` if the kernel lets it grow so far, else what it has.
-    ///
-    /// # Errors
-    /// What pipe2(2) answers.
     pub fn new(bytes: usize) -> io::Result<Pipe> {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         // Above fs.pipe-max-size only root may go; a smaller pipe works too.
@@ -33,29 +33,9 @@ impl Pipe {
         })
     }
 
-    /// The end to read from and the end to write to, as long as the pipe lives.
-    pub(crate) fn raw(&self) -> (RawFd, RawFd) {
-        (self.read.as_raw_fd(), self.write.as_raw_fd())
-    }
-
-    /// How many bytes of whole pages it holds.
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// splice(2): at most `len` bytes of `file` from `offset` on into the pipe.
-    ///
-    /// # Errors
-    /// What splice(2) answers.
-    pub fn fill_from_file(&self, file: impl AsFd, offset: u64, len: usize) -> io::Result<usize> {
-        let (mut at, flags) = (offset, SpliceFlags::MOVE);
-        Ok(splice(file, Some(&mut at), &self.write, None, len, flags)?)
-    }
-
-    /// vmsplice(2): pages of `region` into the pipe; gives back how many bytes fitted.
-    ///
-    /// The pipe, and whatever it is spliced to, refers to the pages themselves: what is written
-    /// to them later is what is read from it. Nothing ever says that they are done with.
+    /// vmsplice(2): pages of `region` into the pipe; gives back how many bytes fitted. The pipe,
+    /// and whatever it is spliced to, refers to the pages themselves: what is written to them later
+    /// is what is read from it. Nothing ever says that they are done with.
     ///
     /// # Errors
     /// `InvalidInput` when the range lies outside the region, else what vmsplice(2) answers.
@@ -69,29 +49,11 @@ impl Pipe {
         // SPLICE_F_GIFT they stay ours.
         Ok(unsafe { rustix::pipe::vmsplice(&self.write, &piece, SpliceFlags::empty())? })
     }
-
-    /// splice(2): at most `len` bytes from the pipe to `socket`; `more` says that the message
-    /// goes on after them.
-    ///
-    /// # Errors
-    /// What splice(2) answers.
-    pub fn drain(&self, socket: impl AsFd, len: usize, more: bool) -> io::Result<usize> {
-        Ok(splice(&self.read, None, socket, None, len, moving(more))?)
-    }
-
-    /// splice(2): at most `len` bytes from the pipe into `file` from `offset` on.
-    ///
-    /// # Errors
-    /// What splice(2) answers.
-    pub fn drain_at(&self, file: impl AsFd, offset: u64, len: usize) -> io::Result<usize> {
-        let (mut at, flags) = (offset, SpliceFlags::MOVE);
-        Ok(splice(&self.read, None, file, Some(&mut at), len, flags)?)
-    }
 }
 
 /// The flags of splice(2) for what may have more of the message behind it.
 #[inline]
-pub(crate) fn moving(more: bool) -> SpliceFlags {
+pub fn moving(more: bool) -> SpliceFlags {
     match more {
         true => SpliceFlags::MOVE | SpliceFlags::MORE,
         false => SpliceFlags::MOVE,
@@ -109,10 +71,11 @@ mod tests {
         let mut region = Region::new(8192).unwrap();
         region.bytes_mut().fill(9);
         let pipe = Pipe::new(65_536).unwrap();
-        assert!(pipe.capacity() >= 4096);
+        assert!(pipe.capacity >= 4096);
         let (a, mut b) = UnixStream::pair().unwrap();
         assert_eq!(pipe.fill_from_memory(&region, 100..4100).unwrap(), 4000);
-        assert_eq!(pipe.drain(&a, 4000, false).unwrap(), 4000);
+        let drained = rustix::pipe::splice(&pipe.read, None, &a, None, 4000, moving(false));
+        assert_eq!(drained, Ok(4000));
         let mut got = vec![0; 4000];
         b.read_exact(&mut got).unwrap();
         assert!(got.iter().all(|x| *x == 9));

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::io_buffers::IoBuffers;
 
-/// Requests to a file, each of which moves all of a place of memory. How that goes is what its
-/// implementations differ in.
+/// Requests to a file, each of which moves all of a place of memory, in the way of each queue.
 pub trait RequestQueue {
     /// Calls that it takes to start a request, beside those that hand several over.
     const CALLS_TO_START: u64 = 0;
@@ -27,8 +26,7 @@ pub trait RequestQueue {
     /// What the calls answer. Requests that were not taken are given up.
     fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>>;
 
-    /// The next request that is over: its place, which is free again, and its bytes or a negative
-    /// error number.
+    /// The next request that is over: its place, free again, and its bytes or a negative errno.
     fn finished(&mut self) -> Option<(usize, i32)>;
 }
 
@@ -37,15 +35,10 @@ mod tests {
     use super::*;
     use crate::libaio::Libaio;
     use crate::posix_aio::PosixAio;
-    use crate::uring_file::{Options, UringFile};
+    use crate::uring_file::{FileRequests, UringFile};
     use std::os::fd::OwnedFd;
 
     const LONG: Duration = Duration::from_secs(60);
-    const READS: Options = Options {
-        write: false,
-        registered: false,
-        poller: false,
-    };
 
     /// A file of 16 blocks that each hold their number and one.
     fn file() -> OwnedFd {
@@ -60,8 +53,8 @@ mod tests {
         IoBuffers::new(count, 4096).unwrap()
     }
 
-    fn uring(file: OwnedFd, places: IoBuffers, options: Options) -> UringFile {
-        UringFile::new(file, places, options).unwrap()
+    fn uring(count: usize, requests: FileRequests) -> UringFile {
+        UringFile::new(file(), places(count), requests).unwrap()
     }
 
     /// Waits for so many requests: their places, in order.
@@ -79,18 +72,14 @@ mod tests {
         over
     }
 
-    /// Starts a request in each of 8 places, from the end of the file on, and waits for them.
-    fn goes_round(queue: &mut impl RequestQueue) {
-        for place in 0..8 {
-            queue.start(place, 4096 * (15 - place as u64)).unwrap();
-        }
-        assert!(queue.start(3, 0).is_err(), "its place is in use");
-        assert_eq!(over(queue, 8), (0..8).collect::<Vec<_>>());
-    }
-
+    /// Reads in each of 8 places, from the end of the file on.
     fn reads(mut queue: impl RequestQueue) {
         for _ in 0..3 {
-            goes_round(&mut queue);
+            for place in 0..8 {
+                queue.start(place, 4096 * (15 - place as u64)).unwrap();
+            }
+            assert!(queue.start(3, 0).is_err(), "its place is in use");
+            assert_eq!(over(&mut queue, 8), (0..8).collect::<Vec<_>>());
             for place in 0..8 {
                 let bytes = queue.places().bytes(place).unwrap();
                 assert!(bytes.iter().all(|byte| *byte == 16 - place as u8));
@@ -108,44 +97,16 @@ mod tests {
     fn requests_end_in_their_places_by_every_queue() {
         reads(Libaio::new(file(), places(8)).unwrap());
         reads(PosixAio::new(file(), places(8)));
-        for (registered, poller) in [(false, false), (true, false), (true, true), (false, true)] {
-            let options = Options {
-                registered,
-                poller,
-                ..READS
-            };
-            reads(uring(file(), places(8), options));
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_in_the_file() {
-        for registered in [false, true] {
-            let file = file();
-            let mut from = places(8);
-            (0..8).for_each(|place| from.bytes_mut(place).unwrap().fill(99));
-            let options = Options {
-                write: true,
-                registered,
-                poller: false,
-            };
-            goes_round(&mut uring(file.try_clone().unwrap(), from, options));
-            let mut all = vec![0; 16 * 4096];
-            rustix::io::pread(&file, &mut all, 0).unwrap();
-            assert!(all[8 * 4096..].iter().all(|byte| *byte == 99));
-            assert_eq!(all[7 * 4096..8 * 4096], [8; 4096]);
+        use FileRequests::{Read, ReadPolled, ReadRegistered};
+        for requests in [Read, ReadRegistered, ReadPolled] {
+            reads(uring(8, requests));
         }
     }
 
     #[test]
     fn a_poller_has_room_for_what_takes_the_place_of_what_is_over() {
-        let options = Options {
-            poller: true,
-            registered: true,
-            ..READS
-        };
         for count in [1, 4] {
-            let mut ring = uring(file(), places(count), options);
+            let mut ring = uring(count, FileRequests::ReadPolled);
             (0..count).for_each(|place| ring.start(place, 0).unwrap());
             for _ in 0..5000 {
                 assert!(ring.enter(1, LONG).unwrap().is_some());
@@ -162,7 +123,7 @@ mod tests {
         let soon = Duration::from_millis(10);
         let mut aio = Libaio::new(file(), places(1)).unwrap();
         assert_eq!(aio.enter(1, soon).unwrap(), None);
-        let mut ring = uring(file(), places(1), READS);
+        let mut ring = uring(1, FileRequests::Read);
         assert_eq!(ring.enter(1, soon).unwrap(), None);
     }
 }

@@ -7,22 +7,17 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, squeue};
 
 /// Whether io_uring may be used here at all.
-///
-/// # Errors
-/// What io_uring_setup(2) answers.
 pub fn probe() -> io::Result<()> {
     IoUring::new(1).map(|_| ())
 }
 
-/// A ring, and how many of its requests are not over.
 pub(crate) struct RequestRing {
     pub(crate) ring: IoUring,
     in_flight: usize,
 }
 
 impl RequestRing {
-    /// A ring for one thread, which takes completions when it enters: EPERM or ENOSYS where io_uring
-    /// is forbidden or missing.
+    /// A ring for one thread: EPERM or ENOSYS where io_uring is forbidden or missing.
     pub(crate) fn of_one_thread(entries: u32) -> io::Result<RequestRing> {
         IoUring::builder()
             .setup_single_issuer()
@@ -41,17 +36,16 @@ impl RequestRing {
         RequestRing { ring, in_flight: 0 }
     }
 
-    /// How many requests are not over.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Queues a request; `WouldBlock` when the queue is full. With `linked` the next one starts when
-    /// this one is done.
+    /// Queues a request; `WouldBlock` when the queue is full. With `linked` the next one starts
+    /// when this one is done.
     ///
     /// # Safety
-    /// What memory the request uses stays until it is over or the ring is gone, and nobody sees what
-    /// it writes to before that.
+    /// What memory the request uses stays until it is over or the ring is gone, and nobody sees
+    /// what it writes to before that.
     #[inline]
     pub(crate) unsafe fn push(&mut self, entry: squeue::Entry, linked: bool) -> io::Result<()> {
         let flags = match linked {
@@ -65,9 +59,26 @@ impl RequestRing {
         Ok(())
     }
 
-    /// Hands over what is queued and waits for at least `want` completions, as [`enter`] does.
+    /// Hands over what is queued and waits for at least `want` completions: how many system calls
+    /// that took, or none when `timeout` ran out before.
     pub(crate) fn enter(&self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
-        enter(&self.ring, want, timeout)
+        let time = Timespec::from(timeout);
+        let mut calls = 0;
+        loop {
+            calls += 1;
+            let entered = if want == 0 {
+                self.ring.submit()
+            } else {
+                let args = SubmitArgs::new().timespec(&time);
+                self.ring.submitter().submit_with_args(want, &args)
+            };
+            match entered {
+                Ok(_) => return Ok(Some(calls)),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.raw_os_error() == Some(libc::ETIME) => return Ok(None),
+                Err(e) => return Err(e),
+            }
+        }
     }
 
     /// The next completion that is there already.
@@ -78,8 +89,7 @@ impl RequestRing {
         Some(entry)
     }
 
-    /// Waits until all requests are over, or nothing is for so long. What still does not end keeps
-    /// what it uses.
+    /// Waits until all requests are over, or nothing is for so long.
     pub(crate) fn end(&mut self, patience: Duration, mut over: impl FnMut(cqueue::Entry)) {
         let mut goes_on = true;
         while goes_on {
@@ -87,28 +97,6 @@ impl RequestRing {
             while let Some(entry) = self.next() {
                 over(entry);
             }
-        }
-    }
-}
-
-/// Hands over what is queued and waits for at least `want` completions: how many system calls
-/// that took, or none when `timeout` ran out before.
-pub(crate) fn enter(ring: &IoUring, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
-    let time = Timespec::from(timeout);
-    let mut calls = 0;
-    loop {
-        calls += 1;
-        let entered = if want == 0 {
-            ring.submit()
-        } else {
-            let args = SubmitArgs::new().timespec(&time);
-            ring.submitter().submit_with_args(want, &args)
-        };
-        match entered {
-            Ok(_) => return Ok(Some(calls)),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) if e.raw_os_error() == Some(libc::ETIME) => return Ok(None),
-            Err(e) => return Err(e),
         }
     }
 }

@@ -16,16 +16,18 @@ const IDLE_MS: u32 = 1000;
 /// How long a ring that is dropped waits for what is in flight.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// What a ring is to do, and how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Requests write; else they read.
-    pub write: bool,
-    /// The file and the places are registered, so that they are looked up and pinned once. This
-    /// counts against RLIMIT_MEMLOCK.
-    pub registered: bool,
-    /// A thread of the kernel polls for requests (IORING_SETUP_SQPOLL).
-    pub poller: bool,
+/// What the requests of a ring are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileRequests {
+    /// Reads.
+    Read,
+    /// Reads of a file and into places that are registered, so that they are looked up and pinned
+    /// once. This counts against RLIMIT_MEMLOCK.
+    ReadRegistered,
+    /// The same, for which a thread of the kernel polls (IORING_SETUP_SQPOLL).
+    ReadPolled,
+    /// Writes.
+    Write,
 }
 
 /// A ring that moves bytes between a file and its places.
@@ -34,7 +36,7 @@ pub struct UringFile {
     ring: RequestRing,
     file: OwnedFd,
     places: IoBuffers,
-    options: Options,
+    requests: FileRequests,
 }
 
 impl UringFile {
@@ -43,9 +45,9 @@ impl UringFile {
     /// # Errors
     /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
     /// forbidden or missing, ENOMEM where the locked-memory limit is too small.
-    pub fn new(file: OwnedFd, places: IoBuffers, options: Options) -> io::Result<UringFile> {
+    pub fn new(file: OwnedFd, places: IoBuffers, requests: FileRequests) -> io::Result<UringFile> {
         let entries = u32::try_from(places.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let ring = if options.poller {
+        let ring = if requests == FileRequests::ReadPolled {
             // The poller gives entries back after a batch, when some of it may be over already:
             // so there is room for one batch more than can be in flight.
             let polled = IoUring::builder()
@@ -55,7 +57,10 @@ impl UringFile {
         } else {
             RequestRing::of_one_thread(entries)?
         };
-        if options.registered {
+        if matches!(
+            requests,
+            FileRequests::ReadRegistered | FileRequests::ReadPolled
+        ) {
             let vectors: Vec<libc::iovec> = (0..places.count())
                 .map(|place| libc::iovec {
                     iov_base: places.pointer(place).cast(),
@@ -70,7 +75,7 @@ impl UringFile {
             ring,
             file,
             places,
-            options,
+            requests,
         })
     }
 }
@@ -87,13 +92,10 @@ impl RequestQueue for UringFile {
         let index = u16::try_from(place).map_err(|_| io::ErrorKind::InvalidInput)?;
         let at = self.places.begin(place)?;
         let fd = Fd(self.file.as_raw_fd());
-        let entry = match (self.options.write, self.options.registered) {
-            (false, false) => opcode::Read::new(fd, at, len).offset(offset).build(),
-            (true, false) => opcode::Write::new(fd, at, len).offset(offset).build(),
-            (false, true) => opcode::ReadFixed::new(Fixed(0), at, len, index)
-                .offset(offset)
-                .build(),
-            (true, true) => opcode::WriteFixed::new(Fixed(0), at, len, index)
+        let entry = match self.requests {
+            FileRequests::Read => opcode::Read::new(fd, at, len).offset(offset).build(),
+            FileRequests::Write => opcode::Write::new(fd, at, len).offset(offset).build(),
+            _ => opcode::ReadFixed::new(Fixed(0), at, len, index)
                 .offset(offset)
                 .build(),
         };
@@ -109,7 +111,8 @@ impl RequestQueue for UringFile {
     fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
         let there = self.ring.ring.completion().len();
         let want = want.saturating_sub(there);
-        if self.options.poller && want == 0 && !self.ring.ring.submission().need_wakeup() {
+        let is_polled = self.requests == FileRequests::ReadPolled;
+        if is_polled && want == 0 && !self.ring.ring.submission().need_wakeup() {
             return Ok(Some(0));
         }
         self.ring.enter(want, timeout)

@@ -19,8 +19,7 @@ const NO_OFFSET: i64 = -1;
 
 /// What lies between the file and the socket.
 pub enum RelayedBy {
-    /// Memory, into whose first place pieces are read and from which they are sent; it is in use
-    /// while anything is in flight.
+    /// Memory, into whose first place pieces are read and from which they are sent.
     Buffer(IoBuffers),
     /// A pipe, through which they are spliced.
     Pipe(Pipe),
@@ -67,23 +66,18 @@ impl UringRelay {
         })
     }
 
-    /// The most bytes of a piece: what the buffer or the pipe holds.
-    fn capacity(&self) -> usize {
-        match &self.between {
-            RelayedBy::Buffer(places) => places.size(),
-            RelayedBy::Pipe(pipe) => pipe.capacity(),
-        }
-    }
-
     /// Queues a piece of the file: `len` bytes from `offset` on are brought, then passed on.
     /// `more` says that the message goes on after them, `linked` that the next piece begins when
     /// this one is done; without it nothing may be queued until all is over.
     ///
     /// # Errors
-    /// `InvalidInput` for more bytes than what lies between holds, `WouldBlock` when the queue is
-    /// full.
+    /// `InvalidInput` for more bytes than what lies between holds, `WouldBlock` for a full queue.
     pub fn piece(&mut self, offset: u64, len: usize, more: bool, linked: bool) -> io::Result<()> {
-        if len > self.capacity() {
+        let room = match &self.between {
+            RelayedBy::Buffer(places) => places.size(),
+            RelayedBy::Pipe(pipe) => pipe.capacity,
+        };
+        if len > room {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -104,7 +98,7 @@ impl UringRelay {
                 (bring, pass)
             }
             RelayedBy::Pipe(pipe) => {
-                let (read, write) = pipe.raw();
+                let (read, write) = (pipe.read.as_raw_fd(), pipe.write.as_raw_fd());
                 let from = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
                 let bring = opcode::Splice::new(file, from, Fd(write), NO_OFFSET, bytes)
                     .flags(moving(false).bits())
@@ -116,16 +110,14 @@ impl UringRelay {
         self.push(pass.user_data(PASSED), linked)
     }
 
-    /// Queues the passing on of what the pipe still holds. Nothing is in flight.
-    ///
-    /// # Errors
-    /// `InvalidInput` where there is no pipe.
+    /// Queues the passing on of what the pipe still holds. Nothing is in flight, and there is a
+    /// pipe.
     pub fn rest(&mut self, len: usize, more: bool) -> io::Result<()> {
         let RelayedBy::Pipe(pipe) = &self.between else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let pass = out_of(pipe.raw().0, self.socket.as_raw_fd(), bytes, more);
+        let pass = out_of(pipe.read.as_raw_fd(), self.socket.as_raw_fd(), bytes, more);
         self.push(pass.user_data(PASSED), false)
     }
 
@@ -135,17 +127,12 @@ impl UringRelay {
         unsafe { self.ring.push(entry, linked) }
     }
 
-    /// Hands over what is queued and waits until `want` requests are over; false when `timeout`
-    /// ran out before, with nothing handed over and nothing that [`UringRelay::over`] would give.
-    /// One system call.
-    ///
-    /// # Errors
-    /// What io_uring_enter(2) answers.
+    /// Hands over what is queued and waits until `want` requests are over; false when `timeout` ran
+    /// out before. One system call, io_uring_enter(2).
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
         Ok(self.ring.enter(want, timeout)?.is_some())
     }
 
-    /// Takes the place back when nothing is in flight.
     fn give_back(&mut self) {
         if self.ring.in_flight() == 0
             && let RelayedBy::Buffer(places) = &mut self.between
@@ -165,7 +152,6 @@ impl UringRelay {
     }
 }
 
-/// What the pipe holds, to the socket.
 fn out_of(pipe: RawFd, socket: RawFd, bytes: u32, more: bool) -> squeue::Entry {
     opcode::Splice::new(Fd(pipe), NO_OFFSET, Fd(socket), NO_OFFSET, bytes)
         .flags(moving(more).bits())

@@ -17,23 +17,12 @@ const IORING_NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
 /// What the ring says of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendEvent {
-    /// The request ran: bytes sent, or the negative error number. `more` when a [`SendEvent::Back`]
-    /// follows.
-    Done {
-        /// The request's tag.
-        tag: u64,
-        /// Bytes, or a negative error number.
-        result: i32,
-        /// Whether the buffer is still held.
-        more: bool,
-    },
-    /// The buffer of a zero-copy request is the caller's again.
-    Back {
-        /// The request's tag.
-        tag: u64,
-        /// The kernel copied after all.
-        copied: bool,
-    },
+    /// The request of this tag ran: bytes sent, or the negative error number; and whether its
+    /// buffer is still held, so that a [`SendEvent::Back`] follows.
+    Done(u64, i32, bool),
+    /// The buffer of the zero-copy request of this tag is the caller's again; and whether the
+    /// kernel copied after all.
+    Back(u64, bool),
 }
 
 /// A ring that sends pieces of its region over its socket.
@@ -47,12 +36,11 @@ pub struct UringSocket {
 
 impl UringSocket {
     /// A ring with room for `entries` requests. For `zero_copy` sends, which report whether the
-    /// kernel copied, the region is registered, so that its pages are pinned once and for all (this
-    /// counts against RLIMIT_MEMLOCK).
+    /// kernel copied, the region is registered, so that its pages are pinned once and for all.
     ///
     /// # Errors
-    /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
-    /// forbidden or missing, ENOMEM where the locked-memory limit is too small.
+    /// EPERM or ENOSYS where io_uring is forbidden or missing, ENOMEM where the locked-memory limit
+    /// (RLIMIT_MEMLOCK) is too small.
     pub fn new(
         entries: u32,
         socket: OwnedFd,
@@ -106,10 +94,7 @@ impl UringSocket {
     }
 
     /// Hands over what is queued and waits for at least `want` events; false when `timeout` ran
-    /// out before. One system call.
-    ///
-    /// # Errors
-    /// What io_uring_enter(2) answers.
+    /// out before. One system call, io_uring_enter(2).
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
         Ok(self.ring.enter(want, timeout)?.is_some())
     }
@@ -119,16 +104,10 @@ impl UringSocket {
         let entry = self.ring.next()?;
         let tag = entry.user_data();
         Some(if cqueue::notif(entry.flags()) {
-            SendEvent::Back {
-                tag,
-                copied: entry.result() as u32 & IORING_NOTIF_USAGE_ZC_COPIED != 0,
-            }
+            let copied = entry.result() as u32 & IORING_NOTIF_USAGE_ZC_COPIED != 0;
+            SendEvent::Back(tag, copied)
         } else {
-            SendEvent::Done {
-                tag,
-                result: entry.result(),
-                more: cqueue::more(entry.flags()),
-            }
+            SendEvent::Done(tag, entry.result(), cqueue::more(entry.flags()))
         })
     }
 }

@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use bytecost_sys::io_buffers::IoBuffers;
-use bytecost_sys::pipe::Pipe;
+use bytecost_sys::pipe::{Pipe, moving};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{pread, pwrite};
+use rustix::pipe::splice;
 
 use super::file_send::PIPE_BYTES;
 use super::sync_file::written;
@@ -121,12 +122,11 @@ pub const SPLICE_FILE: Mover = Mover {
     open: Open::File(|setup| {
         to_file(setup, |_| {
             let pipe = Pipe::new(PIPE_BYTES)?;
-            Ok(move |block: Block<'_>, tally: &mut Tally| splice(&pipe, block, tally))
+            Ok(move |block: Block<'_>, tally: &mut Tally| by_pipe(&pipe, block, tally))
         })
     }),
 };
 
-/// What a call is to take.
 #[derive(Clone, Copy)]
 struct Block<'a> {
     from: &'a OwnedFd,
@@ -138,8 +138,7 @@ struct Block<'a> {
 
 /// The calls that take a block from one file to another.
 trait Carry {
-    /// Takes at most a block: how many bytes went, 0 at the end of the file. Counts its calls but for
-    /// the first.
+    /// Takes at most a block: how many bytes went, 0 at the file's end. Counts calls but the first.
     fn carry(&mut self, block: Block<'_>, tally: &mut Tally) -> io::Result<usize>;
 
     /// The beginning of the block that was carried last, where it can be looked at.
@@ -156,7 +155,6 @@ impl<F: FnMut(Block<'_>, &mut Tally) -> io::Result<usize>> Carry for F {
 
 struct ReadNull {
     memory: IoBuffers,
-    /// Bytes of the last block.
     len: usize,
 }
 
@@ -175,11 +173,14 @@ impl Carry for ReadNull {
     }
 }
 
-fn splice(pipe: &Pipe, block: Block<'_>, tally: &mut Tally) -> io::Result<usize> {
-    let filled = pipe.fill_from_file(block.from, block.offset, block.len)?;
+fn by_pipe(pipe: &Pipe, block: Block<'_>, tally: &mut Tally) -> io::Result<usize> {
+    let (mut from, into, flags) = (block.offset, &pipe.write, moving(false));
+    let filled = splice(block.from, Some(&mut from), into, None, block.len, flags)?;
     // What is in the pipe would be lost otherwise.
     whole(filled, tally, |done, _| {
-        written(pipe.drain_at(block.to, block.offset + done as u64, filled - done))
+        let (mut to, len) = (block.offset + done as u64, filled - done);
+        let at = Some(&mut to);
+        written(splice(&pipe.read, None, block.to, at, len, flags))
     })?;
     Ok(filled)
 }
@@ -200,7 +201,6 @@ struct Copying<C> {
     walk: Walk,
     size: usize,
     block: usize,
-    /// Where the last block was.
     last: u64,
     carry: C,
     tally: Tally,
@@ -217,7 +217,6 @@ fn to_file<C: Carry + 'static>(
     opened(setup, to, make)
 }
 
-/// A mover of [`Carry`] to where nothing is kept.
 fn to_null<C: Carry + 'static>(
     setup: Setup,
     make: impl FnOnce(usize) -> io::Result<C>,

@@ -4,10 +4,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::Access;
-use bytecost_sys::pipe::Pipe;
+use bytecost_sys::pipe::{Pipe, moving};
 use bytecost_sys::region::Region;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
+use rustix::pipe::splice;
 
 use super::sync_file::Position;
 use crate::corked::Corked;
@@ -64,11 +65,12 @@ pub const SPLICE: Mover = Mover {
         sending(setup, |_| {
             Ok(move |message: &Message<'_>, tally: &mut Tally| {
                 let fill = |done: usize, len: usize| {
-                    let from = message.start + done as u64;
-                    match pipe.fill_from_file(message.file, from, len) {
+                    let mut from = message.start + done as u64;
+                    let to = &pipe.write;
+                    match splice(message.file, Some(&mut from), to, None, len, moving(false)) {
                         Ok(0) => Err(too_short()),
                         Ok(n) => Ok(n),
-                        Err(e) => Err(Errno::from_io_error(&e).map_or(e, spliced)),
+                        Err(e) => Err(spliced(e)),
                     }
                 };
                 through_pipe(message.size, &pipe, message.socket, tally, fill)
@@ -175,14 +177,14 @@ pub(super) fn through_pipe(
             tally.calls += 1;
             waiting = fill(done, size - done)?;
         }
-        let drained = pipe.drain(socket, waiting, done + waiting < size)?;
+        let flags = moving(done + waiting < size);
+        let drained = splice(&pipe.read, None, socket, None, waiting, flags)?;
         waiting -= drained;
         Ok(drained)
     })
 }
 
-/// The file that is sent: the one that was given, else a memory file that holds one round of the
-/// ring.
+/// The file that is sent: the one that was given, else a memory file of one round of the ring.
 pub(super) fn take(setup: &mut Setup) -> io::Result<FileWork> {
     setup.write_once()?;
     if let Some(work) = setup.file.take() {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytecost_sys::uring_file::{Options, UringFile};
+use bytecost_sys::uring_file::{FileRequests, UringFile};
 
 use super::queued;
 use super::sync_file::PASSES;
@@ -23,7 +23,7 @@ pub const READ: Mover = Mover {
     states: FROM_FILE
         .by(&[call("IORING_OP_READ"), HANDS_OVER, WAITS])
         .needing(URING),
-    open: Open::File(|setup| reading(setup, Options::default())),
+    open: Open::File(|setup| reading(setup, FileRequests::Read)),
 };
 
 pub const READ_FIXED: Mover = Mover {
@@ -36,7 +36,7 @@ pub const READ_FIXED: Mover = Mover {
     states: FROM_FILE
         .by(&[call("IORING_OP_READ_FIXED"), HANDS_OVER, WAITS])
         .needing(URING),
-    open: Open::File(|setup| reading(setup, REGISTERED)),
+    open: Open::File(|setup| reading(setup, FileRequests::ReadRegistered)),
 };
 
 pub const SQPOLL: Mover = Mover {
@@ -54,16 +54,7 @@ pub const SQPOLL: Mover = Mover {
             WAITS.with(SQ_WAKEUP),
         ])
         .needing(URING),
-    open: Open::File(|setup| {
-        let poller = true;
-        reading(
-            setup,
-            Options {
-                poller,
-                ..REGISTERED
-            },
-        )
-    }),
+    open: Open::File(|setup| reading(setup, FileRequests::ReadPolled)),
 };
 
 pub const WRITE: Mover = Mover {
@@ -94,22 +85,12 @@ pub const WRITE_FDATASYNC: Mover = Mover {
     open: Open::File(|setup| writing(setup, true)),
 };
 
-const REGISTERED: Options = Options {
-    write: false,
-    registered: true,
-    poller: false,
-};
-
-fn reading(setup: Setup, options: Options) -> io::Result<Box<dyn MoveFile>> {
-    queued::reading(setup, |file, places| UringFile::new(file, places, options))
+fn reading(setup: Setup, requests: FileRequests) -> io::Result<Box<dyn MoveFile>> {
+    queued::reading(setup, |file, places| UringFile::new(file, places, requests))
 }
 
 fn writing(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
-    let options = Options {
-        write: true,
-        ..Options::default()
-    };
     queued::writing(setup, sync, |file, places| {
-        UringFile::new(file, places, options)
+        UringFile::new(file, places, FileRequests::Write)
     })
 }

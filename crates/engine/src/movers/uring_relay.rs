@@ -35,7 +35,7 @@ pub const SPLICE: Mover = Mover {
         let work = take(&mut setup)?;
         let pipe = Pipe::new(PIPE_BYTES)?;
         // A piece that begins within a page takes a slot of the pipe more than its pages.
-        let piece = pipe.capacity().saturating_sub(ALIGN_BYTES);
+        let piece = pipe.capacity.saturating_sub(ALIGN_BYTES);
         let ring = UringRelay::new(work.file, socket, PIECES as u32, RelayedBy::Pipe(pipe))?;
         Ok(Box::new(Relay::new(ring, work.walk, &setup, piece, true)))
     }),
@@ -69,7 +69,6 @@ pub const READ_SEND: Mover = Mover {
 /// Pieces that one call hands over. They are linked, so that none overtakes another.
 const PIECES: usize = 8;
 
-/// A mover of a [`UringRelay`].
 struct Relay {
     ring: UringRelay,
     walk: Walk,
@@ -84,7 +83,6 @@ struct Relay {
     tally: Tally,
 }
 
-/// What became of a chain of pieces.
 #[derive(Default)]
 struct Outcome {
     brought: usize,
@@ -94,8 +92,7 @@ struct Outcome {
 }
 
 impl Relay {
-    /// `piece` is at most what the ring holds; `is_kept` where what was brought stays until it is
-    /// passed on.
+    /// `piece` is at most what the ring holds; `is_kept` where what was brought stays there.
     fn new(ring: UringRelay, walk: Walk, setup: &Setup, piece: usize, is_kept: bool) -> Relay {
         Relay {
             ring,
@@ -131,7 +128,6 @@ impl Relay {
         Ok(2 * pieces)
     }
 
-    /// Waits for all requests that are queued.
     fn wait(&mut self, mut missing: usize) -> io::Result<Outcome> {
         let mut outcome = Outcome::default();
         while missing > 0 {

@@ -1,7 +1,6 @@
-//! Messages sent from memory by io_uring, a few in one call: copied, or by reference.
-//!
-//! A zero-copy request has two events: the bytes are taken, and the buffer is free again (with a
-//! word on whether the kernel copied after all). Source: io_uring_enter(2), IORING_OP_SEND_ZC.
+//! Messages sent from memory by io_uring, a few in one call: copied, or by reference, when a
+//! request has two events: the bytes are taken, and the buffer is free again (with a word on
+//! whether the kernel copied after all). Source: io_uring_enter(2), IORING_OP_SEND_ZC.
 
 use std::io;
 use std::time::Duration;
@@ -47,10 +46,8 @@ pub const ZERO_COPY: Mover = Mover {
     ]),
     open: Open::Stream(|setup| {
         if setup.reaping != Reaping::Full {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "completions and results come in one ring, so that none can be left lying",
-            ));
+            let why = "completions and results come in one ring, so that none can be left lying";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         // Each request has two events, and those of every slot may be waiting at once.
         let entries = (2 * setup.slots).clamp(16, 4096);
@@ -58,8 +55,7 @@ pub const ZERO_COPY: Mover = Mover {
     }),
 };
 
-/// Messages that one call hands over. They are linked: on a stream two sends side by side could
-/// overtake each other.
+/// Messages that one call hands over, linked, so that none overtakes another.
 const BATCH: usize = 8;
 
 struct UringSend {
@@ -98,7 +94,7 @@ impl UringSend {
         }
         while let Some(event) = self.ring.event() {
             match event {
-                SendEvent::Done { tag, result, more } => {
+                SendEvent::Done(tag, result, more) => {
                     whole(result, self.size)?;
                     self.queued -= 1;
                     self.tally.moved(self.size);
@@ -108,7 +104,7 @@ impl UringSend {
                         self.held[tag as usize] = false;
                     }
                 }
-                SendEvent::Back { tag, copied } => {
+                SendEvent::Back(tag, copied) => {
                     self.held[tag as usize] = false;
                     self.tally.released += 1;
                     self.tally.copied += u64::from(copied);
@@ -167,8 +163,6 @@ fn whole(result: i32, size: usize) -> io::Result<()> {
     if result as usize == size {
         return Ok(());
     }
-    Err(io::Error::new(
-        io::ErrorKind::WriteZero,
-        format!("io_uring sent {result} of {size} bytes"),
-    ))
+    let why = format!("io_uring sent {result} of {size} bytes");
+    Err(io::Error::new(io::ErrorKind::WriteZero, why))
 }

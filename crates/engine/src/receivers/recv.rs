@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::region::Region;
 use rustix::net::RecvFlags;
 
-use crate::receiver::{Receiver, ReceiverFacts, Take, taken};
+use crate::receivers::{Receiver, ReceiverFacts, Take, taken};
 
 pub const RECV: Receiver = Receiver {
     facts: ReceiverFacts {
@@ -27,17 +27,15 @@ pub const DISCARD: Receiver = Receiver {
     },
     open: |socket, read_size| {
         if rustix::net::sockopt::socket_domain(&socket)? == rustix::net::AddressFamily::UNIX {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "MSG_TRUNC discards on TCP only; a Unix stream socket copies the bytes all the same",
-            ));
+            let why = "MSG_TRUNC discards on TCP only; a Unix stream socket copies the bytes all the same";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         Ok(Box::new(Recv::new(socket, read_size, RecvFlags::TRUNC)?))
     },
 };
 
-/// It waits until all that it asked for is there, and never asks past the end of a message: a sender
-/// that waits for an answer would wait for ever. Source: recv(2), MSG_WAITALL.
+/// It waits until all that it asked for is there, and never asks past the end of a message: a
+/// sender that waits for an answer would wait for ever. Source: recv(2), MSG_WAITALL.
 pub const WAITALL: Receiver = Receiver {
     facts: ReceiverFacts {
         name: "recv-waitall",
@@ -71,7 +69,6 @@ impl Recv {
         })
     }
 
-    /// Takes at most so many bytes.
     #[inline]
     fn take_most(&mut self, most: usize) -> io::Result<usize> {
         let bytes = self.buffer.bytes_mut();

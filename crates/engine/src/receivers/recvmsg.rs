@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::region::Region;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags};
 
-use crate::receiver::{Receiver, ReceiverFacts, Take, taken};
+use crate::receivers::{Receiver, ReceiverFacts, Take, taken};
 
 pub const RECEIVER: Receiver = Receiver {
     facts: ReceiverFacts {

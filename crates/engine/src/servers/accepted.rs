@@ -6,9 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-/// An attempt to take the next connection.
 pub(super) enum Accepted {
-    /// It came.
     Socket(OwnedFd),
     /// None is waiting (for a listener that does not block).
     None,

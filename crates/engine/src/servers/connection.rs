@@ -21,8 +21,7 @@ pub(super) enum Wants {
     More,
     /// That it has a turn again: it asked for more than is answered at one time.
     Turn,
-    /// That there is room for the rest of an answer. Until then nothing is read: who does not
-    /// listen is not listened to.
+    /// That there is room for the rest of an answer. Until then nothing is read.
     Write,
     /// It is over, and the socket is to be closed.
     Close,
@@ -36,7 +35,6 @@ impl Wants {
     }
 }
 
-/// One client.
 pub(super) struct Connection<S = OwnedFd> {
     pub(super) socket: S,
     talk: Conversation,
@@ -45,9 +43,8 @@ pub(super) struct Connection<S = OwnedFd> {
     sent: usize,
     /// Ticks since something was last brought to an end.
     quiet_ticks: u32,
-    /// Crumbs since then.
-    crumbs: u32,
-    /// Whether the sending half is shut already.
+    /// Reads of next to nothing since then.
+    pub(super) crumbs: u32,
     has_ended_output: bool,
     is_cut_off: bool,
 }
@@ -172,11 +169,6 @@ impl<S: AsFd> Connection<S> {
     /// Whether the client owes something: the rest of a request, or to take its answer.
     pub(super) fn is_owed(&self) -> bool {
         !self.unsent.is_empty() || self.talk.is_owed()
-    }
-
-    /// Reads of next to nothing since something was last brought to an end.
-    pub(super) fn crumbs(&self) -> u32 {
-        self.crumbs
     }
 
     /// Lets a tick pass, and says how many have since something was brought to an end.

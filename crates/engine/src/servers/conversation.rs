@@ -1,14 +1,12 @@
 //! What a server and a client say to each other on one connection: bytes become requests,
 //! requests are answered in their order. It knows no socket, so that all models can use it.
 
-use crate::service::{Cut, Framing, MOST_REQUEST_BYTES, Responder, TOO_LONG};
-
-use crate::server::{ServerSetup, ServerTally};
+use crate::servers::{ServerSetup, ServerTally};
+use crate::services::{Cut, Framing, MOST_REQUEST_BYTES, Responder, TOO_LONG};
 
 /// Bytes of answers beyond which no further request is answered before they are sent. A client
 /// that asks and does not read is held up by this, and cannot fill the server's memory.
 const MOST_UNSENT: usize = 256 << 10;
-/// Bytes that are read at once.
 pub(super) const READ_BYTES: usize = 16 << 10;
 /// Bytes that are thrown away behind a request that was too long, before the connection is cut.
 const MOST_DISCARDED: usize = 64 << 20;
@@ -18,11 +16,9 @@ const MOST_DISCARDED: usize = 64 << 20;
 pub(super) struct Worker {
     framing: Framing,
     answer: Box<dyn Responder>,
-    /// What was read last.
     pub(super) buffer: Box<[u8]>,
     /// Answers that are to be sent now.
     pub(super) out: Vec<u8>,
-    /// What it has done.
     pub(super) tally: ServerTally,
 }
 
@@ -56,7 +52,6 @@ enum Phase {
     Discarding,
 }
 
-/// The state of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     /// What has come and is not answered: part of a request, or requests that wait.
@@ -104,12 +99,10 @@ impl Conversation {
         }
     }
 
-    /// Bytes that have come and are not answered.
     pub(super) fn bytes_ahead(&self) -> usize {
         self.heard.len()
     }
 
-    /// Whether the client has sent all that it will send.
     pub(super) fn is_ended(&self) -> bool {
         self.phase == Phase::Ended
     }
@@ -133,9 +126,8 @@ impl Conversation {
         while worker.out.len() < MOST_UNSENT {
             match worker.framing.cut(&bytes[used..], self.seen) {
                 Cut::Whole(length) => {
-                    worker
-                        .answer
-                        .answer(&bytes[used..used + length], &mut worker.out);
+                    let request = &bytes[used..used + length];
+                    worker.answer.answer(request, &mut worker.out);
                     used += length;
                     answered += 1;
                     self.seen = 0;
@@ -159,7 +151,6 @@ impl Conversation {
         (answered, used)
     }
 
-    /// The client has sent all that it will send.
     pub(super) fn end(&mut self) {
         self.phase = Phase::Ended;
     }
@@ -179,8 +170,7 @@ impl Conversation {
         self.phase == Phase::Discarding
     }
 
-    /// Whether nothing more will be answered, so that the connection can be closed once all is
-    /// sent.
+    /// Whether nothing more will be answered: once all is sent, the connection is closed.
     pub(super) fn is_over(&self) -> bool {
         match self.phase {
             Phase::Open => false,
@@ -195,38 +185,17 @@ const _: () = assert!(MOST_UNSENT >= MOST_REQUEST_BYTES + TOO_LONG.len());
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{Service, ServiceSetup};
-    use bytecost_host::Roots;
+    use crate::services::{Service, ServiceSetup};
 
     fn worker(service: &str, size: usize) -> Worker {
         let service = Service::named(service).unwrap();
-        let serving = ServiceSetup {
-            size,
-            roots: Roots::real(),
-        };
+        let serving = ServiceSetup::of(size);
         Worker {
             framing: (service.request)(size),
             answer: (service.open)(&serving),
             buffer: Box::default(),
             out: Vec::new(),
             tally: ServerTally::default(),
-        }
-    }
-
-    /// However a stream is cut into pieces, the answers are the same.
-    #[test]
-    fn pieces_make_no_difference() {
-        let stream: Vec<u8> = (0..=255).cycle().take(1000).collect();
-        for length in [1, 2, 6, 7, 8, 300, 1000] {
-            let (mut worker, mut talk) = (worker("echo", 7), Conversation::default());
-            for piece in stream.chunks(length) {
-                talk.hear_bytes(&mut worker, piece);
-            }
-            assert_eq!(worker.out, stream[..994], "pieces of {length}");
-            assert_eq!((worker.tally.requests, talk.bytes_ahead()), (142, 6));
-            assert!(talk.is_owed() && !talk.has_more() && !talk.is_over());
-            talk.end();
-            assert!(talk.is_over(), "half a request is no request");
         }
     }
 
@@ -249,17 +218,6 @@ mod tests {
         }
         assert_eq!((sent, turns, worker.tally.requests), (1_000_000, 4, 10));
         assert!(talk.is_over() && !talk.is_owed());
-    }
-
-    #[test]
-    fn what_is_kept_is_answered_later() {
-        let (mut worker, mut talk) = (worker("echo", 2), Conversation::default());
-        talk.keep(b"a");
-        talk.keep(b"bc");
-        assert!(talk.has_more() && worker.out.is_empty());
-        assert_eq!(talk.go_on(&mut worker), 1);
-        assert!(!talk.has_more());
-        assert_eq!((&worker.out[..], talk.bytes_ahead()), (&b"ab"[..], 1));
     }
 
     #[test]

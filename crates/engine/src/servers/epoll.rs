@@ -7,14 +7,13 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use bytecost_sys::readiness::Interest;
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::event_loop::{Readiness, Ready, run};
-use crate::server::{ONE_THREAD, Server, ServerFacts};
+use crate::servers::{ONE_THREAD, Server, ServerFacts};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -25,7 +24,6 @@ pub const SERVER: Server = Server {
     serve: |setup| run(setup, Epoll::new()?),
 };
 
-/// Events that are taken from the kernel at once.
 const EVENTS: usize = 256;
 
 /// A set of the kernel's. Descriptors that are closed leave it by themselves.
@@ -78,11 +76,7 @@ impl Readiness for Epoll {
         }
     }
 
-    fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
-        let flags = match interest {
-            Interest::Read => EventFlags::IN,
-            Interest::Write => EventFlags::OUT,
-        };
+    fn change(&mut self, socket: BorrowedFd<'_>, flags: EventFlags) -> io::Result<()> {
         Ok(epoll::modify(&self.set, socket, named(socket), flags)?)
     }
 

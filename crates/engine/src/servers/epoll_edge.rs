@@ -10,14 +10,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
-use bytecost_sys::readiness::Interest;
 use rustix::event::Timespec;
 use rustix::event::epoll::EventFlags;
 
 use super::connection::Wants;
 use super::epoll::Epoll;
 use super::event_loop::{EventLoop, Readiness, Ready, run};
-use crate::server::{ONE_THREAD, Server, ServerFacts};
+use crate::servers::{ONE_THREAD, Server, ServerFacts};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -56,7 +55,7 @@ impl Readiness for Edges {
         self.set.put(socket, changes)
     }
 
-    fn change(&mut self, _: BorrowedFd<'_>, _: Interest) -> io::Result<()> {
+    fn change(&mut self, _: BorrowedFd<'_>, _: EventFlags) -> io::Result<()> {
         Ok(())
     }
 

@@ -6,7 +6,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use bytecost_sys::readiness::Interest;
 use rustix::event::epoll::EventFlags;
 use rustix::net::SocketFlags;
 
@@ -14,22 +13,13 @@ use super::accepted::Accepted;
 use super::connection::{Connection, Wants};
 use super::conversation::Worker;
 use super::ticker::Ticker;
-use crate::server::{Limits, ServerSetup, ServerTally};
+use crate::servers::{Limits, ServerSetup, ServerTally};
 
 /// Connections that are taken before those that are there are served again.
 pub(super) const ACCEPTED_AT_ONCE: usize = 64;
 /// Ticks in the time that a client may take. One more than these closes it, so that it has at
 /// least its time, and at most a quarter more.
 const TICKS_OF_PATIENCE: u32 = 4;
-
-/// What a descriptor is to the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Listener,
-    Stop,
-    Ticker,
-    Connection,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -73,22 +63,8 @@ impl EventLoop {
         })
     }
 
-    /// The listener, until the server is stopped.
     fn listener(&self) -> Option<BorrowedFd<'_>> {
         self.listener.as_ref().map(AsFd::as_fd)
-    }
-
-    /// What a descriptor is.
-    fn source(&self, fd: RawFd) -> Source {
-        if fd == self.stop.as_raw_fd() {
-            Source::Stop
-        } else if fd == self.ticker.as_fd().as_raw_fd() {
-            Source::Ticker
-        } else if self.listener().is_some_and(|l| l.as_raw_fd() == fd) {
-            Source::Listener
-        } else {
-            Source::Connection
-        }
     }
 
     /// Takes a connection, if one waits and there is room.
@@ -118,14 +94,13 @@ impl EventLoop {
         None
     }
 
-    /// The socket of a connection that is there.
     fn socket(&self, fd: RawFd) -> Option<BorrowedFd<'_>> {
         let connection = self.connections.get(fd as usize)?.as_ref()?;
         Some(connection.socket.as_fd())
     }
 
-    /// Serves a connection once. One that is gone meanwhile needs nothing: an event may be older than
-    /// what was done since.
+    /// Serves a connection once. One that is gone meanwhile needs nothing: an event may be older
+    /// than what was done since.
     pub(super) fn serve(&mut self, fd: RawFd) -> Wants {
         let Some(Some(connection)) = self.connections.get_mut(fd as usize) else {
             return Wants::Close;
@@ -181,7 +156,6 @@ impl EventLoop {
         self.ticker.start(self.limits.grace)
     }
 
-    /// Whether the server has nothing more to do.
     fn is_over(&self) -> bool {
         match self.phase {
             Phase::Open => false,
@@ -191,7 +165,6 @@ impl EventLoop {
     }
 }
 
-/// Something that is ready.
 #[derive(Clone, Copy)]
 pub(super) struct Ready {
     pub(super) fd: RawFd,
@@ -209,8 +182,8 @@ pub(super) trait Readiness {
         self.watch(socket, true)
     }
 
-    /// Has a connection watched for that instead.
-    fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()>;
+    /// Has a connection watched for that instead: `IN` or `OUT`.
+    fn change(&mut self, socket: BorrowedFd<'_>, flags: EventFlags) -> io::Result<()>;
 
     /// Watches a connection no more, which is closed already: a set of the kernel's knows.
     fn forget(&mut self, _fd: RawFd) {}
@@ -225,53 +198,52 @@ pub(super) trait Readiness {
             self.forget(at.fd);
             return Ok(());
         };
-        let (interest, flag) = match wants.is_to_write() {
-            true => (Interest::Write, EventFlags::OUT),
-            false => (Interest::Read, EventFlags::IN),
+        let flags = match wants.is_to_write() {
+            true => EventFlags::OUT,
+            false => EventFlags::IN,
         };
         // Nearly always it goes on to wait for the same, which needs no call. An event that says
         // neither (an error, a hang-up) leaves open what was waited for.
-        if at.flags.contains(flag) {
+        if at.flags.contains(flags) {
             return Ok(());
         }
-        self.change(socket, interest)
+        self.change(socket, flags)
     }
 }
 
-/// Serves until it is stopped.
 pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<ServerTally> {
     let mut server = EventLoop::new(setup)?;
     let own = [server.stop.as_fd(), server.ticker.as_fd()];
     for fd in own.into_iter().chain(server.listener()) {
         set.watch(fd, true)?;
     }
+    let [stop, tick] = own.map(|fd| fd.as_raw_fd());
     let mut listens = true;
     let mut ready = Vec::new();
     while !server.is_over() {
         ready.clear();
         set.wait(&mut ready)?;
         for &at in &ready {
-            match server.source(at.fd) {
-                Source::Connection => set.serve(&mut server, at)?,
-                Source::Listener => {
-                    for _ in 0..ACCEPTED_AT_ONCE {
-                        let Some(socket) = server.accept() else { break };
-                        let fd = socket.as_raw_fd();
-                        // No memory, a limit, or no room in the set.
-                        if set.add(socket).is_err() {
-                            server.worker.tally.broken += 1;
-                            server.close(fd);
-                        }
+            if at.fd == stop {
+                set.watch(server.stop.as_fd(), false)?;
+                if let Some(listener) = server.listener().filter(|_| listens) {
+                    set.watch(listener, false)?;
+                }
+                server.begin_stop()?;
+            } else if at.fd == tick {
+                server.tick().into_iter().for_each(|fd| set.forget(fd));
+            } else if server.listener().is_some_and(|l| l.as_raw_fd() == at.fd) {
+                for _ in 0..ACCEPTED_AT_ONCE {
+                    let Some(socket) = server.accept() else { break };
+                    let fd = socket.as_raw_fd();
+                    // No memory, a limit, or no room in the set.
+                    if set.add(socket).is_err() {
+                        server.worker.tally.broken += 1;
+                        server.close(fd);
                     }
                 }
-                Source::Ticker => server.tick().into_iter().for_each(|fd| set.forget(fd)),
-                Source::Stop => {
-                    set.watch(server.stop.as_fd(), false)?;
-                    if let Some(listener) = server.listener().filter(|_| listens) {
-                        set.watch(listener, false)?;
-                    }
-                    server.begin_stop()?;
-                }
+            } else {
+                set.serve(&mut server, at)?;
             }
         }
         if let Some(listener) = server.listener()
@@ -285,13 +257,12 @@ pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<Ser
 }
 
 impl Limits {
-    /// The time between two looks at who is late.
     pub(super) fn tick(&self) -> Duration {
         self.patience / TICKS_OF_PATIENCE
     }
 
-    /// Whether a connection is out of time, after so many ticks since something was last brought to an
-    /// end: one that owes something, or one that is only there.
+    /// Whether a connection is out of time, after so many ticks since something was last brought to
+    /// an end: one that owes something, or one that is only there.
     pub(super) fn is_late(&self, ticks: u32, is_owed: bool) -> bool {
         if is_owed {
             return ticks > TICKS_OF_PATIENCE;

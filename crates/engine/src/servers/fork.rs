@@ -21,7 +21,7 @@ use super::connection::Connection;
 use super::conversation::Worker;
 use super::open_connections::{RETRY, be_patient, serve_to_end};
 use super::ticker::Ticker;
-use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
+use crate::servers::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -35,18 +35,13 @@ pub const SERVER: Server = Server {
     serve,
 };
 
-/// The numbers of a tally, as a child tells them to its parent.
-const REPORT_BYTES: usize = 6 * 8;
-
 struct Parent {
     listener: Option<OwnedFd>,
     stop: OwnedFd,
     deaths: Deaths,
-    /// Children tell through this what they have done. A report is shorter than what a pipe
-    /// takes in one piece, pipe(7).
+    /// Children tell what they have done: a pipe takes so little in one piece, pipe(7).
     reports: OwnedFd,
     report_to: OwnedFd,
-    /// By their number.
     children: BTreeMap<i32, Pid>,
     limits: Limits,
     tally: ServerTally,
@@ -56,14 +51,14 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let mut worker = Worker::new(&setup);
     let mut parent = Parent::new(setup)?;
     loop {
-        let happened = parent.wait()?;
-        if happened.dead {
+        let [stop, dead, connection] = parent.wait()?;
+        if dead {
             parent.bury()?;
         }
-        if happened.stop {
+        if stop {
             return parent.stop();
         }
-        while happened.connection && parent.has_room() {
+        while connection && parent.has_room() {
             let Some(socket) = parent.take() else { break };
             if parent.fork(&socket)? {
                 parent.be_child(socket, &mut worker);
@@ -79,13 +74,6 @@ impl Drop for Exits {
     fn drop(&mut self) {
         children::exit(1)
     }
-}
-
-/// What the parent was woken by.
-struct Happened {
-    stop: bool,
-    dead: bool,
-    connection: bool,
 }
 
 impl Parent {
@@ -110,7 +98,8 @@ impl Parent {
         self.children.len() < self.limits.connections
     }
 
-    fn wait(&self) -> io::Result<Happened> {
+    /// Whether it is to stop, a child is dead, a connection waits.
+    fn wait(&self) -> io::Result<[bool; 3]> {
         let mut waiting = vec![
             PollFd::new(&self.stop, PollFlags::IN),
             PollFd::new(&self.deaths, PollFlags::IN),
@@ -121,11 +110,7 @@ impl Parent {
         }
         retry_on_intr(|| poll(&mut waiting, None))?;
         let is_ready = |at: usize| waiting.get(at).is_some_and(|w| !w.revents().is_empty());
-        Ok(Happened {
-            stop: is_ready(0),
-            dead: is_ready(1) || is_ready(2),
-            connection: is_ready(3),
-        })
+        Ok([is_ready(0), is_ready(1) || is_ready(2), is_ready(3)])
     }
 
     /// The next connection. Where there is no room for one, its place may come free with any
@@ -155,8 +140,7 @@ impl Parent {
         let _ = poll(&mut waiting, Some(&moment));
     }
 
-    /// Forks a child for a connection: true in the child. Where the system has no process left,
-    /// the connection is closed.
+    /// Forks a child for a connection, true there; it is closed where no process is left.
     fn fork(&mut self, socket: &OwnedFd) -> io::Result<bool> {
         match children::fork(socket.as_fd()) {
             Ok(None) => return Ok(true),
@@ -181,7 +165,8 @@ impl Parent {
         self.children.clear(); // its siblings are not its own to end
         self.listener = None;
         serve_to_end(Connection::new(socket), worker, &self.limits);
-        let _ = rustix::io::write(&self.report_to, &report(worker.tally));
+        let report = worker.tally.counts().map(u64::to_ne_bytes);
+        let _ = rustix::io::write(&self.report_to, report.as_flattened());
         children::exit(0)
     }
 
@@ -205,9 +190,11 @@ impl Parent {
     }
 
     fn read_reports(&mut self) {
-        let mut bytes = [0; REPORT_BYTES];
-        while rustix::io::read(&self.reports, &mut bytes) == Ok(REPORT_BYTES) {
-            self.tally.add(reported(&bytes));
+        let mut report = self.tally.counts().map(u64::to_ne_bytes);
+        let whole = Ok(size_of_val(&report));
+        while rustix::io::read(&self.reports, report.as_flattened_mut()) == whole {
+            self.tally
+                .add(ServerTally::of(report.map(u64::from_ne_bytes)));
         }
     }
 
@@ -247,17 +234,4 @@ impl Drop for Parent {
             let _ = waitpid(Some(*child), WaitOptions::empty());
         }
     }
-}
-
-fn report(tally: ServerTally) -> [u8; REPORT_BYTES] {
-    let mut bytes = [0; REPORT_BYTES];
-    for (place, number) in bytes.chunks_exact_mut(8).zip(tally.counts()) {
-        place.copy_from_slice(&number.to_ne_bytes());
-    }
-    bytes
-}
-
-fn reported(bytes: &[u8; REPORT_BYTES]) -> ServerTally {
-    let (numbers, _) = bytes.as_chunks::<8>();
-    ServerTally::of(std::array::from_fn(|nth| u64::from_ne_bytes(numbers[nth])))
 }

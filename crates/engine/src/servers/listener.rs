@@ -11,14 +11,11 @@ use rustix::net::{SocketFlags, sockopt};
 /// Connections that wait until they are taken. The kernel caps it at net.core.somaxconn (4096).
 const BACKLOG: i32 = 4096;
 
-/// A TCP socket that listens, and its address with the port that it got.
-///
-/// TCP_NODELAY is set, which connections inherit: an answer is sent in one piece, and must not
-/// wait for the acknowledgement of the one before.
+/// A TCP socket that listens, and its address with the port that it got. TCP_NODELAY is set, which
+/// connections inherit: an answer must not wait for the acknowledgement of the one before.
 ///
 /// # Errors
-/// What the system calls answer; a port in use and an address that is not there are told with
-/// what to do.
+/// A port in use and an address that is not there are told with what to do.
 pub fn listen(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     let socket = tcp::socket(address, SocketFlags::empty())?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -52,7 +49,7 @@ fn refused(error: Errno, address: SocketAddr) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::Ipv4Addr;
 
     #[test]
     fn what_cannot_be_listened_on_is_said_with_what_to_do() {
@@ -64,17 +61,10 @@ mod tests {
         };
         let in_use = format!("port {} is in use: choose another", address.port());
         check(address, io::ErrorKind::AddrInUse, &in_use);
-        for (elsewhere, words) in [
-            (
-                SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0)),
-                "192.0.2.1 is no address",
-            ),
-            (
-                SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 0)),
-                "2001:db8::1 is no address",
-            ),
-        ] {
-            check(elsewhere, io::ErrorKind::AddrNotAvailable, words);
+        for ip in ["192.0.2.1", "2001:db8::1"] {
+            let elsewhere = SocketAddr::new(ip.parse().unwrap(), 0);
+            let words = format!("{ip} is no address");
+            check(elsewhere, io::ErrorKind::AddrNotAvailable, &words);
         }
     }
 }

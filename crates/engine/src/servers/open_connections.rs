@@ -1,14 +1,13 @@
 //! What the models with blocking calls share: the connections that are open, and how to wake the
 //! threads that wait on them.
 //!
-//! A thread that waits in accept(2) or recv(2) hears of nothing else. So one further thread
-//! waits for the stop signal, and then shuts down the sockets that the others wait on, which wakes
-//! them. Asking for the signal before each call would cost a system call a
-//! request.
+//! A thread that waits in accept(2) or recv(2) hears of nothing else. So one further thread waits
+//! for the stop signal, and then shuts down the sockets that the others wait on, which wakes them.
+//! To ask for the signal before each call would cost a system call a request.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, scope};
 use std::time::Duration;
@@ -20,7 +19,7 @@ use rustix::net::{Shutdown, SocketFlags, shutdown, sockopt};
 use super::accepted::Accepted;
 use super::connection::{Connection, Wants};
 use super::conversation::Worker;
-use crate::server::{Limits, ServerSetup, ServerTally};
+use crate::servers::{Limits, ServerSetup, ServerTally};
 
 /// How long to wait before a connection is tried again for which there was no room.
 pub(super) const RETRY: Duration = Duration::from_millis(50);
@@ -28,7 +27,6 @@ pub(super) const RETRY: Duration = Duration::from_millis(50);
 /// crumbs is taken for one that stalls: each read has the whole patience.
 const MOST_CRUMBS: u32 = 64;
 
-/// The listener and the connections that are open.
 pub(super) struct OpenConnections {
     listener: OwnedFd,
     stop: OwnedFd,
@@ -42,8 +40,7 @@ pub(super) struct OpenConnections {
 
 #[derive(Default)]
 struct State {
-    sockets: BTreeMap<u64, Arc<OwnedFd>>,
-    next: u64,
+    sockets: BTreeMap<RawFd, Arc<OwnedFd>>,
     stopping: bool,
     tally: ServerTally,
 }
@@ -51,7 +48,6 @@ struct State {
 /// A connection that is open until this is dropped.
 pub(super) struct OpenConnection<'a> {
     open: &'a OpenConnections,
-    number: u64,
     socket: Arc<OwnedFd>,
 }
 
@@ -74,8 +70,8 @@ impl OpenConnections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives each connection to `serve` until the server is stopped and the threads that were started
-    /// for them have ended, and says what was done.
+    /// Gives each connection to `serve` until the server is stopped and the threads that were
+    /// started for them have ended, and says what was done.
     pub(super) fn each<'env>(
         &'env self,
         mut serve: impl for<'scope> FnMut(&'scope Scope<'scope, 'env>, OpenConnection<'env>),
@@ -126,15 +122,11 @@ impl OpenConnections {
         if state.stopping {
             return None;
         }
-        state.next += 1;
         state.tally.connections += 1;
-        let number = state.next;
-        state.sockets.insert(number, Arc::clone(&socket));
-        Some(OpenConnection {
-            open: self,
-            number,
-            socket,
-        })
+        state
+            .sockets
+            .insert(socket.as_raw_fd(), Arc::clone(&socket));
+        Some(OpenConnection { open: self, socket })
     }
 
     /// Waits for the stop signal, ends the input of all connections, and closes those that are
@@ -166,7 +158,6 @@ impl OpenConnections {
         }
     }
 
-    /// Counts what a worker has done.
     pub(super) fn add(&self, tally: ServerTally) {
         self.state().tally.add(tally);
     }
@@ -178,7 +169,6 @@ impl OpenConnections {
 }
 
 impl OpenConnection<'_> {
-    /// Serves the connection to its end.
     pub(super) fn serve(self, worker: &mut Worker) {
         let connection = Connection::new(Arc::clone(&self.socket));
         serve_to_end(connection, worker, &self.open.limits);
@@ -187,21 +177,18 @@ impl OpenConnection<'_> {
 
 impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
-        self.open.state().sockets.remove(&self.number);
+        self.open.state().sockets.remove(&self.socket.as_raw_fd());
         self.open.closed.notify_all();
     }
 }
 
-/// Gives the listener the patience as its timeouts. Connections inherit them, which saves two system
-/// calls for each.
+/// Gives the listener the patience as its timeouts, which its connections inherit.
 pub(super) fn be_patient(setup: &ServerSetup) -> io::Result<()> {
     let patience = Some(setup.limits.patience);
-    sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Recv, patience)?;
-    Ok(sockopt::set_socket_timeout(
-        &setup.listener,
-        sockopt::Timeout::Send,
-        patience,
-    )?)
+    for which in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        sockopt::set_socket_timeout(&setup.listener, which, patience)?;
+    }
+    Ok(())
 }
 
 /// Serves a connection whose socket blocks, and has the patience as its timeouts, to its end.
@@ -219,7 +206,7 @@ pub(super) fn serve_to_end<S: AsFd>(
         }
         let is_idle_too_long = limits.idle.is_some_and(|idle| waited >= idle);
         let is_late = !waited.is_zero() && (connection.is_owed() || is_idle_too_long);
-        if is_late || connection.crumbs() > MOST_CRUMBS {
+        if is_late || connection.crumbs > MOST_CRUMBS {
             worker.tally.timed_out += 1;
             return;
         }

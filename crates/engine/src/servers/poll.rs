@@ -7,11 +7,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
-use bytecost_sys::readiness::{Interest, PollSet};
+use bytecost_sys::readiness::PollSet;
 use rustix::event::epoll::EventFlags;
 
 use super::event_loop::{Readiness, Ready, run};
-use crate::server::{ONE_THREAD, Server, ServerFacts};
+use crate::servers::{ONE_THREAD, Server, ServerFacts};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -25,15 +25,15 @@ pub const SERVER: Server = Server {
 impl Readiness for PollSet {
     fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
         if on {
-            self.set(fd, Interest::Read);
+            self.set(fd, EventFlags::IN);
         } else {
             self.remove(fd.as_raw_fd());
         }
         Ok(())
     }
 
-    fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
-        self.set(socket, interest);
+    fn change(&mut self, socket: BorrowedFd<'_>, flags: EventFlags) -> io::Result<()> {
+        self.set(socket, flags);
         Ok(())
     }
 

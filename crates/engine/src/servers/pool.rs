@@ -22,7 +22,7 @@ use super::connection::{Connection, Wants};
 use super::conversation::Worker;
 use super::event_loop::ACCEPTED_AT_ONCE;
 use super::ticker::Ticker;
-use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
+use crate::servers::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -42,7 +42,6 @@ const END: u64 = u64::MAX - 1;
 /// What a connection and the listener are armed for.
 const ONCE: EventFlags = EventFlags::IN.union(EventFlags::ONESHOT);
 
-/// What the workers share.
 struct Pool {
     epoll: OwnedFd,
     listener: OwnedFd,
@@ -106,7 +105,6 @@ impl Pool {
         Ok(pool)
     }
 
-    /// What a worker does until the end.
     fn work(&self, mut worker: Worker) -> io::Result<ServerTally> {
         // One event at a time: a second one would wait behind the first although another worker
         // has nothing to do.
@@ -159,7 +157,8 @@ impl Pool {
     fn register(&self, slot: usize, socket: OwnedFd, worker: &mut Worker) {
         worker.tally.connections += 1;
         self.open.fetch_add(1, Ordering::Relaxed);
-        // The place is locked until the connection is in it: another worker may have the event at once.
+        // The place is locked until the connection is in it: another worker may have the event at
+        // once.
         let mut place = locked(&self.slots[slot]);
         let connection = place.insert(Connection::new(Arc::new(socket)));
         let data = EventData::new_u64(slot as u64);
@@ -213,7 +212,6 @@ impl Pool {
         Ok(epoll::modify(&self.epoll, &socket, data, waits_for)?)
     }
 
-    /// A slot is free again.
     fn free_slot(&self, slot: usize) {
         locked(&self.free).push(slot);
         self.open.fetch_sub(1, Ordering::Relaxed);

@@ -8,11 +8,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
-use bytecost_sys::readiness::{self, FD_SETSIZE, FdSet, Interest};
+use bytecost_sys::readiness::{self, FD_SETSIZE, FdSet};
 use rustix::event::epoll::EventFlags;
 
 use super::event_loop::{Readiness, Ready, run};
-use crate::server::{ONE_THREAD, Server, ServerFacts};
+use crate::servers::{ONE_THREAD, Server, ServerFacts};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -31,7 +31,6 @@ pub const SERVER: Server = Server {
 /// Descriptors that are left for everything but connections.
 const OWN_DESCRIPTORS: usize = 24;
 
-/// Who waits for what.
 #[derive(Default)]
 struct Sets {
     read: FdSet,
@@ -52,12 +51,15 @@ impl Readiness for Sets {
         Ok(())
     }
 
-    fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
+    fn change(&mut self, socket: BorrowedFd<'_>, flags: EventFlags) -> io::Result<()> {
         self.forget(socket.as_raw_fd());
-        match interest {
-            Interest::Read => self.read.insert(socket),
-            Interest::Write => self.write.insert(socket),
-        }
+        let writes = flags.contains(EventFlags::OUT);
+        let set = if writes {
+            &mut self.write
+        } else {
+            &mut self.read
+        };
+        set.insert(socket)
     }
 
     fn forget(&mut self, fd: RawFd) {

@@ -9,7 +9,7 @@ use std::thread::Builder;
 
 use super::conversation::Worker;
 use super::open_connections::OpenConnections;
-use crate::server::{ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
+use crate::servers::{ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {

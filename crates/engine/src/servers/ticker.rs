@@ -12,7 +12,6 @@ use rustix::time::{
 /// The shortest time between two ticks; zero would mean never.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// A timer that becomes readable again and again.
 pub(super) struct Ticker(OwnedFd);
 
 impl Ticker {

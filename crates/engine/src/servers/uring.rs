@@ -9,14 +9,14 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use bytecost_sys::uring_server::{Piece, ServerEvent, UringServer};
+use bytecost_sys::uring_connections::{ConnectionEvent, Piece, UringConnections};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
 use super::accepted::Accepted;
 use super::conversation::{Conversation, READ_BYTES, Worker};
 use super::ticker::Ticker;
-use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
+use crate::servers::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -30,8 +30,9 @@ pub const SERVER: Server = Server {
     serve,
 };
 
-/// Requests that are handed over at once.
+/// Requests that are handed over at once, and completions to which they lead.
 const ENTRIES: u32 = 1024;
+const COMPLETIONS: u32 = 4 * ENTRIES;
 /// Buffers that all connections share.
 const BUFFERS: u16 = 512;
 /// Bytes that a client may be ahead with its requests while its answers are being sent.
@@ -56,14 +57,13 @@ struct Client {
 }
 
 struct Engine {
-    ring: UringServer,
+    ring: UringConnections,
     worker: Worker,
     listener: Option<OwnedFd>,
     accepts: bool,
     has_room: bool,
     clients: Vec<Option<Client>>,
     open: usize,
-    /// Memory for answers.
     kept: Vec<Vec<u8>>,
     limits: Limits,
 }
@@ -72,8 +72,9 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let ticker = Ticker::new(setup.limits.tick())?;
     let (tick, stop) = (token(&ticker), token(&setup.stop));
     rustix::io::ioctl_fionbio(&setup.listener, false)?;
+    let ring = UringConnections::new(ENTRIES, COMPLETIONS, BUFFERS, READ_BYTES);
     let mut server = Engine {
-        ring: UringServer::new(ENTRIES, BUFFERS, READ_BYTES).map_err(explained)?,
+        ring: ring.map_err(explained)?,
         worker: Worker::new(&setup),
         listener: Some(setup.listener),
         accepts: false,
@@ -88,33 +89,27 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let (mut stopping, mut over) = (false, false);
     while !(over || stopping && server.open == 0) {
         server.accept_again()?;
-        server.ring.wait()?;
+        server.ring.wait(None)?;
         while let Some(happened) = server.ring.next_happened() {
             match happened {
-                ServerEvent::Accepted { socket, goes_on } => server.accepted(socket, goes_on)?,
-                ServerEvent::Received {
-                    token,
-                    piece,
-                    goes_on,
-                } => server.received(token, piece, goes_on)?,
-                ServerEvent::Sent {
-                    token,
-                    sent,
-                    buffer,
-                } => server.sent(token, sent, buffer)?,
-                ServerEvent::Ready { token } if token == tick => {
+                ConnectionEvent::Accepted(socket, goes_on) => server.accepted(socket, goes_on)?,
+                ConnectionEvent::Received(fd, piece, goes_on) => {
+                    server.received(fd, piece, goes_on)?;
+                }
+                ConnectionEvent::Sent(fd, sent, buffer) => server.sent(fd, sent, buffer)?,
+                ConnectionEvent::Ready(token) if token == tick => {
                     if ticker.ticked() {
                         over = stopping;
                         server.tick()?;
                     }
                     server.ring.watch(tick, ticker.as_fd())?;
                 }
-                ServerEvent::Ready { token } if token == stop && !stopping => {
+                ConnectionEvent::Ready(token) if token == stop && !stopping => {
                     stopping = true;
                     ticker.start(server.limits.grace)?;
                     server.begin_stop();
                 }
-                ServerEvent::Ready { .. } => {}
+                ConnectionEvent::Connected(..) | ConnectionEvent::Ready(_) => {}
             }
         }
     }
@@ -130,8 +125,8 @@ fn explained(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), text)
 }
 
-fn token(fd: &impl AsFd) -> u32 {
-    fd.as_fd().as_raw_fd() as u32
+fn token(fd: &impl AsFd) -> u64 {
+    fd.as_fd().as_raw_fd() as u64
 }
 
 impl Engine {
@@ -194,7 +189,7 @@ impl Engine {
 
     fn received(
         &mut self,
-        fd: u32,
+        fd: u64,
         piece: io::Result<Option<Piece>>,
         goes_on: bool,
     ) -> io::Result<()> {
@@ -236,7 +231,7 @@ impl Engine {
         self.go_on(fd)
     }
 
-    fn sent(&mut self, fd: u32, sent: io::Result<usize>, mut buffer: Vec<u8>) -> io::Result<()> {
+    fn sent(&mut self, fd: u64, sent: io::Result<usize>, mut buffer: Vec<u8>) -> io::Result<()> {
         let Some(Some(client)) = self.clients.get_mut(fd as usize) else {
             return Ok(());
         };
@@ -259,8 +254,7 @@ impl Engine {
         self.go_on(fd)
     }
 
-    /// The connection is of no more use.
-    fn broken(&mut self, fd: u32) {
+    fn broken(&mut self, fd: u64) {
         let client = self.clients[fd as usize].as_mut();
         if let Some(client) = client.filter(|client| !client.leaves) {
             self.worker.tally.broken += 1;
@@ -269,7 +263,7 @@ impl Engine {
     }
 
     /// What follows for a connection now: its next answer, its next request, or its end.
-    fn go_on(&mut self, fd: u32) -> io::Result<()> {
+    fn go_on(&mut self, fd: u64) -> io::Result<()> {
         let Some(client) = self.clients[fd as usize].as_mut() else {
             return Ok(());
         };
@@ -319,7 +313,7 @@ impl Engine {
             if self.limits.is_late(client.quiet_ticks, is_owed) {
                 self.worker.tally.timed_out += 1;
                 client.leave();
-                self.go_on(fd as u32)?;
+                self.go_on(fd as u64)?;
             }
         }
         Ok(())

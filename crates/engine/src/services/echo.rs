@@ -3,7 +3,7 @@
 //! Messages have no delimiter, as in the usual measures of round trips: both sides know the size.
 
 use crate::pattern::mix;
-use crate::service::{Framing, MOST_REQUEST_BYTES, Requester, Responder, Service, ServiceFacts};
+use crate::services::{Framing, MOST_REQUEST_BYTES, Requester, Responder, Service, ServiceFacts};
 
 pub const SERVICE: Service = Service {
     facts: ServiceFacts {

@@ -3,7 +3,7 @@
 //! What a server of static content does once it has found it. The answer is lines of letters, so
 //! that a person can look at it.
 
-use crate::service::{
+use crate::services::{
     Framing, MOST_ANSWER_BYTES, Requester, Responder, Service, ServiceFacts, ServiceSetup,
 };
 

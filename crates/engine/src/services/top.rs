@@ -14,7 +14,7 @@ use std::io::Write;
 
 use bytecost_host::ProcessTable;
 
-use crate::service::{Framing, Requester, Responder, Service, ServiceFacts};
+use crate::services::{Framing, Requester, Responder, Service, ServiceFacts};
 
 /// The row of the table.
 pub const SERVICE: Service = Service {
@@ -35,10 +35,8 @@ pub const SERVICE: Service = Service {
     question: |_| Box::new(Asked),
 };
 
-/// How many processes are shown.
 const SHOWN: usize = 2;
 
-/// A process of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Busy {
     pid: u32,
@@ -219,10 +217,9 @@ mod tests {
             (9, "tmux: server", 10, 190),
             (8, "same", 190, 10),
         ]);
-        assert_eq!(
-            asked(&proc),
-            "a (b) c pid 20 user 12.34 s kernel 1.20 s\tsame pid 8 user 1.90 s kernel 0.10 s\n"
-        );
+        let line =
+            "a (b) c pid 20 user 12.34 s kernel 1.20 s\tsame pid 8 user 1.90 s kernel 0.10 s\n";
+        assert_eq!(asked(&proc), line);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytecost_engine::services::Framing;
 use bytecost_sys::clock::monotonic_ns;
 use bytecost_sys::uring_client::{ClientEvent, UringClient};
-use bytecost_sys::uring_server::Piece;
+use bytecost_sys::uring_connections::Piece;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use bytecost_sys::mapped_words::MappedWords;
+use bytecost_sys::file_map::FileMap;
 
 /// Flows that there is room for: one for each port.
 const FLOWS: usize = 1 << 16;
@@ -12,7 +12,7 @@ const WORDS: usize = 8;
 
 /// The map of the program, mapped into memory.
 #[derive(Debug)]
-pub(crate) struct WireCounters(MappedWords);
+pub(crate) struct WireCounters(FileMap);
 
 /// What has come of a flow so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub(crate) struct FlowReceived {
 impl WireCounters {
     /// Maps the program's map.
     pub(crate) fn new(map: impl AsFd) -> io::Result<WireCounters> {
-        Ok(WireCounters(MappedWords::new(map, FLOWS * WORDS)?))
+        Ok(WireCounters(FileMap::new(map, 0, FLOWS * WORDS * 8)?))
     }
 
     /// What has come of the flow from this port. The parts may be of different moments, but none
     /// is older than what was seen before.
     pub(crate) fn seen(&self, port: u16) -> FlowReceived {
-        let word = |at| self.0.get(usize::from(port) * WORDS + at);
+        let word = |at| self.0.word(usize::from(port) * WORDS + at);
         // Written after the bytes that come before it, so read before them.
         let ended = word(5);
         FlowReceived {

@@ -3,29 +3,25 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
-fn next(ring: &mut UringServer) -> ServerEvent {
+fn next(ring: &mut UringConnections) -> ConnectionEvent {
     loop {
         if let Some(happened) = ring.next_happened() {
             return happened;
         }
-        ring.wait().unwrap();
+        ring.wait(None).unwrap();
     }
 }
 
 /// The next thing that came, and whether more will be taken.
-fn came(ring: &mut UringServer, of: u32) -> (io::Result<Option<Piece>>, bool) {
+fn came(ring: &mut UringConnections, of: u64) -> (io::Result<Option<Piece>>, bool) {
     match next(ring) {
-        ServerEvent::Received {
-            token,
-            piece,
-            goes_on,
-        } if token == of => (piece, goes_on),
+        ConnectionEvent::Received(token, piece, goes_on) if token == of => (piece, goes_on),
         other => panic!("{other:?}"),
     }
 }
 
 /// Why nothing more is taken.
-fn stopped(ring: &mut UringServer) -> Option<i32> {
+fn stopped(ring: &mut UringConnections) -> Option<i32> {
     let (piece, goes_on) = came(ring, 3);
     assert!(!goes_on);
     piece.unwrap_err().raw_os_error()
@@ -34,7 +30,7 @@ fn stopped(ring: &mut UringServer) -> Option<i32> {
 #[test]
 fn a_ring_without_buffers_says_so_and_goes_on_when_it_has_some() {
     let (mut a, b) = std::os::unix::net::UnixStream::pair().unwrap();
-    let mut ring = UringServer::new(8, 1, 4).unwrap();
+    let mut ring = UringConnections::new(8, 32, 1, 4).unwrap();
     ring.receive(3, b.as_fd()).unwrap();
     a.write_all(b"12345678").unwrap();
     let held = came(&mut ring, 3).0.unwrap().unwrap();
@@ -49,30 +45,17 @@ fn a_ring_without_buffers_says_so_and_goes_on_when_it_has_some() {
 }
 
 #[test]
-fn a_watched_descriptor_is_told_once() {
-    let (mut a, b) = std::os::unix::net::UnixStream::pair().unwrap();
-    let mut ring = UringServer::new(8, 1, 4).unwrap();
-    ring.watch(9, b.as_fd()).unwrap();
-    a.write_all(b"x").unwrap();
-    assert!(matches!(next(&mut ring), ServerEvent::Ready { token: 9 }));
-    a.write_all(b"y").unwrap();
-    ring.watch(8, b.as_fd()).unwrap();
-    assert!(matches!(next(&mut ring), ServerEvent::Ready { token: 8 }));
-    assert!(ring.next_happened().is_none());
-}
-
-#[test]
 fn what_is_under_way_ends_with_the_ring() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (server, _) = listener.accept().unwrap();
-    let mut ring = UringServer::new(8, 2, 64).unwrap();
+    let mut ring = UringConnections::new(8, 32, 2, 64).unwrap();
     ring.accept(listener.as_fd()).unwrap();
     ring.receive(1, server.as_fd()).unwrap();
     // More than both socket buffers take, so that it is still under way.
     ring.send(1, server.as_fd(), vec![1; 64 << 20]).unwrap();
     let mut unseen = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    ring.wait().unwrap();
+    ring.wait(None).unwrap();
     drop(ring);
     drop(server);
     // What was taken and never seen is closed, and what was being sent is cut off.
@@ -85,6 +68,6 @@ fn what_is_under_way_ends_with_the_ring() {
 #[test]
 fn wrong_numbers_are_refused() {
     for (buffers, bytes) in [(3, 64), (0, 64), (1, 0), (1, usize::MAX)] {
-        assert!(UringServer::new(8, buffers, bytes).is_err());
+        assert!(UringConnections::new(8, 32, buffers, bytes).is_err());
     }
 }
