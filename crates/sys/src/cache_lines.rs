@@ -36,7 +36,8 @@ pub enum Pages {
     Small,
 }
 
-/// Zeroed lines, all present in memory. Gone when dropped, and not there in a process that is forked.
+/// Zeroed lines, all present in memory. Gone when dropped, and not there in a process that is
+/// forked.
 #[derive(Debug)]
 pub struct CacheLines {
     map: Mapping,
@@ -78,7 +79,6 @@ impl CacheLines {
         Ok(lines)
     }
 
-    /// Where they begin.
     #[inline]
     fn start(&self) -> *mut CacheLine {
         self.map.start().wrapping_add(self.skipped).cast()
@@ -106,7 +106,6 @@ impl CacheLines {
         }
     }
 
-    /// Brings all of it into memory.
     fn touch(&self, bytes: usize) {
         for at in (0..bytes).step_by(PAGE_BYTES) {
             // SAFETY: the byte lies within the span, which may be written and is nobody else's.
@@ -176,7 +175,6 @@ impl DerefMut for CacheLines {
     }
 }
 
-/// Bytes of a huge page.
 fn huge_bytes() -> usize {
     let told = std::fs::read_to_string(HUGE_SIZE).ok();
     told.and_then(|text| text.trim().parse().ok())
@@ -186,8 +184,7 @@ fn huge_bytes() -> usize {
         .unwrap_or(USUAL_HUGE_BYTES)
 }
 
-/// Whether a program that asks for huge pages can be given any, from what the kernel's switch
-/// says: `always [madvise] never`.
+/// Whether huge pages can be given where asked for: the switch says `always [madvise] never`.
 fn can_be_huge(switch: &str) -> io::Result<()> {
     let unsupported = |why: &str| Err(io::Error::new(io::ErrorKind::Unsupported, why.to_owned()));
     if switch.trim().is_empty() {
@@ -203,8 +200,7 @@ fn can_be_huge(switch: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes in huge pages of the mapping from `start` to `end`; none where the text has no such
-/// mapping.
+/// Bytes in huge pages of the mapping from `start` to `end`; none where there is no such one.
 fn huge_within(maps: &str, start: usize, end: usize) -> Option<usize> {
     let head = format!("{start:08x}-{end:08x} ");
     let mut lines = maps.lines().skip_while(|line| !line.starts_with(&head));

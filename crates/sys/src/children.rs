@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use crate::process::die_with_parent;
 use crate::syscall::{handle, handled, made};
 
-/// Links of `/proc/self/task` of a process with one thread: one for each thread, and the two that
-/// every directory has.
+/// Links of `/proc/self/task` with one thread: one for each, and the two of every directory.
 const LINKS_OF_ONE_THREAD: u64 = 3;
 
 /// What asks a server to finish. SIGINT is among them because Ctrl-C goes to all processes of a
@@ -23,16 +22,8 @@ const FINISH: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGINT];
 /// The socket whose input they end, in a child.
 static INPUT: AtomicI32 = AtomicI32::new(-1);
 
-/// Forks a child that serves `socket`: its number in the parent, none in the child.
-///
-/// The child is killed when the thread that forked it ends. SIGTERM and SIGINT do not end it but
-/// its input: shutdown(2) with SHUT_RD, so that what has arrived can still be answered. It ends
-/// by [`exit`].
-///
-/// # Errors
-/// `Unsupported` in a process with more than one thread: a fork copies the calling thread alone,
-/// and a lock that another one held stays locked in the child for ever, fork(2). `WouldBlock`
-/// where the limit of processes is reached, and what else fork(2) answers.
+/// Forks a child as [`fork_off`] does, to serve `socket`. SIGTERM and SIGINT do not end it but its
+/// input: shutdown(2) with SHUT_RD, so that what has arrived can still be answered.
 pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     // A signal that comes before the child is ready for it must wait until it is.
     block(&FINISH, true)?;
@@ -54,13 +45,14 @@ pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
 /// killed when the thread that forked it ends. It ends by [`exit`].
 ///
 /// # Errors
-/// As [`fork`].
+/// `Unsupported` in a process with more than one thread: a fork copies the calling thread alone,
+/// and a lock that another one held stays locked in the child for ever, fork(2). `WouldBlock`
+/// where the limit of processes is reached, and what else fork(2) answers.
 pub fn fork_off() -> io::Result<Option<u32>> {
     if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "a process with several threads cannot fork a server: serve in a process of its own",
-        ));
+        let why =
+            "a process with several threads cannot fork a server: serve in a process of its own";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     let parent = std::process::id();
     // SAFETY: no other thread is there that could have left anything half done.
@@ -89,8 +81,8 @@ pub fn exit(status: i32) -> ! {
 
 extern "C" fn end_input(_signal: libc::c_int) {
     handled(|| {
-        // SAFETY: shutdown(2) may be called in a handler, signal-safety(7), and a wrong number gives
-        // an error.
+        // SAFETY: shutdown(2) may be called in a handler, signal-safety(7), and a wrong number
+        // gives an error.
         unsafe { libc::shutdown(INPUT.load(Ordering::Relaxed), libc::SHUT_RD) };
     });
 }
@@ -100,7 +92,6 @@ fn end_input_on(signal: libc::c_int) -> io::Result<()> {
     unsafe { handle(signal, end_input, 0) }
 }
 
-/// A set of these signals.
 fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset writes the whole set, which is valid for that.
@@ -135,9 +126,6 @@ pub struct Deaths(OwnedFd);
 impl Deaths {
     /// Takes SIGCHLD as something to read, for as long as this lives. To be used in a process
     /// with one thread, or the signal may go to another.
-    ///
-    /// # Errors
-    /// What signalfd(2) answers.
     pub fn new() -> io::Result<Deaths> {
         block(&[libc::SIGCHLD], true)?;
         let set = set_of(&[libc::SIGCHLD]);

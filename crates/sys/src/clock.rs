@@ -23,18 +23,14 @@ pub fn thread_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// CPU time of all threads of this process in ns, CLOCK_PROCESS_CPUTIME_ID, threads that have
-/// ended included.
+/// CPU time of all threads of this process in ns, ended ones included, CLOCK_PROCESS_CPUTIME_ID.
 pub fn process_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ProcessCPUTime))
 }
 
 /// CPU time of all threads of a process in ns, threads that have ended included; any process may
 /// be asked, and kernel threads are processes. Of a thread that runs at this moment on another CPU
-/// the kernel has added the time up to the last tick only.
-///
-/// The clock's number is made as the kernel makes it (include/linux/posix-timers_types.h) and as
-/// clock_getcpuclockid(3) gives it. Does not allocate.
+/// the kernel has added the time up to the last tick only. Does not allocate.
 ///
 /// # Errors
 /// `EINVAL` where there is no such process.
@@ -52,7 +48,8 @@ pub fn thread_cpu_ns_of(tid: u32) -> io::Result<u64> {
     cpu_clock_ns(tid, CPUCLOCK_SCHED | CPUCLOCK_PERTHREAD)
 }
 
-/// The scheduler's account, and that of one thread alone.
+/// The scheduler's account, and that of one thread alone. A clock's number is made of these as the
+/// kernel makes it (include/linux/posix-timers_types.h) and clock_getcpuclockid(3) gives it.
 const CPUCLOCK_SCHED: libc::clockid_t = 2;
 const CPUCLOCK_PERTHREAD: libc::clockid_t = 4;
 
@@ -66,8 +63,7 @@ fn cpu_clock_ns(of: u32, kind: libc::clockid_t) -> io::Result<u64> {
     Ok(time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64)
 }
 
-/// What the kernel promises as the resolution of CLOCK_MONOTONIC, in ns: 1 where it has
-/// high-resolution timers.
+/// The resolution of CLOCK_MONOTONIC in ns: 1 where the kernel has high-resolution timers.
 pub fn resolution_ns() -> u64 {
     ns(clock_getres(ClockId::Monotonic))
 }
@@ -114,28 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_clocks_contain_each_other() {
-        // From the outside in, and back: each clock is read within the one that contains it.
-        let (wall, process, thread) = (monotonic_ns(), process_cpu_ns(), thread_cpu_ns());
-        while thread_cpu_ns() < thread + 2_000_000 {}
-        let spun = thread_cpu_ns() - thread;
-        assert!(process_cpu_ns() - process >= spun);
-        // NTP may slow CLOCK_MONOTONIC by up to 500 ppm.
-        assert!(monotonic_ns() - wall >= spun - spun / 1000);
-    }
-
-    #[test]
     fn any_process_and_any_thread_of_ours_can_be_asked() {
         let me = std::process::id();
         let before = process_cpu_ns();
         let asked = process_cpu_ns_of(me).unwrap();
         assert!((before..=process_cpu_ns()).contains(&asked));
         // kthreadd, wherever it can be seen, or the first process of a container.
-        assert!(
-            process_cpu_ns_of(2)
-                .or_else(|_| process_cpu_ns_of(1))
-                .is_ok()
-        );
+        let another = process_cpu_ns_of(2).or_else(|_| process_cpu_ns_of(1));
+        assert!(another.is_ok());
         assert!(process_cpu_ns_of(u32::MAX).is_err());
         let (tell, told) = std::sync::mpsc::channel();
         let busy = std::thread::spawn(move || {
@@ -155,10 +137,8 @@ mod tests {
     #[test]
     fn the_steps_are_those_of_linux() {
         assert!((1..=10_000_000).contains(&resolution_ns()));
-        assert!(
-            (100_000..=10_000_000).contains(&tick_ns()),
-            "HZ is 100 to 10,000"
-        );
+        // HZ is 100 to 10,000.
+        assert!((100_000..=10_000_000).contains(&tick_ns()));
         assert!((1_000_000..=10_000_000).contains(&proc_stat_unit_ns()));
     }
 }

@@ -85,12 +85,8 @@ pub fn completion(socket: impl AsFd) -> io::Result<Option<Completion>> {
 }
 
 fn parse(message: &libc::msghdr) -> io::Result<Completion> {
-    let strange = || {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            "the error queue holds something that is no zero-copy completion",
-        )
-    };
+    let why = "the error queue holds something that is no zero-copy completion";
+    let strange = || io::Error::new(io::ErrorKind::InvalidData, why);
     if message.msg_flags & libc::MSG_CTRUNC != 0 {
         return Err(strange());
     }
@@ -125,9 +121,6 @@ fn parse(message: &libc::msghdr) -> io::Result<Completion> {
 }
 
 /// Waits until the error queue holds something, or the peer is gone; false when `timeout` ran out.
-///
-/// # Errors
-/// What poll(2) answers.
 pub fn wait(socket: impl AsFd, timeout: Duration) -> io::Result<bool> {
     let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
     // No event asked for: POLLERR is always reported.
@@ -155,9 +148,7 @@ mod tests {
     #[test]
     fn a_unix_socket_cannot() {
         let (a, _b) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert_eq!(
-            set_zerocopy(&a).unwrap_err().raw_os_error(),
-            Some(libc::EOPNOTSUPP)
-        );
+        let errno = set_zerocopy(&a).unwrap_err().raw_os_error();
+        assert_eq!(errno, Some(libc::EOPNOTSUPP));
     }
 }

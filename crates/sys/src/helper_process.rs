@@ -9,11 +9,8 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 /// Has the process of a command be killed when the thread that starts it ends, prctl(2)
-/// PR_SET_PDEATHSIG, and leaves `kept` open in it, under the numbers that they have here. They
-/// are closed here with the command.
-///
-/// What it starts in its turn does not end with the thread: it should notice that what it reads
-/// from has ended.
+/// PR_SET_PDEATHSIG, and leaves `kept` open in it, under the numbers that they have here, where
+/// they are closed with the command. What it starts in its turn does not end with the thread.
 pub fn attach(command: &mut Command, kept: Vec<OwnedFd>) {
     let parent = std::process::id() as i32;
     // SAFETY: between fork and exec it makes system calls on descriptors that it owns; it takes

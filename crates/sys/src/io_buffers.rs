@@ -6,8 +6,7 @@ use std::mem::ManuallyDrop;
 
 use crate::region::Region;
 
-/// What every place begins on a multiple of, in bytes: enough for O_DIRECT wherever blocks are
-/// not larger than pages.
+/// Each place begins on a multiple of these bytes: enough for O_DIRECT with blocks up to a page.
 pub const ALIGN_BYTES: usize = 4096;
 
 /// The places. Where one is still in use when they are dropped, their memory is never given back:
@@ -122,10 +121,8 @@ mod tests {
             places.bytes_mut(place).unwrap().fill(place as u8 + 1);
         }
         assert!(places.begin(1).is_ok());
-        assert_eq!(
-            places.begin(1).unwrap_err().kind(),
-            io::ErrorKind::WouldBlock
-        );
+        let busy = places.begin(1).unwrap_err().kind();
+        assert_eq!(busy, io::ErrorKind::WouldBlock);
         assert!(places.bytes(1).is_none() && places.bytes_mut(1).is_none());
         places.end(1);
         for place in 0..3 {

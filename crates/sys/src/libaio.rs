@@ -39,8 +39,7 @@ impl Libaio {
     /// A context with room for a request in each place.
     ///
     /// # Errors
-    /// What io_setup(2) answers: EAGAIN where fs.aio-max-nr is reached, ENOSYS where the kernel
-    /// has none.
+    /// EAGAIN where fs.aio-max-nr is reached, ENOSYS where the kernel has none, io_setup(2).
     pub fn new(file: OwnedFd, places: IoBuffers) -> io::Result<Libaio> {
         let count = places.count();
         let mut context: libc::c_ulong = 0;

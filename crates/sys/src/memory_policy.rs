@@ -11,9 +11,8 @@ const WORDS: usize = MOST_NODES as usize / usize::BITS as usize;
 /// The kernel reads one bit less than it is told.
 const MAXNODE: libc::c_ulong = MOST_NODES as libc::c_ulong + 1;
 
-/// Has the calling thread take all memory that it touches from now on from this node, and from
-/// no other (MPOL_BIND). Threads that it starts later inherit that; memory that is there already
-/// stays where it is.
+/// Has the calling thread, and those that it starts later, take memory that is touched from now on
+/// from this node and from no other (MPOL_BIND).
 ///
 /// # Errors
 /// `InvalidInput` where there is no such node with memory, or it is not allowed; `Unsupported`
@@ -30,8 +29,7 @@ pub fn bind(node: u32) -> io::Result<()> {
     checked(answer).map(drop)
 }
 
-/// The nodes that the calling thread is bound to, ascending; empty where it has no policy of its
-/// own (get_mempolicy(2)).
+/// The nodes that the calling thread is bound to, get_mempolicy(2), ascending; empty for none.
 ///
 /// # Errors
 /// `Unsupported` where the kernel knows no nodes.
@@ -58,13 +56,14 @@ pub fn bound() -> io::Result<Vec<u32>> {
 mod tests {
     use super::*;
 
-    /// The node that the page of this byte lies on, get_mempolicy(2) with MPOL_F_NODE | MPOL_F_ADDR.
+    /// The node that the page of this byte lies on, get_mempolicy(2) with MPOL_F_NODE |
+    /// MPOL_F_ADDR.
     fn node_of(byte: &u8) -> io::Result<u32> {
         const MPOL_F_NODE: libc::c_ulong = 1;
         const MPOL_F_ADDR: libc::c_ulong = 2;
         let mut node: libc::c_int = -1;
-        // SAFETY: `node` is valid for writes of an int; the address is that of a live byte, which the
-        // call may read and does not write.
+        // SAFETY: `node` is valid for writes of an int; the address is that of a live byte, which
+        // the call may read and does not write.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_get_mempolicy,

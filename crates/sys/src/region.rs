@@ -7,11 +7,9 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::mapping::Mapping;
 
-/// A mapping of its own, present in memory from the start, gone when dropped.
-///
-/// The kernel may still be reading pages of it after a call has returned (MSG_ZEROCOPY,
-/// vmsplice, io_uring). It holds its own references to them, so dropping a region is always
-/// safe; what such a reader sees after a write is the caller's concern.
+/// A mapping of its own, present in memory from the start, gone when dropped. That is always safe:
+/// the kernel holds references of its own to pages that it still reads when a call has returned
+/// (MSG_ZEROCOPY, vmsplice, io_uring).
 #[derive(Debug)]
 pub struct Region(Mapping);
 
@@ -22,10 +20,8 @@ impl Region {
     /// `InvalidInput` when `len` is 0, else what mmap(2) answers (out of memory).
     pub fn new(len: usize) -> io::Result<Region> {
         if len == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a region needs at least one byte",
-            ));
+            let why = "a region needs at least one byte";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let may = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;

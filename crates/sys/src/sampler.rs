@@ -56,15 +56,13 @@ impl Sampler {
     /// Opens a sampler of these CPUs, with one look each `every_ns` of a CPU's time, idle or not.
     ///
     /// # Errors
-    /// EACCES or EPERM where kernel.perf_event_paranoid is above 0 and there is no CAP_PERFMON;
-    /// ENOENT or ENOSYS where the kernel has no perf events; EPERM too where the rings are more
-    /// than kernel.perf_event_mlock_kb lets a user lock; `InvalidInput` without CPUs or time.
+    /// EACCES or EPERM where kernel.perf_event_paranoid is above 0 without CAP_PERFMON, or the
+    /// rings exceed kernel.perf_event_mlock_kb; ENOENT or ENOSYS without perf events;
+    /// `InvalidInput` without CPUs or time.
     pub fn open(cpus: &[u32], every_ns: u64) -> io::Result<Sampler> {
         if cpus.is_empty() || every_ns < 1_000 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a sampler needs CPUs, and at least 1 µs between two looks",
-            ));
+            let why = "a sampler needs CPUs, and at least 1 µs between two looks";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let rings: io::Result<Vec<Ring>> = cpus.iter().map(|c| Ring::open(*c, every_ns)).collect();
         Ok(Sampler {
@@ -76,9 +74,6 @@ impl Sampler {
     }
 
     /// Begins to sample.
-    ///
-    /// # Errors
-    /// The kernel's own.
     pub fn enable(&mut self) -> io::Result<()> {
         self.rings.iter().try_for_each(|ring| {
             // SAFETY: the descriptor is open and PERF_EVENT_IOC_ENABLE takes no pointer.
@@ -87,9 +82,6 @@ impl Sampler {
     }
 
     /// Ends sampling; what was sampled stays to be taken.
-    ///
-    /// # Errors
-    /// The kernel's own.
     pub fn disable(&mut self) -> io::Result<()> {
         self.rings.iter().try_for_each(|ring| {
             // SAFETY: the descriptor is open and PERF_EVENT_IOC_DISABLE takes no pointer.
@@ -97,8 +89,7 @@ impl Sampler {
         })
     }
 
-    /// Hands over what was sampled since the last call, CPU by CPU, and says how many looks were
-    /// lost because nobody had taken the earlier ones.
+    /// Hands over what was sampled since the last call, and says how many looks found no room.
     pub fn take(&mut self, each: &mut dyn FnMut(Look<'_>)) -> u64 {
         let mut lost = 0;
         for ring in &mut self.rings {
@@ -119,14 +110,12 @@ impl Sampler {
         lost
     }
 
-    /// The processes that were started, as far as [`Sampler::take`] has come upon them since this
-    /// was asked before.
+    /// The processes that were started, as [`Sampler::take`] came upon them since the last time.
     pub fn forks(&mut self) -> Vec<Fork> {
         std::mem::take(&mut self.forks)
     }
 }
 
-/// The records of one CPU.
 #[derive(Debug)]
 struct Ring {
     event: OwnedFd,
@@ -190,7 +179,6 @@ impl Ring {
         Some(length)
     }
 
-    /// Copies from the place of a position, going round at the end.
     fn copy(&self, from: u64, into: &mut [u8]) {
         let size = RING_PAGES * self.page_bytes;
         let at = (from % size as u64) as usize;

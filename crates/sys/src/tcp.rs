@@ -1,7 +1,6 @@
-//! TCP_INFO: what the kernel knows of a connection.
-//!
-//! Source: struct tcp_info of include/uapi/linux/tcp.h, as linux-raw-sys has it, since libc's differs
-//! between C libraries; older kernels fill less of it.
+//! TCP_INFO: what the kernel knows of a connection. Source: struct tcp_info of
+//! include/uapi/linux/tcp.h, as linux-raw-sys has it, since libc's differs between C libraries;
+//! older kernels fill less of it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -38,8 +37,7 @@ pub struct TcpInfo {
     pub bytes_received: u64,
     /// Segments with data sent so far.
     pub data_segments_out: u32,
-    /// Delivered segments that a router marked for congestion (ECN, CE) so far; none where the
-    /// kernel does not count them (before 4.18).
+    /// Delivered segments that a router marked for congestion (ECN, CE) so far; none before 4.18.
     pub delivered_marked: Option<u32>,
     /// Rate at which sending is paced; all ones where it is not.
     pub pacing_rate: u64,
@@ -58,9 +56,6 @@ const BIND_ADDRESS_NO_PORT: libc::c_int = 24;
 
 /// Has a socket connect from that address, by a port that is chosen when it does: one that rests
 /// (TIME_WAIT) can be chosen then as it is for sockets that are not bound, ip(7).
-///
-/// # Errors
-/// What setsockopt(2) and bind(2) answer.
 pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
     let yes: libc::c_int = 1;
     set_option(&socket, libc::IPPROTO_IP, BIND_ADDRESS_NO_PORT, &yes)?;
@@ -69,9 +64,6 @@ pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
 
 /// Has the kernel send no faster than so many bytes a second, socket(7): TCP paces by itself where
 /// no queueing discipline does.
-///
-/// # Errors
-/// What setsockopt(2) answers.
 pub fn set_most_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
     // A number of 8 bytes is taken since Linux 4.20.
     let option = libc::SO_MAX_PACING_RATE;
@@ -79,9 +71,6 @@ pub fn set_most_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
 }
 
 /// A TCP socket for addresses of that kind, closed on exec, with these flags beside.
-///
-/// # Errors
-/// What socket(2) answers.
 pub fn socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -102,11 +91,8 @@ const HEAD: u32 = (-0x0010_0000_i32) as u32;
 const SOURCE_V4: u32 = HEAD + 12;
 const SOURCE_V6: u32 = HEAD + 8;
 
-/// Has a listening socket hear one address alone: packets of all others are dropped as if nobody
-/// listened, and so they are for the connections that come of it.
-///
-/// # Errors
-/// What setsockopt(2) answers.
+/// Has a listening socket hear one address alone (SO_ATTACH_FILTER, socket(7)): packets of all
+/// others are dropped as if nobody listened, and so they are for the connections that come of it.
 pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
     let (at, words) = match from {
         IpAddr::V4(from) => (SOURCE_V4, vec![from.to_bits()]),
@@ -142,8 +128,7 @@ pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
 /// Reads TCP_INFO.
 ///
 /// # Errors
-/// What getsockopt(2) answers, or `Unsupported` for a kernel that fills less than is needed
-/// (before 4.10).
+/// What getsockopt(2) answers; `Unsupported` for a kernel that fills too little (before 4.10).
 pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: all zeros are a valid `tcp_info`: it consists of integers.
     let mut raw: tcp_info = unsafe { std::mem::zeroed() };
@@ -152,10 +137,8 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: `raw` is plain integers, of the length that is passed; the kernel writes no more.
     checked(unsafe { libc::getsockopt(fd, level, libc::TCP_INFO, at.cast(), &raw mut len) })?;
     if (len as usize) < LEAST_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this kernel's TCP_INFO has no busy and limited times",
-        ));
+        let why = "this kernel's TCP_INFO has no busy and limited times";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     Ok(TcpInfo {
         rtt_us: raw.tcpi_rtt,

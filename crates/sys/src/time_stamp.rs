@@ -5,9 +5,8 @@ use std::hint::black_box;
 /// Does something and says how many ticks that took, the cost of looking included.
 ///
 /// On x86-64 a tick is one of the time-stamp counter, and no load before or after overlaps what is
-/// timed (Intel SDM volume 2, RDTSC and LFENCE; Linux has LFENCE wait on AMD as well). The counter
-/// may advance in steps of some tens. Elsewhere a tick is a nanosecond of CLOCK_MONOTONIC, too
-/// coarse to tell near caches apart.
+/// timed (Intel SDM volume 2, RDTSC and LFENCE; Linux has LFENCE wait on AMD as well). Elsewhere it
+/// is a nanosecond of CLOCK_MONOTONIC, too coarse to tell near caches apart.
 #[inline]
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let from = ticks();

@@ -11,11 +11,10 @@ use crate::syscall::checked;
 /// Bytes of the header before each packet, `struct virtio_net_hdr`.
 pub const HEADER_BYTES: usize = 10;
 
-/// Makes a tun device in the network of the calling thread, down and without an address. What is
-/// read from its descriptor is one IP packet that the kernel has sent over it, and what is written
-/// one that it gets, each behind a header of [`HEADER_BYTES`]; neither blocks. The kernel leaves
-/// checksums and the cutting of IPv4 TCP into segments to the reader. The device is gone with the
-/// last descriptor. Source: Linux, `Documentation/networking/tuntap.rst`.
+/// Makes a tun device in the network of the calling thread, down and without an address, gone with
+/// the last descriptor. What is read is one IP packet that the kernel has sent over it, and what is
+/// written one that it gets, each behind a header of [`HEADER_BYTES`]; neither blocks. Checksums
+/// and cutting of TCP are left to the reader. Source: Linux, `Documentation/networking/tuntap.rst`.
 ///
 /// # Errors
 /// `InvalidInput` for a name that no device has; ENOENT or ENXIO without `/dev/net/tun` or a driver

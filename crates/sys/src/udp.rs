@@ -11,8 +11,7 @@ use crate::syscall::set_option;
 /// fits into one datagram is one. 0 turns it off.
 ///
 /// # Errors
-/// What setsockopt(2) answers: ENOPROTOOPT where the kernel does not know it, or the socket is not
-/// one of UDP.
+/// ENOPROTOOPT where the kernel does not know it, or the socket is not one of UDP, setsockopt(2).
 pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     let value = libc::c_int::from(bytes);
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &value)

@@ -44,11 +44,8 @@ pub fn usage() -> Usage {
     }
 }
 
-/// Has this process write its usage to a pipe whenever it gets SIGUSR1, for as long as it lives.
-/// The signal interrupts the system call that a thread of it waits in, signal(7).
-///
-/// # Errors
-/// What sigaction(2) answers.
+/// Has this process write its usage to a pipe whenever it gets SIGUSR1, sigaction(2), for as long
+/// as it lives. The signal interrupts the system call that a thread of it waits in, signal(7).
 pub fn tell_when_asked(to: OwnedFd) -> io::Result<()> {
     TELL_TO.store(to.into_raw_fd(), Ordering::Relaxed);
     // SAFETY: the handler calls only what a handler may.
@@ -59,21 +56,19 @@ extern "C" fn tell(_signal: libc::c_int) {
     // Nothing in it allocates or locks: getrusage and clock_gettime are plain system calls.
     handled(|| {
         let (to, bytes) = (TELL_TO.load(Ordering::Relaxed), usage().to_bytes());
-        // SAFETY: write(2) may be called in a handler, signal-safety(7); the bytes are this frame's,
-        // and a wrong number gives an error. So few go into a pipe in one piece, pipe(7).
+        // SAFETY: write(2) may be called in a handler, signal-safety(7); the bytes are this
+        // frame's, and a wrong number gives an error. So few go into a pipe in one piece, pipe(7).
         unsafe { libc::write(to, bytes.as_ptr().cast(), BYTES) };
     });
 }
 
-/// How long a process may take to tell, in s. One that shares its CPU with hundreds of busy threads
-/// has taken more than one.
+/// How long a process may take to tell, in s: among hundreds of busy threads it took over one.
 const PATIENCE_S: i64 = 10;
 
 /// Asks a process that has called [`tell_when_asked`] for its usage, and waits for it.
 ///
 /// # Errors
-/// `NotFound` where the process is gone, `TimedOut` where it does not tell within ten
-/// seconds.
+/// `NotFound` where the process is gone, `TimedOut` where it does not tell within ten seconds.
 pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Usage> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "the process is gone");
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
@@ -84,10 +79,8 @@ pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Usage> {
     };
     let mut waiting = [PollFd::from_borrowed_fd(told, PollFlags::IN)];
     if retry_on_intr(|| poll(&mut waiting, Some(&patience)))? == 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "the process did not tell what it has used",
-        ));
+        let why = "the process did not tell what it has used";
+        return Err(io::Error::new(io::ErrorKind::TimedOut, why));
     }
     let mut bytes = [0; BYTES];
     match rustix::io::read(told, &mut bytes)? {
@@ -112,25 +105,6 @@ impl Usage {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
-
-    #[test]
-    fn a_usage_is_read_as_it_was_written() {
-        let usage = |from| ThreadUsage {
-            user_ns: from,
-            system_ns: from + 1,
-            faults_minor: from + 2,
-            faults_major: from + 3,
-            switches_voluntary: from + 4,
-            switches_involuntary: from + 5,
-        };
-        let usage = Usage {
-            clock_ns: u64::MAX,
-            cpu_ns: 1,
-            own: usage(10),
-            children: usage(20),
-        };
-        assert_eq!(Usage::from_bytes(usage.to_bytes()), usage);
-    }
 
     #[test]
     fn whoever_is_asked_tells_what_it_has_used() {
