@@ -20,15 +20,14 @@ mod page_cache;
 pub use copies::{blank, check_copied};
 pub use page_cache::{FOLIO_MOST, cool, warm};
 
-/// What is read or written in one call while a file is made ready.
+/// Of one call while a file is made ready.
 const CHUNK_BYTES: usize = 1 << 20;
 /// What stays free on the file system beside the file, in bytes.
 const SPARE_BYTES: u64 = 64 << 20;
 /// How often at most a name is tried that is there already.
 const NAMES_MOST: usize = 16;
 
-/// What a file of bytecost's own holds: a function of the place alone, so that a short file is
-/// the beginning of a long one.
+/// What a file of bytecost's own holds: a short one is the beginning of a long one.
 pub fn content() -> PayloadPattern {
     PayloadPattern::new(u32::MAX, 0)
 }
@@ -43,10 +42,7 @@ pub struct TestFile {
 }
 
 impl TestFile {
-    /// An empty file in memory.
-    ///
-    /// # Errors
-    /// What memfd_create(2) answers.
+    /// An empty file in memory, memfd_create(2).
     pub fn in_memory() -> io::Result<TestFile> {
         Ok(TestFile {
             file: rustix::fs::memfd_create("bytecost-file", MemfdFlags::CLOEXEC)?,
@@ -75,12 +71,11 @@ impl TestFile {
         })
     }
 
-    /// Makes it at least so long, filled with [`content`] and on the disk. What is there already
-    /// stays.
+    /// Makes it at least so long, filled with [`content`] and on the disk, fsync(2). What is there
+    /// already stays.
     ///
     /// # Errors
-    /// `StorageFull` where the file system has no room, before anything is written; else what
-    /// pwrite(2) and fsync(2) answer.
+    /// `StorageFull` where the file system has no room, before anything is written.
     pub fn grow(&mut self, len: u64) -> io::Result<()> {
         if !self.may_grow(len)? {
             return Ok(());
@@ -166,10 +161,8 @@ fn in_words(path: &Path, what: &str, error: Errno) -> io::Error {
 
 fn told(path: &Path, what: &str, error: Errno, remedy: &str) -> io::Error {
     let error = io::Error::from(error);
-    io::Error::new(
-        error.kind(),
-        format!("{what} {}: {error}{remedy}", path.display()),
-    )
+    let why = format!("{what} {}: {error}{remedy}", path.display());
+    io::Error::new(error.kind(), why)
 }
 
 /// What an unprivileged process may still write in a directory, in bytes, statvfs(3).
@@ -193,17 +186,12 @@ fn room(dir: &Path, free: u64, len: u64) -> io::Result<()> {
     if free >= len.saturating_add(SPARE_BYTES) {
         return Ok(());
     }
-    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-    Err(io::Error::new(
-        io::ErrorKind::StorageFull,
-        format!(
-            "no space: a file of {} MiB and {} MiB to spare are needed in {}, which has {} MiB: choose another directory with --dir, or a smaller --ring or --size",
-            mib(len),
-            mib(SPARE_BYTES),
-            dir.display(),
-            free >> 20
-        ),
-    ))
+    let (needed, spare, has) = (len.div_ceil(1 << 20), SPARE_BYTES >> 20, free >> 20);
+    let why = format!(
+        "no space: a file of {needed} MiB and {spare} MiB to spare are needed in {}, which has {has} MiB: choose another directory with --dir, or a smaller --ring or --size",
+        dir.display()
+    );
+    Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }
 
 /// How a file is opened.
@@ -218,7 +206,7 @@ pub struct Opening {
 /// Opens a file, each time anew, so that its flags and its position are the caller's own.
 ///
 /// # Errors
-/// What open(2) answers; a file system that cannot pass the page cache by is told as such.
+/// In words: what open(2) answers, and a file system that has no way past the page cache.
 pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     flags.set(OFlags::RDWR, how.write);
@@ -243,12 +231,10 @@ pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
 }
 
 fn no_direct(why: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::Unsupported,
-        format!(
-            "this file system has no way past the page cache ({why}): choose a directory on a disk with --dir"
-        ),
-    )
+    let why = format!(
+        "this file system has no way past the page cache ({why}): choose a directory on a disk with --dir"
+    );
+    io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
 /// The name of the file system that a path lies on, from the numbers of statfs(2).
@@ -281,8 +267,8 @@ fn is_in_memory(file: impl AsFd) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|s| IN_MEMORY.contains(&(s.f_type as u64)))
 }
 
-/// What lengths and offsets must divide by past the page cache, found by trying; none where
-/// nothing works. The file has at least a page.
+/// What lengths and offsets must divide by past the page cache, found by trying with a file of at
+/// least a page; none where nothing works.
 pub fn direct_bytes(path: &Path) -> Option<u64> {
     let (write, direct) = (false, true);
     let file = open(path, Opening { write, direct }).ok()?;
@@ -296,31 +282,23 @@ pub fn direct_bytes(path: &Path) -> Option<u64> {
         })
 }
 
-/// The length of a file in bytes.
-///
-/// # Errors
-/// What fstat(2) answers; `InvalidInput` for what is no regular file.
+/// The length of a file in bytes, fstat(2); `InvalidInput` for what is no regular file.
 pub fn len(file: impl AsFd) -> io::Result<u64> {
     let there = rustix::fs::fstat(file)?;
     if rustix::fs::FileType::from_raw_mode(there.st_mode) != rustix::fs::FileType::RegularFile {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "this is no regular file",
-        ));
+        let why = "this is no regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(there.st_size as u64)
 }
 
 /// Said of a file that ends before a request does.
 pub(crate) fn too_short() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::UnexpectedEof,
-        "the file ends before the request does: was it truncated meanwhile?",
-    )
+    let why = "the file ends before the request does: was it truncated meanwhile?";
+    io::Error::new(io::ErrorKind::UnexpectedEof, why)
 }
 
-/// How many places a mover that writes has: some memory to go round in, and one for each request
-/// in flight.
+/// Places of a mover that writes: some memory to go round in, and one for each in flight.
 pub fn written_places(size: usize, depth: usize) -> usize {
     const BYTES: usize = 4 << 20;
     const MOST: usize = 1024;
@@ -344,10 +322,7 @@ pub(crate) fn to_be_written(size: usize, count: usize) -> io::Result<IoBuffers> 
 }
 
 /// Checks what a mover wrote: the first blocks of its walk, at most `blocks`, and of each so many
-/// first bytes. Gives back how many bytes were compared.
-///
-/// # Errors
-/// `InvalidData` where a block holds something else; what pread(2) answers.
+/// first bytes. Gives back how many bytes were compared; `InvalidData` where one is wrong.
 pub fn check_written(
     file: impl AsFd,
     mut walk: Walk,

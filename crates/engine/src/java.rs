@@ -1,10 +1,10 @@
 //! A Java virtual machine that sends files: found, started with our program, told what to send
 //! line by line, and ended with the thread that started it.
 //!
-//! The program is a single source file, which `java` compiles as it starts (JEP 330). It lies in
-//! a memory file, and so does what it is compiled to, so nothing is written anywhere. Both its standard output and its standard error
-//! go to one pipe, from which the last line is told where it goes wrong; what it is asked and
-//! what it answers goes through two pipes of their own.
+//! The program is a single source file, which `java` compiles as it starts (JEP 330). It lies in a
+//! memory file, and so does what it is compiled to, so nothing is written anywhere. Its standard
+//! output and error go to one pipe, from which the last line is told where it goes wrong; what it
+//! is asked and what it answers goes through two pipes of their own.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,15 +30,13 @@ use lines::{cannot_compile, greeting, in_words, last_line, sent};
 
 const PROGRAM: &str = include_str!("../java/FileSender.java");
 
-/// How long the machine may take until it is ready: it compiles the program first, which takes
-/// about a second of CPU time.
+/// How long the machine may take to be ready: to compile the program takes some 1 s of CPU time.
 pub const START_PATIENCE: Duration = Duration::from_secs(30);
 /// The longest line that is taken from it, in bytes, its end included.
 const LINE_BYTES: usize = 256;
 /// What is kept of what it says beside its answers, in bytes: as much as a pipe holds.
 const SAID_BYTES: usize = 64 << 10;
-/// The length of a message for which patience lasts once; a longer one may take longer, since its
-/// progress is not seen from here.
+/// The length of a message for which patience lasts once: the progress of one is not seen.
 const PATIENCE_BYTES: u64 = 256 << 20;
 
 /// Options of the virtual machine. It leaves no files, whatever happens to it, takes no other
@@ -52,8 +50,8 @@ const OPTIONS: &[&str] = &[
     "-XX:+UseSerialGC",
     "-XX:-UseDynamicNumberOfCompilerThreads",
 ];
-/// Of one that compiles the program and sends next to nothing: the compiler of Java itself runs once,
-/// and making it fast takes longer than it runs. What trials measure is started without.
+/// Of one that compiles the program and sends next to nothing: the compiler of Java itself runs
+/// once, and making it fast takes longer than it runs. What trials measure is started without.
 const ONCE: &str = "-XX:TieredStopAtLevel=1";
 /// The property of the machine that says which process has started it.
 pub const ENDPOINT_PROPERTY: &str = "-Dbytecost.endpoint=";
@@ -62,10 +60,8 @@ const SOURCE: &str = "11";
 
 /// How the program sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// It reads into an array and writes that.
+pub(crate) enum Way {
     Stream,
-    /// FileChannel.transferTo.
     TransferTo,
     /// It does not, but makes an archive of itself.
     Pack,
@@ -83,21 +79,19 @@ impl Way {
 
 /// What a virtual machine is started with.
 #[derive(Debug)]
-pub struct Start {
+pub(crate) struct Start {
     /// A connected, blocking stream socket.
-    pub socket: OwnedFd,
+    pub(crate) socket: OwnedFd,
     /// The file; it is opened anew.
-    pub file: OwnedFd,
-    /// How it sends.
-    pub way: Way,
+    pub(crate) file: OwnedFd,
+    pub(crate) way: Way,
     /// Bytes of the array that [`Way::Stream`] goes through.
-    pub block: usize,
+    pub(crate) block: usize,
     /// The program, compiled; where there is none, its source is.
-    pub compiled: Option<PathBuf>,
-    /// How long it may take to be ready.
-    pub start_patience: Duration,
+    pub(crate) compiled: Option<PathBuf>,
+    pub(crate) start_patience: Duration,
     /// How long a message of up to 256 MiB may take, and as much again for each further one.
-    pub patience: Duration,
+    pub(crate) patience: Duration,
 }
 
 /// The program, compiled once for all who start it: a memory file, gone with this.
@@ -111,7 +105,8 @@ impl Compiled {
     /// Has `java` compile it, which takes it about a second of CPU time.
     ///
     /// # Errors
-    /// As [`Jvm::start`].
+    /// In a sentence: `java` cannot be started, cannot compile it, ends, says something else or
+    /// nothing in time.
     pub fn new(java: &Path, patience: Duration) -> io::Result<Compiled> {
         let archive = rustix::fs::memfd_create("FileSender.jar", MemfdFlags::CLOEXEC)?;
         let start = Start {
@@ -123,7 +118,7 @@ impl Compiled {
             start_patience: patience,
             patience,
         };
-        let version = Jvm::start(java, start)?.version.clone();
+        let (_, version) = Jvm::start(java, start)?;
         Ok(Compiled { archive, version })
     }
 
@@ -141,22 +136,17 @@ impl Compiled {
 
 /// A virtual machine at work. Dropping it ends it.
 #[derive(Debug)]
-pub struct Jvm {
+pub(crate) struct Jvm {
     child: Child,
     commands: OwnedFd,
     answers: OwnedFd,
     said: OwnedFd,
     patience: Duration,
-    version: String,
 }
 
 impl Jvm {
-    /// Starts `java` and waits until it is ready. The calling thread must outlive it.
-    ///
-    /// # Errors
-    /// In a sentence: it cannot be started, it cannot run a source file, it ends, says something
-    /// else or nothing in time.
-    pub fn start(java: &Path, start: Start) -> io::Result<Jvm> {
+    /// Starts `java`, for this thread's life at most, and waits until it says its version.
+    pub(crate) fn start(java: &Path, start: Start) -> io::Result<(Jvm, String)> {
         let Start { socket, file, .. } = start;
         let (read_commands, commands) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (answers, write_answers) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -203,31 +193,20 @@ impl Jvm {
             answers,
             said,
             patience: start.patience,
-            version: String::new(),
         };
         let mut line = [0; LINE_BYTES];
         let line = jvm.answer(&mut line, start.start_patience)?;
-        jvm.version = greeting(line).ok_or_else(|| wrong(line, java))?.to_owned();
-        Ok(jvm)
+        let version = greeting(line).ok_or_else(|| wrong(line, java))?;
+        Ok((jvm, version.to_owned()))
     }
 
-    /// Its process.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
-    }
-
-    /// The version of Java that it says.
-    pub fn version(&self) -> &str {
-        &self.version
     }
 
     /// Has it send `len` bytes of the file from `offset` on, and waits until it has: the system
     /// calls that it took, as far as the program can tell. Does not allocate where that works.
-    ///
-    /// # Errors
-    /// What the program says; that it has ended, with its last line; that it answers something
-    /// else, too much, or nothing in time.
-    pub fn send(&mut self, offset: u64, len: u64) -> io::Result<u64> {
+    pub(crate) fn send(&mut self, offset: u64, len: u64) -> io::Result<u64> {
         let mut command = [0; LINE_BYTES];
         let mut rest = &mut command[..];
         writeln!(rest, "send {offset} {len}")?;
@@ -290,7 +269,6 @@ impl Jvm {
         Ok(retry_on_intr(|| poll(&mut polled, Some(&timeout)))? > 0)
     }
 
-    /// Says how it ended.
     #[cold]
     fn end(&mut self) -> io::Error {
         // It has closed its pipe and may be about to end by itself, with a status that says more.
@@ -323,7 +301,6 @@ impl Jvm {
         None
     }
 
-    /// What it said beside its answers.
     fn said(&self) -> String {
         let mut bytes = vec![0; SAID_BYTES];
         let mut got = 0;

@@ -49,10 +49,7 @@ impl Mover {
         })
     }
 
-    /// Makes a mover of files ready.
-    ///
-    /// # Errors
-    /// As [`Mover::open`]; `InvalidInput` for another mover.
+    /// The same of a mover of files; `InvalidInput` for another one.
     pub fn open_file(&self, setup: Setup) -> io::Result<Box<dyn MoveFile>> {
         match self.open {
             Open::File(open) => open(setup),
@@ -175,29 +172,21 @@ pub enum Helper {
 }
 
 /// A mover at work. All calls come from one thread.
+///
+/// # Errors
+/// What the system call answers; `TimedOut` when nothing moved for as long as `Setup::patience`.
 pub trait Move {
     /// Sends the next message, all of it.
-    ///
-    /// # Errors
-    /// What the system call answers; `TimedOut` when nothing moved for as long as
-    /// `Setup::patience`.
     fn offer(&mut self) -> io::Result<Offer>;
 
     /// Makes the kernel take all that is queued.
-    ///
-    /// # Errors
-    /// As [`Move::offer`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
     /// Takes back what is done, and waits until at least `min` messages or buffers are; none
     /// may be outstanding, then it returns at once.
-    ///
-    /// # Errors
-    /// As [`Move::offer`].
-    fn reap(&mut self, min: u32) -> io::Result<()> {
-        let _ = min;
+    fn reap(&mut self, _min: u32) -> io::Result<()> {
         Ok(())
     }
 
@@ -209,11 +198,7 @@ pub trait Move {
         None
     }
 
-    /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
-    /// in flight.
-    ///
-    /// # Errors
-    /// What the system call answers.
+    /// Lets go of pages of the file, so that they can be dropped. Nothing is in flight.
     fn let_go(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -226,19 +211,14 @@ pub trait MoveFile: Move {
         0
     }
 
-    /// The place of a queued request that is over, each told once.
-    ///
-    /// # Errors
-    /// What became of a request that failed.
+    /// The place of a queued request that is over, each told once, or why it failed.
     fn finished(&mut self) -> io::Result<Option<usize>> {
         Ok(None)
     }
 
     /// Shows the request that was over last in a place, as long as the place is not used again:
     /// its offset in the file, and its first bytes, at most `most`.
-    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
-        let _ = (place, most, see);
-    }
+    fn look(&self, _place: usize, _most: usize, _see: &mut dyn FnMut(u64, &[u8])) {}
 }
 
 /// A mover that has moved a message each time that `step` returns, and counts it there.
@@ -287,10 +267,8 @@ pub(crate) fn whole(
         tally.calls += 1;
         match call(done, tally) {
             Ok(0) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::WriteZero,
-                    "the socket takes no more bytes",
-                ));
+                let why = "the socket takes no more bytes";
+                return Err(io::Error::new(io::ErrorKind::WriteZero, why));
             }
             Ok(n) => done += n,
             Err(e) => retry(e)?,
@@ -309,8 +287,6 @@ pub(crate) fn retry(error: io::Error) -> io::Result<()> {
 }
 
 pub(crate) fn no_progress() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::TimedOut,
-        "no byte moved for as long as patience lasts: does the receiver still read?",
-    )
+    let why = "no byte moved for as long as patience lasts: does the receiver still read?";
+    io::Error::new(io::ErrorKind::TimedOut, why)
 }

@@ -1,12 +1,10 @@
 //! Two threads of one process that take turns: a number goes back and forth, one more each time,
 //! by a way that is a [`PingEnd`] on either side.
 //!
-//! Each side knows which number must come next, so that a turn which was lost, doubled or
-//! reordered is noticed at once, and both counts are held against each other in the end.
-//!
-//! No wait is without an end. A side that goes away, well or not, closes its end, and the other
-//! one is told. A side that is there and does not answer is waited for as long as patience lasts;
-//! but for pipes, which have no time limit of their own: there the trial's deadline ends both.
+//! Each side knows which number must come next, and both counts are held against each other in the
+//! end. A side that goes away, well or not, closes its end, and the other one is told. One that
+//! does not answer is waited for as long as patience lasts; but for pipes, which have no time limit
+//! of their own: there the trial's deadline ends both.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};
@@ -31,15 +29,13 @@ pub trait PingEnd: Send + 'static {
     /// Passes the number to the other side: `UnexpectedEof` where that is gone.
     fn give(&mut self, number: u64) -> io::Result<()>;
 
-    /// Waits for the other side's next number: `TimedOut` where none came for as long as patience
-    /// lasts.
+    /// Waits for the other side's next number: `TimedOut` where none came in time.
     fn take(&mut self) -> io::Result<u64>;
 
     /// System calls so far.
     fn calls(&self) -> u64;
 }
 
-/// What the answering thread says when it is over.
 struct Over {
     turns: io::Result<u64>,
     held: io::Result<Held>,
@@ -57,8 +53,7 @@ pub struct Game<E: PingEnd> {
 }
 
 impl<E: PingEnd> Game<E> {
-    /// Starts the thread that answers, on the CPUs that the calling thread is on. It sleeps until
-    /// the first turn.
+    /// Starts the thread that answers, on this thread's CPUs. It sleeps until the first turn.
     pub fn new((asks, answers): (E, E)) -> io::Result<Game<E>> {
         let (waits, begins) = mpsc::channel();
         let partner = thread::Builder::new().name("partner".to_owned());
@@ -134,13 +129,9 @@ impl<E: PingEnd> Game<E> {
         if answered == self.turns {
             return Ok(());
         }
-        Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!(
-                "one side counted {} turns, the other {answered}",
-                self.turns
-            ),
-        ))
+        let mine = self.turns;
+        let why = format!("one side counted {mine} turns, the other {answered}");
+        Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
     #[cold]
@@ -148,8 +139,7 @@ impl<E: PingEnd> Game<E> {
         self.waits = None;
     }
 
-    /// Closes this side's end and waits for the other side, which that ends; none where it ended
-    /// before.
+    /// Closes this side's end, which ends the other side; none where it ended before.
     fn over(&mut self) -> Option<io::Result<Over>> {
         self.calls = self.calls();
         self.end = None;
@@ -193,7 +183,6 @@ fn answer(mut end: impl PingEnd) -> io::Result<u64> {
     }
 }
 
-/// Where the calling thread is held.
 fn held() -> io::Result<Held> {
     Ok(Held {
         cpus: process::affinity()?,
@@ -205,26 +194,20 @@ fn held() -> io::Result<Held> {
 
 #[cold]
 fn wrong(got: u64, expected: u64) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("the number {got} came in the place of {expected}"),
-    )
+    let why = format!("the number {got} came in the place of {expected}");
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 #[cold]
 fn gone() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::UnexpectedEof,
-        "the other thread of the ping-pong is gone",
-    )
+    let why = "the other thread of the ping-pong is gone";
+    io::Error::new(io::ErrorKind::UnexpectedEof, why)
 }
 
 #[cold]
 fn silent() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::TimedOut,
-        "the other thread of the ping-pong did not respond in time",
-    )
+    let why = "the other thread of the ping-pong did not respond in time";
+    io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
 #[cfg(test)]

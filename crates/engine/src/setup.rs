@@ -18,8 +18,7 @@ pub struct Setup {
     /// The file, for movers of files; one that sends from a file makes a memory file of its own
     /// where there is none.
     pub file: Option<FileWork>,
-    /// Where the Java program lies compiled, for movers that start it; each compiles it for itself
-    /// where there is none.
+    /// Where the Java program lies compiled, for movers that start it; else each compiles it.
     pub java: Option<PathBuf>,
     /// Bytes of a message.
     pub size: usize,
@@ -29,7 +28,8 @@ pub struct Setup {
     pub slots: usize,
     /// Number of the flow, which decides the content.
     pub flow: u32,
-    /// Write each message anew before it is sent, where [`bytecost_spec::survey::Release`] allows it.
+    /// Write each message anew before it is sent, where [`bytecost_spec::survey::Release`] allows
+    /// it.
     pub fresh: bool,
     /// Fill every field with one byte before each message is sent.
     pub refill: bool,
@@ -57,8 +57,7 @@ pub struct FileWork {
 }
 
 impl Setup {
-    /// One message of so many bytes in the ring, in one piece, of memory alone and with what is
-    /// the default otherwise.
+    /// One message of so many bytes in one piece, of memory alone, all else as by default.
     pub fn new(size: usize, patience: Duration) -> Setup {
         Setup {
             socket: None,
@@ -77,13 +76,9 @@ impl Setup {
     }
 
     /// The file, for movers that need one.
-    ///
-    /// # Errors
-    /// `InvalidInput` where there is none.
-    pub fn take_file(&mut self) -> io::Result<FileWork> {
-        self.file
-            .take()
-            .ok_or_else(|| wrong("this mover needs a file"))
+    pub(crate) fn take_file(&mut self) -> io::Result<FileWork> {
+        let file = self.file.take();
+        file.ok_or_else(|| wrong("this mover needs a file"))
     }
 
     /// The content of the stream. A mover whose buffers never come back cannot write them anew.
@@ -95,11 +90,9 @@ impl Setup {
         PayloadPattern::new(self.flow, if fresh { 0 } else { ring })
     }
 
-    /// For movers whose payload must not change while it is in flight: it is written once.
-    ///
-    /// # Errors
-    /// `InvalidInput` where it should be filled anew before each message all the same.
-    pub fn write_once(&mut self) -> io::Result<()> {
+    /// For movers whose payload must not change while it is in flight: it is written once, and
+    /// cannot be filled anew before each message.
+    pub(crate) fn write_once(&mut self) -> io::Result<()> {
         self.fresh = false;
         if self.refill {
             let why = "this mover cannot refill its messages: nothing reports when they were read";
@@ -109,13 +102,9 @@ impl Setup {
     }
 
     /// The socket, for movers that need one.
-    ///
-    /// # Errors
-    /// `InvalidInput` where there is none.
-    pub fn take_socket(&mut self) -> io::Result<OwnedFd> {
-        self.socket
-            .take()
-            .ok_or_else(|| wrong("this mover needs a socket"))
+    pub(crate) fn take_socket(&mut self) -> io::Result<OwnedFd> {
+        let socket = self.socket.take();
+        socket.ok_or_else(|| wrong("this mover needs a socket"))
     }
 }
 

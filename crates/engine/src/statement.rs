@@ -29,8 +29,7 @@ pub struct Statement {
 pub struct Call {
     /// Its name in the manual: `sendto`, `IORING_OP_SEND`.
     pub name: &'static str,
-    /// All of its flags; of setsockopt(2) the option, and of requests none, as the kernel does not
-    /// tell them.
+    /// All of its flags: of setsockopt(2) the option, of requests none, which the kernel keeps.
     pub flags: u32,
     /// How often it is made for each of what follows.
     pub times: u64,
@@ -49,13 +48,11 @@ pub enum Each {
     FieldButLast,
     /// A block of a message.
     Block,
-    /// A pass through the file: at its beginning or at its end, of which the first or the last may
-    /// be missing.
+    /// A pass through the file, at its beginning or end: the first or the last may be missing.
     Pass,
     /// A turn there and back: one for each direction, and a few more that may be the end.
     Turn,
-    /// Several messages that are in flight together, as many as there are or fewer; at least one
-    /// call is for more than one message.
+    /// Messages in flight together, all or fewer; at least one call is for more than one of them.
     Several,
     /// Whatever has to be waited for: nothing, or a few for each message.
     Wait,

@@ -9,8 +9,7 @@ pub struct Tally {
     pub bytes: u64,
     /// System calls, those for completions included.
     pub calls: u64,
-    /// Buffers that the kernel kept after it had taken the message; where completions are left
-    /// lying, each send is one.
+    /// Buffers that the kernel kept after it had taken the message, or sends, if none come back.
     pub held: u64,
     /// Of these, buffers that came back.
     pub released: u64,
@@ -23,7 +22,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A message of so many bytes is moved.
     #[inline]
     pub(crate) fn moved(&mut self, bytes: usize) {
         self.messages += 1;

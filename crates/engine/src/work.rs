@@ -1,5 +1,5 @@
-//! Work for a CPU or its memory: so many steps a unit, and every unit's result checked against
-//! one that was found another way, so that a compiler which left out a step would be noticed.
+//! Work for a CPU or its memory: so many steps a unit, and every unit's result checked against one
+//! found another way, so that a step which a compiler left out would be noticed.
 
 use std::io;
 
@@ -12,31 +12,26 @@ mod noise;
 mod reads;
 mod triad;
 
-pub use arithmetic::{Float, Integer};
-pub use chase::Chase;
+pub(crate) use arithmetic::{Float, Integer};
+pub(crate) use chase::Chase;
 pub use noise::of_noise;
-pub use reads::{Order, Reads};
-pub use triad::Triad;
+pub(crate) use reads::{Order, Reads};
+pub(crate) use triad::Triad;
 
-/// Bytes of a cache line, as far as strides here go; a machine with longer ones touches each
-/// twice.
-pub const LINE_BYTES: usize = 64;
+/// Bytes of a cache line, as far as strides here go; a machine with longer ones touches each twice.
+const LINE_BYTES: usize = 64;
 
 /// Something to do over and over.
 pub trait Work: Send {
-    /// Does one unit. Does not allocate.
-    ///
-    /// # Errors
-    /// `InvalidData` where its result is not the one that it must be.
+    /// Does one unit; `InvalidData` where its result is a wrong one. Does not allocate.
     fn unit(&mut self) -> io::Result<()>;
 
-    /// Steps of one unit (of all chains together, or lines of memory), and the bytes that each works
-    /// on.
+    /// Steps of one unit, of all chains together or lines of memory, and the bytes of each.
     fn steps(&self) -> (u64, u64);
 }
 
 /// The pages that a cell asks for.
-pub fn pages(asked: HugePages) -> Pages {
+pub(crate) fn pages(asked: HugePages) -> Pages {
     match asked {
         HugePages::Auto => Pages::Any,
         HugePages::On => Pages::Huge,
@@ -50,13 +45,11 @@ pub fn huge_pages_refused() -> Option<String> {
 }
 
 fn wrong(what: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("{what} came to a wrong result: the memory or the processor is faulty"),
-    )
+    let why = format!("{what} came to a wrong result: the memory or the processor is faulty");
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// The largest power of two of lines that fits into so many bytes.
+/// The largest power of two of lines that fits into so many bytes, at least two.
 fn lines_within(bytes: usize, pages: Pages) -> io::Result<CacheLines> {
     match (bytes / LINE_BYTES).checked_ilog2() {
         Some(bits @ 1..) => CacheLines::new(1 << bits, pages),
@@ -65,13 +58,9 @@ fn lines_within(bytes: usize, pages: Pages) -> io::Result<CacheLines> {
 }
 
 fn too_small(bytes: usize) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!(
-            "{bytes} bytes are too few to work on: at least {}",
-            2 * LINE_BYTES
-        ),
-    )
+    let least = 2 * LINE_BYTES;
+    let why = format!("{bytes} bytes are too few to work on: at least {least}");
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 #[cfg(test)]

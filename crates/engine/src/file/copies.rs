@@ -11,11 +11,8 @@ use super::{CHUNK_BYTES, TestFile, read_whole, write_all};
 use crate::walk::Walk;
 
 impl TestFile {
-    /// Makes it at least so long, with room on the disk for all of it but nothing in it: what is
-    /// there already stays.
-    ///
-    /// # Errors
-    /// `StorageFull` where the file system has no room; else what fallocate(2) answers.
+    /// Makes it at least so long, with room on the disk for all of it but nothing in it,
+    /// fallocate(2): what is there already stays. `StorageFull` where there is no room.
     pub fn reserve(&mut self, len: u64) -> io::Result<()> {
         if !self.may_grow(len)? {
             return Ok(());
@@ -29,11 +26,8 @@ impl TestFile {
     }
 }
 
-/// Writes zeroes over a piece of a file, so that nothing is left of an earlier copy and all its
-/// blocks are there. Offset and length may have to be multiples of what the file is opened for.
-///
-/// # Errors
-/// What pwrite(2) answers.
+/// Writes zeroes over a piece of a file, pwrite(2), so that nothing is left of an earlier copy and
+/// all its blocks are there.
 pub fn blank(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     let file = file.as_fd();
     let zeroes = IoBuffers::new(1, CHUNK_BYTES)?;
@@ -49,10 +43,7 @@ pub fn blank(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
 
 /// Holds a copy against its source: the first blocks of the walk, at most `blocks` of `size`
 /// bytes, and of each piece of `piece` bytes so many first ones. Gives back how many bytes were
-/// compared.
-///
-/// # Errors
-/// `InvalidData` where the copy holds something else; what pread(2) answers.
+/// compared; `InvalidData` where one is another.
 pub fn check_copied(
     source: impl AsFd,
     copy: impl AsFd,

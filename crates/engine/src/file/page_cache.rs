@@ -10,8 +10,7 @@ use rustix::fs::{Advice, fadvise};
 
 use super::{CHUNK_BYTES, read_whole};
 
-/// The share of a file's pages that may stay in the page cache though they were dropped: the
-/// kernel keeps a few that it is still busy with.
+/// The share of pages that may stay though they were dropped: the kernel keeps a few in use.
 const RESIDENT_MOST: f64 = 0.01;
 /// The share of a file's pages that must be in the page cache for it to be warm.
 const RESIDENT_LEAST: f64 = 0.99;
@@ -22,8 +21,7 @@ pub const FOLIO_MOST: u64 = 2 << 20;
 /// Brings a piece of a file into the page cache, where it is not there already.
 ///
 /// # Errors
-/// What pread(2) answers; `UnexpectedEof` where the file ends before the piece; `OutOfMemory`
-/// where the cache does not keep it.
+/// `UnexpectedEof` where the file ends before; `OutOfMemory` where the cache does not keep it.
 pub fn warm(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     let file = file.as_fd();
     let enough = || -> io::Result<bool> {
@@ -43,17 +41,12 @@ pub fn warm(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     if enough()? {
         return Ok(());
     }
-    Err(io::Error::new(
-        io::ErrorKind::OutOfMemory,
-        "the page cache does not keep the file: choose a smaller --ring",
-    ))
+    let why = "the page cache does not keep the file: choose a smaller --ring";
+    Err(io::Error::new(io::ErrorKind::OutOfMemory, why))
 }
 
-/// Drops a piece of a file from the page cache, with what shares a folio with it, and makes sure
-/// that it is gone: mincore(2).
-///
-/// # Errors
-/// `Unsupported` where pages stay; else what fdatasync(2), posix_fadvise(2) and mincore(2) answer.
+/// Drops a piece of a file from the page cache, posix_fadvise(2), with what shares a folio with it,
+/// and makes sure that it is gone, mincore(2): `Unsupported` where pages stay.
 pub fn cool(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     // Another flow that writes to the same folio makes it dirty again, so that one try may not do.
     const TRIES: usize = 40;
@@ -84,7 +77,6 @@ pub fn cool(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     ))
 }
 
-/// The beginning of the page.
 fn whole(offset: u64) -> u64 {
     offset / ALIGN_BYTES as u64 * ALIGN_BYTES as u64
 }

@@ -10,10 +10,7 @@ use rustix::fs::{Access, access};
 /// Nothing else is passed on, so that no options come with it that nobody sees.
 pub const PASSED_ON: &[&str] = &["JAVA_HOME", "PATH", "HOME"];
 
-/// The `java` of JAVA_HOME, else the first one in PATH.
-///
-/// # Errors
-/// `NotFound` with what to do where there is none.
+/// The `java` of JAVA_HOME, else the first one in PATH; `NotFound` with what to do without one.
 pub fn find() -> io::Result<PathBuf> {
     find_in(
         std::env::var_os("JAVA_HOME").as_deref(),

@@ -60,65 +60,13 @@ fn compiled() -> Option<PathBuf> {
     COMPILED.get_or_init(made).as_ref().map(Compiled::path)
 }
 
-/// Sends these parts of a file, and holds what arrives against it.
-fn arrives(pair: fn() -> (OwnedFd, OwnedFd), way: Way, block: usize, parts: &[(u64, u64)]) {
-    let Some(java) = java() else { return };
-    let file = file(parts.iter().map(|(at, len)| at + len).max().unwrap());
-    let (socket, peer) = pair();
-    let mut jvm = Jvm::start(&java, start(socket, opened(&file), way, block)).unwrap();
-    assert!(jvm.version().starts_with(|c: char| c.is_ascii_digit()));
-    let parts_there = parts.to_vec();
-    let reader = std::thread::spawn(move || {
-        let mut peer = File::from(peer);
-        for (at, len) in parts_there {
-            let mut bytes = vec![0; len as usize];
-            peer.read_exact(&mut bytes).unwrap();
-            assert_eq!(content().mismatch(at, &bytes), None, "{at} {len}");
-        }
-        peer.read(&mut [0; 8]).unwrap()
-    });
-    let mut position = 0;
-    for (at, len) in parts {
-        let calls = jvm.send(*at, *len).unwrap();
-        let pieces = len.div_ceil(block as u64);
-        match way {
-            Way::Stream => assert_eq!(calls, 2 * pieces + u64::from(*at != position)),
-            Way::TransferTo | Way::Pack => assert!(calls >= 1),
-        }
-        position = at + len;
-    }
-    assert!(bytecost_sys::clock::process_cpu_ns_of(jvm.pid()).unwrap() > 0);
-    drop(jvm);
-    assert_eq!(reader.join().unwrap(), 0, "nothing more");
-}
-
-#[test]
-fn a_file_arrives_as_it_is_over_either_kind_of_socket_and_in_either_way() {
-    for pair in [tcp, unix] {
-        arrives(
-            pair,
-            Way::Stream,
-            4096,
-            &[(0, 1), (0, 4096), (5, 1_000_003)],
-        );
-        arrives(
-            pair,
-            Way::TransferTo,
-            4096,
-            &[(0, 1), (0, 4096), (5, 20_000_003)],
-        );
-    }
-    arrives(tcp, Way::Stream, 1, &[(3, 7)]);
-    arrives(tcp, Way::Stream, 1 << 20, &[(0, 3_000_000), (1 << 20, 100)]);
-}
-
 #[test]
 fn the_program_runs_from_its_source_as_well_and_not_from_what_is_gone() {
     let Some(java) = java() else { return };
     let (socket, peer) = unix();
     let mut begun = start(socket, opened(&file(5000)), Way::Stream, 4096);
     begun.compiled = None;
-    let mut jvm = Jvm::start(&java, begun).unwrap();
+    let (mut jvm, _) = Jvm::start(&java, begun).unwrap();
     jvm.send(100, 4900).unwrap();
     let mut bytes = [0; 4900];
     File::from(peer).read_exact(&mut bytes).unwrap();
@@ -137,7 +85,8 @@ fn what_goes_wrong_in_the_program_is_told() {
     for way in [Way::Stream, Way::TransferTo] {
         let (socket, _peer) = tcp();
         let short = file(100);
-        let mut jvm = Jvm::start(&java, start(socket, opened(&short), way, 4096)).unwrap();
+        let begun = start(socket, opened(&short), way, 4096);
+        let (mut jvm, _) = Jvm::start(&java, begun).unwrap();
         let error = jvm.send(50, 51).unwrap_err().to_string();
         assert!(error.contains("ends before the request does"), "{error}");
         let error = jvm.send(0, 1).unwrap_err().to_string();
@@ -145,7 +94,8 @@ fn what_goes_wrong_in_the_program_is_told() {
 
         let (socket, peer) = unix();
         let long = file(8 << 20);
-        let mut jvm = Jvm::start(&java, start(socket, opened(&long), way, 4096)).unwrap();
+        let begun = start(socket, opened(&long), way, 4096);
+        let (mut jvm, _) = Jvm::start(&java, begun).unwrap();
         drop(peer);
         let error = jvm.send(0, 8 << 20).unwrap_err().to_string();
         assert!(error.ends_with("the other side is gone"), "{error}");
@@ -160,15 +110,13 @@ fn a_receiver_that_stalls_is_waited_for_as_long_as_patience_lasts() {
         let (socket, peer) = unix();
         let mut start = start(socket, opened(&file), way, 4096);
         start.patience = Duration::from_millis(300);
-        let mut jvm = Jvm::start(&java, start).unwrap();
+        let (mut jvm, _) = Jvm::start(&java, start).unwrap();
         let pid = jvm.pid();
         let error = jvm.send(0, 64 << 20).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
         drop(jvm);
-        assert!(
-            bytecost_sys::clock::process_cpu_ns_of(pid).is_err(),
-            "nothing is left running"
-        );
+        let left = bytecost_sys::clock::process_cpu_ns_of(pid);
+        assert!(left.is_err(), "nothing is left running");
         drop(peer);
     }
 }
@@ -194,7 +142,7 @@ fn fake(script: &str, patience: Duration, expected: &str) {
         ..start(socket, opened(&file(4096)), Way::Stream, 4096)
     };
     let error = match Jvm::start(&path, begun) {
-        Ok(mut jvm) => jvm.send(0, 4096).unwrap_err(),
+        Ok((mut jvm, _)) => jvm.send(0, 4096).unwrap_err(),
         Err(e) => e,
     };
     let error = error.to_string();
@@ -257,10 +205,9 @@ fn what_cannot_be_started_is_told() {
     let (socket, _peer) = unix();
     let begun = start(socket, opened(&file(1)), Way::Stream, 1);
     let error = Jvm::start(Path::new("/nowhere/java"), begun).unwrap_err();
+    let error = error.to_string();
     assert!(
-        error
-            .to_string()
-            .starts_with("/nowhere/java cannot be started"),
+        error.starts_with("/nowhere/java cannot be started"),
         "{error}"
     );
 }

@@ -53,10 +53,8 @@ fn in_words(error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(Errno::AGAIN.raw_os_error()) {
         return error;
     }
-    io::Error::new(
-        io::ErrorKind::QuotaExceeded,
-        "the limit of asynchronous requests is reached (io_setup: EAGAIN): raise fs.aio-max-nr, or choose a smaller --depth",
-    )
+    let why = "the limit of asynchronous requests is reached (io_setup: EAGAIN): raise fs.aio-max-nr, or choose a smaller --depth";
+    io::Error::new(io::ErrorKind::QuotaExceeded, why)
 }
 
 #[cfg(test)]
@@ -66,10 +64,8 @@ mod tests {
     #[test]
     fn a_limit_that_is_reached_is_named() {
         let why = in_words(Errno::AGAIN.into()).to_string();
-        assert!(
-            why.contains("fs.aio-max-nr") && why.contains("--depth"),
-            "{why}"
-        );
+        let says = ["fs.aio-max-nr", "--depth"].map(|word| why.contains(word));
+        assert_eq!(says, [true; 2], "{why}");
         let other = in_words(Errno::NOSYS.into());
         assert_eq!(other.raw_os_error(), Some(Errno::NOSYS.raw_os_error()));
     }

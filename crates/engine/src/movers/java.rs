@@ -1,5 +1,4 @@
-//! `java-stream` and `java-transfer-to`: a file sent by a Java virtual machine, in the two ways
-//! that its library has.
+//! A file sent by a Java virtual machine, in the two ways that its library has.
 
 use std::io;
 
@@ -61,10 +60,8 @@ fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let work = take(&mut setup)?;
     if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "the Java program does not pass the page cache by: choose --cache warm or cold",
-        ));
+        let why = "the Java program does not pass the page cache by: choose --cache warm or cold";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     let start = Start {
         socket,
@@ -76,7 +73,7 @@ fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
         patience: setup.patience,
     };
     Ok(Box::new(Java {
-        jvm: Jvm::start(&java::find()?, start)?,
+        jvm: Jvm::start(&java::find()?, start)?.0,
         walk: work.walk,
         size: setup.size,
         tally: Tally::default(),

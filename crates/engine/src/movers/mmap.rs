@@ -54,10 +54,8 @@ pub const TOUCH: Mover = Mover {
     open: Open::File(|mut setup| {
         let work = setup.take_file()?;
         if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "a mapping shows the page cache, so nothing goes past it",
-            ));
+            let why = "a mapping shows the page cache, so nothing goes past it";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         let size = setup.size;
         Ok(by_map(work, size, move |map, start, tally| {
@@ -68,7 +66,6 @@ pub const TOUCH: Mover = Mover {
     }),
 };
 
-/// A file, and its mapping in a pass.
 struct Mapped {
     file: OwnedFd,
     walk: Walk,
@@ -99,7 +96,6 @@ impl Mapped {
 struct ByMap<F> {
     mapped: Mapped,
     size: usize,
-    /// Where the last message was.
     offset: usize,
     step: F,
     tally: Tally,

@@ -1,9 +1,6 @@
-//! `ping-…`: nothing is moved over a path; two threads of one process take turns, and a message is
-//! a turn there and back.
-//!
-//! The second thread is started where the first one is, so that a caller who wants it on another
-//! CPU goes there first. Each number is checked on both sides ([`crate::ping`]), and in the end
-//! the count of both.
+//! `ping-…`: two threads of one process take turns, and a message is a turn there and back. The
+//! second thread is started where the first one is, so that a caller who wants it on another CPU
+//! goes there first.
 
 use std::io;
 
@@ -13,8 +10,7 @@ use crate::setup::Setup;
 use crate::statement::{Call, Each, NOTHING, call};
 use crate::tally::Tally;
 
-/// Turns of an offer where one takes some 100 ns, so that what is done between offers does not
-/// show.
+/// Turns of an offer where one takes some 100 ns: what is done between offers does not show.
 const QUICK_TURNS: u32 = 8;
 
 /// A number is written, and read on the other side.

@@ -7,7 +7,6 @@ use crate::mover::{FILE_READ, Mover, MoverFacts, Open};
 
 const EQUAL: &str = "planted: the same as another row, under another name";
 
-/// `send` under another name.
 const fn equal(name: &'static str) -> Mover {
     Mover {
         facts: MoverFacts {

@@ -17,7 +17,6 @@ use crate::walk::Walk;
 /// work until the last of it is prepared; one by one, each request would pay for a system call.
 const PORTIONS: usize = 8;
 
-/// A mover of a [`RequestQueue`].
 pub(super) struct Queued<Q> {
     queue: Q,
     walk: Walk,
@@ -90,8 +89,7 @@ impl<Q: RequestQueue> Queued<Q> {
         }
     }
 
-    /// At the end of a pass the file is synchronised, once nothing is in flight; false while
-    /// something is.
+    /// Synchronises the file at the end of a pass; false while something is in flight.
     fn synchronised(&mut self) -> io::Result<bool> {
         let Some(file) = &self.synced else {
             return Ok(true);
@@ -153,10 +151,8 @@ impl<Q: RequestQueue> Move for Queued<Q> {
             self.tally.calls += calls;
             return Ok(());
         }
-        Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "no request to the file was over for as long as patience lasts",
-        ))
+        let why = "no request to the file was over for as long as patience lasts";
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
     }
 
     fn tally(&self) -> Tally {

@@ -92,7 +92,6 @@ fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
 }
 
 impl SendZerocopy {
-    /// Notes that one send of `slot` is outstanding.
     fn sent(&mut self, slot: usize) {
         self.slot_of[(self.next_send % MOST_SENDS) as usize] = slot as u32;
         self.next_send = self.next_send.wrapping_add(1);
@@ -110,10 +109,8 @@ impl SendZerocopy {
     fn done(&mut self, completion: Completion) -> io::Result<()> {
         let sends = completion.sends();
         if sends > self.outstanding {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the kernel completed more sends than were made",
-            ));
+            let why = "the kernel completed more sends than were made";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         self.outstanding -= sends;
         if self.reaping != Reaping::Full {
@@ -135,7 +132,6 @@ impl SendZerocopy {
         Ok(())
     }
 
-    /// Reads the error queue until it is empty.
     fn collect(&mut self) -> io::Result<()> {
         while self.look()? {}
         Ok(())
@@ -251,10 +247,8 @@ impl Move for SendZerocopy {
             if self.outstanding == before {
                 // POLLERR without a completion: the connection itself has an error.
                 rustix::net::sockopt::socket_error(&self.socket)??;
-                return Err(io::Error::new(
-                    io::ErrorKind::ConnectionReset,
-                    "the peer is gone",
-                ));
+                let why = "the peer is gone";
+                return Err(io::Error::new(io::ErrorKind::ConnectionReset, why));
             }
         }
         Ok(())
@@ -271,11 +265,8 @@ fn has_no_room(error: &io::Error) -> bool {
 }
 
 fn too_little_room(size: usize) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::OutOfMemory,
-        format!(
-            "not even one zero-copy send of {size} bytes may be outstanding (ENOBUFS): raise the locked-memory limit \
-             (`ulimit -l`) or net.core.optmem_max"
-        ),
-    )
+    let why = format!(
+        "not even one zero-copy send of {size} bytes may be outstanding (ENOBUFS): raise the locked-memory limit (`ulimit -l`) or net.core.optmem_max"
+    );
+    io::Error::new(io::ErrorKind::OutOfMemory, why)
 }

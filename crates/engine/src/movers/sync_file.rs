@@ -167,7 +167,6 @@ impl Position {
         Ok(())
     }
 
-    /// Notes what a call has moved.
     pub(super) fn gone(&mut self, moved: rustix::io::Result<usize>) -> rustix::io::Result<usize> {
         self.0 += moved? as u64;
         moved
@@ -194,7 +193,6 @@ pub(super) trait Read:
 
 impl<F> Read for F where F: FnMut(&OwnedFd, &mut [u8], u64, &mut Tally) -> rustix::io::Result<usize> {}
 
-/// A mover of [`Read`].
 pub(super) fn reading(
     mut setup: Setup,
     read: impl Read + 'static,

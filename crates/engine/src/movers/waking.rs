@@ -1,6 +1,5 @@
-//! `wake-up` and `wake-work`: a thread sleeps until a beat, wakes, and does nothing or a little.
-//!
-//! Nothing is moved, and a message is one wake-up. The caller sleeps, since it holds the clock.
+//! A thread sleeps until a beat, wakes, and does nothing or a little. Nothing is moved, and a
+//! message is one wake-up. The caller sleeps, since it holds the clock.
 
 use crate::mover::{Move, Mover, MoverFacts, Open, WORK, WorkKind, at_once};
 use crate::setup::Setup;
@@ -14,7 +13,6 @@ const UNITS: u32 = 30;
 /// What a wake-up is counted as, in bytes: its counter.
 const COUNTER_BYTES: usize = 8;
 
-/// Wakes up.
 pub const MOVER: Mover = Mover {
     facts: MoverFacts {
         name: "wake-up",
@@ -29,7 +27,6 @@ pub const MOVER: Mover = Mover {
     },
 };
 
-/// Wakes up and works.
 pub const WITH_WORK: Mover = Mover {
     facts: MoverFacts {
         name: "wake-work",

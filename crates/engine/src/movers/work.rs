@@ -1,7 +1,5 @@
-//! `work-…`: nothing is moved; a CPU works, and a message is one step of it.
-//!
-//! The size is the memory that is worked on, where there is any. Every unit's result is checked
-//! ([`crate::work`]), so that a trial which ends well has done its work.
+//! `work-…`: nothing is moved; a CPU works, and a message is one step of it. The size is the memory
+//! that is worked on, where there is any. Every unit's result is checked ([`crate::work`]).
 
 use std::io;
 

@@ -45,7 +45,6 @@ impl FutexEnd {
     }
 }
 
-/// What the word holds of a number.
 fn low(number: u64) -> u32 {
     (number as u32) << 1
 }

@@ -75,10 +75,8 @@ pub fn tcp(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
         }
         return Ok((StreamEnd::of(asks), StreamEnd::of(answers)));
     }
-    Err(io::Error::new(
-        io::ErrorKind::ConnectionRefused,
-        "too many strangers connected",
-    ))
+    let why = "too many strangers connected";
+    Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
 }
 
 fn told(error: Errno) -> io::Error {

@@ -32,14 +32,14 @@ pub(super) const fn jump(mut steps: u64) -> (u64, u64) {
     (factor, addend)
 }
 
-/// Whole numbers: chains of multiply and add, each step of which needs the one before.
+/// Whole numbers: chains of multiply and add, each step of which needs the one before. They begin
+/// at a place of the flow's own.
 #[derive(Debug)]
 pub struct Integer {
     chains: [u64; CHAINS],
 }
 
 impl Integer {
-    /// Chains that begin at a place of the flow's own.
     pub fn new(flow: u32) -> Integer {
         let first = u64::from(flow) * CHAINS as u64;
         Integer {
@@ -82,7 +82,6 @@ pub struct Float {
 }
 
 impl Float {
-    /// Chains that begin at a place of the flow's own.
     pub fn new(flow: u32) -> Float {
         let begin = std::array::from_fn(|i| f64::from(flow) + i as f64 / 8.0);
         let end = begin.map(|start: f64| {

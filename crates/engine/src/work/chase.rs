@@ -23,10 +23,6 @@ pub struct Chase {
 }
 
 impl Chase {
-    /// The largest power of two of lines that fits into so many bytes.
-    ///
-    /// # Errors
-    /// `InvalidInput` for less than two lines; that there are no such pages.
     pub fn new(bytes: usize, flow: u32, pages: Pages) -> io::Result<Chase> {
         let mut memory = lines_within(bytes, pages)?;
         let mask = memory.len() as u64 - 1;

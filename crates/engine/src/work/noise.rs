@@ -7,10 +7,8 @@ use bytecost_sys::cache_lines::Pages;
 
 use super::{Chase, Integer, Triad, Work};
 
-/// The work of a neighbour, on so much memory where it uses any; none for an idle one.
-///
-/// # Errors
-/// As the work itself.
+/// The work of a neighbour, on so much memory where it uses any; none for an idle one. What is
+/// wrong with the memory is told as the work's own.
 pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>> {
     Ok(match noise {
         Noise::Idle => None,

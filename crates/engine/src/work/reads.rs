@@ -12,8 +12,7 @@ use super::{LINE_BYTES, Work, lines_within};
 /// CacheLines of a unit.
 const STEPS: usize = 4096;
 const WORDS: usize = LINE_BYTES / 8;
-/// A page of 4 KiB and a line: prefetchers do not follow across pages, and every line's turn
-/// comes.
+/// A page of 4 KiB and a line: prefetchers do not follow, and every line's turn comes.
 const STRIDE_LINES: u64 = 65;
 
 /// In which order lines are read.
@@ -30,7 +29,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// All of them.
+    #[cfg(test)]
     pub const ALL: &[Order] = &[
         Order::Sequential,
         Order::Backward,
@@ -69,10 +68,6 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// The largest power of two of lines that fits into so many bytes.
-    ///
-    /// # Errors
-    /// `InvalidInput` for less than two lines; that there are no such pages.
     pub fn new(order: Order, bytes: usize, pages: Pages) -> io::Result<Reads> {
         // Word `w` of the memory is `w`, so that a line's sum follows from its place.
         let mut memory = lines_within(bytes, pages)?;
@@ -155,10 +150,8 @@ mod tests {
                 let mut state = 0;
                 for _ in 0..lines {
                     let place = order.place(state, mask);
-                    assert!(
-                        !std::mem::replace(&mut seen[place], true),
-                        "{order:?} {lines}"
-                    );
+                    let again = std::mem::replace(&mut seen[place], true);
+                    assert!(!again, "{order:?} {lines}");
                     state = order.next(state, mask);
                 }
                 assert_eq!(state, 0);

@@ -12,8 +12,7 @@ const MOST_WORDS: usize = 8192;
 /// What is added on the way.
 const ADDED: u64 = 3;
 
-/// Two halves of memory: one is read, added to and written to the other, and then the other way
-/// round.
+/// Two halves of memory: one is read, added to and written to the other, and then in turn.
 #[derive(Debug)]
 pub struct Triad {
     from: CacheLines,
@@ -25,9 +24,6 @@ pub struct Triad {
 
 impl Triad {
     /// Halves of so many bytes together.
-    ///
-    /// # Errors
-    /// `InvalidInput` for less than two lines; that there are no such pages.
     pub fn new(bytes: usize, pages: Pages) -> io::Result<Triad> {
         if bytes < 2 * LINE_BYTES {
             return Err(too_small(bytes));
