@@ -3,7 +3,6 @@
 
 use crate::roots::{Roots, value};
 
-/// A capability that opens something up here.
 pub(crate) struct CapabilityRow {
     bit: u32,
     pub(crate) name: &'static str,
@@ -35,7 +34,6 @@ const SYS_ADMIN: u32 = 21;
 const SYS_NICE: u32 = 23;
 const PERFMON: u32 = 38;
 
-/// The effective capabilities.
 #[derive(Clone, Debug)]
 pub(crate) struct Capabilities {
     /// As bits; else why they cannot be read.
@@ -44,7 +42,6 @@ pub(crate) struct Capabilities {
     pub(crate) first_namespace: bool,
 }
 
-/// Reads them.
 pub(crate) fn read(roots: &Roots) -> Capabilities {
     let effective = roots.proc("self/status").and_then(|status| {
         let hex = value(&status, "CapEff");
@@ -62,13 +59,11 @@ pub(crate) fn read(roots: &Roots) -> Capabilities {
 }
 
 impl Capabilities {
-    /// Whether a row's capability is there.
     pub(crate) fn has(&self, row: &CapabilityRow) -> bool {
         self.bit(row.bit)
     }
 
-    /// Whether RLIMIT_MEMLOCK does not bind: the kernel asks for CAP_IPC_LOCK in the first user
-    /// namespace.
+    /// Whether RLIMIT_MEMLOCK does not bind: CAP_IPC_LOCK counts in the first user namespace.
     pub(crate) fn lift_memlock(&self) -> bool {
         self.first_namespace && self.bit(IPC_LOCK)
     }

@@ -48,7 +48,6 @@ pub struct Parent {
     pub controllers: Vec<Controller>,
 }
 
-/// A mounted hierarchy.
 struct Mount {
     version: Version,
     /// Controllers of version 1.
@@ -180,15 +179,13 @@ fn parent_v2(
     })
 }
 
-/// The controllers and the path of each group that a process is in, cgroups(7): version 2 names no
-/// controllers.
+/// The controllers (none in version 2) and the path of each group of a process, cgroups(7).
 pub(crate) fn groups(of_process: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = of_process.lines();
     lines.filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
-/// The directory of the group that this process is in, as far as it is seen; else that of the
-/// mount.
+/// The directory of this process's group, as far as it is seen; else that of the mount.
 fn own_dir(roots: &Roots, mount: &Mount, own: &str, controller: Option<Controller>) -> String {
     let path = groups(own).find_map(|(of, path)| {
         let is_it = match controller {
@@ -250,7 +247,8 @@ mod tests {
         "32 23 0:28 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n";
     const HYBRID: &str = "33 23 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
 
-    /// A machine with these mounts, this group of the process, and these files below /sys/fs/cgroup.
+    /// A machine with these mounts, this group of the process, and these files below
+    /// /sys/fs/cgroup.
     fn machine(mounts: &str, own: &str, files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
         let (dir, roots) =
             crate::tests::machine(&[("proc/self/mountinfo", mounts), ("proc/self/cgroup", own)]);
@@ -271,11 +269,7 @@ mod tests {
             (Ok(found), Ok(expected)) => {
                 let found = found.iter().map(|p| (p.version, p.dir.clone()));
                 let expected = expected.iter().map(|(v, dir)| (*v, top.join(dir)));
-                assert!(
-                    found.clone().eq(expected),
-                    "{:?}",
-                    found.collect::<Vec<_>>()
-                );
+                assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
             }
             (Err(why), Err(needle)) => assert!(why.contains(needle), "{why}"),
             (found, expected) => panic!("{found:?}, not {expected:?}"),

@@ -37,7 +37,6 @@ pub struct Probes {
     pub cpu_clock: CpuClock,
 }
 
-/// What checks look at.
 pub(crate) struct CheckInput<'a> {
     pub(crate) roots: &'a Roots,
     pub(crate) probes: &'a Probes,
@@ -117,7 +116,6 @@ pub(crate) fn all(seen: &CheckInput<'_>) -> Vec<Check> {
         .collect()
 }
 
-/// A check without its name.
 struct Told {
     found: String,
     level: Level,

@@ -6,8 +6,7 @@ use crate::capabilities;
 use crate::cgroups;
 use crate::roots::Roots;
 
-/// Why a class cannot be had here, and what to do about it; none where nothing speaks against it,
-/// which only trying makes sure.
+/// Why a class cannot be had here, and what to do about it; none where trying must tell.
 pub fn barred(roots: &Roots, class: Class) -> Option<String> {
     if !class.is_realtime() {
         return None;

@@ -10,7 +10,6 @@ use crate::roots::{Roots, value};
 
 /// What the id is hashed with, so that the hash is that of nobody else.
 const SALT: &str = "bytecost machine id\0";
-/// Bytes of the hash that are kept.
 const HASH_BYTES: usize = 16;
 
 /// Settings that bear on what a byte costs, by sysctl(8)'s names. Congestion control and the
@@ -128,10 +127,8 @@ mod tests {
     #[test]
     fn a_machine_id_is_hashed_and_anything_else_is_none() {
         let id = "0123456789abcdef0123456789ABCDEF";
-        assert_eq!(
-            hashed(id).as_deref(),
-            Some("d92da27fcb3a685c763c09980f4b05b2")
-        );
+        let hash = "d92da27fcb3a685c763c09980f4b05b2";
+        assert_eq!(hashed(id).as_deref(), Some(hash));
         assert_eq!(hashed("uninitialized"), None);
         assert_eq!(hashed(&"g".repeat(32)), None);
         assert_eq!(hashed(&id[1..]), None);

@@ -114,8 +114,7 @@ fn one_a_core<'h>(cpus: &[&'h Cpu]) -> Vec<&'h Cpu> {
     firsts
 }
 
-/// Each CPU with the nearest that is still free: pairs of one kind, and of two only where there
-/// are no others.
+/// Each CPU with the nearest that is still free: of one kind, and of two where there is none.
 fn paired(cpus: &[&Cpu], host: &Host, nearness: Nearness) -> Vec<(u32, u32)> {
     for one_kind in [true, false] {
         let mut free = cpus.to_vec();
@@ -161,7 +160,6 @@ fn holds(nearness: Nearness, a: &Cpu, b: &Cpu, host: &Host) -> bool {
     }
 }
 
-/// Why there is no such pair.
 fn missing(nearness: Nearness, host: &Host, usable: &[&Cpu]) -> String {
     let everywhere = Host {
         cpus_allowed: Vec::new(),

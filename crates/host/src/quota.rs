@@ -12,8 +12,7 @@ use crate::roots::Roots;
 /// The most levels of a control group's path that are looked at.
 const MOST_LEVELS: usize = 64;
 
-/// A control group that this process is in, itself or by one below, and in which CPU time can be
-/// bounded.
+/// A control group around this process in which CPU time can be bounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuotaLevel {
     /// Its interface.
@@ -34,7 +33,6 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    /// How many CPUs that makes.
     fn cpus(&self) -> f64 {
         self.quota_us as f64 / self.period_us as f64
     }
@@ -100,8 +98,7 @@ pub(crate) fn obstacles(roots: &Roots) -> Result<Vec<Obstacle>, String> {
     Ok(told.collect())
 }
 
-/// `/a/b` gives `/a/b`, `/a` and the root. A path that leads out of what is mounted gives the
-/// root alone.
+/// `/a/b` gives `/a/b`, `/a` and the root; a path that leads out of the mount the root alone.
 fn levels(path: &str) -> Vec<String> {
     let mut levels = vec![String::new()];
     if path.split('/').any(|part| part == "..") {

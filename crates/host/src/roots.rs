@@ -44,12 +44,10 @@ impl Roots {
         text(&self.proc, path).map_err(|why| format!("/proc/{path} {why}"))
     }
 
-    /// A file under `/sys`.
     pub(crate) fn sys(&self, path: &str) -> Result<String, String> {
         text(&self.sys, path).map_err(|why| format!("/sys/{path} {why}"))
     }
 
-    /// A file under `/etc`.
     pub(crate) fn etc(&self, path: &str) -> Result<String, String> {
         text(&self.etc, path).map_err(|why| format!("/etc/{path} {why}"))
     }

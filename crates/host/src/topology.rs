@@ -7,12 +7,10 @@ use bytecost_spec::host::{Cpu, CpuCache};
 use crate::roots::Roots;
 use bytecost_spec::cpulist;
 
-/// The most caches of one CPU that are looked at.
 const MOST_CACHES: u32 = 16;
 const CPUS: &str = "devices/system/cpu";
 const NODES: &str = "devices/system/node";
 
-/// The CPUs online.
 pub(crate) fn cpus(roots: &Roots) -> Vec<Cpu> {
     let nodes = nodes(roots);
     let online = online(roots);
@@ -54,12 +52,9 @@ pub(crate) fn caches(roots: &Roots, cpus: &[Cpu]) -> Vec<CpuCache> {
                 continue;
             };
             // One that an earlier CPU shares was noted there.
-            let known = cache
-                .shared_by
-                .first()
-                .is_some_and(|first| *first < cpu.cpu)
-                && caches.contains(&cache);
-            if !known {
+            let first = cache.shared_by.first();
+            let is_earlier = first.is_some_and(|first| *first < cpu.cpu);
+            if !(is_earlier && caches.contains(&cache)) {
                 caches.push(cache);
             }
         }
@@ -168,7 +163,6 @@ fn counted(roots: &Roots) -> Vec<u32> {
     cpus
 }
 
-/// Node by CPU.
 fn nodes(roots: &Roots) -> BTreeMap<u32, u32> {
     let mut by_cpu = BTreeMap::new();
     for node in list(roots, &format!("{NODES}/online")).unwrap_or_default() {

@@ -126,20 +126,16 @@ fn quotas_are_found_in_both_versions_and_on_every_level() {
         let host = machine.read(changes, &probes());
         check(&host, "CPU quota").found.clone()
     };
-    assert_eq!(
-        found(&vm, &cpu("cpu", "50000", "100000")),
-        "0.500 CPUs: 50.0 ms in each 100 ms"
-    );
+    let half = found(&vm, &cpu("cpu", "50000", "100000"));
+    assert_eq!(half, "0.500 CPUs: 50.0 ms in each 100 ms");
     assert_eq!(found(&vm, &cpu("cpu", "50000", "0")), "none");
     let mut nested = cpu("cpu,cpuacct/a", "-1", "100000").to_vec();
     nested.extend(cpu("cpu,cpuacct/a/b", "300000", "100000"));
     nested.push(change("proc/self/cgroup", "4:cpu,cpuacct:/a/b/c"));
     assert_eq!(found(&vm, &nested), "3.00 CPUs: 300 ms in each 100 ms");
     let parent = change("sys/fs/cgroup/user.slice/cpu.max", "200000 100000");
-    assert_eq!(
-        found(&laptop, &[parent]),
-        "2.00 CPUs: 200 ms in each 100 ms"
-    );
+    let two = found(&laptop, &[parent]);
+    assert_eq!(two, "2.00 CPUs: 200 ms in each 100 ms");
 }
 
 #[test]

@@ -5,22 +5,16 @@ use crate::common;
 use bytecost_host::{Roots, read};
 use bytecost_spec::Host;
 use bytecost_spec::cpulist;
+use bytecost_spec::host::CpuCache;
 use common::{MACHINES, Unpacked, change, host, probes, tree, unpacked};
 
 /// A host's caches in the kernel's words: level, kind, KiB, CPUs.
 fn caches(host: &Host) -> Vec<String> {
-    host.caches
-        .iter()
-        .map(|c| {
-            format!(
-                "L{} {} {}K {}",
-                c.level,
-                c.kind,
-                c.size_bytes / 1024,
-                cpulist::write(&c.shared_by)
-            )
-        })
-        .collect()
+    let in_words = |c: &CpuCache| {
+        let (level, kind, kib) = (c.level, &c.kind, c.size_bytes / 1024);
+        format!("L{level} {kind} {kib}K {}", cpulist::write(&c.shared_by))
+    };
+    host.caches.iter().map(in_words).collect()
 }
 
 #[test]
@@ -53,10 +47,8 @@ fn each_machine_is_named() {
 fn machine_boot_and_settings_are_read_and_the_machine_id_is_not_kept() {
     let host = host("vm");
     let it = &host.identity;
-    assert_eq!(
-        it.machine_id_hash.as_deref(),
-        Some("d92da27fcb3a685c763c09980f4b05b2")
-    );
+    let hash = "d92da27fcb3a685c763c09980f4b05b2";
+    assert_eq!(it.machine_id_hash.as_deref(), Some(hash));
     let text = format!("{host:?}");
     assert!(!text.contains("0123456789abcdef0123456789abcdef"));
     let boot = "8e4b9a52-6d0f-4f0c-9f6b-1d3c2a7e5b10";
@@ -134,42 +126,23 @@ fn each_cache_is_listed_once_with_those_that_share_it() {
 
 #[test]
 fn limits_and_memory_are_exact() {
-    for (machine, memlock, exempt, nofile, optmem, memory_kib) in [
-        (
-            "vm",
-            Some(8_388_608),
-            true,
-            20_000,
-            Some(131_072),
-            24_682_416,
-        ),
-        (
-            "laptop",
-            Some(8_388_608),
-            false,
-            1024,
-            Some(131_072),
-            32_541_044,
-        ),
-        ("server", None, true, 1_048_576, Some(81_920), 263_779_204),
-        (
-            "arm",
-            Some(8_405_442_560),
-            false,
-            1024,
-            Some(20_480),
-            65_664_212,
-        ),
-        // CAP_IPC_LOCK in a user namespace lifts nothing; optmem_max is not there in a network
-        // namespace of its own.
-        ("container", Some(65_536), false, 256, None, 32_541_044),
-    ] {
+    // CAP_IPC_LOCK in a user namespace lifts nothing; optmem_max is not there in a network
+    // namespace of its own.
+    let table = "vm Some(8388608) true 20000 Some(131072) 25274793984
+        laptop Some(8388608) false 1024 Some(131072) 33322029056
+        server None true 1048576 Some(81920) 270109904896
+        arm Some(8405442560) false 1024 Some(20480) 67240153088
+        container Some(65536) false 256 None 33322029056";
+    for row in table.lines() {
+        let (machine, expected) = row.trim().split_once(' ').unwrap();
         let host = host(machine);
-        assert_eq!(host.memlock_limit_bytes, memlock, "{machine}");
-        assert_eq!(host.memlock_exempt, exempt, "{machine}");
-        assert_eq!(host.nofile_limit, nofile, "{machine}");
-        assert_eq!(host.optmem_max_bytes, optmem, "{machine}");
-        assert_eq!(host.memory_bytes, memory_kib * 1024, "{machine}");
+        let (locked, exempt) = (host.memlock_limit_bytes, host.memlock_exempt);
+        let (files, optmem) = (host.nofile_limit, host.optmem_max_bytes);
+        let told = format!(
+            "{locked:?} {exempt} {files} {optmem:?} {}",
+            host.memory_bytes
+        );
+        assert_eq!(told, expected, "{machine}");
     }
     let first = change("proc/self/uid_map", "0 0 4294967295\n");
     let host = unpacked("container").read(&[first], &probes());
@@ -193,6 +166,8 @@ fn hypervisors_and_containers_are_told_apart() {
     let vendor = "sys/class/dmi/id/sys_vendor";
     let product = "sys/class/dmi/id/product_name";
     let cgroup = "proc/self/cgroup";
+    let flags = "proc/cpuinfo";
+    let compatible = "proc/device-tree/hypervisor/compatible";
     for (changes, expected) in [
         (&[][..], None),
         (&[(vendor, "QEMU")], Some("QEMU")),
@@ -201,15 +176,9 @@ fn hypervisors_and_containers_are_told_apart() {
         (&[(product, "Virtual Machine")], Some("Hyper-V")),
         (&[(vendor, "innotek GmbH")], Some("VirtualBox")),
         (&[("sys/hypervisor/type", "xen")], Some("xen")),
-        (
-            &[("proc/cpuinfo", "flags : fpu hypervisor\n")],
-            Some("a hypervisor"),
-        ),
-        (&[("proc/cpuinfo", "flags : fpu nohypervisor\n")], None),
-        (
-            &[("proc/device-tree/hypervisor/compatible", "linux,kvm\0")],
-            Some("kvm"),
-        ),
+        (&[(flags, "flags : fpu hypervisor\n")], Some("a hypervisor")),
+        (&[(flags, "flags : fpu nohypervisor\n")], None),
+        (&[(compatible, "linux,kvm\0")], Some("kvm")),
         (&[(vendor, "Amazon EC2"), (product, "m7i.metal")], None),
         (
             &[(cgroup, "0::/kubepods.slice/pod1/x")],
@@ -231,10 +200,8 @@ fn arm_cores_that_are_not_known_keep_their_numbers() {
         "CPU implementer\t: 0x41\nCPU part\t: 0xd03\n\nCPU implementer\t: 0x7f\nCPU part\t: 0x0ab\n",
     );
     let host = unpacked("arm").read(&[cpuinfo], &probes());
-    assert_eq!(
-        host.cpu_model,
-        "Cortex-A53 + Arm implementer 0x7f part 0x0ab"
-    );
+    let expected = "Cortex-A53 + Arm implementer 0x7f part 0x0ab";
+    assert_eq!(host.cpu_model, expected);
 }
 
 #[test]

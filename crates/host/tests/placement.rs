@@ -7,7 +7,9 @@ use bytecost_spec::cpulist;
 use bytecost_spec::{Host, Nearness};
 use common::{change, host, probes, unpacked};
 
-use Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
+fn named(nearness: &str) -> Nearness {
+    *Nearness::ALL.iter().find(|n| n.name() == nearness).unwrap()
+}
 
 /// The first pairs and what they share, or the reason.
 fn told(nearness: Nearness, host: &Host) -> String {
@@ -113,9 +115,7 @@ fn only_cpus_that_may_be_used_are_chosen() {
         };
         let mut host = host(machine);
         host.cpus_allowed = cpulist::parse(allowed).unwrap();
-        let mut all = Nearness::ALL.iter();
-        let nearness = all.find(|n| n.name() == nearness.trim()).unwrap();
-        let told = told(*nearness, &host);
+        let told = told(named(nearness.trim()), &host);
         assert!(told.starts_with(expected), "{row}: {told}");
     }
 }
@@ -125,89 +125,62 @@ fn kinds_offline_cpus_and_memory_nodes_are_read() {
     let kinds = |machine: &str| -> Vec<u32> { host(machine).cpus.iter().map(|c| c.kind).collect() };
     assert_eq!(kinds("phone"), [2, 2, 2, 2, 1, 1, 1, 0]);
     assert_eq!(kinds("laptop")[6..10], [0, 0, 1, 1]);
-    assert!(
-        kinds("epyc").iter().all(|k| *k == 0),
-        "favoured, and of the same kind"
-    );
-    let slow = change(
-        "sys/devices/system/cpu/cpu1/cpufreq/cpuinfo_max_freq",
-        "1800000\n",
-    );
+    let favoured = kinds("epyc");
+    assert!(favoured.iter().all(|k| *k == 0), "of the same kind");
+    let path = "sys/devices/system/cpu/cpu1/cpufreq/cpuinfo_max_freq";
+    let slow = change(path, "1800000\n");
     let mixed = unpacked("epyc").read(&[slow], &probes());
-    assert_eq!(
-        (mixed.cpus[0].kind, mixed.cpus[1].kind, mixed.cpus[2].kind),
-        (0, 1, 0)
-    );
+    let kinds: Vec<u32> = mixed.cpus[..3].iter().map(|c| c.kind).collect();
+    assert_eq!(kinds, [0, 1, 0]);
     let epyc = host("epyc");
-    assert_eq!(
-        epyc.cpus_offline,
-        [15],
-        "what could be plugged in is not there"
-    );
+    // What could be plugged in is not there.
+    assert_eq!(epyc.cpus_offline, [15]);
     assert_eq!(epyc.memory_nodes, [0, 1]);
     assert_eq!(host("kunpeng").memory_nodes, [0, 2, 3]);
     assert_eq!(host("kunpeng").cpus[2].cluster, [0, 2]);
-    let bound = change(
-        "proc/self/status",
-        "Cpus_allowed_list:\t0-3\nMems_allowed_list:\t1\n",
-    );
+    let status = "Cpus_allowed_list:\t0-3\nMems_allowed_list:\t1\n";
+    let bound = change("proc/self/status", status);
     assert_eq!(unpacked("epyc").read(&[bound], &probes()).memory_nodes, [1]);
 }
 
 #[test]
 fn a_cpu_that_cannot_be_had_is_told_with_its_reason() {
+    let not_allowed = "CPU 0 is not among those that this process may use (4-5)";
     for (machine, cpu, expected) in [
         ("epyc", 14, ""),
         ("epyc", 15, "CPU 15 is offline"),
         ("epyc", 16, "there is no CPU 16 here (0-14 are)"),
         ("container", 5, ""),
-        (
-            "container",
-            0,
-            "CPU 0 is not among those that this process may use (4-5)",
-        ),
+        ("container", 0, not_allowed),
     ] {
         let told = placement::barred(cpu, &host(machine)).unwrap_or_default();
-        assert!(
-            told.starts_with(expected) && told.is_empty() == expected.is_empty(),
-            "{told}"
-        );
+        let fits = told.starts_with(expected) && told.is_empty() == expected.is_empty();
+        assert!(fits, "{told}");
     }
 }
 
 #[test]
 fn a_place_beside_a_cpu_avoids_the_others() {
-    for (machine, nearness, of, avoid, expected) in [
-        ("server", SmtSibling, 3, &[][..], Ok(11)),
-        ("server", SameCache, 0, &[0, 1][..], Ok(2)),
-        ("server", CrossNode, 0, &[4], Ok(5)),
-        ("server", SameCpu, 7, &[7], Ok(7)),
-        // Where there is no other, one that is in use is better than none.
-        ("vm", SameCache, 0, &[0, 1], Ok(1)),
-        (
-            "vm",
-            SmtSibling,
-            0,
-            &[],
-            Err("no CPU that this process may use is smt-sibling to CPU 0"),
-        ),
-        ("epyc", CrossCache, 0, &[], Ok(2)),
-        (
-            "epyc",
-            SmtSibling,
-            7,
-            &[],
-            Err("no CPU that this process may use is smt-sibling to CPU 7"),
-        ),
-        ("vm", SameCpu, 9, &[], Err("CPU 9 is not online")),
-    ] {
-        match (
-            placement::near(nearness, of, avoid, &host(machine)),
-            expected,
-        ) {
-            (Ok(cpu), Ok(expected)) => assert_eq!(cpu, expected, "{machine} {nearness:?}"),
-            (Err(why), Err(needle)) => assert!(why.starts_with(needle), "{why}"),
-            other => panic!("{machine} {nearness:?}: {other:?}"),
+    // Where there is no other, one that is in use is better than none.
+    let table = "server | smt-sibling | 3 | none | 11
+        server | same-cache | 0 | 0-1 | 2
+        server | cross-node | 0 | 4 | 5
+        server | same-cpu | 7 | 7 | 7
+        vm | same-cache | 0 | 0-1 | 1
+        vm | smt-sibling | 0 | none | no CPU that this process may use is smt-sibling to CPU 0
+        epyc | cross-cache | 0 | none | 2
+        epyc | smt-sibling | 7 | none | no CPU that this process may use is smt-sibling to CPU 7
+        vm | same-cpu | 9 | none | CPU 9 is not online";
+    for row in table.lines() {
+        let [machine, nearness, of, avoid, expected] = row.split(" | ").collect::<Vec<_>>()[..]
+        else {
+            panic!("{row}");
+        };
+        let avoid = cpulist::parse(avoid).unwrap_or_default();
+        let (near, of) = (named(nearness), of.parse().unwrap());
+        match placement::near(near, of, &avoid, &host(machine.trim())) {
+            Ok(cpu) => assert_eq!(cpu.to_string(), expected, "{row}"),
+            Err(why) => assert!(why.starts_with(expected), "{row}: {why}"),
         }
     }
 }

@@ -39,10 +39,8 @@ pub(super) fn groups(seen: &CheckInput<'_>) -> Told {
                     format!("{} in version {version}", names.join(" and "))
                 })
                 .collect();
-            Told::good(
-                told.join(", "),
-                "--cgroup makes a group for a trial where this process may write to it",
-            )
+            let means = "--cgroup makes a group for a trial where this process may write to it";
+            Told::good(told.join(", "), means)
         }
         Err(why) => Told::note(
             format!("not available: {why}"),

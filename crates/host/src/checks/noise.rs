@@ -91,13 +91,12 @@ pub(super) fn clock_source(seen: &CheckInput<'_>) -> Told {
         "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => {
             Told::good(name, "the clock is read without a system call")
         }
-        "hpet" | "acpi_pm" | "jiffies" | "xen" => Told::warning(
-            name,
-            "each reading of the clock is a system call of about a microsecond: latencies grow by it",
-        )
-        .remedy(format!(
-            "as root: `echo tsc > /sys/{CLOCK}`, or the boot option tsc=reliable where the hardware's is sound"
-        )),
+        "hpet" | "acpi_pm" | "jiffies" | "xen" => {
+            let means = "each reading of the clock is a system call of about a microsecond: latencies grow by it";
+            Told::warning(name, means).remedy(format!(
+                "as root: `echo tsc > /sys/{CLOCK}`, or the boot option tsc=reliable where the hardware's is sound"
+            ))
+        }
         _ => Told::note(name, "what reading it costs is not known"),
     }
 }
@@ -149,29 +148,24 @@ pub(super) fn timers(seen: &CheckInput<'_>) -> Told {
     if us <= 200.0 {
         Told::good(found, "waiting sides wake up in time")
     } else {
-        Told::note(
-            found,
-            "waking up takes long here, which latencies of waiting sides contain",
-        )
+        let means = "waking up takes long here, which latencies of waiting sides contain";
+        Told::note(found, means)
     }
 }
 
 pub(super) fn huge_pages(seen: &CheckInput<'_>) -> Told {
     let means = "they change the cost of a copy and of a pinned page; the payload has them only where the kernel always gives them";
-    match seen.roots.sys("kernel/mm/transparent_hugepage/enabled") {
-        Err(why) => Told::unknown(why, means),
-        Ok(text) => {
-            let chosen = text.split(['[', ']']).nth(1).unwrap_or(&text).to_owned();
-            match chosen.as_str() {
-                "always" => Told::note(
-                    chosen,
-                    "any memory may become huge pages in mid-run, which changes what a copy costs",
-                )
-                .remedy("as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`"),
-                _ => Told::good(chosen, means),
-            }
-        }
+    let text = match seen.roots.sys("kernel/mm/transparent_hugepage/enabled") {
+        Ok(text) => text,
+        Err(why) => return Told::unknown(why, means),
+    };
+    let chosen = text.split(['[', ']']).nth(1).unwrap_or(&text);
+    if chosen != "always" {
+        return Told::good(chosen, means);
     }
+    let means = "any memory may become huge pages in mid-run, which changes what a copy costs";
+    Told::note(chosen, means)
+        .remedy("as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`")
 }
 
 pub(super) fn numa_balancing(seen: &CheckInput<'_>) -> Told {
@@ -195,28 +189,21 @@ pub(super) fn swap(seen: &CheckInput<'_>) -> Told {
         Ok(text) => text,
         Err(why) => return Told::unknown(why, means),
     };
-    let used_kib: Vec<u64> = text
-        .lines()
-        .skip(1)
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| {
-            let used = line.split_whitespace().nth(3).and_then(|n| n.parse().ok());
-            used.unwrap_or(0)
-        })
+    let lines = text.lines().skip(1).filter(|line| !line.trim().is_empty());
+    let used_kib: Vec<u64> = lines
+        .map(|line| line.split_whitespace().nth(3).and_then(|n| n.parse().ok()))
+        .map(Option::unwrap_or_default)
         .collect();
     let used = used_kib.iter().fold(0_u64, |a, b| a.saturating_add(*b));
     let areas = count(used_kib.len(), "area");
     match (used_kib.len(), used) {
         (0, _) => Told::good("none", "payload stays in memory"),
         (_, 0) => Told::good(format!("{areas}, unused"), means),
-        _ => Told::note(
-            format!(
-                "{areas}, {} in use",
-                bytes_in_words(used.saturating_mul(1024))
-            ),
-            means,
-        )
-        .remedy("free memory, then as root `swapoff -a && swapon -a`"),
+        _ => {
+            let used = bytes_in_words(used.saturating_mul(1024));
+            Told::note(format!("{areas}, {used} in use"), means)
+                .remedy("free memory, then as root `swapoff -a && swapon -a`")
+        }
     }
 }
 
@@ -230,11 +217,9 @@ pub(super) fn memory(seen: &CheckInput<'_>) -> Told {
             if available >= 1 << 30 {
                 Told::good(found, means)
             } else {
-                Told::warning(
-                    found,
-                    "with little memory free the kernel reclaims in mid-trial",
-                )
-                .remedy("end what holds memory, or choose a smaller --ring")
+                let means = "with little memory free the kernel reclaims in mid-trial";
+                Told::warning(found, means)
+                    .remedy("end what holds memory, or choose a smaller --ring")
             }
         }
         _ => Told::unknown("/proc/meminfo has nothing", means),

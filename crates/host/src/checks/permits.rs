@@ -7,48 +7,36 @@ use crate::capabilities::{CapabilityRow, ROWS};
 use crate::machine;
 
 pub(super) fn hardware_counters(seen: &CheckInput<'_>) -> Told {
-    match &seen.probes.hardware_counters {
-        Ok(()) => Told::good(
-            "available",
-            "cycles, instructions and cache misses are measured",
-        ),
-        Err(why) => {
-            let told = Told::note(
-                format!("not available: {why}"),
-                "cycles, instructions and cache misses are absent; CPU time stands in for them",
-            );
-            if seen.host.virtualization.is_some() {
-                told.remedy("ask for a virtual machine with a PMU, or measure on hardware")
-            } else {
-                told
-            }
-        }
+    let Err(why) = &seen.probes.hardware_counters else {
+        let means = "cycles, instructions and cache misses are measured";
+        return Told::good("available", means);
+    };
+    let means = "cycles, instructions and cache misses are absent; CPU time stands in for them";
+    let told = Told::note(format!("not available: {why}"), means);
+    match seen.host.virtualization {
+        Some(_) => told.remedy("ask for a virtual machine with a PMU, or measure on hardware"),
+        None => told,
     }
 }
 
 pub(super) fn perf_event_paranoid(seen: &CheckInput<'_>) -> Told {
+    let unknown = "whether events may be counted is found by trying";
     let text = match seen.roots.proc("sys/kernel/perf_event_paranoid") {
         Ok(text) => text,
-        Err(why) => {
-            return Told::unknown(why, "whether events may be counted is found by trying");
-        }
+        Err(why) => return Told::unknown(why, unknown),
     };
     let Ok(value) = text.parse::<i64>() else {
-        return Told::unknown(text, "whether events may be counted is found by trying");
+        return Told::unknown(text, unknown);
     };
+    let means = "events inside the kernel are counted";
     if seen.capabilities.count_kernel() {
-        Told::good(
-            format!("{value}, and a capability that lifts it"),
-            "events inside the kernel are counted",
-        )
+        Told::good(format!("{value}, and a capability that lifts it"), means)
     } else if value < 2 {
-        Told::good(value.to_string(), "events inside the kernel are counted")
+        Told::good(value.to_string(), means)
     } else {
-        Told::warning(
-            value.to_string(),
-            "events inside the kernel, where most of the work is done, may not be counted",
-        )
-        .remedy("as root: `sysctl kernel.perf_event_paranoid=1`")
+        let means = "events inside the kernel, where most of the work is done, may not be counted";
+        Told::warning(value.to_string(), means)
+            .remedy("as root: `sysctl kernel.perf_event_paranoid=1`")
     }
 }
 
@@ -86,145 +74,111 @@ pub(super) fn locked_memory(seen: &CheckInput<'_>) -> Told {
     // What eight flows of 4 MiB rings lock.
     const ENOUGH: u64 = 32 << 20;
     if machine::limit(seen.roots, "Max locked memory").is_none() {
-        return Told::unknown(
-            "/proc/self/limits has no limit",
-            "what may be locked is found by trying",
-        );
+        let means = "what may be locked is found by trying";
+        return Told::unknown("/proc/self/limits has no limit", means);
     }
     let means = "registered buffers and zero-copy sends lock their pages";
-    match seen.host.memlock_limit_bytes {
-        None => Told::good("no limit", means),
-        Some(limit) if seen.host.memlock_exempt => Told::good(
-            format!("{}, lifted by CAP_IPC_LOCK", bytes_in_words(limit)),
-            means,
-        ),
-        Some(limit) if limit >= ENOUGH => Told::good(bytes_in_words(limit), means),
-        Some(limit) => Told::warning(
-            bytes_in_words(limit),
-            format!("{means}: uring-send-zc is refused for larger rings or more flows"),
-        )
-        .remedy("`ulimit -l 32768` (KiB), or `memlock` in /etc/security/limits.conf, or LimitMEMLOCK= of its unit"),
+    let Some(limit) = seen.host.memlock_limit_bytes else {
+        return Told::good("no limit", means);
+    };
+    let found = bytes_in_words(limit);
+    if seen.host.memlock_exempt {
+        return Told::good(format!("{found}, lifted by CAP_IPC_LOCK"), means);
     }
+    if limit >= ENOUGH {
+        return Told::good(found, means);
+    }
+    let means = format!("{means}: uring-send-zc is refused for larger rings or more flows");
+    Told::warning(found, means).remedy("`ulimit -l 32768` (KiB), or `memlock` in /etc/security/limits.conf, or LimitMEMLOCK= of its unit")
 }
 
 pub(super) fn optmem(seen: &CheckInput<'_>) -> Told {
     const USUAL: u64 = 128 << 10;
+    let Some(bytes) = seen.host.optmem_max_bytes else {
+        let means = "how many zero-copy sends may be under way shows as ENOBUFS";
+        return Told::unknown("/proc/sys/net/core/optmem_max cannot be read", means);
+    };
     let means = "each zero-copy send that is under way takes a note from this memory of its socket";
-    match seen.host.optmem_max_bytes {
-        None => Told::unknown(
-            "/proc/sys/net/core/optmem_max cannot be read",
-            "how many zero-copy sends may be under way shows as ENOBUFS",
-        ),
-        Some(bytes) if bytes >= USUAL => Told::good(bytes_in_words(bytes), means),
-        Some(bytes) => Told::warning(
-            bytes_in_words(bytes),
-            format!("{means}: few fit, and small sends run into ENOBUFS and wait"),
-        )
-        .remedy("as root: `sysctl net.core.optmem_max=131072`"),
+    if bytes >= USUAL {
+        return Told::good(bytes_in_words(bytes), means);
     }
+    let means = format!("{means}: few fit, and small sends run into ENOBUFS and wait");
+    Told::warning(bytes_in_words(bytes), means)
+        .remedy("as root: `sysctl net.core.optmem_max=131072`")
 }
 
 pub(super) fn socket_buffers(seen: &CheckInput<'_>) -> Told {
-    let means = "the maximum of --socket-buffer; `auto` is not limited by it";
-    match (seen.host.wmem_max_bytes, seen.host.rmem_max_bytes) {
-        (Some(send), Some(receive)) => {
-            let found = format!(
-                "send up to {}, receive up to {}",
-                bytes_in_words(send),
-                bytes_in_words(receive)
-            );
-            if send.min(receive) >= 1 << 20 {
-                Told::good(found, means)
-            } else {
-                Told::note(found, means)
-                    .remedy("as root: `sysctl net.core.wmem_max=4194304 net.core.rmem_max=4194304`")
-            }
-        }
-        _ => Told::unknown(
+    let (Some(send), Some(receive)) = (seen.host.wmem_max_bytes, seen.host.rmem_max_bytes) else {
+        let means = "the buffers that sockets got are in every sample";
+        return Told::unknown(
             "/proc/sys/net/core/wmem_max or rmem_max cannot be read",
-            "the buffers that sockets got are in every sample",
-        ),
+            means,
+        );
+    };
+    let means = "the maximum of --socket-buffer; `auto` is not limited by it";
+    let [sent, received] = [send, receive].map(bytes_in_words);
+    let found = format!("send up to {sent}, receive up to {received}");
+    if send.min(receive) >= 1 << 20 {
+        Told::good(found, means)
+    } else {
+        Told::note(found, means)
+            .remedy("as root: `sysctl net.core.wmem_max=4194304 net.core.rmem_max=4194304`")
     }
 }
 
 pub(super) fn open_files(seen: &CheckInput<'_>) -> Told {
     let means = "a flow needs up to four descriptors on each side, an endpoint 64 besides";
     match seen.host.nofile_limit {
-        0 => Told::unknown(
-            "/proc/self/limits has no limit",
-            "how many flows fit is found by trying",
-        ),
-        limit if limit >= 1024 + 64 => Told::good(
-            if limit == u64::MAX {
-                "no limit".to_owned()
-            } else {
-                limit.to_string()
-            },
-            means,
-        ),
+        0 => {
+            let means = "how many flows fit is found by trying";
+            Told::unknown("/proc/self/limits has no limit", means)
+        }
+        u64::MAX => Told::good("no limit", means),
+        limit if limit >= 1024 + 64 => Told::good(limit.to_string(), means),
         limit => Told::note(limit.to_string(), format!("{means}: 256 flows do not fit"))
             .remedy("`ulimit -n 4096`"),
     }
 }
 
 pub(super) fn io_uring(seen: &CheckInput<'_>) -> Told {
-    let (switch, remedy) = match seen.roots.proc("sys/kernel/io_uring_disabled").as_deref() {
-        Ok("1") => (
-            "kernel.io_uring_disabled = 1 (privileged only)",
-            Some("as root: `sysctl kernel.io_uring_disabled=0`"),
-        ),
-        Ok("2") => (
-            "kernel.io_uring_disabled = 2 (disabled for all)",
-            Some("as root: `sysctl kernel.io_uring_disabled=0`"),
-        ),
-        _ => ("", None),
+    let Err(why) = &seen.probes.io_uring else {
+        return Told::good("works", "uring-send and uring-send-zc can be measured");
     };
-    match &seen.probes.io_uring {
-        Ok(()) => Told::good("works", "uring-send and uring-send-zc can be measured"),
-        Err(why) => {
-            let found = if switch.is_empty() {
-                format!("does not work: {why}")
-            } else {
-                format!("does not work: {why}; {switch}")
-            };
-            Told::warning(found, "uring-send and uring-send-zc are refused").remedy(
-                remedy.unwrap_or(
-                    "a kernel with io_uring; in a container, a seccomp profile that allows it",
-                ),
-            )
-        }
-    }
+    let switch = match seen.roots.proc("sys/kernel/io_uring_disabled").as_deref() {
+        Ok("1") => "; kernel.io_uring_disabled = 1 (privileged only)",
+        Ok("2") => "; kernel.io_uring_disabled = 2 (disabled for all)",
+        _ => "",
+    };
+    let remedy = match switch {
+        "" => "a kernel with io_uring; in a container, a seccomp profile that allows it",
+        _ => "as root: `sysctl kernel.io_uring_disabled=0`",
+    };
+    let found = format!("does not work: {why}{switch}");
+    Told::warning(found, "uring-send and uring-send-zc are refused").remedy(remedy)
 }
 
 pub(super) fn congestion(seen: &CheckInput<'_>) -> Told {
     let available = &seen.host.congestion_available;
     let Some(default) = &seen.host.congestion_default else {
-        return Told::unknown(
-            "/proc/sys/net/ipv4/tcp_congestion_control cannot be read",
-            "which one a socket got is in every sample",
-        );
+        let found = "/proc/sys/net/ipv4/tcp_congestion_control cannot be read";
+        return Told::unknown(found, "which one a socket got is in every sample");
     };
-    let found = format!(
-        "{default} by default; to choose from: {}",
-        available.join(", ")
-    );
-    let cubic = available.iter().any(|name| name == "cubic");
-    match (default.starts_with("bbr"), cubic) {
-        (true, true) => Told::warning(
-            found,
-            "bbr paces, which hides differences between ways to send on loopback; bytecost sets cubic for each socket",
-        )
-        .remedy("nothing for the defaults; `--congestion default` measures what others get"),
-        (true, false) => Told::warning(
-            found,
-            "bbr paces, which hides differences between ways to send on loopback, and cubic is not there",
-        )
-        .remedy("as root: `modprobe tcp_cubic`, or `--congestion reno`"),
-        (false, false) => Told::note(
-            found,
-            "cubic is not there: bytecost leaves sockets with the default",
-        )
-        .remedy("as root: `modprobe tcp_cubic`"),
+    let all = available.join(", ");
+    let found = format!("{default} by default; to choose from: {all}");
+    let paces = "bbr paces, which hides differences between ways to send on loopback";
+    let has_cubic = available.iter().any(|name| name == "cubic");
+    match (default.starts_with("bbr"), has_cubic) {
+        (true, true) => {
+            let means = format!("{paces}; bytecost sets cubic for each socket");
+            Told::warning(found, means)
+                .remedy("nothing for the defaults; `--congestion default` measures what others get")
+        }
+        (true, false) => Told::warning(found, format!("{paces}, and cubic is not there"))
+            .remedy("as root: `modprobe tcp_cubic`, or `--congestion reno`"),
+        (false, false) => {
+            let means = "cubic is not there: bytecost leaves sockets with the default";
+            Told::note(found, means).remedy("as root: `modprobe tcp_cubic`")
+        }
         (false, true) => Told::good(found, "bytecost sets cubic for each socket"),
     }
 }

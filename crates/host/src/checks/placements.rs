@@ -6,7 +6,6 @@ use super::{CheckInput, Told, count};
 use crate::placement;
 use bytecost_spec::cpulist;
 
-/// The most pairs that are named.
 const NAMED: usize = 4;
 
 pub(super) fn told(seen: &CheckInput<'_>, nearness: Nearness) -> Told {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bytecost_spec::host::Cpu;
+use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::units::bytes_in_words;
 
 use super::{CheckInput, Told, count};
@@ -16,19 +16,15 @@ pub(super) fn kernel(seen: &CheckInput<'_>) -> Told {
     };
     let mut numbers = host.kernel.split(['.', '-']).map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
-        return Told::unknown(
-            found,
-            "which ways to send this kernel has is found by trying",
-        );
+        let means = "which ways to send this kernel has is found by trying";
+        return Told::unknown(found, means);
     };
     if (major, minor) >= (6, 0) {
         Told::good(found, "has every way to send that bytecost knows")
     } else {
-        Told::note(
-            found,
-            "before 6.0 io_uring has no zero-copy send, before 4.14 there is no MSG_ZEROCOPY",
-        )
-        .remedy("a newer kernel, where zero-copy is the question")
+        let means =
+            "before 6.0 io_uring has no zero-copy send, before 4.14 there is no MSG_ZEROCOPY";
+        Told::note(found, means).remedy("a newer kernel, where zero-copy is the question")
     }
 }
 
@@ -56,16 +52,13 @@ pub(super) fn cpus(seen: &CheckInput<'_>) -> Told {
         );
     }
     if allowed == 1 {
-        Told::warning(
-            found,
-            "both sides take turns on one CPU: throughput is that of the sum of their work",
-        )
-        .remedy("give the process two CPUs: `taskset`, or the cpuset of its container")
+        let means = "both sides take turns on one CPU: throughput is that of the sum of their work";
+        Told::warning(found, means)
+            .remedy("give the process two CPUs: `taskset`, or the cpuset of its container")
     } else if allowed == 2 {
-        Told::note(
-            found,
-            "one flow fills both: anything else that runs takes from it, and more flows share",
-        )
+        let means =
+            "one flow fills both: anything else that runs takes from it, and more flows share";
+        Told::note(found, means)
     } else {
         Told::good(found, "both sides of a flow have a CPU of their own")
     }
@@ -76,53 +69,38 @@ pub(super) fn kinds(seen: &CheckInput<'_>) -> Told {
     if slow.is_empty() {
         return Told::good("one kind", "every CPU does the same work in the same time");
     }
-    let [fast, slow] = [fast, slow]
-        .map(|cpus: Vec<&Cpu>| -> Vec<u32> { cpus.into_iter().map(|c| c.cpu).collect() });
+    let numbers = |cpus: Vec<&Cpu>| cpus.into_iter().map(|c| c.cpu).collect::<Vec<u32>>();
+    let [fast, slow] = [fast, slow].map(numbers);
     let placement = match fast.as_slice() {
         [first, .., last] => format!("{first}:{last}"),
         _ => "SENDER:RECEIVER".to_owned(),
     };
-    Told::warning(
-        format!(
-            "fast {}, slow {}",
-            cpulist::write(&fast),
-            cpulist::write(&slow)
-        ),
-        "a trial is as fast as the CPUs that the scheduler chose for it: intervals widen",
-    )
-    .remedy(format!(
+    let [fast, slow] = [fast, slow].map(|cpus| cpulist::write(&cpus));
+    let means = "a trial is as fast as the CPUs that the scheduler chose for it: intervals widen";
+    Told::warning(format!("fast {fast}, slow {slow}"), means).remedy(format!(
         "pin both sides to one kind: `--placement {placement}`"
     ))
 }
 
 pub(super) fn caches(seen: &CheckInput<'_>) -> Told {
-    let of_first = |c: &&bytecost_spec::host::CpuCache| {
-        let first = seen.host.cpus.first().map(|cpu| cpu.cpu);
+    let first = seen.host.cpus.first().map(|cpu| cpu.cpu);
+    let of_first = |c: &&CpuCache| {
         c.kind != "Instruction" && first.is_some_and(|cpu| c.shared_by.contains(&cpu))
     };
-    let parts: Vec<String> = seen
-        .host
-        .caches
-        .iter()
-        .filter(of_first)
-        .map(|c| {
-            let kind = if c.kind == "Data" { "d" } else { "" };
-            let shared = match c.shared_by.len() {
-                1 => String::new(),
-                n => format!(" shared by {n}"),
-            };
-            format!(
-                "L{}{kind} {}{shared}",
-                c.level,
-                bytes_in_words(c.size_bytes)
-            )
-        })
-        .collect();
+    let part = |c: &CpuCache| {
+        let (level, size) = (c.level, bytes_in_words(c.size_bytes));
+        let kind = if c.kind == "Data" { "d" } else { "" };
+        let shared = match c.shared_by.len() {
+            1 => String::new(),
+            n => format!(" shared by {n}"),
+        };
+        format!("L{level}{kind} {size}{shared}")
+    };
+    let caches = seen.host.caches.iter();
+    let parts: Vec<String> = caches.filter(of_first).map(part).collect();
     if parts.is_empty() {
-        return Told::unknown(
-            "the kernel reports no caches",
-            "what fits into a cache is not drawn",
-        );
+        let means = "what fits into a cache is not drawn";
+        return Told::unknown("the kernel reports no caches", means);
     }
     Told::good(
         parts.join(", "),
@@ -131,28 +109,18 @@ pub(super) fn caches(seen: &CheckInput<'_>) -> Told {
 }
 
 pub(super) fn smt(seen: &CheckInput<'_>) -> Told {
-    let Some(shared) = seen.host.cpus.iter().find(|c| c.siblings.len() > 1) else {
-        let hidden = seen.host.virtualization.is_some();
-        let means = if hidden {
-            "no core is seen to be shared; under a hypervisor one may be all the same"
-        } else {
-            "no two CPUs share a core"
+    let mut cpus = seen.host.cpus.iter();
+    let Some(shared) = cpus.clone().find(|c| c.siblings.len() > 1) else {
+        let means = match seen.host.virtualization {
+            Some(_) => "no core is seen to be shared; under a hypervisor one may be all the same",
+            None => "no two CPUs share a core",
         };
         return Told::good("no hardware threads share a core", means);
     };
-    let other = seen
-        .host
-        .cpus
-        .iter()
-        .find(|c| !shared.siblings.contains(&c.cpu));
-    let told = Told::note(
-        format!(
-            "hardware threads share cores: {}",
-            cpulist::write(&shared.siblings)
-        ),
-        "two sides on one core slow each other: where they run decides the result",
-    );
-    match other {
+    let threads = cpulist::write(&shared.siblings);
+    let means = "two sides on one core slow each other: where they run decides the result";
+    let told = Told::note(format!("hardware threads share cores: {threads}"), means);
+    match cpus.find(|c| !shared.siblings.contains(&c.cpu)) {
         Some(other) => told.remedy(format!(
             "pin to two cores: `--placement {}:{}`",
             shared.cpu, other.cpu
@@ -164,27 +132,19 @@ pub(super) fn smt(seen: &CheckInput<'_>) -> Told {
 pub(super) fn nodes(seen: &CheckInput<'_>) -> Told {
     let nodes: BTreeSet<u32> = seen.host.cpus.iter().filter_map(|c| c.node).collect();
     match nodes.len() {
-        0 => Told::unknown(
-            "the kernel reports no nodes",
-            "memory is taken to be equally near",
-        ),
+        0 => {
+            let means = "memory is taken to be equally near";
+            Told::unknown("the kernel reports no nodes", means)
+        }
         1 => Told::good("one node", "all memory is equally near"),
         n => {
-            let first = nodes.first();
-            let near: Vec<u32> = seen
-                .host
-                .cpus
-                .iter()
-                .filter(|c| c.node.as_ref() == first)
-                .map(|c| c.cpu)
-                .collect();
-            Told::warning(
-                format!("{n} nodes"),
-                "payload on the other node costs more per byte; left free, sides land on either",
-            )
-            .remedy(format!(
-                "keep a run on one node: `taskset -c {} bytecost run`",
-                cpulist::write(&near)
+            let cpus = seen.host.cpus.iter();
+            let near = cpus.filter(|c| c.node.as_ref() == nodes.first());
+            let near = cpulist::write(&near.map(|c| c.cpu).collect::<Vec<_>>());
+            let means =
+                "payload on the other node costs more per byte; left free, sides land on either";
+            Told::warning(format!("{n} nodes"), means).remedy(format!(
+                "keep a run on one node: `taskset -c {near} bytecost run`"
             ))
         }
     }
@@ -201,12 +161,8 @@ pub(super) fn virtualization(seen: &CheckInput<'_>) -> Told {
 }
 
 pub(super) fn governor(seen: &CheckInput<'_>) -> Told {
-    let governors: BTreeSet<&str> = seen
-        .host
-        .cpus
-        .iter()
-        .filter_map(|c| c.governor.as_deref())
-        .collect();
+    let cpus = seen.host.cpus.iter();
+    let governors: BTreeSet<&str> = cpus.filter_map(|c| c.governor.as_deref()).collect();
     let names: Vec<&str> = governors.into_iter().collect();
     match names.as_slice() {
         [] => Told::note(
@@ -258,24 +214,19 @@ pub(super) fn mitigations(seen: &CheckInput<'_>) -> Told {
             _ => {}
         }
     }
-    let off = seen.roots.proc("cmdline").is_ok_and(|line| {
-        line.split_whitespace()
-            .any(|word| word == "mitigations=off")
-    });
-    let list = |names: &[String]| match names {
+    let line = seen.roots.proc("cmdline").unwrap_or_default();
+    let is_off = line.split_whitespace().any(|w| w == "mitigations=off");
+    let needs_none = mitigated.is_empty() && vulnerable.is_empty();
+    let [mitigated, vulnerable] = [mitigated, vulnerable].map(|names| match names.as_slice() {
         [] => "none".to_owned(),
         names => names.join(", "),
-    };
-    let found = format!(
-        "mitigated: {}; vulnerable: {}{}",
-        list(&mitigated),
-        list(&vulnerable),
-        if off { "; mitigations=off" } else { "" }
-    );
+    });
+    let off = if is_off { "; mitigations=off" } else { "" };
+    let found = format!("mitigated: {mitigated}; vulnerable: {vulnerable}{off}");
     let means = "a system call costs more with them: compare only with machines that have the same";
-    if mitigated.is_empty() && vulnerable.is_empty() {
-        Told::good(if off { found } else { "none needed".to_owned() }, means)
-    } else {
-        Told::note(found, means)
+    match needs_none {
+        true if is_off => Told::good(found, means),
+        true => Told::good("none needed", means),
+        false => Told::note(found, means),
     }
 }
