@@ -1,8 +1,8 @@
-//! Each further kind of test of a claim, with every outcome; published numbers beside measured ones.
+//! Each further kind of test of a claim, with every outcome.
 
-use bytecost_analysis::{Grounds, Ruling, audit, beside};
+use bytecost_analysis::{Grounds, Ruling, audit};
 use bytecost_spec::evidence::CopyPlace;
-use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Published, PublishedCell, Table};
+use bytecost_spec::{Cell, Counter, Measure, Metric, Published, PublishedCell, Table};
 
 use crate::judge::{
     NODELAY, STUDY, check, check_in, check_rows, check_rows_in, claims, common, count_copies,
@@ -188,62 +188,6 @@ fn published_files_are_held_against_themselves() {
         let found = audit(world.input(), analysis, &grounds).remove(0);
         is_ruled(&found, ruling, &[words]);
     }
-}
-
-#[test]
-fn published_figures_stand_beside_measured_ones() {
-    let metric = Metric::both(Measure::ThroughputGbitPerS);
-    let row = |mover: &str, gbit: f64| {
-        let mut cell = Cell::default();
-        for (axis, value) in [
-            (Axis::Pattern, "ask"),
-            (Axis::Mover, mover),
-            (Axis::Size, "2KiB"),
-        ] {
-            cell.set(axis, value).unwrap();
-        }
-        PublishedCell {
-            id: cell.id(),
-            cell,
-            values: [(metric, gbit)].into(),
-        }
-    };
-    let published = [Published {
-        source: "blog".to_owned(),
-        cells: vec![row("sendmsg", 4.0), row("send-fields", 0.5)],
-        ..Published::default()
-    }];
-    let (world, analysis) = common();
-    let beside_published = |body: &str| {
-        let grounds = Grounds {
-            claims: &claims(&test(body)),
-            published: &published,
-            ..Grounds::default()
-        };
-        audit(world.input(), analysis, &grounds).remove(0)
-    };
-    let alone = "where = { nodelay = [\"on\"], threads = [1] }\n";
-    let found = beside_published(&ratio("sendmsg", "send-fields", alone, "above 1"));
-    let figures = found.figures.iter();
-    let shown: Vec<Option<&str>> = figures.map(|f| f.published.as_deref()).collect();
-    let first = Some("8.00× (4.00 against 0.500)");
-    assert_eq!(shown, [first, None, None, None]);
-    for figure in &found.figures {
-        let measured = figure.measured.as_deref().unwrap();
-        let fits = measured.starts_with("1.4") || measured.starts_with("1.5");
-        assert!(fits, "{measured}");
-    }
-    assert_eq!(found.findings.len(), 4);
-    // Its programs knew no other TCP_NODELAY to hold it against.
-    let nodelay = "kind = \"ratio\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"nodelay\"\nvalue = \"on\"\nagainst = \"off\"\nexpect = \"alike\"\n";
-    let mut figures = beside_published(nodelay).figures.into_iter();
-    assert!(figures.all(|f| f.published.is_none() && f.measured.is_some()));
-    let rekeyed = beside(&published[0], &world.cells);
-    let ids: Vec<&str> = rekeyed.cells.iter().map(|c| c.id.as_str()).collect();
-    let is_wanted =
-        |c: &&Cell| c.size_bytes == 2048 && c.threads == 1 && c.mover != "send-zerocopy";
-    let wanted = world.cells.iter().filter(is_wanted);
-    assert_eq!(ids, wanted.map(Cell::id).collect::<Vec<_>>());
 }
 
 #[test]

@@ -4,11 +4,11 @@ use bytecost_spec::host::Cpu;
 use bytecost_spec::manifest::{Difference, Leg};
 use bytecost_spec::sample::OtherProcess;
 use bytecost_spec::survey::{CpuClock, ReceiverFacts, Release, Route};
-use bytecost_spec::{Cell, Counter, Measure, Metric, PacketSocket, Reading, Sample};
+use bytecost_spec::{Cell, Counter, Measure, Metric, PacketSocket, Sample};
 
 use crate::world::{
     At, MOVERS, True, World, all, at, begins, cache, ends, facts, fires, found, of, planted, put,
-    quiet, run, says, scale, silent, study_of,
+    quiet, run, says, scale_cpu_time, silent, study_of,
 };
 
 /// The quiet run with these readings in some cells.
@@ -195,9 +195,7 @@ fn a_core_to_core_latency_that_changes_is_told_with_what_it_costs() {
     assert!(!caveat.evidence.contains(costs), "{caveat:#?}");
     world.each(|s| {
         if (s.trial.cell + s.trial.block) % 4 == 2 {
-            for side in s.sides_mut() {
-                scale(&mut side.readings, Counter::CpuNs, 2.0);
-            }
+            scale_cpu_time(s, 2.0);
         }
     });
     fires(&world, "core-to-core", 6, &format!("was 2.00× {costs}"));
@@ -414,12 +412,7 @@ fn wake_ups_that_drown_the_rest_are_told() {
 /// A run in which each trial of a block costs so many times as much.
 fn costing(of_block: impl Fn(u32) -> f64) -> World {
     let mut world = World::new(&study_of(MOVERS)).run(1, 20, 0.003, |_| True::costs(0.2));
-    world.each(|s| {
-        let factor = of_block(s.trial.block);
-        for side in s.sides_mut() {
-            scale(&mut side.readings, Counter::CpuNs, factor);
-        }
-    });
+    world.each(|s| scale_cpu_time(s, of_block(s.trial.block)));
     world
 }
 
@@ -495,11 +488,8 @@ fn a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place() 
     let text = fires(&world, "cpu-clock", 4, told).text;
     let added = "in 2 cells the interrupts of its CPUs are added";
     says(&text, [added, "two means"]);
-    world.each(|s| {
-        put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
-        let absent = Reading::absent("nothing serves");
-        s.sender.readings.insert(Counter::CpuNs, absent);
-    });
+    world.put(all, At::Sender, [own]);
+    world.hide(Counter::CpuNs, "nothing serves");
     let text = fires(&world, "cpu-clock", 6, told).text;
     says(&text, ["in 6 cells there is no CPU time"]);
 }

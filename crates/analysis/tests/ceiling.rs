@@ -3,10 +3,10 @@
 use bytecost_analysis::ceiling::ceiling;
 use bytecost_analysis::{Analysis, Input, analyse};
 use bytecost_analysis::{Ceiling, CeilingKind};
+use bytecost_spec::Cell;
 use bytecost_spec::survey::{FileSurvey, Route};
-use bytecost_spec::{Cell, Measure, Metric};
 
-use crate::world::{self, Found, True, World, begins, question, says};
+use crate::world::{self, Found, True, World, question, says};
 
 const CEILING: &str = world::study!(
     "ceiling",
@@ -85,12 +85,6 @@ title = "Throughput"
 x = "size"
 y = "throughput_gbit_per_s"
 series = "mover"
-
-[[figure]]
-title = "CPU time"
-x = "size"
-y = "cpu_s_per_gb"
-series = "mover"
 "#
 );
 
@@ -143,64 +137,6 @@ fn a_run_that_measured_nothing_gives_none() {
     assert_eq!(ceiling(&world.manifest, &world.analyse()), None);
     world.samples.clear();
     assert_eq!(ceiling(&world.manifest, &world.analyse()), None);
-}
-
-#[test]
-fn shares_are_told_drawn_and_explained() {
-    let ceiling = measured();
-    let analysis = told(STUDY, Some(&ceiling));
-    let cell = |mover: &str, size: u64| {
-        let mut cells = analysis.cells.iter();
-        let own = cells.find(|c| c.cell.mover == mover && c.cell.size_bytes == size);
-        own.unwrap()
-    };
-    let share = |mover, size| cell(mover, size).ceiling.as_ref().unwrap();
-    for mover in ["pread", "read-null"] {
-        assert!((share(mover, 65_536).share.unwrap() - 0.5).abs() < 0.03);
-        assert!((share(mover, 4096).share.unwrap() - 0.25).abs() < 0.02);
-        let one = share(mover, 65_536);
-        assert!(one.low < one.share && one.share < one.high);
-        assert_eq!(one.ceiling.working_set_bytes, 16 << 20);
-    }
-    assert_eq!(cell("null", 4096).ceiling, None);
-    let sentence = sentences(&analysis).find(|s| s.contains("of what this core can copy"));
-    let words = ["at 64 KiB reaches", "out of 16 MiB", "the smallest is 25"];
-    says(sentence.unwrap(), words);
-    let why = question(&analysis, "ceiling-share").unwrap();
-    assert_eq!(why.numbers.len(), 2, "the best of each mover: {why:?}");
-    let answer = why.answer.as_deref().unwrap();
-    begins(answer, "Each mover at its best reaches 5");
-    says(&why.evidence[0], ["run quiet-otter of 2026-11-21"]);
-    let throughput = Metric::both(Measure::ThroughputGbitPerS);
-    for figure in &analysis.figures {
-        let line = figure.ceiling.as_ref();
-        assert_eq!(line.is_some(), figure.y == throughput);
-        let Some(line) = line else { continue };
-        let at = share("pread", 4096).ceiling.gbit_per_s.value;
-        assert_eq!(line.points, [Some(at), Some(at)]);
-        assert!(line.words.contains("kernel"), "{line:?}");
-    }
-    assert_eq!(analysis.ceiling, Some(ceiling));
-}
-
-#[test]
-fn what_exceeds_the_ceiling_has_no_share_and_is_counted() {
-    let mut low = measured();
-    for rate in &mut low.rates {
-        let estimate = &mut rate.gbit_per_s;
-        (estimate.value, estimate.low, estimate.high) = (2.0, Some(1.9), Some(2.1));
-    }
-    let analysis = told(STUDY, Some(&low));
-    // At 64 KiB both exceed 2 Gbit/s, at 4 KiB neither does.
-    let above = "In 2 cells no share is given, since it would be above";
-    let mut said = sentences(&analysis);
-    assert!(said.any(|s| s.starts_with(above)), "{:?}", analysis.answers);
-    let reaches = sentences(&analysis).find(|s| s.contains("reaches"));
-    says(reaches.unwrap(), ["at 4 KiB reaches 80 %"]);
-    let shares = analysis.cells.iter().filter_map(|c| c.ceiling.as_ref());
-    assert_eq!(shares.filter(|s| s.share.is_some()).count(), 2);
-    let why = question(&analysis, "ceiling-share").unwrap();
-    says(why.evidence.join("\n"), ["in 2 cells no share"]);
 }
 
 #[test]

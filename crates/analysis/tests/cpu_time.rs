@@ -112,20 +112,6 @@ fn the_difference_is_told_by_kind_of_work() {
 }
 
 #[test]
-fn without_evidence_nothing_is_asked_or_it_is_told_why() {
-    let mut world = watched();
-    world.evidence.clear();
-    missing(&world.analyse(), KEY, &["--resume"]);
-    world.manifest.evidence[0].refused = Some("it needs root".to_owned());
-    let told = missing(&world.analyse(), KEY, &["it needs root"])
-        .missing
-        .clone();
-    assert_eq!(told.as_deref(), Some("it needs root"));
-    world.manifest.evidence.clear();
-    assert!(question(&world.analyse(), KEY).is_none());
-}
-
-#[test]
 fn evidence_of_foreign_cells_and_of_nothing_is_left_out() {
     let mut world = watched();
     world.evidence[0].trial.cell = 4000;

@@ -1,10 +1,10 @@
 //! Figures: panels, order, and gaps with their reasons.
 
-use bytecost_analysis::{FigureData, Finding, Interim, LeftOut, Point};
+use bytecost_analysis::{FigureData, Interim, LeftOut, Point};
 use bytecost_spec::manifest::Bisection;
-use bytecost_spec::{Axis, Cell, Counter, Refusal};
+use bytecost_spec::{Cell, Counter, Refusal};
 
-use crate::world::{STUDY, True, World, at, of, one, put, scale, with_axes};
+use crate::world::{STUDY, True, World, at, of, one, put, scale_cpu_time};
 
 fn quiet(study: &str) -> World {
     World::new(study).run(1, 8, 0.01, |_| True::costs(0.2))
@@ -17,22 +17,6 @@ fn gap(figure: &FigureData, series: &str, at: usize) -> String {
         Point::Gap(why) => why.clone(),
         Point::Measured(_) => panic!("{series} was measured at {at}"),
     }
-}
-
-#[test]
-fn lines_and_values_stand_in_the_order_of_the_study() {
-    let analysis = quiet(STUDY).analyse();
-    // The second figure has one number of threads only, and no latency.
-    assert_eq!(analysis.figures.len(), 1);
-    let figure = &analysis.figures[0];
-    assert_eq!(figure.title, "CPU time per byte");
-    assert_eq!(figure.x_values, ["256", "4KiB", "64KiB", "1MiB"]);
-    let numbers = vec![256.0, 4096.0, 65536.0, 1048576.0];
-    assert_eq!(figure.x_numbers, Some(numbers));
-    let names: Vec<&str> = figure.series.iter().map(|s| s.name.as_str()).collect();
-    assert_eq!(names, ["send", "writev", "send-zerocopy", "sendfile"]);
-    let all = figure.series.iter().flat_map(|s| &s.points);
-    assert!(all.clone().count() == 16 && all.into_iter().all(|p| matches!(p, Point::Measured(_))));
 }
 
 #[test]
@@ -51,17 +35,6 @@ fn a_size_that_a_run_added_for_two_ways_is_in_no_figure() {
     });
     let analysis = world.analyse();
     assert_eq!(analysis.figures[0].x_values, ["256", "64KiB", "1MiB"]);
-}
-
-#[test]
-fn each_choice_of_the_other_axes_is_a_panel() {
-    let study = with_axes("transport = [\"unix\", \"loopback\"]");
-    let analysis = quiet(&study).analyse();
-    let titles: Vec<&str> = analysis.figures.iter().map(|f| f.title.as_str()).collect();
-    let expected = ["unix", "loopback"].map(|over| format!("CPU time per byte, over {over}"));
-    assert_eq!(titles, expected);
-    let held: Vec<_> = analysis.figures.iter().map(|f| f.panel.clone()).collect();
-    assert_eq!(held[0], [(Axis::Transport, "unix".to_owned())]);
 }
 
 // Invariant 5.
@@ -109,9 +82,7 @@ fn noisy() -> World {
     let mut flip = 1.0;
     world.change(at("writev", 4096), |s| {
         flip = if flip > 1.0 { 1.0 } else { 1.3 };
-        for side in s.sides_mut() {
-            scale(&mut side.readings, Counter::CpuNs, flip);
-        }
+        scale_cpu_time(s, flip);
     });
     world
 }
@@ -156,36 +127,6 @@ fn later_blocks_need_the_cells_of_wide_intervals_and_their_baselines_alone() {
     assert!(needed(0.0001).len() > 10);
 }
 
-#[test]
-fn a_relative_figure_draws_the_findings_against_their_baseline() {
-    let relative = "series = \"mover\"\nrelative = true\n";
-    let study = STUDY.replacen("series = \"mover\"\n", relative, 1);
-    let world = World::new(&study).run(1, 12, 0.01, |cell| {
-        True::costs(if cell.mover == "sendfile" { 0.1 } else { 0.2 })
-    });
-    let analysis = world.analyse();
-    let figure = &analysis.figures[0];
-    assert_eq!(figure.relative_to.as_deref(), Some("send"));
-    for series in &figure.series {
-        let name = series.name.as_str();
-        for point in &series.points {
-            let Point::Measured(ratio) = point else {
-                panic!("{name}: {point:?}")
-            };
-            let of_it = |f: &Finding| {
-                (f.value.as_str(), f.metric, f.ratio) == (name, figure.y, ratio.value)
-            };
-            assert!(
-                name == "send" || analysis.findings.iter().any(of_it),
-                "{name}"
-            );
-            assert_eq!(ratio.value < 0.9, name == "sendfile", "{name}");
-            // The baseline is what it is held against, not a measurement of itself.
-            assert_eq!(ratio.low.is_none(), name == "send");
-        }
-    }
-}
-
 /// A study whose figures ask for cycles, which the fixture's machine does not count.
 fn of_cycles(or: &str) -> String {
     STUDY.replacen(
@@ -196,18 +137,8 @@ fn of_cycles(or: &str) -> String {
 }
 
 #[test]
-fn another_metric_is_drawn_where_the_first_cannot_be_had() {
-    let study = of_cycles("\nor = \"cpu_s_per_gb\"");
-    let figures = quiet(&study).analyse().figures;
-    let figure = one(&figures);
-    assert_eq!(figure.y.to_string(), "cpu_s_per_gb");
-    let note = "CPU time per byte instead of cycles per byte, which is not available on this machine: no hardware counters.";
-    assert_eq!(figure.note.as_deref(), Some(note));
-    let measured = |p: &Point| matches!(p, Point::Measured(_));
-    assert!(figure.series.iter().flat_map(|s| &s.points).all(measured));
-
-    // One cell that has it is enough to draw it.
-    let mut world = quiet(&study);
+fn one_cell_that_has_a_metric_is_enough_to_draw_it() {
+    let mut world = quiet(&of_cycles("\nor = \"cpu_s_per_gb\""));
     world.change(of("send"), |s| {
         for side in s.sides_mut() {
             put(&mut side.readings, Counter::Cycles, 1_000_000);

@@ -2,9 +2,9 @@
 
 use bytecost_analysis::{Analysis, Verdict, schema};
 use bytecost_spec::survey::CounterTrial;
-use bytecost_spec::{Cell, Counter, Measure, Metric, Nodelay, Reading, Side, Transport};
+use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Side};
 
-use crate::world::{Found, STUDY, True, World, at, of, put, says, with_axes};
+use crate::world::{At, Found, STUDY, True, World, all, at, of, put, says, with_axes};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
@@ -102,19 +102,6 @@ fn what_counters_cost_is_told_of_movers_that_were_tried_with_and_without() {
     assert_eq!((with.trials, without.trials), (1, 2));
 }
 
-#[test]
-fn the_null_mover_is_the_floor_and_never_compared() {
-    let analysis = quiet().analyse();
-    assert!(analysis.findings.iter().all(|f| !f.id.contains("/null/")));
-    let floor = analysis.loop_floor_ns_per_message.expect("a floor");
-    assert!((3.5..4.5).contains(&floor.value), "{floor:?}");
-    let mut series = analysis.figures.iter().flat_map(|f| &f.series);
-    assert!(series.all(|s| s.name != "null"));
-    let null = &analysis.of_mover("null").estimates;
-    assert!(!null.contains_key(&Metric::both(Measure::ThroughputGbitPerS)));
-    assert!(null.contains_key(&Metric::both(Measure::MessagesPerS)));
-}
-
 // Invariant 5.
 #[test]
 fn absent_readings_propagate_with_their_reason() {
@@ -148,44 +135,21 @@ fn absent_readings_propagate_with_their_reason() {
 }
 
 #[test]
-fn the_two_sides_add_up_to_both() {
-    let analysis = quiet().analyse();
-    for cell in analysis.cells.iter().filter(|c| c.cell.mover != "null") {
-        let of = |side| cell.estimates[&Metric { side, ..COST }].value;
-        let sum = of(Side::Sender) + of(Side::Receiver);
-        assert!((sum / of(Side::Both) - 1.0).abs() < 0.01);
-    }
-}
-
-#[test]
-fn delayed_acknowledgements_are_told_per_message_of_the_sender() {
+fn delayed_acknowledgements_are_told_per_message_of_the_sender_where_there_is_tcp() {
     let delayed = Metric::both(Measure::DelayedAcksPerMessage);
-    let told = |study: &str, acks: Reading| {
-        let mut world = World::new(study).run(3, 6, 0.01, planted);
-        world.each(|s| {
-            put(&mut s.sender.readings, Counter::Messages, 2_000);
-            s.machine.insert(Counter::TcpDelayedAcks, acks.clone());
-        });
-        let cells = world.analyse().cells;
-        let of = |mover| {
-            let cell = cells.iter().find(|c| c.cell.mover == mover).unwrap();
-            let value = cell.estimates.get(&delayed).map(|e| e.value);
-            (value, cell.absent.get(&delayed).cloned())
-        };
-        assert_eq!(of("null"), (None, None), "nothing is connected");
-        of("send")
-    };
-    let near = |found: (Option<f64>, Option<String>), expected: f64| {
-        assert!((found.0.unwrap() - expected).abs() < 1e-9, "{found:?}");
-    };
-    near(told(STUDY, Reading::Measured(500)), 0.25);
-    near(told(STUDY, Reading::Measured(0)), 0.0);
-    let away = told(STUDY, Reading::absent("away"));
-    assert_eq!(away, (None, Some("away".to_owned())));
-    let over = |name| with_axes(&format!("transport = [\"{name}\"]"));
-    near(told(&over("veth"), Reading::Measured(500)), 0.25);
-    let unix = told(&over("unix"), Reading::Measured(500));
-    assert_eq!(unix, (None, None), "no TCP, no acknowledgements");
+    for (transport, expected) in [("veth", Some(0.25)), ("unix", None)] {
+        let study = with_axes(&format!("transport = [\"{transport}\"]"));
+        let mut world = World::new(&study).run(3, 6, 0.01, planted);
+        world.put(all, At::Sender, [(Counter::Messages, 2_000)]);
+        world.put(all, At::Machine, [(Counter::TcpDelayedAcks, 500)]);
+        let analysis = world.analyse();
+        for (mover, expected) in [("null", None), ("send", expected)] {
+            let cell = analysis.of_mover(mover);
+            let found = cell.estimates.get(&delayed).map(|e| e.value);
+            assert_eq!(found, expected, "{mover} over {transport}");
+            assert_eq!(cell.absent.get(&delayed), None);
+        }
+    }
 }
 
 #[test]
@@ -265,47 +229,5 @@ fn the_same_run_gives_the_same_bytes_that_the_schema_describes() {
     let described = schema["properties"].as_object().expect("properties");
     for key in value.as_object().expect("an object").keys() {
         assert!(described.contains_key(key), "{key}");
-    }
-}
-
-#[test]
-fn nothing_at_all_is_an_analysis_too() {
-    let world = World::new(STUDY);
-    let analysis = world.analyse();
-    assert!(analysis.findings.is_empty() && analysis.figures.is_empty());
-    assert_eq!(analysis.loop_floor_ns_per_message, None);
-    assert_eq!((analysis.run.blocks, analysis.run.trials), (0, 0));
-    assert_eq!(analysis.run.widest_interval, None);
-    assert_eq!(analysis.cells.len(), 20);
-}
-
-#[test]
-fn transports_are_paired_by_what_both_share() {
-    let study = with_axes("transport = [\"loopback\", \"unix\"]").replace(
-        "axis = \"mover\"\nbaseline = \"send\"",
-        "axis = \"transport\"\nbaseline = \"loopback\"",
-    );
-    let mut world = World::new(&study);
-    // As a plan writes them: a Unix socket has no congestion control and no options of TCP.
-    for cell in &mut world.cells {
-        if cell.transport == Transport::Unix {
-            "default".clone_into(&mut cell.congestion);
-        } else {
-            cell.nodelay = Nodelay::On;
-        }
-    }
-    let is_unix = |c: &Cell| c.transport == Transport::Unix;
-    let world = world.run(3, 8, 0.01, |cell| {
-        True::costs(if is_unix(cell) { 0.1 } else { 0.2 })
-    });
-    let analysis = world.analyse();
-    assert_eq!(analysis.findings.len(), 2 * 4 * 4);
-    for finding in &analysis.findings {
-        assert_eq!(finding.value, "unix");
-        assert_eq!(finding.verdict, Verdict::Better);
-        let cell = |id: &str| Cell::from_id(id).expect("a cell");
-        let (base, other) = (cell(&finding.baseline), cell(&finding.cell));
-        assert_eq!(base.mover, other.mover);
-        assert_eq!(base.size_bytes, other.size_bytes);
     }
 }

@@ -1,10 +1,11 @@
 //! What keeps work from background load, and what classes and quotas do to wake-ups, is told.
 
+use bytecost_analysis::Analysis;
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Class, Counter, Measure, Metric};
 use itertools::Itertools as _;
 
-use crate::world::{self, At, True, World, answered, latencies, of};
+use crate::world::{self, At, True, World, answered, latencies, of, says};
 
 const STUDY: &str = world::study!(
     "isolation",
@@ -39,18 +40,12 @@ metrics = ["messages_per_s", "latency_us_p99"]
 axis = "cgroup"
 baseline = "none"
 metrics = ["messages_per_s", "latency_us_p99"]
-
-[[figure]]
-title = "Work"
-x = "class"
-y = "messages_per_s"
-series = "mover"
 "#
 );
 
-fn world(study: &str) -> World {
+fn analysed() -> Analysis {
     let rows = ["work-integer", "wake-up"].map(|name| (name, Route::Work));
-    let mut world = World::of_rows(study, &rows);
+    let mut world = World::of_rows(STUDY, &rows);
     let all = std::mem::take(&mut world.cells).into_iter();
     world.cells = all.unique().collect();
     // Only FIFO keeps its work beside the neighbour.
@@ -77,25 +72,12 @@ fn world(study: &str) -> World {
     let has_quota = |c: &Cell| c.cgroup.quota_percent.is_some();
     let throttled = [(Counter::CgroupThrottledNs, 40_000_000)];
     world.put(has_quota, At::Machine, throttled);
-    world
-}
-
-#[test]
-fn what_keeps_work_from_background_load_is_told_and_what_does_not() {
-    let analysis = world(STUDY).analyse();
-    let words = [
-        "`work-integer`: worse with class other, with class idle and with cgroup max=20%",
-        "no difference that matters with class fifo",
-    ];
-    let told = answered(&analysis, "isolation-protects", &words);
-    assert_eq!(told.findings.len(), 4);
-    assert!(told.evidence[0].contains("a quota are limits as well"));
-    assert!(told.numbers[0].contains("0.50×"), "{:?}", told.numbers);
+    world.analyse()
 }
 
 #[test]
 fn wake_ups_that_are_sooner_and_later_are_told_with_what_a_quota_held_back() {
-    let analysis = world(STUDY).analyse();
+    let analysis = analysed();
     let words = [
         "Class fifo compared with class other in p99 latency, with `wake-up`",
         "better with background load idle and with background load spin@all",
@@ -106,29 +88,19 @@ fn wake_ups_that_are_sooner_and_later_are_told_with_what_a_quota_held_back() {
     assert_eq!(told.evidence.len(), 2);
     let held = "held it back for 40 % of the time";
     assert!(told.evidence[0].ends_with(held), "{:?}", told.evidence);
+    let kept = answered(&analysis, "isolation-protects", &["with cgroup max=20%"]);
+    says(&kept.evidence[0], ["a quota are limits as well"]);
 }
 
 #[test]
 fn throttling_is_told_of_a_quota_alone() {
-    let analysis = world(STUDY).analyse();
+    let analysis = analysed();
     for cell in &analysis.cells {
         let metric = Metric::both(Measure::ThrottledShare);
-        let share = cell
-            .estimates
-            .get(&metric)
-            .map(|e| (e.value * 100.0).round());
+        let share = cell.estimates.get(&metric);
+        let share = share.map(|e| (e.value * 100.0).round());
         let quota = cell.cell.cgroup.quota_percent;
         assert_eq!(share, quota.map(|_| 40.0), "{}", cell.id);
         assert_eq!(cell.absent.get(&metric), None);
     }
-}
-
-#[test]
-fn nothing_is_said_where_all_is_as_usual() {
-    let usual = STUDY
-        .replace("[\"other\", \"idle\", \"fifo\"]", "[\"other\"]")
-        .replace("[\"none\", \"max=20%\"]", "[\"none\"]");
-    let analysis = world(&usual).analyse();
-    let mut asked = analysis.explanations.iter();
-    assert!(asked.all(|e| !e.key.starts_with("isolation")));
 }

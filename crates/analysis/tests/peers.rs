@@ -1,11 +1,12 @@
 //! Runs on two hosts: what a network does to them is told, and what it does not is not.
 
-use bytecost_analysis::CaveatEffect;
 use bytecost_spec::Survey;
 use bytecost_spec::host::Cpu;
 use bytecost_spec::peer::CardInterrupt;
 use bytecost_spec::{Counter, Held, Host, NetworkCard, PeerHost, PeerSide, Reading};
 
+use crate::caveat_table::Withholds::Times;
+use crate::caveat_table::both;
 use crate::world::{At, MOVERS, True, World, all, at, fires, put, run, silent};
 
 /// A card of hardware as it should be: 100 Gbit/s, of which the movers use a part.
@@ -65,18 +66,6 @@ fn quiet() -> World {
     between(MOVERS, |_| ())
 }
 
-/// What withholds verdicts of rates withholds none of CPU time.
-#[track_caller]
-fn withholds_rates_alone(world: &World, kind: &str) {
-    let analysis = world.analyse();
-    let caveat = analysis.caveats.iter().find(|c| c.kind == kind).unwrap();
-    assert_eq!(caveat.effect, CaveatEffect::WithholdsMetric);
-    for finding in &analysis.findings {
-        let is_cpu = finding.metric.to_string().contains("cpu");
-        assert_eq!(finding.withheld.is_none(), is_cpu, "{finding:#?}");
-    }
-}
-
 #[test]
 fn a_link_that_is_full_sets_the_rates_if_hardware_carries_it() {
     // 32 Gbit/s of payload are more than 95 % of what 34 Gbit/s carry in packets of 1500 bytes.
@@ -87,8 +76,7 @@ fn a_link_that_is_full_sets_the_rates_if_hardware_carries_it() {
         })
     };
     fires(&slow(false), "link-limited", 6, "of the 32.");
-    withholds_rates_alone(&slow(false), "link-limited");
-    silent(&slow(true), "link-limited");
+    both("link-limited", &slow(true), &slow(false), Times, "");
     silent(&quiet(), "link-limited");
 }
 
@@ -104,8 +92,7 @@ fn segments(counter: Counter, count: u64) -> World {
 fn a_way_that_loses_packets_sets_the_rates() {
     let lost = |count| segments(Counter::TcpRetransmits, count);
     fires(&lost(200), "path-losses", 6, "2 %");
-    withholds_rates_alone(&lost(200), "path-losses");
-    silent(&lost(50), "path-losses");
+    both("path-losses", &lost(50), &lost(200), Times, "");
     fires(&lost(50), "retransmits", 6, "0.5 %");
 }
 
@@ -113,9 +100,8 @@ fn a_way_that_loses_packets_sets_the_rates() {
 fn a_way_that_marks_packets_sets_the_rates() {
     let marked = |count| segments(Counter::TcpMarkedSegments, count);
     fires(&marked(300), "path-marks", 6, "3 % of a cell's segments");
-    withholds_rates_alone(&marked(300), "path-marks");
+    both("path-marks", &marked(50), &marked(300), Times, "");
     silent(&marked(300), "path-losses");
-    silent(&marked(50), "path-marks");
     silent(&quiet(), "path-marks");
 }
 

@@ -3,9 +3,9 @@
 use bytecost_analysis::{Analysis, MatrixData, Point};
 use bytecost_spec::host::Cpu;
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Cell, Measure, Metric, Nearness, Placement, Refusal};
+use bytecost_spec::{Cell, Nearness, Placement, Refusal};
 
-use crate::world::{self, True, World, answered, begins, cache, ends, missing, says};
+use crate::world::{self, True, World, cache, ends, missing};
 
 const STUDY: &str = world::study!(
     "cpu-to-cpu",
@@ -15,23 +15,10 @@ mover = ["null", "ping-cache-line", "ping-futex"]
 size = [8]
 placement = ["0:0", "1:1", "2:2", "0:1", "0:2", "1:2"]
 
-[[tier]]
-title = "all"
-[tier.axes]
-mover = ["null", "ping-cache-line", "ping-futex"]
-size = [8]
-placement = ["0:0", "1:1", "2:2", "0:1", "0:2", "1:2"]
-
 [[compare]]
 axis = "placement"
 baseline = "0:1"
 metrics = ["round_trip_ns"]
-
-[[figure]]
-title = "A turn"
-x = "placement"
-y = "round_trip_ns"
-series = "mover"
 "#
 );
 
@@ -131,21 +118,6 @@ fn each_way_has_its_pairs_from_near_to_far_with_their_times() {
 }
 
 #[test]
-fn words_tell_the_nearest_the_farthest_and_each_kind() {
-    let analysis = world(STUDY, times).analyse();
-    let words = &matrix(&analysis, "ping-futex").words;
-    begins(&words[0], "Quickest is CPU ");
-    says(&words[0], ["slowest", "(nodes 0 and 1)"]);
-    ends(&words[0], "× as long.");
-    begins(&words[1], "From near to far: same CPU 6");
-    says(&words[1], ["; same L3 of 32 MiB 2."]);
-    ends(&words[1], "over 2 pairs.");
-    let nearest = "`ping-cache-line`: Quickest is 0:1 (same L3 of 32 MiB)";
-    let told = answered(&analysis, "cpu-distance", &[nearest]);
-    assert_eq!(told.numbers.len(), 2);
-}
-
-#[test]
 fn what_intervals_do_not_tell_apart_is_told_so() {
     let analysis = world(STUDY, |_| 1.0).analyse();
     let first = &matrix(&analysis, "ping-futex").words[0];
@@ -162,20 +134,4 @@ fn a_pair_alone_and_a_run_without_trials_are_no_matrix() {
     let mut empty = world(STUDY, times);
     empty.samples.clear();
     assert!(empty.analyse().matrices.is_empty());
-}
-
-#[test]
-fn a_round_trip_is_of_those_who_take_turns_alone() {
-    let mut world = world(STUDY, times);
-    let metric = Metric::both(Measure::RoundTripNs);
-    let has = |a: &Analysis, mover: &str| {
-        let mut cells = a.cells.iter().filter(|c| c.cell.mover == mover);
-        cells.any(|c| c.estimates.contains_key(&metric))
-    };
-    let analysis = world.analyse();
-    assert!(has(&analysis, "ping-futex") && !has(&analysis, "null"));
-    let mut findings = analysis.findings.iter();
-    assert!(findings.any(|f| f.metric == metric && f.value == "0:2"));
-    world.manifest.survey.mover_facts[2].route = Route::Work;
-    assert!(!has(&world.analyse(), "ping-futex"));
 }

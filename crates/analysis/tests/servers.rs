@@ -5,7 +5,7 @@ use bytecost_analysis::{Finding, Verdict};
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Side};
 
 use crate::server_worlds::{run, server};
-use crate::world::{self, Found, True, World, put, question, says, scale, silent};
+use crate::world::{Found, World, fires, found, put, question, says, scale, silent};
 
 #[test]
 fn a_servers_numbers_are_those_of_its_own_window() {
@@ -34,47 +34,11 @@ fn a_servers_numbers_are_those_of_its_own_window() {
 }
 
 #[test]
-fn what_moves_bytes_has_no_server() {
-    let analysis = World::new(world::STUDY)
-        .run(1, 6, 0.01, |_| True::costs(1.0))
-        .analyse();
-    for cell in &analysis.cells {
-        for metric in cell.estimates.keys().chain(cell.absent.keys()) {
-            let is_moved = !matches!(metric.side, Side::Server | Side::Client);
-            assert!(is_moved, "{metric}");
-            assert_ne!(metric.measure, Measure::MemoryKibPerConnection);
-        }
-    }
-}
-
-#[test]
-fn a_run_with_servers_answers_their_questions() {
+fn who_serves_one_at_a_time_is_compared_although_the_study_does_not() {
     let analysis = run().analyse();
-    let which = analysis.answer("which-server");
-    says(
-        which,
-        [
-            "with 1 connection, with 0 idle connections in addition: better `single`, 1.1",
-            "with 500 connections, with 0 idle connections in addition: worse `thread`, 0.6",
-            "no difference that matters `select`",
-        ],
-    );
-    let idle = analysis.answer("idle-connections");
-    let falls = "with `select`, with 1 connection: worse 900 idle connections in addition, 0.25×";
-    assert!(idle.contains(falls), "{idle}");
-    let falls = "with `epoll`, with 1 connection: worse";
-    assert!(!idle.contains(falls), "{idle}");
-    let memory = analysis.answer("memory-per-connection");
-    // 20 KiB of its own and a stack of 16 KiB in the kernel.
-    assert!(memory.contains("36.0 KiB with `thread`"), "{memory}");
-    // The study compares others with `epoll` alone.
     let single = question(&analysis, "single-soonest").unwrap();
-    says(
-        &single.numbers[0],
-        ["compared with `single` in median latency"],
-    );
-    let asked = question(&analysis, "unexpected");
-    assert_eq!(asked, None, "the study expects nothing");
+    let told = "compared with `single` in median latency";
+    says(&single.numbers[0], [told]);
 }
 
 /// A run in which `thread` costs twice as much CPU time, and how the clients of some cells may have
@@ -96,10 +60,10 @@ fn limited(how: impl Fn(&Cell) -> u64) -> World {
 
 #[test]
 fn clients_that_were_the_limit_withhold_rates_and_leave_the_cost_of_a_request() {
-    let analysis = limited(|cell| u64::from(server(cell) == "thread")).analyse();
-    let caveat = analysis.of_kind("clients-limited")[0];
+    let world = limited(|cell| u64::from(server(cell) == "thread"));
+    let caveat = fires(&world, "clients-limited", 2, "50 %");
     assert!(caveat.cells.iter().all(|id| id.contains("server=thread")));
-    says(&caveat.evidence, ["50 %"]);
+    let analysis = world.analyse();
     let mut costs = 0;
     for finding in &analysis.findings {
         if finding.axis != Axis::Server || finding.value != "thread" {
@@ -182,19 +146,6 @@ fn the_first_sentence_is_of_what_the_clients_did_not_limit() {
 }
 
 #[test]
-fn the_clients_share_of_a_request_is_told() {
-    let analysis = run().analyse();
-    let share = analysis.answer("clients-share");
-    says(
-        share,
-        [
-            "With 1 connection 3.2",
-            " µs of CPU time for each request, busy 50 % of the window; with 500 connections 3.2",
-        ],
-    );
-}
-
-#[test]
 fn clients_are_no_limit_beside_a_server_that_is_never_idle() {
     // What the server used and waited for in its window of 50 ms, its CPUs, and how the clients may
     // have limited it.
@@ -211,7 +162,7 @@ fn clients_are_no_limit_beside_a_server_that_is_never_idle() {
                 put(readings, counter, n);
             }
         });
-        !world.analyse().of_kind("clients-limited").is_empty()
+        !found(&world, "clients-limited").is_empty()
     };
     assert!(!affected([49, 0, 1], 1));
     assert!(!affected([40, 9, 1], 1), "others had its CPU");

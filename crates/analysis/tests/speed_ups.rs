@@ -1,12 +1,12 @@
 //! The overview: each pair of the study with its speed-up, or the reason why there is none; and
 //! what is said of pinning and of taking turns.
 
-use bytecost_analysis::{Analysis, Point, SpeedUp, SpeedUpRow};
+use bytecost_analysis::{Analysis, Point, SpeedUp};
 use bytecost_spec::sample::Sample;
 use bytecost_spec::{Axis, Cell, Nearness};
 
 use crate::file_worlds;
-use crate::work_worlds::{self, STUDY, is_at, truth, without_siblings, work};
+use crate::work_worlds::{self, STUDY, is_at, truth, work};
 use crate::world::{self, World, ends, missing, says};
 
 fn pair<'a>(a: &'a Analysis, title: &str) -> &'a SpeedUp {
@@ -91,64 +91,19 @@ fn what_takes_a_file_whole_stands_against_each_block() {
     assert_eq!(told, [("64KiB", 2.0), ("4KiB", 4.0)]);
 }
 
-/// The only row of a pair, which is a gap, and its reason.
-fn gap(world: &World, title: &str) -> String {
-    let analysis = world.analyse();
-    let rows = &pair(&analysis, title).rows;
-    let why = |row: &SpeedUpRow| match &row.point {
-        Point::Gap(why) => Some(why.clone()),
-        Point::Measured(_) => None,
-    };
-    let gaps: Vec<String> = rows.iter().filter_map(why).collect();
-    assert_eq!(gaps.len(), rows.len(), "{rows:#?}");
-    gaps[0].clone()
-}
-
 #[test]
 fn a_pair_that_cannot_be_had_is_a_gap_with_its_reason() {
-    let whole = || work(STUDY, 0, truth(1.25, 2.0, 1.0));
-    let hidden = without_siblings(whole());
-    let why = "placement smt-sibling: no two CPUs are threads of one core";
-    assert_eq!(gap(&hidden, "Two cores"), why);
-    // The mark of time-slicing stands beside it all the same.
-    check(&hidden.analyse(), "Two CPUs", 2, 1.0);
-    let analysis = hidden.analyse();
-    let told = |text: &str| analysis.answers.iter().any(|a| a.sentence.contains(text));
-    assert!(told("Two cores: not measured here: placement smt-sibling"));
-
-    let mut short = whole();
+    let mut short = work(STUDY, 0, truth(1.25, 2.0, 1.0));
     let is_late = |s: &Sample| s.trial.block > 1 && s.cell.contains("smt-sibling");
     short.samples.retain(|s| !is_late(s));
-    let why = "fewer than three blocks have both";
-    assert_eq!(gap(&short, "Two cores"), why);
-
-    let mut dear = whole();
-    let is_pinned = |c: &Cell| c.threads == 1 && is_at(c, Nearness::SameCpu);
-    dear.keep(|c| !is_pinned(c));
-    dear.left_out = vec![bytecost_analysis::LeftOut {
-        what: "pinned".to_owned(),
-        cells: 4,
-        why: "the budget is short".to_owned(),
-    }];
-    assert_eq!(gap(&dear, "Pinned"), "left out: the budget is short");
+    let analysis = short.analyse();
+    let rows = pair(&analysis, "Two cores").rows.iter();
+    let gap = Point::Gap("fewer than three blocks have both".to_owned());
+    assert_eq!(rows.map(|row| &row.point).collect::<Vec<_>>(), [&gap; 2]);
 }
 
 #[test]
-fn pinning_is_told_alone_and_beside_other_load() {
-    let told = |pinned: f64, moves: u64| {
-        let analysis = work(STUDY, moves, truth(1.25, 2.0, pinned)).analyse();
-        world::question(&analysis, "pinning").unwrap().clone()
-    };
-    let same = told(1.0, 2);
-    let answer = same.answer.clone().unwrap();
-    let alike = "`work-integer`: no difference that matters with background load idle and with background load spin@all";
-    says(&answer, [alike]);
-    says(&same.evidence[0], ["moves of free threads"]);
-    assert_eq!(same.numbers.len(), 2, "{same:?}");
-    let faster = told(1.3, 0);
-    let better = "`work-integer`: better with background load idle";
-    says(faster.answer.unwrap(), [better]);
-    assert_eq!(faster.findings.len(), 4);
+fn whether_pinning_matters_needs_pinned_work() {
     let free = STUDY.replace("\"free\", \"same-cpu\"", "\"free\"");
     let analysis = work(&free, 0, truth(1.25, 2.0, 1.0)).analyse();
     missing(&analysis, "pinning", &["no pinned work"]);
@@ -171,9 +126,6 @@ fn a_shared_core_is_told_from_one_cpu() {
     }
     let unlike = told(work(STUDY, 0, truth(1.3, 1.5, 1.0))).answer.unwrap();
     assert!(!unlike.contains("mark"), "{unlike}");
-    let hidden = told(without_siblings(work(STUDY, 0, truth(1.3, 2.0, 1.0))));
-    says(&hidden.evidence[0], ["no two CPUs are threads"]);
-    assert!(!hidden.answer.unwrap().contains("siblings of one core"));
     let alone = STUDY.replace("threads = [2]\nplacement", "threads = [1]\nplacement");
     let analysis = work(&alone, 0, truth(1.3, 2.0, 1.0)).analyse();
     assert_eq!(world::question(&analysis, "taking-turns"), None);

@@ -3,7 +3,7 @@
 use bytecost_analysis::{Analysis, Verdict};
 use bytecost_spec::{Cell, Counter, Measure, Metric};
 
-use crate::world::{Found, STUDY, True, World, begins, ends, one, scale};
+use crate::world::{Found, STUDY, True, World, begins, ends, fires, scale, silent};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
@@ -20,28 +20,6 @@ fn twinned() -> World {
 fn apart(factor: f64, noise: f64) -> World {
     let truth = move |cell: &Cell| True::costs(if cell.twin { 0.2 * factor } else { 0.2 });
     twinned().run(3, 12, noise, truth)
-}
-
-#[test]
-fn a_twin_is_no_cell_and_in_no_finding_table_figure_or_answer() {
-    let analysis = apart(1.0, 0.01).analyse();
-    let plain = World::new(STUDY)
-        .run(3, 12, 0.01, |_| True::costs(0.2))
-        .analyse();
-    let ids = |a: &Analysis| -> Vec<String> { a.findings.iter().map(|f| f.id.clone()).collect() };
-    assert_eq!(ids(&analysis), ids(&plain));
-    assert_eq!(analysis.study.varied, plain.study.varied);
-    assert_eq!(analysis.run.blocks, 12);
-    for part in [
-        serde_json::to_string(&analysis.cells),
-        serde_json::to_string(&analysis.findings),
-        serde_json::to_string(&analysis.figures),
-        serde_json::to_string(&analysis.answers),
-        serde_json::to_string(&analysis.crossovers),
-        serde_json::to_string(&analysis.twins),
-    ] {
-        assert!(!part.expect("an analysis").contains("twin"));
-    }
 }
 
 #[test]
@@ -65,17 +43,17 @@ fn equal_twins_are_the_noise_floor_and_no_caveat() {
     begins(&floor.sentence, start);
     let end = " in CPU time per byte at the widest; 0 of 4 twins came out different (5 % would by chance).";
     ends(&floor.sentence, end);
-    assert_eq!(analysis.of_kind("twins-differ").len(), 0);
+    silent(&world, "twins-differ");
 }
 
 #[test]
 fn more_different_twins_than_chance_explains_are_a_caveat() {
-    let analysis = apart(1.2, 0.01).analyse();
+    let world = apart(1.2, 0.01);
+    let analysis = world.analyse();
     assert!(analysis.twins.iter().all(|t| t.different && t.ratio > 1.05));
     let floor = analysis.noise_floor.as_ref().expect("a floor");
     assert!(floor.different == 4 && floor.chance < 1e-4, "{floor:?}");
-    let found = analysis.of_kind("twins-differ");
-    assert_eq!(one(&found).cells.len(), 4);
+    fires(&world, "twins-differ", 4, "");
     // One of four comes out different in every fifth run.
     let mut world = apart(1.0, 0.01);
     let first = world.id("send", 256);
@@ -87,7 +65,7 @@ fn more_different_twins_than_chance_explains_are_a_caveat() {
     let different = analysis.twins.iter().filter(|t| t.different);
     let different: Vec<&str> = different.map(|t| t.cell.as_str()).collect();
     assert_eq!(different, [first]);
-    assert_eq!(analysis.of_kind("twins-differ").len(), 0);
+    silent(&world, "twins-differ");
 }
 
 #[test]
@@ -115,8 +93,7 @@ fn a_twin_that_fails_is_a_failure_of_its_cell() {
     let mut world = apart(1.0, 0.01);
     let send = world.id("send", 256);
     world.fail(0, &format!("{send}/twin"), "the receiver is gone");
-    let analysis = world.analyse();
-    assert_eq!(one(&analysis.of_kind("failed-trials")).cells, [send]);
+    assert_eq!(fires(&world, "failed-trials", 1, "").cells, [send]);
 }
 
 #[test]
@@ -137,15 +114,4 @@ fn runs_with_twins_keep_the_promised_rates() {
     // 5 % of 480 are 24, with a standard deviation of 5.
     assert_eq!(twins, 480);
     assert!((9..=39).contains(&different), "{different} of {twins}");
-}
-
-#[test]
-fn a_run_of_old_has_none() {
-    let analysis = World::new(STUDY)
-        .run(3, 12, 0.01, |_| True::costs(0.2))
-        .analyse();
-    assert_eq!(analysis.twins.len(), 0);
-    assert_eq!(analysis.noise_floor, None);
-    let text = serde_json::to_string(&analysis).expect("an analysis");
-    assert!(!text.contains("twin") && !text.contains("noise_floor"));
 }

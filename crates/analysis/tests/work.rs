@@ -1,13 +1,12 @@
 //! Work that moves nothing: what two threads get done together says whether they share a core, and
-//! where an access becomes dearer says where caches end. And where threads ran is told.
+//! where an access becomes dearer says where caches end.
 
-use bytecost_analysis::Caveat;
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Cell, Counter, Held, HugePages, Nearness, Placement, Refusal};
+use bytecost_spec::{Cell, Counter, HugePages, Nearness, Placement, Refusal};
 
 use crate::work_worlds::done;
 use crate::world::{
-    self, Found, True, World, answered, begins, cache, missing, put, question, says, scale,
+    self, Found, True, World, answered, begins, cache, missing, question, says, scale,
 };
 
 const STUDY: &str = world::study!(
@@ -23,12 +22,23 @@ size = ["4KiB"]
 axis = "threads"
 baseline = "1"
 metrics = ["messages_per_s", "cpu_ns_per_message"]
+"#
+);
 
-[[figure]]
-title = "Work"
-x = "threads"
-y = "messages_per_s"
-series = "mover"
+/// One CPU on which what is walked through grows, in pages of both kinds.
+const STEPS: &str = world::study!(
+    "work",
+    r#"
+[axes]
+mover = ["null", "work-integer", "work-chase"]
+placement = ["same-cpu"]
+size = ["16KiB", "64KiB", "256KiB", "1MiB", "4MiB"]
+huge-pages = ["off", "on"]
+
+[[compare]]
+axis = "huge-pages"
+baseline = "off"
+metrics = ["cpu_ns_per_message"]
 "#
 );
 
@@ -68,17 +78,9 @@ fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
     }
 }
 
-#[test]
-fn nothing_is_said_of_cores_without_two_threads() {
-    let alone = STUDY.replace("threads = [1, 2]", "threads = [1]");
-    let analysis = world(&alone, two(done(1.0, 1.0))).analyse();
-    assert_eq!(question(&analysis, "shared-core"), None);
-}
-
-/// A world on one CPU in which a message is an access, whatever the size.
+/// A world in which a message is an access, whatever the size.
 fn stepped(study: &str, truth: impl Fn(&Cell) -> True) -> World {
-    let one_cpu = study.replace("[\"same-cache\", \"same-cpu\"]", "[\"same-cpu\"]");
-    let mut world = world(&one_cpu, truth);
+    let mut world = world(study, truth);
     world.each(|sample| {
         let cell = Cell::from_id(&sample.cell).unwrap();
         if cell.mover != "null" {
@@ -91,10 +93,7 @@ fn stepped(study: &str, truth: impl Fn(&Cell) -> True) -> World {
 
 #[test]
 fn steps_are_held_against_the_caches_of_the_host() {
-    let study = STUDY.replace("threads = [1, 2]", "threads = [1]").replace(
-        "[\"4KiB\"]",
-        "[\"4KiB\", \"16KiB\", \"64KiB\", \"256KiB\", \"1MiB\"]",
-    );
+    let study = STEPS.replace(", \"on\"", "");
     let truth = |cell: &Cell| True::costs(if cell.size_bytes > 32 << 10 { 4.0 } else { 1.0 });
     let mut world = stepped(&study, truth);
     world.manifest.host.caches = vec![cache(1, 32 << 10), cache(2, 256 << 10), cache(3, 8 << 20)];
@@ -108,76 +107,14 @@ fn steps_are_held_against_the_caches_of_the_host() {
 }
 
 #[test]
-fn no_words_about_two_ends_are_said_of_work() {
-    let analysis = world(STUDY, two(done(2.0, 1.0))).analyse();
-    for Caveat { text, .. } in &analysis.caveats {
-        let of_ends = ["Sender and receiver", "payload", "More threads than CPUs"];
-        assert!(!of_ends.iter().any(|words| text.contains(words)), "{text}");
-    }
-    let constants = analysis.study.constants.iter().map(|(axis, _)| axis.name());
-    let constants: Vec<&str> = constants.collect();
-    let expected = "size mem-node background huge-pages class cgroup";
-    assert_eq!(constants.join(" "), expected);
-}
-
-#[test]
-fn where_threads_ran_is_told_as_the_kernel_said() {
-    let study = STUDY.replace("size = ", "neighbour = [\"idle\", \"spin@all\"]\nsize = ");
-    let mut world = world(&study, two(done(2.0, 1.0)));
-    let held = |cpu| Held {
-        cpus: vec![cpu],
-        last_cpu: cpu,
-        memory_node: None,
-        class: None,
-    };
-    let is_work = |c: &Cell| c.mover != "null";
-    world.change(is_work, |sample| {
-        let cell = Cell::from_id(&sample.cell).unwrap();
-        sample.sender.held = match (&cell.placement, cell.threads) {
-            (Placement::Near(Nearness::SameCache), 2) => vec![held(0), held(3)],
-            (_, n) => vec![held(0); n as usize],
-        };
-        if !cell.neighbour.is_idle() {
-            sample.neighbour = vec![held(0), held(3)];
-            put(&mut sample.machine, Counter::NeighbourNs, 100_000_000);
-        }
-    });
-    assert_eq!(
-        world.analyse().run.places,
-        [
-            "placement same-cache: threads on CPUs 0 and 3",
-            "placement same-cpu: threads on CPU 0",
-            "background load spin@all: on CPUs 0 and 3, busy for 50 % of the window",
-        ]
-    );
-}
-
-#[test]
 fn steps_are_told_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
-    let study = STUDY
-        .replace(
-            "threads = [1, 2]",
-            "threads = [1]\nhuge-pages = [\"off\", \"on\"]",
-        )
-        .replace(
-            "axis = \"threads\"\nbaseline = \"1\"",
-            "axis = \"huge-pages\"\nbaseline = \"off\"",
-        )
-        .replace(
-            "[\"messages_per_s\", \"cpu_ns_per_message\"]",
-            "[\"cpu_ns_per_message\"]",
-        )
-        .replace(
-            "[\"4KiB\"]",
-            "[\"16KiB\", \"64KiB\", \"256KiB\", \"1MiB\", \"4MiB\"]",
-        );
     // Beyond 32 KiB there is another cache, beyond 512 KiB small pages miss in the TLB.
     let truth = |cell: &Cell| {
         let far = if cell.size_bytes > 32 << 10 { 4.0 } else { 1.0 };
         let misses = cell.huge_pages == HugePages::Off && cell.size_bytes > 512 << 10;
         True::costs(far * if misses { 2.0 } else { 1.0 })
     };
-    let mut world = stepped(&study, truth);
+    let mut world = stepped(STEPS, truth);
     world.manifest.host.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20)];
     let analysis = world.analyse();
     let steps = question(&analysis, "cache-steps").unwrap();

@@ -51,7 +51,6 @@ fn world(study: &str) -> World {
     world
 }
 
-/// The study of one size.
 pub fn of_one_size() -> String {
     STUDY.replace("\"2KiB\", \"8KiB\", \"32KiB\", \"128KiB\"", "\"2KiB\"")
 }
@@ -95,7 +94,6 @@ pub fn check_in(world: &World, analysis: &Analysis, tests: &str, ruling: Ruling,
     is_ruled(&judged(world, analysis, tests), ruling, words);
 }
 
-/// Holds a ruling, and that these words are said of it.
 #[track_caller]
 pub fn is_ruled(found: &Audited, ruling: Ruling, words: &[&str]) {
     assert_eq!(found.ruling, ruling, "{found:#?}");
@@ -110,7 +108,6 @@ pub fn check_rows(table: &str, of: impl Fn(&str, &str) -> String) {
     check_rows_in(world, analysis, table, of);
 }
 
-/// The same in another world.
 #[track_caller]
 pub fn check_rows_in(
     world: &World,

@@ -45,16 +45,9 @@ metrics = ["messages_per_s", "server_cpu_ns_per_message", "latency_us_p50"]
 axis = "idle"
 baseline = "0"
 metrics = ["messages_per_s"]
-
-[[figure]]
-title = "Rate"
-x = "connections"
-y = "messages_per_s"
-series = "server"
 "#
 );
 
-/// The model of a cell.
 pub fn server(cell: &Cell) -> &str {
     cell.serving.server.as_deref().unwrap_or_default()
 }
@@ -70,7 +63,6 @@ fn rate(cell: &Cell) -> f64 {
     }
 }
 
-/// The run.
 pub fn run() -> World {
     let mut world = World::new(STUDY);
     // The rest of the grid was not paid for.

@@ -69,7 +69,6 @@ against = "pread"
 "#
 );
 
-/// Whether a cell is at that placement.
 pub fn is_at(cell: &Cell, nearness: Nearness) -> bool {
     cell.placement == Placement::Near(nearness)
 }

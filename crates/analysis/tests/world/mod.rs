@@ -84,22 +84,18 @@ pub enum At {
     Peer,
 }
 
-/// Every cell.
 pub fn all(_: &Cell) -> bool {
     true
 }
 
-/// The cells of a mover.
 pub fn of(mover: &'static str) -> impl Fn(&Cell) -> bool + Copy {
     move |cell| cell.mover == mover
 }
 
-/// The cell of a mover at a size.
 pub fn at(mover: &'static str, size_bytes: u64) -> impl Fn(&Cell) -> bool + Copy {
     move |cell| cell.mover == mover && cell.size_bytes == size_bytes
 }
 
-/// Holds that a text has these parts.
 #[track_caller]
 pub fn says(text: impl AsRef<str>, parts: impl IntoIterator<Item = impl AsRef<str>>) {
     let text = text.as_ref();
@@ -109,14 +105,12 @@ pub fn says(text: impl AsRef<str>, parts: impl IntoIterator<Item = impl AsRef<st
     }
 }
 
-/// Holds that a text begins so.
 #[track_caller]
 pub fn begins(text: impl AsRef<str>, part: impl AsRef<str>) {
     let (text, part) = (text.as_ref(), part.as_ref());
     assert!(text.starts_with(part), "not `{part}`: {text}");
 }
 
-/// Holds that a text ends so.
 #[track_caller]
 pub fn ends(text: impl AsRef<str>, part: impl AsRef<str>) {
     let (text, part) = (text.as_ref(), part.as_ref());
@@ -130,7 +124,6 @@ pub fn one<T: std::fmt::Debug>(list: &[T]) -> &T {
     &list[0]
 }
 
-/// Writes a reading.
 pub fn put(readings: &mut Readings, counter: Counter, value: u64) {
     readings.insert(counter, Reading::Measured(value));
 }
@@ -139,6 +132,13 @@ pub fn put(readings: &mut Readings, counter: Counter, value: u64) {
 pub fn scale(readings: &mut Readings, counter: Counter, times: f64) {
     let read = readings.get_mut(&counter).expect("a reading");
     *read = Reading::Measured((times * read.measured().expect("a number") as f64) as u64);
+}
+
+/// Makes the CPU time of both sides so many times what it was.
+pub fn scale_cpu_time(sample: &mut Sample, times: f64) {
+    for side in sample.sides_mut() {
+        scale(&mut side.readings, Counter::CpuNs, times);
+    }
 }
 
 /// A cache of CPU 0.
@@ -153,16 +153,10 @@ pub fn cache(level: u32, size_bytes: u64) -> CpuCache {
 
 /// What tests look up in an analysis.
 pub trait Found {
-    /// The first cell of a mover.
     fn of_mover(&self, mover: &str) -> &CellResult;
-    /// The cell of that id.
     fn of_id(&self, id: &str) -> &CellResult;
-    /// The caveats of a kind.
-    fn of_kind(&self, kind: &str) -> Vec<&Caveat>;
     /// The finding about a cell.
     fn of_cell(&self, metric: Metric, id: &str) -> &Finding;
-    /// The kinds of all caveats, with the cells that each affects.
-    fn kinds(&self) -> Vec<(&str, usize)>;
     /// The answer to a question, which there is.
     fn answer(&self, key: &str) -> &str;
 }
@@ -179,19 +173,10 @@ impl Found for Analysis {
         self.cells.iter().find(|c| c.id == id).expect("a cell")
     }
 
-    fn of_kind(&self, kind: &str) -> Vec<&Caveat> {
-        self.caveats.iter().filter(|c| c.kind == kind).collect()
-    }
-
     #[track_caller]
     fn of_cell(&self, metric: Metric, id: &str) -> &Finding {
         let own = |f: &&Finding| f.metric == metric && f.cell == id;
         self.findings.iter().find(own).expect("a finding")
-    }
-
-    fn kinds(&self) -> Vec<(&str, usize)> {
-        let caveats = self.caveats.iter();
-        caveats.map(|c| (c.kind.as_str(), c.cells.len())).collect()
     }
 
     #[track_caller]
@@ -263,7 +248,6 @@ y = "latency_us_p50"
 series = "mover"
 "#;
 
-/// The usual study with these axes as well.
 pub fn with_axes(axes: &str) -> String {
     STUDY.replace("mover = [", &format!("{axes}\nmover = ["))
 }
@@ -505,6 +489,12 @@ impl World {
         });
     }
 
+    /// Lets every sender's reading be absent for that reason.
+    pub fn hide(&mut self, counter: Counter, why: &str) {
+        let hide = |s: &mut Sample| s.sender.readings.insert(counter, Reading::absent(why));
+        self.each(|s| drop(hide(s)));
+    }
+
     /// Lets somebody have asked for evidence by these means.
     pub fn ask(&mut self, means: &[Means]) {
         let asked = means.iter().map(|means| EvidenceAsked {
@@ -533,7 +523,6 @@ impl World {
         facts.for_each(|row| rename(&mut row.name));
     }
 
-    /// Changes every sample.
     pub fn each(&mut self, change: impl FnMut(&mut Sample)) {
         self.change(all, change);
     }
@@ -549,7 +538,6 @@ impl World {
         });
     }
 
-    /// Evidence of a cell, from a trial of its own in which nothing was looked at yet.
     pub fn evidence_of(&self, cell: usize) -> TrialEvidence {
         TrialEvidence {
             trial: TrialKey::first(0, cell as u32),
@@ -669,15 +657,13 @@ fn sample(
             compared_bytes: bytes as u64,
             checked: "content".to_owned(),
         }),
-        latency_ns_histogram: (cell.pattern == Pattern::Ask)
-            .then(|| histogram(truth.latency_us * factor, g)),
+        // A thousand latencies around a median, with a tail.
+        latency_ns_histogram: (cell.pattern == Pattern::Ask).then(|| {
+            let median_us = truth.latency_us * factor;
+            latencies((0..1000).map(|_| median_us * (0.1 * g.normal()).exp()))
+        }),
         ..Sample::default()
     }
-}
-
-/// A thousand latencies around a median, with a tail.
-fn histogram(median_us: f64, g: &mut Generator) -> String {
-    latencies((0..1000).map(|_| median_us * (0.1 * g.normal()).exp()))
 }
 
 /// A histogram of these latencies in µs, as samples have it.
