@@ -7,18 +7,15 @@ use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
 use bytecost_spec::survey::{FileSupport, FileSurvey};
-use bytecost_spec::{Axis, Cache, Cell};
+use bytecost_spec::{Cache, Cell, Ring};
 use rustix::io::Errno;
 
 use crate::files::{self, FileTask, Files};
-use crate::requests::Content;
 use crate::side_by_side;
 use crate::survey::{self, Helpers};
 
 /// A request that every file system takes past the page cache, where it takes any.
-const SIZE: &str = "4KiB";
-/// Four of them.
-const RING: &str = "16KiB";
+const SIZE_BYTES: u64 = 4 << 10;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a file that is not cold is made cold anew where others were, and how long is waited
 /// before: a socket or a pipe of the mover before may still hold its pages.
@@ -29,8 +26,7 @@ const HELD_AT_MOST: Duration = Duration::from_millis(50);
 /// How often that is tried before it is concluded that no file here becomes cold.
 const TRIES_AT_ALL: u32 = 3;
 
-/// Tries every mover of files in every state of the page cache, each with one request whose
-/// content is checked.
+/// Tries every mover of files in every state of the page cache with one request, which is checked.
 ///
 /// # Errors
 /// What is wrong with the directory or with the user's file: then nothing of them can be had.
@@ -55,7 +51,7 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
             target: None,
         },
         None => files
-            .prepare(&cell(Cache::Cold, "pread")?)?
+            .prepare(&cell(Cache::Cold, "pread"))?
             .ok_or(io::ErrorKind::NotFound)?,
     };
     found.direct_bytes = file::direct_bytes(&of_disk.path);
@@ -72,8 +68,7 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     Ok(found)
 }
 
-/// How often each mover is tried: where a file that nobody uses becomes cold, one that stays warm
-/// is held by somebody who will let go of it.
+/// How often each mover is tried: where files become cold, one that stays warm will be let go of.
 fn tries(files: &mut Files) -> u32 {
     let control = Mover::named("pread")
         .map(|pread| again(TRIES_AT_ALL, || attempt(files, pread, Cache::Cold, None)));
@@ -147,31 +142,22 @@ fn user_bytes(path: &std::path::Path) -> io::Result<u64> {
     let bytes = file::len(&opened)
         .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
     if bytes == 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!(
-                "{}: the file is empty, there is nothing to read",
-                path.display()
-            ),
-        ));
+        let path = path.display();
+        let why = format!("{path}: the file is empty, there is nothing to read");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(bytes)
 }
 
-fn cell(cache: Cache, mover: &str) -> io::Result<Cell> {
-    let mut cell = Cell {
+fn cell(cache: Cache, mover: &str) -> Cell {
+    Cell {
         cache,
+        mover: mover.to_owned(),
+        size_bytes: SIZE_BYTES,
+        ring: Ring::Bytes(4 * SIZE_BYTES),
+        depth: 2,
         ..Cell::default()
-    };
-    for (axis, value) in [
-        (Axis::Mover, mover),
-        (Axis::Size, SIZE),
-        (Axis::Ring, RING),
-        (Axis::Depth, "2"),
-    ] {
-        cell.set(axis, value).map_err(io::Error::other)?;
     }
-    Ok(cell)
 }
 
 fn reason(error: &io::Error) -> String {
@@ -182,20 +168,19 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// One request that waits for what it needs.
 fn attempt(
     files: &mut Files,
     mover: &Mover,
     cache: Cache,
     java: Option<PathBuf>,
 ) -> io::Result<()> {
-    let mut cell = cell(cache, mover.name)?;
+    let mut cell = cell(cache, mover.name);
     let task = files.prepare(&cell)?.ok_or(io::ErrorKind::NotFound)?;
     if !task.own {
         // A file of less than a few blocks is read in one piece.
         let has = file::len(file::open(&task.path, file::Opening::default())?)?;
         cell.size_bytes = cell.size_bytes.min(has);
-        cell.ring = bytecost_spec::Ring::Message;
+        cell.ring = Ring::Message;
     }
     let work = files::open(&cell, mover, &task, 0)?;
     files::settle(&cell, &work, HELD_AT_MOST)?;
@@ -204,10 +189,6 @@ fn attempt(
         return survey::one_of_file(mover, work, cell.size_bytes as usize, content, java);
     }
     let walk = work.walk;
-    let content = (task.own && mover.route.reads_a_file()).then(|| Content {
-        pattern: file::content(),
-        most: usize::MAX,
-    });
     let mut engine = mover.open_file(Setup {
         file: Some(work),
         java,
@@ -222,8 +203,9 @@ fn attempt(
     };
     let place = place.ok_or_else(|| io::Error::other("the first request did not end"))?;
     let mut wrong = false;
-    if let Some(Content { pattern, most }) = content {
-        engine.look(place, most, &mut |offset, bytes| {
+    if task.own && mover.route.reads_a_file() {
+        let pattern = file::content();
+        engine.look(place, usize::MAX, &mut |offset, bytes| {
             wrong |= pattern.mismatch(offset, bytes).is_some();
         });
     }
@@ -255,21 +237,15 @@ mod tests {
     #[test]
     fn every_mover_of_files_is_tried_in_every_state_of_the_cache() {
         let found = found(env!("CARGO_MANIFEST_DIR"), None);
-        let tried = |cache: &Cache| {
-            MOVERS
-                .iter()
-                .filter(|m| is_tried(m, *cache) && !m.is_helped())
-                .count()
-        };
+        let here = || MOVERS.iter().filter(|m| !m.is_helped());
+        let tried = |cache: &Cache| here().filter(|m| is_tried(m, *cache)).count();
         let all: usize = Cache::ALL.iter().map(tried).sum();
         assert_eq!(found.movers.len(), all);
         assert!(found.free_bytes > 0 && !found.file_system.is_empty());
         assert!(found.device.is_some());
         let mapped = refused(&found, "mmap-touch", Cache::Direct).unwrap();
-        assert!(
-            mapped.starts_with("a mapping shows the page cache"),
-            "{mapped}"
-        );
+        let told = "a mapping shows the page cache";
+        assert!(mapped.starts_with(told), "{mapped}");
         let direct = refused(&found, "pread", Cache::Direct);
         assert_eq!(direct.is_none(), found.direct_bytes.is_some(), "{direct:?}");
     }
@@ -281,7 +257,7 @@ mod tests {
         let cold = |files: &mut Files| attempt(files, pread, Cache::Cold, None);
         again(TRIES, || cold(&mut files)).unwrap();
         // A page in a pipe is the file's own, and cannot be dropped.
-        let task = files.prepare(&cell(Cache::Cold, "pread").unwrap());
+        let task = files.prepare(&cell(Cache::Cold, "pread"));
         let file = file::open(&task.unwrap().unwrap().path, file::Opening::default()).unwrap();
         let (reader, writer) = io::pipe().unwrap();
         let flags = rustix::pipe::SpliceFlags::empty();
@@ -314,30 +290,26 @@ mod tests {
         };
         let (times, why) = never(TRIES_AT_ALL + 1);
         assert_eq!(times, TRIES_AT_ALL + 1);
-        assert!(
-            why.contains("4 attempts") && !why.contains("--dir"),
-            "{why}"
-        );
+        let is_told = why.contains("4 attempts") && !why.contains("--dir");
+        assert!(is_told, "{why}");
         assert_eq!(never(1), (1, not_cold().to_string()));
         let refused = again(TRIES, || Err(Errno::OPNOTSUPP.into())).unwrap_err();
-        assert_eq!(
-            refused.raw_os_error(),
-            Some(Errno::OPNOTSUPP.raw_os_error())
-        );
+        let errno = refused.raw_os_error();
+        assert_eq!(errno, Some(Errno::OPNOTSUPP.raw_os_error()));
     }
 
     #[test]
     fn what_is_forbidden_is_told_with_what_forbids_it() {
-        let why = reason(&Errno::PERM.into());
-        assert!(why.contains("kernel.io_uring_disabled"), "{why}");
-        let why = reason(&Errno::NOSYS.into());
-        assert!(why.contains("does not have it"), "{why}");
-        let why = reason(&Errno::NOMEM.into());
-        assert!(why.contains("ulimit -l"), "{why}");
-        let why = reason(&Errno::OPNOTSUPP.into());
-        assert!(why.contains("file system"), "{why}");
-        let why = reason(&Errno::XDEV.into());
-        assert!(why.contains("--dir"), "{why}");
+        for (errno, word) in [
+            (Errno::PERM, "kernel.io_uring_disabled"),
+            (Errno::NOSYS, "does not have it"),
+            (Errno::NOMEM, "ulimit -l"),
+            (Errno::OPNOTSUPP, "file system"),
+            (Errno::XDEV, "--dir"),
+        ] {
+            let why = reason(&errno.into());
+            assert!(why.contains(word), "{why}");
+        }
     }
 
     #[test]

@@ -8,13 +8,12 @@ use bytecost_spec::{Cell, Cgroup, Class, Host};
 
 use crate::classes;
 use crate::endpoint_process::Endpoint;
-use crate::groups::ControlGroups;
+use crate::groups::{self, ControlGroups};
 use crate::program::Program;
 use crate::protocol::Role;
 
 /// Tries each class with each control group that these cells ask for together: a thread takes the
-/// class, a group is made, an endpoint of `program` is taken into it, and all are gone again. What
-/// is usual is not tried.
+/// class, a group is made, an endpoint of `program` is taken into it, and all are gone again.
 pub fn survey<'c>(
     program: &Program,
     roots: &Roots,
@@ -66,7 +65,7 @@ fn group_tried(
         ));
     }
     let end = Endpoint::start(program, Role::Sender, None).map_err(|e| told(e.to_string()))?;
-    let entered = group.take_in(end.local_pid().unwrap_or(0));
+    let entered = groups::enter(&group.doors(), end.local_pid().unwrap_or(0));
     drop(end);
     entered.map_err(|e| told(e.to_string()))
 }

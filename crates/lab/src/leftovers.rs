@@ -33,38 +33,30 @@ pub struct Leftover {
 }
 
 /// Removes what is left, and says of each thing what it was, or why it could not be removed.
-/// Empty where there was nothing.
 ///
 /// That is: endpoints whose coordinator is gone, which would hold their namespaces, Java machines
 /// whose endpoint is gone, veth links of our names in this process's own network, and control
-/// groups of runs that are gone. Processes of other users, or in other PID namespaces, are left
-/// alone, and so are their groups.
+/// groups of runs that are gone. Those of other users, or in other PID namespaces, are left alone.
 pub fn remove() -> Vec<Leftover> {
     let ended = orphans().into_iter().filter_map(|(pid, what)| {
-        let (gone, left) = (
-            format!("ended process {pid}, {what}"),
-            format!("process {pid} is {what} and cannot be ended"),
-        );
+        let gone = format!("ended process {pid}, {what}");
+        let left = format!("process {pid} is {what} and cannot be ended");
         told(kill(pid), gone, left)
     });
-    let unlinked = NAMES.into_iter().filter_map(|name| {
-        let (gone, left) = (
-            format!("removed the link {name}"),
-            format!("the link {name} is left and cannot be removed"),
-        );
-        told(unlink(name), gone, left)
-    });
+    let removed = |removed, what: String| {
+        let left = format!("{what} is left and cannot be removed");
+        told(removed, format!("removed {what}"), left)
+    };
+    let links = NAMES.into_iter();
+    let unlinked = links.filter_map(|name| removed(unlink(name), format!("the link {name}")));
     let mut left: Vec<Leftover> = ended.chain(unlinked).collect();
     // After the processes, which may be in them.
     let groups = groups::remove_leftovers(&Roots::real()).into_iter();
-    left.extend(groups.filter_map(|(dir, removed)| {
-        let group = format!("the control group {}", dir.display());
-        told(
-            removed,
-            format!("removed {group}"),
-            format!("{group} is left and cannot be removed"),
-        )
-    }));
+    left.extend(
+        groups.filter_map(|(dir, done)| {
+            removed(done, format!("the control group {}", dir.display()))
+        }),
+    );
     left
 }
 
@@ -78,8 +70,7 @@ fn told(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftove
     Some(Leftover { told, gone })
 }
 
-/// Processes of this user whose parent is not the one of ours that started them, and what they
-/// are.
+/// Processes of this user without the one of ours that started them, and what they are.
 fn orphans() -> Vec<(u32, &'static str)> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     let found = entries.take(MOST_PROCESSES).flatten().filter_map(|entry| {
@@ -114,19 +105,14 @@ fn starter(process: &Path, owner: u32) -> Option<u32> {
     Some(by)
 }
 
-/// Whom an endpoint or a Java machine of ours was started by, and what it is without that one;
-/// none for any other process.
+/// Whom an endpoint or a Java machine of ours was started by, and what it is without it.
 fn owner(process: &Path) -> Option<(u32, &'static str)> {
     let line = fs::read(process.join("cmdline")).ok()?;
     let words: Vec<&[u8]> = line.strip_suffix(b"\0")?.split(|b| *b == 0).collect();
     let mark = ENDPOINT_PROPERTY.as_bytes();
     let of_java = words.iter().find_map(|word| word.strip_prefix(mark));
     let (program, owner, what) = match (&words[..], of_java) {
-        ([_, b"endpoint", coordinator], _) => (
-            "bytecost",
-            *coordinator,
-            "an endpoint whose coordinator is gone",
-        ),
+        ([_, b"endpoint", of], _) => ("bytecost", *of, "an endpoint whose coordinator is gone"),
         (_, Some(endpoint)) => ("java", endpoint, "a Java machine whose endpoint is gone"),
         _ => return None,
     };
@@ -144,8 +130,7 @@ fn parent(process: &Path) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// Ends a process that is an orphan still; its number may have gone to another one. False where
-/// it is gone by itself.
+/// Ends a process that is an orphan still; its number may be another's. False where it is gone.
 fn kill(pid: u32) -> io::Result<bool> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let held = match pidfd_open(raw.ok_or(io::ErrorKind::InvalidInput)?, PidfdFlags::empty()) {
@@ -201,17 +186,14 @@ mod tests {
     fn only_processes_of_bytecost_have_an_owner() {
         assert_eq!(owner(Path::new("/proc/self")), None);
         assert_eq!(orphan(Path::new("/proc/1")), None);
-        assert_eq!(
-            parent(Path::new("/proc/self")),
-            Some(rustix::process::getppid().unwrap().as_raw_pid() as u32)
-        );
+        let own = std::os::unix::process::parent_id();
+        assert_eq!(parent(Path::new("/proc/self")), Some(own));
     }
 
     #[test]
     fn what_cannot_be_removed_is_told_as_left() {
-        let words = || ("removed it".to_owned(), "it is left".to_owned());
         let check = |removed, expected: Option<(&str, bool)>| {
-            let (gone, left) = words();
+            let [gone, left] = ["removed it", "it is left"].map(str::to_owned);
             let found = told(removed, gone, left).map(|l| (l.told, l.gone));
             assert_eq!(found, expected.map(|(told, gone)| (told.to_owned(), gone)));
         };

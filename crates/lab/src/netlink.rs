@@ -24,19 +24,16 @@ use crate::socket::set_patience;
 
 /// How long the kernel may take for a part of its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The kernel makes no datagram larger than this; a link told with all that is known of it takes
-/// some 2 KiB.
+/// The kernel makes no datagram larger than this; a whole link takes some 2 KiB.
 const MOST_BYTES: usize = 32 << 10;
 /// Datagrams that are read for one answer; a list that is longer is an error, not cut short.
 const MOST_DATAGRAMS: usize = 4096;
 
-/// A link, as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) mtu_bytes: Option<u32>,
-    /// The most that is handed to it in one packet of IPv4, in bytes, and the most that this can
-    /// be set to.
+    /// The most that is handed to it in one packet of IPv4, in bytes, and the most that can be set.
     pub(crate) segment_bytes: Option<u32>,
     pub(crate) segment_bytes_most: Option<u32>,
     pub(crate) is_up: bool,
@@ -45,7 +42,6 @@ pub(crate) struct Link {
     pub(crate) segments: Option<u32>,
 }
 
-/// A conversation with the kernel about one network.
 pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
@@ -81,12 +77,9 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::NewLink(link), flags)
     }
 
-    /// The link of that name; none where there is none.
     pub(crate) fn link(&mut self, name: &str) -> io::Result<Option<Link>> {
         let mut asked = LinkMessage::default();
-        asked
-            .attributes
-            .push(LinkAttribute::IfName(name.to_owned()));
+        asked.attributes = vec![LinkAttribute::IfName(name.to_owned())];
         let told = converse(&self.0, RouteNetlinkMessage::GetLink(asked), NLM_F_ACK);
         match told.map(|mut told| told.pop()) {
             Ok(Some(RouteNetlinkMessage::NewLink(told))) => Ok(Some(link(&told))),
@@ -128,17 +121,12 @@ impl Netlink {
         self.set(index, LinkFlags::Noarp, address)
     }
 
-    fn set(
-        &mut self,
-        index: u32,
-        flags: LinkFlags,
-        attributes: Vec<LinkAttribute>,
-    ) -> io::Result<()> {
+    fn set(&mut self, index: u32, flags: LinkFlags, to: Vec<LinkAttribute>) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
         link.header.flags = flags;
         link.header.change_mask = flags;
-        link.attributes = attributes;
+        link.attributes = to;
         self.ask(RouteNetlinkMessage::SetLink(link), 0)
     }
 
@@ -153,9 +141,7 @@ impl Netlink {
         message.header.prefix_len = prefix_bits;
         message.header.index = index;
         let ip = IpAddr::V4(address);
-        message
-            .attributes
-            .extend([AddressAttribute::Local(ip), AddressAttribute::Address(ip)]);
+        message.attributes = vec![AddressAttribute::Local(ip), AddressAttribute::Address(ip)];
         let flags = NLM_F_CREATE | NLM_F_EXCL;
         self.ask(RouteNetlinkMessage::NewAddress(message), flags)
     }
@@ -205,8 +191,7 @@ fn converse<M: NetlinkSerializable + NetlinkDeserializable>(
     Err(io::Error::other("the kernel's response has no end"))
 }
 
-/// Adds the messages of one datagram, each beginning at a multiple of four bytes; whether the
-/// answer ends with it.
+/// Adds the messages of one datagram, each at a multiple of four bytes; whether it is the last.
 fn take<M: NetlinkDeserializable>(mut bytes: &[u8], told: &mut Vec<M>) -> io::Result<bool> {
     while !bytes.is_empty() {
         let message = NetlinkMessage::<M>::deserialize(bytes)

@@ -14,7 +14,6 @@ use crate::transports::link::LinkChoice;
 use crate::transports::veth::VethPair;
 use crate::transports::wire::{FAR_NAME, Wire};
 
-/// All that were made, by what was asked of them.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
     pairs: BTreeMap<LinkChoice, VethPair>,
@@ -33,7 +32,6 @@ pub(crate) enum NetworkPath<'n> {
 }
 
 impl Networks {
-    /// What the cell needs.
     pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<NetworkPath<'_>> {
         let link = LinkChoice::of(cell);
         Ok(match cell.transport {
@@ -67,7 +65,6 @@ impl<'n> NetworkPath<'n> {
         }
     }
 
-    /// Does something in the network of one side.
     pub(crate) fn within<T: Send>(
         self,
         role: Role,
@@ -88,8 +85,8 @@ impl<'n> NetworkPath<'n> {
     }
 }
 
-/// The TCP counters of the networks that the ends are in, where they speak TCP: one on loopback, which is the host's
-/// own, one on wire and two on veth, which are nobody else's.
+/// The TCP counters of the networks that the ends are in, where they speak TCP: one on loopback,
+/// which is the host's own, one on wire and two on veth, which are nobody else's.
 pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
     match cell.transport {
         Transport::WireUdp => NetworkMeter::open(&[]),
@@ -135,11 +132,9 @@ impl Eavesdroppers {
 
     /// Those that were there at first, and those that have come.
     pub(crate) fn all(mut self) -> Vec<PacketSocket> {
-        for late in self.now() {
-            if !self.early.contains(&late) {
-                self.early.push(late);
-            }
-        }
+        let mut late = self.now();
+        late.retain(|socket| !self.early.contains(socket));
+        self.early.append(&mut late);
         self.early
     }
 
@@ -154,11 +149,8 @@ impl Eavesdroppers {
 /// Whether what is sent over a transport goes by this device of its networks. By the far end of a
 /// wire's pair nothing does but what opens and what answers.
 fn carries_payload(transport: Transport, device: &str) -> bool {
-    match device {
-        "lo" => transport == Transport::Loopback,
-        FAR_NAME => !transport.is_wire() && transport != Transport::Loopback,
-        _ => transport != Transport::Loopback,
-    }
+    let is_far_of_wire = device == FAR_NAME && transport.is_wire();
+    (device == "lo") == (transport == Transport::Loopback) && !is_far_of_wire
 }
 
 #[cfg(test)]

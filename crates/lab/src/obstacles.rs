@@ -1,7 +1,6 @@
 //! What is in the way of a trial's packets: on the devices that they go by, and in their networks.
 //!
-//! Read after the window, so that it costs nothing there, and in each trial, since anybody may
-//! change it in mid-run.
+//! Read after the window, where it costs nothing, and in each trial, since anybody may change it.
 
 use std::io;
 
@@ -12,7 +11,7 @@ use bytecost_spec::{Cell, Transport};
 use bytecost_sys::network::Offload;
 use rustix::net::netlink::NETFILTER;
 
-use crate::netlink::dump::{attribute, attributes, list};
+use crate::netlink::dump::{attribute, list};
 use crate::netlink::{Link, Netlink};
 use crate::networks::NetworkPath;
 use crate::protocol::Role;
@@ -47,7 +46,6 @@ pub struct FoundObstacles {
     pub unseen: Vec<String>,
 }
 
-/// A device that a trial's packets go by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Device {
     Loopback,
@@ -94,9 +92,8 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
         Err(e) => found.unseen.push(format!("{what}: {e}")),
     };
     let link = Netlink::open().and_then(|mut n| n.known(name));
-    let qdiscs = link
-        .as_ref()
-        .map_or(Ok(Vec::new()), |l| qdiscs::of(l.index));
+    let index = link.as_ref().map(|l| l.index);
+    let qdiscs = index.map_or(Ok(Vec::new()), qdiscs::of);
     let qdiscs = qdiscs.map(|all| {
         let counts = |q: &qdiscs::Qdisc| q.limits || device != Device::Wire;
         let told = all.into_iter().filter(counts).map(|q| Obstacle {
@@ -185,21 +182,15 @@ fn of_chains(chains: &[Vec<u8>]) -> Option<Obstacle> {
         let told = chain.get(HEAD_BYTES..)?;
         // A chain that only others go on to has no hook.
         let hook = network_order(attribute(attribute(told, CHAIN_HOOK)?, HOOK_NUMBER)?)?;
-        let uses = attributes(told)
-            .into_iter()
-            .find(|(kind, _)| *kind == CHAIN_USE);
-        let rules = uses.and_then(|(_, n)| network_order(n)).unwrap_or(0) as usize;
+        let uses = attribute(told, CHAIN_USE).and_then(network_order);
+        let rules = uses.unwrap_or(0) as usize;
         (of_family && hook != FORWARD).then_some(rules)
     });
     let rules: Vec<usize> = rules.collect();
-    (!rules.is_empty()).then(|| {
-        let found = format!(
-            "nftables with {} at the hooks of IPv4 ({} in them)",
-            count(rules.len(), "chain"),
-            count(rules.iter().sum(), "rule")
-        );
-        obstacle(ObstacleKind::Filter, "netfilter", found)
-    })
+    let chains = count(rules.len(), "chain");
+    let all = count(rules.iter().sum(), "rule");
+    let found = format!("nftables with {chains} at the hooks of IPv4 ({all} in them)");
+    (!rules.is_empty()).then(|| obstacle(ObstacleKind::Filter, "netfilter", found))
 }
 
 #[cfg(test)]

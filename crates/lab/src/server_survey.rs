@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Duration;
 
@@ -34,11 +34,8 @@ pub fn survey() -> ServerSurvey {
 }
 
 fn tried(server: &Server) -> ServerFacts {
-    let refused = if server.needs_lone_thread {
-        None
-    } else {
-        attempt(server).err()
-    };
+    let is_tried = !server.needs_lone_thread;
+    let refused = is_tried.then(|| attempt(server).err()).flatten();
     ServerFacts {
         refused: refused.map(|e| format!("server `{}`: {}", server.name, reason(&e))),
         ..server.facts.owned()
@@ -51,7 +48,7 @@ fn attempt(server: &Server) -> io::Result<()> {
         size: SIZE,
         roots: Roots::real(),
     };
-    let (listener, address) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, 0).into())?;
     let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let setup = ServerSetup {
         listener,
@@ -136,18 +133,14 @@ mod tests {
         assert_eq!(survey.services.len(), SERVICES.len());
         for server in &survey.servers {
             // io_uring may be closed here; all others are of every kernel.
-            assert!(
-                server.refused.is_none() || server.name == "uring",
-                "{server:?}"
-            );
+            let works = server.refused.is_none() || server.name == "uring";
+            assert!(works, "{server:?}");
         }
         let limits = survey.limits.unwrap();
         assert!(limits.descriptors > 64 && limits.tasks > 64 && limits.ports > 64);
         assert!(!limits.tasks_by.is_empty());
         let generator = survey.generator.unwrap();
-        assert!(
-            generator == "io_uring" || generator.starts_with("epoll: no ring ("),
-            "{generator}"
-        );
+        let is_told = generator == "io_uring" || generator.starts_with("epoll: no ring (");
+        assert!(is_told, "{generator}");
     }
 }

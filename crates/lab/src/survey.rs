@@ -31,23 +31,22 @@ pub use links::links;
 const MOST_TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Tries every mover and every receiver over these transports, each with one small message that
-/// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it: movers
-/// of files, and those that start a program ([`helped`]). The CPU's clock is tested apart
-/// ([`crate::cpu_clock::test`]).
+/// Tries every mover and every receiver over these transports, each with one small message that is
+/// checked byte by byte. Not tried, and without a row, are movers of files and those that start a
+/// program ([`helped`]). The CPU's clock is tested apart ([`crate::cpu_clock::test`]).
 ///
 /// The namespaces of [`Transport::Veth`] and the transports of wire are made once for all of its
 /// attempts, and not at all where they are not among the transports.
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
+    let can_set = |name: &&String| {
+        let mut cell = Cell::default();
+        cell.set(Axis::Congestion, name).is_ok() && transports::listen(&cell, None).is_ok()
+    };
+    let congestion_controls = host.congestion_available.iter().filter(can_set);
     let mut survey = Survey {
         mover_facts: MOVERS.iter().map(|m| m.surveyed()).collect(),
         receiver_facts: RECEIVERS.iter().map(|r| r.facts.owned()).collect(),
-        congestion_controls: host
-            .congestion_available
-            .iter()
-            .filter(|name| can_set(name))
-            .cloned()
-            .collect(),
+        congestion_controls: congestion_controls.cloned().collect(),
         counters_refused: ThreadMeter::open().refused(),
         ..Survey::default()
     };
@@ -143,8 +142,7 @@ pub fn one_helped() -> Result<(), String> {
 }
 
 /// The rows of [`helped`] where one of them stands for all that work, as [`one_helped`] found it,
-/// over transports on which a survey found `send` to work. Where that one is refused and there is a
-/// Java, each is tried by itself.
+/// over transports on which `send` was found to work. Refused though Java is there, each is tried.
 pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
     let is_tried = |t: &&Transport| survey.movers.iter().any(|row| row.transport == **t);
     let transports = Transport::WITHIN.iter().filter(is_tried).copied();
@@ -161,11 +159,6 @@ pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
     rows.collect()
 }
 
-fn can_set(name: &str) -> bool {
-    let mut cell = Cell::default();
-    cell.set(Axis::Congestion, name).is_ok() && transports::listen(&cell, None).is_ok()
-}
-
 /// Where one message is moved: over a transport, and by what is made for it, or why it cannot be.
 struct Place<'n> {
     transport: Transport,
@@ -173,8 +166,7 @@ struct Place<'n> {
 }
 
 impl Place<'_> {
-    /// Makes what a transport needs. What does not depend on the device of a wire is tried on any;
-    /// where there is none, it is said of the usual one.
+    /// Makes what a transport needs. What no device of a wire matters to is tried on any of them.
     fn of(transport: Transport, networks: &mut Networks) -> Place<'_> {
         if transport == Transport::Peer {
             let path = Err(io::Error::other("name the other host with --peer"));
@@ -221,6 +213,8 @@ fn attempt(
         _ => one_message(mover, receiver, place, None, java),
     };
     let tried = || helpers.map(Helpers::java).transpose().and_then(&once);
+    let is_without_memory =
+        |e: &io::Error| e.raw_os_error() == Some(rustix::io::Errno::NOMEM.raw_os_error());
     let mut done = tried();
     for _ in 0..MOST_TRIES {
         // What others pin at the same time counts as well (RLIMIT_MEMLOCK).
@@ -243,17 +237,8 @@ pub(crate) fn one_of_file(
 ) -> io::Result<()> {
     let mut networks = Networks::default();
     let place = Place::of(Transport::Loopback, &mut networks);
-    one_message(
-        mover,
-        &RECEIVERS[0],
-        &place,
-        Some((file, size, content)),
-        java,
-    )
-}
-
-fn is_without_memory(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::NOMEM.raw_os_error())
+    let file = Some((file, size, content));
+    one_message(mover, &RECEIVERS[0], &place, file, java)
 }
 
 pub(crate) fn reason(error: &io::Error) -> String {
@@ -322,22 +307,15 @@ mod tests {
     fn the_survey_has_every_row_and_says_why_what_does_not_work() {
         let survey = survey(&Host::default(), Transport::WITHIN);
         let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
-        let movers = MOVERS.iter().filter(|m| !apart(m)).count();
-        assert_eq!(survey.movers.len(), movers * Transport::WITHIN.len());
-        assert_eq!(
-            survey.receivers.len(),
-            RECEIVERS.len() * Transport::WITHIN.len()
-        );
+        let (movers, all) = (MOVERS.iter().filter(|m| !apart(m)), Transport::WITHIN.len());
+        assert_eq!(survey.movers.len(), movers.count() * all);
+        assert_eq!(survey.receivers.len(), RECEIVERS.len() * all);
         assert_eq!(survey.mover_refused("send", Transport::Loopback), None);
         assert_eq!(survey.mover_refused("send", Transport::Unix), None);
-        let why = survey
-            .mover_refused("send-zerocopy", Transport::Unix)
-            .unwrap();
-        assert!(why.contains("EOPNOTSUPP"), "{why}");
-        let why = survey
-            .receiver_refused("recv-discard", Transport::Unix)
-            .unwrap();
-        assert!(why.contains("TCP only"), "{why}");
+        let why = survey.mover_refused("send-zerocopy", Transport::Unix);
+        assert!(why.as_ref().unwrap().contains("EOPNOTSUPP"), "{why:?}");
+        let why = survey.receiver_refused("recv-discard", Transport::Unix);
+        assert!(why.as_ref().unwrap().contains("TCP only"), "{why:?}");
     }
 
     #[test]
@@ -381,11 +359,10 @@ mod tests {
             }
             let why = refused.unwrap();
             assert!(why.contains("sudo bytecost"), "{why}");
-            let all = survey.movers.iter().filter(|m| m.name != "null");
-            assert!(
-                all.chain(&survey.receivers)
-                    .all(|row| row.refused.as_ref() == Some(&why))
-            );
+            let movers = survey.movers.iter().filter(|m| m.name != "null");
+            for row in movers.chain(&survey.receivers) {
+                assert_eq!(row.refused.as_ref(), Some(&why));
+            }
         }
     }
 

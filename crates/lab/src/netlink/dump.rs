@@ -1,6 +1,5 @@
 //! Lists that the kernel gives by netlink(7) about the network of the calling thread, as bytes: the
-//! options of a queueing discipline and the rules of a packet filter are no business of the crate
-//! that knows links.
+//! crate for links does not know a queueing discipline's options or a packet filter's rules.
 
 use std::convert::Infallible;
 use std::io;
@@ -58,8 +57,7 @@ pub(crate) fn list(
     Ok(all.into_iter().map(|message| message.body).collect())
 }
 
-/// The attributes that follow each other in some bytes, each with its type, as far as they are
-/// whole.
+/// The attributes that follow each other in some bytes, with their types, as far as they are whole.
 pub(crate) fn attributes(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     let mut all = Vec::new();
     while let [a, b, c, d, ..] = *bytes {
@@ -83,7 +81,6 @@ pub(crate) fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The 64 bits of an attribute.
 pub(crate) fn long(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?))
 }

@@ -51,8 +51,7 @@ const ROWS: &[(&str, Holds)] = &[
     ("etf", |_| Some("by times of packets".to_owned())),
 ];
 
-/// The disciplines of a device of the calling thread's network, each once; none where packets go
-/// to it directly.
+/// The disciplines of a device of the calling thread's network, each once.
 pub(super) fn of(device: u32) -> io::Result<Vec<Qdisc>> {
     let mut asked = vec![0; HEAD_BYTES];
     asked[DEVICE_AT..DEVICE_AT + 4].copy_from_slice(&device.to_ne_bytes());
@@ -114,8 +113,7 @@ fn qdisc(told: &[u8]) -> Option<Qdisc> {
     })
 }
 
-/// Bytes a second of a `struct tc_ratespec` within an attribute; of 64 bits where the kernel gives
-/// them by another.
+/// Bytes a second of a `struct tc_ratespec` within an attribute; of 64 bits where there is another.
 fn ratespec(options: &[u8], of: u16, at: usize, wide: Option<u16>) -> Option<u64> {
     let wide = wide.and_then(|of| long(attribute(options, of)?));
     let narrow = number(attribute(options, of)?, at + RATE_AT)?;

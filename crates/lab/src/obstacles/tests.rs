@@ -1,6 +1,5 @@
 use std::process::Command;
 
-use bytecost_spec::Axis;
 use bytecost_sys::network::Network;
 
 use super::*;
@@ -38,16 +37,12 @@ fn after(change: impl FnOnce() -> bool + Send) -> Option<Vec<Obstacle>> {
 
 #[track_caller]
 fn check(change: impl FnOnce() -> bool + Send, kind: ObstacleKind, found: &str, limits: bool) {
+    let place = match kind {
+        ObstacleKind::Filter => "netfilter",
+        _ => "lo",
+    };
     if let Some(all) = after(change) {
-        let told = obstacle(
-            kind,
-            if kind == ObstacleKind::Filter {
-                "netfilter"
-            } else {
-                "lo"
-            },
-            found.to_owned(),
-        );
+        let told = obstacle(kind, place, found.to_owned());
         assert_eq!(all, [Obstacle { limits, ..told }]);
     }
 }
@@ -72,12 +67,8 @@ fn what_was_done_to_loopback_is_told() {
     let smaller = || netlink(|n, lo| n.set_mtu(lo, 1500).unwrap());
     check(smaller, Mtu, "MTU 1500, usually 65536", false);
     let bound = || netlink(|n, lo| n.set_segment(lo, 16 << 10, 65_535).unwrap());
-    check(
-        bound,
-        Off,
-        "packets of 16 KiB at most (gso_max_size)",
-        false,
-    );
+    let found = "packets of 16 KiB at most (gso_max_size)";
+    check(bound, Off, found, false);
     let off = || Offload::SEGMENTATION.switch("lo", false).is_ok();
     check(off, Off, "offloads off: tso", false);
     let bucket = || tc("qdisc add dev lo root tbf rate 2gbit burst 1mb latency 50ms");
@@ -100,31 +91,25 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
     };
     let mut cell = Cell::default();
     let bucket = || tc("qdisc add dev bytecost0 root tbf rate 300mbit burst 1mb latency 50ms");
-    let told = || {
-        vec![Obstacle {
-            limits: true,
-            ..obstacle(
-                ObstacleKind::Qdisc,
-                "bytecost0",
-                "tbf, 300 Mbit/s".to_owned(),
-            )
-        }]
+    let found = "tbf, 300 Mbit/s".to_owned();
+    let told = Obstacle {
+        limits: true,
+        ..obstacle(ObstacleKind::Qdisc, "bytecost0", found)
+    };
+    let mut look = |transport, path: NetworkPath<'_>| {
+        cell.transport = transport;
+        assert_eq!(of(&cell, Some(path)), []);
+        if path.within(Role::Sender, bucket).unwrap() {
+            assert_eq!(of(&cell, Some(path)), std::slice::from_ref(&told));
+        }
     };
     if let Ok(pair) = VethPair::new(link) {
-        cell.set(Axis::Transport, "veth").unwrap();
-        assert_eq!(of(&cell, Some(NetworkPath::Pair(&pair))), []);
-        if pair.of(Role::Sender).within(bucket).unwrap() {
-            assert_eq!(of(&cell, Some(NetworkPath::Pair(&pair))), told());
-        }
+        look(Transport::Veth, NetworkPath::Pair(&pair));
     }
     if let Ok(wire) = Wire::new(LinkChoice::default()) {
-        cell.set(Axis::Transport, "wire").unwrap();
-        assert_eq!(of(&cell, Some(NetworkPath::Wire(&wire))), []);
-        if wire.network.within(bucket).unwrap() {
-            assert_eq!(of(&cell, Some(NetworkPath::Wire(&wire))), told());
-        }
+        look(Transport::Wire, NetworkPath::Wire(&wire));
     }
-    cell.set(Axis::Transport, "unix").unwrap();
+    cell.transport = Transport::Unix;
     assert_eq!(of(&cell, Some(NetworkPath::Nothing)), []);
     assert_eq!(of(&Cell::default(), None), []);
 }
@@ -148,15 +133,9 @@ fn chains_on_the_way_are_counted_and_others_are_not() {
         chain(2, None, 30),
         vec![2],
     ]);
-    let found = "nftables with 2 chains at the hooks of IPv4 (5 rules in them)";
-    assert_eq!(
-        told,
-        Some(obstacle(
-            ObstacleKind::Filter,
-            "netfilter",
-            found.to_owned()
-        ))
-    );
+    let found = "nftables with 2 chains at the hooks of IPv4 (5 rules in them)".to_owned();
+    let expected = obstacle(ObstacleKind::Filter, "netfilter", found);
+    assert_eq!(told, Some(expected));
     assert_eq!(of_chains(&[chain(2, Some(FORWARD), 1)]), None);
 }
 
@@ -197,18 +176,11 @@ fn nft(requests: &[(u16, Vec<u8>)]) -> bool {
 #[test]
 fn rules_of_nftables_are_found_where_they_are() {
     let table = || [vec![2, 0, 0, 0], written(1, b"mine\0")].concat();
-    let hook = [
-        written(HOOK_NUMBER, &1_u32.to_be_bytes()),
-        written(2, &[0; 4]),
-    ]
-    .concat();
-    let chain = [
-        table(),
-        written(3, b"in\0"),
-        written(CHAIN_HOOK | 0x8000, &hook),
-        written(7, b"filter\0"),
-    ]
-    .concat();
+    let number = written(HOOK_NUMBER, &1_u32.to_be_bytes());
+    let hook = [number, written(2, &[0; 4])].concat();
+    let hook = written(CHAIN_HOOK | 0x8000, &hook);
+    let (name, kind) = (written(3, b"in\0"), written(7, b"filter\0"));
+    let chain = [table(), name, hook, kind].concat();
     // NFT_MSG_NEWTABLE and NFT_MSG_NEWCHAIN.
     let made = || nft(&[(0, table()), (3, chain)]);
     let found = "nftables with 1 chain at the hooks of IPv4 (0 rules in them)";

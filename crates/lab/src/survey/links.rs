@@ -6,9 +6,10 @@ use bytecost_spec::cell::Device;
 use bytecost_spec::survey::LinkSupport;
 use bytecost_spec::{Cell, Transport};
 
-use crate::transports::link::LinkChoice;
-use crate::transports::veth::VethPair;
-use crate::transports::wire::Wire;
+use crate::netlink::Netlink;
+use crate::networks::Networks;
+use crate::protocol::Role;
+use crate::transports::veth::NAMES;
 
 /// Makes one of each link that these cells lie on, and gives what became of it. Which MTU and which
 /// bound they ask for is not tried, but what the bound can be is asked.
@@ -35,15 +36,17 @@ pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> 
     found
 }
 
+/// The most that the kernel hands the sender's end in one packet, in bytes; none if not told.
 fn segment_bytes_most(transport: Transport, device: Device) -> io::Result<Option<u32>> {
-    let link = LinkChoice {
+    let cell = Cell {
+        transport,
         device,
-        ..LinkChoice::default()
+        ..Cell::default()
     };
-    match transport.is_wire() {
-        true => Wire::new(link)?.segment_bytes_most(),
-        false => VethPair::new(link)?.segment_bytes_most(),
-    }
+    let mut networks = Networks::default();
+    let link =
+        (networks.between(&cell)?).within(Role::Sender, || Netlink::open()?.known(NAMES[0]))??;
+    Ok(link.segment_bytes_most)
 }
 
 #[cfg(test)]

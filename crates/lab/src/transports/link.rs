@@ -10,8 +10,7 @@ use crate::netlink::Netlink;
 
 /// Heads of IPv4 and TCP without options, in bytes.
 const HEAD_BYTES: u32 = 40;
-/// What the kernel keeps free for heads within the bound of bytes, in bytes: MAX_TCP_HEADER of
-/// include/net/tcp.h, some 320, whatever the heads have.
+/// What the kernel keeps free for heads within the bound, in bytes: MAX_TCP_HEADER, some 320.
 const KEPT_FREE_BYTES: u32 = 512;
 /// What a device takes at most where the kernel does not say: before Linux 5.19 all took as much.
 const USUAL_MOST_BYTES: u32 = 65_536;
@@ -26,8 +25,7 @@ pub struct LinkChoice {
     pub device: Device,
     /// Its MTU, in bytes.
     pub mtu_bytes: u32,
-    /// The most that TCP hands to its device in one packet, in bytes, or none for the device's
-    /// own.
+    /// The most that TCP hands to its device in one packet, in bytes; none is the device's own.
     pub segment_bytes: Option<u32>,
 }
 
@@ -93,8 +91,7 @@ impl LinkChoice {
         netlink
             .set_segment(device.index, wide, segments)
             .map_err(|e| refused(e.to_string()))?;
-        // Kernels before Linux 6.3 know one bound for all, of 64 KiB at most, and pass over what
-        // they do not know.
+        // Kernels before Linux 6.3 know one bound for all, of 64 KiB at most, and pass over others.
         match netlink.known(name)?.segment_bytes {
             Some(held) if held != wide => Err(refused(format!("it keeps to {held}"))),
             _ => Ok(()),

@@ -36,10 +36,8 @@ impl Listener {
         let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
         if rustix::event::poll(&mut polled, Some(&timeout))? == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "no connection came: did the sender start?",
-            ));
+            let why = "no connection came: did the sender start?";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         let accepted = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC)?;
         if let Some(nodelay) = self.nodelay {
@@ -60,12 +58,10 @@ pub(super) fn set_buffers(socket: &OwnedFd, cell: &Cell) -> io::Result<()> {
     let have =
         sockopt::socket_send_buffer_size(socket)?.min(sockopt::socket_recv_buffer_size(socket)?);
     if have < bytes {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!(
-                "the kernel gave a socket buffer of {have} bytes instead of {bytes}: raise net.core.wmem_max and net.core.rmem_max"
-            ),
-        ));
+        let why = format!(
+            "the kernel gave a socket buffer of {have} bytes instead of {bytes}: raise net.core.wmem_max and net.core.rmem_max"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(())
 }

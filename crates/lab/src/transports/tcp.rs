@@ -45,20 +45,17 @@ pub(super) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A socket with the cell's options; they must be set before the handshake to take effect in
-/// full (the window scale depends on the buffer).
+/// A socket with the cell's options, before the handshake so that they take effect in full.
 pub(crate) fn socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = bytecost_sys::tcp::socket(address, SocketFlags::empty())?;
     set_buffers(&socket, cell)?;
     if cell.congestion != "default" {
-        sockopt::set_tcp_congestion(&socket, &cell.congestion).map_err(|e| {
-            io::Error::new(
-                io::Error::from(e).kind(),
-                format!(
-                    "congestion control `{}` cannot be set ({e}): net.ipv4.tcp_available_congestion_control lists what is there",
-                    cell.congestion
-                ),
-            )
+        let name = &cell.congestion;
+        sockopt::set_tcp_congestion(&socket, name).map_err(|e| {
+            let why = format!(
+                "congestion control `{name}` cannot be set ({e}): net.ipv4.tcp_available_congestion_control lists what is there"
+            );
+            io::Error::new(io::Error::from(e).kind(), why)
         })?;
     }
     Ok(socket)

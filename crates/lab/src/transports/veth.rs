@@ -34,13 +34,11 @@ pub struct VethPair {
 }
 
 impl VethPair {
-    /// Makes one, with both ends up. Segmentation offloads stay at the kernel's defaults, but for
-    /// the bound that is asked for.
+    /// Makes one, with both ends up. Segmentation offloads keep their defaults, but for a bound.
     ///
     /// # Errors
     /// In a sentence, with what to do: no rights (CAP_SYS_ADMIN and CAP_NET_ADMIN), a kernel
-    /// without network namespaces or without veth, an MTU or a bound that it refuses, a link that
-    /// does not come up.
+    /// without network namespaces or without veth, an MTU or a bound that it refuses.
     pub fn new(link: LinkChoice) -> io::Result<VethPair> {
         let pair = VethPair {
             sender: Network::new().map_err(|e| told("network namespaces", &e))?,
@@ -71,27 +69,6 @@ impl VethPair {
             Role::Receiver | Role::Server => &self.receiver,
         }
     }
-
-    /// The MTU that the kernel has for both ends, in bytes; none where they differ.
-    ///
-    /// # Errors
-    /// What rtnetlink(7) answers.
-    pub fn mtu_bytes(&self) -> io::Result<Option<u32>> {
-        let read = |network: &Network, name| network.within(|| Netlink::open()?.known(name))?;
-        let ours = read(&self.sender, NAMES[0])?.mtu_bytes;
-        let theirs = read(&self.receiver, NAMES[1])?.mtu_bytes;
-        Ok(ours.filter(|_| ours == theirs))
-    }
-
-    /// The most that the kernel hands the sender's end in one packet, in bytes; none where it does
-    /// not say.
-    ///
-    /// # Errors
-    /// What rtnetlink(7) answers.
-    pub fn segment_bytes_most(&self) -> io::Result<Option<u32>> {
-        let device = self.sender.within(|| Netlink::open()?.known(NAMES[0]))??;
-        Ok(device.segment_bytes_most)
-    }
 }
 
 /// What to do about an error of making `what`.
@@ -101,11 +78,9 @@ pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
         Some(Errno::PERM | Errno::ACCESS) => format!(
             "{what} need root: call it as `sudo bytecost …`, or give a container CAP_SYS_ADMIN and CAP_NET_ADMIN"
         ),
-        Some(Errno::OPNOTSUPP) => {
-            format!(
-                "this kernel has no veth ({error}): `modprobe veth` as root loads it where the kernel has it"
-            )
-        }
+        Some(Errno::OPNOTSUPP) => format!(
+            "this kernel has no veth ({error}): `modprobe veth` as root loads it where the kernel has it"
+        ),
         Some(Errno::INVAL) if what == "network namespaces" => {
             format!("this kernel has no {what} ({error}): it needs CONFIG_NET_NS")
         }
@@ -120,13 +95,9 @@ pub(super) fn await_up(name: &str) -> io::Result<()> {
     let began = Instant::now();
     while !netlink.known(name)?.is_up {
         if began.elapsed() > PATIENCE {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!(
-                    "the link {name} did not come up within {} s",
-                    PATIENCE.as_secs()
-                ),
-            ));
+            let seconds = PATIENCE.as_secs();
+            let why = format!("the link {name} did not come up within {seconds} s");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         thread::sleep(Duration::from_millis(1));
     }
@@ -139,9 +110,10 @@ mod tests {
 
     use super::*;
     use crate::greeters::{FlowKey, KEY_BYTES};
+    use crate::netlink::Link;
     use crate::transports::{Listener, Socket, connect, listen};
     use bytecost_meter::{NetworkMeter, of_process};
-    use bytecost_spec::{Axis, Cell, Counter};
+    use bytecost_spec::{Cell, Counter, Transport};
     use std::fs;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
@@ -149,14 +121,12 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     /// A pair; none, and the reason printed, without the rights for one.
-    fn pair(mtu_bytes: u32) -> Option<VethPair> {
-        pair_of(LinkChoice {
+    fn pair(mtu_bytes: u32, segment_bytes: Option<u32>) -> Option<VethPair> {
+        let link = LinkChoice {
             mtu_bytes,
+            segment_bytes,
             ..LinkChoice::default()
-        })
-    }
-
-    fn pair_of(link: LinkChoice) -> Option<VethPair> {
+        };
         match VethPair::new(link) {
             Ok(pair) => Some(pair),
             Err(e) => {
@@ -169,27 +139,27 @@ mod tests {
     }
 
     fn cell() -> Cell {
-        let mut cell = Cell::default();
-        cell.set(Axis::Transport, "veth").unwrap();
-        cell.set(Axis::Congestion, "reno").unwrap();
-        cell
+        Cell {
+            transport: Transport::Veth,
+            congestion: "reno".to_owned(),
+            ..Cell::default()
+        }
+    }
+
+    /// Does something in the network of one side.
+    fn at<T: Send>(pair: &VethPair, role: Role, work: impl FnOnce() -> io::Result<T> + Send) -> T {
+        pair.of(role).within(work).unwrap().unwrap()
     }
 
     fn listener(pair: &VethPair) -> Listener {
-        let within = pair
-            .of(Role::Receiver)
-            .within(|| listen(&cell(), None).unwrap());
-        within.unwrap()
+        at(pair, Role::Receiver, || listen(&cell(), None))
     }
 
     fn connection(pair: &VethPair) -> (OwnedFd, OwnedFd) {
         let listener = listener(pair);
         let address = listener.address();
-        let sender = pair
-            .of(Role::Sender)
-            .within(|| connect(&cell(), &address).unwrap());
-        let receiver = listener.accept(Duration::from_secs(60)).unwrap();
-        (sender.unwrap(), receiver)
+        let sender = at(pair, Role::Sender, || connect(&cell(), &address));
+        (sender, listener.accept(Duration::from_secs(60)).unwrap())
     }
 
     /// Says a key at one end, which comes out at the other.
@@ -200,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_two_ends_find_each_other_and_nobody_else() {
-        let Some(pair) = pair(LINK_MTU_BYTES) else {
+        let Some(pair) = pair(LINK_MTU_BYTES, None) else {
             return;
         };
         let (a, b) = connection(&pair);
@@ -208,10 +178,7 @@ mod tests {
         let of_the_receiver = listener(&pair).address();
         assert!(of_the_receiver.starts_with("198.18.0.2:"));
         for role in [Role::Sender, Role::Receiver] {
-            let read = |path: &'static str| {
-                let text = pair.of(role).within(|| fs::read_to_string(path).unwrap());
-                text.unwrap()
-            };
+            let read = |path: &'static str| at(&pair, role, || fs::read_to_string(path));
             let routes = read("/proc/thread-self/net/route");
             // One heading, and the network of four addresses on the link itself.
             assert_eq!(routes.lines().count(), 2, "{routes}");
@@ -226,8 +193,10 @@ mod tests {
     #[test]
     fn the_mtu_is_that_of_the_link_and_of_its_segments() {
         for mtu in [576, LINK_MTU_BYTES, 9000] {
-            let Some(pair) = pair(mtu) else { return };
-            assert_eq!(pair.mtu_bytes().unwrap(), Some(mtu));
+            let Some(pair) = pair(mtu, None) else { return };
+            for end in ends(&pair) {
+                assert_eq!(end.mtu_bytes, Some(mtu));
+            }
             let (a, b) = connection(&pair);
             pass(&a, &b);
             // The headers of IPv4 and TCP take 40 bytes, and up to 20 with options.
@@ -236,17 +205,19 @@ mod tests {
         }
     }
 
+    /// The links of both ends, as the kernel has them.
+    fn ends(pair: &VethPair) -> [Link; 2] {
+        let of = |role, name| at(pair, role, || Netlink::open()?.known(name));
+        [of(Role::Sender, NAMES[0]), of(Role::Receiver, NAMES[1])]
+    }
+
     /// What that does to packets, wire holds.
     #[test]
     fn both_ends_keep_to_the_bound_of_packets() {
-        let link = LinkChoice {
-            segment_bytes: Some(16 << 10),
-            ..LinkChoice::default()
+        let Some(pair) = pair(LINK_MTU_BYTES, Some(16 << 10)) else {
+            return;
         };
-        let Some(pair) = pair_of(link) else { return };
-        for (role, name) in [(Role::Sender, NAMES[0]), (Role::Receiver, NAMES[1])] {
-            let end = pair.of(role).within(|| Netlink::open()?.known(name));
-            let end = end.unwrap().unwrap();
+        for end in ends(&pair) {
             assert_eq!(end.segments, Some(11), "{end:?}");
             assert!(end.segment_bytes.is_some_and(|b| b >= 16 << 10), "{end:?}");
         }
@@ -262,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_counters_of_a_pair_hold_its_own_traffic_alone() {
-        let Some(pair) = pair(LINK_MTU_BYTES) else {
+        let Some(pair) = pair(LINK_MTU_BYTES, None) else {
             return;
         };
         let both = [Role::Sender, Role::Receiver].map(|role| waiting(pair.of(role)));

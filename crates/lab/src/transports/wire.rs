@@ -1,12 +1,11 @@
 //! A device that takes packets and delivers them to nobody, and a process that acknowledges them:
 //! what a sender costs where nothing is copied on the way.
 //!
-//! Loopback and veth hand packets to a local socket, for which the kernel copies the pages of
-//! every zero-copy send. Here a BPF program on the egress of a `device` takes the packets off,
-//! notes how far each flow has come, and has them freed (`shared_counters`); a `responder` on a CPU of
-//! its own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of
-//! sending alone, and the most that a network card could give. UDP goes the same way, without an
-//! answer (`udp`).
+//! Loopback and veth hand packets to a local socket, for which the kernel copies the pages of every
+//! zero-copy send. Here a BPF program on the egress of a `device` takes the packets off, notes how
+//! far each flow has come, and has them freed (`shared_counters`); a `responder` on a CPU of its
+//! own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of sending
+//! alone, and the most that a network card could give. UDP (`udp`) has no answer.
 //!
 //! The device lies in a network of its own, which has no name and no way out. Device, program and
 //! map are held by descriptors alone, so that nothing outlives the processes that have them.
@@ -18,7 +17,6 @@ use std::thread;
 use bytecost_sys::network::Network;
 
 use super::link::LinkChoice;
-use crate::netlink::Netlink;
 
 mod device;
 pub mod packet;
@@ -28,7 +26,7 @@ pub(crate) mod shared_counters;
 pub(crate) mod udp;
 
 use device::told;
-pub(crate) use device::{FAR_END, FAR_NAME, NAME};
+pub(crate) use device::{FAR_END, FAR_NAME};
 use responder::{Rules, WireResponder};
 
 /// The device with its program, in a network of its own. Dropping it drops all of it.
@@ -42,7 +40,6 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Makes one, or says what is missing for it and what to do.
     pub(crate) fn new(link: LinkChoice) -> io::Result<Wire> {
         let network = Network::new().map_err(|e| told("network namespaces", &e))?;
         let (far, map) = device::made(&network, link)?;
@@ -89,13 +86,6 @@ impl Wire {
     /// What a responder needs: what packets come and go by at the far end, then the program's map.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.far.as_fd(), self.map.as_fd()]
-    }
-
-    /// The most that the kernel hands the device in one packet, in bytes; none where it does not
-    /// say.
-    pub(crate) fn segment_bytes_most(&self) -> io::Result<Option<u32>> {
-        let device = self.network.within(|| Netlink::open()?.known(NAME))??;
-        Ok(device.segment_bytes_most)
     }
 }
 

@@ -30,7 +30,6 @@ pub(crate) const NAME: &str = NAMES[0];
 pub(crate) const FAR_NAME: &str = NAMES[1];
 /// Hardware addresses of the two ends of the pair, of the range that everybody may choose from.
 pub(super) const SENDER_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 1];
-/// See above.
 pub(super) const FAR_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 2];
 /// The most that stands before a packet, in bytes.
 pub const LEAD_BYTES_MOST: usize = Ethernet2Header::LEN;
@@ -45,8 +44,7 @@ pub fn lead_bytes(device: Device) -> usize {
     }
 }
 
-/// Makes the device with its program in a network, and gives what packets come and go by at the
-/// far end, and the program's map.
+/// Makes the device with its program in a network: the far end's descriptor and the program's map.
 pub(super) fn made(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)> {
     network.within(|| match link.device {
         Device::Tun => on_tun(link),

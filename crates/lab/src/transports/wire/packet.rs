@@ -13,8 +13,7 @@ use etherparse::{
 
 use super::device::{FAR_HARDWARE, LEAD_BYTES_MOST, SENDER_HARDWARE, lead_bytes};
 
-/// The longest packet that is looked at, in bytes: one that opens a connection has no payload, so
-/// two headers of at most 60 bytes each.
+/// The longest packet that is looked at, in bytes: an opening has two headers of at most 60 each.
 pub const MOST_BYTES: usize = LEAD_BYTES_MOST + 120;
 /// Powers of two by which the windows of this end are to be taken: the most that there is
 /// (RFC 7323), so that the window never holds the sender back.
@@ -92,8 +91,7 @@ pub struct Saying {
 }
 
 impl Packet {
-    /// The answer to an opening: a SYN that tells the largest segment, for an MTU, and that windows
-    /// are scaled, where the opening can.
+    /// The answer to an opening: a SYN with an MTU's largest segment, and scaled windows if it can.
     pub fn opened(device: Device, saying: Saying, mtu_bytes: u32, scales: bool) -> Packet {
         let most = mtu_bytes.saturating_sub(u32::from(IP_BYTES + TCP_BYTES));
         let [high, low] = u16::try_from(most).unwrap_or(u16::MAX).to_be_bytes();

@@ -26,7 +26,6 @@ const QUIET_NS: u64 = 10_000;
 const IDLE_NS: u64 = 200_000;
 /// After so long it sleeps between looks.
 const ASLEEP_NS: u64 = 1_000_000;
-/// How long it sleeps.
 const NAP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000,
@@ -36,10 +35,8 @@ const MOST_OPENINGS: usize = 64;
 /// The sequence number of its own SYN. Nobody has to guess it: there is no way in.
 const OWN_START: u32 = 1;
 
-/// What a responder goes by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// What the wire is made of.
     pub(crate) device: Device,
     /// MTU of the device, in bytes.
     pub(crate) mtu_bytes: u32,
@@ -52,7 +49,6 @@ pub(crate) struct Rules {
 /// What was done and seen so far, all flows together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponderTally {
-    /// Acknowledgements written.
     pub(crate) acknowledgements: u64,
     /// CPU time that writing them took. The kernel does the sender's part of it there, unless the
     /// sender is just within a call: it frees what was acknowledged, and sends what waited.
@@ -170,7 +166,6 @@ impl WireResponder {
         self.busy_ns
     }
 
-    /// What was done and seen so far.
     pub(crate) fn tally(&self) -> ResponderTally {
         let mut tally = ResponderTally {
             acknowledgements: self.acknowledgements,
@@ -188,17 +183,15 @@ impl WireResponder {
     fn read<'b>(&self, packet: &'b mut [u8; MOST_BYTES]) -> io::Result<Option<&'b [u8]>> {
         match rustix::io::read(&self.far, &mut packet[..]) {
             // From the head of IPv4 on; what is shorter is no packet.
-            Ok(len) => Ok(Some(
-                packet
-                    .get(lead_bytes(self.rules.device)..len)
-                    .unwrap_or_default(),
-            )),
+            Ok(len) => {
+                let lead = lead_bytes(self.rules.device);
+                Ok(Some(packet.get(lead..len).unwrap_or_default()))
+            }
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(e) => Err(e.into()),
         }
     }
 
-    /// Answers those who want to connect.
     fn open(&mut self, now_ns: u64) -> io::Result<()> {
         let mut packet = [0; MOST_BYTES];
         for _ in 0..MOST_OPENINGS {
@@ -238,12 +231,8 @@ impl WireResponder {
                 acknowledged: opening.sequence.wrapping_add(1),
                 flags: SYN | ACK,
             };
-            let answer = Packet::opened(
-                self.rules.device,
-                saying,
-                self.rules.mtu_bytes,
-                opening.scales,
-            );
+            let (device, mtu_bytes) = (self.rules.device, self.rules.mtu_bytes);
+            let answer = Packet::opened(device, saying, mtu_bytes, opening.scales);
             // One that is lost is asked for again.
             self.write(&answer)?;
         }
@@ -285,9 +274,7 @@ impl WireResponder {
             from: to,
             to: flow.from,
             sequence: OWN_START + 1,
-            acknowledged: seen
-                .start
-                .wrapping_add(seen.bytes as u32)
+            acknowledged: (seen.start.wrapping_add(seen.bytes as u32))
                 .wrapping_add(u32::from(seen.closed)),
             flags: if seen.closed { FIN | ACK } else { ACK },
         };

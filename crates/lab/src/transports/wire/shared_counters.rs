@@ -10,7 +10,6 @@ const FLOWS: usize = 1 << 16;
 /// Words of one: a cache line, so that no two flows write to the same.
 const WORDS: usize = 8;
 
-/// The map of the program, mapped into memory.
 #[derive(Debug)]
 pub(crate) struct WireCounters(FileMap);
 
@@ -21,12 +20,10 @@ pub(crate) struct FlowReceived {
     pub(crate) start: u32,
     /// Bytes of payload that came in order.
     pub(crate) bytes: u64,
-    /// Packets that brought payload: of up to what is asked for, or 64 KiB each, which a card would
-    /// cut into segments.
+    /// Packets that brought payload: of 64 KiB each or what is asked for, which a card would cut.
     pub(crate) packets: u64,
     /// Packets that began after what was expected. They count as lost.
     pub(crate) gaps: u64,
-    /// Packets with nothing new.
     pub(crate) repeats: u64,
     /// Whether the sender has closed.
     pub(crate) closed: bool,
@@ -35,7 +32,6 @@ pub(crate) struct FlowReceived {
 }
 
 impl WireCounters {
-    /// Maps the program's map.
     pub(crate) fn new(map: impl AsFd) -> io::Result<WireCounters> {
         Ok(WireCounters(FileMap::new(map, 0, FLOWS * WORDS * 8)?))
     }

@@ -37,7 +37,6 @@ pub(crate) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Says that a flow is over.
 pub(crate) fn close(socket: &OwnedFd) -> io::Result<()> {
     tell(socket, CLOSING_PORT)
 }
