@@ -33,8 +33,7 @@ fn policy(class: Class) -> Policy {
     }
 }
 
-/// Gives the calling thread its class, before it starts anything that is to inherit it. The usual
-/// one leaves it as it is.
+/// Gives the calling thread its class, before it starts what is to inherit it.
 pub(crate) fn take(class: Class) -> io::Result<()> {
     if class == Class::default() {
         return Ok(());
@@ -42,8 +41,7 @@ pub(crate) fn take(class: Class) -> io::Result<()> {
     set(class, policy(class))
 }
 
-/// Makes the calling process and thread the watchdog of threads of this class, which are started
-/// after it: see the module.
+/// Makes the calling process and thread the watchdog of later threads of this class.
 pub(crate) fn watch(class: Class) -> io::Result<()> {
     if !class.needs_watchdog() {
         return Ok(());

@@ -18,11 +18,7 @@ pub(crate) struct ConnectionMeter<'a, M> {
 }
 
 impl<'a, M> ConnectionMeter<'a, M> {
-    pub(crate) fn new(
-        thread: M,
-        socket: Option<&'a OwnedFd>,
-        is_tcp: bool,
-    ) -> ConnectionMeter<'a, M> {
+    pub(crate) fn new(thread: M, socket: Option<&'a OwnedFd>, is_tcp: bool) -> Self {
         ConnectionMeter {
             thread,
             socket,
@@ -32,10 +28,8 @@ impl<'a, M> ConnectionMeter<'a, M> {
     }
 
     fn info(&self) -> Option<TcpInfo> {
-        if !self.is_tcp {
-            return None;
-        }
-        self.socket.and_then(|socket| tcp::info(socket).ok())
+        let socket = self.socket.filter(|_| self.is_tcp)?;
+        tcp::info(socket).ok()
     }
 }
 
@@ -125,12 +119,11 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
             (Some(from), Some(to)) => Reading::Measured(to.wrapping_sub(from).into()),
             _ => Reading::absent("this kernel's TCP_INFO does not count marks (before 4.18)"),
         },
-        // Of 32 bits, and it wraps.
-        TcpDataSegments => Reading::Measured(
-            end.data_segments_out
-                .wrapping_sub(start.data_segments_out)
-                .into(),
-        ),
+        TcpDataSegments => {
+            // Of 32 bits, and it wraps.
+            let sent = end.data_segments_out.wrapping_sub(start.data_segments_out);
+            Reading::Measured(sent.into())
+        }
         _ => grown(start.retransmits.into(), end.retransmits.into()),
     };
     all.map(|counter| (counter, value(counter))).into()
@@ -158,15 +151,15 @@ mod tests {
             ..info
         };
         let readings = tcp_readings(Some(before), Some(info));
-        assert!(
-            readings[&Counter::TcpPacingRateBytesPerS]
-                .measured()
-                .is_none()
-        );
-        assert_eq!(readings[&Counter::TcpBusyUs], Reading::Measured(4));
-        assert_eq!(readings[&Counter::TcpDataSegments], Reading::Measured(3));
-        assert_eq!(readings[&Counter::TcpMarkedSegments], Reading::Measured(4));
-        assert_eq!(readings[&Counter::TcpPathMtuBytes], Reading::Measured(1420));
+        for (counter, expected) in [
+            (Counter::TcpPacingRateBytesPerS, None),
+            (Counter::TcpBusyUs, Some(4)),
+            (Counter::TcpDataSegments, Some(3)),
+            (Counter::TcpMarkedSegments, Some(4)),
+            (Counter::TcpPathMtuBytes, Some(1420)),
+        ] {
+            assert_eq!(readings[&counter].measured(), expected, "{counter:?}");
+        }
         let uncounted = TcpInfo {
             delivered_marked: None,
             ..info

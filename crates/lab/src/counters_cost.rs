@@ -17,8 +17,7 @@ const TRIES: usize = 3;
 const MOVERS: [&str; 2] = ["null", "send"];
 
 impl Lab {
-    /// Reads the task clock where hardware counters would be read, so that what comes of them is
-    /// tested on machines that have none.
+    /// Reads the task clock where hardware counters would be read, so that it is tested everywhere.
     pub fn stand_in_for_counters(&mut self) {
         self.means.stand_in = true;
         self.means.no_hardware = None;
@@ -56,8 +55,7 @@ impl Lab {
     }
 }
 
-/// Whether counters are read in each trial of a mover: first with and then without, the next time
-/// the other way round.
+/// Whether counters are read in each trial of a mover: with, without, without, with.
 fn turns() -> impl Iterator<Item = bool> {
     (0..2 * TRIALS).map(|turn| matches!(turn % 4, 0 | 3))
 }

@@ -46,17 +46,14 @@ pub fn test(roots: &Roots) -> CpuClock {
         let panicked = |_| Err(io::Error::other("the thread panicked"));
         tested.join().unwrap_or_else(panicked)
     });
-    let clock = tried.unwrap_or_else(|e| CpuClock {
+    let mut clock = tried.unwrap_or_else(|e| CpuClock {
         failed: Some(format!("sending to oneself over loopback failed: {e}")),
         ..CpuClock::default()
     });
-    match clock.tries {
-        0 => CpuClock {
-            configured: bytecost_host::accounts_for_interrupts(roots),
-            ..clock
-        },
-        _ => clock,
+    if clock.tries == 0 {
+        clock.configured = bytecost_host::accounts_for_interrupts(roots);
     }
+    clock
 }
 
 /// The quickest try of those without a context switch. What a hypervisor takes unseen is in both
@@ -177,36 +174,21 @@ mod tests {
         assert_eq!(lost.ratio(), Some(0.75));
         let kept = check(Fake::new(false), ClockVerdict::Keeps, TRIES);
         assert_eq!(kept.ratio(), Some(1.0));
-        let slight = Fake {
-            softirq_ns: 50,
-            ..Fake::new(true)
-        };
+        let mut slight = Fake::new(true);
+        slight.softirq_ns = 50;
         check(slight, ClockVerdict::Keeps, TRIES);
     }
 
     #[test]
     fn what_disturbs_a_try_changes_nothing() {
-        for loses in [true, false] {
-            let busy = Fake {
-                disturbed: |n| [n % 3 != 0, n % 2 == 0, n % 5 == 0],
-                ..Fake::new(loses)
-            };
-            let expected = match loses {
-                true => ClockVerdict::Loses,
-                false => ClockVerdict::Keeps,
-            };
-            check(busy, expected, TRIES);
-        }
-    }
-
-    #[test]
-    fn where_the_thread_is_always_taken_off_its_cpu_nothing_is_told() {
-        let busy = |loses| Fake {
-            disturbed: |_| [true, false, false],
-            ..Fake::new(loses)
-        };
-        for loses in [true, false] {
-            let clock = check(busy(loses), ClockVerdict::NotTold, 0);
+        for (loses, expected) in [(true, ClockVerdict::Loses), (false, ClockVerdict::Keeps)] {
+            let mut fake = Fake::new(loses);
+            fake.disturbed = |n| [n % 3 != 0, n % 2 == 0, n % 5 == 0];
+            check(fake, expected, TRIES);
+            // Where the thread is always taken off its CPU, nothing is told.
+            let mut fake = Fake::new(loses);
+            fake.disturbed = |_| [true, false, false];
+            let clock = check(fake, ClockVerdict::NotTold, 0);
             assert_eq!(clock.ratio(), None);
         }
     }

@@ -22,8 +22,7 @@ pub fn make_room(wanted: u64) -> io::Result<()> {
     }
 }
 
-/// Makes room for as many descriptors as this process may have beside its own, at most `most`, and
-/// says how many that is.
+/// Makes room for as many descriptors as this process may have, at most `most`: how many.
 ///
 /// # Errors
 /// Not even one: as [`make_room`].

@@ -67,8 +67,7 @@ pub struct Stretches<S> {
     pub total: Tally,
     /// CPU time between the stretches, in ns.
     pub aside_ns: u64,
-    /// The edges of the window's eighths; none where nobody asked for them, or where it is a number
-    /// of passes.
+    /// The edges of the window's eighths; none where nobody asked for them, or of passes.
     pub marks: Option<Marks>,
 }
 
@@ -93,8 +92,7 @@ impl<S> Stretches<S> {
 /// Who notes the edges of the window's eighths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
-    /// The gate steps through them. An edge costs the loop nothing: what is compared with the
-    /// phase is only another number.
+    /// The gate steps through them. An edge costs the loop nothing: it compares the phase anyway.
     ByGate,
     /// The loop reads the clock for each message anyway.
     ByClock,
@@ -282,18 +280,14 @@ fn go(steps: &mut impl Steps) -> io::Result<()> {
 
 #[cold]
 fn gone() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::UnexpectedEof,
-        "the sender went away before the window was over",
-    )
+    let why = "the sender went away before the window was over";
+    io::Error::new(io::ErrorKind::UnexpectedEof, why)
 }
 
 #[cold]
 fn too_many(most: usize) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!(
-            "the file was through {most} times within the window: choose a larger --ring for cold files"
-        ),
-    )
+    let why = format!(
+        "the file was through {most} times within the window: choose a larger --ring for cold files"
+    );
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }

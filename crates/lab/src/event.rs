@@ -12,7 +12,6 @@ pub enum Event {
     },
     /// A trial is over, well or not. To be kept at once: a later failure must not lose it.
     TrialEnded(Box<Record>),
-    /// All cells of a block were tried: what else ran, and whether it is measured again. To be
-    /// kept as well.
+    /// All cells of a block were tried: what else ran, and whether it is measured again. Kept, too.
     BlockEnded(Box<Record>),
 }

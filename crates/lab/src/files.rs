@@ -28,11 +28,8 @@ pub struct FileTask {
 impl FileTask {
     /// A file of the other host, whose path is nobody's business here.
     pub(crate) fn elsewhere(own: bool) -> FileTask {
-        FileTask {
-            path: PathBuf::new(),
-            own,
-            target: None,
-        }
+        let (path, target) = (PathBuf::new(), None);
+        FileTask { path, own, target }
     }
 }
 
@@ -74,8 +71,7 @@ impl Kind {
     }
 }
 
-/// The files of a run. They have no names, so they are gone when this is dropped, and also when
-/// the process is killed.
+/// The files of a run. They have no names, so that they are gone with this or its process.
 #[derive(Debug)]
 pub struct Files {
     dir: PathBuf,
@@ -90,8 +86,7 @@ impl Default for Files {
 }
 
 impl Files {
-    /// Files in a directory, made when they are needed; with `user`, a file of the user's that
-    /// is read in their place.
+    /// Files in a directory, made when they are needed; with `user`, that user's file is read.
     pub fn new(dir: PathBuf, user: Option<PathBuf>) -> Files {
         Files {
             dir,
@@ -115,8 +110,11 @@ impl Files {
         self.user.as_deref()
     }
 
-    /// What the files of these cells still need on the disk, in bytes.
-    pub fn needed_bytes<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> u64 {
+    /// Refuses what the file system has no room for, before anything is made.
+    ///
+    /// # Errors
+    /// `StorageFull` with what is needed and what there is; what statvfs(3) answers.
+    pub fn check_room<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> io::Result<()> {
         let mut most: BTreeMap<Kind, u64> = BTreeMap::new();
         for cell in cells {
             let Some(route) = route(cell) else { continue };
@@ -130,15 +128,7 @@ impl Files {
         }
         let has = |kind| self.own.get(kind).map_or(0, TestFile::len);
         let needed = most.iter().map(|(kind, len)| len.saturating_sub(has(kind)));
-        needed.sum()
-    }
-
-    /// Refuses what the file system has no room for, before anything is made.
-    ///
-    /// # Errors
-    /// `StorageFull` with what is needed and what there is; what statvfs(3) answers.
-    pub fn check_room<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> io::Result<()> {
-        match self.needed_bytes(cells) {
+        match needed.sum() {
             0 => Ok(()),
             needed => file::has_room(&self.dir, needed),
         }
@@ -168,20 +158,15 @@ impl Files {
             file.reserve(len_bytes(cell, route))?;
             target = Some(file.path());
         }
-        if let Some(path) = &self.user {
-            return Ok(Some(FileTask {
-                path: path.clone(),
-                own: false,
-                target,
-            }));
-        }
-        let file = self.own(Kind::of(cell, route))?;
-        file.grow(len_bytes(cell, route))?;
-        Ok(Some(FileTask {
-            path: file.path(),
-            own: true,
-            target,
-        }))
+        let (path, own) = match &self.user {
+            Some(path) => (path.clone(), false),
+            None => {
+                let file = self.own(Kind::of(cell, route))?;
+                file.grow(len_bytes(cell, route))?;
+                (file.path(), true)
+            }
+        };
+        Ok(Some(FileTask { path, own, target }))
     }
 
     /// One of bytecost's own files, empty where it was not there yet.
@@ -225,10 +210,9 @@ pub fn part(cell: &Cell, mover: &Mover, flow: u32) -> (u64, u64) {
 /// cache while others are read, no folio may lie in two of them, and nothing that is read ahead.
 fn stride_bytes(cell: &Cell, route: Route) -> u64 {
     let part = slots(cell, route) * cell.size_bytes;
-    if cell.cache == Cache::Cold && cell.threads > 1 {
-        part.next_multiple_of(file::FOLIO_MOST) + file::FOLIO_MOST
-    } else {
-        part
+    match cell.cache == Cache::Cold && cell.threads > 1 {
+        true => part.next_multiple_of(file::FOLIO_MOST) + file::FOLIO_MOST,
+        false => part,
     }
 }
 

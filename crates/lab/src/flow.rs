@@ -143,8 +143,7 @@ pub(crate) fn moved(tally: &Tally, elapsed_ns: u64) -> FlowReading {
     }
 }
 
-/// The counters of what was moved; and where buffers come back later, of those that came back in
-/// `completed`.
+/// The counters of what was moved, and of the buffers that came back where that is later.
 pub(crate) fn tallied(moved: &Tally, completed: Option<&Tally>) -> Readings {
     let all = [
         (Counter::Bytes, Some(moved.bytes)),
@@ -165,8 +164,7 @@ pub fn histogram() -> Histogram<u64> {
     histogram_to(MOST_LATENCY_NS, 3)
 }
 
-/// An empty histogram of ns up to `most_ns`, with so many significant digits: constants that the
-/// constructor accepts.
+/// An empty histogram of ns up to `most_ns`, with so many digits: constants that it accepts.
 pub(crate) fn histogram_to(most_ns: u64, digits: u8) -> Histogram<u64> {
     Histogram::new_with_bounds(1, most_ns, digits).unwrap_or_else(|_| unreachable!("bounds"))
 }
@@ -176,18 +174,14 @@ pub(crate) fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()
     while got < buffer.len() {
         match rustix::net::recv(socket, &mut buffer[got..], rustix::net::RecvFlags::empty()) {
             Ok((0, _)) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    "the receiver closed the connection before its response",
-                ));
+                let why = "the receiver closed the connection before its response";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
             }
             Ok((n, _)) => got += n,
             Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::AGAIN) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "no response came in time",
-                ));
+                let why = "no response came in time";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             Err(e) => return Err(e.into()),
         }

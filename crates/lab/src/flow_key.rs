@@ -78,8 +78,7 @@ impl UnusedKeys {
         UnusedKeys(keys.iter().copied().map(Some).collect())
     }
 
-    /// Whose key it is, compared with all of them in a time that does not depend on what was said.
-    /// It is none from then on.
+    /// Whose key it is, compared with all in a time that does not depend on it. It is then gone.
     pub(crate) fn use_up(&mut self, said: &FlowKey) -> Option<usize> {
         let (mut found, mut place) = (Choice::from(0), 0_u64);
         for (number, key) in self.0.iter().enumerate() {

@@ -10,21 +10,13 @@ use bytecost_engine::{
 };
 use bytecost_spec::{Cell, Payload};
 
-/// The row of the cell's mover.
-///
-/// # Errors
-/// `InvalidInput` where the table has none of that name.
-pub fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
+pub(crate) fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
     Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))
 }
 
 /// The sending end of a flow, ready to send; `file` is what it sends, where that is a file of the
-/// cell's, `fresh` writes every message anew, and
-/// `java` is where the Java program lies compiled, if it does.
-///
-/// # Errors
-/// What opening the mover answers.
-pub fn sending_end(
+/// cell's, `fresh` writes every message anew, and `java` is where the Java program lies compiled.
+pub(crate) fn sending_end(
     cell: &Cell,
     socket: Option<OwnedFd>,
     file: Option<FileWork>,
@@ -33,10 +25,8 @@ pub fn sending_end(
     patience: Duration,
     java: Option<&Path>,
 ) -> io::Result<Box<dyn Move>> {
-    let corked = socket
-        .as_ref()
-        .filter(|_| cell.cork)
-        .map(OwnedFd::try_clone);
+    let corked = socket.as_ref().filter(|_| cell.cork);
+    let corked = corked.map(OwnedFd::try_clone);
     let mover = mover_of(cell)?.open(Setup {
         socket,
         file,
@@ -58,10 +48,7 @@ pub fn sending_end(
 }
 
 /// The receiving end of a flow, ready to receive.
-///
-/// # Errors
-/// What opening the receiver answers.
-pub fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> {
+pub(crate) fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> {
     let row = Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
     let quick = cell.quickack.then(|| socket.try_clone()).transpose()?;
     let mut receiver = (row.open)(socket, length(cell.read_bytes())?)?;
@@ -73,7 +60,7 @@ pub fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> 
 }
 
 /// What the stream of a flow consists of; `fresh` as for [`sending_end`].
-pub fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
+pub(crate) fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
     match cell.payload {
         Payload::Refilled => PayloadPattern::constant(flow),
         Payload::Prepared if fresh => PayloadPattern::new(flow, 0),
@@ -84,10 +71,7 @@ pub fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
 }
 
 /// One answer.
-///
-/// # Errors
-/// `InvalidInput` where it does not fit into memory.
-pub fn answer(cell: &Cell) -> io::Result<Vec<u8>> {
+pub(crate) fn answer(cell: &Cell) -> io::Result<Vec<u8>> {
     Ok(vec![0x5a; length(cell.answer_bytes())?])
 }
 
@@ -96,8 +80,6 @@ fn length(bytes_or_slots: u64) -> io::Result<usize> {
 }
 
 pub(crate) fn unknown(what: &str, name: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{what} `{name}` is not known"),
-    )
+    let why = format!("{what} `{name}` is not known");
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }

@@ -1,5 +1,4 @@
-//! A connection of this process with itself, whose packets are known: what counters of packets are
-//! held against.
+//! A connection of this process with itself, whose packets are known to those who count.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

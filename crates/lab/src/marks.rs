@@ -67,10 +67,8 @@ impl Marks {
     /// Notes what a phase of the window has begun: the phase until which nothing is to be noted.
     #[cold]
     pub fn step(&mut self, phase: Phase, tally: &Tally) -> Phase {
-        self.note(
-            (phase as usize).saturating_sub(Phase::Window as usize),
-            tally,
-        );
+        let eighth = (phase as usize).saturating_sub(Phase::Window as usize);
+        self.note(eighth, tally);
         self.until()
     }
 
@@ -148,12 +146,10 @@ pub fn together(flows: &[SubWindows]) -> Option<SubWindows> {
         (0..EIGHTHS.len()).map(sum).collect()
     };
     let count = flows.len() as u64;
+    let elapsed_ns = of(|f| &f.elapsed_ns).into_iter();
     (count > 0).then(|| SubWindows {
         amount: of(|f| &f.amount),
-        elapsed_ns: of(|f| &f.elapsed_ns)
-            .into_iter()
-            .map(|n| n / count)
-            .collect(),
+        elapsed_ns: elapsed_ns.map(|n| n / count).collect(),
         cpu_ns: of(|f| &f.cpu_ns),
     })
 }
@@ -181,10 +177,7 @@ mod tests {
         marks.close(&tally(12, 120));
         let told = marks.sub_windows().unwrap();
         assert_eq!(told.amount, [10, 50, 0, 10, 0, 0, 0, 20]);
-        assert_eq!(
-            told.elapsed_ns[2], 0,
-            "it is one stretch with the one before"
-        );
+        assert_eq!(told.elapsed_ns[2], 0, "one stretch with the one before");
     }
 
     #[test]
@@ -195,10 +188,8 @@ mod tests {
         let mut marks = Marks::open(&tally(0, 0));
         marks.step(Phase::Eighth5, &tally(5, 0));
         marks.close(&tally(8, 0));
-        assert_eq!(
-            marks.sub_windows().unwrap().amount,
-            [5, 0, 0, 0, 3, 0, 0, 0]
-        );
+        let told = marks.sub_windows().unwrap();
+        assert_eq!(told.amount, [5, 0, 0, 0, 3, 0, 0, 0]);
     }
 
     #[test]
@@ -223,10 +214,8 @@ mod tests {
             cpu_ns: vec![1; 8],
         };
         let both = together(&[flow(10, 20), flow(30, 40)]).unwrap();
-        assert_eq!(
-            (both.amount[7], both.elapsed_ns[0], both.cpu_ns[3]),
-            (40, 30, 2)
-        );
+        let [amount, elapsed_ns, cpu_ns] = [both.amount, both.elapsed_ns, both.cpu_ns];
+        assert_eq!((amount[7], elapsed_ns[0], cpu_ns[3]), (40, 30, 2));
         assert_eq!(together(&[]), None);
     }
 }

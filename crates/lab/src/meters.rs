@@ -17,8 +17,7 @@ const STEP_SHARE: f64 = 0.03;
 
 const NO_PARTS: &str = "this kernel leaves interrupts out of a thread's user and system time";
 
-/// The largest share of the threads' CPU time that others may have worked for them, where clocks
-/// leave out interrupts.
+/// The largest share of the threads' CPU time that others work where clocks lack interrupts.
 const WORKERS_SHARE: f64 = 0.03;
 const WORKERS_LOSE: &str = "this kernel leaves interrupts out of CPU time, and other threads of the process did a part of the work, for which nothing else is read";
 
@@ -45,8 +44,7 @@ pub struct Meters {
     pub cpu_by: CpuBy,
     /// Why no hardware counters are read; none where they are.
     pub no_hardware: Option<String>,
-    /// Whether the task clock is read beside: it stands in for hardware counters in a test of what
-    /// they cost.
+    /// Whether the task clock is read beside: it stands in for hardware counters in a test.
     pub stand_in: bool,
 }
 
@@ -70,7 +68,6 @@ impl Meters {
         })
     }
 
-    /// The meter of a server or its clients.
     pub(crate) fn process_tree(&self, cell: &Cell) -> ProcessTreeMeter {
         ProcessTreeMeter::open(cell.serving.perf, self.no_hardware.as_deref())
     }
@@ -96,8 +93,7 @@ impl Meters {
         }
     }
 
-    /// The CPU time of a side's threads with what worked for them, which is known by clocks alone:
-    /// where those leave out interrupts, it must not matter.
+    /// The CPU time of a side's threads with what worked for them, which is known by clocks alone.
     pub(crate) fn with_workers(&self, own: &Reading, workers: &Reading) -> Reading {
         let matters = match (own.measured(), workers.measured()) {
             (Some(own), Some(workers)) => workers as f64 > WORKERS_SHARE * own as f64,
@@ -144,7 +140,6 @@ impl AvailableCounters {
         }
     }
 
-    /// The means for a cell with these pins and a window of that length.
     pub(crate) fn meters(&self, cell: &Cell, pins: &Pins, window: Duration) -> Meters {
         let left_out = || (!reads_hardware(cell)).then(|| LEFT_OUT.to_owned());
         let no_hardware = match cell.is_served() {

@@ -61,7 +61,7 @@ impl NeighbourProcess {
         let mut end = Endpoint::start(program, Role::Neighbour, None)?;
         end.order(&ToEndpoint::Disturb(what.clone()))?;
         match answer(&mut end, stop)? {
-            FromEndpoint::Busy { held } => Ok(Some(NeighbourProcess { end, what, held })),
+            FromEndpoint::Busy(held) => Ok(Some(NeighbourProcess { end, what, held })),
             other => Err(out_of_turn(&other)),
         }
     }
@@ -99,8 +99,7 @@ fn out_of_turn(answer: &FromEndpoint) -> TrialError {
     ))
 }
 
-/// Twice the largest cache, within bounds, so that it reaches memory without taking long to be
-/// ready.
+/// Twice the largest cache, within bounds, so that it reaches memory and is soon ready.
 fn memory_bytes(host: &Host) -> u64 {
     let largest = host.caches.iter().map(|c| c.size_bytes).max().unwrap_or(0);
     largest

@@ -37,8 +37,7 @@ pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, patience: Duration) -
 }
 
 /// Has each CPU that this process may use take in a packet: an empty datagram to itself, by a
-/// thread that ends afterwards, so that the caller stays on its CPU. Where that cannot be had,
-/// nothing is lost but time.
+/// thread that then ends, so that the caller stays on its CPU. Without it, time alone is lost.
 fn free_packets() {
     let Ok(cpus) = process::affinity() else {
         return;

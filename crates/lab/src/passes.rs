@@ -64,10 +64,9 @@ impl Passes {
             _ => return None,
         };
         let bytes = messages.saturating_mul(cell.size_bytes);
-        let warmup = if mover.is_helped() {
-            WARMUP_BYTES.div_ceil(bytes.max(1)).min(WARMUP_MOST)
-        } else {
-            WARMUP_PASSES
+        let warmup = match mover.is_helped() {
+            true => WARMUP_BYTES.div_ceil(bytes.max(1)).min(WARMUP_MOST),
+            false => WARMUP_PASSES,
         };
         Some(Passes {
             messages,
@@ -187,8 +186,7 @@ impl<'a> Outgo<'a> {
 
 impl Intake<'_> {
     /// Takes passes until the sender has closed the connection; `closed` is told then, `warm` when
-    /// the warm-up has come. `socket` is the receiver's, which is watched for the first byte of a
-    /// pass, at most for `patience`.
+    /// the warm-up has come. `socket` is watched for a pass's first byte, for `patience` at most.
     ///
     /// # Errors
     /// What the receiver answers; `InvalidData` when something else arrives than was sent,
@@ -226,17 +224,13 @@ impl Intake<'_> {
             }
             let to = Edge::closes(meter, || self.tally());
             if stretches.of.len() == STRETCHES_MOST {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "the sender sends more passes than it may",
-                ));
+                let why = "the sender sends more passes than it may";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
             }
             stretches.of.push((from, to));
         }
-        if !self.checker.offset().is_multiple_of(self.size_bytes) {
-            return Err(gone(self.checker.offset()));
-        }
-        if stretches.of.is_empty() {
+        let is_whole = self.checker.offset().is_multiple_of(self.size_bytes);
+        if !is_whole || stretches.of.is_empty() {
             return Err(gone(self.checker.offset()));
         }
         stretches.total = self.tally();
@@ -253,15 +247,12 @@ fn gone(bytes: u64) -> io::Error {
     )
 }
 
-/// Waits until there is something to take, or the end.
 fn wait_for_bytes(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
     let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut polled = [PollFd::new(socket, PollFlags::IN)];
-    match retry_on_intr(|| poll(&mut polled, Some(&timeout)))? {
-        0 => Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "no byte came for as long as patience lasts: does the sender still send?",
-        )),
-        _ => Ok(()),
+    if retry_on_intr(|| poll(&mut polled, Some(&timeout)))? == 0 {
+        let why = "no byte came for as long as patience lasts: does the sender still send?";
+        return Err(io::Error::new(io::ErrorKind::TimedOut, why));
     }
+    Ok(())
 }

@@ -45,8 +45,7 @@ pub trait Gate {
     /// The phase now.
     fn phase(&self) -> Phase;
 
-    /// The length of an eighth of the window in ns, for loops that read the clock for each message
-    /// anyway; 0 where it is not known.
+    /// An eighth of the window in ns, for loops that read the clock anyway; 0 where it is unknown.
     fn eighth_ns(&self) -> u64 {
         0
     }

@@ -1,5 +1,4 @@
-//! What quotas around the whole run did: those of the control group that bytecost was started in,
-//! and of the groups above it.
+//! What quotas around the whole run did: those of its own control group and the groups above.
 //!
 //! The kernel counts a pause when it is over, which is often after the window that it fell into,
 //! and trials are shorter than periods. So each trial tells what was counted since the one before
@@ -13,7 +12,6 @@ use bytecost_spec::{Counter, Readings};
 
 use crate::groups::Throttled;
 
-/// The accounts of the groups around, and what they said last.
 #[derive(Debug)]
 pub(crate) struct Quotas {
     accounts: Vec<(PathBuf, Version)>,
@@ -78,32 +76,25 @@ mod tests {
         let roots = Roots::under(dir.path());
         assert_eq!(Quotas::open(&roots).since_last(), Readings::new());
         put("proc/self/cgroup", "4:cpu,cpuacct:/a/b\n0::/c\n");
-        for group in ["cpu,cpuacct", "cpu,cpuacct/a", "cpu,cpuacct/a/b"] {
-            put(&format!("sys/fs/cgroup/{group}/cpu.cfs_quota_us"), "-1");
-            put(
-                &format!("sys/fs/cgroup/{group}/cpu.cfs_period_us"),
-                "100000",
-            );
-        }
-        put("sys/fs/cgroup/unified/c/cpu.max", "max 100000");
+        let of = |path: &str, text: &str| put(&format!("sys/fs/cgroup/{path}"), text);
         let v1 = |n: u32, ns: u32| format!("nr_periods 9\nnr_throttled {n}\nthrottled_time {ns}\n");
         let v2 = |n: u32| format!("nr_periods 9\nnr_throttled {n}\nthrottled_usec {n}\n");
-        let account =
-            |group: &str, text: &str| put(&format!("sys/fs/cgroup/{group}/cpu.stat"), text);
-        account("cpu,cpuacct", &v1(0, 0));
-        account("cpu,cpuacct/a", &v1(0, 0));
-        account("cpu,cpuacct/a/b", &v1(0, 0));
+        let account = |group: &str, text: &str| of(&format!("{group}/cpu.stat"), text);
+        for group in ["cpu,cpuacct", "cpu,cpuacct/a", "cpu,cpuacct/a/b"] {
+            of(&format!("{group}/cpu.cfs_quota_us"), "-1");
+            of(&format!("{group}/cpu.cfs_period_us"), "100000");
+            account(group, &v1(0, 0));
+        }
+        of("unified/c/cpu.max", "max 100000");
         account("unified/c", &v2(0));
         let mut quotas = Quotas::open(&roots);
         assert_eq!(quotas.accounts.len(), 4);
         assert_eq!(quotas.since_last(), Readings::new());
         let mut check = |periods: u64, ns: u64| {
             let told = quotas.since_last();
-            assert_eq!(
-                told[&Counter::QuotaThrottledPeriods],
-                Reading::Measured(periods)
-            );
-            assert_eq!(told[&Counter::QuotaThrottledNs], Reading::Measured(ns));
+            let [all, all_ns] = [Counter::QuotaThrottledPeriods, Counter::QuotaThrottledNs];
+            assert_eq!(told[&all], Reading::Measured(periods));
+            assert_eq!(told[&all_ns], Reading::Measured(ns));
         };
         account("cpu,cpuacct/a", &v1(2, 5_000));
         account("unified/c", &v2(3));

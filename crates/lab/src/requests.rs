@@ -45,8 +45,7 @@ pub struct Requests<'a> {
 }
 
 impl<'a> Requests<'a> {
-    /// Ready to go. `places` bounds the mover's places; with `cold` the file is made cold after
-    /// each so many requests.
+    /// Ready to go. `places` bounds the mover's places; `cold` makes a file cold after so many.
     pub fn new(
         mover: &'a mut dyn MoveFile,
         places: usize,
@@ -124,7 +123,6 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Holds what was read against the file's content.
     #[inline]
     fn look(&mut self, place: usize) -> io::Result<()> {
         let Some(Content { pattern, most }) = self.content else {

@@ -18,11 +18,7 @@ pub fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until something happens to one of these, no longer than so many ns, less where a signal
-/// comes: to which of them it has.
-///
-/// # Errors
-/// What poll(2) answers.
+/// Waits until something happens to one of these, at most for so many ns: to which.
 pub(crate) fn ready(polled: &mut [PollFd<'_>], wait_ns: u64) -> io::Result<Vec<bool>> {
     poll(polled, wait_ns)?;
     Ok(polled.iter().map(|p| !p.revents().is_empty()).collect())
@@ -49,11 +45,8 @@ impl Read for Socket<'_> {
 
 impl Write for Socket<'_> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(
-            self.0,
-            buf,
-            rustix::net::SendFlags::NOSIGNAL,
-        )?)
+        let flags = rustix::net::SendFlags::NOSIGNAL;
+        Ok(rustix::net::send(self.0, buf, flags)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

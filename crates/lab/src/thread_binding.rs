@@ -129,17 +129,13 @@ mod tests {
 
     #[test]
     fn memory_is_held_to_its_node() {
-        let answered = on_a_thread(|| ThreadBinding::take(&[], 0, Some(0))?.held());
-        let held: io::Result<Option<Held>> = answered;
-        match held {
+        let on = |node| on_a_thread(|| ThreadBinding::take(&[], 0, Some(node))?.held());
+        match on(0) {
             Ok(held) => assert_eq!(held.unwrap().memory_node, Some(0)),
             // A kernel without nodes.
             Err(e) => assert!(e.to_string().starts_with("memory of node 0"), "{e}"),
         }
-        let error = on_a_thread(|| ThreadBinding::take(&[], 0, Some(1000)).unwrap_err());
-        assert!(
-            error.to_string().starts_with("memory of node 1000"),
-            "{error}"
-        );
+        let error = on(1000).unwrap_err().to_string();
+        assert!(error.starts_with("memory of node 1000"), "{error}");
     }
 }

@@ -1,7 +1,6 @@
 //! What one event of each kind costs here in CPU time: a call, a switch, a fault, a packet, a byte
 //! that is copied. Each is the difference of two pieces of work that differ in that event alone, on
-//! the clocks of the threads that do it. An event in a busy trial may cost more: its caches are
-//! others'.
+//! the clocks of the threads that do it. In a busy trial one may cost more.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -15,6 +14,7 @@ use bytecost_spec::survey::{ClockVerdict, CostTrial, PRICED, Priced, UnitCost};
 use bytecost_sys::{clock, process, tcp};
 use rustix::fs::MemfdFlags;
 use rustix::net::sockopt;
+use rustix::pipe::pipe;
 
 use crate::loopback_exchange::connection;
 
@@ -37,7 +37,8 @@ const COPIED_BYTES: usize = 32 << 20;
 /// Memory from here on is a mapping of its own in every C library, so that no page of it was used.
 const FRESH_BYTES: usize = 33 << 20;
 
-type Measured = io::Result<CostTrial>;
+/// CPU time of so many events, in ns.
+type Measured = io::Result<(i64, u64)>;
 
 /// Measures all events, in half a second and at most two. A clock that loses interrupts says
 /// nothing of packets, which are received in one.
@@ -68,8 +69,8 @@ fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
     for _ in 0..REPETITIONS {
         for cost in costs.iter_mut() {
             match once(cost.event, &cpus, &mut memory, clock) {
-                Ok(trial) => {
-                    cost.trials.push(trial);
+                Ok((cpu_ns, events)) => {
+                    cost.trials.push(CostTrial { cpu_ns, events });
                     cost.absent = None;
                 }
                 Err(why) if cost.trials.is_empty() => cost.absent = Some(why.to_string()),
@@ -118,10 +119,7 @@ fn system_calls() -> Measured {
         }
         Ok(())
     })?;
-    Ok(CostTrial {
-        cpu_ns,
-        events: CALLS,
-    })
+    Ok((cpu_ns, CALLS))
 }
 
 /// Sends all messages and receives them, some at a time; each in `pieces` calls, and as soon as
@@ -148,24 +146,17 @@ fn stream(pieces: usize, corked: bool) -> io::Result<(i64, u64)> {
 fn socket_calls() -> Measured {
     let (whole_ns, _) = stream(1, true)?;
     let (pieces_ns, _) = stream(PIECES, true)?;
-    Ok(CostTrial {
-        cpu_ns: pieces_ns - whole_ns,
-        events: MESSAGES * (PIECES as u64 - 1),
-    })
+    Ok((pieces_ns - whole_ns, MESSAGES * (PIECES as u64 - 1)))
 }
 
 fn packets() -> Measured {
     let (together_ns, few) = stream(1, true)?;
     let (at_once_ns, many) = stream(1, false)?;
     if many < few + MESSAGES / 2 {
-        return Err(io::Error::other(
-            "the kernel joined what was sent one by one",
-        ));
+        let why = "the kernel joined what was sent one by one";
+        return Err(io::Error::other(why));
     }
-    Ok(CostTrial {
-        cpu_ns: at_once_ns - together_ns,
-        events: many - few,
-    })
+    Ok((at_once_ns - together_ns, many - few))
 }
 
 fn file_calls() -> Measured {
@@ -181,10 +172,7 @@ fn file_calls() -> Measured {
             })
         })
     };
-    Ok(CostTrial {
-        cpu_ns: -read(1)? + read(PIECES)?,
-        events: MESSAGES * (PIECES as u64 - 1),
-    })
+    Ok((-read(1)? + read(PIECES)?, MESSAGES * (PIECES as u64 - 1)))
 }
 
 /// Answers every byte that comes, until there are no more.
@@ -220,11 +208,11 @@ fn turn(to: &OwnedFd, from: &OwnedFd) -> io::Result<()> {
 /// Two threads take turns by two pipes; the same calls without anybody to wait for cost less.
 fn switches(own: u32, other: u32) -> Measured {
     process::set_affinity(&[own])?;
-    let ((to_other, at_other), (to_own, at_own)) = (pipe()?, pipe()?);
-    let alone = pipe()?;
+    let ((at_other, to_other), (at_own, to_own)) = (pipe()?, pipe()?);
+    let (at_end, to_end) = pipe()?;
     let turns =
         |write: &OwnedFd, read: &OwnedFd| cpu_ns(|| (0..TURNS).try_for_each(|_| turn(write, read)));
-    let calls_ns = turns(&alone.0, &alone.1)?;
+    let calls_ns = turns(&to_end, &at_end)?;
     thread::scope(|scope| {
         let answering = scope.spawn(|| answer(other, at_other, to_own));
         turn(&to_other, &at_own)?;
@@ -235,17 +223,8 @@ fn switches(own: u32, other: u32) -> Measured {
         let (other_ns, others) = answering
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))?;
-        Ok(CostTrial {
-            cpu_ns: own_ns + other_ns - 2 * calls_ns,
-            events: own + others,
-        })
+        Ok((own_ns + other_ns - 2 * calls_ns, own + others))
     })
-}
-
-/// The writing end and the reading end.
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (read, write) = rustix::pipe::pipe()?;
-    Ok((write, read))
 }
 
 fn page_faults() -> Measured {
@@ -264,13 +243,9 @@ fn page_faults() -> Measured {
     if faults < PAGES as u64 / 2 {
         return Err(io::Error::other("fresh memory came without faults"));
     }
-    Ok(CostTrial {
-        cpu_ns,
-        events: faults,
-    })
+    Ok((cpu_ns, faults))
 }
 
-/// Copies one half of some memory into the other.
 fn copies(memory: &mut [u8]) -> Measured {
     let (from, to) = memory.split_at_mut(memory.len() / 2);
     let times = COPIED_BYTES / from.len();
@@ -281,10 +256,7 @@ fn copies(memory: &mut [u8]) -> Measured {
         }
         Ok(())
     })?;
-    Ok(CostTrial {
-        cpu_ns,
-        events: (times * from.len()) as u64,
-    })
+    Ok((cpu_ns, (times * from.len()) as u64))
 }
 
 #[cfg(test)]
@@ -302,10 +274,9 @@ mod tests {
             assert!(cost.absent.is_some() != is_measured, "{cost:?}");
         }
         let known = |event| costs.iter().any(|c| c.event == event && c.absent.is_none());
-        assert!(
-            known(Priced::SystemCall) && known(Priced::CopyNear),
-            "{costs:?}"
-        );
+        for event in [Priced::SystemCall, Priced::CopyNear] {
+            assert!(known(event), "{costs:?}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub struct Beats {
 
 impl Beats {
     /// Beats with so much time between them, the first of them so much after `now_ns`.
-    pub fn new(every_ns: u64, now_ns: u64) -> Beats {
+    fn new(every_ns: u64, now_ns: u64) -> Beats {
         Beats {
             every_ns: every_ns.max(1),
             due_ns: now_ns + every_ns.max(1),
@@ -47,23 +47,8 @@ impl Beats {
         }
     }
 
-    /// The first beat is the one after `now_ns`.
-    fn begin(&mut self, now_ns: u64) {
-        self.due_ns = now_ns + self.every_ns;
-    }
-
-    /// Notes from now on how late the thread is.
-    pub fn time(&mut self, timed: bool) {
-        self.timed = timed;
-    }
-
-    /// The beat that is waited for, in ns of the clock that [`Beats::new`] was told.
-    pub fn due_ns(&self) -> u64 {
-        self.due_ns
-    }
-
     /// The thread runs at `now_ns`, after the beat that it waited for and any that are over since.
-    pub fn woke(&mut self, now_ns: u64) {
+    fn woke(&mut self, now_ns: u64) {
         self.note(now_ns.saturating_sub(self.due_ns));
         self.due_ns += self.every_ns;
         while self.due_ns <= now_ns {
@@ -99,7 +84,7 @@ impl<'a> Wakes<'a> {
         finish: Finish<impl FnOnce()>,
     ) -> io::Result<Stretches<M::Snapshot>> {
         // What went by while the trial was made ready is nobody's lateness.
-        self.beats.begin(clock::monotonic_ns());
+        self.beats.due_ns = clock::monotonic_ns() + self.beats.every_ns;
         by_gate(self, gate, meter, finish)
     }
 
@@ -114,7 +99,7 @@ impl Steps for Wakes<'_> {
     const COURSE: Course = Course::None;
 
     fn step(&mut self) -> io::Result<bool> {
-        clock::sleep_until_ns(self.beats.due_ns());
+        clock::sleep_until_ns(self.beats.due_ns);
         self.beats.woke(clock::monotonic_ns());
         self.mover.offer().map(|_| true)
     }
@@ -124,7 +109,7 @@ impl Steps for Wakes<'_> {
     }
 
     fn time(&mut self, timed: bool) {
-        self.beats.time(timed);
+        self.beats.timed = timed;
     }
 
     /// At least one, since a thread may be kept away for longer than the window is open.
@@ -142,10 +127,10 @@ mod tests {
     /// What a thread that is so late after its beats tells, in ns.
     fn told(late_ns: impl Iterator<Item = u64>) -> Beats {
         let mut beats = Beats::new(MS, 7);
-        beats.woke(beats.due_ns() + 500);
-        beats.time(true);
+        beats.woke(beats.due_ns + 500);
+        beats.timed = true;
         for late in late_ns {
-            beats.woke(beats.due_ns() + late);
+            beats.woke(beats.due_ns + late);
         }
         beats
     }

@@ -65,19 +65,17 @@ impl WholeMachine<'_> {
         self.clocks.list(&[]);
         let used = self.clocks.between(&from.clocks, &to.clocks);
         let of = |whose| Reading::Measured(used.get(&whose).copied().unwrap_or(0));
+        let of_kernel = match self.clocks.sees_kernel() {
+            true => of(ProcessOwner::Kernel),
+            false => Reading::absent(NO_KERNEL),
+        };
         readings.extend([
             (Counter::SenderProcessesNs, of(ProcessOwner::Sender)),
             (Counter::ReceiverProcessesNs, of(ProcessOwner::Receiver)),
             (Counter::InstrumentNs, of(ProcessOwner::Instrument)),
             (Counter::OtherProcessesNs, of(ProcessOwner::Other)),
+            (Counter::KernelThreadsNs, of_kernel),
         ]);
-        readings.insert(
-            Counter::KernelThreadsNs,
-            match self.clocks.sees_kernel() {
-                true => of(ProcessOwner::Kernel),
-                false => Reading::absent(NO_KERNEL),
-            },
-        );
         if self.has_load {
             readings.insert(Counter::NeighbourNs, of(ProcessOwner::Background));
         }
@@ -106,12 +104,8 @@ impl<'m> CoreToCore<'m> {
 
     /// Both readings; nothing where there is no meter.
     pub(crate) fn after(&self) -> impl Iterator<Item = (Counter, Reading)> {
-        let reading = |ns: Option<u64>| {
-            ns.map_or_else(
-                || Reading::absent("a CPU was too busy to answer"),
-                Reading::Measured,
-            )
-        };
+        let busy = || Reading::absent("a CPU was too busy to answer");
+        let reading = |ns: Option<u64>| ns.map_or_else(busy, Reading::Measured);
         let both = self.meter.map(|meter| {
             [
                 (Counter::CoreToCoreBeforeNs, reading(self.before_ns)),
@@ -122,7 +116,6 @@ impl<'m> CoreToCore<'m> {
     }
 }
 
-/// Whose each process of a trial is.
 pub(crate) fn owners(
     ends: &[Endpoint],
     neighbour: Option<&NeighbourProcess>,
@@ -136,8 +129,6 @@ pub(crate) fn owners(
         Role::Neighbour => ProcessOwner::Background,
     };
     let load = neighbour.map(|neighbour| (neighbour.pid(), ProcessOwner::Background));
-    let sides = ends
-        .iter()
-        .filter_map(|end| Some((end.local_pid()?, whose(end.role()))));
-    sides.chain(load).collect()
+    let side = |end: &Endpoint| Some((end.local_pid()?, whose(end.role())));
+    ends.iter().filter_map(side).chain(load).collect()
 }

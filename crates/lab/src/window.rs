@@ -23,8 +23,7 @@ pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 /// and 2 CPUs, 1 of 280 connections still grew then.
 const WARMUPS_MOST: u64 = 5;
 
-/// Whether a cell's connections grow before a window by the clock: streams of TCP, whose buffers
-/// the kernel sizes by what it sees of them.
+/// Whether a cell's connections grow before a window by the clock: streams of TCP, by its buffers.
 pub(crate) fn may_grow(cell: &Cell) -> bool {
     let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     let streams = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
@@ -135,10 +134,10 @@ impl<'t> Talk<'t> {
             Some(watch) if self.is_watched => watch.wait_until(self.ends, until_ns, self.stop)?,
             _ => wait_until(self.ends, until_ns, self.stop)?,
         };
-        let is_heard = heard.is_some();
-        heard
-            .map_or(Ok(()), |(end, answer)| self.take(end, answer))
-            .map(|()| is_heard)
+        let Some((end, answer)) = heard else {
+            return Ok(false);
+        };
+        self.take(end, answer).map(|()| true)
     }
 
     /// A side closes its window once, and is done after that; nothing else may be said.
@@ -155,8 +154,7 @@ impl<'t> Talk<'t> {
         self.until_so(|talk| talk.done[end].is_some(), || deadline_ns)
     }
 
-    /// What the sides bring back, once they were told to stop: the receiver's first, where there is
-    /// one.
+    /// What the sides bring back, once they were told to stop: the receiver's first.
     pub(crate) fn brought_back(mut self) -> Result<Vec<Done>, TrialError> {
         let deadline_ns = clock::monotonic_ns() + GRACE_NS;
         self.until_so(|talk| talk.done.iter().all(Option::is_some), || deadline_ns)?;
@@ -172,7 +170,7 @@ impl<'t> Talk<'t> {
         let mut all_steady = true;
         for _ in 0..self.ends.len() {
             match self.next(by_ns + GRACE_NS)? {
-                (_, FromEndpoint::Warm { steady }) => all_steady &= steady,
+                (_, FromEndpoint::Warm(steady)) => all_steady &= steady,
                 (_, other) => return Err(out_of_turn(&other)),
             }
         }
@@ -189,14 +187,13 @@ impl<'t> Talk<'t> {
     }
 }
 
-/// When a window opens and closes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Edges {
-    /// At these times.
     By(Schedule),
-    /// As soon as the sender is told, until all sides have closed it: each word of theirs may take
-    /// so long.
-    Passes { each_ns: u64 },
+    /// As soon as the sender is told, until all have closed it: each word may take so long.
+    Passes {
+        each_ns: u64,
+    },
 }
 
 /// Carries out the window of a trial: reads the machine and the network at its edges, and waits
@@ -262,8 +259,7 @@ pub(crate) fn by_clock(
     Ok(machine)
 }
 
-/// As [`by_clock`], where a window is a number of passes: both sides say when the warm-up is over for
-/// them, and the window lasts until both have closed it.
+/// As [`by_clock`], where a window is a number of passes: the sides say when, and close it.
 pub(crate) fn by_passes(
     around: &mut WholeMachine<'_>,
     talk: &mut Talk<'_>,

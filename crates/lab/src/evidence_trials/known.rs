@@ -62,7 +62,6 @@ fn known(cell: &Cell, mover: &Mover, files: &Files) -> Cell {
     known
 }
 
-/// What the file system of a cell's file is called.
 fn file_system(cell: &Cell, files: &Files) -> String {
     if cell.cache == Cache::Memory {
         return "tmpfs".to_owned();
@@ -92,13 +91,8 @@ fn must_copy(cell: &Cell, leg: CopyPlace) -> bool {
         return false;
     };
     let is_stated = mover.states.copies.contains(&leg);
-    match leg {
-        CopyPlace::IntoFile => {
-            is_stated && cell.cache != Cache::Direct && mover.name != BY_FILE_SYSTEM
-        }
-        CopyPlace::IntoKernel => is_stated,
-        _ => false,
-    }
+    let is_cached = cell.cache != Cache::Direct && mover.name != BY_FILE_SYSTEM;
+    is_stated && (leg == CopyPlace::IntoKernel || leg == CopyPlace::IntoFile && is_cached)
 }
 
 /// Why a count that contradicts what is known of the mover is not to be believed.
@@ -145,8 +139,7 @@ fn believed(
 }
 
 impl Lab {
-    /// Holds the count of each place of a cell's way against a known transfer: once for each path
-    /// and each place of files.
+    /// Holds the count of each place of a cell's way against a known transfer: once for each path.
     pub(super) fn affected(
         &mut self,
         watch: &mut Watch,
@@ -273,13 +266,8 @@ mod tests {
         check("splice-file", FromFile, 0.0, "ext4", None);
         check("mmap-touch", FromFile, 0.0, "ext4", None);
         check("copy_file_range", IntoFile, 0.0, "btrfs", None);
-        check(
-            "copy_file_range",
-            IntoFile,
-            0.0,
-            "fuse",
-            Some("fuse may have had"),
-        );
+        let other = Some("fuse may have had");
+        check("copy_file_range", IntoFile, 0.0, "fuse", other);
         check("copy_file_range", IntoFile, 1.0, "fuse", None);
         check("send", IntoKernel, 0.0, "ext4", must);
         check("send-zerocopy", IntoKernel, 0.0, "ext4", None);
@@ -290,21 +278,14 @@ mod tests {
 
     #[test]
     fn what_a_known_transfer_contradicts_is_absent_whatever_was_counted() {
+        let why = Some("not counted");
         for per_byte in [0.0, 1.0] {
-            let found = left(
-                "read",
-                CopyPlace::FromFile,
-                per_byte,
-                Some("not counted"),
-                "ext4",
-            );
+            let found = left("read", CopyPlace::FromFile, per_byte, why, "ext4");
             assert_eq!(found, Reading::absent("not counted"));
         }
         let why = missed(CopyPlace::IntoFile, "pwrite", 0.0, "btrfs").unwrap();
-        assert!(
-            why.contains("writes files of this file system (btrfs)"),
-            "{why}"
-        );
+        let told = "writes files of this file system (btrfs)";
+        assert!(why.contains(told), "{why}");
         assert_eq!(missed(CopyPlace::IntoFile, "pwrite", 0.99, "btrfs"), None);
     }
 

@@ -38,14 +38,10 @@ fn a_clock_that_keeps_interrupts_is_the_means() {
     for means in [means(99, None), AvailableCounters::default()] {
         assert_eq!(means.cpu_by(&Cell::default(), &apart, LONG), CpuBy::Thread);
     }
-    let not_told = AvailableCounters {
-        clock: Some(CpuClock::default()),
-        ..means(0, None)
-    };
-    assert_eq!(
-        not_told.cpu_by(&Cell::default(), &apart, LONG),
-        CpuBy::Thread
-    );
+    let mut not_told = means(0, None);
+    not_told.clock = Some(CpuClock::default());
+    let by = not_told.cpu_by(&Cell::default(), &apart, LONG);
+    assert_eq!(by, CpuBy::Thread);
 }
 
 #[test]
@@ -85,13 +81,11 @@ fn interrupts_of_the_cpus_serve_where_each_thread_has_one_alone_for_long() {
     let four = pins(&[&[0], &[2]], &[&[1], &[3]]);
     assert_eq!(by(&four, LONG, 2), CpuBy::Interrupts);
     // Known by its configuration alone, the clock may have them after all.
-    let configured = AvailableCounters {
-        clock: Some(CpuClock {
-            configured: Some(true),
-            ..CpuClock::default()
-        }),
-        ..means(70, None)
-    };
+    let mut configured = means(70, None);
+    configured.clock = Some(CpuClock {
+        configured: Some(true),
+        ..CpuClock::default()
+    });
     let by = configured.cpu_by(&Cell::default(), &apart, LONG);
     assert_eq!(by, CpuBy::TaskClock);
 }
@@ -169,14 +163,12 @@ fn hardware_counters_are_for_one_thread_that_does_not_wait() {
         c.mover = "pread".to_owned();
         c.cache = Cache::Cold;
     });
-    let of = |in_flight: InFlight| {
-        let mover = bytecost_engine::MOVERS
-            .iter()
-            .find(|m| m.in_flight == in_flight);
-        cell(|c| c.mover = mover.unwrap().name.to_owned())
-    };
-    assert!(!reads_hardware(&of(InFlight::SeveralByThreads)));
-    assert!(!reads_hardware(&of(InFlight::OneByProcess)));
+    for in_flight in [InFlight::SeveralByThreads, InFlight::OneByProcess] {
+        let mut movers = bytecost_engine::MOVERS.iter();
+        let mover = movers.find(|m| m.in_flight == in_flight).unwrap();
+        let cell = cell(|c| c.mover = mover.name.to_owned());
+        assert!(!reads_hardware(&cell), "{}", mover.name);
+    }
 }
 
 #[test]
