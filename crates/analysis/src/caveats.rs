@@ -18,7 +18,6 @@ mod machine;
 mod modes;
 mod network;
 mod obstacles;
-mod segments;
 pub(crate) mod serving;
 mod stall;
 mod windows;
@@ -33,8 +32,27 @@ enum Detect {
 
 use Detect::{Each, One};
 
-/// A row of the table: the name of a caveat, what it does to verdicts, and how it is found.
-type Row = (&'static str, Effect, Detect);
+/// A row of the table: the name of a caveat, how it is found, and what it does to verdicts.
+struct Row {
+    kind: &'static str,
+    detect: Detect,
+    effect: Effect,
+}
+
+/// A caveat that is told; what else it does comes `with` it.
+const fn row(kind: &'static str, detect: Detect) -> Row {
+    Row {
+        kind,
+        detect,
+        effect: Effect::Annotates,
+    }
+}
+
+impl Row {
+    const fn with(self, effect: Effect) -> Row {
+        Row { effect, ..self }
+    }
+}
 
 /// What a caveat does to verdicts.
 #[derive(Clone, Copy)]
@@ -93,8 +111,6 @@ impl Effect {
 /// Whether two cells have something in common in each block, so that their ratio is free of it.
 type Shared = fn(&Pairing<'_, '_>, Metric) -> bool;
 
-const TOLD: Effect = Effect::Annotates;
-
 /// The effect of those that say what sets the rates in place of what is compared.
 const fn no_rates(because: &'static str) -> Effect {
     Effect::Withholds(|measure, _| is_of_time(measure), because)
@@ -145,163 +161,108 @@ fn is_of_time(measure: Measure) -> bool {
 
 /// Every caveat that is looked for, in the order in which they are told.
 const CAVEATS: &[Row] = &[
-    ("ended-early", TOLD, One(course::ended_early)),
-    ("missing-trials", TOLD, One(course::missing_trials)),
-    ("several-legs", TOLD, One(course::several_legs)),
-    ("changed-plan", TOLD, Each(course::changed_plan)),
-    (
-        "wrong-bytes",
-        Effect::WithholdsAll("some trials delivered wrong bytes"),
-        Each(course::wrong_bytes),
-    ),
-    (
-        "many-failed-trials",
-        Effect::WithholdsAll("too many of its trials failed"),
-        One(course::many_failed_trials),
-    ),
-    ("failed-trials", TOLD, One(course::failed_trials)),
-    (
-        "two-modes-cpu-time",
-        two_modes(of_cpu_time),
-        One(|view| modes::far(view, of_cpu_time)),
-    ),
-    (
-        "two-modes-time",
-        two_modes(is_rate),
-        One(|view| modes::far(view, is_rate)),
-    ),
-    (
-        "two-modes-latency",
-        // A tail in two groups says nothing of the rate.
-        two_modes(is_latency),
-        One(|view| modes::far(view, is_latency)),
-    ),
-    ("few-blocks", TOLD, One(course::few_blocks)),
-    ("imprecise", TOLD, One(course::imprecise)),
-    ("twins-differ", TOLD, One(course::twins_differ)),
-    ("nagle-stall", TIMER, Each(stall::nagle)),
-    ("completion-waits-for-ack", TIMER, Each(stall::completion)),
-    ("zero-copy-copied", TOLD, Each(zero_copy::zero_copy_copied)),
-    ("flags-contradicted", TOLD, Each(zero_copy::contradicted)),
-    ("packet-socket", TOLD, One(zero_copy::packet_socket)),
-    (
-        "waits-for-every-completion",
-        TOLD,
-        One(zero_copy::every_completion),
-    ),
-    (
-        "clients-limited",
-        Effect::Caps(
+    row("ended-early", One(course::ended_early)),
+    row("missing-trials", One(course::missing_trials)),
+    row("several-legs", One(course::several_legs)),
+    row("changed-plan", Each(course::changed_plan)),
+    row("wrong-bytes", Each(course::wrong_bytes))
+        .with(Effect::WithholdsAll("some trials delivered wrong bytes")),
+    row("many-failed-trials", One(course::many_failed_trials))
+        .with(Effect::WithholdsAll("too many of its trials failed")),
+    row("failed-trials", One(course::failed_trials)),
+    row("two-modes-cpu-time", One(|view| modes::far(view, of_cpu_time)))
+        .with(two_modes(of_cpu_time)),
+    row("two-modes-time", One(|view| modes::far(view, is_rate)))
+        .with(two_modes(is_rate)),
+    // A tail in two groups says nothing of the rate.
+    row("two-modes-latency", One(|view| modes::far(view, is_latency)))
+        .with(two_modes(is_latency)),
+    row("few-blocks", One(course::few_blocks)),
+    row("imprecise", One(course::imprecise)),
+    row("twins-differ", One(course::twins_differ)),
+    row("nagle-stall", Each(stall::nagle)).with(TIMER),
+    row("completion-waits-for-ack", Each(stall::completion)).with(TIMER),
+    row("zero-copy-copied", Each(zero_copy::zero_copy_copied)),
+    row("flags-contradicted", Each(zero_copy::contradicted)),
+    row("packet-socket", One(zero_copy::packet_socket)),
+    row("waits-for-every-completion", One(zero_copy::every_completion)),
+    row("clients-limited", One(serving::generator))
+        .with(Effect::Caps(
             |m, _| is_of_time(m) || m == Measure::LeastServedShare,
             "the clients may have limited the rate themselves",
-        ),
-        One(serving::generator),
-    ),
-    (
-        "books-open",
-        Effect::Withholds(
+        )),
+    row("books-open", One(cpu_time::books_open))
+        .with(Effect::Withholds(
             |m, _| of_cpu_time(m),
             "CPU time of these cells is unaccounted for",
-        ),
-        One(cpu_time::books_open),
-    ),
-    ("books-not-closed", TOLD, One(cpu_time::books_not_closed)),
-    ("no-books", TOLD, One(cpu_time::no_books)),
-    (
-        "many-failed-requests",
-        Effect::WithholdsAll("too many of its requests failed"),
-        One(serving::many_failed_requests),
-    ),
-    ("failed-requests", TOLD, One(serving::failed_requests)),
-    ("server-caution", TOLD, Each(cautions::server)),
-    ("mover-caution", TOLD, Each(cautions::mover)),
-    ("cpu-clock", TOLD, One(cpu_time::cpu_clock)),
-    (
-        "path-limit",
-        no_rates("a queueing discipline of the path sets the rate"),
-        Each(obstacles::limits),
-    ),
-    ("path-cost", TOLD, One(obstacles::costs)),
-    (
-        "quota-around",
-        no_rates("a CPU quota around the run stopped its threads"),
-        One(obstacles::quota),
-    ),
-    (
-        "link-limited",
-        no_rates("the link is the limit"),
-        One(network::link_limited),
-    ),
-    (
-        "path-losses",
-        no_rates("the path lost packets"),
-        One(network::losses),
-    ),
-    (
-        "path-marks",
-        no_rates("the path marked packets as congested"),
-        One(network::marks),
-    ),
-    ("virtual-way", TOLD, One(network::virtual_way)),
-    ("path-mtu", TOLD, One(network::path_mtu)),
-    ("path-mtu-changed", TOLD, One(network::path_mtu_changed)),
-    ("offloads-differ", TOLD, One(network::offloads_differ)),
-    ("interrupts-land", TOLD, One(network::interrupts)),
-    ("coalescing", TOLD, One(network::coalescing)),
-    ("shared-queues", TOLD, One(network::shared_queues)),
-    ("peer-busy", TOLD, One(network::peer_busy)),
-    ("other-processes", TOLD, One(machine::other_processes)),
-    ("repeats-matter", TOLD, One(course::repeats_matter)),
-    ("steal", TOLD, One(machine::steal)),
-    ("off-cpu", TOLD, One(machine::off_cpu)),
-    ("frequency", TOLD, One(machine::frequency)),
-    ("throttled", TOLD, One(machine::throttled)),
-    ("core-to-core", TOLD, One(core_to_core::changes)),
-    ("drift", TOLD, One(course::drift)),
-    ("short-window", TOLD, One(windows::short)),
-    ("not-steady", TOLD, Each(windows::not_steady)),
-    (
-        "pacing",
-        no_rates("TCP paces the rate"),
-        One(bottlenecks::pacing),
-    ),
-    (
-        "receive-window",
-        no_rates("the receive window limits the rate"),
-        One(bottlenecks::receive_window),
-    ),
-    ("send-buffer", TOLD, One(bottlenecks::send_buffer)),
-    ("registered-huge-pages", TOLD, One(bottlenecks::huge_pages)),
-    ("retransmits", TOLD, One(segments::retransmits)),
-    ("segments-differ", TOLD, One(segments::sizes_differ)),
-    (
-        "same-rate",
-        no_rates(
+        )),
+    row("books-not-closed", One(cpu_time::books_not_closed)),
+    row("no-books", One(cpu_time::no_books)),
+    row("many-failed-requests", One(serving::many_failed_requests))
+        .with(Effect::WithholdsAll("too many of its requests failed")),
+    row("failed-requests", One(serving::failed_requests)),
+    row("server-caution", Each(cautions::server)),
+    row("mover-caution", Each(cautions::mover)),
+    row("cpu-clock", One(cpu_time::cpu_clock)),
+    row("path-limit", Each(obstacles::limits))
+        .with(no_rates("a queueing discipline of the path sets the rate")),
+    row("path-cost", One(obstacles::costs)),
+    row("quota-around", One(obstacles::quota))
+        .with(no_rates("a CPU quota around the run stopped its threads")),
+    row("link-limited", One(network::link_limited))
+        .with(no_rates("the link is the limit")),
+    row("path-losses", One(network::losses))
+        .with(no_rates("the path lost packets")),
+    row("path-marks", One(network::marks))
+        .with(no_rates("the path marked packets as congested")),
+    row("virtual-way", One(network::virtual_way)),
+    row("path-mtu", One(network::path_mtu)),
+    row("path-mtu-changed", One(network::path_mtu_changed)),
+    row("offloads-differ", One(network::offloads_differ)),
+    row("interrupts-land", One(network::interrupts)),
+    row("coalescing", One(network::coalescing)),
+    row("shared-queues", One(network::shared_queues)),
+    row("peer-busy", One(network::peer_busy)),
+    row("other-processes", One(machine::other_processes)),
+    row("repeats-matter", One(course::repeats_matter)),
+    row("steal", One(machine::steal)),
+    row("off-cpu", One(machine::off_cpu)),
+    row("frequency", One(machine::frequency)),
+    row("throttled", One(machine::throttled)),
+    row("core-to-core", One(core_to_core::changes)),
+    row("drift", One(course::drift)),
+    row("short-window", One(windows::short)),
+    row("not-steady", Each(windows::not_steady)),
+    row("pacing", One(bottlenecks::pacing))
+        .with(no_rates("TCP paces the rate")),
+    row("receive-window", One(bottlenecks::receive_window))
+        .with(no_rates("the receive window limits the rate")),
+    row("send-buffer", One(bottlenecks::send_buffer)),
+    row("registered-huge-pages", One(bottlenecks::huge_pages)),
+    row("retransmits", One(network::retransmits)),
+    row("segments-differ", One(network::sizes_differ)),
+    row("same-rate", One(bottlenecks::same_rate))
+        .with(no_rates(
             "the rates of all are alike though their costs are not, so that something else is the bottleneck",
-        ),
-        One(bottlenecks::same_rate),
-    ),
-    (
-        "receiver-bound",
-        no_rates("the receiver is the bottleneck"),
-        One(bottlenecks::receiver_bound),
-    ),
-    ("untouched", TOLD, Each(cautions::untouched)),
-    ("zero-copy-no-room", TOLD, One(zero_copy::no_room)),
-    ("one-side", TOLD, One(wire::one_side)),
-    ("wire-strays", TOLD, One(wire::strays)),
-    ("wire-responder", TOLD, One(wire::responder)),
-    ("hot-payload", TOLD, One(machine::hot_payload)),
-    ("threads", TOLD, One(machine::threads)),
-    ("one-cpu", TOLD, One(machine::one_cpu)),
-    ("wake-ups", TOLD, One(machine::wake_ups)),
-    ("who-pays", TOLD, One(course::who_pays)),
-    ("two-modes", TOLD, One(modes::near)),
+        )),
+    row("receiver-bound", One(bottlenecks::receiver_bound))
+        .with(no_rates("the receiver is the bottleneck")),
+    row("untouched", Each(cautions::untouched)),
+    row("zero-copy-no-room", One(zero_copy::no_room)),
+    row("one-side", One(wire::one_side)),
+    row("wire-strays", One(wire::strays)),
+    row("wire-responder", One(wire::responder)),
+    row("hot-payload", One(machine::hot_payload)),
+    row("threads", One(machine::threads)),
+    row("one-cpu", One(machine::one_cpu)),
+    row("wake-ups", One(machine::wake_ups)),
+    row("who-pays", One(course::who_pays)),
+    row("two-modes", One(modes::near)),
 ];
 
 /// The names of all caveats that are looked for, in the order in which they are told.
 pub fn caveat_kinds() -> impl Iterator<Item = &'static str> {
-    CAVEATS.iter().map(|(kind, ..)| *kind)
+    CAVEATS.iter().map(|row| row.kind)
 }
 
 /// Every caveat of the run, once the view has those that withhold verdicts.
@@ -316,24 +277,25 @@ pub(crate) fn withholding(view: &View<'_>) -> Vec<Caveat> {
 
 fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> {
     let mut caveats = Vec::new();
-    for (kind, effect, detect) in CAVEATS {
-        if wanted(effect.of_result()) {
-            let found = match detect {
-                One(detect) => detect(view).into_iter().collect(),
-                Each(detect) => detect(view),
-            };
-            caveats.extend(found.into_iter().map(|caveat| Caveat {
-                kind: (*kind).to_owned(),
-                effect: match effect.spares_all(view, &caveat) {
-                    true => CaveatEffect::Annotates,
-                    false => effect.of_result(),
-                },
-                ..caveat
-            }));
-        } else {
-            let known = view.caveats.iter().filter(|c| c.kind == *kind);
+    for row in CAVEATS {
+        let effect = row.effect;
+        if !wanted(effect.of_result()) {
+            let known = view.caveats.iter().filter(|c| c.kind == row.kind);
             caveats.extend(known.cloned());
+            continue;
         }
+        let found = match row.detect {
+            One(detect) => detect(view).into_iter().collect(),
+            Each(detect) => detect(view),
+        };
+        caveats.extend(found.into_iter().map(|caveat| Caveat {
+            kind: row.kind.to_owned(),
+            effect: match effect.spares_all(view, &caveat) {
+                true => CaveatEffect::Annotates,
+                false => effect.of_result(),
+            },
+            ..caveat
+        }));
     }
     caveats
 }
@@ -359,7 +321,7 @@ fn because_beside<'c>(
     let cells = [&pair.baseline.id, &pair.other.id];
     let affects = |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id));
     caveats.into_iter().filter(affects).find_map(|caveat| {
-        let (_, effect, _) = CAVEATS.iter().find(|(kind, ..)| *kind == caveat.kind)?;
+        let effect = CAVEATS.iter().find(|row| row.kind == caveat.kind)?.effect;
         let caps = matches!(effect, Effect::Caps(..)) && metric.measure == Measure::MessagesPerS;
         let leaves = caps && slower.is_some_and(|id| !caveat.cells.contains(id));
         effect.because(metric, pair).filter(|_| !leaves)

@@ -210,10 +210,8 @@ fn alike<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
         true => vec![place],
         false => {
             let sized = place.into_iter().map(|s| (s.cell.cell.size_bytes, s));
-            by_key(sized)
-                .into_values()
-                .filter(|p| is_alike(p))
-                .collect()
+            let alike = by_key(sized).into_values().filter(|p| is_alike(p));
+            alike.collect()
         }
     };
     places(view).into_iter().flat_map(by_size).collect()

@@ -84,19 +84,15 @@ fn high_over_low(
     let of_cell = |cell: &CellTrials<'_>| {
         let logs = cell.trials().filter_map(log).collect_vec();
         let usual = mean(&logs)?;
-        let own = cell
-            .by_block
-            .iter()
-            .filter_map(|(block, trial)| Some((*block, (latencies(trial)?, log(trial)? - usual))));
-        Some(own.collect_vec())
+        let found = |(block, t): (&u32, &_)| Some((*block, (latencies(t)?, log(t)? - usual)));
+        Some(cell.by_block.iter().filter_map(found).collect_vec())
     };
     let blocks = by_key(cells.iter().copied().filter_map(of_cell).flatten());
     let ratio = |trials: &Vec<([f64; 2], f64)>| {
         let of = |wanted: bool| {
-            let own = trials
-                .iter()
-                .filter(|(both, _)| is_high(both) == Some(wanted));
-            mean(&own.map(|(_, log)| *log).collect_vec())
+            let of =
+                |(both, log): &([f64; 2], f64)| (is_high(both) == Some(wanted)).then_some(*log);
+            mean(&trials.iter().filter_map(of).collect_vec())
         };
         Some(of(true)? - of(false)?)
     };

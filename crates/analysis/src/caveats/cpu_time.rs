@@ -103,9 +103,8 @@ fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<Caveat> {
     let by = |way: &str| read.iter().filter(|read| **read == way).count();
     let ways = [INTERRUPTS, TASK_CLOCK, NOTHING].into_iter();
     let ways = ways.filter(|way| by(way) > 0);
-    let ways = ways
-        .map(|way| format!("{} {way}", in_cells(by(way))))
-        .join("; ");
+    let mut ways = ways.map(|way| format!("{} {way}", in_cells(by(way))));
+    let ways = ways.join("; ");
     let mixed = match by(INTERRUPTS) > 0 && by(TASK_CLOCK) > 0 {
         true => " CPU time read by two means differs by that.",
         false => "",

@@ -74,10 +74,8 @@ pub(super) fn hot_payload(view: &View<'_>) -> Option<Caveat> {
     let data = caches.iter().filter(|c| c.kind != "Instruction");
     let last = data.max_by_key(|c| (c.level, c.size_bytes))?;
     let of_disk = |c: &CellTrials<'_>| matches!(c.cell.cache, Cache::Cold | Cache::Direct);
-    let hot = view
-        .moved()
-        .filter(|c| !c.route.is_of_cpus() && !of_disk(c));
-    let hot = hot.collect_vec();
+    let in_memory = |c: &&CellTrials<'_>| !c.route.is_of_cpus() && !of_disk(c);
+    let hot = view.moved().filter(in_memory).collect_vec();
     let what = match hot.iter().all(|c| c.route.is_of_files()) {
         true => "file",
         false => "payload",
@@ -95,10 +93,8 @@ pub(super) fn hot_payload(view: &View<'_>) -> Option<Caveat> {
     let (least, most) = (hot.clone().next()?, hot.clone().next_back()?);
     let rings = from_to([least, most].map(|(bytes, _)| units::bytes_in_words(*bytes)));
     let (level, size) = (last.level, units::bytes_in_words(last.size_bytes));
-    let enough = last
-        .size_bytes
-        .saturating_mul(4)
-        .checked_next_power_of_two();
+    let enough = last.size_bytes.saturating_mul(4);
+    let enough = enough.checked_next_power_of_two();
     let enough = units::bytes(enough.unwrap_or(last.size_bytes));
     caveat(
         format!(
@@ -151,12 +147,10 @@ pub(super) fn one_cpu(view: &View<'_>) -> Option<Caveat> {
         Placement::Within { cpus } => cpus.len() == 1,
         Placement::Cpus { sender, receiver } => sender.iter().any(|cpu| receiver.contains(cpu)),
     };
-    let ends = view
-        .measured()
-        .filter(|c| !c.route.is_of_cpus() && !is_apart(c));
-    let cells = ends
-        .filter(|c| single || shared(&c.cell.placement))
-        .collect_vec();
+    let takes_turns = |c: &&CellTrials<'_>| {
+        !c.route.is_of_cpus() && !is_apart(c) && (single || shared(&c.cell.placement))
+    };
+    let cells = view.measured().filter(takes_turns).collect_vec();
     let placement = &cells.first()?.cell.placement;
     let evidence = match single {
         true => "one CPU may be used".to_owned(),

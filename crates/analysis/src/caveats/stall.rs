@@ -146,9 +146,8 @@ fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
     let value = |c: &&CellTrials<'_>| view.result(&c.id)?.value(metric);
     let stalled = cells.iter().filter_map(value).collect_vec();
     let told = |values: &[f64]| format!("{} {unit}", span(values, units::number));
-    let parts = measured
-        .iter()
-        .map(|(remedy, of)| format!("{remedy}: {}", told(of)));
+    let parts = measured.iter();
+    let parts = parts.map(|(remedy, of)| format!("{remedy}: {}", told(of)));
     let (noun, parts) = (view.words(metric), parts.format("; "));
     let instead = match stalled.is_empty() {
         true => String::new(),
