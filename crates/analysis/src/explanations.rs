@@ -11,7 +11,6 @@ mod cache_levels;
 mod cache_steps;
 mod causes;
 mod copies;
-mod cpu_time;
 mod files;
 mod servers;
 mod sockets;
@@ -33,15 +32,15 @@ struct Question {
 }
 
 enum Answers {
-    /// By what is decided of pairs; else it says what it needs. What else bears on it is evidence.
-    Pairs(PairQuery, &'static str, Evidence),
+    /// By what is decided of pairs. What else bears on it is evidence.
+    Pairs(PairQuery, Evidence),
     /// In its own way; none where there is nothing to be explained.
     Own(fn(&View<'_>) -> Option<Explained>),
 }
 
 /// All questions, in the order in which they are answered.
 const QUESTIONS: [&[Question]; 7] = [
-    &[causes::QUESTION, copies::QUESTION, cpu_time::QUESTION],
+    &[causes::QUESTION, copies::QUESTION, causes::BY_KIND],
     sockets::QUESTIONS,
     cache_levels::QUESTIONS,
     files::QUESTIONS,
@@ -55,7 +54,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<Explanation> {
     let asked = QUESTIONS.into_iter().flatten().filter(|q| (q.asks)(view));
     let found = asked.filter_map(|question| {
         let found = match &question.answers {
-            Answers::Pairs(asked, needs, evidence) => view.explained(asked, needs, *evidence),
+            Answers::Pairs(query, evidence) => view.ask(query).by_verdicts(*evidence),
             Answers::Own(ask) => ask(view)?,
         };
         Some((found.is_never, question.with(found)))

@@ -141,9 +141,17 @@ pub(super) struct Versus<'v> {
 pub(super) type End = for<'a> fn(&Versus<'a>) -> MeasuredWay<'a>;
 
 /// What else bears on the answer that pairs give.
-pub(super) type Evidence = for<'v> fn(&View<'v>, &[Vec<Versus<'v>>]) -> Vec<String>;
+pub(super) type Evidence = fn(&Asked<'_, '_>) -> Vec<String>;
 
-pub(super) const NONE: Evidence = |_, _| Vec::new();
+pub(super) const NONE: Evidence = |_| Vec::new();
+
+/// A question of pairs with what the run has to it.
+pub(super) struct Asked<'w, 'v> {
+    pub(super) view: &'w View<'v>,
+    query: &'w PairQuery,
+    /// The pairs of each list of metrics.
+    pub(super) aspects: Vec<Vec<Versus<'v>>>,
+}
 
 /// What a question compares.
 pub(super) struct PairQuery {
@@ -156,6 +164,8 @@ pub(super) struct PairQuery {
     pub(super) along: &'static [Axis],
     /// Whether all other places are put together, and cells counted.
     pub(super) together: bool,
+    /// What is said where there is no such pair.
+    pub(super) needs: &'static str,
 }
 
 impl<'v> MeasuredWay<'v> {
@@ -249,97 +259,105 @@ impl<'v> View<'v> {
         found
     }
 
-    /// The pairs of each list of metrics.
-    pub(super) fn aspects(&self, asked: &PairQuery) -> Vec<Vec<Versus<'v>>> {
+    /// A question of pairs, with those of each list of metrics.
+    pub(super) fn ask<'w>(&'w self, query: &'w PairQuery) -> Asked<'w, 'v> {
+        let rank = |v: &Versus<'_>| (is_decided(v), v.is_compared());
         let of = |metrics: Vec<Metric>| {
-            let all: Vec<_> = (metrics.iter()).map(|m| self.versus(asked, *m)).collect();
-            let first = |is: fn(&Versus<'v>) -> bool| all.iter().position(|of| of.iter().any(is));
-            let at = first(|v| is_decided(v))
-                .or_else(|| first(|v| v.is_compared()))
-                .or_else(|| first(|_| true));
-            all.into_iter().nth(at.unwrap_or(0)).unwrap_or_default()
+            let all = metrics.into_iter().map(|m| self.versus(query, m));
+            // Of equals the first.
+            let best = all.rev().max_by_key(|of| of.iter().map(rank).max());
+            best.unwrap_or_default()
         };
-        (asked.metrics)(self).into_iter().map(of).collect()
+        Asked {
+            view: self,
+            query,
+            aspects: (query.metrics)(self).into_iter().map(of).collect(),
+        }
+    }
+}
+
+impl<'v> Asked<'_, 'v> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Versus<'v>> {
+        self.aspects.iter().flatten()
+    }
+
+    /// The pairs that nothing withholds, by what is said of them first.
+    fn groups(&self) -> Vec<(String, Vec<&Versus<'v>>)> {
+        let bare = self.all().filter(|v| v.withheld().is_none());
+        grouped(bare.map(|v| (self.head(v), v)))
     }
 
     /// What the verdicts say, sentence by sentence; else why nothing is said.
-    pub(super) fn told(
-        &self,
-        asked: &PairQuery,
-        aspects: &[Vec<Versus<'v>>],
-        needs: &str,
-    ) -> Result<String, String> {
-        let all: Vec<&Versus<'_>> = aspects.iter().flatten().collect();
-        let mut sentences: Vec<String> = Vec::new();
-        for found in aspects {
-            let bare = found.iter().filter(|v| v.withheld().is_none());
-            let groups = grouped(bare.map(|v| (self.head(asked, v), v))).into_iter();
-            sentences.extend(groups.filter_map(|(head, of)| self.sentence(asked, &head, &of)));
-        }
+    pub(super) fn told(&self) -> Result<String, String> {
+        let groups = self.groups().into_iter();
+        let sentences = groups.filter_map(|(head, of)| self.sentence(&head, &of));
+        let sentences = sentences.collect_vec();
         if sentences.is_empty() {
-            let compared = all.iter().find(|v| v.is_compared());
+            let compared = self.all().find(|v| v.is_compared());
+            let n = self.all().count();
             return Err(match compared.map(|v| v.withheld()) {
-                None if all.is_empty() => needs.to_owned(),
+                None if n == 0 => self.query.needs.to_owned(),
                 None => "the study does not judge them".to_owned(),
                 Some(Some(why)) => format!("withheld: {why}"),
-                Some(None) => format!("not decided in {}", phrases::count(all.len(), "comparison")),
+                Some(None) => format!("not decided in {}", phrases::count(n, "comparison")),
             });
         }
         let more = sentences.len().saturating_sub(MOST_SENTENCES);
-        let more =
-            (more > 0).then(|| format!("{} in the rows", phrases::count(more, "more place")));
+        let places = phrases::count(more, "more place");
+        let more = (more > 0).then(|| format!("{places} in the rows"));
         let told = sentences.into_iter().take(MOST_SENTENCES).chain(more);
         let told = told.map(|s| phrases::capital(&s));
         Ok(format!("{}.", told.format(". ")))
     }
 
+    /// Whether the answer goes along an axis.
+    fn is_along(&self, axis: Axis) -> bool {
+        self.query.along.contains(&axis)
+    }
+
     /// `` `sendmsg` compared with `send-fields` in CPU time per byte, over unix``.
-    fn head(&self, asked: &PairQuery, v: &Versus<'_>) -> String {
+    fn head(&self, v: &Versus<'_>) -> String {
         let axis = v.contrast.pairing.axis;
         let against = axis.subject(&v.contrast.pairing.baseline.cell.value(axis));
-        let metric = self.words(v.contrast.metric);
-        let who = match asked.along.contains(&axis) {
+        let metric = self.view.words(v.contrast.metric);
+        let who = match self.is_along(axis) {
             true => String::new(),
             false => format!("{} ", axis.subject(&v.value())),
         };
-        let is_said =
-            |a: &&Axis| **a != axis && !asked.along.contains(a) && self.is_in_head(asked, **a);
-        let places = places(v.other.cell(), self.varied.iter().filter(is_said));
+        let is_said = |a: &&Axis| **a != axis && !self.is_along(**a) && self.is_in_head(**a);
+        let places = places(v.other.cell(), self.view.varied.iter().filter(is_said));
         let first = format!("{who}compared with {against} in {metric}");
         [first].into_iter().chain(places).join(", ")
     }
 
     /// Whether places along an axis are kept apart: what work or which server it is always is.
-    fn is_in_head(&self, asked: &PairQuery, axis: Axis) -> bool {
-        !asked.together || matches!(axis, Axis::Mover | Axis::Server)
+    fn is_in_head(&self, axis: Axis) -> bool {
+        !self.query.together || matches!(axis, Axis::Mover | Axis::Server)
     }
 
     /// Where a pair is along, in words: what the last axis says, and what those before it do.
-    fn item(&self, asked: &PairQuery, v: &Versus<'_>) -> (String, String) {
+    fn item(&self, v: &Versus<'_>) -> (String, String) {
         let axis = v.contrast.pairing.axis;
-        if asked.along.contains(&axis) {
+        if self.is_along(axis) {
             return (String::new(), axis.subject(&v.value()));
         }
-        let mut varied = asked.along.iter().filter(|a| self.varied.contains(a));
+        let varied = self.query.along.iter();
+        let mut varied = varied.filter(|a| self.view.varied.contains(a));
         let mut words = places(v.other.cell(), varied.clone());
-        let first = || {
-            varied
-                .next()
-                .map(|a| a.circumstance(&v.other.cell().value(*a)))
-        };
-        let last = words.pop().or_else(first).unwrap_or_default();
-        (words.join(", "), last)
+        let first = |a: &Axis| a.circumstance(&v.other.cell().value(*a));
+        let last = words.pop().or_else(|| varied.next().map(first));
+        (words.join(", "), last.unwrap_or_default())
     }
 
     /// Where some pairs of a group are: those that share all but the last word together. Where
     /// there are many places, or some cells of a place alone, cells are counted.
-    fn items(&self, asked: &PairQuery, own: &[&Versus<'_>], of: &[&Versus<'_>]) -> String {
-        let counted = |of: &[&Versus<'_>]| of.iter().map(|v| self.item(asked, v)).counts();
+    fn items(&self, own: &[&Versus<'_>], of: &[&Versus<'_>]) -> String {
+        let counted = |of: &[&Versus<'_>]| of.iter().map(|v| self.item(v)).counts();
         let (here, all) = (counted(own), counted(of));
         if here.len() > MOST_ITEMS || here.iter().any(|(item, n)| all[item] != *n) {
             return format!("in {} of {}", own.len(), phrases::count(of.len(), "cell"));
         }
-        let places = grouped(own.iter().map(|v| self.item(asked, v)).unique()).into_iter();
+        let places = grouped(own.iter().map(|v| self.item(v)).unique()).into_iter();
         let told = places.map(|(start, ends)| match start.is_empty() {
             true => phrases::list(&ends),
             false => format!("{start}, {}", phrases::list(&ends)),
@@ -348,11 +366,11 @@ impl<'v> View<'v> {
     }
 
     /// What is decided of a group: `better at 256 B and at 4 KiB, 0.20× to 0.31× (0.19 to 0.33)`.
-    fn sentence(&self, asked: &PairQuery, head: &str, of: &[&Versus<'_>]) -> Option<String> {
+    fn sentence(&self, head: &str, of: &[&Versus<'_>]) -> Option<String> {
         let clause = |(verdict, word): (Verdict, &str)| {
             let own = of.iter().filter(|v| v.verdict() == verdict);
             let own = own.copied().collect_vec();
-            let told = format!("{word} {}", self.items(asked, &own, of));
+            let told = format!("{word} {}", self.items(&own, of));
             let told = told.trim_end();
             (!own.is_empty()).then(|| match verdict {
                 Verdict::Better | Verdict::Worse => format!("{told}, {}", hull(&ratios(&own))),
@@ -365,62 +383,44 @@ impl<'v> View<'v> {
     }
 
     /// Each pair with its ratio and its whole place, a row for each group.
-    pub(super) fn rows(&self, asked: &PairQuery, aspects: &[Vec<Versus<'v>>]) -> Vec<String> {
-        let bare = aspects.iter().flatten().filter(|v| v.withheld().is_none());
-        let all = bare.map(|v| {
+    pub(super) fn rows(&self) -> Vec<String> {
+        let told = |v: &&Versus<'_>| {
             let r = v.contrast.ratio();
             let axis = v.contrast.pairing.axis;
-            let is_left = |a: &&Axis| {
-                **a != axis && (asked.along.contains(a) || !self.is_in_head(asked, **a))
-            };
-            let mut place = places(v.other.cell(), self.varied.iter().filter(is_left));
-            if asked.along.contains(&axis) {
-                place.insert(0, axis.circumstance(&v.value()));
-            }
-            let ratio = phrases::ratio(r.value, r.low, r.high);
-            let told = format!("{ratio} {}", place.join(", "));
-            (self.head(asked, v), told.trim_end().to_owned())
-        });
-        let rows = grouped(all).into_iter();
-        let told = rows.map(|(head, list)| format!("{head}: {}", span_of(&list)));
-        told.take(MOST_ROWS).collect()
+            let own = self.is_along(axis).then(|| axis.circumstance(&v.value()));
+            let is_left = |a: &&Axis| **a != axis && (self.is_along(**a) || !self.is_in_head(**a));
+            let places = places(v.other.cell(), self.view.varied.iter().filter(is_left));
+            let place = own.into_iter().chain(places).join(", ");
+            let told = format!("{} {place}", phrases::ratio(r.value, r.low, r.high));
+            told.trim_end().to_owned()
+        };
+        let rows = self.groups().into_iter().take(MOST_ROWS);
+        let rows = rows.map(|(head, of)| (head, of.iter().map(told).collect_vec()));
+        rows.map(|(head, told)| format!("{head}: {}", span_of(&told)))
+            .collect()
     }
 
     /// How many pairs have no verdict, by what withholds it.
-    pub(super) fn withheld(&self, aspects: &[Vec<Versus<'v>>]) -> Vec<String> {
-        let all = || aspects.iter().flatten();
-        let reasons = grouped(all().filter_map(|v| Some((v.withheld()?, ()))));
-        let told = reasons.into_iter().map(|(why, n)| {
-            let all = phrases::count(all().count(), "comparison");
-            format!("{} of {all} withheld: {why}", n.len())
-        });
+    pub(super) fn withheld(&self) -> Vec<String> {
+        let reasons = grouped(self.all().filter_map(|v| Some((v.withheld()?, ())))).into_iter();
+        let all = phrases::count(self.all().count(), "comparison");
+        let told = reasons.map(|(why, n)| format!("{} of {all} withheld: {why}", n.len()));
         told.collect()
     }
 
-    /// A question of pairs, answered by its verdicts alone.
-    pub(super) fn explained(
-        &self,
-        asked: &PairQuery,
-        needs: &str,
-        evidence: Evidence,
-    ) -> Explained {
-        let aspects = self.aspects(asked);
+    /// It answered by its verdicts alone.
+    pub(super) fn by_verdicts(&self, evidence: Evidence) -> Explained {
         Explained {
-            evidence: [evidence(self, &aspects), self.withheld(&aspects)].concat(),
-            ..self.with_rows(asked, &aspects, self.told(asked, &aspects, needs))
+            evidence: [evidence(self), self.withheld()].concat(),
+            ..self.with(self.told())
         }
     }
 
-    /// An answer to a question of pairs, with their rows and the run's findings of them.
-    pub(super) fn with_rows(
-        &self,
-        asked: &PairQuery,
-        aspects: &[Vec<Versus<'v>>],
-        answer: Result<String, String>,
-    ) -> Explained {
+    /// An answer with the rows of the pairs and the run's findings of them.
+    pub(super) fn with(&self, answer: Result<String, String>) -> Explained {
         Explained {
-            numbers: self.rows(asked, aspects),
-            findings: ids(aspects.iter().flatten()),
+            numbers: self.rows(),
+            findings: ids(self.all()),
             ..Explained::of(answer)
         }
     }

@@ -63,10 +63,11 @@ const FLOWS: PairQuery = PairQuery {
     },
     along: &[Axis::Threads],
     together: false,
+    needs: "needs cells with several numbers of flows (--threads 1,2,4)",
 };
 
 fn with_threads(view: &View<'_>) -> Option<Explained> {
-    let aspects = view.aspects(&FLOWS);
+    let asked = view.ask(&FLOWS);
     let flows = phrases::count(view.cpus() / THREADS_OF_A_FLOW, "flow");
     let cpus = phrases::count(view.cpus(), "CPU");
     let answer = match uncounted(view) {
@@ -74,11 +75,11 @@ fn with_threads(view: &View<'_>) -> Option<Explained> {
             let reason = view.why_absent(Metric::both(LEVELS[1].1));
             Err(format!("misses of the {level} are not counted: {reason}"))
         }
-        None => misses_by_flows(view, &aspects),
+        None => misses_by_flows(view, &asked.aspects),
     };
     Some(Explained {
         is_never: uncounted(view).is_some(),
-        numbers: view.rows(&FLOWS, &aspects),
+        numbers: asked.rows(),
         evidence: vec![format!(
             "{cpus}, {THREADS_OF_A_FLOW} threads a flow: up to {flows} each thread has a CPU"
         )],
@@ -90,9 +91,8 @@ fn with_threads(view: &View<'_>) -> Option<Explained> {
 fn misses_by_flows(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<String, String> {
     let misses = LEVELS.iter().zip(aspects).flat_map(|((name, _), found)| {
         let largest = found.iter().map(|v| v.other.cell().size_bytes).max();
-        let own = found
-            .iter()
-            .filter(move |v| Some(v.other.cell().size_bytes) == largest);
+        let is_largest = move |v: &&Versus<'_>| Some(v.other.cell().size_bytes) == largest;
+        let own = found.iter().filter(is_largest);
         // The first of equals: the order of the plan.
         let by_flows = own.unique_by(|v| v.other.cell().threads);
         by_flows.map(move |v| {
@@ -108,15 +108,13 @@ fn misses_by_flows(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<Strin
         format!("{head} from 1 flow to {flows} flows the load misses per KiB become {misses}")
     };
     let alone = by_flows.iter().rev().find(|(flows, _)| fits(**flows));
-    let crowded = by_flows
-        .last_key_value()
-        .filter(|(flows, _)| !fits(**flows));
+    let most = by_flows.last_key_value();
+    let crowded = most.filter(|(flows, _)| !fits(**flows));
     let clauses = [
         alone.map(|of| clause("with a CPU for each thread,", of)),
         crowded.map(|of| clause("with threads that take turns on the CPUs,", of)),
     ];
-    let needs = "needs cells with several numbers of flows (--threads 1,2,4)";
-    joined(clauses.into_iter().flatten(), needs)
+    joined(clauses.into_iter().flatten(), FLOWS.needs)
 }
 
 fn gains_most(view: &View<'_>) -> Option<Explained> {
@@ -148,23 +146,28 @@ fn uncounted_answer(view: &View<'_>, timed: Option<&Timed>, name: &str) -> Expla
         Some(None) => "and no pair of zero-copy and copying was timed".to_owned(),
         None => "--evidence footprint finds it by timing".to_owned(),
     };
-    Explained::of(Err(format!(
-        "misses of the {name} are not counted: {reason}; {by_timing}"
-    )))
+    let why = format!("misses of the {name} are not counted: {reason}; {by_timing}");
+    Explained::of(Err(why))
 }
 
 fn counted(view: &View<'_>) -> Explained {
-    let found = LEVELS.map(|(_, m)| view.versus(&ZERO_COPY, Metric::both(m)));
-    let Some(first) = found[0].first() else {
-        return Explained::of(Err(
-            "no way without a copy was measured next to one that copies".to_owned(),
-        ));
+    let of_levels = PairQuery {
+        metrics: |_| LEVELS.map(|(_, m)| vec![Metric::both(m)]).to_vec(),
+        ..ZERO_COPY
+    };
+    let asked = view.ask(&of_levels);
+    let Some(first) = asked.aspects[0].first() else {
+        let why = "no way without a copy was measured next to one that copies";
+        return Explained::of(Err(why.to_owned()));
     };
     let of_first = |v: &&Versus<'_>| v.value() == first.value();
-    let levels = LEVELS.iter().zip(&found).filter_map(|((name, _), of)| {
-        let ratio = over_sizes(&of.iter().filter(of_first).collect_vec())?;
-        Some(((*name).to_owned(), ratio))
-    });
+    let levels = LEVELS
+        .iter()
+        .zip(&asked.aspects)
+        .filter_map(|((name, _), of)| {
+            let ratio = over_sizes(&of.iter().filter(of_first).collect_vec())?;
+            Some(((*name).to_owned(), ratio))
+        });
     let levels: Vec<Level> = levels.collect();
     let who = Axis::Mover.subject(&first.value());
     let base = Axis::Mover.subject(&first.baseline.cell().mover);
@@ -176,7 +179,7 @@ fn counted(view: &View<'_>) -> Explained {
         false => most_gained(view, &levels, "", words),
     };
     Explained {
-        numbers: view.rows(&ZERO_COPY, &found),
+        numbers: asked.rows(),
         ..Explained::of(answer)
     }
 }
@@ -203,9 +206,8 @@ fn most_gained(
     let told = words(&phrases::ratio(best.value, best.low, best.high), name);
     let gains = 1.0 / (1.0 + view.input.manifest.study.smallest_effect);
     if levels.iter().all(|(_, ratio)| ratio.high >= gains) {
-        return Ok(format!(
-            "none was shown to gain{how}: {told}, where it does best."
-        ));
+        let best = format!("none was shown to gain{how}: {told}, where it does best.");
+        return Ok(best);
     }
     let mut others = levels.iter().filter(|(other, _)| other != name);
     match others.all(|(_, ratio)| best.high < ratio.low) {

@@ -72,12 +72,11 @@ fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
         true => c.at(leg),
         false => Some(0.0),
     };
-    CopyPlace::ALL
-        .iter()
-        .all(|leg| match (at(a, *leg), at(b, *leg)) {
-            (Some(a), Some(b)) => (a - b).abs() < ALIKE,
-            (a, b) => a.is_some() == b.is_some(),
-        })
+    let mut places = CopyPlace::ALL.iter();
+    places.all(|leg| match (at(a, *leg), at(b, *leg)) {
+        (Some(a), Some(b)) => (a - b).abs() < ALIKE,
+        (a, b) => a.is_some() == b.is_some(),
+    })
 }
 
 /// Who is copied so: with the sizes where not every size of it is.
@@ -145,9 +144,8 @@ fn evidence(view: &View<'_>) -> Vec<String> {
         let rate = cost.rate.map(|rate| format!("; the rate was {rate:.2} times that of the timed trials while it was counted (median)"));
         let (s, rate) = (cost.took_s, rate.unwrap_or_default());
         let trials = phrases::count(cost.cells, "trial");
-        told.push(format!(
-            "counting took {s:.1} s after the last block, in {trials}{of}{rate}"
-        ));
+        let took = format!("counting took {s:.1} s after the last block, in {trials}{of}{rate}");
+        told.push(took);
     }
     if counted().any(|c| matches!(c.per_byte(Side::Both), Some(Ok(_)))) {
         told.push("a byte's way is counted from the first that moved to the last, warm-up included; what is sent again is copied again".to_owned());

@@ -18,11 +18,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "asynchronous-slower",
         text: "When is asynchronous slower than synchronous?",
         asks: |view| view.plans(is_asynchronous),
-        answers: Answers::Pairs(
-            ASYNCHRONOUS,
-            "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
-            NONE,
-        ),
+        answers: Answers::Pairs(ASYNCHRONOUS, NONE),
         would_change: "more requests in flight (--depth), a file that is not in the page cache (--cache), other request sizes (--size), or a disk with more parallelism",
     },
     Question {
@@ -59,6 +55,7 @@ const ASYNCHRONOUS: PairQuery = PairQuery {
     metrics: |_| vec![vec![SPEED]],
     along: &[Axis::Cache, Axis::Depth, Axis::Size],
     together: true,
+    needs: "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
 };
 
 /// Whether a mover sends the file's pages as they are: nobody says when it is done with them.
@@ -84,12 +81,12 @@ const SPARING: PairQuery = PairQuery {
     },
     along: &[Axis::Cache, Axis::Size],
     together: true,
+    needs: "no way that leaves the bytes in the kernel was measured next to one that reads them into memory",
 };
 
 fn saves(view: &View<'_>) -> Option<Explained> {
-    let aspects = view.aspects(&SPARING);
-    let found: Vec<&Versus<'_>> = aspects.iter().flatten().collect();
-    let told = view.told(&SPARING, &aspects, "no way that leaves the bytes in the kernel was measured next to one that reads them into memory");
+    let asked = view.ask(&SPARING);
+    let found: Vec<&Versus<'_>> = asked.all().collect();
     let calls = fewer_calls(&found);
     let is_cold = found.iter().any(|v| v.other.cell().cache == Cache::Cold);
     let has = |mover: &str| {
@@ -101,10 +98,11 @@ fn saves(view: &View<'_>) -> Option<Explained> {
         Some(reason) => format!("a cold page cache was not measured: {reason}"),
         None => "a cold page cache was not measured (--cache cold)".to_owned(),
     });
-    let answer = told.map(|told| calls.into_iter().chain([told]).join(" "));
+    let answer = asked.told();
+    let answer = answer.map(|told| calls.into_iter().chain([told]).join(" "));
     Some(Explained {
-        evidence: cold.into_iter().chain(view.withheld(&aspects)).collect(),
-        ..view.with_rows(&SPARING, &aspects, answer)
+        evidence: cold.into_iter().chain(asked.withheld()).collect(),
+        ..asked.with(answer)
     })
 }
 

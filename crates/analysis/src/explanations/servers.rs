@@ -27,8 +27,8 @@ pub(super) const QUESTIONS: &[Question] = &[
                 metrics: |_| vec![vec![RATE]],
                 along: &[Axis::Server],
                 together: false,
+                needs: "needs several servers at the same number of kept connections",
             },
-            "needs several servers at the same number of kept connections",
             NONE,
         ),
         would_change: MORE,
@@ -44,8 +44,8 @@ pub(super) const QUESTIONS: &[Question] = &[
                 metrics: |_| vec![vec![RATE]],
                 along: &[Axis::Idle],
                 together: false,
+                needs: "needs cells with and without idle connections (--idle 0,900)",
             },
-            "needs cells with and without idle connections (--idle 0,900)",
             NONE,
         ),
         would_change: "more connections that are busy at the same time, so that a wait brings several of them; select and poll hand all descriptors to the kernel at each wait, epoll and io_uring keep them there",
@@ -78,8 +78,8 @@ pub(super) const QUESTIONS: &[Question] = &[
                 },
                 along: &[],
                 together: false,
+                needs: "needs a server of one connection after the other and another at the same load",
             },
-            "needs a server of one connection after the other and another at the same load",
             NONE,
         ),
         would_change: "several connections that are kept, which it cannot serve, or responses that take long",
@@ -106,23 +106,18 @@ fn is_busy(way: MeasuredWay<'_>) -> bool {
 fn clients_share(view: &View<'_>) -> Option<Explained> {
     let closed = |c: &&CellTrials<'_>| c.cell.is_served() && c.cell.serving.rate_per_s.is_none();
     let cells = view.measured().filter(closed);
-    let by_connections = by_key(cells.map(|c| (c.cell.serving.connections, c)));
-    let told = by_connections
-        .into_iter()
-        .filter_map(|(connections, cells)| {
-            let of = |value: fn(&SideReadings) -> Option<f64>, write: fn(f64) -> String| {
-                let known = cells
-                    .iter()
-                    .filter_map(|c| usual(c, |t| value(&t.sample.sender)));
-                let known = known.collect_vec();
-                (!known.is_empty()).then(|| phrases::span(&known, write))
-            };
-            let (cpu, busy) = (of(client_cpu_us, units::number)?, of(busy_share, percent)?);
-            let with = Axis::Connections.circumstance(&connections.to_string());
-            Some(format!(
-                "{with} {cpu} µs of CPU time for each request, busy {busy} of the window"
-            ))
-        });
+    let by_connections = by_key(cells.map(|c| (c.cell.serving.connections, c))).into_iter();
+    let told = by_connections.filter_map(|(connections, cells)| {
+        let of = |value: fn(&SideReadings) -> Option<f64>, write: fn(f64) -> String| {
+            let own = |c: &&CellTrials<'_>| usual(c, |t| value(&t.sample.sender));
+            let known = cells.iter().filter_map(own).collect_vec();
+            (!known.is_empty()).then(|| phrases::span(&known, write))
+        };
+        let (cpu, busy) = (of(client_cpu_us, units::number)?, of(busy_share, percent)?);
+        let with = Axis::Connections.circumstance(&connections.to_string());
+        let took = format!("{with} {cpu} µs of CPU time for each request");
+        Some(format!("{took}, busy {busy} of the window"))
+    });
     let numbers = told.collect_vec();
     let answer = match numbers.as_slice() {
         [] => Err("needs a server in a closed loop, whose clients tell what they did".into()),

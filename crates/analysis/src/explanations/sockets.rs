@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Axis, Measure, Metric, units};
 
-use super::asked::{CALLS, End, MeasuredWay, PairQuery, Versus, ids, is_decided};
+use super::asked::{CALLS, End, MeasuredWay, PairQuery, Versus, is_decided};
 use super::{Answers, Explained, Question, View};
 use crate::caveats::zero_copy::{copied, is_no_zero_copy};
 use crate::grouping::grouped;
@@ -28,11 +28,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "one-call-against-several",
         text: "From what message size does one call beat one call for each field, and up to which?",
         asks: |view| view.plans(|w| w.uses_fields() && w.copies()),
-        answers: Answers::Pairs(
-            ONE_CALL,
-            "no way with one call per message was measured next to one with a call for each field",
-            |view, aspects| calls(view, &aspects[0]),
-        ),
+        answers: Answers::Pairs(ONE_CALL, |asked| calls(asked.view, &asked.aspects[0])),
         would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
     },
 ];
@@ -46,8 +42,6 @@ pub(super) fn sends_without_a_copy(view: &View<'_>) -> bool {
     view.plans(|w| w.is_zero_copy())
 }
 
-const NEEDS: &str = "no way without a copy was measured next to one that copies by as many calls";
-
 pub(super) const ZERO_COPY: PairQuery = PairQuery {
     axes: &[Axis::Mover],
     pairs: |baseline, other| {
@@ -58,6 +52,7 @@ pub(super) const ZERO_COPY: PairQuery = PairQuery {
     metrics: |view| vec![view.metrics()],
     along: &[Axis::Size],
     together: false,
+    needs: "no way without a copy was measured next to one that copies by as many calls",
 };
 
 const ONE_CALL: PairQuery = PairQuery {
@@ -68,6 +63,7 @@ const ONE_CALL: PairQuery = PairQuery {
             && [several, one].iter().all(MeasuredWay::copies)
             && !one.calls_often()
     },
+    needs: "no way with one call per message was measured next to one with a call for each field",
     ..ZERO_COPY
 };
 
@@ -82,18 +78,17 @@ fn was_copied(view: &View<'_>, v: &Versus<'_>) -> bool {
 
 /// What is decided of ways that are zero-copy at all; else why nothing is said of it.
 fn from_what_size(view: &View<'_>) -> Option<Explained> {
-    let mut aspects = view.aspects(&ZERO_COPY);
-    let numbers = view.rows(&ZERO_COPY, &aspects);
-    aspects[0].retain(|v| !was_copied(view, v));
-    let answer = match aspects[0].is_empty() && !numbers.is_empty() {
+    let mut asked = view.ask(&ZERO_COPY);
+    let numbers = asked.rows();
+    asked.aspects[0].retain(|v| !was_copied(view, v));
+    let answer = match asked.aspects[0].is_empty() && !numbers.is_empty() {
         true => Err(withheld(view)),
-        false => view.told(&ZERO_COPY, &aspects, NEEDS),
+        false => asked.told(),
     };
     Some(Explained {
         numbers,
         evidence: copied(view).iter().map(|c| c.sentence()).collect(),
-        findings: ids(aspects.iter().flatten()),
-        ..Explained::of(answer)
+        ..asked.with(answer)
     })
 }
 
@@ -106,9 +101,12 @@ pub(super) fn withheld(view: &View<'_>) -> String {
 }
 
 fn not_fastest(view: &View<'_>) -> Option<Explained> {
-    let aspects = vec![view.versus(&ZERO_COPY, Metric::both(Measure::CpuSPerGb))];
-    let found = &aspects[0];
-    let told = view.told(&ZERO_COPY, &aspects, NEEDS);
+    let by_cost = PairQuery {
+        metrics: |_| vec![vec![Metric::both(Measure::CpuSPerGb)]],
+        ..ZERO_COPY
+    };
+    let asked = view.ask(&by_cost);
+    let (told, found) = (asked.told(), &asked.aspects[0]);
     let is_worse = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
     let extra = extra_calls(found);
     let shares: Vec<String> = copied(view).iter().map(|c| c.sentence()).collect();
@@ -132,7 +130,7 @@ fn not_fastest(view: &View<'_>) -> Option<Explained> {
     };
     Some(Explained {
         evidence: shares.into_iter().chain(calls(view, found)).collect(),
-        ..view.with_rows(&ZERO_COPY, &aspects, answer)
+        ..asked.with(answer)
     })
 }
 

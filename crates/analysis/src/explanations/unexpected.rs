@@ -43,9 +43,8 @@ fn ask(view: &View<'_>) -> Option<Explained> {
         }
         (0, _) => {
             let open = phrases::count(open, "finding");
-            Err(format!(
-                "not decided in {open} that the prediction speaks of"
-            ))
+            let why = format!("not decided in {open} that the prediction speaks of");
+            Err(why)
         }
         _ if otherwise == 0 => Ok(format!(
             "nothing so far: {decided} that the prediction speaks of came out as expected{undecided}."

@@ -4,7 +4,7 @@ use bytecost_spec::survey::WorkKind;
 use bytecost_spec::{Axis, Cell, Class, HugePages, Measure, Metric, Nearness, Placement};
 use itertools::Itertools as _;
 
-use super::asked::{MeasuredWay, NONE, PairQuery, Versus, hull, joined, ratios};
+use super::asked::{Asked, MeasuredWay, NONE, PairQuery, Versus, hull, joined, ratios};
 use super::{Answers, Explained, Question, View, cache_steps};
 use crate::grouping::grouped;
 use crate::matrix;
@@ -40,11 +40,7 @@ pub(super) const QUESTIONS: &[Question] = &[
             let plans = |free| view.plans(|w| w.route().is_work() && is_free(w) == free);
             plans(true) && plans(false)
         },
-        answers: Answers::Pairs(
-            PINNED,
-            "no pinned work was measured next to free work",
-            moves,
-        ),
+        answers: Answers::Pairs(PINNED, moves),
         would_change: "load that comes and ceases on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache",
     },
     Question {
@@ -71,22 +67,14 @@ pub(super) const QUESTIONS: &[Question] = &[
             let is_beside = |w: MeasuredWay<'_>| !w.cell().neighbour.is_idle();
             view.plans(|w| is_set_apart(w) && !w.works(WorkKind::Beats) && is_beside(w))
         },
-        answers: Answers::Pairs(
-            BESIDE,
-            "needs work of one class or group with background load and without it",
-            limits,
-        ),
+        answers: Answers::Pairs(BESIDE, limits),
         would_change: "background load of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides",
     },
     Question {
         key: "isolation-wakes",
         text: "What do a class, a weight and a quota do to wake-ups?",
         asks: |view| view.plans(|w| is_set_apart(w) && w.works(WorkKind::Beats)),
-        answers: Answers::Pairs(
-            WAKES,
-            "needs wake-ups with and without a class or group",
-            throttled,
-        ),
+        answers: Answers::Pairs(WAKES, throttled),
         would_change: "other intervals between beats, other amounts of work at each, and other periods of the quota: a thread that has used it up waits for the end of its period",
     },
 ];
@@ -127,6 +115,7 @@ const TOGETHER: PairQuery = PairQuery {
     metrics: |_| vec![vec![STEP], vec![DONE]],
     along: &[Axis::Placement],
     together: true,
+    needs: "needs work in registers with one and with two threads, on two CPUs",
 };
 
 /// Whether two CPUs share a core, by what two threads cost each other.
@@ -135,8 +124,8 @@ const TOGETHER: PairQuery = PairQuery {
 /// hardware threads of one core run at the same time and slow each other: each step costs more CPU
 /// time. Wall time alone does not tell these apart, and work on memory slows by itself.
 fn shared_core(view: &View<'_>) -> Option<Explained> {
-    let aspects = view.aspects(&TOGETHER);
-    let steps = aspects[0].iter().filter(|v| {
+    let asked = view.ask(&TOGETHER);
+    let steps = asked.aspects[0].iter().filter(|v| {
         // Which two CPUs the scheduler chose, nobody knows.
         let place = &v.other.cell().placement;
         v.other.works(WorkKind::Registers) && *place != ONE_CPU && *place != Placement::Free
@@ -152,12 +141,11 @@ fn shared_core(view: &View<'_>) -> Option<Explained> {
         };
         format!("with placement {place} {says}")
     });
-    let needs = "needs work in registers with one and with two threads, on two CPUs";
-    let answer = joined(answers, needs);
+    let answer = joined(answers, TOGETHER.needs);
     let meaning = "which of the host's threads a CPU is may change from run to run";
     Some(Explained {
         evidence: virtualized(view, meaning),
-        ..view.with_rows(&TOGETHER, &aspects, answer)
+        ..asked.with(answer)
     })
 }
 
@@ -172,12 +160,14 @@ const PINNED: PairQuery = PairQuery {
     metrics: |_| vec![vec![DONE]],
     along: &[Axis::Neighbour],
     together: true,
+    needs: "no pinned work was measured next to free work",
 };
 
-fn moves(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
-    let pairs = aspects.iter().flatten();
-    let free = pairs.map(|v| v.baseline.trials.id.as_str());
-    let moves = view.estimates(free, Metric::both(Measure::MigrationsPerS));
+fn moves(asked: &Asked<'_, '_>) -> Vec<String> {
+    let free = asked.all().map(|v| v.baseline.trials.id.as_str());
+    let moves = asked
+        .view
+        .estimates(free, Metric::both(Measure::MigrationsPerS));
     let told = |moves| format!("moves of free threads between CPUs: {moves}");
     moves.map(told).into_iter().collect()
 }
@@ -192,6 +182,7 @@ const BY_TURNS: PairQuery = PairQuery {
         is_pair_on_one_cpu(one) && two.works(WorkKind::Registers) && two.cell().neighbour.is_idle()
     },
     along: &[Axis::Placement],
+    needs: "needs work in registers of two threads on one logical CPU and on two",
     ..PINNED
 };
 
@@ -199,9 +190,9 @@ const BY_TURNS: PairQuery = PairQuery {
 const TURNS: std::ops::RangeInclusive<f64> = 1.9..=2.1;
 
 fn turns(view: &View<'_>) -> Option<Explained> {
-    let aspects = view.aspects(&BY_TURNS);
+    let asked = view.ask(&BY_TURNS);
     let (shared, apart): (Vec<_>, Vec<_>) =
-        (aspects[0].iter()).partition(|v| v.other.cell().placement == SIBLINGS);
+        (asked.aspects[0].iter()).partition(|v| v.other.cell().placement == SIBLINGS);
     let told = |of: &[&Versus<'_>]| (!of.is_empty()).then(|| hull(&ratios(of)));
     let mark = match ratios(&apart).iter().all(|r| TURNS.contains(&r.value)) {
         true => ", so that a ratio of run times near 2 has the mark of taking turns",
@@ -217,13 +208,12 @@ fn turns(view: &View<'_>) -> Option<Explained> {
         }),
         told(&shared).map(|r| format!("on the siblings of one core {r}, {verdict}")),
     ];
-    let needs = "needs work in registers of two threads on one logical CPU and on two";
-    let answer = joined(clauses.into_iter().flatten(), needs);
+    let answer = joined(clauses.into_iter().flatten(), BY_TURNS.needs);
     let hidden = view.refused(|c| c.placement == SIBLINGS);
     let hidden = hidden.map(|why| format!("two threads of one core are not available: {why}"));
     Some(Explained {
         evidence: hidden.into_iter().collect(),
-        ..view.with_rows(&BY_TURNS, &aspects, answer)
+        ..asked.with(answer)
     })
 }
 
@@ -232,7 +222,7 @@ fn in_huge_pages(cell: &Cell) -> bool {
 }
 
 fn huge_pages(view: &View<'_>) -> Option<Explained> {
-    let asked = PairQuery {
+    let query = PairQuery {
         axes: &[Axis::HugePages],
         pairs: |off, on| {
             off.cell().huge_pages == HugePages::Off
@@ -243,9 +233,9 @@ fn huge_pages(view: &View<'_>) -> Option<Explained> {
         metrics: |_| vec![vec![STEP]],
         along: &[Axis::Size],
         together: true,
+        needs: "needs the same work with --huge-pages off and on",
     };
-    let needs = "needs the same work with --huge-pages off and on";
-    let found = view.explained(&asked, needs, NONE);
+    let found = view.ask(&query).by_verdicts(NONE);
     let is_measured = !found.numbers.is_empty();
     let refused = view.refused(in_huge_pages).filter(|_| !is_measured);
     Some(Explained {
@@ -270,12 +260,13 @@ const BESIDE: PairQuery = PairQuery {
         is_work && alone.cell().neighbour.is_idle()
     },
     along: &[Axis::Class, Axis::Cgroup],
+    needs: "needs work of one class or group with background load and without it",
     ..PINNED
 };
 
-fn limits(_: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
+fn limits(asked: &Asked<'_, '_>) -> Vec<String> {
     let is_limit = |c: &Cell| c.class == Class::Deadline || c.cgroup.quota_percent.is_some();
-    let any = aspects.iter().flatten().any(|v| is_limit(v.other.cell()));
+    let any = asked.all().any(|v| is_limit(v.other.cell()));
     let told = "a deadline thread and a quota are limits as well: alone work gets done no more with them than they allow";
     any.then(|| told.to_owned()).into_iter().collect()
 }
@@ -287,17 +278,17 @@ const WAKES: PairQuery = PairQuery {
     metrics: |_| vec![vec![LATE]],
     along: &[Axis::Neighbour],
     together: true,
+    needs: "needs wake-ups with and without a class or group",
 };
 
-fn throttled(view: &View<'_>, _: &[Vec<Versus<'_>>]) -> Vec<String> {
-    let ways = view.measured().map(|c| view.way(c));
+fn throttled(asked: &Asked<'_, '_>) -> Vec<String> {
+    let ways = asked.view.measured().map(|c| asked.view.way(c));
     let told = ways.filter(|w| w.works(WorkKind::Beats)).filter_map(|w| {
         let share = phrases::percent(w.value(Metric::both(Measure::ThrottledShare))?);
         let held = [Axis::Mover, Axis::Cgroup, Axis::Neighbour].map(|a| (a, w.cell().value(a)));
         let place = phrases::circumstances(&held);
-        Some(format!(
-            "{place}: the quota held it back for {share} of the time"
-        ))
+        let told = format!("{place}: the quota held it back for {share} of the time");
+        Some(told)
     });
     told.unique().collect()
 }
