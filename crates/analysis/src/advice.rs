@@ -106,19 +106,14 @@ fn is_decided(finding: &Finding) -> bool {
 }
 
 /// What is to be said of findings of a metric, where none of them is decided.
-fn nothing_decided<'f>(
-    metric: Metric,
-    findings: impl Iterator<Item = &'f Finding> + Clone,
-) -> Option<NothingDecided> {
-    if findings.clone().any(is_decided) {
-        return None;
-    }
-    let reasons = findings.clone().filter_map(|f| f.withheld.clone());
-    Some(NothingDecided {
+fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
+    let findings = || at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
+    let reasons = findings().filter_map(|f| f.withheld.clone());
+    (!findings().any(is_decided)).then(|| NothingDecided {
         metric,
-        comparisons: findings.clone().count(),
+        comparisons: findings().count(),
         withheld: reasons.unique().collect(),
-        blocks: findings.filter_map(|f| f.blocks_needed).min(),
+        blocks: findings().filter_map(|f| f.blocks_needed).min(),
     })
 }
 
@@ -273,10 +268,10 @@ impl<'v> Group<'v> {
             };
             let of = |(x, all): &At<'v>| (x.clone(), all.iter().filter_map(of).collect_vec());
             let at = self.at.iter().map(of).collect_vec();
-            let findings = at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
+            let mut all = at.iter().flat_map(|(_, all)| all);
             // That two ways are alike in something else is no answer.
-            let differs = metric == own || findings.clone().any(Finding::is_apart);
-            match nothing_decided(metric, findings) {
+            let differs = metric == own || all.any(|c| c.finding.is_apart());
+            match nothing_decided(metric, &at) {
                 None if differs => {
                     return Group {
                         metric,
@@ -322,7 +317,6 @@ impl<'v> Group<'v> {
             let kept = at.iter().filter(|(_, all)| !all.is_empty() && keep(all));
             kept.filter_map(|(x, _)| x.clone()).collect()
         };
-        let own = at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
         let open = self.open.clone();
         let is_open = |c: &Compared<'_>| c.finding.withheld.is_none();
         let undecided = |c: &Compared<'_>| c.finding.verdict == Verdict::NotDecided;
@@ -341,7 +335,7 @@ impl<'v> Group<'v> {
             baseline_is_apart: apart,
             metric: self.metric,
             unit: self.view.trials.unit,
-            open: open.or_else(|| nothing_decided(self.metric, own)),
+            open: open.or_else(|| nothing_decided(self.metric, &at)),
             along: self.along,
             measured: measured(&|_| true),
             uses,
@@ -409,10 +403,8 @@ impl<'v> Group<'v> {
             stretches.push((names, vec![here.clone()]));
         }
         stretches.retain(|(names, _)| !(names.is_empty() && apart));
-        let uses = stretches
-            .iter()
-            .map(|(names, part)| self.one_use(part, names));
-        uses.collect()
+        let told = |(names, part): &(Vec<&str>, Vec<At<'v>>)| self.one_use(part, names);
+        stretches.iter().map(told).collect()
     }
 
     fn one_use(&self, part: &[At<'v>], names: &[&str]) -> Use {
@@ -445,10 +437,8 @@ impl<'v> Group<'v> {
     /// Ways with a condition where they may be the best of all, and are better.
     fn conditional(&self, at: &[At<'v>]) -> Vec<Conditional> {
         let best = |all: &[Compared<'v>]| self.may_use(all, |_| true).unwrap_or_default();
-        let best = at
-            .iter()
-            .map(|(x, all)| (x.clone(), best(all)))
-            .collect_vec();
+        let best = at.iter().map(|(x, all)| (x.clone(), best(all)));
+        let best = best.collect_vec();
         let is_bound = |c: &Compared<'v>| c.condition.is_some();
         let gains = self.ranges(&best, self.metric, Verdict::Better, &is_bound);
         let told = gains.into_iter().filter_map(|gain| {
@@ -496,9 +486,8 @@ impl<'v> Group<'v> {
         let copied = |c: &Compared<'_>| value(c.cell, Metric::both(Measure::CopiedShare));
         let copied: Option<Vec<f64>> = cells.clone().map(copied).collect();
         let least = copied.and_then(|all| all.into_iter().reduce(f64::min));
-        let calls = |cell: &CellTrials<'_>| {
-            value(cell, Metric::of(Measure::CallsPerMessage, Side::Sender))
-        };
+        let calls =
+            |cell: &CellTrials<'_>| value(cell, Metric::of(Measure::CallsPerMessage, Side::Sender));
         let many = |c: &Compared<'_>| {
             let (own, base) = (calls(c.cell)?, calls(c.baseline)?);
             let is_many = own - base >= MORE_CALLS && own >= MANY_CALLS * base;

@@ -92,10 +92,8 @@ pub(super) fn why_nothing(view: &View<'_>) -> String {
             true => "no cell of the study is available on this machine; the refusals say why",
             false => "no trial was run",
         };
-        let why = failed
-            .as_deref()
-            .or(view.input.ended_early)
-            .unwrap_or(not_run);
+        let why = failed.as_deref().or(view.input.ended_early);
+        let why = why.unwrap_or(not_run);
         return format!("Nothing was measured: {}.", why.trim_end_matches('.'));
     }
     let compares = &view.input.manifest.study.compare;

@@ -102,9 +102,8 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
             let better = (s.conditional.iter()).any(|c| s.along.is_none() || is_here(c));
             let free = if better { " without a condition" } else { "" };
             let need = need(s);
-            words(format!(
-                "use {way}{span}: nothing{free} was shown to {need}"
-            ))
+            let text = format!("use {way}{span}: nothing{free} was shown to {need}");
+            words(text)
         }
         Some(gain) => against(s, format!("use {way}{span}: "), gain),
     };
@@ -223,10 +222,10 @@ fn changed(s: &Situation) -> Vec<Said<'_>> {
         return Vec::new();
     }
     let costs = s.avoid.iter().map(|avoid| &avoid.cost);
-    let told = costs
-        .chain(&s.gains)
-        .map(|range| of_way(s, range, String::new()));
-    told.collect()
+    let ranges = costs.chain(&s.gains);
+    ranges
+        .map(|range| of_way(s, range, String::new()))
+        .collect()
 }
 
 /// What to avoid in a situation: ways with one and the same property together.

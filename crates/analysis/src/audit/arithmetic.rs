@@ -26,33 +26,34 @@ pub(super) fn draft(context: &ClaimContext<'_>, sum: &Arithmetic) -> Result<Clai
 /// `throughput_gbps of pa02-b (impl OneCopy over impl TwoCopy)`.
 fn subject(sum: &Arithmetic) -> String {
     let named = |term: &Term| {
-        let rows = term
-            .rows
-            .iter()
-            .map(|(column, value)| format!("{column} {value}"));
         let rows = match term.rows.is_empty() {
             true => String::new(),
-            false => format!(": {}", rows.format(", ")),
+            false => format!(
+                ": {}",
+                pairs(term.rows.iter().map(|(name, value)| (name, value)))
+            ),
         };
         format!("published {} ({}{rows})", term.column, term.table)
     };
-    match sum
-        .against
-        .as_ref()
-        .filter(|_| sum.expect != Expected::Among)
-    {
-        None => named(&sum.term),
-        Some(other) => format!("{} over {}", named(&sum.term), named(other)),
+    match &sum.against {
+        Some(other) if sum.expect != Expected::Among => {
+            format!("{} over {}", named(&sum.term), named(other))
+        }
+        _ => named(&sum.term),
     }
+}
+
+/// `impl OneCopy, size 4096`.
+fn pairs<'a>(of: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+    of.map(|(column, value)| format!("{column} {value}"))
+        .join(", ")
 }
 
 fn items(context: &ClaimContext<'_>, sum: &Arithmetic) -> Result<Vec<Item>, String> {
     let own = groups(context, &sum.term, &sum.by)?;
-    let others = sum
-        .against
-        .as_ref()
-        .map(|term| groups(context, term, &sum.by));
-    let others: Option<BTreeMap<_, _>> = others.transpose()?.map(|o| o.into_iter().collect());
+    let against = |term| groups(context, term, &sum.by);
+    let others = sum.against.as_ref().map(against).transpose()?;
+    let others: Option<BTreeMap<_, _>> = others.map(|all| all.into_iter().collect());
     let mut numbers: Vec<Option<f64>> = Vec::with_capacity(own.len());
     let items = own.into_iter().map(|(key, values)| {
         let mean = mean(&values);
@@ -83,14 +84,8 @@ fn items(context: &ClaimContext<'_>, sum: &Arithmetic) -> Result<Vec<Item>, Stri
             }
         };
         numbers.push(number);
-        let place = sum.by.iter().zip(&key);
-        let place = place.map(|(column, value)| format!("{column} {value}"));
-        item(
-            number.unwrap_or(mean),
-            place.format(", ").to_string(),
-            met,
-            published,
-        )
+        let place = pairs(sum.by.iter().zip(&key));
+        item(number.unwrap_or(mean), place, met, published)
     });
     let items: Vec<Item> = items.collect();
     Ok(if sum.of_mean && !items.is_empty() {
@@ -101,15 +96,12 @@ fn items(context: &ClaimContext<'_>, sum: &Arithmetic) -> Result<Vec<Item>, Stri
 }
 
 fn item(value: f64, place: String, met: Option<bool>, published: String) -> Item {
+    let absent = || CaseResult::Absent("there is no number to compare it with".to_owned());
     Item {
         value,
         place,
         published: Some(published),
-        ..Item::of(match met {
-            Some(true) => CaseResult::Met,
-            Some(false) => CaseResult::NotMet,
-            None => CaseResult::Absent("there is no number to compare it with".to_owned()),
-        })
+        ..Item::of(met.map_or_else(absent, CaseResult::of))
     }
 }
 

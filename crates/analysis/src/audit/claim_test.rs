@@ -378,10 +378,8 @@ fn told_items(mut items: Vec<&Item>) -> String {
     items.retain(|i| i.measured.is_some() || i.published.is_some());
     items.sort_by(|a, b| a.value.total_cmp(&b.value));
     let number = |item: &Item| {
-        item.measured
-            .clone()
-            .or(item.published.clone())
-            .unwrap_or_default()
+        let number = item.measured.as_ref().or(item.published.as_ref());
+        number.cloned().unwrap_or_default()
     };
     let told = |item: &Item| {
         let number = number(item);

@@ -161,9 +161,8 @@ impl<'d> ClaimContext<'d> {
         let mut cells = pairs.iter().flat_map(|(p, _)| [p.other, p.baseline]);
         let copied = cells.find(|c| self.affected("zero-copy-copied", &c.id))?;
         let mover = &copied.cell.mover;
-        Some(format!(
-            "The kernel copied the buffers of `{mover}` after all."
-        ))
+        let note = format!("The kernel copied the buffers of `{mover}` after all.");
+        Some(note)
     }
 
     /// Two cells in a metric, with the run's finding of them.

@@ -30,11 +30,8 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
     let mut items = Vec::new();
     // The pairs that differ along the axis alone, each with its place in words.
     let free = [contrast.axis, *along];
-    let groups = by_key(
-        pairs
-            .iter()
-            .map(|(p, _)| (p.other.cell.id_without(&free), *p)),
-    );
+    let all = pairs.iter().map(|(pair, _)| *pair);
+    let groups = by_key(all.map(|p| (p.other.cell.id_without(&free), p)));
     let firsts = groups.values().map(|g| g[0].other.cell).collect_vec();
     let places = context.places(&firsts, &free).into_iter();
     for (place, group) in places.zip(groups.into_values()) {
@@ -63,9 +60,8 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
     }
     if items.is_empty() {
         let name = along.name();
-        return Err(format!(
-            "the run compares them at one {name} only, or not at all"
-        ));
+        let why = format!("the run compares them at one {name} only, or not at all");
+        return Err(why);
     }
     let [value, against] = [&contrast.value, &contrast.against].map(|v| contrast.axis.subject(v));
     let (name, metric) = (along.name(), context.words(*metric));

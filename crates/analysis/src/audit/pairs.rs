@@ -330,10 +330,9 @@ fn by_timing(
         CaseResult::Open("their intervals, found by timing, overlap".to_owned())
     };
     let ([first, second], [near, last]) = (levels, [near, last].map(|r| times(r.value)));
+    let told = format!("{BY_TIMING}: displaced from L{first} {near}, from L{second} {last}");
     Some(Item {
-        measured: Some(format!(
-            "{BY_TIMING}: displaced from L{first} {near}, from L{second} {last}"
-        )),
+        measured: Some(told),
         ..Item::of(state)
     })
 }
