@@ -115,26 +115,20 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// A new namespace; none, and the reason printed, without the rights for one.
-    pub(crate) fn new() -> Option<Network> {
-        match Network::new() {
-            Ok(network) => Some(network),
-            Err(e) => {
-                assert!(!rustix::process::geteuid().is_root(), "{e}");
-                eprintln!("skipped: {e}");
-                None
-            }
-        }
-    }
 
     #[test]
     fn an_offload_is_told_as_it_is_switched_and_for_nobody_else() {
         assert!(Offload::SEGMENTATION.is_on("no-such-device").is_err());
         assert!(Offload::SEGMENTATION.is_on("a\0b").is_err());
-        let Some(network) = new() else { return };
+        let network = match Network::new() {
+            Ok(network) => network,
+            Err(e) => {
+                assert!(!rustix::process::geteuid().is_root(), "{e}");
+                return eprintln!("skipped: {e}");
+            }
+        };
         let read = || Offload::ALL.map(|o| o.is_on("lo").unwrap());
         let before = read();
         network

@@ -39,30 +39,3 @@ pub fn open(device: u32) -> io::Result<OwnedFd> {
     checked(bound)?;
     Ok(socket)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network;
-    use rustix::io::Errno;
-
-    #[test]
-    fn it_is_bound_to_its_device_and_does_not_block() {
-        let Some(network) = network::tests::new() else {
-            return;
-        };
-        // The loopback device is the first of every network.
-        let [there, nowhere] = [1, 4711].map(|device| network.within(|| open(device)).unwrap());
-        let errno = nowhere.unwrap_err().raw_os_error();
-        assert_eq!(errno, Some(Errno::NODEV.raw_os_error()));
-        let socket = there.unwrap();
-        let read = || rustix::io::read(&socket, &mut [0; 64][..]);
-        assert_eq!(read(), Err(Errno::NETDOWN), "nobody has brought it up");
-        assert_eq!(read(), Err(Errno::AGAIN));
-        let listed = network.within(|| std::fs::read_to_string("/proc/thread-self/net/packet"));
-        let listed = listed.unwrap().unwrap();
-        assert_eq!(listed.lines().count(), 2, "{listed}");
-        let words: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(words[3..5], ["0800", "1"], "{listed}");
-    }
-}
