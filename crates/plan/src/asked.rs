@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::axis::{AXES, CellFacts};
 use bytecost_spec::{Axis, Cell, Invalid, Study, Survey};
+use itertools::Itertools as _;
 
 use crate::candidates::moves_nothing;
 
@@ -24,9 +25,8 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
     Err(Invalid(format!(
         "{axis} {} applies to no cell of study `{}`: it is for {}; choose such cells, or leave {axis} out",
         values(study, *axis)
-            .into_iter()
+            .iter()
             .map(|value| axis.word(value))
-            .collect::<Vec<_>>()
             .join(", "),
         study.name,
         axis.row().applies_to.words
@@ -57,7 +57,7 @@ pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
             let (with, without) = (subjects(&with), subjects(&without));
             with.is_disjoint(&without).then_some((with, without))
         });
-        let list = |all: BTreeSet<String>| all.into_iter().collect::<Vec<_>>().join(", ");
+        let list = |all: BTreeSet<String>| all.iter().join(", ");
         let (with, without) = apart.map(|(with, without)| (list(with), list(without)))?;
         Some(format!(
             "{axis} is for {}: it is used with {with}, and not with {without}",
@@ -79,6 +79,5 @@ fn moving(study: &Study, survey: &Survey) -> Vec<Cell> {
 fn values(study: &Study, axis: Axis) -> Vec<&str> {
     let all = study.tiers.iter().flat_map(|tier| tier.values(axis));
     let others = all.filter(|value| *value != axis.row().default);
-    let unique: BTreeSet<&str> = others.map(String::as_str).collect();
-    unique.into_iter().collect()
+    others.map(String::as_str).sorted().dedup().collect()
 }

@@ -1,12 +1,13 @@
 //! What the budget pays for: whole tiers in their order, and of the first what fits.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::manifest::Expectation;
 use bytecost_spec::survey::InFlight;
 use bytecost_spec::{Axis, Cache, Cell, LeftOut, Pattern, Study, Survey, units};
+use itertools::Itertools as _;
 
 use crate::candidates::{Candidate, has_peer};
 use crate::power::{BlockLength, Power, Primaries};
@@ -335,11 +336,9 @@ fn twins_note(study: &Study, cut: Option<usize>, kept: usize, all: usize) -> Opt
         ));
     }
     let compared = study.compare[..cut?].iter();
-    let mut axes: Vec<&str> = compared.map(|c| c.axis.name()).collect();
-    axes.dedup();
     Some(format!(
         "twins: only the baselines of the comparison over {} are measured twice in a block; with all others more than a third of the trials would be of twins",
-        axes.join(", ")
+        compared.map(|c| c.axis.name()).dedup().join(", ")
     ))
 }
 
@@ -508,10 +507,6 @@ fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
 
 /// The values of an axis in the order in which they appear.
 fn values(cells: &[Cell], axis: Axis) -> Vec<String> {
-    let mut seen = HashSet::new();
-    cells
-        .iter()
-        .map(|cell| cell.value(axis))
-        .filter(|value| seen.insert(value.clone()))
-        .collect()
+    let all = cells.iter().map(|cell| cell.value(axis));
+    all.unique().collect()
 }

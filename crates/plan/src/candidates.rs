@@ -6,6 +6,7 @@ use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::Compare;
 use bytecost_spec::survey::MoverFacts;
 use bytecost_spec::{Axis, Cell, Host, PeerHost, Study, Survey};
+use itertools::Itertools as _;
 
 /// A cell of the study, with the number of the tier that pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,15 +117,11 @@ fn substitute(study: &Study, host: &Host, survey: &Survey) -> Option<String> {
 /// The study's cells, each once, by tier and then in the study's order. A cell that another one
 /// is compared with is paid for by the same tier at the latest.
 pub(crate) fn candidates(study: &Study, norm: &Norm<'_>) -> Vec<Candidate> {
-    let mut place: HashMap<Cell, usize> = HashMap::new();
-    let mut list: Vec<Candidate> = Vec::new();
-    for (tier, cell) in study.cells() {
-        let cell = norm.cell(&cell);
-        if !place.contains_key(&cell) {
-            place.insert(cell.clone(), list.len());
-            list.push(Candidate { tier, cell });
-        }
-    }
+    let all = study.cells().into_iter().map(|(tier, cell)| Candidate {
+        tier,
+        cell: norm.cell(&cell),
+    });
+    let mut list = all.unique_by(|c| c.cell.clone()).collect_vec();
     let baselines = baselines(&list, study, norm);
     for start in 0..list.len() {
         let mut work = vec![start];

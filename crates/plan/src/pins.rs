@@ -1,9 +1,8 @@
 //! Where a cell's threads are held on a host: its placement, memory and neighbour made exact.
 
-use std::collections::BTreeSet;
-
 use bytecost_host::placement;
 use bytecost_spec::{Cell, Host, Neighbour, Placement, Spot};
+use itertools::Itertools as _;
 
 /// The CPUs of a cell. Flow `i` of a side takes the `i`-th set, going round; a side without sets
 /// is left to the scheduler.
@@ -70,8 +69,7 @@ impl Pins {
             sets => sets.concat(),
         };
         let cpus = [of(&self.sender), of(&self.receiver)].concat();
-        let cpus: BTreeSet<u32> = cpus.into_iter().collect();
-        cpus.into_iter().collect()
+        cpus.into_iter().sorted().dedup().collect()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The plan of a run.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bytecost_host::pairs::{self, Pairs};
@@ -10,6 +9,7 @@ use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{
     Axis, Cell, Host, Invalid, LeftOut, Manifest, PeerHost, Refusal, Study, Transport,
 };
+use itertools::Itertools as _;
 
 use crate::budget::{self, Price, TrialCosts};
 use crate::candidates::{
@@ -279,11 +279,9 @@ fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
     let of = |axis: Axis, with_path: bool| {
         let own = cells.iter().map(|c| &c.cell);
         let own = own.filter(|cell| has_path(survey, cell) == with_path);
-        let values: Vec<String> = own.map(|cell| cell.value(axis)).collect();
-        let named: BTreeSet<&str> = values.iter().map(String::as_str).collect();
-        let named: Vec<&str> = named.into_iter().collect();
+        let values = own.map(|cell| cell.value(axis)).sorted().collect_vec();
         (!values.is_empty()).then(|| LeftOut {
-            what: format!("{axis} {}", named.join(", ")),
+            what: format!("{axis} {}", values.iter().dedup().join(", ")),
             cells: values.len(),
             why: "they do not cross a network: run them without --peer".to_owned(),
         })
