@@ -59,10 +59,8 @@ impl Page {
 /// side plays on another host, they are those of both machines together.
 pub(crate) fn all(trials: &Trials<'_>, input: &Input<'_>) -> Vec<CellBooks> {
     let there = input.manifest.peer.as_ref().map(|peer| peer.side);
-    let cells = trials.moving();
-    cells
-        .filter_map(|cell| of_cell(cell, input.evidence, there))
-        .collect()
+    let of = |cell| of_cell(cell, input.evidence, there);
+    trials.moving().filter_map(of).collect()
 }
 
 fn of_cell(
@@ -72,10 +70,8 @@ fn of_cell(
 ) -> Option<CellBooks> {
     let mut counted = evidence.iter().filter(|e| e.cell == cell.id);
     let there = there.filter(|_| cell.cell.transport == Transport::Peer);
-    let pages = cell
-        .trials()
-        .filter_map(|t| page(t.sample, there))
-        .collect_vec();
+    let pages = cell.trials().filter_map(|t| page(t.sample, there));
+    let pages = pages.collect_vec();
     if pages.len() < FEWEST {
         return None;
     }
@@ -187,7 +183,10 @@ fn page_of(
 /// A side's own threads and what works for them, over a window of the machine's, and its edges.
 fn side(side: &SideReadings, machine_ns: f64) -> Option<[f64; 3]> {
     let or_none = |counter| read(side, counter).unwrap_or(0.0);
-    let (cpu, workers) = (read(side, Counter::CpuNs).ok()?, or_none(Counter::WorkersNs));
+    let (cpu, workers) = (
+        read(side, Counter::CpuNs).ok()?,
+        or_none(Counter::WorkersNs),
+    );
     let times = machine_ns / read(side, Counter::ElapsedNs).ok()?;
     let times = match (times - 1.0).abs() < SAME_WINDOW {
         true => times,

@@ -29,11 +29,8 @@ impl CountedCells {
         let trials = || counted.iter().map(|(cell, trials)| (*cell, &trials[..]));
         let mut copies: Vec<_> = trials().filter_map(|(_, all)| mean_copies(all)).collect();
         let is_new = |cell: &&CellResult| copies.iter().all(|c| c.cell != cell.id);
-        let flagged = cells
-            .iter()
-            .filter(is_new)
-            .filter_map(flagged)
-            .collect_vec();
+        let flagged = cells.iter().filter(is_new).filter_map(flagged);
+        let flagged = flagged.collect_vec();
         copies.extend(flagged);
         let place = |id: &str| cells.iter().position(|c| c.id == id);
         copies.sort_by_key(|c| place(&c.cell));

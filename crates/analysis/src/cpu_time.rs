@@ -1,12 +1,11 @@
 //! Where the CPU time of each watched cell went, per KiB that was sent or per request.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::evidence::{KINDS, Kind, Looks, Party, TimeByKind, TrialEvidence};
 use bytecost_stats::poisson_interval;
 use itertools::Itertools as _;
 
 use crate::confidence::LEVEL;
+use crate::grouping::by_key;
 use crate::result::{CellTime, FunctionTime, Input, KindTime, TimePer};
 
 /// Functions of a cell that are told, most time first.
@@ -74,18 +73,14 @@ fn count(time: &TimeByKind, which: impl Fn(&Looks) -> bool) -> u64 {
 }
 
 fn functions(time: &TimeByKind, own: u64) -> Vec<FunctionTime> {
-    let mut by_name: BTreeMap<(&str, Kind), u64> = BTreeMap::new();
     let named = |l: &&Looks| l.party != Party::Rest && !l.function.is_empty();
-    for looks in time.looks.iter().filter(named) {
-        *by_name.entry((&looks.function, looks.kind)).or_default() += looks.count;
-    }
-    let all = by_name
-        .into_iter()
-        .map(|((function, kind), looks)| FunctionTime {
-            function: function.to_owned(),
-            kind,
-            share: looks as f64 / own as f64,
-        });
+    let named = time.looks.iter().filter(named);
+    let by_name = by_key(named.map(|l| ((&l.function, l.kind), l.count))).into_iter();
+    let all = by_name.map(|((function, kind), looks)| FunctionTime {
+        function: function.clone(),
+        kind,
+        share: looks.iter().sum::<u64>() as f64 / own as f64,
+    });
     let all = all.sorted_by(|a, b| b.share.total_cmp(&a.share));
     all.take(MOST_FUNCTIONS).collect()
 }

@@ -1,23 +1,14 @@
 //! Which comparisons are tested together, and what their corrected p values are.
 
-use bytecost_spec::Metric;
 use bytecost_spec::study::Family;
 use bytecost_stats::{false_discovery, holm};
 
 use crate::confidence::{ERROR_RATE, FALSE_DISCOVERY_RATE};
 use crate::grouping::grouped;
+use crate::pairing::AskedPair;
 use crate::result::{FamilyFacts, Finding};
 
-/// A comparison as its family sees it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TestedPair {
-    pub(crate) family: Family,
-    /// The comparison of the study and its metric: what stands in one table.
-    pub(crate) table: (usize, Metric),
-    pub(crate) p: f64,
-}
-
-/// What the family makes of it.
+/// What its family makes of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correction {
     /// None of what is not judged.
@@ -29,9 +20,9 @@ pub(crate) struct Correction {
 /// Corrects all comparisons of a run, each within its family. Primary ones are one family (Holm),
 /// whatever becomes of the others. Secondary ones are a family for each table, at one rate of false
 /// discoveries over all tables (Benjamini and Bogomolov). Each family has this share of its rate.
-pub(crate) fn corrected(all: &[TestedPair], share: f64) -> Vec<Correction> {
+pub(crate) fn corrected(all: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Correction> {
     let (error_rate, discovery_rate) = (ERROR_RATE * share, FALSE_DISCOVERY_RATE * share);
-    let of = |family| (0..all.len()).filter(move |i: &usize| all[*i].family == family);
+    let of = |family| (0..all.len()).filter(move |i: &usize| all[*i].0.family() == family);
     let not_judged = Correction {
         p: None,
         level: error_rate,
@@ -39,13 +30,14 @@ pub(crate) fn corrected(all: &[TestedPair], share: f64) -> Vec<Correction> {
     let mut found = vec![not_judged; all.len()];
     let primary: Vec<usize> = of(Family::Primary).collect();
     let level = error_rate / primary.len().max(1) as f64;
-    let p = holm(&primary.iter().map(|i| all[*i].p).collect::<Vec<f64>>());
+    let p = holm(&primary.iter().map(|i| all[*i].1).collect::<Vec<f64>>());
     for (i, p) in primary.into_iter().zip(p) {
         found[i] = Correction { p: Some(p), level };
     }
-    let tables = grouped(of(Family::Secondary).map(|i| (all[i].table, i)));
+    let table = |i: usize| (all[i].0.number, all[i].0.metric);
+    let tables = grouped(of(Family::Secondary).map(|i| (table(i), i)));
     let tables: Vec<Vec<usize>> = tables.into_iter().map(|(_, members)| members).collect();
-    let values = |of: &Vec<usize>| of.iter().map(|i| all[*i].p).collect();
+    let values = |of: &Vec<usize>| of.iter().map(|i| all[*i].1).collect();
     let corrected = false_discovery(&tables.iter().map(values).collect::<Vec<Vec<f64>>>());
     let decided = |of: &Vec<f64>| of.iter().filter(|p| **p < discovery_rate).count();
     let chosen = corrected.iter().filter(|of| decided(of) > 0).count();

@@ -7,7 +7,8 @@ use bytecost_stats::{Interval, blocks_needed, smallest_detectable};
 
 use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
-use crate::families::{Correction, TestedPair, corrected};
+use crate::families::{Correction, corrected};
+use crate::pairing::AskedPair;
 use crate::phrases;
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
@@ -18,9 +19,8 @@ const MOST_BLOCKS: usize = 10_000;
 
 /// A comparison before the correction over all of them.
 struct Raw<'t> {
+    asked: AskedPair<'t, 't>,
     contrast: PairContrast<'t>,
-    tested: TestedPair,
-    first: bool,
     id: String,
 }
 
@@ -35,20 +35,15 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
         };
         let against = pairing.baseline.cell.value(pairing.axis);
         let raw = Raw {
+            asked,
             contrast,
-            tested: TestedPair {
-                family: asked.family(),
-                table: (asked.number, metric),
-                p: contrast.p,
-            },
-            first: asked.is_first(),
             id: format!("{metric}: {} against {against}", pairing.other.id),
         };
         if seen.insert(raw.id.clone()) {
             raws.push(raw);
         }
     }
-    let tested: Vec<TestedPair> = raws.iter().map(|r| r.tested).collect();
+    let tested: Vec<_> = raws.iter().map(|r| (r.asked, r.contrast.p)).collect();
     let corrected = corrected(&tested, manifest.rate_share());
     let mut detectable: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
     let told = raws.iter().zip(corrected).map(|(raw, correction)| {
@@ -73,8 +68,8 @@ impl Raw<'_> {
     ) -> Finding {
         let study = &manifest.study;
         let bound = study.smallest_effect.ln_1p();
-        let rate = self.tested.family.rate();
-        let rate = rate.map(|rate| rate * manifest.rate_share());
+        let family = self.asked.family();
+        let rate = family.rate().map(|rate| rate * manifest.rate_share());
         let Correction { p, level } = correction;
 
         let PairContrast {
@@ -96,8 +91,8 @@ impl Raw<'_> {
             baseline_value: pairing.baseline.cell.value(axis),
             cell: pairing.other.id.clone(),
             value: pairing.other.cell.value(axis),
-            first: self.first,
-            family: self.tested.family,
+            first: self.asked.is_first(),
+            family,
             ratio: ratio.value,
             low: ratio.low,
             high: ratio.high,

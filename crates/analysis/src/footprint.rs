@@ -94,10 +94,9 @@ impl CellFootprint {
 /// anything, or either is not known.
 pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Ratio> {
     let one = displaced(pairs.iter().map(|(one, _)| *one))?;
-    let other = displaced(pairs.iter().map(|(_, other)| *other))?;
-    let primed = pairs
-        .iter()
-        .map(|(_, other)| other.primed_bytes as f64 / KIB);
+    let others = || pairs.iter().map(|(_, other)| *other);
+    let other = displaced(others())?;
+    let primed = others().map(|other| other.primed_bytes as f64 / KIB);
     let idle = pairs.iter().map(|(one, other)| {
         let [one, other] = [one, other].map(|level| level.idle_kib.as_ref());
         Some(f64::max(one?.value, other?.value))

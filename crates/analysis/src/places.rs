@@ -32,20 +32,18 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
         (!held.is_empty()).then(|| format!("{head}: {held}"))
     });
     let loaded = trials.moving().map(|c| (&c.cell.neighbour, c));
-    let loaded = loaded.filter(|(neighbour, _)| !neighbour.is_idle());
-    let loaded = grouped(loaded)
-        .into_iter()
-        .filter_map(|(neighbour, cells)| {
-            let samples = || cells.iter().flat_map(|c| c.trials()).map(|t| t.sample);
-            let sets = sets(samples().map(|s| s.neighbour.as_slice()));
-            let shares: Vec<f64> = samples().filter_map(share).collect();
-            let used = bytecost_stats::median(&shares).map_or_else(
-                || "its CPU time is not known".to_owned(),
-                |share| format!("busy for {} of the window", percent(share)),
-            );
-            let told = || format!("background load {neighbour}: on {}, {used}", join(&sets));
-            (!sets.is_empty()).then(told)
-        });
+    let loaded = grouped(loaded.filter(|(neighbour, _)| !neighbour.is_idle())).into_iter();
+    let loaded = loaded.filter_map(|(neighbour, cells)| {
+        let samples = || cells.iter().flat_map(|c| c.trials()).map(|t| t.sample);
+        let sets = sets(samples().map(|s| s.neighbour.as_slice()));
+        let shares: Vec<f64> = samples().filter_map(share).collect();
+        let used = bytecost_stats::median(&shares).map_or_else(
+            || "its CPU time is not known".to_owned(),
+            |share| format!("busy for {} of the window", percent(share)),
+        );
+        let told = || format!("background load {neighbour}: on {}, {used}", join(&sets));
+        (!sets.is_empty()).then(told)
+    });
     placed.chain(loaded).collect()
 }
 

@@ -139,9 +139,8 @@ impl<'a> Interim<'a> {
         let pairings = compared(trials, compare).into_iter();
         let groups = grouped(pairings.map(|p| (&p.baseline.id, p)));
         let most = groups.iter().map(|(_, ways)| ways.len()).max()?;
-        let fullest: Vec<_> = (groups.iter())
-            .filter(|(_, ways)| ways.len() == most)
-            .collect();
+        let fullest = groups.iter().filter(|(_, ways)| ways.len() == most);
+        let fullest = fullest.collect_vec();
         let (_, chosen) = fullest[fullest.len() / 2];
         let contrasts = chosen.iter();
         let contrasts =

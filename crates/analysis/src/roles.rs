@@ -37,14 +37,8 @@ pub(crate) fn all(trials: &Trials<'_>) -> Vec<RoleCounters> {
 
 /// None where a trial has no such side.
 fn of(cell: &CellTrials<'_>, role: Side) -> Option<RoleCounters> {
-    let sides: Option<Vec<&SideReadings>> = cell
-        .trials()
-        .map(|t| match role {
-            Side::Client => Some(&t.sample.sender),
-            _ => t.sample.receiver.as_ref(),
-        })
-        .collect();
-    let sides = sides?;
+    let sides = cell.trials().map(|t| t.played(role).first().copied());
+    let sides: Vec<&SideReadings> = sides.collect::<Option<_>>()?;
     let usual = |of: &dyn Fn(&SideReadings) -> Found| {
         let found: Vec<Found> = sides.iter().map(|side| of(side)).collect();
         let known: Vec<f64> = found.iter().flatten().copied().collect();

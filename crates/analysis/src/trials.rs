@@ -79,10 +79,9 @@ impl<'a> Trials<'a> {
     fn of_attempts(input: &Input<'a>, attempts: BTreeMap<u32, u32>) -> Trials<'a> {
         let survey = &input.manifest.survey;
         let planned = input.cells.iter().filter(|cell| !cell.twin);
+        let cells = planned.map(|cell| CellTrials::empty(cell, survey));
         let mut trials = Trials {
-            cells: planned
-                .map(|cell| CellTrials::empty(cell, survey))
-                .collect(),
+            cells: cells.collect(),
             unit: Unit::default(),
             study: &input.manifest.study,
             attempts,
@@ -100,11 +99,8 @@ impl<'a> Trials<'a> {
                 continue;
             };
             let (block, attempt) = (sample.trial.block, sample.trial.attempt);
-            if trials
-                .attempts
-                .get(&block)
-                .is_some_and(|counts| attempt != *counts)
-            {
+            let counts = trials.attempts.get(&block);
+            if counts.is_some_and(|counts| attempt != *counts) {
                 continue;
             }
             let slot = &mut trials.cells[place];

@@ -219,7 +219,7 @@ impl<'a> Trial<'a> {
     }
 
     /// The sides whose readings are a side's: clients send requests, the server receives them.
-    fn played(&self, side: Side) -> Vec<&SideReadings> {
+    pub(crate) fn played(&self, side: Side) -> Vec<&'a SideReadings> {
         let sender =
             (!matches!(side, Side::Receiver | Side::Server)).then_some(&self.sample.sender);
         let receiver = self.sample.receiver.as_ref();
