@@ -2,6 +2,7 @@
 //! window, and removed after them. Its name says whose it is, so that a later run finds what a
 //! killed one left.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,9 +51,11 @@ impl ControlGroups {
         cpus: &[u32],
     ) -> Result<Option<ControlGroups>, String> {
         let of_cpu = asked.quota_percent.is_some() || asked.weight.is_some();
-        let of_cpu = of_cpu.then_some(Controller::Cpu);
-        let of_cpuset = asked.cpuset.is_some().then_some(Controller::Cpuset);
-        let wanted: Vec<Controller> = of_cpu.into_iter().chain(of_cpuset).collect();
+        let wanted = [
+            of_cpu.then_some(Controller::Cpu),
+            asked.cpuset.is_some().then_some(Controller::Cpuset),
+        ];
+        let wanted: Vec<Controller> = wanted.into_iter().flatten().collect();
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -83,11 +86,6 @@ impl ControlGroups {
         self.dirs.iter().map(|d| d.join("cgroup.procs")).collect()
     }
 
-    /// Takes a process in, with all that it will start.
-    pub(crate) fn take_in(&self, pid: u32) -> io::Result<()> {
-        through(&self.doors(), pid)
-    }
-
     /// Whether real-time threads have no budget in it: real-time group scheduling gives a new
     /// group none.
     pub(crate) fn bars_realtime(&self) -> bool {
@@ -98,13 +96,11 @@ impl ControlGroups {
 
     /// What its quota has done so far; none without a quota.
     pub(crate) fn throttled(&self) -> Option<Result<Throttled, String>> {
-        let (path, version) = self.stat.as_ref()?;
-        Some(Throttled::read(path, *version))
+        (self.stat.as_ref()).map(|(path, version)| Throttled::read(path, *version))
     }
 }
 
 impl Throttled {
-    /// What a group's `cpu.stat` says.
     pub(crate) fn read(path: &Path, version: Version) -> Result<Self, String> {
         let text = fs::read_to_string(path).map_err(|e| told("read", path, &e))?;
         throttled(&text, version)
@@ -142,13 +138,8 @@ impl Drop for ControlGroups {
     }
 }
 
-/// Takes the calling process, with all that it will start, into the groups of these doors.
-pub(crate) fn enter(doors: &[PathBuf]) -> io::Result<()> {
-    // That is who writes it.
-    through(doors, 0)
-}
-
-fn through(doors: &[PathBuf], pid: u32) -> io::Result<()> {
+/// Takes a process, with all that it will start, into the groups of these doors; 0 is the caller.
+pub(crate) fn enter(doors: &[PathBuf], pid: u32) -> io::Result<()> {
     for door in doors {
         fs::write(door, pid.to_string()).map_err(|e| {
             let why = match e.kind() {
@@ -172,12 +163,11 @@ fn settings(
     let mut files = Vec::new();
     let has = |controller| parent.controllers.contains(&controller);
     if has(Controller::Cpu) {
-        let is_second = parent.version == Version::V2;
         if let Some(percent) = asked.quota_percent {
             let quota = u64::from(percent) * QUOTA_PERIOD_US / 100;
-            match is_second {
-                true => files.push(("cpu.max", format!("{quota} {QUOTA_PERIOD_US}"))),
-                false => files.extend([
+            match parent.version {
+                Version::V2 => files.push(("cpu.max", format!("{quota} {QUOTA_PERIOD_US}"))),
+                Version::V1 => files.extend([
                     ("cpu.cfs_period_us", QUOTA_PERIOD_US.to_string()),
                     ("cpu.cfs_quota_us", quota.to_string()),
                 ]),
@@ -185,9 +175,9 @@ fn settings(
         }
         if let Some(weight) = asked.weight {
             let shares = (u64::from(weight) * USUAL_SHARES / 100).max(LEAST_SHARES);
-            files.push(match is_second {
-                true => ("cpu.weight", weight.to_string()),
-                false => ("cpu.shares", shares.to_string()),
+            files.push(match parent.version {
+                Version::V2 => ("cpu.weight", weight.to_string()),
+                Version::V1 => ("cpu.shares", shares.to_string()),
             });
         }
     }
@@ -212,12 +202,8 @@ fn settings(
 
 fn throttled(text: &str, version: Version) -> Option<Throttled> {
     let value = |name: &str| -> Option<u64> {
-        let mut lines = text.lines();
-        lines
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?
-            .trim()
-            .parse()
-            .ok()
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(of, _)| *of == name)?.1.trim().parse().ok()
     };
     Some(Throttled {
         periods: value("nr_periods")?,
@@ -256,7 +242,6 @@ fn remove(dir: &Path) -> io::Result<bool> {
 }
 
 /// Whose a group is: a process by its number and its start, in its PID namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     namespace: String,
     pid: u32,
@@ -278,12 +263,8 @@ impl Owner {
     fn name(&self) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let Owner {
-            namespace,
-            pid,
-            start,
-        } = self;
-        format!("{PREFIX}{namespace}-{pid}-{start}-{number}")
+        let (pid, start) = (self.pid, self.start);
+        format!("{PREFIX}{}-{pid}-{start}-{number}", self.namespace)
     }
 
     /// Whose a group of that name is; none where it is no name of ours.
@@ -307,15 +288,13 @@ impl Owner {
     }
 }
 
-/// The PID namespace that numbers mean something in.
 fn namespace(roots: &Roots) -> Option<String> {
     let link = fs::read_link(roots.proc.join("self/ns/pid")).ok()?;
     let digits = link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?;
     Some(digits.to_owned())
 }
 
-/// When a process began, in ticks since boot: the 22nd word of its `stat`, behind a name that may
-/// hold anything.
+/// When a process began, in ticks since boot: the 22nd word of its `stat`, of which a name is one.
 fn start(roots: &Roots, pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(roots.proc.join(format!("{pid}/stat"))).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
@@ -324,40 +303,25 @@ fn start(roots: &Roots, pid: u32) -> Option<u64> {
 
 /// Groups of ours whose owner is gone, each with what became of it when it was removed.
 pub(crate) fn remove_leftovers(roots: &Roots) -> Vec<(PathBuf, io::Result<bool>)> {
-    let mut left = Vec::new();
+    // Hierarchies may be mounted within each other.
+    let mut left = BTreeSet::new();
     let mut looked = 0;
-    for top in cgroups::hierarchies(roots) {
-        let mut open = vec![(top, 0)];
-        while let Some((dir, depth)) = open.pop() {
-            let Ok(entries) = fs::read_dir(&dir) else {
-                continue;
-            };
-            for entry in entries.flatten() {
-                if looked == MOST_GROUPS {
-                    break;
-                }
-                if !entry.file_type().is_ok_and(|t| t.is_dir()) {
-                    continue;
-                }
-                looked += 1;
-                let owner = entry.file_name().to_str().and_then(Owner::of);
-                match owner {
-                    Some(owner) if owner.is_gone(roots) => left.push(entry.path()),
-                    Some(_) => {}
-                    None if depth < MOST_DEPTH => open.push((entry.path(), depth + 1)),
-                    None => {}
-                }
+    let tops = cgroups::hierarchies(roots).into_iter();
+    let mut open: Vec<(PathBuf, usize)> = tops.map(|top| (top, 0)).collect();
+    while let Some((dir, depth)) = open.pop() {
+        let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
+        let groups = entries.filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()));
+        for group in groups.take(MOST_GROUPS - looked) {
+            looked += 1;
+            match group.file_name().to_str().and_then(Owner::of) {
+                Some(owner) if owner.is_gone(roots) => drop(left.insert(group.path())),
+                None if depth < MOST_DEPTH => open.push((group.path(), depth + 1)),
+                _ => {}
             }
         }
     }
-    // Hierarchies may be mounted within each other.
-    left.sort();
-    left.dedup();
-    let removed = left.into_iter().map(|dir| {
-        let removed = remove(&dir);
-        (dir, removed)
-    });
-    removed.collect()
+    let removed: Vec<_> = left.iter().map(|dir| remove(dir)).collect();
+    left.into_iter().zip(removed).collect()
 }
 
 #[cfg(test)]

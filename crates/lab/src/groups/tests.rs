@@ -41,12 +41,8 @@ fn written(mounts: &str, asked: &str) -> Vec<String> {
         let kind = made.parent().unwrap().strip_prefix(dir.path()).unwrap();
         for entry in fs::read_dir(made).unwrap().flatten() {
             let text = fs::read_to_string(entry.path()).unwrap();
-            let name = entry.file_name();
-            all.push(format!(
-                "{}/{}={text}",
-                kind.display(),
-                name.to_str().unwrap()
-            ));
+            let path = kind.join(entry.file_name());
+            all.push(format!("{}={text}", path.display()));
         }
         assert!(Owner::of(made.file_name().unwrap().to_str().unwrap()).is_some());
     }
@@ -88,11 +84,8 @@ fn a_group_is_given_what_was_asked_in_the_words_of_its_version() {
 #[test]
 fn throttling_is_read_in_the_unit_of_the_version() {
     let check = |text: &str, version, ns: Option<u64>| {
-        assert_eq!(
-            throttled(text, version).map(|t| t.throttled_ns),
-            ns,
-            "{text}"
-        );
+        let throttled = throttled(text, version);
+        assert_eq!(throttled.map(|t| t.throttled_ns), ns, "{text}");
     };
     let counts = "nr_periods 40\nnr_throttled 7\n";
     let v1 = format!("{counts}throttled_time 5000\n");
@@ -101,11 +94,7 @@ fn throttling_is_read_in_the_unit_of_the_version() {
     check(&v2, Version::V2, Some(5000));
     check(&v1, Version::V2, None);
     check("usage_usec 9\n", Version::V2, None);
-    check(
-        "nr_periods x\nnr_throttled 7\nthrottled_usec 5\n",
-        Version::V2,
-        None,
-    );
+    check(&v2.replace("40", "x"), Version::V2, None);
     let (from, to) = (throttled(&v1, Version::V1), throttled(&v2, Version::V2));
     let from = Ok(Throttled {
         periods: 30,
@@ -127,26 +116,20 @@ fn groups_of_the_dead_go_and_those_of_the_living_and_of_others_stay() {
         (format!("cpu/bytecost-4026531836-{me}-22-0"), true),
         // The number has gone to another process since.
         (format!("cpu/bytecost-4026531836-{me}-21-0"), false),
-        (
-            "cpuset/a/b/bytecost-4026531836-999999999-1-3".to_owned(),
-            false,
-        ),
+        ("cpuset/a/b/bytecost-4026531836-999999999-1-3".into(), false),
         // Its number means nothing here.
-        ("cpu/bytecost-1-999999999-1-0".to_owned(), true),
-        ("cpu/bytecost-x".to_owned(), true),
-        ("cpu/bytecost-4026531836-1-1".to_owned(), true),
-        ("other-4026531836-999999999-1-0".to_owned(), true),
+        ("cpu/bytecost-1-999999999-1-0".into(), true),
+        ("cpu/bytecost-x".into(), true),
+        ("cpu/bytecost-4026531836-1-1".into(), true),
+        ("other-4026531836-999999999-1-0".into(), true),
     ];
     let at = |path: &str| dir.path().join("sys/fs/cgroup").join(path);
     for (path, _) in &groups {
         fs::create_dir_all(at(path)).unwrap();
     }
     let removed = remove_leftovers(&roots);
-    assert!(
-        removed.iter().all(|(_, r)| matches!(r, Ok(true))),
-        "{removed:?}"
-    );
-    assert_eq!(removed.len(), 2);
+    let all_gone = removed.iter().all(|(_, r)| matches!(r, Ok(true)));
+    assert!(all_gone && removed.len() == 2, "{removed:?}");
     for (path, stays) in &groups {
         assert_eq!(at(path).exists(), *stays, "{path}");
     }
@@ -160,45 +143,11 @@ fn what_is_refused_is_told_and_leaves_nothing() {
     fs::remove_file(dir.path().join("sys/fs/cgroup/cpuset/cpuset.mems")).unwrap();
     let why = ControlGroups::make(&roots, &asked, &[0]).unwrap_err();
     assert!(why.contains("cpuset.mems cannot be read"), "{why}");
-    assert!(
-        fs::read_dir(dir.path().join("sys/fs/cgroup/cpuset"))
-            .unwrap()
-            .next()
-            .is_none()
-    );
+    let mut left = fs::read_dir(dir.path().join("sys/fs/cgroup/cpuset")).unwrap();
+    assert!(left.next().is_none());
     let lost = Roots::under(Path::new("/nowhere"));
     assert!(ControlGroups::make(&lost, &asked, &[0]).is_err());
-    let denied = told(
-        "made",
-        Path::new("x"),
-        &io::ErrorKind::ReadOnlyFilesystem.into(),
-    );
+    let read_only = io::ErrorKind::ReadOnlyFilesystem.into();
+    let denied = told("made", Path::new("x"), &read_only);
     assert!(denied.contains("outside of the container"), "{denied}");
-}
-
-#[test]
-fn a_group_of_this_machine_is_made_and_removed_with_its_processes() {
-    let roots = Roots::real();
-    let asked: Cgroup = "max=50%".parse().unwrap();
-    let group = match ControlGroups::make(&roots, &asked, &[0]) {
-        Ok(group) => group.unwrap(),
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
-    let dirs = group.dirs.clone();
-    let mut child = std::process::Command::new("sleep")
-        .arg("60")
-        .spawn()
-        .unwrap();
-    for door in group.doors() {
-        fs::write(door, child.id().to_string()).unwrap();
-    }
-    let own = fs::read_to_string(format!("/proc/{}/cgroup", child.id())).unwrap();
-    let name = dirs[0].file_name().unwrap().to_str().unwrap();
-    assert!(own.contains(name), "{own}");
-    assert!(group.throttled().unwrap().is_ok());
-    assert!(!Owner::of(name).unwrap().is_gone(&roots));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    drop(group);
-    assert!(dirs.iter().all(|dir| !dir.exists()), "{dirs:?}");
 }
