@@ -16,11 +16,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::PayloadPattern;
 use bytecost_lab::greeters::FlowKey;
-use bytecost_lab::meters::Meters;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{
-    self, ContentCheck, Done, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint,
+    self, ContentCheck, Done, FromEndpoint, HostPart, Meets, Role, Schedule, Task, ToEndpoint,
 };
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
@@ -257,10 +256,6 @@ impl Receiver {
             address: String::new(),
             _process: process,
         };
-        receiver.order(&ToEndpoint::Hello {
-            build: program.build,
-        })?;
-        receiver.expect("of this build", |a| matches!(a, FromEndpoint::Hello { .. }))?;
         receiver.order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Receiver,
             cell: cell.clone(),
@@ -272,13 +267,8 @@ impl Receiver {
             keys: vec![key],
             check: ContentCheck::Quick,
             messages_least: 0,
-            probed: Vec::new(),
-            pins: Vec::new(),
-            file: None,
-            java: None,
-            doors: Vec::new(),
             patience_ms: 5000,
-            meters: Meters::default(),
+            here: HostPart::default(),
         })))?;
         match receiver.answer()? {
             FromEndpoint::Listening { address, .. } => receiver.address = address,
@@ -298,7 +288,7 @@ impl Receiver {
 
     fn answer(&mut self) -> Result<FromEndpoint> {
         match protocol::read(&mut self.control).context("the receiver is silent")? {
-            FromEndpoint::Failed { reason } => bail!("receiver: {reason}"),
+            FromEndpoint::Failed(reason) => bail!("receiver: {reason}"),
             answer => Ok(answer),
         }
     }

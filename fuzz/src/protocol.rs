@@ -60,19 +60,12 @@ fn orders() -> Vec<Vec<u8>> {
     let task = Task {
         role: Role::Sender,
         cell: Cell::default(),
-        meets: Meets::Connects {
-            to: "127.0.0.1:5201".into(),
-        },
+        meets: Meets::Connects("127.0.0.1:5201".into()),
         keys: vec![FlowKey::default()],
         check: ContentCheck::Quick,
-        pins: Vec::new(),
-        file: None,
-        doors: Vec::new(),
-        java: None,
         patience_ms: 5000,
         messages_least: 3,
-        probed: Vec::new(),
-        meters: Default::default(),
+        here: Default::default(),
     };
     let disturb = Disturb {
         noise: Noise::Chase,
@@ -81,9 +74,7 @@ fn orders() -> Vec<Vec<u8>> {
         mem_node: Some(0),
         until_ns: u64::MAX,
     };
-    let build = "0123abcd".to_owned();
     [
-        ToEndpoint::Hello { build },
         ToEndpoint::Stop,
         ToEndpoint::Go(schedule),
         ToEndpoint::Disturb(disturb),
@@ -129,18 +120,16 @@ fn answers() -> Vec<Vec<u8>> {
     };
     let address = "127.0.0.1:40000".to_owned();
     let reason = "connection refused\n\"quoted\"".to_owned();
-    let build = "10 bytes of 7.000000001".to_owned();
     [
-        FromEndpoint::Hello { build },
         FromEndpoint::Ready,
-        FromEndpoint::Busy { held: Vec::new() },
-        FromEndpoint::Warm { steady: true },
+        FromEndpoint::Busy(Vec::new()),
+        FromEndpoint::Warm(true),
         FromEndpoint::Closed,
         FromEndpoint::Listening {
             address,
             process: Some(7),
         },
-        FromEndpoint::Failed { reason },
+        FromEndpoint::Failed(reason),
         FromEndpoint::Done(Box::new(done)),
     ]
     .iter()
@@ -209,7 +198,6 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
         r#"{"listen":{"at":"192.0.2.1"}}"#,
         r#"{"reach":{"doors":[]}}"#,
         r#"{"cards":{"at":"2001:db8::7"}}"#,
-        r#"{"start":{"id":7,"role":"receiver","window_ns":20000000}}"#,
         r#"{"opens":{"id":7}}"#,
         r#"{"end":{"id":7}}"#,
         r#""beat""#,
@@ -219,16 +207,19 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
     .into();
     let orders = orders().into_iter().map(|order| {
         let order = carried(&order);
-        format!(r#"{{"to":{{"id":7,"now_ns":1,"order":{order}}}}}"#)
+        match order.strip_prefix(r#"{"prepare":"#) {
+            Some(task) => format!(r#"{{"start":{{"id":7,"window_ns":20000000,"task":{task}}}"#),
+            None => format!(r#"{{"to":{{"id":7,"now_ns":1,"order":{order}}}}}"#),
+        }
     });
     heard.extend(orders);
     let mut said: Vec<String> = [
         r#"{"hello":{"version":1,"build":"0123abcd"}}"#,
-        r#"{"listening":{"doors":[]}}"#,
+        r#"{"listening":[]}"#,
         r#"{"reached":{"door":0,"from":"192.0.2.1"}}"#,
         r#"{"found":{"to":"192.0.2.1","from":"192.0.2.2","round_trip_us":200,"path_mtu":1500}}"#,
-        r#"{"cards":{"cards":[]}}"#,
-        r#"{"refused":{"why":"no\nline"}}"#,
+        r#"{"cards":[]}"#,
+        r#"{"refused":"no\nline"}"#,
         r#""beat""#,
     ]
     .map(str::to_owned)

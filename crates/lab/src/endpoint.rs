@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use bytecost_meter::KnownThreads;
 use bytecost_sys::process;
+use rustix::io::Errno;
 
 use crate::classes;
 use crate::flow_setup::mover_of;
 use crate::greeters::Greeters;
 use crate::groups;
-use crate::phase::{Phase, SharedGate};
-use crate::program;
+use crate::phase::SharedGate;
 use crate::protocol::{self, Done, FromEndpoint, Meets, Role, Task, ToEndpoint, out_of_turn};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
@@ -30,14 +30,12 @@ mod probed;
 mod sending;
 mod serving;
 mod side;
-mod turn;
 mod wire_side;
 
-use course::follow;
+use course::{Signal, Turn, follow};
 use growth::Growth;
 pub(crate) use serving::served::looked_at;
 use side::{FlowDone, gather};
-use turn::{Signal, Turn};
 
 /// The life of an endpoint: prepare, go, tell. It dies with its coordinator, whose process id is
 /// `parent`.
@@ -49,46 +47,23 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     let mut control = UnixStream::from(control);
     // Started from a descriptor, it would be known by the descriptor's number.
     let _ = rustix::thread::set_name(c"bytecost");
-    let served = match greeted(&mut control).and_then(|()| protocol::read(&mut control)) {
-        Ok(ToEndpoint::Prepare(task)) => serve(*task, &mut control),
-        Ok(ToEndpoint::Disturb(what)) => neighbour::run(&what, &mut control),
-        Ok(_) => Err(out_of_turn()),
-        Err(e) => Err(e),
-    };
-    let answer = match served {
+    let served = protocol::read(&mut control).and_then(|order| match order {
+        ToEndpoint::Prepare(task) => serve(*task, &mut control),
+        ToEndpoint::Disturb(what) => neighbour::run(&what, &mut control),
+        _ => Err(out_of_turn()),
+    });
+    let answer = match served.map_err(|e| explain(&e)) {
         Ok(done) => FromEndpoint::Done(Box::new(done)),
-        Err(e) => FromEndpoint::Failed {
-            reason: explain(&e),
-        },
+        Err(reason) => FromEndpoint::Failed(reason),
     };
     protocol::write(&mut control, &answer)
 }
 
-/// Tells what this is, and makes sure that the coordinator is the same.
-fn greeted(control: &mut UnixStream) -> io::Result<()> {
-    let own = program::own_build()?;
-    let hello = FromEndpoint::Hello { build: own.clone() };
-    protocol::write(control, &hello)?;
-    match protocol::read(control)? {
-        ToEndpoint::Hello { build } if build == own => Ok(()),
-        ToEndpoint::Hello { build } => Err(io::Error::other(program::another_build(
-            "coordinator",
-            &build,
-            &own,
-        ))),
-        _ => Err(out_of_turn()),
-    }
-}
-
 /// An error with what to do about it, where that is known.
 pub(crate) fn explain(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(code) if code == rustix::io::Errno::MFILE.raw_os_error() => {
-            format!("{error}: raise the limit of open files (`ulimit -n`)")
-        }
-        Some(code) if code == rustix::io::Errno::PIPE.raw_os_error() => {
-            format!("{error}: the other side is gone")
-        }
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => format!("{error}: raise the limit of open files (`ulimit -n`)"),
+        Some(Errno::PIPE) => format!("{error}: the other side is gone"),
         _ => error.to_string(),
     }
 }
@@ -96,13 +71,14 @@ pub(crate) fn explain(error: &io::Error) -> String {
 fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     match task.role {
         Role::Server => return serving::served::run(&task, control),
-        Role::Client => return serving::asking::run(&task, control),
+        Role::Client => return serving::ask(&task, control),
         Role::Receiver if !task.cell.transport.has_receiver() => {
             return wire_side::run(&task, control);
         }
-        Role::Sender | Role::Receiver | Role::Neighbour => {}
+        Role::Neighbour => return Err(out_of_turn()),
+        Role::Sender | Role::Receiver => {}
     }
-    groups::enter(&task.doors)?;
+    groups::enter(&task.here.doors, 0)?;
     classes::watch(task.cell.class)?;
     let gate = SharedGate::default();
     let known = KnownThreads::new(task.cell.threads as usize + 1);
@@ -115,7 +91,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         };
         let (tell, told) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
-        for (flow, socket) in sockets.into_iter().enumerate() {
+        for (flow, socket) in (0..).zip(sockets) {
             let (task, gate, known, tell) = (&task, &gate, &known, tell.clone());
             threads.push(scope.spawn(move || {
                 known.add();
@@ -124,25 +100,12 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
                     tell: &tell,
                     threads: known,
                 };
-                let done = one_flow(task, socket, flow as u32, turn);
+                let done = one_flow(task, socket, flow, turn);
                 let _ = tell.send(Signal::Ended);
                 done
             }));
         }
-        let mut edges_ns = 0;
-        let followed = follow(
-            control,
-            &gate,
-            &threads,
-            &told,
-            &task,
-            growth,
-            &mut edges_ns,
-        );
-        gate.set(Phase::Stop);
-        threads.iter().for_each(|t| t.thread().unpark());
-        let flows: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
-        followed?;
+        let (flows, edges_ns) = follow(control, &gate, threads, &told, &task, growth)?;
         let done = gather(&task, flows, edges_ns)?;
         Ok(Done { strangers, ..done })
     })
@@ -157,16 +120,13 @@ fn one_flow(
     if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
         return sending::take_turns(task, flow, turn);
     }
-    let hold = ThreadBinding::take(&task.pins, flow, task.cell.mem_node)?;
+    let hold = ThreadBinding::take(&task.here.pins, flow, task.cell.mem_node)?;
     // Deadline threads cannot be pinned, so this comes after.
     let hold = hold.with_class(task.cell.class)?;
     let mut done = match task.role {
-        Role::Sender => sending::run(task, socket, flow, turn),
-        Role::Receiver => side::receive(task, socket, flow, turn),
-        Role::Neighbour | Role::Server | Role::Client => {
-            Err(io::Error::from(io::ErrorKind::InvalidInput))
-        }
-    }?;
+        Role::Sender => sending::run(task, socket, flow, turn)?,
+        _ => side::receive(task, socket, flow, turn)?,
+    };
     done.held = hold.held()?.into_iter().collect();
     Ok(done)
 }
@@ -174,15 +134,14 @@ fn one_flow(
 /// One connection for each flow, in their order, nothing for a mover without a peer; and how many
 /// others were turned away.
 fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<OwnedFd>>, u64)> {
-    let flows = task.cell.threads as usize;
     let patience = Duration::from_millis(task.patience_ms);
-    let mut sockets: Vec<Option<OwnedFd>> = (0..flows).map(|_| None).collect();
-    if task.meets != Meets::Nobody && task.keys.len() != flows {
+    let mut sockets: Vec<Option<OwnedFd>> = task.keys.iter().map(|_| None).collect();
+    if sockets.len() != task.cell.threads as usize {
         return Err(out_of_turn());
     }
     match &task.meets {
         Meets::Nobody => Ok((sockets, 0)),
-        Meets::Connects { to } => {
+        Meets::Connects(to) => {
             for (place, key) in sockets.iter_mut().zip(&task.keys) {
                 let socket = transports::connect(&task.cell, to)?;
                 transports::set_patience(&socket, patience)?;
@@ -203,7 +162,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
             protocol::write(control, &listening)?;
             let listeners = [listener];
             let mut greeters = Greeters::new(&task.keys);
-            for _ in 0..flows {
+            for _ in &task.keys {
                 let (flow, socket) = greeters.next(&listeners, patience)?;
                 transports::set_patience(&socket, patience)?;
                 sockets[flow] = Some(socket);

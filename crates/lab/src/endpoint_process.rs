@@ -13,10 +13,11 @@ use bytecost_spec::Readings;
 use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags};
+use rustix::process::Signal;
 
 use crate::classes::REALTIME_MOST_US;
 use crate::peer::RemoteEnd;
-use crate::program::{Program, another_build};
+use crate::program::Program;
 use crate::protocol::{self, FromEndpoint, Role, ToEndpoint};
 use crate::socket::{poll, ready};
 
@@ -48,8 +49,6 @@ pub(crate) struct Endpoint {
     role: Role,
     process: EndpointProcess,
     control: UnixStream,
-    build: String,
-    greeted: bool,
     over: bool,
 }
 
@@ -83,33 +82,21 @@ impl Endpoint {
                 let why = format!("the {name} cannot be started from {path}: {e}");
                 io::Error::new(e.kind(), why)
             })?;
-        ours.set_read_timeout(Some(PATIENCE))?;
-        ours.set_write_timeout(Some(PATIENCE))?;
-        let mut end = Endpoint {
-            role,
-            process: EndpointProcess::Here(child),
-            control: ours,
-            build: program.build.clone(),
-            greeted: false,
-            over: false,
-        };
-        // One that is gone already is told as such by the first order or answer.
-        let hello = ToEndpoint::Hello {
-            build: end.build.clone(),
-        };
-        let _ = protocol::write(&mut end.control, &hello);
-        Ok(end)
+        Endpoint::of(role, EndpointProcess::Here(child), ours)
     }
 
     /// One that plays on the other host, and whose answers come from there by this socket.
     pub(crate) fn remote(role: Role, end: RemoteEnd, answers: UnixStream) -> io::Result<Endpoint> {
-        answers.set_read_timeout(Some(PATIENCE))?;
+        Endpoint::of(role, EndpointProcess::There(end), answers)
+    }
+
+    fn of(role: Role, process: EndpointProcess, control: UnixStream) -> io::Result<Endpoint> {
+        control.set_read_timeout(Some(PATIENCE))?;
+        control.set_write_timeout(Some(PATIENCE))?;
         Ok(Endpoint {
             role,
-            process: EndpointProcess::There(end),
-            control: answers,
-            build: String::new(),
-            greeted: true,
+            process,
+            control,
             over: false,
         })
     }
@@ -123,10 +110,9 @@ impl Endpoint {
 
     /// How its process ended, where it has.
     pub(crate) fn has_not_ended(&mut self) -> Result<(), TrialError> {
-        if self.is_there() {
-            Ok(())
-        } else {
-            Err(self.gone())
+        match self.is_there() {
+            true => Ok(()),
+            false => Err(self.gone()),
         }
     }
 
@@ -180,22 +166,7 @@ impl Endpoint {
 
     pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
         match protocol::read(&mut self.control) {
-            Ok(FromEndpoint::Hello { build }) if build == self.build => {
-                self.greeted = true;
-                Ok(FromEndpoint::Hello { build })
-            }
-            // A version from before builds were told says something else first.
-            Ok(answer) if !self.greeted => {
-                let build = match answer {
-                    FromEndpoint::Hello { build } => build,
-                    FromEndpoint::Failed { reason } => format!("unknown: {reason}"),
-                    _ => "unknown".to_owned(),
-                };
-                self.kill();
-                let name = self.role.name();
-                Err(TrialError::Failed(another_build(name, &build, &self.build)))
-            }
-            Ok(FromEndpoint::Failed { reason }) => Err(TrialError::Failed(match &self.process {
+            Ok(FromEndpoint::Failed(reason)) => Err(TrialError::Failed(match &self.process {
                 EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
                 EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
             })),
@@ -203,10 +174,10 @@ impl Endpoint {
                 self.over = matches!(answer, FromEndpoint::Done(_));
                 Ok(answer)
             }
-            Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(TrialError::Failed(format!(
-                "{}: protocol error: {e}",
-                self.role.name()
-            ))),
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+                let name = self.role.name();
+                Err(TrialError::Failed(format!("{name}: protocol error: {e}")))
+            }
             Err(_) => Err(self.gone()),
         }
     }
@@ -220,10 +191,10 @@ impl Endpoint {
         let how = match child.wait() {
             Ok(status) => match status.signal() {
                 // A mapped file that ends before the mapping does.
-                Some(signal) if signal == rustix::process::Signal::BUS.as_raw() => format!(
+                Some(signal) if signal == Signal::BUS.as_raw() => format!(
                     "was ended by signal {signal}: the file became shorter while it was mapped, or its disk failed"
                 ),
-                Some(signal) if signal == rustix::process::Signal::XCPU.as_raw() => format!(
+                Some(signal) if signal == Signal::XCPU.as_raw() => format!(
                     "was ended by the kernel: a thread of real time did not block for {} s (RLIMIT_RTTIME): shorten --window, or choose another --class",
                     REALTIME_MOST_US / 1_000_000
                 ),
@@ -241,22 +212,16 @@ impl Endpoint {
         let said = said.unwrap_or_default();
         TrialError::Failed(format!("the {} {how} in mid-trial{said}", self.role.name()))
     }
-
-    fn kill(&mut self) {
-        if let EndpointProcess::Here(child) = &mut self.process {
-            let _ = child.kill();
-        }
-    }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        // One that has told its result ends by itself; anything else is ended.
-        if !self.over {
-            self.kill();
-        }
         // One of the other host is ended there as this is dropped.
         if let EndpointProcess::Here(child) = &mut self.process {
+            // One that has told its result ends by itself; anything else is ended.
+            if !self.over {
+                let _ = child.kill();
+            }
             let _ = child.wait();
         }
     }
@@ -309,15 +274,10 @@ pub(crate) fn wait(
     stop: &AtomicBool,
 ) -> Result<(usize, FromEndpoint), TrialError> {
     wait_until(ends, deadline_ns, stop)?.ok_or_else(|| {
-        let waiting: Vec<&str> = ends
-            .iter()
-            .filter(|e| !e.over)
-            .map(|e| e.role.name())
-            .collect();
-        TrialError::Failed(format!(
-            "no response from the {} in time",
-            waiting.join(" and the ")
-        ))
+        let waiting = ends.iter().filter(|end| !end.over);
+        let names: Vec<&str> = waiting.map(|end| end.role.name()).collect();
+        let names = names.join(" and the ");
+        TrialError::Failed(format!("no response from the {names} in time"))
     })
 }
 
@@ -335,21 +295,17 @@ pub(crate) fn wait_until(
         let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
         let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| ends[i].poll_fd()).collect();
         let ready = ready(&mut polled, left_ns.min(LOOK_NS))?;
-        let Some(at) = ready.iter().position(|ready| *ready) else {
-            match clock::monotonic_ns() < until_ns {
-                true => continue,
-                false => return Ok(None),
-            }
-        };
-        let i = waiting[at];
-        return match ends[i].answer() {
-            Ok(FromEndpoint::Hello { .. }) => continue,
-            Ok(answer) => Ok(Some((i, answer))),
-            Err(TrialError::Failed(reason)) => {
-                Err(TrialError::Failed(told_by_all(ends, i, reason)))
-            }
-            Err(interrupted) => Err(interrupted),
-        };
+        if let Some(at) = ready.iter().position(|ready| *ready) {
+            let i = waiting[at];
+            return match ends[i].answer() {
+                Ok(answer) => Ok(Some((i, answer))),
+                Err(TrialError::Failed(why)) => Err(TrialError::Failed(told_by_all(ends, i, why))),
+                Err(interrupted) => Err(interrupted),
+            };
+        }
+        if clock::monotonic_ns() >= until_ns {
+            return Ok(None);
+        }
     }
 }
 
@@ -359,17 +315,11 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     let others = ends.iter_mut().enumerate();
     let mut reasons = vec![reason];
     for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
-        loop {
-            if !matches!(poll(&mut [end.poll_fd()], LAST_WORDS_NS), Ok(1)) {
-                break;
-            }
-            match end.answer() {
-                Ok(FromEndpoint::Hello { .. }) => continue,
-                Err(TrialError::Failed(why)) => reasons.push(why),
-                // One that is well says something else, which nobody waits for any more.
-                _ => {}
-            }
-            break;
+        // One that is well says something else, which nobody waits for any more.
+        if matches!(poll(&mut [end.poll_fd()], LAST_WORDS_NS), Ok(1))
+            && let Err(TrialError::Failed(why)) = end.answer()
+        {
+            reasons.push(why);
         }
     }
     reasons.join("; ")
@@ -378,27 +328,22 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::{Pid, Signal, kill_process};
-
-    /// What is said of an endpoint that is ended by this signal: `yes` in its place.
-    fn ended_by(signal: Signal) -> String {
-        let program = Program::at("/usr/bin/yes".as_ref()).unwrap();
-        let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
-        let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
-        kill_process(pid, signal).unwrap();
-        let until_ns = clock::monotonic_ns() + 60_000_000_000;
-        match wait(&mut ends, until_ns, &AtomicBool::new(false)) {
-            Err(TrialError::Failed(why)) => why,
-            _ => panic!("it was not told"),
-        }
-    }
+    use rustix::process::{Pid, kill_process};
 
     #[test]
     fn how_an_endpoint_ended_is_told_with_what_to_do() {
-        let told = ended_by(Signal::XCPU);
-        assert!(told.contains("did not block for 10 s"), "{told}");
-        assert!(told.contains("shorten --window"), "{told}");
-        let told = ended_by(Signal::KILL);
-        assert!(told.contains("the sender was ended by signal 9"), "{told}");
+        // `yes` in its place.
+        let program = Program::at("/usr/bin/yes".as_ref()).unwrap();
+        let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
+        let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
+        kill_process(pid, Signal::XCPU).unwrap();
+        let until_ns = clock::monotonic_ns() + 60_000_000_000;
+        match wait(&mut ends, until_ns, &AtomicBool::new(false)) {
+            Err(TrialError::Failed(told)) => {
+                assert!(told.contains("did not block for 10 s"), "{told}");
+                assert!(told.contains("shorten --window"), "{told}");
+            }
+            _ => panic!("it was not told"),
+        }
     }
 }

@@ -12,7 +12,6 @@ mod command;
 mod copy;
 mod fits;
 pub mod link;
-mod link_state;
 mod probe;
 mod remote_end;
 

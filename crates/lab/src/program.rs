@@ -2,7 +2,7 @@
 //! whatever becomes of the file at its path.
 
 use std::fs::{File, Permissions};
-use std::io::{self, Seek};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -24,8 +24,6 @@ const READ_AND_RUN: u32 = 0o005;
 pub struct Program {
     held: File,
     path: PathBuf,
-    /// Its build, which its endpoints must tell.
-    pub build: String,
 }
 
 impl Program {
@@ -46,13 +44,9 @@ impl Program {
     }
 
     fn held(from: &Path, path: PathBuf) -> io::Result<Program> {
-        let told = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        let held = File::open(from).map_err(told)?;
-        Ok(Program {
-            build: build(&held).map_err(told)?,
-            held,
-            path,
-        })
+        let held = File::open(from)
+            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+        Ok(Program { held, path })
     }
 
     /// The same program as every user may run it: where none but its owner may, a copy in memory.
@@ -64,8 +58,6 @@ impl Program {
             return Ok(self);
         }
         let copy = File::from(memfd_create("bytecost", MemfdFlags::CLOEXEC)?);
-        // Its build was read from it.
-        (&self.held).rewind()?;
         io::copy(&mut &self.held, &mut &copy)?;
         copy.set_permissions(Permissions::from_mode(0o500 | READ_AND_RUN))?;
         // What somebody may write is not run.
@@ -95,13 +87,6 @@ pub fn own_build() -> io::Result<String> {
     build(&File::open(OWN)?)
 }
 
-/// What is said where the two sides of a trial are not of one build.
-pub(crate) fn another_build(who: &str, theirs: &str, own: &str) -> String {
-    format!(
-        "the {who} is another build of bytecost ({theirs}) than this one ({own}): start the run again, with one program"
-    )
-}
-
 /// The GNU build id, in hexadecimal digits. A linker that writes none leaves the size and the time
 /// of the file to know it by.
 fn build(file: &File) -> io::Result<String> {
@@ -109,12 +94,8 @@ fn build(file: &File) -> io::Result<String> {
         return Ok(id);
     }
     let about = file.metadata()?;
-    Ok(format!(
-        "{} bytes of {}.{:09}",
-        about.len(),
-        about.mtime(),
-        about.mtime_nsec()
-    ))
+    let (bytes, s, ns) = (about.len(), about.mtime(), about.mtime_nsec());
+    Ok(format!("{bytes} bytes of {s}.{ns:09}"))
 }
 
 /// The note of that type among the program headers, elf(5), of 64 bits, which is what this machine
@@ -144,12 +125,8 @@ mod tests {
 
     fn copied(from: impl AsRef<Path>, to: &Path) {
         // By a process of its own: what any process has open for writing is not executed.
-        let done = Command::new("cp")
-            .arg(from.as_ref())
-            .arg(to)
-            .status()
-            .unwrap();
-        assert!(done.success());
+        let done = Command::new("cp").args([from.as_ref(), to]).status();
+        assert!(done.unwrap().success());
     }
 
     #[test]
@@ -158,18 +135,14 @@ mod tests {
         let [one, other] = ["one", "other"].map(|name| dir.path().join(name));
         copied(std::env::current_exe().unwrap(), &one);
         copied("/usr/bin/yes", &other);
-        let (own, [one, other]) = (
-            Program::own().unwrap(),
-            [one, other].map(|p| Program::at(&p)),
-        );
-        assert_eq!(own.build, own_build().unwrap());
-        if build_id(&own.held).is_some() {
-            let is_hex = own.build.bytes().all(|b| b.is_ascii_hexdigit());
-            assert!(is_hex && own.build.len() >= 16, "{}", own.build);
-            assert_eq!(own.build, Program::own().unwrap().build);
+        let [one, other] = [one, other].map(|path| File::open(path).unwrap());
+        let (own, id) = (own_build().unwrap(), build_id(&one));
+        if let Some(id) = &id {
+            let is_hex = id.bytes().all(|b| b.is_ascii_hexdigit());
+            assert!(is_hex && id.len() >= 16 && *id == own, "{own} {id}");
         }
-        assert_ne!(own.build, other.unwrap().build);
-        assert_eq!(build_id(&one.unwrap().held), build_id(&own.held));
+        assert_ne!(own, build(&other).unwrap());
+        assert_eq!(id, build_id(&File::open(OWN).unwrap()));
     }
 
     #[test]
@@ -179,7 +152,7 @@ mod tests {
         let mut builds = Vec::new();
         for text in ["#!/bin/sh\n", "#!/bin/sh\n\n", "\x7fELF\x02"] {
             std::fs::write(&path, text).unwrap();
-            builds.push(Program::at(&path).unwrap().build);
+            builds.push(build(&File::open(&path).unwrap()).unwrap());
         }
         assert!(builds[0].starts_with("10 bytes of "), "{builds:?}");
         builds.dedup();
@@ -200,10 +173,11 @@ mod tests {
         assert!(!status.success());
         assert!(held.command().status().unwrap().success());
         std::fs::set_permissions(&path, Permissions::from_mode(0o500)).unwrap();
-        let of_owner = Program::at(&path).unwrap();
+        let of_owner = File::open(&path).unwrap();
+        let program = Program::at(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(held.command().status().unwrap().success());
-        let copy = of_owner.for_all().unwrap();
-        assert_eq!(build(&copy.held).unwrap(), copy.build);
+        let copy = program.for_all().unwrap();
+        assert_eq!(build(&copy.held).unwrap(), build(&of_owner).unwrap());
     }
 }

@@ -6,12 +6,16 @@
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_spec::evidence::Footprint;
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::{Cell, Held, Noise, SideReadings};
+use bytecost_sys::clock;
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -22,13 +26,16 @@ use serde::{Deserialize, Serialize};
 use crate::files::FileTask;
 use crate::flow_key::FlowKey;
 use crate::meters::Meters;
+use crate::socket::poll;
 
 /// The longest frame that is read or written.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
 /// Bytes that say how long a frame's body is.
-pub const LENGTH_BYTES: usize = 4;
-/// Descriptors that are handed over at once: see [`hand_over`].
-pub const HANDED_OVER: usize = 2;
+pub(crate) const LENGTH_BYTES: usize = 4;
+/// Descriptors that are handed over at once.
+pub(crate) const HANDED_OVER: usize = 2;
+/// How often a wait that may be stopped looks up, in ns.
+const LOOK_NS: u64 = 50_000_000;
 
 /// Which side an endpoint plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +54,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role's name.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Role::Sender => "sender",
             Role::Receiver => "receiver",
@@ -83,24 +89,10 @@ pub enum Meets {
         port: Option<u16>,
         /// Server: the only address that connections may come from; none lets every one in that
         /// reaches it.
-        #[serde(default)]
         from: Option<IpAddr>,
     },
-    /// It makes them.
-    Connects {
-        /// Where the other side listens, as [`FromEndpoint::Listening`] says.
-        to: String,
-    },
-}
-
-impl Meets {
-    /// Where the other side listens, if this one connects.
-    pub fn address(&self) -> Option<&str> {
-        match self {
-            Meets::Connects { to } => Some(to),
-            Meets::Nobody | Meets::Listens { .. } => None,
-        }
-    }
+    /// It makes them: to where the other side listens, as [`FromEndpoint::Listening`] says.
+    Connects(String),
 }
 
 /// What an endpoint is to do.
@@ -121,24 +113,37 @@ pub struct Task {
     pub messages_least: u64,
     /// How long a call may go without progress, in ms.
     pub patience_ms: u64,
+    /// What is of its host alone.
+    pub here: HostPart,
+}
+
+/// What of a task is of the host that plays it alone: CPUs, paths, means of reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostPart {
     /// CPUs of its flows, each a set: flow `i` takes the `i`-th, going round; empty leaves them free.
-    #[serde(default)]
     pub pins: Vec<Vec<u32>>,
     /// The file, for a mover that works on one.
-    #[serde(default)]
     pub file: Option<FileTask>,
     /// Where the Java program lies compiled, for a mover that starts it.
-    #[serde(default)]
     pub java: Option<PathBuf>,
     /// Caches in which the first flow's footprint is looked at, nearest first; none is a timed
     /// trial.
-    #[serde(default)]
     pub probed: Vec<CpuCache>,
     /// What takes it into its control groups, before it starts any thread.
-    #[serde(default)]
     pub doors: Vec<PathBuf>,
     /// What is read, and by which means.
     pub meters: Meters,
+}
+
+impl HostPart {
+    /// What the other host is told of it: that there is a file, and whether it is one of ours.
+    pub(crate) fn elsewhere(&self) -> HostPart {
+        HostPart {
+            file: self.file.as_ref().map(|f| FileTask::elsewhere(f.own)),
+            ..HostPart::default()
+        }
+    }
 }
 
 /// What a neighbour is to do.
@@ -169,7 +174,6 @@ pub struct Schedule {
     pub window_to_ns: u64,
     /// The warm-up lasts until connections have stopped growing, at most until then: each side
     /// answers [`FromEndpoint::Warm`], and a second schedule says when the window is.
-    #[serde(default)]
     pub steady_by_ns: Option<u64>,
 }
 
@@ -177,11 +181,6 @@ pub struct Schedule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToEndpoint {
-    /// The first of all: what the coordinator is.
-    Hello {
-        /// The build that it wants the endpoint to be.
-        build: String,
-    },
     /// Get ready.
     Prepare(Box<Task>),
     /// Keep CPUs busy until [`ToEndpoint::Stop`].
@@ -199,50 +198,29 @@ pub enum ToEndpoint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FromEndpoint {
-    /// The first of all: what the endpoint is.
-    Hello {
-        /// Its build.
-        build: String,
-    },
     /// Receiver or server: connect here.
     Listening {
         /// `127.0.0.1:PORT`, or an abstract Unix name.
         address: String,
         /// Server: the process that serves, which is a child of the endpoint's.
-        #[serde(default)]
         process: Option<u32>,
     },
     /// All connections stand and all threads wait.
     Ready,
-    /// Neighbour: all threads are busy.
-    Busy {
-        /// Where each is held.
-        held: Vec<Held>,
-    },
-    /// Client: everyone is connected, and the window is to be from here to there, in ns of
-    /// CLOCK_MONOTONIC.
-    Connected {
-        /// The window opens.
-        opens_ns: u64,
-        /// The window closes.
-        closes_ns: u64,
-    },
+    /// Neighbour: all threads are busy, each held there.
+    Busy(Vec<Held>),
+    /// Client: everyone is connected, and that is to be the window, in ns of CLOCK_MONOTONIC.
+    Connected(Range<u64>),
     /// Of passes: the warm-up is over for all threads. Those of a sender wait for [`ToEndpoint::Open`].
     Opening,
-    /// The warm-up is over.
-    Warm {
-        /// Whether the side's connections have stopped growing; else its time was over.
-        steady: bool,
-    },
+    /// The warm-up is over: whether the side's connections have stopped growing, or its time was over.
+    Warm(bool),
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.
     Done(Box<Done>),
-    /// It went wrong.
-    Failed {
-        /// What, and what to do.
-        reason: String,
-    },
+    /// It went wrong: what, and what to do.
+    Failed(String),
 }
 
 /// What an endpoint brings back.
@@ -258,10 +236,8 @@ pub struct Done {
     /// Round-trip times: HdrHistogram V2, base64.
     pub latency_ns_histogram: Option<String>,
     /// What the first flow displaced from the caches, where that was looked at.
-    #[serde(default)]
     pub footprint: Option<Footprint>,
     /// Connections that were turned away since they were not the other side's.
-    #[serde(default)]
     pub strangers: u64,
 }
 
@@ -274,10 +250,7 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
 }
 
 /// Writes one frame of these bytes, of which there may be `most`.
-///
-/// # Errors
-/// As [`write()`].
-pub fn write_bytes(to: &mut impl Write, body: &[u8], most: usize) -> io::Result<()> {
+pub(crate) fn write_bytes(to: &mut impl Write, body: &[u8], most: usize) -> io::Result<()> {
     if body.len() > most {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -299,20 +272,14 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
     parsed(&read_bytes(from, MAX_FRAME_BYTES)?)
 }
 
-/// The message that a frame's bytes are.
-///
-/// # Errors
-/// `InvalidData` for bytes that are none.
-pub fn parsed<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
+/// The message that a frame's bytes are; `InvalidData` for bytes that are none.
+pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
     serde_json::from_slice(body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
 /// Reads one frame of at most `most` bytes, whatever they are: fewer for peers that are to be
 /// trusted less.
-///
-/// # Errors
-/// As [`read`], but for the message.
-pub fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
     let mut len = [0; LENGTH_BYTES];
     from.read_exact(&mut len)?;
     let mut body = vec![0; length(len, most)?];
@@ -320,11 +287,8 @@ pub fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// The length of a frame's body, which begins with these bytes and may have `most`.
-///
-/// # Errors
-/// `InvalidData` where it is longer.
-pub fn length(said: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize> {
+/// The length of a frame's body, which begins with these bytes; `InvalidData` above `most`.
+pub(crate) fn length(said: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize> {
     let length = u32::from_le_bytes(said) as usize;
     match length > most {
         true => Err(io::Error::new(
@@ -335,11 +299,49 @@ pub fn length(said: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize> {
     }
 }
 
+/// Reads until a deadline, however slowly bytes drip in.
+pub(crate) struct DeadlineReader<'a> {
+    pub(crate) from: BorrowedFd<'a>,
+    /// In ns of CLOCK_MONOTONIC.
+    pub(crate) until_ns: u64,
+    /// Set by who wants no more of it.
+    pub(crate) stop: Option<&'a AtomicBool>,
+}
+
+impl Read for DeadlineReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        await_event(self.from, PollFlags::IN, self.until_ns, self.stop)?;
+        Ok(rustix::io::read(self.from, buf)?)
+    }
+}
+
+/// Waits until something can be done with a descriptor; `TimedOut` where nothing can by then.
+pub(crate) fn await_event(
+    of: impl AsFd,
+    event: PollFlags,
+    until_ns: u64,
+    stop: Option<&AtomicBool>,
+) -> io::Result<()> {
+    loop {
+        if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(io::Error::other("stopped"));
+        }
+        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+        let slice_ns = stop.map_or(left_ns, |_| left_ns.min(LOOK_NS));
+        if poll(&mut [PollFd::new(&of, event)], slice_ns)? > 0 {
+            return Ok(());
+        }
+        if left_ns == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}
+
 /// Hands descriptors over a socket, unix(7), with one byte of their own.
-///
-/// # Errors
-/// What sendmsg(2) answers.
-pub fn hand_over(to: impl AsFd, descriptors: [BorrowedFd<'_>; HANDED_OVER]) -> io::Result<()> {
+pub(crate) fn hand_over(
+    to: impl AsFd,
+    descriptors: [BorrowedFd<'_>; HANDED_OVER],
+) -> io::Result<()> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_OVER))];
     let mut control = SendAncillaryBuffer::new(&mut room);
     if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
@@ -349,11 +351,8 @@ pub fn hand_over(to: impl AsFd, descriptors: [BorrowedFd<'_>; HANDED_OVER]) -> i
     Ok(())
 }
 
-/// Takes what [`hand_over`] gives, where it is next on the socket.
-///
-/// # Errors
-/// `InvalidData` for anything but so many descriptors, else what recvmsg(2) answers.
-pub fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> {
+/// Takes what [`hand_over`] gives, where it is next on the socket; `InvalidData` for anything else.
+pub(crate) fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_OVER))];
     let mut control = RecvAncillaryBuffer::new(&mut room);
     let mut byte = [0];
@@ -384,49 +383,6 @@ pub(crate) fn out_of_turn() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_message_is_read_as_it_was_written() {
-        let order = ToEndpoint::Prepare(Box::new(Task {
-            role: Role::Sender,
-            cell: Cell::default(),
-            meets: Meets::Connects {
-                to: "127.0.0.1:1".into(),
-            },
-            keys: FlowKey::several(2).unwrap(),
-            check: ContentCheck::Full,
-            messages_least: 3,
-            patience_ms: 5000,
-            pins: vec![vec![0, 2], vec![1]],
-            java: None,
-            probed: vec![CpuCache {
-                level: 1,
-                kind: "Data".into(),
-                size_bytes: 32768,
-                shared_by: vec![0],
-            }],
-            doors: vec!["/sys/fs/cgroup/a/cgroup.procs".into()],
-            meters: Meters::default(),
-            file: Some(FileTask {
-                path: "/proc/1/fd/3".into(),
-                own: true,
-                target: Some("/proc/1/fd/4".into()),
-            }),
-        }));
-        let mut bytes = Vec::new();
-        write(&mut bytes, &order).unwrap();
-        write(&mut bytes, &FromEndpoint::Ready).unwrap();
-        let mut from = &bytes[..];
-        assert_eq!(read::<ToEndpoint>(&mut from).unwrap(), order);
-        assert_eq!(
-            read::<FromEndpoint>(&mut from).unwrap(),
-            FromEndpoint::Ready
-        );
-        assert_eq!(
-            read::<FromEndpoint>(&mut from).unwrap_err().kind(),
-            io::ErrorKind::UnexpectedEof
-        );
-    }
 
     // Invariant 8.
     #[test]

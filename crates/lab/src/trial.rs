@@ -29,7 +29,7 @@ use crate::obstacles;
 use crate::passes::Passes;
 use crate::peer::PeerLink;
 use crate::program::Program;
-use crate::protocol::{ContentCheck, Meets, Role, Task};
+use crate::protocol::{ContentCheck, HostPart, Meets, Role, Task};
 use crate::quotas::Quotas;
 pub(crate) use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
@@ -37,7 +37,6 @@ use crate::whole_machine::{CoreToCore, WholeMachine, owners};
 use crate::window::{self, Talk, WindowTimes};
 
 mod block;
-mod of_peer;
 mod served;
 mod sides;
 
@@ -162,6 +161,18 @@ impl Lab {
         let began_ns = clock::monotonic_ns();
         let started_ms = self.elapsed_ms();
         let mut idle = false;
+        let sampled = match self.attempt(cell, None, stop) {
+            Err(_) if self.peer_lost.is_some() => return TrialOutcome::Interrupted,
+            Err(TrialError::Interrupted) => return TrialOutcome::Interrupted,
+            Err(TrialError::Failed(reason)) => Err(reason),
+            Ok(parts) => {
+                idle = self.settings.check == ContentCheck::Quick && parts.has_idle_flow();
+                match idle && self.is_longest(cell) {
+                    true => Err(nothing_moved(cell, self.window(cell, None))),
+                    false => Ok(self.sample(trial, cell, started_ms, began_ns, parts)),
+                }
+            }
+        };
         let failure = |reason| {
             Record::Failure(Failure {
                 trial,
@@ -170,21 +181,7 @@ impl Lab {
                 reason,
             })
         };
-        let record = match self.attempt(cell, None, stop) {
-            Err(_) if self.peer_lost.is_some() => return TrialOutcome::Interrupted,
-            Ok(parts) => {
-                idle = self.settings.check == ContentCheck::Quick && parts.has_idle_flow();
-                let last = self.is_longest(cell);
-                if idle && last {
-                    failure(nothing_moved(cell, self.window(cell, None)))
-                } else {
-                    self.sample(trial, cell, started_ms, began_ns, parts)
-                }
-            }
-            Err(TrialError::Interrupted) => return TrialOutcome::Interrupted,
-            Err(TrialError::Failed(reason)) => failure(reason),
-        };
-        TrialOutcome::Ended(Box::new(record), idle)
+        TrialOutcome::Ended(Box::new(sampled.unwrap_or_else(failure)), idle)
     }
 
     fn sample(
@@ -204,10 +201,7 @@ impl Lab {
             trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
             sender: parts.sender.side,
             // A responder receives nothing, and what it counts is with the machine's.
-            receiver: parts
-                .receiver
-                .filter(|_| cell.transport.has_receiver())
-                .map(|r| r.side),
+            receiver: (parts.receiver.filter(|_| cell.transport.has_receiver())).map(|r| r.side),
             machine,
             peer_machine: parts.peer_machine,
             truth: parts.truth,
@@ -248,26 +242,24 @@ impl Lab {
                 ContentCheck::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
-            pins: pins.sender.clone(),
-            file: match is_here {
-                true => self.files.prepare(cell)?,
-                false => {
-                    (mover.filter(|m| m.route.reads_a_file())).map(|_| FileTask::elsewhere(true))
-                }
+            here: HostPart {
+                pins: pins.sender.clone(),
+                file: match is_here {
+                    true => self.files.prepare(cell)?,
+                    false => (mover.filter(|m| m.route.reads_a_file()))
+                        .map(|_| FileTask::elsewhere(true)),
+                },
+                java: java.filter(|_| is_helped),
+                meters: self.means.meters(cell, pins, self.settings.window),
+                ..HostPart::default()
             },
-            java: java.filter(|_| is_helped),
-            probed: Vec::new(),
-            doors: Vec::new(),
-            meters: self.means.meters(cell, pins, self.settings.window),
         })
     }
 
     /// Has a meter between the CPUs of a cell's ends, where these are two and on this host.
     fn meet_cpus(&mut self, cell: &Cell, pins: Option<&Pins>) {
-        let cpus = pins
-            .filter(|_| cell.transport != Transport::Peer)
-            .map(|pins| pins.of_both_ends(&self.host));
-        let pair = cpus.and_then(|cpus| <[u32; 2]>::try_from(cpus).ok());
+        let here = pins.filter(|_| cell.transport != Transport::Peer);
+        let pair = here.and_then(|pins| pins.of_both_ends(&self.host).try_into().ok());
         if pair != self.core_to_core.as_ref().map(|meter| meter.cpus) {
             self.core_to_core = pair.and_then(CoreToCoreMeter::between);
         }
@@ -292,12 +284,12 @@ impl Lab {
         self.meet_cpus(cell, has_peer.then_some(&pins));
         let mut task = self.task(cell, mover, &pins)?;
         if let Some(watch) = &watch {
-            task.probed = watch.caches(&self.host, &task.pins);
+            task.here.probed = watch.caches(&self.host, &task.here.pins);
         }
         // Removed after the processes in it, which are dropped before it.
         let group = ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
             .map_err(TrialError::Failed)?;
-        task.doors = group.as_ref().map(ControlGroups::doors).unwrap_or_default();
+        task.here.doors = group.as_ref().map(ControlGroups::doors).unwrap_or_default();
         let window = self.window(cell, watch.as_deref());
         let between = match has_peer {
             true => self.networks.between(cell)?,
@@ -305,11 +297,17 @@ impl Lab {
         };
         let passes = Passes::of(cell);
         let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
-        let own = task.file.as_ref().is_none_or(|file| file.own);
+        let own = task.here.file.as_ref().is_none_or(|file| file.own);
         let ready_ns = slowest_ns + start_ns(&task, mover);
         let receiver = has_peer.then_some(pins.receiver);
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
-        let mut sides = Sides::new(&self.settings, &mut self.ahead, between, link, window);
+        let mut sides = Sides {
+            settings: &self.settings,
+            ahead: &mut self.ahead,
+            between,
+            link,
+            window,
+        };
         let (mut ends, address) = sides.ready(task, receiver, ready_ns, stop)?;
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
@@ -364,17 +362,123 @@ impl Lab {
             ..output
         })
     }
+
+    /// With another host, where one side of each cell plays whose transport leads there.
+    pub fn with_peer(mut self, peer: PeerLink) -> Lab {
+        self.peer = Some(peer);
+        self
+    }
+
+    /// Why the other host is lost for good, if it is. A block is then interrupted.
+    pub fn lost_peer(&self) -> Option<&str> {
+        self.peer_lost.as_deref()
+    }
+
+    /// The way to the other host, for a cell that goes by it.
+    fn link(&self, cell: &Cell) -> Option<&PeerLink> {
+        (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer)
+    }
+
+    /// Why nobody can watch a cell from here, where that is so: evidence is of the sender.
+    pub(crate) fn unwatched(&self, cell: &Cell) -> Option<String> {
+        let link = self.link(cell)?;
+        let is_there = cell.is_served() || link.plays(Role::Sender);
+        is_there.then(|| "evidence is of this host, and the side that it is of plays on the other: run the study there, with this host as the peer".to_owned())
+    }
+
+    /// Makes sure that the other host is there for a cell that needs it: one that was lost in an
+    /// earlier trial is sought again for a while.
+    fn reach_peer(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<(), TrialError> {
+        if cell.transport != Transport::Peer {
+            return Ok(());
+        }
+        let Some(peer) = &mut self.peer else {
+            return Err(TrialError::Failed(
+                "no other host is known: name it with --peer".to_owned(),
+            ));
+        };
+        let Some(down) = peer.why_down() else {
+            return Ok(());
+        };
+        match peer.reopen(stop) {
+            Ok(()) => Ok(()),
+            Err(e) if e.is_interruption() => Err(TrialError::Interrupted),
+            Err(e) => {
+                let why = format!("{down}; and it could not be reached again: {e}");
+                self.peer_lost = Some(why.clone());
+                Err(TrialError::Failed(why))
+            }
+        }
+    }
+
+    /// Starts an endpoint here.
+    pub(crate) fn endpoint(&mut self, role: Role) -> Result<Endpoint, TrialError> {
+        Ok(self.ahead.take(&self.settings.program, role, None)?)
+    }
+
+    /// Starts the endpoint of the next trial ahead.
+    pub(crate) fn start_one_ahead(&mut self) {
+        self.ahead.wanted = 1;
+        self.ahead.start(&self.settings.program);
+    }
+
+    /// What a side is to do here that a coordinator on another host has told: what depends on this
+    /// host is filled in here. And its control groups, which are to outlive it.
+    pub(crate) fn task_here(
+        &mut self,
+        told: Task,
+        window: Duration,
+    ) -> Result<(Task, Option<ControlGroups>), TrialError> {
+        self.settings.window = window;
+        self.settings.check = told.check;
+        // The background load is the coordinator's.
+        let cell = Cell {
+            neighbour: Cell::default().neighbour,
+            ..told.cell.clone()
+        };
+        let mover = Mover::named(&cell.mover);
+        let pins = Pins::of(&cell, true, &self.host).map_err(TrialError::Failed)?;
+        let group = ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
+            .map_err(TrialError::Failed)?;
+        let own = match told.role {
+            Role::Sender => self.task(&cell, mover, &pins)?.here,
+            _ => HostPart::default(),
+        };
+        let here = HostPart {
+            // A receiver opens no file, but knows by it what comes.
+            file: own.file.or_else(|| told.here.file.clone()),
+            meters: self.means.meters(&cell, &pins, window),
+            pins: match told.role {
+                Role::Sender | Role::Server => pins.sender,
+                _ => pins.receiver,
+            },
+            doors: match cell.is_served() {
+                true => Vec::new(),
+                false => group.as_ref().map(ControlGroups::doors).unwrap_or_default(),
+            },
+            ..own
+        };
+        Ok((Task { here, ..told }, group))
+    }
+
+    /// What is read of this whole machine at the edges of a window.
+    pub(crate) fn around<'m>(&'m mut self, group: Option<&'m ControlGroups>) -> WholeMachine<'m> {
+        WholeMachine {
+            meter: &mut self.machine,
+            clocks: &mut self.clocks,
+            frequency: &self.frequency,
+            has_load: false,
+            group,
+        }
+    }
 }
 
 /// Said of a trial in which a flow moved nothing, however long its window.
 fn nothing_moved(cell: &Cell, window: Duration) -> String {
-    let fewer = match cell.is_served() {
-        true => "fewer --connections",
-        false => "fewer --threads",
-    };
-    let ms = window.as_millis();
+    let (ms, served) = (window.as_millis(), cell.is_served());
+    let fewer = if served { "connections" } else { "threads" };
     format!(
-        "a flow moved nothing within {ms} ms: use a longer --window or {fewer}, or stop other programs"
+        "a flow moved nothing within {ms} ms: use a longer --window or fewer --{fewer}, or stop other programs"
     )
 }
 
@@ -382,7 +486,7 @@ fn nothing_moved(cell: &Cell, window: Duration) -> String {
 fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
     match mover.is_some_and(|m| m.is_helped()) {
         true => START_PATIENCE.as_nanos() as u64,
-        false if task.probed.is_empty() => 0,
+        false if task.here.probed.is_empty() => 0,
         false => CALIBRATION_NS,
     }
 }

@@ -10,7 +10,6 @@ use crate::delivery_check;
 use crate::endpoint_process::TrialError;
 use crate::protocol::Done;
 
-/// Both sides, the machine and what ran beside them.
 #[derive(Default)]
 pub(crate) struct TrialOutput {
     pub(crate) sender: Done,

@@ -1,34 +1,116 @@
-//! The course of a trial: the gate is moved on as the coordinator and the clock say.
+//! The course of a trial: the gate is moved on as the coordinator and the clock say, and what the
+//! threads of flows and the one that watches the clock tell each other.
 
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
+use bytecost_meter::{KnownThreads, WithWorkers};
 use bytecost_sys::clock;
 
 use super::growth::Growth;
-use super::turn::Signal;
 use crate::passes::Passes;
-use crate::phase::{EIGHTHS, Phase, SharedGate};
+use crate::phase::{EIGHTHS, Gate, Phase, SharedGate};
 use crate::protocol::{self, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint, out_of_turn};
 
 /// How long before its end nobody looks into a window.
 const UNDISTURBED_NS: u64 = 300_000_000;
 
-/// Moves the gate on as the coordinator says. Returns early when a thread ended before its time;
-/// why it did is told when it is joined. What watching the window took goes into
-/// `edges_ns`.
+/// How long a thread sleeps at most before it looks at the gate again. Wake-ups may be spurious;
+/// the bound is for a wake-up that comes too early.
+const LOOK: Duration = Duration::from_millis(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// It waits for the gate.
+    Ready,
+    /// Of passes: the warm-up is over. A sender waits for the window.
+    Opening,
+    Closed,
+    /// It is over, well or not.
+    Ended,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub(super) gate: &'a SharedGate,
+    pub(super) tell: &'a mpsc::Sender<Signal>,
+    pub(super) threads: &'a KnownThreads,
+}
+
+impl<'a> Turn<'a> {
+    /// The meter of a flow. The first one's reads the workers of the process as well.
+    pub(super) fn metered<M>(self, flow: u32, meter: M) -> WithWorkers<'a, M> {
+        match flow {
+            0 => WithWorkers::new(meter, self.threads),
+            _ => WithWorkers::none(meter),
+        }
+    }
+
+    pub(super) fn ready(self) {
+        self.say(Signal::Ready);
+        self.wait(Phase::Warmup);
+    }
+
+    pub(super) fn opening(self) {
+        self.warm();
+        self.wait(Phase::Window);
+    }
+
+    pub(super) fn warm(self) {
+        self.say(Signal::Opening);
+    }
+
+    pub(super) fn closed(self) {
+        self.say(Signal::Closed);
+    }
+
+    pub(super) fn stop(self) {
+        self.wait(Phase::Stop);
+    }
+
+    fn say(self, signal: Signal) {
+        let _ = self.tell.send(signal);
+    }
+
+    fn wait(self, phase: Phase) {
+        while self.gate.phase() < phase {
+            thread::park_timeout(LOOK);
+        }
+    }
+}
+
+/// Moves the gate on as the coordinator says, to its end: what the threads bring back, and the CPU
+/// time that watching their window took.
 pub(super) fn follow<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
-    threads: &[thread::ScopedJoinHandle<'_, T>],
+    threads: Vec<ScopedJoinHandle<'_, io::Result<T>>>,
     told: &mpsc::Receiver<Signal>,
     task: &Task,
     growth: Option<Growth>,
-    edges_ns: &mut u64,
-) -> io::Result<()> {
+) -> io::Result<(Vec<T>, u64)> {
+    let watched = watch(control, gate, &threads, told, task, growth);
+    gate.set(Phase::Stop);
+    threads.iter().for_each(|t| t.thread().unpark());
+    let ended: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
+    let edges_ns = watched?;
+    let panicked = |_| Err(io::Error::other("a thread panicked"));
+    let done = ended.into_iter().map(|done| done.unwrap_or_else(panicked));
+    Ok((done.collect::<io::Result<_>>()?, edges_ns))
+}
+
+/// Returns early when a thread ended before its time; why it did is told when it is joined.
+fn watch<T>(
+    control: &mut UnixStream,
+    gate: &SharedGate,
+    threads: &[ScopedJoinHandle<'_, T>],
+    told: &mpsc::Receiver<Signal>,
+    task: &Task,
+    growth: Option<Growth>,
+) -> io::Result<u64> {
     let some = |count, signal| (0..count).all(|_| told.recv() == Ok(signal));
     let all = |signal| some(threads.len(), signal);
     let go_on = |phase| {
@@ -36,7 +118,7 @@ pub(super) fn follow<T>(
         threads.iter().for_each(|t| t.thread().unpark());
     };
     if !all(Signal::Ready) {
-        return Ok(());
+        return Ok(0);
     }
     protocol::write(control, &FromEndpoint::Ready)?;
     let ToEndpoint::Go(schedule) = protocol::read(control)? else {
@@ -45,20 +127,20 @@ pub(super) fn follow<T>(
     clock::sleep_until_ns(schedule.begin_ns);
     go_on(Phase::Warmup);
     let passes = Passes::of(&task.cell);
-    let mut closed = Some(0);
+    let (mut closed, mut edges_ns) = (Some(0), 0);
     match (passes, task.role) {
         (None, _) => {
             let Some(schedule) = warmed_up(control, told, schedule, growth)? else {
-                return Ok(());
+                return Ok(0);
             };
             clock::sleep_until_ns(schedule.window_from_ns);
             let from_ns = clock::thread_cpu_ns();
             closed = window(gate, told, schedule);
-            *edges_ns = clock::thread_cpu_ns().saturating_sub(from_ns);
+            edges_ns = clock::thread_cpu_ns().saturating_sub(from_ns);
         }
         (Some(_), role) => {
             if !all(Signal::Opening) {
-                return Ok(());
+                return Ok(0);
             }
             protocol::write(control, &FromEndpoint::Opening)?;
             // A receiver goes by what comes.
@@ -76,7 +158,7 @@ pub(super) fn follow<T>(
     }
     match closed {
         Some(early) if some(threads.len() - early, Signal::Closed) => {}
-        _ => return Ok(()),
+        _ => return Ok(0),
     }
     if task.role == Role::Sender && task.meets == Meets::Nobody && task.cell.class.needs_watchdog()
     {
@@ -86,10 +168,10 @@ pub(super) fn follow<T>(
     protocol::write(control, &FromEndpoint::Closed)?;
     if task.role == Role::Receiver && passes.is_none() {
         // It ends with its connections.
-        return Ok(());
+        return Ok(edges_ns);
     }
     match protocol::read(control)? {
-        ToEndpoint::Stop => Ok(()),
+        ToEndpoint::Stop => Ok(edges_ns),
         _ => Err(out_of_turn()),
     }
 }
@@ -123,7 +205,7 @@ fn warmed_up(
         }
     }
     drop(growth);
-    protocol::write(control, &FromEndpoint::Warm { steady })?;
+    protocol::write(control, &FromEndpoint::Warm(steady))?;
     match protocol::read(control)? {
         ToEndpoint::Go(schedule) => Ok(Some(schedule)),
         _ => Err(out_of_turn()),

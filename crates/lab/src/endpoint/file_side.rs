@@ -7,9 +7,9 @@ use bytecost_engine::{InFlight, Mover, Route, Setup, Walk, file};
 use bytecost_meter::ProcessMeter;
 use bytecost_spec::Cache;
 
+use super::course::Turn;
 use super::probed::Probed;
-use super::side::{Completions, FlowDone, Measured, flow_done};
-use super::turn::Turn;
+use super::side::FlowDone;
 use crate::edges::Finish;
 use crate::files::{self, FileTask};
 use crate::page_cache;
@@ -24,10 +24,8 @@ const QUICK_BLOCKS: u64 = 1000;
 
 pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::Result<FlowDone> {
     let cell = &task.cell;
-    let at = task
-        .file
-        .as_ref()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file was named"))?;
+    let none = || io::Error::new(io::ErrorKind::InvalidInput, "no file was named");
+    let at = task.here.file.as_ref().ok_or_else(none)?;
     let work = files::open(cell, mover, at, flow)?;
     let patience = Duration::from_millis(task.patience_ms);
     files::settle(cell, &work, patience)?;
@@ -44,8 +42,8 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
         ..Setup::new(gone.size, patience)
     })?;
     let mut seen = None;
-    if flow == 0 && !task.probed.is_empty() {
-        let (probed, found) = Probed::around(engine, cell.size_bytes, &task.probed);
+    if flow == 0 && !task.here.probed.is_empty() {
+        let (probed, found) = Probed::around(engine, cell.size_bytes, &task.here.probed);
         (engine, seen) = (probed, Some(found));
     }
     let full = task.check == ContentCheck::Full;
@@ -67,25 +65,26 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
         messages_least: task.messages_least,
     };
     turn.ready();
-    let done = if mover.in_flight == InFlight::SeveralByThreads {
-        let mut meter = turn.metered(flow, ProcessMeter::new(task.meters.thread()));
+    let of_process = mover.in_flight == InFlight::SeveralByThreads;
+    let thread = task.here.meters.thread();
+    let mut done = if of_process {
+        let mut meter = turn.metered(flow, ProcessMeter::new(thread));
         let stretches = requests.run(turn.gate, &mut meter, finish)?;
-        Measured::stretches(&stretches, &meter)
+        FlowDone::stretches(&stretches, &meter)
     } else {
-        let mut meter = turn.metered(flow, task.meters.thread());
+        let mut meter = turn.metered(flow, thread);
         let stretches = requests.run(turn.gate, &mut meter, finish)?;
-        Measured::stretches(&stretches, &meter)
+        FlowDone::stretches(&stretches, &meter)
     };
-    let (mut compared, latency_ns) = (requests.compared_bytes, requests.latency_ns);
+    done.of_process = of_process;
+    done.compared_bytes = requests.compared_bytes;
+    done.latency_ns = Some(requests.latency_ns);
     drop(engine);
-    compared += look_after(at, mover, &gone, done.total_messages(), full)?;
-    let mut done = flow_done(done, Completions::None, compared, Some(latency_ns));
-    done.of_process = mover.in_flight == InFlight::SeveralByThreads;
+    done.compared_bytes += look_after(at, mover, &gone, done.total.messages, full)?;
     done.footprint = seen.map(|seen| seen.take());
     Ok(done)
 }
 
-/// How a file was gone through.
 struct Gone {
     walk: Walk,
     size: usize,
@@ -102,16 +101,10 @@ fn look_after(
     full: bool,
 ) -> io::Result<u64> {
     let open = |path| file::open(path, file::Opening::default());
-    let &Gone {
-        walk,
-        size,
-        depth,
-        block,
-    } = gone;
-    let (blocks, most) = if full {
-        (u64::MAX, usize::MAX)
-    } else {
-        (QUICK_BLOCKS, QUICK_BYTES)
+    let (walk, size, block) = (gone.walk, gone.size, gone.block);
+    let (blocks, most) = match full {
+        true => (u64::MAX, usize::MAX),
+        false => (QUICK_BLOCKS, QUICK_BYTES),
     };
     if let Some(copy) = &at.target {
         let calls = size.div_ceil(block.max(1)) as u64;
@@ -122,12 +115,6 @@ fn look_after(
     if mover.route != Route::MemoryToFile {
         return Ok(0);
     }
-    file::check_written(
-        open(&at.path)?,
-        walk,
-        messages.min(blocks),
-        size,
-        depth,
-        most,
-    )
+    let (file, blocks) = (open(&at.path)?, messages.min(blocks));
+    file::check_written(file, walk, blocks, size, gone.depth, most)
 }

@@ -29,7 +29,6 @@ struct Look {
     bytes: u64,
     /// The buffer that the kernel sizes: of a receiver SO_RCVBUF, of a sender SO_SNDBUF.
     buffer_bytes: u64,
-    /// The congestion window.
     segments: u64,
 }
 

@@ -8,14 +8,10 @@ use std::thread;
 
 use bytecost_engine::work;
 use bytecost_spec::{Class, Held, Noise};
-use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 
-use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, out_of_turn};
-use crate::socket::poll;
+use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, await_event, out_of_turn};
 use crate::thread_binding::ThreadBinding;
-
-const LOOK_NS: u64 = 50_000_000;
 
 /// Keeps CPUs busy until the order to stop, until the coordinator is gone, or until its time is
 /// over. It says where its threads are held as soon as all of them are busy.
@@ -32,20 +28,18 @@ pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> 
         drop(tell);
         let mut held: Vec<Held> = told.iter().take(threads.len()).collect();
         held.sort_by(|a, b| a.cpus.cmp(&b.cpus));
-        let stopped = if held.len() == threads.len() {
-            protocol::write(control, &FromEndpoint::Busy { held })
-                .and_then(|()| wait(what, control))
-        } else {
-            Ok(())
+        let stopped = match held.len() == threads.len() {
+            true => protocol::write(control, &FromEndpoint::Busy(held))
+                .and_then(|()| wait(what, control)),
+            // One has failed.
+            false => Ok(()),
         };
         stop.store(true, Ordering::Relaxed);
         for thread in threads {
-            thread
-                .join()
-                .map_err(|_| io::Error::other("a thread panicked"))??;
+            let panicked = |_| Err(io::Error::other("a thread panicked"));
+            thread.join().unwrap_or_else(panicked)?;
         }
-        stopped?;
-        Ok(Done::default())
+        stopped.map(|()| Done::default())
     })
 }
 
@@ -72,10 +66,9 @@ fn busy(
 }
 
 fn wait(what: &Disturb, control: &mut UnixStream) -> io::Result<()> {
-    while poll(&mut [PollFd::new(&*control, PollFlags::IN)], LOOK_NS)? == 0 {
-        if clock::monotonic_ns() >= what.until_ns {
-            return Ok(());
-        }
+    match await_event(&*control, PollFlags::IN, what.until_ns, None) {
+        Err(e) if e.kind() == io::ErrorKind::TimedOut => return Ok(()),
+        awaited => awaited?,
     }
     match protocol::read(control)? {
         ToEndpoint::Stop => Ok(()),

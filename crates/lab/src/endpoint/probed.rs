@@ -40,8 +40,7 @@ struct Round {
 }
 
 impl<M: Move + ?Sized> Probed<M> {
-    /// A mover of messages of so many bytes, looked at in these caches; and where to find what was
-    /// seen.
+    /// A mover of messages of so many bytes, looked at in these caches; and what is seen.
     pub(super) fn around(
         mover: Box<M>,
         size_bytes: u64,
@@ -266,8 +265,8 @@ mod tests {
 
     /// The share of the lines that were displaced, in one of the quietest rounds.
     fn displaced(level: &LevelProbe, of: fn(&ProbeRound) -> u64) -> f64 {
-        let hit = quantile(level.calibration.hit_ticks.clone(), 5);
-        let miss = quantile(level.calibration.miss_ticks.clone(), 5);
+        let told = &level.calibration;
+        let [hit, miss] = [&told.hit_ticks, &told.miss_ticks].map(|t| quantile(t.clone(), 5));
         (quantile(level.rounds.iter().map(of).collect(), 1) - hit) / (miss - hit)
     }
 
@@ -280,15 +279,12 @@ mod tests {
         let until_ns = clock::monotonic_ns() + 30_000_000_000;
         while last.is_empty() || clock::monotonic_ns() < until_ns {
             let seen = rounds_of(bytes, 60);
-            let usable = |l: &&LevelProbe| !l.rounds.is_empty();
-            let levels: Vec<&LevelProbe> = seen.levels.iter().filter(usable).collect();
-            if levels.is_empty() {
+            let usable = seen.levels.iter().filter(|l| !l.rounds.is_empty());
+            let displaced = |l| (displaced(l, |r| r.ticks), displaced(l, |r| r.idle_ticks));
+            let told: Vec<(f64, f64)> = usable.map(displaced).collect();
+            if told.is_empty() {
                 return println!("skipped: {:?}", seen.levels);
             }
-            let told: Vec<(f64, f64)> = levels
-                .iter()
-                .map(|l| (displaced(l, |r| r.ticks), displaced(l, |r| r.idle_ticks)))
-                .collect();
             if told.iter().all(|(moved, idle)| moved - idle > 0.2) {
                 return;
             }

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use bytecost_engine::{FileWork, Helper, InFlight, Move, Mover, Route};
 use bytecost_meter::{HelpedMeter, Meter, ProcessMeter};
-use bytecost_spec::{Cache, Counter, Held, Pattern as Exchange};
-use hdrhistogram::Histogram;
+use bytecost_spec::{Cache, Counter, Held, Pattern as Exchange, Reading};
 
+use super::course::Turn;
 use super::file_side;
 use super::probed::{Probed, SharedFootprint};
-use super::side::{Completions, FlowDone, Measured, flow_done, is_fresh};
-use super::turn::Turn;
+use super::side::{Completions, FlowDone, is_fresh};
 use crate::connection::ConnectionMeter;
 use crate::edges::{Finish, by_gate};
 use crate::files;
@@ -38,9 +37,9 @@ pub(super) fn run(
     }
     let number = flow;
     let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.looked_at(number);
-    let thread = task.meters.thread();
+    let thread = task.here.meters.thread();
     // What workers do is the mover's, and what a process does that it has started.
-    let (measured, latency_ns) = if let Some(Helper::Process(pid)) = flow.engine.helper() {
+    let mut done = if let Some(Helper::Process(pid)) = flow.engine.helper() {
         flow.carry(turn, HelpedMeter::new(thread, pid))?
     } else if let Some(every_ns) = mover.beat_ns() {
         flow.wake(turn, thread, every_ns)?
@@ -50,7 +49,7 @@ pub(super) fn run(
     } else {
         flow.carry(turn, turn.metered(number, thread))?
     };
-    let mut done = flow_done(measured, Completions::of(mover, cell), 0, latency_ns);
+    done.completions = Completions::of(mover, cell);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
     done.footprint = seen.map(|seen| seen.take());
     Ok(done)
@@ -62,12 +61,12 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     let cell = &task.cell;
     let mover = mover_of(cell)?;
     // A thread begins where the one is that starts it.
-    ThreadBinding::take(&task.pins, 2 * flow + 1, cell.mem_node)?;
+    let pins = &task.here.pins;
+    ThreadBinding::take(pins, 2 * flow + 1, cell.mem_node)?;
     let mut ready = Flow::ready(task, mover, None, flow)?;
-    let hold = ThreadBinding::take(&task.pins, 2 * flow, cell.mem_node)?;
-    let meter = ProcessMeter::new(task.meters.thread());
-    let (measured, latency_ns) = ready.carry(turn, turn.metered(flow, meter))?;
-    let mut done = flow_done(measured, Completions::None, 0, latency_ns);
+    let hold = ThreadBinding::take(pins, 2 * flow, cell.mem_node)?;
+    let meter = ProcessMeter::new(task.here.meters.thread());
+    let mut done = ready.carry(turn, turn.metered(flow, meter))?;
     done.of_process = true;
     let helper = ready.engine.helper();
     if let (Some(own), Some(Helper::Thread(Some(partner)))) = (hold.held()?, helper) {
@@ -99,14 +98,11 @@ impl<'a> Flow<'a> {
     ) -> io::Result<Flow<'a>> {
         let cell = &task.cell;
         let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let (fresh, patience) = (
-            is_fresh(task, mover),
-            Duration::from_millis(task.patience_ms),
-        );
+        let (fresh, java) = (is_fresh(task, mover), task.here.java.as_deref());
+        let patience = Duration::from_millis(task.patience_ms);
         let file = file_of(task, mover, flow)?;
-        let is_cold = file.is_some() && cell.cache == Cache::Cold;
         let cooled = match &file {
-            Some(work) if is_cold => {
+            Some(work) if cell.cache == Cache::Cold => {
                 let (offset, len) = work.walk.part();
                 Some((work.file.try_clone()?, offset, len))
             }
@@ -114,25 +110,16 @@ impl<'a> Flow<'a> {
         };
         Ok(Flow {
             task,
-            engine: sending_end(
-                cell,
-                socket,
-                file,
-                flow,
-                fresh,
-                patience,
-                task.java.as_deref(),
-            )?,
+            engine: sending_end(cell, socket, file, flow, fresh, patience, java)?,
             socket: kept,
             cooled,
             patience,
         })
     }
 
-    /// Has the first flow's footprint looked at, where that was asked for and its own thread does
-    /// the work.
+    /// Has the first flow's footprint looked at, where that is asked for and its thread does the work.
     fn looked_at(self, flow: u32) -> (Flow<'a>, Option<SharedFootprint>) {
-        let caches = &self.task.probed;
+        let caches = &self.task.here.probed;
         if flow > 0 || caches.is_empty() || self.engine.helper().is_some() {
             return (self, None);
         }
@@ -145,7 +132,7 @@ impl<'a> Flow<'a> {
         turn: Turn<'_>,
         mut meter: M,
         every_ns: u64,
-    ) -> io::Result<(Measured, Option<Histogram<u64>>)> {
+    ) -> io::Result<FlowDone> {
         let finish = Finish {
             closed: || turn.closed(),
             messages_least: self.task.messages_least,
@@ -154,32 +141,27 @@ impl<'a> Flow<'a> {
         turn.ready();
         let window = wakes.run(turn.gate, &mut meter, finish)?;
         let beats = wakes.told();
-        let measured =
-            Measured::stretches(&window, &meter).with(Counter::BeatsMissed, beats.missed);
-        Ok((measured, Some(beats.latency_ns)))
+        let mut done = FlowDone::stretches(&window, &meter);
+        let missed = Reading::Measured(beats.missed);
+        done.readings.insert(Counter::BeatsMissed, missed);
+        done.latency_ns = Some(beats.latency_ns);
+        Ok(done)
     }
 
-    fn carry<M: Meter>(
-        &mut self,
-        turn: Turn<'_>,
-        thread: M,
-    ) -> io::Result<(Measured, Option<Histogram<u64>>)> {
+    fn carry<M: Meter>(&mut self, turn: Turn<'_>, thread: M) -> io::Result<FlowDone> {
         let cell = &self.task.cell;
-        let mut meter = ConnectionMeter::new(
-            thread,
-            self.socket.as_ref(),
-            cell.transport.is_tcp() && self.socket.is_some(),
-        );
+        let socket = self.socket.as_ref();
+        let is_tcp = cell.transport.is_tcp() && socket.is_some();
+        let mut meter = ConnectionMeter::new(thread, socket, is_tcp);
         let finish = Finish {
             closed: || turn.closed(),
             messages_least: self.task.messages_least,
         };
-        let asked = match (cell.pattern, &self.socket) {
+        let asked = match (cell.pattern, socket) {
             (Exchange::Ask, Some(socket)) => Some((socket, answer(cell)?)),
             _ => None,
         };
         let engine = &mut *self.engine;
-        let socket = self.socket.as_ref();
         let shut = || socket.map_or(Ok(()), |socket| transports::close(cell, socket));
         if let Some(passes) = Passes::of(cell) {
             let patience = self.patience;
@@ -197,7 +179,9 @@ impl<'a> Flow<'a> {
             // The receiver's window ends with the connection.
             shut()?;
             turn.stop();
-            return Ok((Measured::passes(&all, &meter), latency_ns));
+            let mut done = FlowDone::passes(&all, &meter);
+            done.latency_ns = latency_ns;
+            return Ok(done);
         }
         let (window, latency_ns) = match asked {
             Some((socket, answer)) => {
@@ -214,14 +198,15 @@ impl<'a> Flow<'a> {
             }
         };
         shut()?;
-        Ok((Measured::stretches(&window, &meter), latency_ns))
+        let mut done = FlowDone::stretches(&window, &meter);
+        done.latency_ns = latency_ns;
+        Ok(done)
     }
 }
 
-/// The file that the flow sends, its pages where the cell wants them; none for a mover that sends
-/// from memory.
+/// The file that the flow sends, its pages where the cell wants them; none for one from memory.
 fn file_of(task: &Task, mover: &Mover, flow: u32) -> io::Result<Option<FileWork>> {
-    let (Route::FileToSocket, Some(at)) = (mover.route, &task.file) else {
+    let (Route::FileToSocket, Some(at)) = (mover.route, &task.here.file) else {
         return Ok(None);
     };
     let work = files::open(&task.cell, mover, at, flow)?;

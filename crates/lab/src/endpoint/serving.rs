@@ -1,20 +1,28 @@
-//! The two sides of a cell with a server: one process that serves, one that asks.
+//! The two sides of a cell with a server: one process that serves, and here the one that asks.
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
-use bytecost_spec::Cell;
+use bytecost_meter::ProcessTreeSnapshot;
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::{Cell, Counter, Reading, Readings};
 use bytecost_sys::process;
 
+use super::side::encode;
+use crate::descriptors;
 use crate::flow_setup::unknown;
 use crate::greeters::FlowKey;
-use crate::load::{GREETED_FROM, Load, LoadSpan, RequestPace};
-use crate::protocol::{Schedule, Task};
+use crate::load::{
+    GREETED_FROM, Limit, Load, LoadError, LoadOutcome, LoadSpan, RequestPace, Stage,
+};
+use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, out_of_turn};
 
-pub(super) mod asking;
 pub(super) mod served;
 
 /// Time over which connections are opened, in ns for each: so that a server's queue of those who
@@ -49,7 +57,7 @@ fn congestion(cell: &Cell) -> Option<&str> {
 
 /// Holds the process, and all that it starts, to its side's CPUs, if it has any.
 fn hold(task: &Task) -> io::Result<()> {
-    let mut cpus = task.pins.concat();
+    let mut cpus = task.here.pins.concat();
     cpus.sort_unstable();
     cpus.dedup();
     match cpus.as_slice() {
@@ -103,4 +111,100 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
     };
     load.ramp = Duration::from_nanos(RAMP_NS * ramped);
     Ok(load)
+}
+
+/// The side that asks.
+pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
+    let cell = &task.cell;
+    let Meets::Connects(to) = &task.meets else {
+        return Err(out_of_turn());
+    };
+    let address = to.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+    hold(task)?;
+    let tree = task.here.meters.process_tree(cell);
+    descriptors::make_room(cell.serving.all_connections() + u64::from(cell.threads))?;
+    protocol::write(control, &FromEndpoint::Ready)?;
+    let ToEndpoint::Go(schedule) = protocol::read(control)? else {
+        return Err(out_of_turn());
+    };
+    let load = load(task, address, schedule)?;
+    let edges: Mutex<Vec<ProcessTreeSnapshot>> = Mutex::new(Vec::with_capacity(2));
+    let failed = Mutex::new(None);
+    let told = |stage| {
+        let is_edge = !matches!(stage, Stage::Connected(_));
+        if let (true, Ok(mut edges)) = (is_edge, edges.lock()) {
+            edges.push(tree.read_own());
+        }
+        let word = match stage {
+            Stage::Connected(window_ns) => FromEndpoint::Connected(window_ns),
+            Stage::WindowOpens => return,
+            Stage::WindowCloses => FromEndpoint::Closed,
+        };
+        if let (Err(e), Ok(mut failed)) = (protocol::write(&mut &*control, &word), failed.lock()) {
+            *failed = Some(e);
+        }
+    };
+    let outcome = load.run(&AtomicBool::new(false), &told)?;
+    if let Ok(Some(e)) = failed.into_inner() {
+        return Err(e);
+    }
+    let edges = edges.into_inner().unwrap_or_default();
+    let [start, end] = edges.as_slice() else {
+        return Err(io::Error::other("the clients' window did not open"));
+    };
+    let (_, service, _) = rows(cell)?;
+    let size = service.sizes.map(|_| cell.size_bytes);
+    let mut readings = tree.difference(start, end, true);
+    task.here.meters.take_cpu(&mut readings);
+    done(readings, &outcome, size)
+}
+
+/// What the clients tell; `size` is that of an answer, where all have the same.
+fn done(readings: Readings, outcome: &LoadOutcome, size: Option<u64>) -> io::Result<Done> {
+    let mut done = Done::default();
+    done.side.readings = readings;
+    let answers = outcome.answers_in_window;
+    let bytes = size.map(|size| size.saturating_mul(answers));
+    let errors = &outcome.errors;
+    let [least, median, most] = outcome.fairness();
+    let generator = &outcome.generator;
+    let busy_ns = generator.busy_share * outcome.window_ns as f64;
+    let limited = match outcome.generator_limit() {
+        None => 0,
+        Some(Limit::Busy(_)) => 1,
+        Some(Limit::Late(_)) => 2,
+    };
+    let counted = [
+        (Counter::Messages, answers),
+        (Counter::Unanswered, outcome.unanswered),
+        (Counter::ErrorsRefused, errors.of(LoadError::Refused)),
+        (Counter::ErrorsReset, errors.of(LoadError::Reset)),
+        (Counter::ErrorsClosed, errors.of(LoadError::Closed)),
+        (Counter::ErrorsTimeout, errors.of(LoadError::Timeout)),
+        (Counter::ErrorsWrong, errors.of(LoadError::Wrong)),
+        (Counter::ErrorsLocal, errors.of(LoadError::Local)),
+        (Counter::AnswersLeast, least),
+        (Counter::AnswersMedian, median),
+        (Counter::AnswersMost, most),
+        (Counter::GeneratorBusyNs, busy_ns as u64),
+        (
+            Counter::GeneratorLateNsP99,
+            generator.late_ns.value_at_quantile(0.99),
+        ),
+        (Counter::GeneratorLimited, limited),
+    ];
+    let counted = counted.map(|(counter, n)| (counter, Reading::Measured(n)));
+    done.side.readings.extend(counted);
+    let unknown = "responses differ in length, and their bytes are not counted";
+    let of_bytes = bytes.map_or_else(|| Reading::absent(unknown), Reading::Measured);
+    done.side.readings.insert(Counter::Bytes, of_bytes);
+    done.side.flows.push(FlowReading {
+        bytes: bytes.unwrap_or(0),
+        messages: answers,
+        elapsed_ns: outcome.window_ns,
+    });
+    done.total_bytes.push(bytes.unwrap_or(0));
+    done.compared_bytes = bytes.unwrap_or(0);
+    done.latency_ns_histogram = Some(encode(&outcome.latency_ns)?);
+    Ok(done)
 }

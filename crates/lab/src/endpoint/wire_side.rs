@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Cell, Counter, Reading, Readings, SideReadings};
+use bytecost_spec::{Cell, Counter, Reading, Readings};
 use bytecost_sys::clock;
 
-use super::course::follow;
-use super::turn::Signal;
+use super::course::{Signal, follow};
 use crate::edges::Edge;
 use crate::greeters::KEY_BYTES;
 use crate::phase::{Gate, Phase, SharedGate};
-use crate::protocol::{self, Done, FromEndpoint, Task};
+use crate::protocol::{self, Done, FromEndpoint, Task, out_of_turn};
 use crate::thread_binding::ThreadBinding;
 use crate::transports::wire::FAR_END;
 use crate::transports::wire::responder::{ResponderTally, Rules, WireResponder};
@@ -47,15 +46,8 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
             let _ = tell.send(Signal::Ended);
             done
         });
-        let threads = [responding];
-        let followed = follow(control, gate, &threads, &told, task, None, &mut 0);
-        gate.set(Phase::Stop);
-        let [responding] = threads;
-        let done = responding
-            .join()
-            .map_err(|_| io::Error::other("the responder panicked"))?;
-        followed?;
-        done
+        let (mut done, _) = follow(control, gate, vec![responding], &told, task, None)?;
+        done.pop().ok_or_else(out_of_turn)
     })
 }
 
@@ -81,7 +73,7 @@ fn respond(
     gate: &SharedGate,
     tell: &mpsc::Sender<Signal>,
 ) -> io::Result<Done> {
-    let hold = ThreadBinding::take(&task.pins, 0, None)?;
+    let hold = ThreadBinding::take(&task.here.pins, 0, None)?;
     let flows = task.cell.threads as usize;
     let patience_ns = Duration::from_millis(task.patience_ms).as_nanos() as u64;
     look_until(&mut far, patience_ns, "connected", |far| {
@@ -96,30 +88,21 @@ fn respond(
     let _ = tell.send(Signal::Closed);
     look_until(&mut far, patience_ns, "closed", |far| far.ended() == flows)?;
     if far.seen().any(|s| s.reset) {
-        return Err(io::Error::new(
-            io::ErrorKind::ConnectionReset,
-            "a flow's sender gave up",
-        ));
+        let why = "a flow's sender gave up";
+        return Err(io::Error::new(io::ErrorKind::ConnectionReset, why));
     }
     let mut readings = meter.difference(&from.snapshot, &to.snapshot);
     let (from, to) = (from.tally, to.tally);
     readings.extend(counted(&from.tally, &to.tally));
-    if let Some(cpu) = readings.get(&Counter::CpuNs).cloned() {
-        readings.insert(Counter::ResponderCpuNs, cpu);
-    }
-    Ok(Done {
-        side: SideReadings {
-            readings,
-            flows: moved(&task.cell, &from, &to),
-            held: hold.held()?.into_iter().collect(),
-            sub_windows: None,
-        },
-        total_bytes: far.seen().map(|s| s.bytes - KEY_BYTES as u64).collect(),
-        compared_bytes: 0,
-        latency_ns_histogram: None,
-        footprint: None,
-        strangers: 0,
-    })
+    let cpu = readings.get(&Counter::CpuNs).cloned();
+    readings.extend(cpu.map(|cpu| (Counter::ResponderCpuNs, cpu)));
+    let mut done = Done::default();
+    done.side.readings = readings;
+    done.side.flows = moved(&task.cell, &from, &to);
+    done.side.held.extend(hold.held()?);
+    let payload = far.seen().map(|s| s.bytes - KEY_BYTES as u64);
+    done.total_bytes = payload.collect();
+    Ok(done)
 }
 
 fn look_through(far: &mut WireResponder, gate: &SharedGate, until: Phase) -> io::Result<()> {
@@ -141,48 +124,34 @@ fn look_until(
         far.look()?;
         let quiet_ns = clock::monotonic_ns().saturating_sub(far.busy_ns().max(began_ns));
         if quiet_ns > patience_ns {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!(
-                    "not all flows {what} in time: {} came, {} ended",
-                    far.opened(),
-                    far.ended()
-                ),
-            ));
+            let (came, ended) = (far.opened(), far.ended());
+            let why = format!("not all flows {what} in time: {came} came, {ended} ended");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
     }
     Ok(())
 }
 
 fn counted(from: &ResponderTally, to: &ResponderTally) -> Readings {
-    let grown = [
-        (Counter::WirePackets, from.packets, to.packets),
-        (
-            Counter::WireAcknowledgements,
-            from.acknowledgements,
-            to.acknowledgements,
-        ),
-        (Counter::WireGaps, from.gaps, to.gaps),
-        (Counter::WireRepeats, from.repeats, to.repeats),
-        (Counter::ResponderWritingNs, from.writing_ns, to.writing_ns),
-    ];
-    let reading = |(counter, from, to): (Counter, u64, u64)| {
-        (counter, Reading::Measured(to.saturating_sub(from)))
-    };
-    grown.into_iter().map(reading).collect()
+    let grown = |of: fn(&ResponderTally) -> u64| Reading::Measured(of(to).saturating_sub(of(from)));
+    [
+        (Counter::WirePackets, grown(|t| t.packets)),
+        (Counter::WireAcknowledgements, grown(|t| t.acknowledgements)),
+        (Counter::WireGaps, grown(|t| t.gaps)),
+        (Counter::WireRepeats, grown(|t| t.repeats)),
+        (Counter::ResponderWritingNs, grown(|t| t.writing_ns)),
+    ]
+    .into()
 }
 
 fn moved(cell: &Cell, from: &Seen, to: &Seen) -> Vec<FlowReading> {
     let elapsed_ns = to.at_ns.saturating_sub(from.at_ns);
     let flows = from.flows.iter().zip(&to.flows);
-    flows
-        .map(|(from, to)| {
-            let bytes = to.bytes.saturating_sub(from.bytes);
-            FlowReading {
-                bytes,
-                messages: bytes / cell.size_bytes.max(1),
-                elapsed_ns,
-            }
-        })
-        .collect()
+    let bytes = flows.map(|(from, to)| to.bytes.saturating_sub(from.bytes));
+    let reading = |bytes| FlowReading {
+        bytes,
+        messages: bytes / cell.size_bytes.max(1),
+        elapsed_ns,
+    };
+    bytes.map(reading).collect()
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -20,7 +21,7 @@ use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 
-use super::channel::{FromAgent, IncomingWords, Shift, ToAgent, ToldHost, VERSION, write_out};
+use super::channel::{FromAgent, IncomingWords, SILENCE, Shift, ToAgent, VERSION, write_out};
 use super::copy::remove_own;
 use super::fits::fits;
 use super::probe::{self, ListeningDoors};
@@ -53,14 +54,18 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
     remove_own();
     let (say, words) = mpsc::channel();
     thread::Builder::new().spawn(move || write_out(to, &words, || FromAgent::Beat, |_| false))?;
-    let hello = FromAgent::Hello {
+    let _ = say.send(FromAgent::Hello {
         version: VERSION,
-        build,
-    };
-    let _ = say.send(hello);
-    let mut from = IncomingWords::new(from);
-    if !is_greeted(&mut from)? {
-        return Ok(());
+        build: build.clone(),
+    });
+    let mut from = IncomingWords::new(from, SILENCE);
+    match heard(&mut from)? {
+        Some(ToAgent::Hello {
+            version,
+            build: other,
+        }) if version == VERSION && other == build => {}
+        // One that is of another build says so, and leaves.
+        _ => return Ok(()),
     }
     let (host, survey) = machine();
     let lab = Lab::new(settings(program), MachineMeter::open(Path::new("/")));
@@ -71,7 +76,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         doors: Arc::default(),
         own: probe::addresses().unwrap_or_default(),
         memory_bytes: host.memory_bytes,
-        told: Some(Box::new(ToldHost { host, survey })),
+        told: Some(Box::new((host, survey))),
     };
     agent.live(from)
 }
@@ -101,32 +106,26 @@ pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
     command.args(std::env::args_os().skip(1));
     // Other groups than this one are left too.
     let failed = command.uid(user).gid(group).exec();
-    match failed.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::PERM | Errno::INVAL) if geteuid().is_root() => Ok(()),
-        _ => Err(io::Error::new(
-            failed.kind(),
-            format!(
-                "{} as user {user}: {failed}: have the peer's command name another user than root",
-                program.path().display()
-            ),
-        )),
+    if let Some(Errno::PERM | Errno::INVAL) = Errno::from_io_error(&failed)
+        && geteuid().is_root()
+    {
+        return Ok(());
     }
+    let why = format!(
+        "{} as user {user}: {failed}: have the peer's command name another user than root",
+        program.path().display()
+    );
+    Err(io::Error::new(failed.kind(), why))
 }
 
-/// Whether the coordinator is of the same build; one that is not says so, and leaves.
-fn is_greeted(from: &mut IncomingWords) -> io::Result<bool> {
-    loop {
-        let is_ready = ready(&mut [from.poll_fd()], LOOK_NS)?;
-        if is_ready == [true] && !from.fill()? || from.silent_for().is_some() {
-            return Ok(false);
-        }
-        match from.next()? {
-            Some(ToAgent::Hello { version, build }) => {
-                return Ok(version == VERSION && build == program::own_build()?);
-            }
-            Some(_) => return Ok(false),
-            None => {}
-        }
+/// The coordinator's next word; none where it is gone or silent.
+fn heard(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
+    match from.next() {
+        Ok(word) => Ok(Some(word)),
+        Err(e) => match e.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::TimedOut => Ok(None),
+            _ => Err(e),
+        },
     }
 }
 
@@ -154,13 +153,12 @@ struct Agent {
     own: Vec<IpAddr>,
     memory_bytes: u64,
     /// What this host is, until that is told.
-    told: Option<Box<ToldHost>>,
+    told: Option<Box<(Host, Survey)>>,
 }
 
 /// An endpoint of a trial, and what is measured around it.
 struct PlayedSide {
     end: Endpoint,
-    window: Duration,
     cell: Cell,
     /// Taken away after its processes.
     group: Option<ControlGroups>,
@@ -176,10 +174,8 @@ struct PlayedSide {
 impl Agent {
     fn live(&mut self, mut from: IncomingWords) -> io::Result<()> {
         loop {
-            let ids: Vec<u64> = (self.playing.iter())
-                .filter(|(_, side)| !side.over)
-                .map(|(id, _)| *id)
-                .collect();
+            let playing = self.playing.iter().filter(|(_, side)| !side.over);
+            let ids: Vec<u64> = playing.map(|(id, _)| *id).collect();
             let mut polled = vec![from.poll_fd()];
             polled.extend(ids.iter().map(|id| self.playing[id].end.poll_fd()));
             let now_ns = clock::monotonic_ns();
@@ -192,15 +188,8 @@ impl Agent {
             for (id, _) in ids.iter().zip(&is_ready[1..]).filter(|(_, ready)| **ready) {
                 self.answered(*id);
             }
-            if is_ready[0] && !from.fill()? {
-                return Ok(());
-            }
-            while let Some(word) = from.next()? {
-                if !self.hear(word) {
-                    return Ok(());
-                }
-            }
-            if from.silent_for().is_some() {
+            let goes_on = !is_ready[0] || heard(&mut from)?.is_some_and(|word| self.hear(word));
+            if !goes_on || from.is_silent() {
                 return Ok(());
             }
         }
@@ -231,35 +220,34 @@ impl Agent {
             }
             ToAgent::Listen { at } => {
                 if let Err(e) = self.listen(at) {
-                    self.say(FromAgent::Refused { why: e.to_string() });
+                    self.say(FromAgent::Refused(e.to_string()));
                 }
             }
             ToAgent::Reach { doors } => {
                 let say = self.say.clone();
                 let reach = move || {
-                    let found = probe::reach(&doors);
-                    let _ = say.send(match found {
+                    say.send(match probe::reach(&doors) {
                         Some((_, way)) => FromAgent::Found(way),
-                        None => FromAgent::Refused {
-                            why: "none of the addresses of the host that runs the study can be reached from there: name one with --address".to_owned(),
-                        },
-                    });
+                        None => FromAgent::Refused("none of the addresses of the host that runs the study can be reached from there: name one with --address".to_owned()),
+                    })
                 };
                 let _ = thread::Builder::new().spawn(reach);
             }
             ToAgent::Cards { at } => {
                 self.doors.store(true, Ordering::Relaxed);
-                let cards = probe::cards(at);
-                self.say(FromAgent::Cards { cards });
+                self.say(FromAgent::Cards(probe::cards(at)));
             }
             ToAgent::Start {
                 id,
-                role,
                 window_ns,
-            } => self.start(id, role, Duration::from_nanos(window_ns)),
+                task,
+            } => match self.started(*task, Duration::from_nanos(window_ns)) {
+                Ok(side) => drop(self.playing.insert(id, side)),
+                Err(e) => self.fail(id, e),
+            },
             ToAgent::To { id, now_ns, order } => {
                 let shift = Shift::heard_now(now_ns);
-                self.order(id, shift.order(*order));
+                self.order(id, &shift.order(*order));
             }
             ToAgent::Opens { id } => {
                 if let Some(side) = self.playing.get_mut(&id) {
@@ -276,94 +264,82 @@ impl Agent {
         true
     }
 
-    /// Listens for who tries the way, on a thread of its own.
     fn listen(&mut self, at: Option<IpAddr>) -> io::Result<()> {
         let addresses = at.map_or_else(|| self.own.clone(), |at| vec![at]);
         let open = ListeningDoors::open(&addresses)?;
         if open.doors.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::AddrNotAvailable,
-                "there is no address there to listen at: name one of that host's with --address",
-            ));
+            let why =
+                "there is no address there to listen at: name one of that host's with --address";
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
         }
-        self.say(FromAgent::Listening {
-            doors: open.doors.clone(),
-        });
+        self.say(FromAgent::Listening(open.doors.clone()));
         let (say, over) = (self.say.clone(), Arc::clone(&self.doors));
         thread::Builder::new().spawn(move || {
             open.all_who_come(&over, |door, from| {
-                let _ = say.send(FromAgent::Reached {
-                    door: door as u32,
-                    from,
-                });
+                let door = door as u32;
+                let _ = say.send(FromAgent::Reached { door, from });
             });
         })?;
         Ok(())
     }
 
-    fn start(&mut self, id: u64, role: Role, window: Duration) {
+    /// Has an endpoint get ready, what depends on this host filled in.
+    fn started(&mut self, told: Task, window: Duration) -> Result<PlayedSide, TrialError> {
         if self.playing.len() >= MOST_ENDS {
             let why = "too many sides play here at one time".to_owned();
-            return self.fail(id, TrialError::Failed(why));
+            return Err(TrialError::Failed(why));
         }
-        match self.lab.endpoint(role) {
-            Ok(end) => drop(self.playing.insert(id, PlayedSide::new(end, window))),
-            Err(e) => self.fail(id, e),
-        }
+        fits(&told, window, &self.own, self.memory_bytes).map_err(TrialError::Failed)?;
+        let (task, group) = self.lab.task_here(told, window)?;
+        let mut side = PlayedSide {
+            end: self.lab.endpoint(task.role)?,
+            cell: task.cell.clone(),
+            group,
+            edges: Vec::new(),
+            opened: None,
+            closed: None,
+            network: None,
+            over: false,
+        };
+        side.end.order(&ToEndpoint::Prepare(Box::new(task)))?;
+        Ok(side)
     }
 
-    /// Says that a side cannot go on, and ends it.
     fn fail(&mut self, id: u64, error: TrialError) {
         self.playing.remove(&id);
         let reason = match error {
             TrialError::Interrupted => "interrupted".to_owned(),
             TrialError::Failed(reason) => reason,
         };
-        self.answer(id, FromEndpoint::Failed { reason }, Readings::new());
+        self.answer(id, FromEndpoint::Failed(reason), Readings::new());
     }
 
-    /// Passes an order on, what depends on this host filled in.
-    fn order(&mut self, id: u64, order: ToEndpoint) {
-        let Some(mut side) = self.playing.remove(&id) else {
+    fn order(&mut self, id: u64, order: &ToEndpoint) {
+        let Some(side) = self.playing.get_mut(&id) else {
             // It has failed, which is said already.
             return;
         };
-        let order = match order {
-            ToEndpoint::Prepare(task) => self.prepared(*task, &mut side),
-            ToEndpoint::Go(schedule) => {
-                side.goes(&mut self.lab, &schedule);
-                Ok(ToEndpoint::Go(schedule))
-            }
-            ToEndpoint::Open | ToEndpoint::Stop => Ok(order),
-            ToEndpoint::Hello { .. } | ToEndpoint::Disturb(_) => Err(TrialError::Failed(
+        let given = match order {
+            ToEndpoint::Prepare(_) | ToEndpoint::Disturb(_) => Err(TrialError::Failed(
                 "protocol error: no order for a side of a trial".to_owned(),
             )),
-        };
-        let given = order.and_then(|order| side.end.order(&order));
-        match given {
-            Ok(()) => drop(self.playing.insert(id, side)),
-            Err(e) => {
-                drop(side);
-                self.fail(id, e);
+            ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {
+                if let ToEndpoint::Go(schedule) = order {
+                    side.goes(&mut self.lab, schedule);
+                }
+                side.end.order(order)
             }
+        };
+        if let Err(e) = given {
+            self.fail(id, e);
         }
     }
 
-    fn prepared(&mut self, told: Task, side: &mut PlayedSide) -> Result<ToEndpoint, TrialError> {
-        fits(&told, side.window, &self.own, self.memory_bytes).map_err(TrialError::Failed)?;
-        let (task, group) = self.lab.task_here(told, side.window)?;
-        side.cell = task.cell.clone();
-        side.group = group;
-        Ok(ToEndpoint::Prepare(Box::new(task)))
-    }
-
-    /// Passes on what an endpoint says.
     fn answered(&mut self, id: u64) {
         let Some(side) = self.playing.get_mut(&id) else {
             return;
         };
         match side.end.answer() {
-            Ok(FromEndpoint::Hello { .. }) => {}
             Ok(answer) => {
                 let machine = side.hears(&mut self.lab, &answer);
                 side.over = matches!(answer, FromEndpoint::Done(_));
@@ -373,7 +349,6 @@ impl Agent {
         }
     }
 
-    /// Reads the machine where a window opens or closes by now.
     fn pass_edges(&mut self) {
         let now_ns = clock::monotonic_ns();
         for side in self.playing.values_mut() {
@@ -386,31 +361,16 @@ impl Agent {
 }
 
 impl PlayedSide {
-    fn new(end: Endpoint, window: Duration) -> PlayedSide {
-        PlayedSide {
-            end,
-            window,
-            cell: Cell::default(),
-            group: None,
-            edges: Vec::new(),
-            opened: None,
-            closed: None,
-            network: None,
-            over: false,
-        }
-    }
-
     /// It is known when the window is, unless another schedule is to follow, or passes make it.
     fn goes(&mut self, lab: &mut Lab, schedule: &Schedule) {
         let by_clock = schedule.steady_by_ns.is_none() && Passes::of(&self.cell).is_none();
         if by_clock && self.end.role() != Role::Client {
-            self.watches(lab, schedule.window_from_ns, schedule.window_to_ns);
+            self.watches(lab, schedule.window_from_ns..schedule.window_to_ns);
         }
     }
 
-    /// The machine will be read at these moments.
-    fn watches(&mut self, lab: &mut Lab, opens_ns: u64, closes_ns: u64) {
-        self.edges = vec![opens_ns, closes_ns];
+    fn watches(&mut self, lab: &mut Lab, window_ns: Range<u64>) {
+        self.edges = vec![window_ns.start, window_ns.end];
         self.gets_ready(lab);
     }
 
@@ -432,10 +392,7 @@ impl PlayedSide {
     /// Takes note of what the endpoint says; with its last word goes what the machine did.
     fn hears(&mut self, lab: &mut Lab, answer: &FromEndpoint) -> Readings {
         match answer {
-            FromEndpoint::Connected {
-                opens_ns,
-                closes_ns,
-            } => self.watches(lab, *opens_ns, *closes_ns),
+            FromEndpoint::Connected(window_ns) => self.watches(lab, window_ns.clone()),
             FromEndpoint::Closed if self.edges.is_empty() && self.closed.is_none() => {
                 self.passes_edge(lab);
             }
@@ -445,7 +402,6 @@ impl PlayedSide {
         Readings::new()
     }
 
-    /// What the machine and its network did between the edges.
     fn read(&mut self, lab: &mut Lab) -> Readings {
         let (Some((from, packets)), Some(to), Some(network)) =
             (&self.opened, &self.closed, &self.network)

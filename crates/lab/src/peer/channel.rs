@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -13,24 +13,22 @@ use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use strum::EnumTryAs;
 
 use crate::greeters::FlowKey;
-use crate::protocol::{self, FromEndpoint, MAX_FRAME_BYTES, Role, Schedule, ToEndpoint};
+use crate::protocol::{self, DeadlineReader, FromEndpoint, Schedule, Task, ToEndpoint};
 
-/// The version of what is said; both ends must have the same.
 pub(super) const VERSION: u32 = 1;
-/// How often something is said.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long nothing may be heard, in ns.
-pub(super) const SILENCE_NS: u64 = 3_000_000_000;
-/// What is read at once, in bytes.
-const PIECE_BYTES: usize = 64 << 10;
+/// How long nothing may be heard.
+pub(super) const SILENCE: Duration = Duration::from_secs(3);
+/// The longest line of what is no frame.
+const MOST_LINE_BYTES: usize = 4096;
 
 /// What a connection that tries an address says, and what it hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Door {
-    /// Where somebody listens.
     pub(super) at: SocketAddr,
     /// What who connects says.
     pub(super) key: FlowKey,
@@ -42,9 +40,7 @@ pub(super) struct Door {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FoundWay {
-    /// The address that was reached.
     pub(super) to: IpAddr,
-    /// The own address.
     pub(super) from: IpAddr,
     pub(super) round_trip_us: u64,
     /// The largest packet that the way takes, in bytes.
@@ -55,147 +51,138 @@ pub(super) struct FoundWay {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ToAgent {
-    /// The first word.
-    Hello { version: u32, build: String },
+    Hello {
+        version: u32,
+        build: String,
+    },
     /// What machine is that?
     Tell,
     /// Listen for a connection that tries the way: at this address, else at every one.
-    Listen { at: Option<IpAddr> },
-    /// Try these, and say which is the first that is reached.
-    Reach { doors: Vec<Door> },
+    Listen {
+        at: Option<IpAddr>,
+    },
+    Reach {
+        doors: Vec<Door>,
+    },
     /// The way goes by this address of yours: which cards are that?
-    Cards { at: IpAddr },
-    /// Start an endpoint for a trial with a window of that length.
-    Start { id: u64, role: Role, window_ns: u64 },
-    /// What an endpoint is told.
+    Cards {
+        at: IpAddr,
+    },
+    /// Start an endpoint for this side of a trial with a window of that length.
+    Start {
+        id: u64,
+        window_ns: u64,
+        task: Box<Task>,
+    },
     To {
         id: u64,
         now_ns: u64,
         order: Box<ToEndpoint>,
     },
     /// The window of passes opens.
-    Opens { id: u64 },
-    /// The trial is over: end the endpoint.
-    End { id: u64 },
+    Opens {
+        id: u64,
+    },
+    End {
+        id: u64,
+    },
     /// Nothing to say.
     Beat,
-    /// The last word.
     Bye,
 }
 
 /// Agent to coordinator.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, EnumTryAs, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum FromAgent {
-    /// The first word.
-    Hello { version: u32, build: String },
-    /// What machine this is.
-    Told(Box<ToldHost>),
-    /// Where a connection is waited for.
-    Listening { doors: Vec<Door> },
+    /// The first word, which another build reads too.
+    Hello {
+        version: u32,
+        build: String,
+    },
+    Told(Box<(Host, Survey)>),
+    Listening(Vec<Door>),
     /// What connected: the place of its door, and the address that it came from.
-    Reached { door: u32, from: IpAddr },
-    /// The way that was found.
+    Reached {
+        door: u32,
+        from: IpAddr,
+    },
     Found(FoundWay),
-    /// The cards.
-    Cards { cards: Vec<NetworkCard> },
-    /// What an endpoint says.
+    Cards(Vec<NetworkCard>),
     From {
         id: u64,
         now_ns: u64,
         answer: Box<FromEndpoint>,
         /// With the last word: what the machine did in the window.
-        #[serde(default)]
         machine: Readings,
     },
-    /// What was asked cannot be done.
-    Refused { why: String },
+    Refused(String),
     /// Nothing to say.
     Beat,
 }
 
-/// What an agent tells of its host.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ToldHost {
-    pub(super) host: Host,
-    pub(super) survey: Survey,
-}
-
-/// Incoming frames. It reads what has arrived and never waits for the rest of a frame.
 pub(super) struct IncomingWords {
-    from: File,
-    bytes: Vec<u8>,
+    from: OwnedFd,
     /// When something whole was heard last, and how long nothing may be.
     heard_ns: u64,
-    patience_ns: u64,
+    pub(super) patience: Duration,
+    said: Vec<u8>,
 }
 
 impl IncomingWords {
-    pub(super) fn new(from: OwnedFd) -> IncomingWords {
+    /// The first one may take so long.
+    pub(super) fn new(from: OwnedFd, patience: Duration) -> IncomingWords {
         IncomingWords {
-            from: File::from(from),
-            bytes: Vec::new(),
+            from,
             heard_ns: clock::monotonic_ns(),
-            patience_ns: SILENCE_NS,
+            patience,
+            said: Vec::new(),
         }
-    }
-
-    /// The same, where the first word may take longer.
-    pub(super) fn first_within(mut self, patience: Duration) -> IncomingWords {
-        self.patience_ns = patience.as_nanos() as u64;
-        self
     }
 
     pub(super) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.from, PollFlags::IN)
     }
 
-    /// Takes what has come, where something has. False when the other side is gone.
-    pub(super) fn fill(&mut self) -> io::Result<bool> {
-        let mut piece = [0; PIECE_BYTES];
-        loop {
-            match self.from.read(&mut piece) {
-                Ok(0) => return Ok(false),
-                Ok(bytes) => {
-                    self.bytes.extend_from_slice(&piece[..bytes]);
-                    return Ok(true);
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-    }
-
-    /// The next word that has come whole; `InvalidData` for what is none.
-    pub(super) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
-        let Some((length, _)) = self.bytes.split_first_chunk::<4>() else {
-            return Ok(None);
-        };
-        let length = u32::from_le_bytes(*length) as usize;
-        if length <= MAX_FRAME_BYTES && self.bytes.len() < 4 + length {
-            return Ok(None);
-        }
-        let mut from = &self.bytes[..];
-        let word = protocol::read(&mut from)?;
-        let used = self.bytes.len() - from.len();
-        self.bytes.drain(..used);
+    /// Waits for the next one: `TimedOut` where it does not come whole in time, `UnexpectedEof`
+    /// when the other side is gone, `InvalidData` for what is none.
+    pub(super) fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+        self.said.clear();
+        let word = protocol::read(self)?;
         self.heard_ns = clock::monotonic_ns();
-        self.patience_ns = SILENCE_NS;
-        Ok(Some(word))
+        self.patience = SILENCE;
+        Ok(word)
     }
 
-    /// How long nothing whole has come, where that is too long.
-    pub(super) fn silent_for(&self) -> Option<Duration> {
-        let is_silent = clock::monotonic_ns() > self.heard_ns + self.patience_ns;
-        is_silent.then(|| Duration::from_nanos(self.patience_ns))
+    fn until_ns(&self) -> u64 {
+        self.heard_ns + self.patience.as_nanos() as u64
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        clock::monotonic_ns() > self.until_ns()
     }
 
     /// The first line of what has come, where that is no frame.
-    pub(super) fn first_line(&self) -> Option<String> {
-        let text = String::from_utf8_lossy(&self.bytes);
+    pub(super) fn first_line(&mut self) -> Option<String> {
+        self.patience = Duration::ZERO;
+        // What of it is not there by now is left out.
+        let _ = self.read(&mut [0; MOST_LINE_BYTES]);
+        let text = String::from_utf8_lossy(&self.said);
         let line = text.lines().next().map(bytecost_spec::units::one_line);
         line.filter(|line| !line.trim().is_empty())
+    }
+}
+
+impl Read for IncomingWords {
+    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+        let mut reader = DeadlineReader {
+            from: self.from.as_fd(),
+            until_ns: self.until_ns(),
+            stop: None,
+        };
+        let bytes = reader.read(piece)?;
+        self.said.extend_from_slice(&piece[..bytes]);
+        Ok(bytes)
     }
 }
 
@@ -273,13 +260,9 @@ impl Shift {
     /// The answer, its moments by this host's clock.
     pub(super) fn answer(self, answer: FromEndpoint) -> FromEndpoint {
         match answer {
-            FromEndpoint::Connected {
-                opens_ns,
-                closes_ns,
-            } => FromEndpoint::Connected {
-                opens_ns: self.of(opens_ns),
-                closes_ns: self.of(closes_ns),
-            },
+            FromEndpoint::Connected(window_ns) => {
+                FromEndpoint::Connected(self.of(window_ns.start)..self.of(window_ns.end))
+            }
             other => other,
         }
     }
@@ -306,41 +289,7 @@ mod tests {
         };
         let order = shift.order(ToEndpoint::Go(schedule(150)));
         assert_eq!(order, ToEndpoint::Go(schedule(1_000_100)));
-        let answer = FromEndpoint::Connected {
-            opens_ns: 0,
-            closes_ns: u64::MAX,
-        };
-        let FromEndpoint::Connected {
-            opens_ns,
-            closes_ns,
-        } = shift.answer(answer)
-        else {
-            panic!("it is another answer");
-        };
-        assert_eq!((opens_ns, closes_ns), (999_950, u64::MAX / 2));
-    }
-
-    // Invariant 8.
-    #[test]
-    fn words_are_taken_as_they_come_and_what_is_none_is_an_error() {
-        let (from, mut to) = io::pipe().unwrap();
-        let mut incoming = IncomingWords::new(from.into());
-        let mut frame = Vec::new();
-        protocol::write(&mut frame, &ToAgent::Beat).unwrap();
-        let two = [frame.clone(), frame.clone()].concat();
-        let mut words = 0;
-        for byte in two {
-            io::Write::write_all(&mut to, &[byte]).unwrap();
-            assert!(incoming.fill().unwrap());
-            words += usize::from(incoming.next::<ToAgent>().unwrap().is_some());
-        }
-        assert_eq!((words, incoming.bytes.len()), (2, 0));
-        assert_eq!(incoming.silent_for(), None);
-        io::Write::write_all(&mut to, b"Welcome to db7\n$ ").unwrap();
-        assert!(incoming.fill().unwrap());
-        assert!(incoming.next::<ToAgent>().is_err());
-        assert_eq!(incoming.first_line().as_deref(), Some("Welcome to db7"));
-        drop(to);
-        assert!(!incoming.fill().unwrap());
+        let answer = shift.answer(FromEndpoint::Connected(0..u64::MAX));
+        assert_eq!(answer, FromEndpoint::Connected(999_950..u64::MAX / 2));
     }
 }

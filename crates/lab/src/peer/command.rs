@@ -18,11 +18,8 @@ const SSH: &str = "ssh:";
 /// The words of a command that run a program on the other host, and the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerCommand {
-    /// What comes before the program.
     prefix: Vec<String>,
-    /// What bytecost is called there.
     program: String,
-    /// What the user wrote.
     given: String,
 }
 
@@ -32,24 +29,26 @@ impl PeerCommand {
     /// # Errors
     /// What is wrong, and what to write instead.
     pub fn parse(given: &str, program: &str) -> Result<PeerCommand, String> {
+        let wrong = || {
+            format!(
+                "peer `{given}`: a quote is open, or there is no word: write ssh:HOST or a command such as 'ip netns exec b'"
+            )
+        };
         let prefix = match given.strip_prefix(SSH) {
             Some(host) => ssh(host)?,
-            None => shlex::split(given)
-                .filter(|words| !words.is_empty())
-                .ok_or_else(|| {
-                    format!("peer `{given}`: a quote is open, or there is no word: write ssh:HOST or a command such as 'ip netns exec b'")
-                })?,
+            None => (shlex::split(given).filter(|words| !words.is_empty())).ok_or_else(wrong)?,
         };
-        if program.is_empty() || program.starts_with('-') {
-            return Err(format!(
+        let (given, program) = (given.to_owned(), program.to_owned());
+        match program.is_empty() || program.starts_with('-') {
+            true => Err(format!(
                 "`{program}` is no program: name bytecost as it is called on the other host"
-            ));
+            )),
+            false => Ok(PeerCommand {
+                prefix,
+                program,
+                given,
+            }),
         }
-        Ok(PeerCommand {
-            prefix,
-            program: program.to_owned(),
-            given: given.to_owned(),
-        })
     }
 
     /// The words of the user's own, without the program.
@@ -66,10 +65,11 @@ impl PeerCommand {
     pub(super) fn run(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.prefix[0]);
         command.args(&self.prefix[1..]);
-        match self.given.starts_with(SSH) {
-            true => command.args(words.iter().map(|word| quoted(word))),
-            false => command.args(words),
-        };
+        let is_ssh = self.given.starts_with(SSH);
+        command.args(words.iter().map(|word| match shlex::try_quote(word) {
+            Ok(quoted) if is_ssh => quoted.into_owned(),
+            _ => (*word).to_owned(),
+        }));
         command
     }
 
@@ -114,25 +114,18 @@ fn ssh(host: &str) -> Result<Vec<String>, String> {
         _ => (host, None),
     };
     let port = port.map(|p| p.parse::<u16>().map_err(|_| bad()));
-    let port = port.transpose()?;
-    let bare: String = name.chars().filter(|c| !matches!(c, '[' | ']')).collect();
+    let port = port.transpose()?.map(|port| port.to_string());
+    let bare = name.replace(['[', ']'], "");
     let host = bare.rsplit('@').next().unwrap_or_default();
     if host.is_empty() || bare.starts_with('-') || bare.contains(char::is_whitespace) {
         return Err(bad());
     }
-    let mut words = ["ssh", "-T", "-o", "BatchMode=yes"]
-        .map(str::to_owned)
-        .to_vec();
-    if let Some(port) = port {
-        words.extend(["-p".to_owned(), port.to_string()]);
+    let mut words = vec!["ssh", "-T", "-o", "BatchMode=yes"];
+    if let Some(port) = &port {
+        words.extend(["-p", port]);
     }
-    words.extend(["--".to_owned(), bare]);
-    Ok(words)
-}
-
-/// A word as the shell of the other host reads it.
-fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
+    words.extend(["--", &bare]);
+    Ok(words.into_iter().map(str::to_owned).collect())
 }
 
 /// How the other host is reached, and what plays there.
@@ -151,7 +144,7 @@ pub struct PeerOptions {
 }
 
 /// Why the other host cannot be reached.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PeerError {
     pub(super) why: String,
     /// Whether another program there would do.
@@ -163,8 +156,7 @@ impl PeerError {
     pub(super) fn new(why: impl Into<String>) -> PeerError {
         PeerError {
             why: why.into(),
-            wants_program: false,
-            interrupted: false,
+            ..PeerError::default()
         }
     }
 
@@ -199,46 +191,25 @@ mod tests {
             let command = PeerCommand::parse(given, "bytecost").unwrap().agent();
             let words = std::iter::once(command.get_program()).chain(command.get_args());
             let words: Vec<&str> = words.map(|w| w.to_str().unwrap()).collect();
-            assert_eq!(words.join("|"), expected);
+            assert_eq!(words.join("|"), format!("{expected}|bytecost|agent"));
         };
         let ssh = "ssh|-T|-o|BatchMode=yes";
-        check("ssh:db7", &format!("{ssh}|--|db7|bytecost|agent"));
-        check(
-            "ssh:ann@db7:2222",
-            &format!("{ssh}|-p|2222|--|ann@db7|bytecost|agent"),
-        );
+        check("ssh:db7", &format!("{ssh}|--|db7"));
+        check("ssh:ann@db7:2222", &format!("{ssh}|-p|2222|--|ann@db7"));
         check(
             "ssh:[2001:db8::7]:22",
-            &format!("{ssh}|-p|22|--|2001:db8::7|bytecost|agent"),
+            &format!("{ssh}|-p|22|--|2001:db8::7"),
         );
-        check(
-            "ssh:2001:db8::7",
-            &format!("{ssh}|--|2001:db8::7|bytecost|agent"),
-        );
-        check("ip netns exec b", "ip|netns|exec|b|bytecost|agent");
-        check(
-            "kubectl exec -i pod-b --",
-            "kubectl|exec|-i|pod-b|--|bytecost|agent",
-        );
-        check("docker exec -i b", "docker|exec|-i|b|bytecost|agent");
-        check(
-            "srun --nodelist=n7 --comment='a b'",
-            "srun|--nodelist=n7|--comment=a b|bytecost|agent",
-        );
+        check("ssh:2001:db8::7", &format!("{ssh}|--|2001:db8::7"));
+        check("kubectl exec -i pod-b --", "kubectl|exec|-i|pod-b|--");
+        check("srun --nodelist=n7 -J 'a b'", "srun|--nodelist=n7|-J|a b");
     }
 
     #[test]
     fn what_is_no_command_is_refused_with_what_to_write() {
-        for given in [
-            "",
-            "  ",
-            "'open",
-            "ssh:",
-            "ssh:-oProxyCommand=x",
-            "ssh:a@",
-            "ssh:a:b",
-            "ssh:a b",
-        ] {
+        let hosts = ["", "-oProxyCommand=x", "a@", "a:b", "a b"].map(|host| format!("ssh:{host}"));
+        let commands = ["", "  ", "'open"].map(str::to_owned);
+        for given in hosts.iter().chain(&commands) {
             let why = PeerCommand::parse(given, "bytecost").unwrap_err();
             assert!(why.contains("write ssh:"), "{given}: {why}");
         }
@@ -250,7 +221,7 @@ mod tests {
     fn over_ssh_words_are_written_for_a_shell() {
         let command = PeerCommand::parse("ssh:a", "/opt/my tools/bytecost").unwrap();
         let command = command.agent();
-        let words: Vec<_> = command.get_args().filter_map(|w| w.to_str()).collect();
+        let words: Vec<_> = command.get_args().collect();
         assert_eq!(words[5..], ["'/opt/my tools/bytecost'", "agent"]);
     }
 }

@@ -14,16 +14,13 @@ use super::command::{ENDED_WITHIN, PeerCommand, PeerError, ended_within};
 
 /// What the private directory's name begins with.
 const DIRECTORY: &str = "bytecost-copy.";
-/// The program's name in it.
 const NAME: &str = "bytecost";
 /// Takes the program from its standard input, which has so many bytes (`$1`), and says where it put
 /// it. What comes in part, or is interrupted, is taken away.
 const TAKE: &str = r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/bytecost-copy.XXXXXX") || exit
 trap 'rm -rf "$d"' EXIT; trap 'exit 1' HUP INT TERM PIPE
 cat > "$d/bytecost" && [ $(wc -c < "$d/bytecost") = $1 ] && chmod 700 "$d/bytecost" && echo "$d" && trap - EXIT"#;
-/// How long the copy may take.
 const COPIED_WITHIN: Duration = Duration::from_secs(120);
-/// The longest path that is read.
 const MOST_PATH_BYTES: u64 = 4096;
 
 /// A copy on the other host that nobody has started yet.
@@ -34,10 +31,9 @@ pub(super) struct ProgramCopy {
 
 impl ProgramCopy {
     pub(super) fn put(command: &PeerCommand, stop: &AtomicBool) -> Result<ProgramCopy, PeerError> {
-        let failed = |why: String| {
-            PeerError::new(format!(
-                "peer {command}: the program cannot be put there: {why}"
-            ))
+        let failed = |why| {
+            let why = format!("the program cannot be put there: {why}");
+            PeerError::new(format!("peer {command}: {why}"))
         };
         let told = |e: io::Error| failed(e.to_string());
         let program = File::open("/proc/self/exe").map_err(told)?;
@@ -51,12 +47,10 @@ impl ProgramCopy {
             .map_err(told)?;
         let Some(status) = ended_within(&mut child, COPIED_WITHIN, Some(stop)) else {
             end(&mut child);
+            let most = units::duration(COPIED_WITHIN);
             return Err(match stop.load(Ordering::Relaxed) {
                 true => PeerError::interrupted(),
-                false => failed(format!(
-                    "it took longer than {}",
-                    units::duration(COPIED_WITHIN)
-                )),
+                false => failed(format!("it took longer than {most}")),
             });
         };
         let mut said = String::new();
@@ -64,10 +58,8 @@ impl ProgramCopy {
             let _ = from.take(MOST_PATH_BYTES).read_to_string(&mut said);
         }
         let directory = said.lines().last().unwrap_or_default().to_owned();
-        let is_one = Path::new(&directory)
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY));
-        if !status.success() || !directory.starts_with('/') || !is_one {
+        let is_one = directory.starts_with('/') && is_copys(directory.as_ref());
+        if !status.success() || !is_one {
             return Err(failed(format!(
                 "`sh` there ended with {status}: is there room in its directory of temporary files, and may programs run from it?"
             )));
@@ -93,9 +85,7 @@ impl ProgramCopy {
 
 /// Ends a command that copies, which takes away what it has made if it hears that in time.
 fn end(child: &mut Child) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, Signal::TERM);
-    }
+    let _ = kill_process(Pid::from_child(child), Signal::TERM);
     let _ = ended_within(child, ENDED_WITHIN, None);
     let _ = child.kill();
     let _ = child.wait();
@@ -103,16 +93,18 @@ fn end(child: &mut Child) {
 
 /// Takes away the own program where it is such a copy: it is held open, and is gone with who runs.
 pub(super) fn remove_own() {
-    let Ok(own) = std::env::current_exe() else {
-        return;
-    };
-    let Some(directory) = own.parent() else {
-        return;
-    };
-    let is_copy = own.file_name().is_some_and(|name| name == NAME)
-        && (directory.file_name()).is_some_and(|d| d.to_string_lossy().starts_with(DIRECTORY));
-    if is_copy {
+    let own = std::env::current_exe().unwrap_or_default();
+    if let Some(directory) = own.parent()
+        && own.file_name().is_some_and(|name| name == NAME)
+        && is_copys(directory)
+    {
         let _ = fs::remove_file(&own);
         let _ = fs::remove_dir(directory);
     }
+}
+
+/// Whether a directory is named as that of a copy.
+fn is_copys(directory: &Path) -> bool {
+    let name = directory.file_name();
+    name.is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY))
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytecost_spec::cell::{MAX_CALL_BYTES, MAX_CONNECTIONS, MAX_SIZE_BYTES, MAX_THREADS};
 use bytecost_spec::{Transport, units};
 
-use crate::meters::Meters;
 use crate::protocol::{Meets, Role, Task};
 
 /// The share of the memory that buffers may take, as a divisor.
@@ -25,14 +24,7 @@ pub(super) fn fits(
     memory_bytes: u64,
 ) -> Result<(), String> {
     let cell = &task.cell;
-    let names_a_place = !task.pins.is_empty()
-        || task.java.is_some()
-        || !task.doors.is_empty()
-        || !task.probed.is_empty()
-        || task.meters != Meters::default()
-        || (task.file.as_ref())
-            .is_some_and(|f| f.target.is_some() || !f.path.as_os_str().is_empty());
-    if names_a_place {
+    if task.here != task.here.elsewhere() {
         return Err("a path, a CPU or a program of this host was named, which is not for the other host to choose".to_owned());
     }
     if cell.transport != Transport::Peer || task.role == Role::Neighbour {
@@ -43,10 +35,10 @@ pub(super) fn fits(
         Meets::Listens { at, .. } if !at.is_some_and(|at| own.contains(&at)) => {
             return Err("an address to listen at was named that is none of this host's".to_owned());
         }
-        Meets::Connects { to } if to.parse::<SocketAddr>().is_err() => {
+        Meets::Connects(to) if to.parse::<SocketAddr>().is_err() => {
             return Err("an address to connect to was named that is none".to_owned());
         }
-        Meets::Listens { .. } | Meets::Connects { .. } => {}
+        Meets::Listens { .. } | Meets::Connects(_) => {}
     }
     let in_bounds = (1..=MAX_THREADS).contains(&cell.threads)
         && (1..=MAX_SIZE_BYTES).contains(&cell.size_bytes)
@@ -82,10 +74,17 @@ mod tests {
 
     use crate::files::FileTask;
     use crate::greeters::FlowKey;
-    use crate::protocol::ContentCheck;
+    use crate::protocol::{ContentCheck, HostPart};
 
     const OWN: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];
-    const WINDOW: Duration = Duration::from_millis(200);
+
+    fn listens(at: Option<IpAddr>) -> Meets {
+        Meets::Listens {
+            at,
+            port: None,
+            from: None,
+        }
+    }
 
     fn task() -> Task {
         let mut cell = Cell::default();
@@ -93,21 +92,15 @@ mod tests {
         Task {
             role: Role::Receiver,
             cell,
-            meets: Meets::Listens {
-                at: Some(OWN[0]),
-                port: None,
-                from: None,
-            },
+            meets: listens(Some(OWN[0])),
             keys: vec![FlowKey::default()],
             check: ContentCheck::Quick,
             messages_least: 0,
             patience_ms: 5000,
-            pins: Vec::new(),
-            file: Some(FileTask::elsewhere(true)),
-            java: None,
-            probed: Vec::new(),
-            doors: Vec::new(),
-            meters: Meters::default(),
+            here: HostPart {
+                file: Some(FileTask::elsewhere(true)),
+                ..HostPart::default()
+            },
         }
     }
 
@@ -116,41 +109,36 @@ mod tests {
         let check_in = |memory_bytes, part: &str, change: &dyn Fn(&mut Task)| {
             let mut task = task();
             change(&mut task);
-            let refused = fits(&task, WINDOW, &OWN, memory_bytes).err();
+            let refused = fits(&task, Duration::ZERO, &OWN, memory_bytes).err();
             let why = refused.unwrap_or_default();
-            assert_eq!(why.is_empty(), part.is_empty(), "{why}");
-            assert!(why.contains(part), "{why}");
+            assert!(
+                why.is_empty() == part.is_empty() && why.contains(part),
+                "{why}"
+            );
         };
         let check = |part: &str, change: &dyn Fn(&mut Task)| check_in(1 << 30, part, change);
-        let file = |path: &str, target: Option<&str>| {
-            Some(FileTask {
-                path: path.into(),
-                own: true,
-                target: target.map(Into::into),
-            })
-        };
-        let listens = |at: Option<[u8; 4]>| Meets::Listens {
-            at: at.map(IpAddr::from),
-            port: None,
-            from: None,
-        };
-        let connects = |to: &str| Meets::Connects { to: to.to_owned() };
         check("", &|_| {});
         check_in(1024, "more than half of the memory", &|_| {});
         let place = "a path, a CPU";
-        check(place, &|t| t.pins = vec![vec![0]]);
-        check(place, &|t| t.java = Some("/bin/sh".into()));
-        check(place, &|t| t.doors = vec!["/etc/passwd".into()]);
-        check(place, &|t| t.file = file("/etc/shadow", None));
-        check(place, &|t| t.file = file("", Some("/etc/shadow")));
+        check(place, &|t| t.here.pins = vec![vec![0]]);
+        check(place, &|t| t.here.java = Some("/bin/sh".into()));
+        check(place, &|t| t.here.doors = vec!["/etc/passwd".into()]);
+        let file = |t: &mut Task, change: fn(&mut FileTask)| change(t.here.file.as_mut().unwrap());
+        check(place, &|t| file(t, |f| f.path = "/etc/shadow".into()));
+        check(place, &|t| {
+            file(t, |f| f.target = Some("/etc/shadow".into()))
+        });
         let side = "only a side of a trial";
         check(side, &|t| t.role = Role::Neighbour);
         check(side, &|t| t.cell = Cell::default());
         check("without another", &|t| t.meets = Meets::Nobody);
         check("none of this host's", &|t| t.meets = listens(None));
-        check("none of this host's", &|t| t.meets = listens(Some([0; 4])));
-        check("", &|t| t.meets = connects("192.0.2.7:80"));
-        check("that is none", &|t| t.meets = connects("bytecost-1-0"));
+        let everywhere = Some(Ipv4Addr::UNSPECIFIED.into());
+        check("none of this host's", &|t| t.meets = listens(everywhere));
+        check("", &|t| t.meets = Meets::Connects("192.0.2.7:80".into()));
+        check("that is none", &|t| {
+            t.meets = Meets::Connects("bytecost-1-0".into())
+        });
         let bounds = "out of bounds";
         check(bounds, &|t| t.keys = Vec::new());
         check(bounds, &|t| t.cell.threads = u32::MAX);

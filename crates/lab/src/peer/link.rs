@@ -1,6 +1,5 @@
 //! This end of the channel to the other host.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -8,29 +7,27 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytecost_spec::{PeerHost, PeerSide, Readings, units};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::channel::{FoundWay, FromAgent, IncomingWords, ToAgent, ToldHost, VERSION, write_out};
+use super::channel::{FoundWay, FromAgent, IncomingWords, ToAgent, VERSION, write_out};
 use super::command::{ENDED_WITHIN, PeerCommand, PeerError, PeerOptions, ended_within};
 use super::copy::ProgramCopy;
-use super::link_state::{AnswersOf, LinkState, held};
 use super::probe::{self, ListeningDoors, TRIED_WITHIN};
-use super::remote_end::RemoteEnd;
+use super::remote_end::{AnswersOf, LinkState, RemoteEnd, held};
 use crate::endpoint_process::{Endpoint, TrialError};
 use crate::program;
 use crate::protocol::{Meets, Role};
-use crate::socket::ready;
 
 /// How long the command may take until bytecost answers there.
 const JOINED_WITHIN: Duration = Duration::from_secs(10);
 /// How long the other host may take to say what it is, all that works there tried.
 const TOLD_WITHIN: Duration = Duration::from_secs(180);
-/// How long it may take for anything smaller.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// How long a link that was lost is sought.
 const REOPENED_WITHIN: Duration = Duration::from_secs(10);
@@ -44,6 +41,7 @@ const NO_PROGRAM: [i32; 2] = [126, 127];
 const NO_SUCH_WORD: i32 = 2;
 
 /// A command that runs, and bytecost at its other end.
+#[derive(Debug)]
 struct JoinedCommand {
     child: Child,
     state: Arc<LinkState>,
@@ -55,18 +53,14 @@ struct JoinedCommand {
 impl JoinedCommand {
     fn start(mut command: Command, name: &str) -> Result<JoinedCommand, PeerError> {
         let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
-        let child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // So that Ctrl-C at a terminal reaches the coordinator alone.
-            .process_group(0)
-            .spawn();
+        let (pipe, program) = (Stdio::piped, command.get_program().to_os_string());
+        command.stdin(pipe()).stdout(pipe()).stderr(pipe());
+        // So that Ctrl-C at a terminal reaches the coordinator alone.
+        let child = command.process_group(0).spawn();
         let mut child = child.map_err(|e| {
-            let program = command.get_program().to_string_lossy().into_owned();
-            PeerError::new(format!(
-                "peer {name}: `{program}` cannot be started: {e}: is it installed?"
-            ))
+            let program = program.display();
+            let why = format!("`{program}` cannot be started: {e}: is it installed?");
+            PeerError::new(format!("peer {name}: {why}"))
         })?;
         let (Some(to), Some(from), Some(beside)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -81,18 +75,18 @@ impl JoinedCommand {
             ends: Mutex::default(),
             down: Mutex::default(),
         });
-        let said = Arc::new(Mutex::new(String::new()));
+        let said = Arc::default();
         let joined = JoinedCommand {
             child,
             state: Arc::clone(&state),
             replies,
             said: Arc::clone(&said),
         };
-        let incoming = IncomingWords::new(OwnedFd::from(from)).first_within(JOINED_WITHIN);
+        let incoming = IncomingWords::new(OwnedFd::from(from), JOINED_WITHIN);
+        let to = OwnedFd::from(to);
         let is_last = |word: &ToAgent| matches!(word, ToAgent::Bye);
         let threads = [
-            thread::Builder::new()
-                .spawn(move || write_out(OwnedFd::from(to), &words, || ToAgent::Beat, is_last)),
+            thread::Builder::new().spawn(move || write_out(to, &words, || ToAgent::Beat, is_last)),
             thread::Builder::new().spawn(move || read_in(incoming, &state, &tell)),
             thread::Builder::new().spawn(move || listen_beside(beside, &said)),
         ];
@@ -104,7 +98,6 @@ impl JoinedCommand {
 
     /// Says what this is, and hears what that is: its build, which must be the same.
     fn greet(&mut self, own: &str, stop: &AtomicBool) -> Result<(), PeerError> {
-        let name = self.state.name.clone();
         self.state.say(ToAgent::Hello {
             version: VERSION,
             build: own.to_owned(),
@@ -117,21 +110,20 @@ impl JoinedCommand {
             true => e,
             false => self.explained(e),
         })?;
-        if version != VERSION || build != own {
-            let build = units::one_line(&build);
-            return Err(PeerError {
-                wants_program: true,
-                ..PeerError::new(format!(
-                    "peer {name}: bytecost there is another build ({build}) than this one ({own}): put the same program there and name it with --peer-program, or use --copy-program"
-                ))
-            });
+        if version == VERSION && build == own {
+            return Ok(());
         }
-        Ok(())
+        let (name, build) = (&self.state.name, units::one_line(&build));
+        Err(PeerError {
+            wants_program: true,
+            ..PeerError::new(format!(
+                "peer {name}: bytecost there is another build ({build}) than this one ({own}): put the same program there and name it with --peer-program, or use --copy-program"
+            ))
+        })
     }
 
     /// Why the command ended before bytecost answered.
     fn explained(&mut self, error: PeerError) -> PeerError {
-        let name = self.state.name.clone();
         let status = ended_within(&mut self.child, LOOK * 10, None);
         // What it said last may still be on its way.
         thread::sleep(LOOK);
@@ -142,12 +134,13 @@ impl JoinedCommand {
         };
         let Some(code) = status.and_then(|status| status.code()) else {
             return PeerError {
-                why: format!("{}{beside}", error.why),
+                why: error.why + &beside,
                 ..error
             };
         };
+        let has_no_program = NO_PROGRAM.contains(&code);
         let why = match code {
-            code if NO_PROGRAM.contains(&code) => format!(
+            _ if has_no_program => format!(
                 "the program is not there, or cannot be run{beside}: name it with --peer-program, or use --copy-program"
             ),
             NO_SUCH_WORD if said.contains("agent") => "bytecost there is too old to know `agent`: put this version there and name it with --peer-program, or use --copy-program".to_owned(),
@@ -156,8 +149,8 @@ impl JoinedCommand {
             ),
         };
         PeerError {
-            wants_program: NO_PROGRAM.contains(&code) || code == NO_SUCH_WORD,
-            ..PeerError::new(format!("peer {name}: {why}"))
+            wants_program: has_no_program || code == NO_SUCH_WORD,
+            ..PeerError::new(format!("peer {}: {why}", self.state.name))
         }
     }
 
@@ -175,26 +168,20 @@ impl JoinedCommand {
                 return Err(PeerError::interrupted());
             }
             let left = until.saturating_duration_since(Instant::now());
-            match self.replies.recv_timeout(left.min(LOOK)) {
-                Ok(FromAgent::Refused { why }) => {
-                    return Err(PeerError::new(format!("peer {name}: {why}")));
-                }
+            let why = match self.replies.recv_timeout(left.min(LOOK)) {
+                Ok(FromAgent::Refused(why)) => format!("peer {name}: {why}"),
                 Ok(word) => match of(word) {
                     Some(found) => return Ok(found),
                     None => continue,
                 },
-                Err(mpsc::RecvTimeoutError::Timeout) if left.is_zero() => {
-                    return Err(PeerError::new(format!(
-                        "peer {name}: no response within {}: does the command run bytecost there, and is the network up?",
-                        units::duration(patience)
-                    )));
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    let why = self.state.why_down();
-                    return Err(PeerError::new(why.unwrap_or_default()));
-                }
-            }
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => format!(
+                    "peer {name}: no response within {}: does the command run bytecost there, and is the network up?",
+                    units::duration(patience)
+                ),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => self.state.why_down().unwrap_or_default(),
+            };
+            return Err(PeerError::new(why));
         }
     }
 }
@@ -203,54 +190,38 @@ impl Drop for JoinedCommand {
     fn drop(&mut self) {
         let _ = self.state.say.send(ToAgent::Bye);
         if ended_within(&mut self.child, ENDED_WITHIN, None).is_none() {
-            let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-            if let Some(group) = group {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
             let _ = self.child.wait();
         }
     }
 }
 
-/// Hears the other host until it is lost or has ended.
 fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<FromAgent>) {
-    let name = &state.name;
-    let why = loop {
-        // Seldom, since it is looked in windows too.
-        match ready(&mut [incoming.poll_fd()], 10 * LOOK.as_nanos() as u64) {
-            Ok(ready) if ready == [true] => match incoming.fill() {
-                Ok(true) => {}
-                Ok(false) => break format!("peer {name} is gone: its command has ended"),
-                Err(e) => break format!("peer {name} is lost: {e}"),
-            },
-            Ok(_) => {}
-            Err(e) => break format!("peer {name} is lost: {e}"),
-        }
-        let garbage = loop {
-            match incoming.next::<FromAgent>() {
-                Ok(Some(word)) => {
-                    if let Some(word) = state.pass(word) {
-                        let _ = tell.send(word);
-                    }
+    let lost = loop {
+        match incoming.next() {
+            Ok(word) => {
+                if let Some(word) = state.pass(word) {
+                    let _ = tell.send(word);
                 }
-                Ok(None) => break None,
-                Err(e) => break Some(e),
             }
-        };
-        if let Some(e) = garbage {
-            let line = incoming.first_line().unwrap_or_else(|| e.to_string());
-            break format!(
-                "peer {name}: what comes from there is not bytecost's: {line}: does a shell print something there when it starts?"
-            );
-        }
-        if let Some(patience) = incoming.silent_for() {
-            break format!(
-                "peer {name}: no response within {}: is the network up?",
-                units::duration(patience)
-            );
+            Err(e) => break e,
         }
     };
-    state.goes_down(why);
+    let name = &state.name;
+    state.goes_down(match lost.kind() {
+        io::ErrorKind::UnexpectedEof => format!("peer {name} is gone: its command has ended"),
+        io::ErrorKind::TimedOut => format!(
+            "peer {name}: no response within {}: is the network up?",
+            units::duration(incoming.patience)
+        ),
+        io::ErrorKind::InvalidData => {
+            let line = incoming.first_line().unwrap_or_else(|| lost.to_string());
+            format!(
+                "peer {name}: what comes from there is not bytecost's: {line}: does a shell print something there when it starts?"
+            )
+        }
+        _ => format!("peer {name} is lost: {lost}"),
+    });
 }
 
 /// Keeps the first line that a command says beside, and takes the others.
@@ -276,6 +247,7 @@ struct DataWay {
 }
 
 /// The other host, reached.
+#[derive(Debug)]
 pub struct PeerLink {
     options: PeerOptions,
     host: PeerHost,
@@ -284,34 +256,22 @@ pub struct PeerLink {
     next: AtomicU64,
 }
 
-impl fmt::Debug for PeerLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PeerLink").field(&self.host.address).finish()
-    }
-}
-
 impl PeerLink {
     /// Starts the command, and finds out what the other host is and which way leads there.
     ///
     /// # Errors
     /// In one line what is wrong, and what to do about it.
     pub fn open(options: &PeerOptions, stop: &AtomicBool) -> Result<PeerLink, PeerError> {
-        let (joined, build) = join(options, stop)?;
+        let build = program::own_build().map_err(|e| PeerError::new(e.to_string()))?;
+        let joined = join(options, &build, stop)?;
         joined.state.say(ToAgent::Tell);
-        let told = joined.heard(TOLD_WITHIN, stop, |word| match word {
-            FromAgent::Told(told) => Some(told),
-            _ => None,
-        })?;
-        let ToldHost { host, survey } = *told;
+        let (host, survey) = *joined.heard(TOLD_WITHIN, stop, FromAgent::try_as_told)?;
         let (way, found) = match options.data_from_here {
             false => way_there(&joined, options, stop)?,
             true => way_here(&joined, options, stop)?,
         };
         joined.state.say(ToAgent::Cards { at: way.there });
-        let cards = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
-            FromAgent::Cards { cards } => Some(cards),
-            _ => None,
-        })?;
+        let cards = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_cards)?;
         let host = PeerHost {
             command: options.command.words().to_vec(),
             address: way.there.to_string(),
@@ -358,31 +318,27 @@ impl PeerLink {
     /// Why it cannot be reached, or that it is another one.
     pub fn reopen(&mut self, stop: &AtomicBool) -> Result<(), PeerError> {
         let until = Instant::now() + REOPENED_WITHIN;
-        loop {
+        let link = loop {
             match PeerLink::open(&self.options, stop) {
-                Ok(link) if link.host.host.identity == self.host.host.identity => {
-                    self.way = link.way;
-                    self.joined = link.joined;
-                    return Ok(());
-                }
-                Ok(_) => {
-                    let name = &self.options.command;
-                    return Err(PeerError::new(format!(
-                        "peer {name}: that is another host now"
-                    )));
-                }
+                Ok(link) => break link,
                 Err(e) if e.is_interruption() || Instant::now() >= until => return Err(e),
                 Err(_) => thread::sleep(10 * LOOK),
             }
+        };
+        if link.host.host.identity != self.host.host.identity {
+            let name = &self.options.command;
+            let why = format!("peer {name}: that is another host now");
+            return Err(PeerError::new(why));
         }
+        self.way = link.way;
+        self.joined = link.joined;
+        Ok(())
     }
 
     /// Whether a side plays on the other host.
     pub(crate) fn plays(&self, role: Role) -> bool {
-        match self.options.side {
-            PeerSide::Receiver => matches!(role, Role::Receiver | Role::Server),
-            PeerSide::Sender => matches!(role, Role::Sender | Role::Client),
-        }
+        let receives = matches!(role, Role::Receiver | Role::Server);
+        receives == (self.options.side == PeerSide::Receiver)
     }
 
     /// Which of the two sides of a stream listens.
@@ -394,12 +350,17 @@ impl PeerLink {
         }
     }
 
-    /// How a side listens.
-    pub(crate) fn listens(&self, role: Role, port: Option<u16>) -> Meets {
-        let (at, from) = match self.plays(role) {
+    /// The address of a side's host, and what it sees of the other one.
+    fn addresses(&self, role: Role) -> (IpAddr, IpAddr) {
+        match self.plays(role) {
             true => (self.way.there, self.way.here_seen),
             false => (self.way.here, self.way.there_seen),
-        };
+        }
+    }
+
+    /// How a side listens.
+    pub(crate) fn listens(&self, role: Role, port: Option<u16>) -> Meets {
+        let (at, from) = self.addresses(role);
         Meets::Listens {
             at: Some(at),
             port,
@@ -409,52 +370,38 @@ impl PeerLink {
 
     /// Where a side reaches the other one, of whose address the port alone is believed.
     pub(crate) fn reached(&self, role: Role, address: &str) -> Result<String, TrialError> {
-        let at: Option<SocketAddr> = address.parse().ok();
-        let port = at.map(|at| at.port()).ok_or_else(|| {
-            TrialError::Failed(format!("on {}: it listens nowhere", self.joined.state.name))
-        })?;
-        let to = match self.plays(role) {
-            true => self.way.here_seen,
-            false => self.way.there_seen,
-        };
-        Ok(SocketAddr::new(to, port).to_string())
+        let name = &self.joined.state.name;
+        let nowhere = |_| TrialError::Failed(format!("on {name}: it listens nowhere"));
+        let at: SocketAddr = address.parse().map_err(nowhere)?;
+        let (_, to) = self.addresses(role);
+        Ok(SocketAddr::new(to, at.port()).to_string())
     }
 
-    /// Starts an endpoint there, for a window of that length.
+    /// An endpoint there, for a window of that length, which starts with its first order.
     pub(crate) fn start(&self, role: Role, window: Duration) -> io::Result<Endpoint> {
         let (ours, theirs) = UnixStream::pair()?;
         theirs.set_write_timeout(Some(Duration::from_secs(1)))?;
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let state = &self.joined.state;
+        let end = RemoteEnd {
+            id: self.next.fetch_add(1, Ordering::Relaxed),
+            window_ns: window.as_nanos() as u64,
+            link: Arc::clone(&self.joined.state),
+        };
         let answers = AnswersOf {
             to: theirs,
             machine: Readings::new(),
         };
-        held(&state.ends).insert(id, answers);
-        let end = RemoteEnd {
-            id,
-            link: Arc::clone(state),
-        };
-        let window_ns = window.as_nanos() as u64;
-        if !state.say(ToAgent::Start {
-            id,
-            role,
-            window_ns,
-        }) {
-            return Err(io::Error::other(end.why_gone()));
-        }
+        held(&end.link.ends).insert(end.id, answers);
         Endpoint::remote(role, end, ours)
     }
 }
 
 /// Has bytecost run there: the program that is there, or, where the user wants that, this one.
-fn join(options: &PeerOptions, stop: &AtomicBool) -> Result<(JoinedCommand, String), PeerError> {
+fn join(options: &PeerOptions, own: &str, stop: &AtomicBool) -> Result<JoinedCommand, PeerError> {
     let command = &options.command;
-    let own = program::own_build().map_err(|e| PeerError::new(e.to_string()))?;
-    let start = |command: &PeerCommand| -> Result<(JoinedCommand, String), PeerError> {
+    let start = |command: &PeerCommand| -> Result<JoinedCommand, PeerError> {
         let mut joined = JoinedCommand::start(command.agent(), &command.to_string())?;
-        joined.greet(&own, stop)?;
-        Ok((joined, own.clone()))
+        joined.greet(own, stop)?;
+        Ok(joined)
     };
     match start(command) {
         Err(e) if e.wants_program && options.copy_program => {
@@ -479,10 +426,7 @@ fn way_there(
     let name = &joined.state.name;
     let at = options.address;
     joined.state.say(ToAgent::Listen { at });
-    let doors = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
-        FromAgent::Listening { doors } => Some(doors),
-        _ => None,
-    })?;
+    let doors = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_listening)?;
     let Some((door, found)) = probe::reach(&doors) else {
         let tried: Vec<String> = doors.iter().map(|door| door.at.ip().to_string()).collect();
         return Err(PeerError::new(format!(
@@ -517,32 +461,25 @@ fn way_here(
     };
     let open = ListeningDoors::open(&addresses).map_err(failed)?;
     let doors = open.doors.clone();
-    joined.state.say(ToAgent::Reach {
-        doors: doors.clone(),
-    });
+    joined.state.say(ToAgent::Reach { doors });
     let over = AtomicBool::new(false);
     let (found, came) = thread::scope(|scope| {
-        let over = &over;
-        let listening = scope.spawn(move || {
+        let listening = scope.spawn(|| {
             let mut came = Vec::new();
-            open.all_who_come(over, |door, from| came.push((door, from)));
+            open.all_who_come(&over, |door, from| came.push((door, from)));
             came
         });
-        let found = joined.heard(ANSWERED_WITHIN, stop, |word| match word {
-            FromAgent::Found(way) => Some(way),
-            _ => None,
-        });
+        let found = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_found);
         over.store(true, Ordering::Relaxed);
         (found, listening.join().unwrap_or_default())
     });
     let found = found?;
-    let door = doors.iter().position(|door| door.at.ip() == found.to);
+    let mut doors = open.doors.iter();
+    let door = doors.position(|door| door.at.ip() == found.to);
     let from = came.iter().find(|(at, _)| Some(*at) == door);
     let Some((_, there_seen)) = from else {
-        return Err(PeerError::new(format!(
-            "peer {name}: it says that it reached {}, and nobody came",
-            found.to
-        )));
+        let why = format!("it says that it reached {}, and nobody came", found.to);
+        return Err(PeerError::new(format!("peer {name}: {why}")));
     };
     let way = DataWay {
         here: found.to,

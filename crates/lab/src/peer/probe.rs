@@ -2,7 +2,7 @@
 //! them all at once, and the first in their order that answers with its key is the way.
 
 use std::io::{self, Read};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use bytecost_sys::tcp;
 use rustix::net::netdevice;
 
 use super::channel::{Door, FoundWay};
-use crate::greeters::{FlowKey, Greeters, KEY_BYTES};
+use crate::greeters::{FlowKey, Greeters, KEY_BYTES, address};
 use crate::netlink::dump::{attribute, list, number};
 use crate::side_by_side;
 use crate::transports::{self, Listener};
@@ -36,15 +36,12 @@ const IFA_LOCAL: u16 = 2;
 fn own_addresses() -> io::Result<Vec<(IpAddr, u32)>> {
     let all = list(None, GET_ADDRESSES, &[0; HEAD_BYTES])?;
     let address = |message: &Vec<u8>| {
-        let device = number(message, 4)?;
         let attributes = message.get(HEAD_BYTES..)?;
         let of = |kind| attribute(attributes, kind);
         let bytes = of(IFA_LOCAL).or_else(|| of(IFA_ADDRESS))?;
-        let ip = match bytes.len() {
-            4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
-            _ => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
-        };
-        Some((ip, device))
+        let old = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+        let ip = old.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
+        Some((ip.ok()?, number(message, 4)?))
     };
     Ok(all.iter().filter_map(address).collect())
 }
@@ -67,15 +64,13 @@ pub(super) fn addresses() -> io::Result<Vec<IpAddr>> {
 
 /// The devices that packets of an address of this host go by.
 pub(super) fn cards(at: IpAddr) -> Vec<NetworkCard> {
-    let devices = own_addresses().unwrap_or_default();
-    let device = devices.iter().find(|(ip, _)| *ip == at);
-    let name = device.and_then(|(_, device)| {
+    let devices = own_addresses().unwrap_or_default().into_iter();
+    let cards = devices.filter(|(ip, _)| *ip == at).map(|(_, device)| {
         let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-        netdevice::index_to_name(&socket, *device).ok()
+        let name = netdevice::index_to_name(&socket, device).ok()?;
+        Some(bytecost_host::cards::named(&name))
     });
-    name.map(|name| bytecost_host::cards::named(&name))
-        .into_iter()
-        .collect()
+    cards.take(1).flatten().collect()
 }
 
 /// Somebody is listened for at each of these addresses.
@@ -91,25 +86,20 @@ impl ListeningDoors {
             congestion: "default".to_owned(),
             ..Cell::default()
         };
-        let mut open = ListeningDoors {
-            listeners: Vec::new(),
-            doors: Vec::new(),
-        };
+        let (mut listeners, mut doors) = (Vec::new(), Vec::new());
         for at in addresses {
-            let Ok(listener) = transports::listen_for_peer(&plain, *at, None) else {
-                continue;
-            };
-            let Ok(at) = listener.address().parse() else {
-                continue;
-            };
-            open.listeners.push(listener);
-            open.doors.push(Door {
-                at,
-                key: FlowKey::new()?,
-                answer: FlowKey::new()?,
-            });
+            if let Ok(listener) = transports::listen_for_peer(&plain, *at, None)
+                && let Ok(at) = listener.address().parse()
+            {
+                listeners.push(listener);
+                doors.push(Door {
+                    at,
+                    key: FlowKey::new()?,
+                    answer: FlowKey::new()?,
+                });
+            }
         }
-        Ok(open)
+        Ok(ListeningDoors { listeners, doors })
     }
 
     /// Answers all who know a key, until it is over, and tells the place of the door of each and
@@ -129,8 +119,7 @@ impl ListeningDoors {
 
     fn answered(&self, door: usize, socket: &OwnedFd) -> Option<IpAddr> {
         self.doors[door].answer.say(socket).ok()?;
-        let from = rustix::net::getpeername(socket).ok()??;
-        Some(SocketAddr::try_from(from).ok()?.ip())
+        address(socket).map(|from| from.ip())
     }
 }
 

@@ -1,34 +1,113 @@
-//! An endpoint of the other host, as its trial here knows it.
+//! An endpoint of the other host, as its trial here knows it, and what all of them share with the
+//! threads of the link: what is said over it, and who is told what comes.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
-use bytecost_spec::Readings;
+use bytecost_spec::{Readings, units};
 use bytecost_sys::clock;
 
-use super::channel::ToAgent;
-use super::link_state::LinkState;
-use crate::files::FileTask;
-use crate::meters::Meters;
-use crate::protocol::{Task, ToEndpoint};
+use super::channel::{FromAgent, Shift, ToAgent};
+use crate::protocol::{self, FromEndpoint, Task, ToEndpoint};
+
+#[derive(Debug)]
+pub(crate) struct LinkState {
+    /// What the other host is called in words: the command's own.
+    pub(super) name: String,
+    pub(super) say: mpsc::Sender<ToAgent>,
+    pub(super) ends: Mutex<BTreeMap<u64, AnswersOf>>,
+    pub(super) down: Mutex<Option<String>>,
+}
+
+/// Where what an endpoint says is written to, and what its machine did.
+#[derive(Debug)]
+pub(super) struct AnswersOf {
+    pub(super) to: UnixStream,
+    pub(super) machine: Readings,
+}
+
+pub(super) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LinkState {
+    /// False when nobody hears it any more.
+    pub(super) fn say(&self, word: ToAgent) -> bool {
+        held(&self.down).is_none() && self.say.send(word).is_ok()
+    }
+
+    pub(super) fn why_down(&self) -> Option<String> {
+        held(&self.down).clone()
+    }
+
+    /// Nothing more will come: all who wait are told by the end of their sockets.
+    pub(super) fn goes_down(&self, why: String) {
+        held(&self.down).get_or_insert(why);
+        held(&self.ends).clear();
+    }
+
+    /// Passes on what an endpoint says, and gives back what is nobody's.
+    pub(super) fn pass(&self, word: FromAgent) -> Option<FromAgent> {
+        match word {
+            FromAgent::Beat => None,
+            FromAgent::From {
+                id,
+                now_ns,
+                answer,
+                machine,
+            } => {
+                let answer = Shift::heard_now(now_ns).answer(plain(*answer));
+                if let Some(end) = held(&self.ends).get_mut(&id) {
+                    end.machine.extend(machine);
+                    // Who is gone is not waited for.
+                    let _ = protocol::write(&mut end.to, &answer);
+                }
+                None
+            }
+            other => Some(other),
+        }
+    }
+}
+
+/// An answer without what is of its host alone, and with no line that ends where it should not.
+fn plain(answer: FromEndpoint) -> FromEndpoint {
+    match answer {
+        FromEndpoint::Failed(reason) => FromEndpoint::Failed(units::one_line(&reason)),
+        FromEndpoint::Listening { address, .. } => FromEndpoint::Listening {
+            address: units::one_line(&address),
+            process: None,
+        },
+        other => other,
+    }
+}
 
 /// The endpoint; dropping it has it ended there.
 pub(crate) struct RemoteEnd {
     pub(super) id: u64,
+    /// How long the window of its trial is to be.
+    pub(super) window_ns: u64,
     pub(super) link: Arc<LinkState>,
 }
 
 impl RemoteEnd {
-    /// Tells it something. False when the other host is lost.
+    /// False when the other host is lost.
     pub(crate) fn order(&self, order: &ToEndpoint) -> bool {
-        let order = match order {
-            ToEndpoint::Prepare(task) => ToEndpoint::Prepare(Box::new(of_no_host(task))),
-            other => other.clone(),
-        };
-        self.link.say(ToAgent::To {
-            id: self.id,
-            now_ns: clock::monotonic_ns(),
-            order: Box::new(order),
+        let id = self.id;
+        self.link.say(match order {
+            ToEndpoint::Prepare(task) => ToAgent::Start {
+                id,
+                window_ns: self.window_ns,
+                task: Box::new(Task {
+                    here: task.here.elsewhere(),
+                    ..Task::clone(task)
+                }),
+            },
+            other => ToAgent::To {
+                id,
+                now_ns: clock::monotonic_ns(),
+                order: Box::new(other.clone()),
+            },
         })
     }
 
@@ -38,7 +117,10 @@ impl RemoteEnd {
 
     /// What the machine there did in the window, once the endpoint has said its last word.
     pub(crate) fn machine(&self) -> Readings {
-        self.link.machine(self.id)
+        let mut ends = held(&self.link.ends);
+        let end = ends.get_mut(&self.id);
+        end.map(|end| std::mem::take(&mut end.machine))
+            .unwrap_or_default()
     }
 
     /// The other host, for words.
@@ -46,7 +128,6 @@ impl RemoteEnd {
         &self.link.name
     }
 
-    /// Why nothing comes from it any more.
     pub(crate) fn why_gone(&self) -> String {
         let why = self.link.why_down();
         why.unwrap_or_else(|| format!("the endpoint on {} is gone", self.link.name))
@@ -55,24 +136,7 @@ impl RemoteEnd {
 
 impl Drop for RemoteEnd {
     fn drop(&mut self) {
-        self.link.forget(self.id);
+        held(&self.link.ends).remove(&self.id);
         self.link.say(ToAgent::End { id: self.id });
-    }
-}
-
-/// A task without what is of this host alone: paths, CPUs, means of reading.
-fn of_no_host(task: &Task) -> Task {
-    Task {
-        pins: Vec::new(),
-        file: task.file.as_ref().map(|file| FileTask {
-            path: PathBuf::new(),
-            own: file.own,
-            target: None,
-        }),
-        java: None,
-        probed: Vec::new(),
-        doors: Vec::new(),
-        meters: Meters::default(),
-        ..task.clone()
     }
 }

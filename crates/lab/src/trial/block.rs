@@ -49,9 +49,8 @@ impl Lab {
                 attempt,
             };
             events(Event::TrialStarted { trial });
-            let (record, idle) = match self.trial(trial, &cell, stop) {
-                TrialOutcome::Ended(record, idle) => (record, idle),
-                TrialOutcome::Interrupted => return None,
+            let TrialOutcome::Ended(record, idle) = self.trial(trial, &cell, stop) else {
+                return None;
             };
             events(Event::TrialEnded(record));
             if idle && self.lengthen(&cell) {
@@ -110,18 +109,17 @@ impl Lab {
         ended
     }
 
-    /// Makes the windows of a cell longer from now on; false where they are long enough for
-    /// anything but a machine that is too slow.
+    /// Makes the windows of a cell longer from now on; false where they are as long as they may be.
     fn lengthen(&mut self, cell: &Cell) -> bool {
-        let lengthens = !self.is_longest(cell);
-        if lengthens {
-            let times = self.times(cell) * LONGER;
-            // A cell and its twin are the same measurement.
-            for cell in [cell.clone(), cell.other_twin()] {
-                self.longer.insert(cell.id(), times);
-            }
+        if self.is_longest(cell) {
+            return false;
         }
-        lengthens
+        let times = self.times(cell) * LONGER;
+        // A cell and its twin are the same measurement.
+        for cell in [cell.clone(), cell.other_twin()] {
+            self.longer.insert(cell.id(), times);
+        }
+        true
     }
 
     /// Whether windows keep their lengths from now on: a trial in which a flow moved nothing then
@@ -144,8 +142,7 @@ impl Lab {
     }
 }
 
-/// How many processes a trial begins with that are in no network of their own. The background load
-/// comes later, and is one of its own.
+/// How many processes a trial begins with that are in no network of their own.
 fn begun_with(cell: &Cell) -> usize {
     let has_peer = cell.is_served() || Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     match (has_peer, cell.transport) {

@@ -18,14 +18,13 @@ use crate::endpoint::looked_at;
 use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait_until};
 use crate::networks::{self, NetworkPath};
 use crate::obstacles;
-use crate::protocol::{Done, FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::protocol::{Done, FromEndpoint, HostPart, Role, Schedule, Task, ToEndpoint};
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
 use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, carried, out_of_turn};
 
-/// How long everyone may take to connect and to be answered, in ns, and how much longer for each
-/// connection.
+/// How long everyone may take to be answered once, in ns, and how much longer for each connection.
 const CONNECT_NS: u64 = 60_000_000_000;
 const CONNECT_EACH_NS: u64 = 5_000_000;
 /// The shortest time from the last connection to the window: both sides must have heard of it.
@@ -51,8 +50,13 @@ impl Lab {
         let task = self.task(cell, None, &pins)?;
         let window = self.window(cell, watch.as_deref());
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
-        let nothing = NetworkPath::Nothing;
-        let mut sides = Sides::new(&self.settings, &mut self.ahead, nothing, link, window);
+        let mut sides = Sides {
+            settings: &self.settings,
+            ahead: &mut self.ahead,
+            between: NetworkPath::Nothing,
+            link,
+            window,
+        };
         let notice = NOTICE + link.map_or(Duration::ZERO, |link| 2 * link.round_trip());
         let mut ends = Vec::with_capacity(2);
         let server = Task {
@@ -65,7 +69,10 @@ impl Lab {
         ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Client,
             meets: sides.connects(Role::Client, &address)?,
-            pins: pins.receiver,
+            here: HostPart {
+                pins: pins.receiver,
+                ..task.here
+            },
             ..task
         })))?;
         one_ready(&mut ends, 0, stop)?;
@@ -81,8 +88,7 @@ impl Lab {
         })
     }
 
-    /// Has the clients begin, gives the server their window, reads the machine at its edges, and
-    /// takes in what comes back.
+    /// Has the clients begin, and gives the server their window: what comes back of both.
     fn served_window(
         &mut self,
         cell: &Cell,
@@ -128,10 +134,9 @@ impl Lab {
         talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
         talk.ends[SERVER].order(&ToEndpoint::Stop)?;
         self.ahead.start(&self.settings.program);
-        let done = talk.brought_back()?;
-        let both = <[Done; 2]>::try_from(done);
-        both.map(|both| (machine, both))
-            .map_err(|_| TrialError::Failed("protocol error: a side brought back nothing".into()))
+        let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
+        let both: [Done; 2] = talk.brought_back()?.try_into().map_err(nothing)?;
+        Ok((machine, both))
     }
 }
 
@@ -145,16 +150,10 @@ fn connected(
     let all = cell.serving.all_connections();
     let patience_ns = CONNECT_NS + CONNECT_EACH_NS * all;
     match wait_until(ends, begin_ns + patience_ns, stop)? {
-        Some((
-            CLIENT,
-            FromEndpoint::Connected {
-                opens_ns,
-                closes_ns,
-            },
-        )) if opens_ns <= closes_ns => Ok(Schedule {
+        Some((CLIENT, FromEndpoint::Connected(by))) if by.start <= by.end => Ok(Schedule {
             begin_ns,
-            window_from_ns: opens_ns,
-            window_to_ns: closes_ns,
+            window_from_ns: by.start,
+            window_to_ns: by.end,
             steady_by_ns: None,
         }),
         Some((_, other)) => Err(out_of_turn(&other)),

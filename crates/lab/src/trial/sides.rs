@@ -10,72 +10,39 @@ use super::Settings;
 use crate::endpoint_process::{Endpoint, StartedAhead, TrialError, wait};
 use crate::networks::NetworkPath;
 use crate::peer::PeerLink;
-use crate::program::Program;
 use crate::protocol::{FromEndpoint, Meets, Role, Task, ToEndpoint};
 use crate::window::{GRACE_NS, out_of_turn};
 
 /// Where the sides of a trial play, and what lies between them.
 pub(super) struct Sides<'l> {
-    program: &'l Program,
-    port: Option<u16>,
-    ahead: &'l mut StartedAhead,
-    between: NetworkPath<'l>,
+    pub(super) settings: &'l Settings,
+    pub(super) ahead: &'l mut StartedAhead,
+    pub(super) between: NetworkPath<'l>,
     /// The other host, for a cell that has one side there.
-    link: Option<&'l PeerLink>,
+    pub(super) link: Option<&'l PeerLink>,
     /// How long the window is to be.
-    window: Duration,
+    pub(super) window: Duration,
 }
 
-impl<'l> Sides<'l> {
-    pub(super) fn new(
-        settings: &'l Settings,
-        ahead: &'l mut StartedAhead,
-        between: NetworkPath<'l>,
-        link: Option<&'l PeerLink>,
-        window: Duration,
-    ) -> Sides<'l> {
-        Sides {
-            program: &settings.program,
-            port: settings.port,
-            ahead,
-            between,
-            link,
-            window,
-        }
-    }
-
-    /// Starts a side where it plays.
+impl Sides<'_> {
     pub(super) fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
+        let (program, network) = (&self.settings.program, self.between.of(role));
         Ok(match self.link.filter(|link| link.plays(role)) {
             Some(link) => link.start(role, self.window)?,
-            None => self.ahead.take(self.program, role, self.between.of(role))?,
+            None => self.ahead.take(program, role, network)?,
         })
-    }
-
-    /// How a side listens.
-    pub(super) fn listens(&self, role: Role) -> Meets {
-        match self.link {
-            Some(link) => link.listens(role, self.port),
-            None => Meets::Listens {
-                at: None,
-                port: self.port,
-                from: None,
-            },
-        }
     }
 
     /// How a side connects to one that says it listens at that address.
     pub(super) fn connects(&self, role: Role, address: &str) -> Result<Meets, TrialError> {
-        Ok(Meets::Connects {
-            to: match self.link {
-                Some(link) => link.reached(role, address)?,
-                None => address.to_owned(),
-            },
-        })
+        Ok(Meets::Connects(match self.link {
+            Some(link) => link.reached(role, address)?,
+            None => address.to_owned(),
+        }))
     }
 
-    /// The processes of a trial, ready and waiting: the receiver's first, where there is one with
-    /// these pins; and where the one listens that does.
+    /// The processes of a trial, ready: the receiver's first, where there is one with these pins;
+    /// and where the one listens that does.
     pub(super) fn ready(
         &mut self,
         task: Task,
@@ -87,11 +54,12 @@ impl<'l> Sides<'l> {
         let mut address = None;
         let mut tasks = vec![task];
         if let Some(pins) = receiver {
-            tasks.push(Task {
+            let mut receiver = Task {
                 role: Role::Receiver,
-                pins,
                 ..tasks[0].clone()
-            });
+            };
+            receiver.here.pins = pins;
+            tasks.push(receiver);
             // The one that listens comes last, so that it is taken first.
             if (self.link).is_some_and(|link| link.side_listens() == Role::Sender) {
                 tasks.reverse();
@@ -128,7 +96,15 @@ impl<'l> Sides<'l> {
         stop: &AtomicBool,
     ) -> Result<(String, Option<u32>), TrialError> {
         let mut end = self.start(task.role)?;
-        let meets = self.listens(task.role);
+        let port = self.settings.port;
+        let meets = match self.link {
+            Some(link) => link.listens(task.role, port),
+            None => Meets::Listens {
+                at: None,
+                port,
+                from: None,
+            },
+        };
         end.order(&ToEndpoint::Prepare(Box::new(Task { meets, ..task })))?;
         if let Some(wire) = self.between.wire() {
             end.hand_over(wire.descriptors())?;

@@ -34,9 +34,9 @@ const END_NS: u64 = 3_000_000_000;
 const BEGUN: u8 = 6;
 /// How long before the window, in ns, the server's memory is read.
 const MEMORY_NS: u64 = 5_000_000;
-/// What part of a window a look at all processes and threads of a server may take.
+/// What part of a window a look at all processes and threads of a server may take, and how long
+/// before an edge one at a few threads begins.
 const LOOK_SHARE: u64 = 20;
-/// How long before an edge a look at a few threads begins.
 const FEW_NS: u64 = 4_000_000;
 const LOOK_NS: u64 = 1_000_000;
 
@@ -59,7 +59,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     if let Some(name) = congestion(cell) {
         sockopt::set_tcp_congestion(&listener, name)?;
     }
-    let tree = task.meters.process_tree(cell);
+    let tree = task.here.meters.process_tree(cell);
     let mut child = Child::start(task, listener)?;
     let listening = FromEndpoint::Listening {
         address: address.to_string(),
@@ -72,7 +72,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     };
     let mut done = Done::default();
     done.side.readings = child.watch(server, cell, &tree, schedule)?;
-    task.meters.take_cpu(&mut done.side.readings);
+    task.here.meters.take_cpu(&mut done.side.readings);
     protocol::write(control, &FromEndpoint::Closed)?;
     let ToEndpoint::Stop = protocol::read(control)? else {
         return Err(out_of_turn());
@@ -111,7 +111,12 @@ impl Child {
                 report,
                 ended: false,
             };
-            return child.begun();
+            // Before it has begun, the signal that asks what it uses would end it.
+            let mut first = [0];
+            return match rustix::io::read(&child.report, &mut first)? {
+                1 if first == [BEGUN] => Ok(child),
+                _ => Err(child.why(io::Error::other("the server did not begin"))),
+            };
         }
         // Whatever happens, the child must not go on as if it were its parent.
         let _exits = Exits;
@@ -125,15 +130,6 @@ impl Child {
         };
         let _ = rustix::io::write(&report_to, e.to_string().as_bytes());
         children::exit(1)
-    }
-
-    /// Waits until it can be asked what it uses: before, the signal would end it.
-    fn begun(self) -> io::Result<Child> {
-        let mut first = [0];
-        match rustix::io::read(&self.report, &mut first)? {
-            1 if first == [BEGUN] => Ok(self),
-            _ => Err(self.why(io::Error::other("the server did not begin"))),
-        }
     }
 
     /// Reads what it uses at both edges of the window, and its memory before.
@@ -152,8 +148,8 @@ impl Child {
         // As many threads as there are connections may be ready at the edges.
         let _prompt = Promptness::take(true);
         let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
-        // By then the server has let everyone in, if it is not too slow for its load. Where each has
-        // been greeted it has already, and many threads may want the CPUs.
+        // By then the server has let everyone in. Where each has been greeted it has already, and
+        // many threads may want the CPUs.
         if come_and_go || !server.task_per_connection {
             let before_ns = ahead_ns + MEMORY_NS;
             clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
@@ -178,8 +174,11 @@ impl Child {
         let start = read(schedule.window_from_ns)?;
         let end = read(schedule.window_to_ns)?;
         let mut readings = tree.difference(&start, &end, !come_and_go);
-        let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
-        match within([&start, &end], from_ns, to_ns) {
+        match within(
+            [&start, &end],
+            schedule.window_from_ns,
+            schedule.window_to_ns,
+        ) {
             Ok(ns) => drop(readings.insert(Counter::ElapsedNs, Reading::Measured(ns))),
             Err(why) => (readings.values_mut()).for_each(|r| *r = Reading::absent(why.clone())),
         }
@@ -197,10 +196,8 @@ impl Child {
         let mut said = [0; 1024];
         let _ = rustix::io::ioctl_fionbio(&self.report, true);
         match rustix::io::read(&self.report, &mut said) {
-            Ok(length) if length > 0 => {
-                io::Error::other(String::from_utf8_lossy(&said[..length]).into_owned())
-            }
-            _ => error,
+            Ok(0) | Err(_) => error,
+            Ok(length) => io::Error::other(String::from_utf8_lossy(&said[..length])),
         }
     }
 
@@ -217,10 +214,8 @@ impl Child {
                 Err(e) => return Err(e.into()),
             }
             if clock::monotonic_ns() > deadline_ns {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "the server did not stop in time",
-                ));
+                let why = "the server did not stop in time";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
         }
@@ -277,12 +272,9 @@ fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
     if server.task_per_connection {
         Promptness::take(cell.serving.connect == Connect::Kept).keep();
     }
-    let most = usize::try_from(cell.serving.all_connections()).unwrap_or(usize::MAX);
-    let connections = most.saturating_add(ROOM);
-    let connections = match server.bound {
-        Some((most, _)) => connections.min(most as usize),
-        None => connections,
-    };
+    let all = usize::try_from(cell.serving.all_connections()).unwrap_or(usize::MAX);
+    let bound = server.bound.map_or(usize::MAX, |(most, _)| most as usize);
+    let connections = all.saturating_add(ROOM).min(bound);
     let setup = ServerSetup {
         listener,
         stop,
