@@ -3,10 +3,7 @@
 //! One port takes all connections. Each begins with sixteen bytes: [`greeting::opening`] opens a
 //! session, anything else must be the key of a flow, which the session was given and which is used
 //! up at first sight. A server serves one session at a time, since two would measure each other; a
-//! second client waits a moment and is then refused. [`Admission`] says who may open one, and how long
-//! and how fast it is served.
-//!
-//! Nothing here is printed: what happens goes out as [`SessionEvent`]s.
+//! second client waits a moment and is then refused.
 
 use std::io;
 use std::net::SocketAddr;
@@ -100,16 +97,11 @@ pub struct Drive {
 /// One thing that happened.
 #[derive(Clone, Debug)]
 pub enum SessionEvent {
-    /// The server takes connections.
-    Listening {
-        /// Where.
-        address: SocketAddr,
-    },
-    /// A connection was closed that did not become part of a session.
-    TurnedAway {
-        /// Who, where that is known, and why.
-        why: String,
-    },
+    /// The server takes connections there.
+    Listening(SocketAddr),
+    /// A connection was closed that did not become part of a session: who, where that is known, and
+    /// why.
+    TurnedAway(String),
     /// Bytes begin to move.
     Began(Box<Begun>),
     /// A second is over.

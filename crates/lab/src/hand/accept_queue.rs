@@ -93,7 +93,7 @@ impl AcceptQueue {
                     Ok(Some(client)) if self.waiting.len() < MOST_WAITING => {
                         self.waiting.push_back(client);
                     }
-                    Ok(Some(client)) => self.turn_away(&client, BUSY, events),
+                    Ok(Some(client)) => self.turn_away(client, BUSY, events),
                     Ok(None) => {}
                     Err(why) => self.tell(why, events),
                 },
@@ -104,7 +104,7 @@ impl AcceptQueue {
         self.parting.retain(|(_, until_ns)| *until_ns > now_ns);
         while self.waiting.front().is_some_and(|c| c.until_ns <= now_ns) {
             if let Some(client) = self.waiting.pop_front() {
-                self.turn_away(&client, BUSY, events);
+                self.turn_away(client, BUSY, events);
             }
         }
     }
@@ -121,7 +121,7 @@ impl AcceptQueue {
                 Ok(stage) => stage,
                 Err((refusal, why)) => {
                     if let Some(refusal) = refusal {
-                        self.part(newcomer.socket, &refusal);
+                        self.refuse(Control::in_clear(newcomer.socket), &refusal);
                     }
                     return Err(why);
                 }
@@ -132,49 +132,69 @@ impl AcceptQueue {
             }
             AwaitedWord::Hello(cipher) => {
                 let word = cipher.read(&mut &said[..]);
-                let control = Control {
-                    socket: newcomer.socket,
-                    cipher,
-                };
-                return client(control, from, word).map(Some);
+                let socket = newcomer.socket;
+                let control = Control { socket, cipher };
+                return self.client(control, from, word).map(Some);
             }
         };
         let most = match &stage {
-            AwaitedWord::Opening | AwaitedWord::Proof(_) => GREETING_BYTES,
             AwaitedWord::Hello(cipher) => cipher.most(),
+            AwaitedWord::Opening | AwaitedWord::Proof(_) => GREETING_BYTES,
         };
         self.greeters.hear_frame(newcomer, most, stage);
         Ok(None)
+    }
+
+    /// The client that this word makes of a connection; else why it is none.
+    fn client(
+        &mut self,
+        control: Control,
+        from: String,
+        word: io::Result<SessionWord>,
+    ) -> Result<WaitingClient, String> {
+        match word {
+            Ok(SessionWord::Hello { version, wishes })
+                if version == greeting::VERSION && wishes.len() <= greeting::MAX_WISHES =>
+            {
+                Ok(WaitingClient {
+                    control,
+                    from,
+                    wishes,
+                    until_ns: after(TURN),
+                })
+            }
+            Ok(_) => {
+                self.refuse(control, "the first word is a greeting");
+                Err(format!("protocol error: unexpected message from {from}"))
+            }
+            Err(e) => Err(unheard(&from, &e)),
+        }
     }
 
     /// What a connection is to say after its first bytes; else what it is told, and what the
     /// server's user is.
     fn opened(&self, said: &[u8], from: &str) -> Result<AwaitedWord, (Option<String>, String)> {
         let opened = said.first_chunk().and_then(greeting::opened);
-        let Some((version, has_key)) = opened else {
-            return Err((None, format!("{from} is of no session that is served")));
-        };
-        if version != greeting::VERSION {
-            let why = format!(
-                "the client speaks version {version} and the server version {}: use the same bytecost on both ends",
-                greeting::VERSION
-            );
-            return Err((Some(why.clone()), format!("{from}: {why}")));
-        }
-        match (&self.key, has_key) {
-            (None, false) => Ok(AwaitedWord::Hello(Cipher::default())),
-            (Some(key), true) => Ok(AwaitedWord::Proof(key.clone())),
-            (Some(_), false) => Err((
-                Some("sessions here need the sender's key: give it with --key-file".to_owned()),
-                format!("{from} has no key"),
-            )),
-            (None, true) => Err((
-                None,
-                format!(
-                    "{from} wants a session with a key, and this sender has none: give it one with --key-file"
-                ),
-            )),
-        }
+        Err(match (opened, &self.key) {
+            (None, _) => (None, format!("{from} is of no session that is served")),
+            (Some((version, _)), _) if version != greeting::VERSION => {
+                let why = format!(
+                    "the client speaks version {version} and the server version {}: use the same bytecost on both ends",
+                    greeting::VERSION
+                );
+                (Some(why.clone()), format!("{from}: {why}"))
+            }
+            (Some((_, false)), None) => return Ok(AwaitedWord::Hello(Cipher::default())),
+            (Some((_, true)), Some(key)) => return Ok(AwaitedWord::Proof(key.clone())),
+            (Some((_, false)), Some(_)) => {
+                let refusal = "sessions here need the sender's key: give it with --key-file";
+                (Some(refusal.to_owned()), format!("{from} has no key"))
+            }
+            (Some((_, true)), None) => {
+                let why = "wants a session with a key, and this sender has none";
+                (None, format!("{from} {why}: give it one with --key-file"))
+            }
+        })
     }
 
     fn unheard(
@@ -188,22 +208,24 @@ impl AcceptQueue {
                 let ip = address(&newcomer.socket).map(|a| a.ip().to_canonical());
                 let from = ip.map_or_else(|| peer(&newcomer.socket), |ip| ip.to_string());
                 let refusal = "your address is not among those that --allow names";
-                self.part(newcomer.socket, refusal);
+                self.refuse(Control::in_clear(newcomer.socket), refusal);
                 self.tell(format!("{from}: --allow does not name its address"), events);
             }
             Unheard::TooMany(why) => {
-                self.part(newcomer.socket, why);
+                self.refuse(Control::in_clear(newcomer.socket), why);
                 self.turned_away += 1;
             }
             Unheard::Failed(e) => self.tell(unheard(&peer(&newcomer.socket), &e), events),
         }
     }
 
-    /// Refuses a connection that may still be speaking: closed at once, it might not hear the
-    /// refusal.
-    fn part(&mut self, socket: OwnedFd, why: &str) {
-        let control = Control::in_clear(socket);
-        refuse(&control, why);
+    /// Says no, which is the last word. It may still be speaking: closed at once, it might not hear
+    /// that.
+    fn refuse(&mut self, control: Control, reason: &str) {
+        let reason = reason.to_owned();
+        if control.say(&SessionWord::Refused { reason }).is_ok() {
+            let _ = rustix::net::shutdown(&control.socket, Shutdown::Write);
+        }
         if self.parting.len() == MOST_PARTING {
             self.parting.pop_front();
         }
@@ -243,50 +265,25 @@ impl AcceptQueue {
 
     pub(super) fn turn_away(
         &mut self,
-        client: &WaitingClient,
+        client: WaitingClient,
         why: &str,
         events: &mut dyn FnMut(SessionEvent),
     ) {
-        refuse(&client.control, why);
+        self.refuse(client.control, why);
         self.tell(format!("{}: {why}", client.from), events);
     }
 
     fn tell(&mut self, why: String, events: &mut dyn FnMut(SessionEvent)) {
         self.turned_away += 1;
         if self.turned_away <= MOST_TOLD {
-            events(SessionEvent::TurnedAway { why });
+            events(SessionEvent::TurnedAway(why));
         }
     }
 
     pub(super) fn close(&mut self) {
-        for client in self.waiting.drain(..) {
-            refuse(&client.control, "the server is ending");
+        while let Some(client) = self.waiting.pop_front() {
+            self.refuse(client.control, "the server is ending");
         }
-    }
-}
-
-/// The client that this word makes of a connection; else why it is none.
-fn client(
-    control: Control,
-    from: String,
-    word: io::Result<SessionWord>,
-) -> Result<WaitingClient, String> {
-    match word {
-        Ok(SessionWord::Hello { version, wishes })
-            if version == greeting::VERSION && wishes.len() <= greeting::MAX_WISHES =>
-        {
-            Ok(WaitingClient {
-                control,
-                from,
-                wishes,
-                until_ns: after(TURN),
-            })
-        }
-        Ok(_) => {
-            refuse(&control, "the first word is a greeting");
-            Err(format!("protocol error: unexpected message from {from}"))
-        }
-        Err(e) => Err(unheard(&from, &e)),
     }
 }
 
@@ -294,24 +291,17 @@ fn client(
 fn unheard(from: &str, error: &io::Error) -> String {
     let what = match error.kind() {
         io::ErrorKind::TimedOut => {
-            format!("did not say who it is within {}", units::duration(PATIENCE))
+            let most = units::duration(PATIENCE);
+            return format!("{from} did not say who it is within {most}");
         }
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-            "went away before it said who it is".to_owned()
+            "went away before it said who it is"
         }
-        io::ErrorKind::PermissionDenied => "did not prove that it has the key".to_owned(),
-        io::ErrorKind::InvalidData => "said what bytecost does not understand".to_owned(),
-        _ => units::one_line(&error.to_string()),
+        io::ErrorKind::PermissionDenied => "did not prove that it has the key",
+        io::ErrorKind::InvalidData => "said what bytecost does not understand",
+        _ => &units::one_line(&error.to_string()),
     };
     format!("{from} {what}")
-}
-
-/// Says no, which is the last word.
-fn refuse(control: &Control, reason: &str) {
-    let reason = reason.to_owned();
-    if control.say(&SessionWord::Refused { reason }).is_ok() {
-        let _ = rustix::net::shutdown(&control.socket, Shutdown::Write);
-    }
 }
 
 const BUSY: &str = "the server is busy with another session, and two would measure each other: try again when it has ended";

@@ -1,7 +1,7 @@
 //! The receiving side: one session with a server.
 
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_engine::Receiver;
@@ -13,10 +13,11 @@ use super::flow_threads::FlowThreads;
 use super::greeting::{self, SessionWord};
 use super::session::Session;
 use super::session_key::Cipher;
-use super::wire::{Control, DeadlineReader, after, connect};
+use super::wire::{Control, after, connect};
 use super::{Drive, PATIENCE, PREPARATION, SessionError, SessionEvent};
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
+use crate::protocol::DeadlineReader;
 use crate::transports::Socket;
 
 /// The most memory of all flows' buffers, in bytes: a server may name their sizes.
@@ -50,48 +51,42 @@ fn greeted(
     what: &Drive,
     stop: &AtomicBool,
 ) -> Result<(Control, Begun, Vec<FlowKey>), SessionError> {
-    let mut plain = Cell {
+    let plain = Cell {
         nodelay: Nodelay::On,
+        congestion: "default".to_owned(),
         ..Cell::default()
     };
-    plain.congestion = "default".to_owned();
     let control = opened(what, connect(&plain, what.address, stop)?, stop)?;
-    let here = |(axis, _): &&(Axis, String)| *axis == Axis::Placement;
-    let wishes = what.wishes.iter().filter(|w| !here(w)).cloned().collect();
+    let wishes = what.wishes.iter();
     let hello = SessionWord::Hello {
         version: greeting::VERSION,
-        wishes,
+        // Where this side's threads run is no business of the server's.
+        wishes: (wishes.filter(|(axis, _)| *axis != Axis::Placement))
+            .cloned()
+            .collect(),
     };
     control.say(&hello).map_err(closed)?;
-    match answer(&control, after(PATIENCE), stop)? {
-        SessionWord::Welcome {
-            version,
-            session,
-            keys,
-            cell,
-        } if version == greeting::VERSION => {
-            let mut cell = Cell::from_id(&cell).ok_or_else(|| {
-                SessionError::Refused("the server sends what this bytecost does not know: use the same version on both ends".to_owned())
-            })?;
-            for (axis, value) in &what.wishes {
-                cell.set(*axis, value)
-                    .map_err(|e| SessionError::Refused(e.to_string()))?;
-            }
-            fits(&cell)?;
-            if keys.len() != cell.threads as usize {
-                return Err(nonsense());
-            }
-            let begun = Begun {
-                session,
-                own: Side::Receiver,
-                peer: what.address.to_string(),
-                completes: super::completes(&cell),
-                cell,
-            };
-            Ok((control, begun, keys))
-        }
-        _ => Err(nonsense()),
+    let SessionWord::Welcome {
+        version: greeting::VERSION,
+        session,
+        keys,
+        cell,
+    } = answer(&control, after(PATIENCE), stop)?
+    else {
+        return Err(nonsense());
+    };
+    let cell = granted(&cell, &what.wishes).map_err(SessionError::Refused)?;
+    if keys.len() != cell.threads as usize {
+        return Err(nonsense());
     }
+    let begun = Begun {
+        session,
+        own: Side::Receiver,
+        peer: what.address.to_string(),
+        completes: super::completes(&cell),
+        cell,
+    };
+    Ok((control, begun, keys))
 }
 
 /// The connection as a control connection, whose server has proved that it has the key where there is one.
@@ -99,26 +94,32 @@ fn opened(what: &Drive, socket: OwnedFd, stop: &AtomicBool) -> Result<Control, S
     let opening = greeting::opening(greeting::VERSION, what.key.is_some());
     Socket(&socket).write_all(&opening).map_err(closed)?;
     let from = DeadlineReader {
-        socket: &socket,
+        from: socket.as_fd(),
         until_ns: after(PATIENCE),
-        stop,
+        stop: Some(stop),
     };
     let cipher = match &what.key {
         None => Ok(Cipher::default()),
         Some(key) => key.greet(false, from, Socket(&socket)),
     };
-    let cipher = cipher.map_err(|_| match stop.load(Ordering::Relaxed) {
-        true => SessionError::Interrupted,
-        false => SessionError::Refused(format!(
+    match cipher {
+        Ok(cipher) => Ok(Control { socket, cipher }),
+        Err(_) if stop.load(Ordering::Relaxed) => Err(SessionError::Interrupted),
+        Err(_) => Err(SessionError::Refused(format!(
             "the program at {} did not prove that it has the key of --key-file: does it have the same one, and is it `bytecost live send`?",
             what.address
-        )),
-    })?;
-    Ok(Control { socket, cipher })
+        ))),
+    }
 }
 
-/// Whether what the server wants of this side is within reason.
-fn fits(cell: &Cell) -> Result<(), SessionError> {
+/// What the server sends, as this side wishes it, where that is within reason.
+fn granted(cell: &str, wishes: &[(Axis, String)]) -> Result<Cell, String> {
+    let mut cell = Cell::from_id(cell).ok_or(
+        "the server sends what this bytecost does not know: use the same version on both ends",
+    )?;
+    for (axis, value) in wishes {
+        cell.set(*axis, value).map_err(|e| e.to_string())?;
+    }
     let answers = match cell.pattern {
         Pattern::Ask => cell.answer_bytes(),
         Pattern::Stream => 0,
@@ -126,19 +127,19 @@ fn fits(cell: &Cell) -> Result<(), SessionError> {
     let each = cell.read_bytes().saturating_add(answers);
     let needed = each.saturating_mul(cell.threads.into());
     if needed > MOST_BUFFER_BYTES {
-        return Err(SessionError::Refused(format!(
+        return Err(format!(
             "buffers of {} would be needed, more than {}: choose a smaller --read-size or fewer --threads",
             units::bytes_in_words(needed),
             units::bytes_in_words(MOST_BUFFER_BYTES)
-        )));
+        ));
     }
     if Receiver::named(&cell.receiver).is_none() {
-        return Err(SessionError::Refused(format!(
+        return Err(format!(
             "receiver `{}`, which the server names, is not known here: choose one with --receiver",
             cell.receiver
-        )));
+        ));
     }
-    Ok(())
+    Ok(cell)
 }
 
 /// The server's next word, a refusal aside.
@@ -147,38 +148,36 @@ fn answer(
     until_ns: u64,
     stop: &AtomicBool,
 ) -> Result<SessionWord, SessionError> {
-    match control.hear(until_ns, stop) {
-        Ok(SessionWord::Refused { reason }) => Err(SessionError::Refused(format!(
-            "the server says: {}",
-            units::one_line(&reason)
-        ))),
-        Ok(word) => Ok(word),
-        Err(_) if stop.load(Ordering::Relaxed) => Err(SessionError::Interrupted),
-        Err(e) => Err(match e.kind() {
+    Err(match control.hear(until_ns, Some(stop)) {
+        Ok(SessionWord::Refused { reason }) => {
+            SessionError::Refused(format!("the server says: {}", units::one_line(&reason)))
+        }
+        Ok(word) => return Ok(word),
+        Err(_) if stop.load(Ordering::Relaxed) => SessionError::Interrupted,
+        Err(e) => match e.kind() {
             io::ErrorKind::InvalidData | io::ErrorKind::PermissionDenied => nonsense(),
-            io::ErrorKind::TimedOut => SessionError::Failed(io::Error::new(
-                e.kind(),
-                "no response in time: is it `bytecost live send`?",
-            )),
+            io::ErrorKind::TimedOut => {
+                failed(e.kind(), "no response in time: is it `bytecost live send`?")
+            }
             _ => closed(e),
-        }),
-    }
+        },
+    })
 }
 
 /// The server went away before the session began. No broken pipe: that is what a reader of this
 /// side's output leaves behind.
 fn closed(_: io::Error) -> SessionError {
-    SessionError::Failed(io::Error::new(
-        io::ErrorKind::ConnectionAborted,
-        "the connection was closed: is it `bytecost live send`, and is the machine too busy?",
-    ))
+    let why = "the connection was closed: is it `bytecost live send`, and is the machine too busy?";
+    failed(io::ErrorKind::ConnectionAborted, why)
 }
 
 fn nonsense() -> SessionError {
-    SessionError::Failed(io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the program that listens there is not `bytecost live send` of this version",
-    ))
+    let why = "the program that listens there is not `bytecost live send` of this version";
+    failed(io::ErrorKind::InvalidData, why)
+}
+
+fn failed(kind: io::ErrorKind, why: &str) -> SessionError {
+    SessionError::Failed(io::Error::new(kind, why))
 }
 
 fn carried(
@@ -196,16 +195,14 @@ fn carried(
     }
     if flow_threads.has_ended() {
         let (_, failed) = flow_threads.end_by(clock::monotonic_ns());
-        return Err(failed
-            .unwrap_or_else(|| io::Error::other("a flow ended before it began"))
-            .into());
+        let unknown = || io::Error::other("a flow ended before it began");
+        return Err(failed.unwrap_or_else(unknown).into());
     }
-    match answer(&session.control, until_ns, session.stop)? {
-        SessionWord::Go => {}
-        _ => return Err(nonsense()),
-    }
+    let SessionWord::Go = answer(&session.control, until_ns, session.stop)? else {
+        return Err(nonsense());
+    };
     events(SessionEvent::Began(Box::new(session.begun.clone())));
-    let mut end = session.watch(events, |_| {});
+    let end = session.watch(events, |_| {});
     if end == SessionEnd::Here {
         let _ = session.control.say(&SessionWord::Stop);
     }
@@ -213,13 +210,12 @@ fn carried(
     own.failed = failed;
     let peer = session.last_words(&own, events);
     let wrong = || wrong(&session, &own, peer.as_ref(), &end);
-    if let Some(why) = own.failed.clone().or_else(wrong) {
-        end = SessionEnd::Failed(why);
-    } else if end == SessionEnd::There
-        && let Some(why) = peer.as_ref().and_then(|p| p.limit.as_ref())
-    {
-        end = SessionEnd::Limit(units::one_line(why));
-    }
+    let limit = peer.as_ref().and_then(|peer| peer.limit.as_ref());
+    let end = match (own.failed.clone().or_else(wrong), &end, limit) {
+        (Some(why), ..) => SessionEnd::Failed(why),
+        (None, SessionEnd::There, Some(why)) => SessionEnd::Limit(units::one_line(why)),
+        _ => end,
+    };
     Ok(Summary {
         begun: session.begun,
         end,
@@ -252,20 +248,16 @@ fn wrong(
         return None;
     }
     let sent = &peer.whole.side.flows;
-    if sent.len() != flows.len() {
-        return Some(format!(
-            "{} flows were sent, {} arrived",
-            sent.len(),
-            flows.len()
-        ));
+    let (all, came) = (sent.len(), flows.len());
+    if all != came {
+        return Some(format!("{all} flows were sent, {came} arrived"));
     }
-    let mut pairs = sent.iter().zip(flows).enumerate();
-    pairs.find_map(|(flow, (sent, got))| {
-        (sent.bytes != got.bytes).then(|| {
-            format!(
-                "flow {flow}: {} bytes were sent, {} arrived",
-                sent.bytes, got.bytes
-            )
-        })
-    })
+    let pairs = sent
+        .iter()
+        .zip(flows)
+        .map(|(sent, got)| (sent.bytes, got.bytes));
+    let (flow, (sent, got)) = pairs.enumerate().find(|(_, (sent, got))| sent != got)?;
+    Some(format!(
+        "flow {flow}: {sent} bytes were sent, {got} arrived"
+    ))
 }

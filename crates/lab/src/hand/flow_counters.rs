@@ -15,7 +15,7 @@ use bytecost_engine::Tally;
 use bytecost_meter::Snapshot;
 use bytecost_spec::hand::{Latency, Stretch};
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Counter, Reading, Readings, SideReadings};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
@@ -29,14 +29,12 @@ pub(super) const STOP: u32 = u32::MAX;
 /// How long a reading waits for flows that are in a call, or wait for a CPU.
 const LATE: Duration = Duration::from_millis(150);
 
-/// What the thread and the connection of a flow had counted at a moment.
-pub(super) type FlowEdge = (Snapshot, Option<TcpInfo>);
-
 /// What a flow tells: totals since it began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowTotals {
     pub(super) tally: Tally,
-    pub(super) edge: FlowEdge,
+    /// What its thread and its connection had counted.
+    pub(super) edge: (Snapshot, Option<TcpInfo>),
 }
 
 impl FlowTotals {
@@ -47,13 +45,16 @@ impl FlowTotals {
         let elapsed_ns = now.clock_ns.saturating_sub(then.clock_ns);
         let cpu_ns = now.cpu_ns.saturating_sub(then.cpu_ns);
         let mut readings = tallied(&tally, completes.then_some(&tally));
-        let mut put = |counter, n| readings.insert(counter, Reading::Measured(n));
-        put(Counter::ElapsedNs, elapsed_ns);
-        put(Counter::CpuNs, cpu_ns);
-        if let Some(tcp) = tcp {
-            put(Counter::TcpRttUs, tcp.rtt_us.into());
-            put(Counter::TcpMinRttUs, tcp.min_rtt_us.into());
-        }
+        let said = [
+            (Counter::ElapsedNs, Some(elapsed_ns)),
+            (Counter::CpuNs, Some(cpu_ns)),
+            (Counter::TcpRttUs, tcp.map(|tcp| tcp.rtt_us.into())),
+            (Counter::TcpMinRttUs, tcp.map(|tcp| tcp.min_rtt_us.into())),
+        ];
+        let known = said
+            .into_iter()
+            .filter_map(|(c, n)| Some((c, Reading::Measured(n?))));
+        readings.extend(known);
         (moved(&tally, elapsed_ns), readings)
     }
 }
@@ -204,16 +205,12 @@ impl CountersReader {
             let grown = grown.map(|(now, then)| now.since(&then, self.completes));
             stretch.flows_silent += u32::from(grown.is_none() && self.number > 1);
             *last = now.or(*last);
-            let nothing = || (moved(&Tally::default(), 0), Readings::new());
-            let (flow, read) = grown.unwrap_or_else(nothing);
-            stretch.side.flows.push(flow);
-            readings.push(read);
+            let nothing = || moved(&Tally::default(), 0);
+            let (flow, read) = grown.unzip();
+            stretch.side.flows.push(flow.unwrap_or_else(nothing));
+            readings.extend(read);
         }
-        readings.retain(|read| !read.is_empty());
-        stretch.side = SideReadings {
-            readings: bytecost_meter::sum(&readings),
-            ..stretch.side
-        };
+        stretch.side.readings = bytecost_meter::sum(&readings);
         stretch.latency = latency_ns.as_ref().and_then(latency);
         if let (Some(all), Some(second)) = (&mut self.latency_ns, &latency_ns) {
             let _ = all.add(second);
@@ -248,29 +245,23 @@ mod tests {
     fn a_second_is_what_grew_and_a_flow_in_a_long_call_is_told_as_silent() {
         let counters = FlowCounters::new(2, false);
         let mut reader = CountersReader::new(&counters, false);
-        counters.write(0, 1, entry(0, 1000), None);
-        counters.write(1, 1, entry(0, 1000), None);
-        reader.read(&counters);
-        counters.write(0, 2, entry(70, 2000), None);
-        let second = reader.read(&counters);
-        assert_eq!(second.flows_silent, 1);
-        assert_eq!(second.side.flows[0].bytes, 70);
-        assert_eq!(second.side.flows[0].elapsed_ns, 1000);
-        assert_eq!(second.side.readings[&Counter::Bytes], Reading::Measured(70));
-        counters.write(0, 3, entry(80, 3000), None);
-        counters.write(1, 3, entry(50, 3000), None);
-        let third = reader.read(&counters);
-        assert_eq!(third.flows_silent, 0);
-        assert_eq!(third.side.readings[&Counter::Bytes], Reading::Measured(60));
-        assert_eq!(third.side.flows[1].elapsed_ns, 2000, "since it last told");
-    }
-
-    #[test]
-    fn what_was_written_for_another_number_is_not_read() {
-        let counters = FlowCounters::new(1, false);
-        counters.write(0, 5, entry(10, 1), None);
-        assert!(counters.read(0, 4, &mut None).is_none());
-        assert_eq!(counters.read(0, 5, &mut None).unwrap().tally.bytes, 10);
+        // What each flow has written by each reading: its bytes, and when.
+        let mut read = |number, told: &[(u32, u64, u64)]| {
+            for (flow, bytes, clock_ns) in told {
+                counters.write(*flow, number, entry(*bytes, *clock_ns), None);
+            }
+            let stretch = reader.read(&counters);
+            let bytes = stretch.side.readings.get(&Counter::Bytes).cloned();
+            let flows = stretch.side.flows.iter().map(|f| (f.bytes, f.elapsed_ns));
+            (stretch.flows_silent, bytes, flows.collect::<Vec<_>>())
+        };
+        read(1, &[(0, 0, 1000), (1, 0, 1000)]);
+        let bytes = |n| Some(Reading::Measured(n));
+        let second = read(2, &[(0, 70, 2000)]);
+        assert_eq!(second, (1, bytes(70), vec![(70, 1000), (0, 0)]));
+        // Since it last told.
+        let third = read(3, &[(0, 80, 3000), (1, 50, 3000)]);
+        assert_eq!(third, (0, bytes(60), vec![(10, 1000), (50, 2000)]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 use bytecost_spec::hand::{SessionPart, Stretch};
-use bytecost_spec::{Cell, Pattern, Side, SideReadings};
+use bytecost_spec::{Cell, Pattern, Side};
 use bytecost_sys::clock;
 use rustix::net::{Shutdown, sockopt};
 
@@ -59,7 +59,6 @@ impl FlowThreads {
         self.counters.ready.load(Ordering::Acquire) as usize == self.threads.len()
     }
 
-    /// Whether a flow has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -73,7 +72,6 @@ impl FlowThreads {
         self.threads.iter().for_each(|t| t.thread().unpark());
     }
 
-    /// What the flows did since the last call.
     pub(super) fn second(&mut self) -> Stretch {
         self.reader.read(&self.counters)
     }
@@ -84,29 +82,22 @@ impl FlowThreads {
         self.threads.iter().for_each(|t| t.thread().unpark());
     }
 
-    /// Waits until all flows have ended by themselves, and cuts them off at `until_ns`.
-    pub(super) fn end_by(&mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
-        while !self.have_all_ended() && clock::monotonic_ns() < until_ns {
-            clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
-        }
-        self.cut();
-        self.end()
-    }
-
     /// Ends the flows' connections, and with them whatever call they are in.
     fn cut(&mut self) {
-        if !self.have_all_ended() {
-            self.cut = true;
-        }
+        self.cut |= !self.have_all_ended();
         self.stop();
         for socket in &self.sockets {
             let _ = rustix::net::shutdown(socket, Shutdown::Both);
         }
     }
 
-    /// Waits for all flows, which were told to end, and joins what they bring back. Beside it what
-    /// went wrong first, unless it was that the flows were cut off.
-    fn end(&mut self) -> (SessionPart, Option<io::Error>) {
+    /// Waits until all flows have ended by themselves, cuts them off at `until_ns`, and joins what
+    /// they bring back. Beside it what went wrong first, unless it was that they were cut off.
+    pub(super) fn end_by(&mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
+        while !self.have_all_ended() && clock::monotonic_ns() < until_ns {
+            clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
+        }
+        self.cut();
         let mut part = SessionPart {
             congestion: std::mem::take(&mut self.congestion),
             cut: self.cut,
@@ -116,31 +107,24 @@ impl FlowThreads {
         let mut times = Vec::with_capacity(self.threads.len());
         let mut failed = None;
         for thread in self.threads.drain(..) {
-            let end = thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
-            let end = match end {
-                Ok(end) => end,
-                Err(e) => {
-                    failed = failed.or(Some(e));
-                    continue;
+            let panicked = |_| Err(io::Error::other("a thread panicked"));
+            match thread.join().unwrap_or_else(panicked) {
+                Ok(end) => {
+                    readings.push(end.readings);
+                    part.whole.side.flows.push(end.flow);
+                    part.compared_bytes += end.compared_bytes;
+                    failed = failed.or(end.failed.filter(|e| !(self.cut && is_cut(e))));
+                    times.extend(end.latency_ns);
                 }
-            };
-            readings.push(end.readings);
-            part.whole.side.flows.push(end.flow);
-            part.compared_bytes += end.compared_bytes;
-            failed = failed.or(end.failed.filter(|e| !(self.cut && is_cut(e))));
-            times.extend(end.latency_ns);
+                Err(e) => failed = failed.or(Some(e)),
+            }
         }
         let mut all = self.reader.latency_ns.take();
         for one in times.into_iter().chain(self.counters.unread()) {
             let added = all.as_mut().map_or(Ok(()), |all| all.add(&one));
             failed = failed.or(added.err().map(io::Error::other));
         }
-        part.whole.side = SideReadings {
-            readings: bytecost_meter::sum(&readings),
-            ..part.whole.side
-        };
+        part.whole.side.readings = bytecost_meter::sum(&readings);
         part.whole.latency = all.as_ref().and_then(latency);
         (part, failed)
     }
@@ -158,7 +142,6 @@ impl Drop for FlowThreads {
     }
 }
 
-/// Whether an error is what a flow that was cut off comes to.
 fn is_cut(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
     matches!(

@@ -6,13 +6,13 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_engine::{Checker, Move, Tally};
+use bytecost_engine::{Checker, Take, Tally};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Pattern as Exchange, Placement, Readings, Side};
 use hdrhistogram::Histogram;
 
-use super::flow_counters::{FlowCounters, FlowEdge, FlowTotals, STOP, WAIT, histogram};
+use super::flow_counters::{FlowCounters, FlowTotals, STOP, WAIT, histogram};
 use super::{PATIENCE, completes};
 use crate::connection::ConnectionMeter;
 use crate::edges::Steps;
@@ -39,7 +39,13 @@ pub(super) fn run(
 ) -> io::Result<FlowEnd> {
     ThreadBinding::take(&pins(cell, side), number, None)?;
     let kept = socket.try_clone()?;
-    let reporter = FlowReporter::new(counters, number, &kept);
+    let reporter = FlowReporter {
+        counters,
+        flow: number,
+        socket: &kept,
+        seen: WAIT,
+        meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(&kept), true),
+    };
     match side {
         Side::Receiver => receive(cell, socket, reporter),
         _ => send(cell, socket, reporter),
@@ -47,61 +53,47 @@ pub(super) fn run(
 }
 
 fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
-    let mut engine = sending_end(
-        cell,
-        Some(socket),
-        None,
-        reporter.flow,
-        false,
-        PATIENCE,
-        None,
-    )?;
-    let mut latency_ns = None;
-    let (from, ended) = match cell.pattern {
+    let (flow, completes) = (reporter.flow, completes(cell));
+    let mut engine = sending_end(cell, Some(socket), None, flow, false, PATIENCE, None)?;
+    let mut end = match cell.pattern {
         Exchange::Ask => {
-            let mut ask = asker(&mut *engine, reporter.socket, cell)?;
-            let from = reporter.begin();
-            let ended = going_on(&mut ask, &mut reporter, true);
-            latency_ns = Some(ask.latency_ns);
-            (from, ended)
+            let mut ask = Ask::new(&mut *engine, reporter.socket, answer(cell)?);
+            ask.latency_ns = histogram();
+            let end = reporter.through(&mut ask, true, completes);
+            FlowEnd {
+                latency_ns: Some(ask.latency_ns),
+                ..end
+            }
         }
-        Exchange::Stream => {
-            let mut stream = Stream(&mut *engine);
-            (reporter.begin(), going_on(&mut stream, &mut reporter, true))
-        }
+        Exchange::Stream => reporter.through(&mut Stream(&mut *engine), true, completes),
     };
-    let end = reporter.end(from, engine.tally(), completes(cell));
     let shut = transports::close(cell, reporter.socket);
-    Ok(FlowEnd {
-        latency_ns,
-        failed: ended.and(shut).err(),
-        ..end
-    })
-}
-
-/// Asks as in a trial, and notes times as they are told.
-fn asker<'a>(mover: &'a mut dyn Move, socket: &'a OwnedFd, cell: &Cell) -> io::Result<Ask<'a>> {
-    let mut ask = Ask::new(mover, socket, answer(cell)?);
-    ask.latency_ns = histogram();
-    Ok(ask)
+    end.failed = end.failed.or(shut.err());
+    Ok(end)
 }
 
 fn receive(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
     let mut receiver = receiving_end(cell, socket)?;
-    let asked = cell.pattern == Exchange::Ask;
-    let mut intake = Intake {
-        receiver: &mut *receiver,
-        checker: Checker::new(content(cell, reporter.flow, false), false),
-        size_bytes: cell.size_bytes,
-        answers: asked.then_some((reporter.socket, answer(cell)?)),
-    };
-    let from = reporter.begin();
+    let mut intake = intake(cell, &mut *receiver, reporter.flow, reporter.socket)?;
     // Also after it was told to stop, so that nothing is left behind.
-    let ended = going_on(&mut intake, &mut reporter, false);
+    let end = reporter.through(&mut intake, false, false);
     Ok(FlowEnd {
         compared_bytes: intake.checker.compared(),
-        failed: ended.err(),
-        ..reporter.end(from, intake.tally(), false)
+        ..end
+    })
+}
+
+fn intake<'a>(
+    cell: &Cell,
+    receiver: &'a mut dyn Take,
+    flow: u32,
+    socket: &'a OwnedFd,
+) -> io::Result<Intake<'a>> {
+    Ok(Intake {
+        receiver,
+        checker: Checker::new(content(cell, flow, false), false),
+        size_bytes: cell.size_bytes,
+        answers: (cell.pattern == Exchange::Ask).then_some((socket, answer(cell)?)),
     })
 }
 
@@ -114,26 +106,40 @@ struct FlowReporter<'a> {
     meter: ConnectionMeter<'a, ThreadMeter>,
 }
 
-impl<'a> FlowReporter<'a> {
-    fn new(counters: &'a FlowCounters, flow: u32, socket: &'a OwnedFd) -> FlowReporter<'a> {
-        FlowReporter {
-            counters,
-            flow,
-            socket,
-            seen: WAIT,
-            meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(socket), true),
+impl FlowReporter<'_> {
+    /// Takes a flow from when it is to begin to its end, and says what it comes to.
+    fn through(&mut self, steps: &mut impl Steps, heeds_stop: bool, completes: bool) -> FlowEnd {
+        self.counters.wait();
+        let from = self.meter.read_start();
+        let ended = self.going_on(steps, heeds_stop);
+        let (to, tally) = (self.meter.read_end(), steps.tally());
+        let mut readings = self.meter.difference(&from, &to);
+        readings.extend(tallied(&tally, completes.then_some(&tally)));
+        FlowEnd {
+            readings,
+            flow: moved(&tally, to.0.clock_ns.saturating_sub(from.0.clock_ns)),
+            compared_bytes: 0,
+            latency_ns: None,
+            failed: ended.err(),
         }
     }
 
-    /// Waits until it is to begin, and reads where it does.
-    fn begin(&mut self) -> FlowEdge {
-        self.counters.wait();
-        self.meter.read_start()
-    }
-
-    #[inline]
-    fn is_asked(&self) -> bool {
-        self.counters.number() != self.seen
+    /// Goes on until it is told to stop, where it is to heed that, or until the other side has
+    /// ended; tells meanwhile what it is asked for.
+    fn going_on(&mut self, steps: &mut impl Steps, heeds_stop: bool) -> io::Result<()> {
+        steps.time(true);
+        loop {
+            if self.counters.number() != self.seen {
+                let goes_on = self.look(steps.tally(), steps.latency_ns());
+                if !goes_on && heeds_stop {
+                    return steps.end();
+                }
+                steps.time(true);
+            }
+            if !steps.step()? {
+                return Ok(());
+            }
+        }
     }
 
     /// Tells; false when it is to stop.
@@ -148,41 +154,6 @@ impl<'a> FlowReporter<'a> {
         self.counters
             .write(self.flow, self.seen, totals, latency_ns);
         true
-    }
-
-    fn end(&mut self, from: FlowEdge, tally: Tally, completes: bool) -> FlowEnd {
-        let to = self.meter.read_end();
-        let mut readings = self.meter.difference(&from, &to);
-        readings.extend(tallied(&tally, completes.then_some(&tally)));
-        FlowEnd {
-            readings,
-            flow: moved(&tally, to.0.clock_ns.saturating_sub(from.0.clock_ns)),
-            compared_bytes: 0,
-            latency_ns: None,
-            failed: None,
-        }
-    }
-}
-
-/// Goes on until it is told to stop, where it is to heed that, or until the other side has ended;
-/// tells meanwhile what it is asked for.
-fn going_on(
-    steps: &mut impl Steps,
-    reporter: &mut FlowReporter<'_>,
-    heeds_stop: bool,
-) -> io::Result<()> {
-    steps.time(true);
-    loop {
-        if reporter.is_asked() {
-            let goes_on = reporter.look(steps.tally(), steps.latency_ns());
-            if !goes_on && heeds_stop {
-                return steps.end();
-            }
-            steps.time(true);
-        }
-        if !steps.step()? {
-            return Ok(());
-        }
     }
 }
 
@@ -201,71 +172,49 @@ fn pins(cell: &Cell, side: Side) -> Vec<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use std::thread;
-    use std::time::Duration;
 
     use bytecost_sys::clock;
 
     use super::*;
 
-    /// Runs one loop until it ends; the times that it allocated.
-    fn counted(run: impl FnOnce() -> io::Result<()>) -> u64 {
-        let mut ended = Ok(());
-        let info = allocation_counter::measure(|| ended = run());
-        ended.unwrap();
-        info.count_total
+    /// How often a loop allocates until it ends, and the bytes that it moved.
+    fn counted(
+        steps: &mut impl Steps,
+        socket: &OwnedFd,
+        counters: &FlowCounters,
+        heeds_stop: bool,
+    ) -> (u64, u64) {
+        let mut reporter = FlowReporter {
+            counters,
+            flow: 0,
+            socket,
+            seen: WAIT,
+            meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(socket), true),
+        };
+        let used = allocation_counter::measure(|| reporter.going_on(steps, heeds_stop).unwrap());
+        (used.count_total, steps.tally().bytes)
     }
 
     fn sent(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
         let mut mover = sending_end(cell, Some(socket), None, 0, false, PATIENCE, None).unwrap();
-        let mut reporter = FlowReporter::new(counters, 0, &kept);
-        let count = match cell.pattern {
+        let counted = match cell.pattern {
             Exchange::Ask => {
-                let mut ask = asker(&mut *mover, &kept, cell).unwrap();
-                counted(|| going_on(&mut ask, &mut reporter, true))
+                let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
+                ask.latency_ns = histogram();
+                counted(&mut ask, &kept, counters, true)
             }
-            Exchange::Stream => counted(|| going_on(&mut Stream(&mut *mover), &mut reporter, true)),
+            Exchange::Stream => counted(&mut Stream(&mut *mover), &kept, counters, true),
         };
-        rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
-        (count, mover.tally().bytes)
+        transports::close(cell, &kept).unwrap();
+        counted
     }
 
-    fn took(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
+    fn received(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
         let mut receiver = receiving_end(cell, socket).unwrap();
-        let asked = cell.pattern == Exchange::Ask;
-        let mut intake = Intake {
-            receiver: &mut *receiver,
-            checker: Checker::new(content(cell, 0, false), false),
-            size_bytes: cell.size_bytes,
-            answers: asked.then(|| (&kept, answer(cell).unwrap())),
-        };
-        let mut reporter = FlowReporter::new(counters, 0, &kept);
-        let count = counted(|| going_on(&mut intake, &mut reporter, false));
-        (count, intake.tally().bytes)
-    }
-
-    /// Has the flows of both boards tell again and again, until both have moved something; false
-    /// where they do not.
-    fn told_often(here: &FlowCounters, there: &FlowCounters) -> bool {
-        let until_ns = clock::monotonic_ns() + 60_000_000_000;
-        for number in 1.. {
-            here.request(number);
-            there.request(number);
-            let read = |counters: &FlowCounters| counters.read(0, number, &mut None);
-            let told = || Some([read(here)?, read(there)?]);
-            while told().is_none() {
-                if clock::monotonic_ns() > until_ns {
-                    return false;
-                }
-                thread::sleep(Duration::from_micros(200));
-            }
-            let have_moved = told().is_some_and(|both| both.iter().all(|e| e.tally.bytes > 0));
-            if number >= 20 && have_moved {
-                break;
-            }
-        }
-        true
+        let mut intake = intake(cell, &mut *receiver, 0, &kept).unwrap();
+        counted(&mut intake, &kept, counters, false)
     }
 
     // Invariant 4.
@@ -284,13 +233,29 @@ mod tests {
             let (here, there) = (FlowCounters::new(1, asks), FlowCounters::new(1, false));
             thread::scope(|scope| {
                 let sender = scope.spawn(|| sent(&cell, sending, &here));
-                let receiver = scope.spawn(|| took(&cell, taking, &there));
-                let told = told_often(&here, &there);
+                let receiver = scope.spawn(|| received(&cell, taking, &there));
+                let until_ns = clock::monotonic_ns() + 60_000_000_000;
+                // They tell again and again, until both have moved something.
+                let has_moved = |counters: &FlowCounters, number| {
+                    let told = counters.read(0, number, &mut None);
+                    told.map(|told| told.tally.bytes > 0)
+                };
+                let mut number = 0;
+                let mut have_moved = false;
+                while number < 20 || !have_moved && clock::monotonic_ns() < until_ns {
+                    number += 1;
+                    here.request(number);
+                    there.request(number);
+                    let told = || Some([has_moved(&here, number)?, has_moved(&there, number)?]);
+                    while told().is_none() && clock::monotonic_ns() < until_ns {
+                        clock::sleep_until_ns(clock::monotonic_ns() + 200_000);
+                    }
+                    have_moved = told() == Some([true, true]);
+                }
                 here.request(STOP);
                 let (sent, got) = (sender.join().unwrap(), receiver.join().unwrap());
                 assert_eq!((sent.0, got.0), (0, 0), "allocations, asks: {asks}");
-                assert_eq!(sent.1, got.1);
-                assert!(told && sent.1 > 0);
+                assert!(have_moved && sent.1 == got.1);
             });
         }
     }

@@ -30,10 +30,8 @@ pub fn serve(
     events: &mut dyn FnMut(SessionEvent),
 ) -> io::Result<Served> {
     let listener = transports::listen_at(&what.cell, what.address)?;
-    let address = listener.address().parse();
-    events(SessionEvent::Listening {
-        address: address.map_err(io::Error::other)?,
-    });
+    let address = listener.address().parse().map_err(io::Error::other)?;
+    events(SessionEvent::Listening(address));
     let mut server = Server {
         what,
         stop,
@@ -64,7 +62,7 @@ impl Server<'_> {
             if let Some(client) = self.queue.next() {
                 match self.prepared(&client) {
                     Ok((cell, flow_threads)) => self.session(client, cell, flow_threads),
-                    Err(why) => self.queue.turn_away(&client, &why, self.events),
+                    Err(why) => self.queue.turn_away(client, &why, self.events),
                 }
                 self.queue.give_up();
             }
@@ -92,14 +90,13 @@ impl Server<'_> {
             transports::set_patience(socket, PATIENCE).map_err(told)?;
             sockopt::set_tcp_nodelay(socket, cell.sends_at_once()).map_err(|e| told(e.into()))?;
             if let Some(most) = self.what.access.max_bytes_per_s {
-                tcp::set_most_rate(socket, (most / u64::from(cell.threads)).max(1))
-                    .map_err(told)?;
+                let each = (most / u64::from(cell.threads)).max(1);
+                tcp::set_most_rate(socket, each).map_err(told)?;
             }
         }
         let mut flow_threads = FlowThreads::start(Side::Sender, &cell, sockets).map_err(told)?;
-        self.until(client, PREPARATION, |_| {
-            (flow_threads.is_ready() || flow_threads.has_ended()).then_some(())
-        })?;
+        let begun = || (flow_threads.is_ready() || flow_threads.has_ended()).then_some(());
+        self.until(client, PREPARATION, |_| begun())?;
         if flow_threads.has_ended() {
             let (_, failed) = flow_threads.end_by(clock::monotonic_ns());
             return Err(failed.map_or("a flow ended before it began".to_owned(), told));
@@ -128,10 +125,8 @@ impl Server<'_> {
                 return Err("the client went away before its flows stood".to_owned());
             }
             if clock::monotonic_ns() >= until_ns {
-                return Err(format!(
-                    "not all flows stood within {}",
-                    units::duration(patience)
-                ));
+                let patience = units::duration(patience);
+                return Err(format!("not all flows stood within {patience}"));
             }
         }
     }
@@ -153,10 +148,9 @@ impl Server<'_> {
             (most, SessionEnd::Limit(why))
         });
         let gone = SessionEnd::Failed(session.gone().to_owned());
+        let look = |events: &mut dyn FnMut(_)| self.queue.look(Duration::ZERO, events);
         let mut end = match session.control.say(&SessionWord::Go) {
-            Ok(()) => session.watch(self.events, |events| {
-                self.queue.look(Duration::ZERO, events);
-            }),
+            Ok(()) => session.watch(self.events, look),
             Err(_) => gone.clone(),
         };
         session.flow_threads.stop();
@@ -171,15 +165,15 @@ impl Server<'_> {
             SessionEnd::Here | SessionEnd::There => {}
         }
         let peer = session.last_words(&own, self.events);
-        if let (SessionEnd::Here | SessionEnd::There | SessionEnd::Limit(_), Some(why)) =
-            (&end, peer.as_ref().and_then(|p| p.failed.as_ref()))
+        if let Some(why) = peer.as_ref().and_then(|p| p.failed.as_ref())
+            && own.failed.is_none()
         {
             end = SessionEnd::Failed(format!("the client says: {}", units::one_line(why)));
         }
         self.served.failed += u64::from(matches!(end, SessionEnd::Failed(_)));
         self.served.bytes += own.whole.side.flows.iter().map(|f| f.bytes).sum::<u64>();
         (self.events)(SessionEvent::Ended(Box::new(Summary {
-            begun: session.begun.clone(),
+            begun: session.begun,
             end,
             own,
             peer,
@@ -192,10 +186,8 @@ fn wished(cell: &Cell, wishes: &[(Axis, String)]) -> Result<Cell, String> {
     let mut wanted = cell.clone();
     for (axis, value) in wishes {
         if !CLIENT_AXES.contains(axis) {
-            return Err(format!(
-                "--{} is an option of the sending side",
-                axis.name()
-            ));
+            let name = axis.name();
+            return Err(format!("--{name} is an option of the sending side"));
         }
         wanted.set(*axis, value).map_err(|e| e.to_string())?;
     }
@@ -223,34 +215,25 @@ mod tests {
 
     #[test]
     fn a_client_chooses_what_is_its_own_and_no_more() {
-        let check = |wishes: &[(Axis, &str)], expected: Result<&str, &str>| {
-            let mut cell = Cell::default();
-            cell.set(Axis::Threads, "4").unwrap();
-            let wishes: Vec<(Axis, String)> =
-                wishes.iter().map(|(a, v)| (*a, (*v).to_owned())).collect();
-            match (wished(&cell, &wishes), expected) {
-                (Ok(cell), Ok(axis)) => {
-                    let (axis, value) = axis.split_once('=').unwrap();
-                    assert_eq!(cell.value(Axis::named(axis).unwrap()), value);
-                }
-                (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
-                other => panic!("{wishes:?}: {other:?}"),
+        let mut own = Cell::default();
+        own.set(Axis::Threads, "4").unwrap();
+        let check = |axis: Axis, value: &str, refused: Option<&str>| {
+            let wished = wished(&own, &[(axis, value.to_owned())]);
+            match (wished.map(|cell| cell.value(axis)), refused) {
+                (Ok(found), None) => assert_eq!(found, value),
+                (Err(why), Some(part)) => assert!(why.contains(part), "{why}"),
+                other => panic!("{axis:?} {value}: {other:?}"),
             }
         };
-        check(&[], Ok("threads=4"));
-        check(&[(Axis::Threads, "3")], Ok("threads=3"));
-        check(&[(Axis::Threads, "5")], Err("at most 4"));
-        check(&[(Axis::Threads, "0")], Err("out of bounds"));
-        check(&[(Axis::Pattern, "ask")], Ok("pattern=ask"));
-        check(&[(Axis::Receiver, "recvmsg")], Ok("receiver=recvmsg"));
-        check(
-            &[(Axis::Size, "1GiB")],
-            Err("--size is an option of the sending side"),
-        );
-        check(
-            &[(Axis::Ring, "4GiB")],
-            Err("--ring is an option of the sending side"),
-        );
-        check(&[(Axis::ReadSize, "65MiB")], Err("out of bounds"));
+        assert_eq!(wished(&own, &[]).as_ref(), Ok(&own));
+        check(Axis::Threads, "3", None);
+        check(Axis::Threads, "5", Some("at most 4"));
+        check(Axis::Threads, "0", Some("out of bounds"));
+        check(Axis::Pattern, "ask", None);
+        check(Axis::Receiver, "recvmsg", None);
+        let not_its_own = "is an option of the sending side";
+        check(Axis::Size, "1GiB", Some(&format!("--size {not_its_own}")));
+        check(Axis::Ring, "4GiB", Some(&format!("--ring {not_its_own}")));
+        check(Axis::ReadSize, "65MiB", Some("out of bounds"));
     }
 }

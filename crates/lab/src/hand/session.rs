@@ -63,7 +63,6 @@ impl<'a> Session<'a> {
         self.begun.own != Side::Receiver
     }
 
-    /// What the other side is that went away.
     pub(super) fn gone(&self) -> &'static str {
         match self.sends() {
             true => "the client went away in mid-session",
@@ -79,10 +78,8 @@ impl<'a> Session<'a> {
     ) -> SessionEnd {
         self.flow_threads.go();
         let began_ns = clock::monotonic_ns();
-        let over_ns = self
-            .most
-            .as_ref()
-            .map_or(u64::MAX, |(most, _)| after(*most));
+        let most = self.most.as_ref();
+        let over_ns = most.map_or(u64::MAX, |(most, _)| after(*most));
         let mut number = 1;
         loop {
             if let Some(end) = self.ended(over_ns) {
@@ -93,18 +90,17 @@ impl<'a> Session<'a> {
             if is_readable(&self.control.socket, next_ns.min(over_ns).min(late_ns)) {
                 self.hear(after(LAST_WORD));
             }
-            self.tell_pending(events);
+            self.tell(false, events);
             aside(events);
             if clock::monotonic_ns() >= next_ns && next_ns <= over_ns {
                 self.second(number);
-                self.tell_pending(events);
+                self.tell(false, events);
                 // Seconds that were slept through are not made up for.
                 number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
             }
         }
     }
 
-    /// How the session has ended, if it has.
     fn ended(&self, over_ns: u64) -> Option<SessionEnd> {
         if self.stop.load(Ordering::Relaxed) {
             return Some(SessionEnd::Here);
@@ -133,28 +129,22 @@ impl<'a> Session<'a> {
     /// Reads what the flows did in a second. The sender's figures go to the other side at once.
     fn second(&mut self, number: u64) {
         let own = self.flow_threads.second();
-        let mut late_ns = clock::monotonic_ns();
+        let mut wait = PEER_LATE;
         if self.sends() {
             let stretch = Box::new(own.clone());
             let word = SessionWord::Second { number, stretch };
             if self.control.say(&word).is_err() {
                 self.broken = Some(self.gone());
             }
-        } else {
-            late_ns += PEER_LATE.as_nanos() as u64;
+            wait = Duration::ZERO;
         }
-        let second = Second {
-            number,
-            own,
-            peer: None,
-        };
-        self.pending = Some((second, late_ns));
+        let peer = None;
+        self.pending = Some((Second { number, own, peer }, after(wait)));
     }
 
     fn hear(&mut self, until_ns: u64) {
         // The caller's flag is of no use here: it may be set, and the wait is short.
-        let heed = AtomicBool::new(false);
-        match (self.control.hear(until_ns, &heed), self.sends()) {
+        match (self.control.hear(until_ns, None), self.sends()) {
             (Ok(SessionWord::Second { number, stretch }), false) => {
                 self.heard = Some((number, *stretch));
             }
@@ -167,20 +157,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Tells the second that waits, with the other side's figures or without them when they are
-    /// late.
-    fn tell_pending(&mut self, events: &mut dyn FnMut(SessionEvent)) {
-        let is_due = self.pending.as_ref().is_some_and(|(second, late_ns)| {
-            let heard = self.heard.as_ref();
-            heard.is_some_and(|(n, _)| *n >= second.number) || clock::monotonic_ns() >= *late_ns
+    /// Tells the second that waits, with the other side's figures, or without them when they are
+    /// late or no more are to come.
+    fn tell(&mut self, are_all_in: bool, events: &mut dyn FnMut(SessionEvent)) {
+        let newest = self.heard.as_ref().map_or(0, |(number, _)| *number);
+        let due = self.pending.take_if(|(second, late_ns)| {
+            are_all_in || newest >= second.number || clock::monotonic_ns() >= *late_ns
         });
-        if is_due {
-            self.tell(events);
-        }
-    }
-
-    fn tell(&mut self, events: &mut dyn FnMut(SessionEvent)) {
-        if let Some((mut second, _)) = self.pending.take() {
+        if let Some((mut second, _)) = due {
             let heard = self.heard.take();
             let heard = heard.filter(|(number, _)| *number == second.number);
             second.peer = heard.map(|(_, stretch)| stretch);
@@ -212,7 +196,7 @@ impl<'a> Session<'a> {
                 self.hear(until_ns);
             }
         }
-        self.tell(events);
+        self.tell(true, events);
         self.part.take()
     }
 }

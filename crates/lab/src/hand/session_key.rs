@@ -8,7 +8,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -32,7 +32,6 @@ const DIGITS: usize = 2 * KEY_BYTES;
 #[derive(Clone)]
 pub struct SessionKey([u8; 32]);
 
-/// Shows nothing of it.
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SessionKey")
@@ -46,14 +45,10 @@ impl SessionKey {
     /// # Errors
     /// What getrandom(2), open(2) and write(2) answer: `AlreadyExists` where the file is there.
     pub fn make(path: &Path) -> io::Result<()> {
-        let key = FlowKey::new()?;
         let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?;
-        file.write_all(format!("{key}\n").as_bytes())?;
+        options.write(true).create_new(true).mode(0o600);
+        let (key, mut file) = (FlowKey::new()?, options.open(path)?);
+        writeln!(file, "{key}")?;
         file.sync_all()
     }
 
@@ -67,19 +62,17 @@ impl SessionKey {
         // A pipe without a writer is opened too, and then refused.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let mut options = OpenOptions::new();
-        let file = options.read(true).custom_flags(flags).open(path).map_err(|e| {
-            match e.kind() {
-                io::ErrorKind::NotFound => format!(
-                    "key file {name} does not exist: copy it from the other end, or make one with `bytecost key {name}`"
-                ),
-                _ => told(e),
-            }
+        let opened = options.read(true).custom_flags(flags).open(path);
+        let file = opened.map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => format!(
+                "key file {name} does not exist: copy it from the other end, or make one with `bytecost key {name}`"
+            ),
+            _ => told(e),
         })?;
-        check(&file, &name)?;
+        check(&file.metadata().map_err(told)?, &name)?;
         let mut text = String::new();
-        file.take(2 * DIGITS as u64)
-            .read_to_string(&mut text)
-            .map_err(told)?;
+        let mut start = file.take(2 * DIGITS as u64);
+        start.read_to_string(&mut text).map_err(told)?;
         let text = text.trim_ascii_end();
         let is_key = text.len() == DIGITS && text.bytes().all(|b| b.is_ascii_hexdigit());
         let number = u128::from_str_radix(text, 16).ok().filter(|_| is_key);
@@ -92,10 +85,9 @@ impl SessionKey {
         Ok(SessionKey(secret))
     }
 
-    /// Greets as the end that connects, or answers as the one that `listens`; the opening of the
-    /// connection is said and heard before. What comes back has proved nothing until its first word is
-    /// read, and neither has this end: one that says again what another one said comes as far as this,
-    /// and no further. `PermissionDenied` where the other end has another key.
+    /// Greets as the end that connects, or answers as the one that `listens`. What comes back has
+    /// proved nothing until its first word is read: one that says again what another one said comes
+    /// as far as this, and no further. `PermissionDenied` where the other end has another key.
     pub(super) fn greet(
         &self,
         listens: bool,
@@ -161,27 +153,20 @@ impl Cipher {
 }
 
 /// Whether a key file is the user's own and nobody else can read it.
-fn check(file: &File, name: &str) -> Result<(), String> {
-    let found = file.metadata();
-    let found = found.map_err(|e| format!("key file {name} cannot be read: {e}"))?;
-    if !found.is_file() {
-        return Err(format!(
-            "key file {name} is no regular file: make one with `bytecost key FILE`"
-        ));
-    }
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!(
-            "key file {name} is owned by user {}, not by you: make one with `bytecost key FILE`",
-            found.uid()
-        ));
-    }
-    if found.mode() & 0o077 != 0 {
-        return Err(format!(
-            "key file {name} has mode {:04o}, so that other users can use it: `chmod 600` it, or make a new key",
-            found.mode() & 0o7777
-        ));
-    }
-    Ok(())
+fn check(found: &Metadata, name: &str) -> Result<(), String> {
+    let (user, mode) = (found.uid(), found.mode() & 0o7777);
+    let wrong = if !found.is_file() {
+        "is no regular file: make one with `bytecost key FILE`".to_owned()
+    } else if user != rustix::process::geteuid().as_raw() {
+        format!("is owned by user {user}, not by you: make one with `bytecost key FILE`")
+    } else if mode & 0o077 != 0 {
+        format!(
+            "has mode {mode:04o}, so that other users can use it: `chmod 600` it, or make a new key"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(format!("key file {name} {wrong}"))
 }
 
 /// What a word that does not fit the key is.

@@ -1,8 +1,8 @@
 //! Sockets of a session: every wait has an end, and ends sooner when the command is to stop.
 
-use std::io::{self, Read};
+use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use bytecost_spec::Cell;
 use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, sockopt};
+use rustix::net::sockopt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,6 +18,7 @@ use super::session_key::Cipher;
 use super::{LOOK, PATIENCE, SessionError};
 use crate::endpoint::explain;
 use crate::greeters::address;
+use crate::protocol::{DeadlineReader, await_event};
 use crate::socket::poll;
 use crate::transports::{self, Socket};
 
@@ -30,52 +31,12 @@ pub(super) fn after(duration: Duration) -> u64 {
     clock::monotonic_ns().saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Reads from a socket until a deadline, however slowly bytes drip in.
-pub(super) struct DeadlineReader<'a> {
-    pub(super) socket: &'a OwnedFd,
-    /// In ns of CLOCK_MONOTONIC.
-    pub(super) until_ns: u64,
-    pub(super) stop: &'a AtomicBool,
-}
-
-impl Read for DeadlineReader<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        await_event(self.socket, PollFlags::IN, self.until_ns, self.stop)?;
-        Ok(rustix::net::recv(self.socket, buf, RecvFlags::empty())?.0)
-    }
-}
-
-/// Whether something can be read, or the other end is gone; waits no longer than until then.
+/// Whether something can be read, or the other end is gone; waits no longer than until then, and
+/// not longer than [`LOOK`].
 pub(super) fn is_readable(socket: &OwnedFd, until_ns: u64) -> bool {
-    has_event(socket, PollFlags::IN, until_ns).unwrap_or(false)
-}
-
-/// Whether something can be done with a socket; waits no longer than until then, and not longer
-/// than [`LOOK`].
-fn has_event(socket: &OwnedFd, event: PollFlags, until_ns: u64) -> io::Result<bool> {
     let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
     let slice_ns = left_ns.min(LOOK.as_nanos() as u64);
-    Ok(poll(&mut [PollFd::new(socket, event)], slice_ns)? > 0)
-}
-
-/// Waits until something can be done with a socket.
-fn await_event(
-    socket: &OwnedFd,
-    event: PollFlags,
-    until_ns: u64,
-    stop: &AtomicBool,
-) -> io::Result<()> {
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            return Err(io::Error::other("stopped"));
-        }
-        if has_event(socket, event, until_ns)? {
-            return Ok(());
-        }
-        if clock::monotonic_ns() >= until_ns {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-    }
+    poll(&mut [PollFd::new(socket, PollFlags::IN)], slice_ns).is_ok_and(|ready| ready > 0)
 }
 
 /// Connects to a server, with the options of a cell, and dresses the connection.
@@ -104,7 +65,7 @@ pub(super) fn connect(
     match rustix::net::connect(&socket, &address) {
         Ok(()) => {}
         Err(Errno::INPROGRESS) => {
-            let waited = await_event(&socket, PollFlags::OUT, after(PATIENCE), stop);
+            let waited = await_event(&socket, PollFlags::OUT, after(PATIENCE), Some(stop));
             if stop.load(Ordering::Relaxed) {
                 return Err(SessionError::Interrupted);
             }
@@ -139,17 +100,16 @@ impl Control {
     pub(super) fn hear<T: DeserializeOwned>(
         &self,
         until_ns: u64,
-        stop: &AtomicBool,
+        stop: Option<&AtomicBool>,
     ) -> io::Result<T> {
         self.cipher.read(&mut DeadlineReader {
-            socket: &self.socket,
+            from: self.socket.as_fd(),
             until_ns,
             stop,
         })
     }
 }
 
-/// The address of the other end, for words.
 pub(super) fn peer(socket: &OwnedFd) -> String {
     address(socket).map_or_else(|| "an unknown address".to_owned(), |a| a.to_string())
 }
