@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use bytecost_lab::descriptors;
 use bytecost_lab::load::{Limit, Load, LoadOutcome, LoadSpan, RequestPace};
+use bytecost_spec::service::is_saturated;
 use bytecost_spec::units;
 use bytecost_stats::quantile;
 use bytecost_sys::process;
@@ -221,7 +222,9 @@ impl Place {
         let answers = outcome.answers_in_window as f64;
         let window_ns = outcome.window_ns as f64;
         let wanted_ns = edges.wanted_ns()?;
-        let holds = |limit: &Limit| limit.holds_beside(wanted_ns, window_ns, 1.0);
+        // A server without idle time gives what it can, however busy whoever asks it is.
+        let is_idle = !is_saturated(wanted_ns, window_ns, 1.0);
+        let holds = |limit: &Limit| is_idle || matches!(limit, Limit::Late(_));
         let limit = outcome.generator_limit().filter(holds);
         if let (Some(share), Ok(mut others)) = (edges.others(own_ns), self.others.lock()) {
             others.push(share);

@@ -3,20 +3,19 @@
 //! In the closed loop a client asks again when it has its answer. That gives the most that a
 //! server can do, but hides how long it makes others wait: while it stalls, nobody asks. In the
 //! open loop requests fall due at times that were drawn before (`arrivals.rs`), whatever the server
-//! does, and each one's latency counts from the moment at which it was due, so that waiting in line
-//! is part of it. (Gil Tene,
-//! "How NOT to Measure Latency", 2013, calls the mistake coordinated omission.)
+//! does, and latency counts from then, so that waiting in line is part of it. (Gil Tene, "How NOT to
+//! Measure Latency", 2013, calls the mistake coordinated omission.)
 //!
-//! One thread serves thousands of connections, on io_uring where that can be had, else with epoll
-//! ([`LoadInterface`]), and allocates nothing once everyone is connected. Whether it was itself what limited
-//! the rate, it says in [`GeneratorLoad`].
+//! One thread serves thousands of connections, on io_uring where that can be had, else with epoll,
+//! and allocates nothing once everyone is connected. Whether it was itself what limited the rate, it
+//! says in [`GeneratorLoad`].
 //!
-//! On io_uring requests are sent, and answers taken in, by rounds. An answer counts as there when
-//! the call has returned that took in the whole round, and a request as sent when the call has
-//! returned that sent the whole round: both are late by at most the rest of their round (some
-//! microseconds for each connection in it), and never early.
+//! On io_uring an answer counts as there, and a request as sent, when the call has returned that
+//! took in or sent its whole round: late by at most the rest of the round (some microseconds for
+//! each connection in it), and never early.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
 use std::time::Duration;
 
 use bytecost_engine::Service;
@@ -36,7 +35,7 @@ mod threads;
 pub(crate) use client_loop::SOURCES;
 
 pub use ask::ask;
-pub use outcome::{Errors, Fairness, GeneratorLoad, Limit, LoadError, LoadOutcome};
+pub use outcome::{Errors, GeneratorLoad, Limit, LoadError, LoadOutcome};
 
 /// The most connections of one load.
 pub const MOST_CONNECTIONS: u32 = 100_000;
@@ -70,9 +69,9 @@ pub struct Load {
     /// What those times are drawn from, where they are drawn.
     pub seed: u64,
     /// Whether a connection is kept, or a new one opened for each request, whose latency then
-    /// counts from before it is opened. The client closes it, so that its port rests for a while
-    /// (TIME_WAIT); over loopback Linux gives it out again after a second
-    /// (net.ipv4.tcp_tw_reuse), which bounds the rate at some 28,000 a second and address.
+    /// counts from before it is opened. The client closes it; over loopback Linux gives its port out
+    /// again after a second (net.ipv4.tcp_tw_reuse), which bounds the rate at some 28,000 a second
+    /// and address.
     pub kept: bool,
     /// Requests that a kept connection has under way at most: more than 1 is pipelining.
     pub depth: u32,
@@ -88,20 +87,19 @@ pub struct Load {
     /// none was opened in between.
     pub ends_with_server: bool,
     /// TCP congestion control of each connection. Without one, connections that are kept have the
-    /// one that costs the clients least, and new ones the system's; the server's is its own.
+    /// one that costs the clients least, and new ones the system's.
     pub congestion: Option<String>,
     /// How its threads reach the kernel.
     pub way: LoadInterface,
     /// From so many connections on each is greeted: it asks once, before everyone is connected, and
     /// the answer shows that the server has taken it.
     pub greeted_from: u32,
-    /// Clients that wait to be greeted at one time at most, where each is: not more than a server's
-    /// queue of new connections has room for.
+    /// Clients that wait to be greeted at one time at most: not more than a server's queue of new
+    /// connections has room for.
     pub greeted_at_once: u32,
-    /// A window is lengthened until it is so many times as long as one round was, in which all
-    /// connections asked at the same time and each was answered: 0 leaves it as it is. A window
-    /// that is shorter than a round would say who came first, and of a machine that is slow for so
-    /// many connections nothing at all. Only of many that are kept, in the closed loop.
+    /// A window lasts at least so many rounds, in which all connections ask at the same time and
+    /// each is answered: a shorter one would say who came first. Only of many that are kept, in the
+    /// closed loop.
     pub rounds_least: u32,
 }
 
@@ -160,16 +158,11 @@ pub enum LoadSpan {
 }
 
 /// How far a load has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Everyone has tried to connect: when the window will open and close, in ns of
-    /// CLOCK_MONOTONIC; `u64::MAX` where no time bounds it.
-    Connected {
-        /// The window opens.
-        opens_ns: u64,
-        /// The window closes.
-        closes_ns: u64,
-    },
+    /// Everyone has tried to connect: when the window will be, in ns of CLOCK_MONOTONIC; up to
+    /// `u64::MAX` where no time bounds it.
+    Connected(Range<u64>),
     /// Everyone is connected and the warm-up is over: what happens from now on counts.
     WindowOpens,
     /// What counts is over.
@@ -238,41 +231,42 @@ impl Load {
     /// # Errors
     /// What is out of bounds, as one line.
     pub fn check(&self) -> Result<(), String> {
-        let all = u64::from(self.connections) + u64::from(self.idle);
-        if self.connections == 0 || all > u64::from(MOST_CONNECTIONS) {
-            return Err(format!(
-                "{} connections and {} idle ones are out of bounds: 1 to {MOST_CONNECTIONS} together, at least 1 of which is not idle",
-                self.connections, self.idle
-            ));
-        }
-        if self.threads == 0 || self.threads > self.connections {
-            return Err(format!(
-                "{} threads are out of bounds for {} connections: from 1 to one for each",
-                self.threads, self.connections
-            ));
-        }
-        if self.depth == 0 || self.depth > MOST_DEPTH {
-            return Err(format!(
-                "depth {} is out of bounds: 1 to {MOST_DEPTH}",
-                self.depth
-            ));
-        }
-        if self.depth > 1
-            && !(self.kept && matches!(self.pace, RequestPace::Closed { think } if think.is_zero()))
+        let Load {
+            connections: asking,
+            idle,
+            threads,
+            depth,
+            ..
+        } = *self;
+        let all = u64::from(asking) + u64::from(idle);
+        let may_pipeline = match self.pace {
+            RequestPace::Closed { think } => self.kept && think.is_zero(),
+            RequestPace::Open { .. } => false,
+        };
+        let wrong = if asking == 0 || all > u64::from(MOST_CONNECTIONS) {
+            format!(
+                "{asking} connections and {idle} idle ones are out of bounds: 1 to {MOST_CONNECTIONS} together, at least 1 of which is not idle"
+            )
+        } else if !(1..=asking).contains(&threads) {
+            format!(
+                "{threads} threads are out of bounds for {asking} connections: from 1 to one for each"
+            )
+        } else if !(1..=MOST_DEPTH).contains(&depth) {
+            format!("depth {depth} is out of bounds: 1 to {MOST_DEPTH}")
+        } else if depth > 1 && !may_pipeline {
+            format!(
+                "depth {depth} needs connections that are kept and a closed loop without --think"
+            )
+        } else if let RequestPace::Open { per_s } = self.pace
+            && !(per_s > 0.0 && per_s <= 1e8)
         {
-            return Err(format!(
-                "depth {} needs connections that are kept and a closed loop without --think",
-                self.depth
-            ));
-        }
-        if let RequestPace::Open { per_s } = self.pace
-            && !(per_s.is_finite() && per_s > 0.0 && per_s <= 1e8)
-        {
-            return Err(format!(
+            format!(
                 "rate {per_s} is out of bounds: above 0, at most 100 million requests per second"
-            ));
-        }
-        self.service.check_size(self.asking.size)
+            )
+        } else {
+            return self.service.check_size(self.asking.size);
+        };
+        Err(wrong)
     }
 
     fn share(&self, nth: u32) -> Load {
@@ -289,7 +283,7 @@ impl Load {
 
 /// Why a load has no ring here; none where it has one.
 pub(crate) fn no_ring_here() -> Option<String> {
-    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let nobody = (Ipv4Addr::LOCALHOST, 0).into();
     let ring = UringClient::new(nobody, 1, 1, [1, 1], true);
     ring.err().map(|e| e.to_string())
 }
@@ -298,7 +292,8 @@ pub(crate) fn no_ring_here() -> Option<String> {
 mod tests {
     use super::*;
 
-    fn load() -> Load {
+    /// One connection that asks nobody.
+    pub(super) fn load() -> Load {
         let (nobody, echo) = ((Ipv4Addr::LOCALHOST, 1), Service::named("echo").unwrap());
         Load::once(nobody.into(), echo, services::ServiceSetup::of(64))
     }
@@ -316,10 +311,7 @@ mod tests {
         check(&|l| l.idle = MOST_CONNECTIONS, "1 to 100000 together");
         check(&|l| l.threads = 2, "2 threads");
         check(&|l| l.depth = 65, "depth 65 is out of bounds");
-        check(
-            &|l| (l.depth, l.kept) = (2, false),
-            "needs connections that are kept",
-        );
+        check(&|l| (l.depth, l.kept) = (2, false), "needs connections");
         check(&|l| l.asking.size = 0, "size `0`");
         for per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             check(&|l| l.pace = RequestPace::Open { per_s }, "rate");
@@ -331,14 +323,13 @@ mod tests {
         let mut load = load();
         (load.connections, load.idle, load.threads) = (10, 5, 4);
         load.pace = RequestPace::Open { per_s: 1000.0 };
-        let shares: Vec<Load> = (0..4).map(|nth| load.share(nth)).collect();
-        let connections: Vec<u32> = shares.iter().map(|s| s.connections).collect();
-        assert_eq!(connections, [3, 3, 2, 2]);
-        assert_eq!(shares.iter().map(|s| s.idle).sum::<u32>(), 5);
-        let rates = shares.iter().map(|s| match s.pace {
-            RequestPace::Open { per_s } => per_s,
-            RequestPace::Closed { .. } => 0.0,
-        });
-        assert!((rates.sum::<f64>() - 1000.0).abs() < 1e-9);
+        let shares = [0, 1, 2, 3].map(|nth| load.share(nth));
+        let shares = shares.map(|share| (share.connections, share.idle, share.pace));
+        let rate = |per_s| RequestPace::Open { per_s };
+        let (more, less) = (rate(300.0), rate(200.0));
+        assert_eq!(
+            shares,
+            [(3, 2, more), (3, 1, more), (2, 1, less), (2, 1, less)]
+        );
     }
 }

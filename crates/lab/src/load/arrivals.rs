@@ -57,11 +57,7 @@ impl ArrivalTimes {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
-
-    use bytecost_engine::Service;
-    use bytecost_engine::services::ServiceSetup;
-
+    use super::super::tests::load;
     use super::*;
 
     const PER_S: f64 = 1000.0;
@@ -69,17 +65,15 @@ mod tests {
 
     /// When so many requests of one of two threads are due.
     fn times(arrivals: Arrivals, seed: u64, nth: u32, n: usize) -> Vec<f64> {
-        let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let echo = Service::named("echo").unwrap();
-        let mut load = Load::once(nobody, echo, ServiceSetup::of(64));
+        let mut load = load();
         (load.arrivals, load.seed, load.threads) = (arrivals, seed, 2);
         let mut times = ArrivalTimes::of(&load, PER_S, nth);
-        let mut next = || {
+        let next = |_| {
             let at_ns = times.next_ns() as f64;
             times.advance();
             at_ns
         };
-        (0..n).map(|_| next()).collect()
+        (0..n).map(next).collect()
     }
 
     #[test]
@@ -97,10 +91,9 @@ mod tests {
             assert!((longer - (-least).exp()).abs() < 0.005, "{longer}");
         }
         // So many within a time as independent clients make: as many in the variance as in the mean.
-        let mut counts = vec![0.0; (times[n - 1] / (20.0 * GAP_NS)) as usize + 1];
-        times
-            .iter()
-            .for_each(|t| counts[(t / (20.0 * GAP_NS)) as usize] += 1.0);
+        let span = |at_ns: &f64| (at_ns / (20.0 * GAP_NS)) as usize;
+        let mut counts = vec![0.0; span(&times[n - 1]) + 1];
+        times.iter().for_each(|t| counts[span(t)] += 1.0);
         let spans = counts.len() as f64;
         let spread = counts.iter().map(|c: &f64| (c - 20.0).powi(2)).sum::<f64>() / spans;
         assert!((15.0..25.0).contains(&spread), "{spread}");

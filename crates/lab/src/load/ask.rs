@@ -5,7 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use bytecost_engine::Service;
-use bytecost_engine::services::{self, Framing, MOST_ANSWER_BYTES};
+use bytecost_engine::services;
+
+use super::client::{Client, Due, Tongue};
 
 /// Asks once and gives the answer, whole and checked.
 ///
@@ -22,43 +24,34 @@ pub fn ask(
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(patience))?;
     socket.set_write_timeout(Some(patience))?;
-    let question = (service.question)(asking);
+    let tongue = Tongue {
+        question: (service.question)(asking),
+        framing: (service.answer)(asking.size),
+    };
+    let mut client = Client::new(0, 1);
+    client.ask(Due::at(0), 1);
     let (mut request, mut answer) = (Vec::new(), Vec::new());
-    question.ask(0, 0, &mut request);
+    client.compose(&*tongue.question, &mut request);
     socket.write_all(&request)?;
-    let framing = (service.answer)(asking.size);
     let mut buffer = [0; 4096];
-    while !is_whole(framing, &answer) {
+    loop {
         let length = match socket.read(&mut buffer) {
             Ok(0) => return Err(refused(&answer)),
             Ok(length) => length,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!(
-                        "no response from {address} within {patience:?}: is it busy with other clients?"
-                    ),
-                ));
+                let why = format!("no response from {address} within {patience:?}");
+                let why = why + ": is it busy with other clients?";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             Err(e) => return Err(e),
         };
         answer.extend_from_slice(&buffer[..length]);
-        if answer.len() > MOST_ANSWER_BYTES {
-            return Err(refused(&answer));
+        match client.hear(&tongue, &buffer[..length]) {
+            Ok(0) => {}
+            Ok(_) => return Ok(answer),
+            Err(_) => return Err(refused(&answer)),
         }
-    }
-    if question.is_right(0, 0, 0, &answer) {
-        Ok(answer)
-    } else {
-        Err(refused(&answer))
-    }
-}
-
-fn is_whole(framing: Framing, answer: &[u8]) -> bool {
-    match framing {
-        Framing::Line => answer.last() == Some(&b'\n'),
-        Framing::Size(size) => answer.len() >= size,
     }
 }
 

@@ -15,7 +15,6 @@ pub(super) struct Due {
 }
 
 impl Due {
-    /// One that is sent when it is due.
     pub(super) fn at(now_ns: u64) -> Due {
         Due {
             intended_ns: now_ns,
@@ -34,7 +33,6 @@ pub(super) struct Tongue {
 pub(super) enum ClientState {
     /// It has no connection, or waits until the driver lets it go on.
     Resting,
-    /// It has asked for a connection.
     Connecting,
     /// It can ask, or waits for answers.
     Connected,
@@ -50,8 +48,7 @@ pub(super) struct Client {
     pub(super) asked: u64,
     /// Requests that have no answer yet, oldest first.
     pub(super) under_way: VecDeque<Due>,
-    /// For a connection made for one request, when that was to be sent; for every one that is
-    /// being opened, when that began.
+    /// Why it connects: the request that it is for, where it is for one, and when that began.
     pub(super) wanted: Due,
     /// How many of the last requests are being sent.
     pub(super) sends: usize,
@@ -70,10 +67,7 @@ impl Client {
             state: ClientState::Resting,
             asked: 0,
             under_way: VecDeque::with_capacity(depth),
-            wanted: Due {
-                intended_ns: 0,
-                sent_ns: 0,
-            },
+            wanted: Due::at(0),
             sends: 0,
             held: None,
             heard: 0,
@@ -100,7 +94,6 @@ impl Client {
         self.sends = times;
     }
 
-    /// Appends what is being sent.
     pub(super) fn compose(&self, question: &dyn Requester, out: &mut Vec<u8>) {
         for number in self.asked - self.sends as u64..self.asked {
             question.ask(self.name, number, out);
@@ -156,20 +149,16 @@ impl Client {
         if self.line.len() + piece.len() > MOST_ANSWER_BYTES {
             return Err(LoadError::Wrong);
         }
-        if end.is_none() {
+        let is_whole = end.is_some() && self.line.is_empty();
+        if !is_whole {
             self.line.extend_from_slice(piece);
+        }
+        if end.is_none() {
             return Ok((piece.len(), false));
         }
-        let is_right = if self.line.is_empty() {
-            question.is_right(self.name, number, 0, piece)
-        } else {
-            self.line.extend_from_slice(piece);
-            let is_right = question.is_right(self.name, number, 0, &self.line);
-            self.line.clear();
-            is_right
-        };
-        is_right
-            .then_some((piece.len(), true))
-            .ok_or(LoadError::Wrong)
+        let line = if is_whole { piece } else { &self.line };
+        let is_right = question.is_right(self.name, number, 0, line);
+        self.line.clear();
+        (is_right.then_some((piece.len(), true))).ok_or(LoadError::Wrong)
     }
 }

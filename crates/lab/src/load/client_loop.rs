@@ -47,14 +47,6 @@ pub(super) enum LoopEvent<P> {
     Sent(u32, Result<(), LoadError>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sending {
-    Done,
-    /// It is under way: [`LoopEvent::Room`] or [`LoopEvent::Sent`] follows, and until then the client
-    /// can send nothing else.
-    Pending,
-}
-
 /// When a loop was ready to wait, and when it went on, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
@@ -65,11 +57,8 @@ pub(super) struct Pause {
 }
 
 /// A loop: connections by the number of the client.
-pub(super) trait ClientLoop: Sized {
+pub(super) trait ClientLoop {
     type Piece;
-
-    /// For all clients of a load, of which the first ones ask.
-    fn new(load: &Load) -> io::Result<Self>;
 
     /// Begins to connect; true when that is done at once, else [`LoopEvent::Connected`] follows.
     fn connect(&mut self, i: u32) -> Result<bool, LoadError>;
@@ -77,8 +66,10 @@ pub(super) trait ClientLoop: Sized {
     /// Gives a connection up. Nothing more is told of it.
     fn hang_up(&mut self, i: u32);
 
-    /// Sends what `compose` appends, which is the same for every call until it is sent.
-    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<Sending, LoadError>;
+    /// Sends what `compose` appends, which is the same for every call until it is sent: true when
+    /// that is done at once, else [`LoopEvent::Room`] or [`LoopEvent::Sent`] follows, and until then
+    /// the client can send nothing else.
+    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<bool, LoadError>;
 
     /// Hands everything over, and waits for so long, or until something happens.
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause>;
@@ -106,26 +97,22 @@ struct Source {
 
 impl Source {
     fn of(load: &Load) -> Source {
-        Source {
-            last: 0,
-            // IPv6 has one address there, and no other of this machine is meant.
-            has_more: load.address.is_ipv4() && load.address.ip().is_loopback(),
-        }
+        // IPv6 has one address there, and no other of this machine is meant.
+        let has_more = load.address.is_ipv4() && load.address.ip().is_loopback();
+        Source { last: 0, has_more }
     }
 
-    fn socket(&self, load: &Load, flags: SocketFlags) -> Result<OwnedFd, LoadError> {
-        let local = |_| LoadError::Local;
-        let socket = tcp::socket(load.address, flags).map_err(|_| LoadError::Local)?;
-        sockopt::set_tcp_nodelay(&socket, true).map_err(local)?;
+    fn socket(&self, load: &Load, flags: SocketFlags) -> io::Result<OwnedFd> {
+        let socket = tcp::socket(load.address, flags)?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
         match &load.congestion {
-            Some(name) => sockopt::set_tcp_congestion(&socket, name).map_err(local)?,
+            Some(name) => sockopt::set_tcp_congestion(&socket, name)?,
             // Where it is not allowed, the system's does as well.
             None if load.kept => drop(sockopt::set_tcp_congestion(&socket, CHEAPEST)),
             None => {}
         }
         if self.last > 0 {
-            let address = Ipv4Addr::new(127, 0, 0, self.last);
-            tcp::bind_source(&socket, address).map_err(|_| LoadError::Local)?;
+            tcp::bind_source(&socket, Ipv4Addr::new(127, 0, 0, self.last))?;
         }
         Ok(socket)
     }
@@ -133,18 +120,15 @@ impl Source {
     /// Whether a connection that could not be opened from an address (its last byte) is to be
     /// tried again: the next address is taken when the ports of this one are used up.
     fn goes_on(&mut self, error: Errno, from: u8) -> bool {
-        if error != Errno::ADDRNOTAVAIL || !self.has_more {
-            return false;
-        }
         // Others may have found out before, and have gone on already.
-        if from == self.last {
-            if u64::from(self.last) >= SOURCES {
-                return false;
-            }
+        let is_new = from == self.last;
+        let is_over = is_new && u64::from(self.last) >= SOURCES;
+        let goes_on = error == Errno::ADDRNOTAVAIL && self.has_more && !is_over;
+        if goes_on && is_new {
             // The kernel's own choice is 127.0.0.1, at least where that is asked.
             self.last = (self.last + 1).max(2);
         }
-        true
+        goes_on
     }
 }
 

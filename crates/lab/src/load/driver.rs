@@ -51,12 +51,10 @@ pub(super) struct Driver<'a, W> {
     /// Open loop: when requests are due, and how many were handed to clients so far.
     arrivals: Option<ArrivalTimes>,
     handed: u64,
-    /// Requests of a client that are sent together, at most.
     at_once: usize,
     /// When those could have been sent at the earliest that are being handed to the kernel.
     leaving: Vec<u64>,
-    /// Clients that have not tried to connect yet, or still try for the first time; in the first
-    /// round those that have not been answered in it.
+    /// Clients that have not tried to connect once; in the first round, that were not answered.
     not_tried: Vec<bool>,
     trying: usize,
     /// Clients that have set out and are not greeted; none where nobody is.
@@ -82,15 +80,14 @@ pub(super) struct Driver<'a, W> {
 impl<'a, W: ClientLoop> Driver<'a, W> {
     pub(super) fn new(load: &'a Load, wire: W, nth: u32, start: &'a StartGate) -> Driver<'a, W> {
         let all = load.connections + load.idle;
-        let depth = load.depth as usize;
-        let name = |i| nth * NAMES_OF_A_THREAD + i;
+        let client = |i| Client::new(nth * NAMES_OF_A_THREAD + i, load.depth as usize);
         Driver {
             wire,
             tongue: Tongue {
                 question: (load.service.question)(&load.asking),
                 framing: (load.service.answer)(load.asking.size),
             },
-            clients: (0..all).map(|i| Client::new(name(i), depth)).collect(),
+            clients: (0..all).map(client).collect(),
             timers: BinaryHeap::with_capacity(all as usize + 1),
             free: VecDeque::with_capacity(all as usize + 1),
             arrivals: match load.pace {
@@ -175,8 +172,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         i >= self.load.connections
     }
 
-    /// Has some connect, evenly over the ramp of all: first those who are only there, and when they
-    /// are, those who ask.
+    /// Has some connect, evenly over the ramp of all: first those who are only there.
     fn set_out(&mut self, some: Range<u32>, start_ns: u64) {
         if some.start == 0 && self.is_closed() && matches!(self.load.span, LoadSpan::Requests(_)) {
             self.opens_ns = start_ns;
@@ -210,8 +206,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
     }
 
-    /// Starts once everyone has tried to connect, here and on the other threads, and the first
-    /// round is over where there is one.
+    /// Starts once everyone has tried to connect, on all threads, and the first round is over.
     fn connected(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
         if self.trying == 0 && !self.is_ready {
             if self.phase == Phase::Connecting && self.load.takes_round() {
@@ -231,20 +226,18 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             (_, None) => return,
         };
         self.base_ns = base_ns;
-        if let LoadSpan::Time { warmup, window } = self.load.span {
-            // All have begun at the same time, and are as far apart as ever after a round.
-            let round_ns = self.start.round_ns();
-            let rounds_ns = u64::from(self.load.rounds_least) * round_ns;
-            self.opens_ns = base_ns + round_ns.max(warmup.as_nanos() as u64);
-            self.closes_ns = self.opens_ns + rounds_ns.max(window.as_nanos() as u64);
-        } else {
-            self.opens_ns = self.opens_ns.min(base_ns);
+        match self.load.span {
+            LoadSpan::Requests(_) => self.opens_ns = self.opens_ns.min(base_ns),
+            LoadSpan::Time { warmup, window } => {
+                // All have begun at the same time, and are as far apart as ever after a round.
+                let round_ns = self.start.round_ns();
+                let rounds_ns = u64::from(self.load.rounds_least) * round_ns;
+                self.opens_ns = base_ns + round_ns.max(warmup.as_nanos() as u64);
+                self.closes_ns = self.opens_ns + rounds_ns.max(window.as_nanos() as u64);
+            }
         }
         self.phase = Phase::WarmUp;
-        told(Stage::Connected {
-            opens_ns: self.opens_ns,
-            closes_ns: self.closes_ns,
-        });
+        told(Stage::Connected(self.opens_ns..self.closes_ns));
         if self.greeting.is_some() && self.is_closed() {
             for i in 0..self.load.connections {
                 self.begin(i);
@@ -301,7 +294,6 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         (!is_last && self.phase != Phase::Connecting).then_some(due_ns)
     }
 
-    /// Open loop: the next request is somebody's.
     fn hand(&mut self) {
         self.handed += 1;
         if let Some(arrivals) = &mut self.arrivals {
@@ -309,7 +301,6 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
     }
 
-    /// How long nothing is due, in ns.
     fn wait(&self, now_ns: u64) -> u64 {
         let mut until_ns = (now_ns + LONGEST_WAIT_NS).min(self.next_sweep_ns);
         if let Some(Reverse((at_ns, i))) = self.timers.peek() {
@@ -334,7 +325,6 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         wait_ns
     }
 
-    /// Lets those go on whose rest is over.
     fn fire(&mut self, now_ns: u64) -> bool {
         let mut fired = false;
         while let Some(Reverse((at_ns, i))) = self.timers.peek().copied() {
@@ -388,27 +378,24 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
 
     /// What was due and has no answer: it counts, as having waited until now.
     fn count_unanswered(&mut self) {
-        let now_ns = monotonic_ns();
-        let (opens_ns, closes_ns, is_closed) = (self.opens_ns, self.closes_ns, self.is_closed());
-        let counts = |ns: u64| {
-            if is_closed {
-                ns < opens_ns
-            } else {
-                (opens_ns..closes_ns).contains(&ns)
-            }
-        };
         if self.outcome.window_ns == 0 {
             return; // it was stopped before it began
         }
+        let now_ns = monotonic_ns();
+        let counted = match self.is_closed() {
+            true => 0..self.opens_ns,
+            false => self.opens_ns..self.closes_ns,
+        };
         for client in &self.clients {
-            for due in client.under_way.iter().filter(|d| counts(d.intended_ns)) {
+            let due = client.under_way.iter();
+            for due in due.filter(|d| counted.contains(&d.intended_ns)) {
                 self.outcome.unanswered += 1;
                 record(&mut self.outcome.latency_ns, now_ns - due.intended_ns);
             }
         }
         while let Some(due_ns) = self.next_due() {
             self.hand();
-            if counts(due_ns) {
+            if counted.contains(&due_ns) {
                 self.outcome.unanswered += 1;
                 record(&mut self.outcome.latency_ns, now_ns.saturating_sub(due_ns));
             }

@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-use super::client_loop::ClientLoop;
 use super::client_loop::epoll::EpollLoop;
 use super::client_loop::uring::UringLoop;
 use super::driver::Driver;
@@ -57,21 +56,19 @@ impl Load {
                 (Ok(ring), _) => {
                     return Driver::new(self, ring, nth, start).run(stop, told);
                 }
-                (Err(e), LoadInterface::Best) => Some(e),
-                (Err(e), _) => return Err(no_ring(&e)),
+                (Err(e), LoadInterface::Best) => Some(e.to_string()),
+                (Err(e), _) => {
+                    let why = format!(
+                        "no ring for the load ({e}): it needs Linux 6.1, and leave to use io_uring \
+                         (kernel.io_uring_disabled, seccomp)"
+                    );
+                    return Err(io::Error::new(e.kind(), why));
+                }
             },
         };
         let mut outcome = Driver::new(self, EpollLoop::new(self)?, nth, start).run(stop, told)?;
         outcome.generator.way = LoadInterface::Epoll;
-        outcome.generator.no_ring = refused.map(|e| e.to_string());
+        outcome.generator.no_ring = refused;
         Ok(outcome)
     }
-}
-
-fn no_ring(error: &io::Error) -> io::Error {
-    let text = format!(
-        "no ring for the load ({error}): it needs Linux 6.1, and leave to use io_uring \
-         (kernel.io_uring_disabled, seccomp)"
-    );
-    io::Error::new(error.kind(), text)
 }

@@ -12,7 +12,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, sockopt};
 
-use super::{ClientLoop, LoopEvent, Pause, Sending, Source};
+use super::{ClientLoop, LoopEvent, Pause, Source};
 use crate::load::{Load, LoadError};
 
 const EVENTS: usize = 512;
@@ -43,15 +43,30 @@ pub(in crate::load) struct EpollLoop {
 }
 
 impl EpollLoop {
+    /// For all clients of a load.
+    pub(in crate::load) fn new(load: &Load) -> io::Result<EpollLoop> {
+        let all = (load.connections + load.idle) as usize;
+        Ok(EpollLoop {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            lines: (0..all).map(|_| Line::default()).collect(),
+            source: Source::of(load),
+            request: Vec::with_capacity(2 * MOST_REQUEST_BYTES),
+            buffer: vec![0; READ_BYTES].into(),
+            events: Vec::with_capacity(EVENTS),
+            told: 0,
+            to_hear: None,
+            load: load.clone(),
+        })
+    }
+
     fn watch(&mut self, i: u32, flags: EventFlags) -> Result<(), LoadError> {
         let line = &self.lines[i as usize];
         let name = event_name(i, line.generation);
-        match &line.socket {
-            Some(socket) => {
-                epoll::modify(&self.epoll, socket, name, flags).map_err(|_| LoadError::Local)
-            }
-            None => Ok(()),
-        }
+        let modify = |socket| epoll::modify(&self.epoll, socket, name, flags);
+        line.socket
+            .as_ref()
+            .map_or(Ok(()), modify)
+            .map_err(|_| LoadError::Local)
     }
 
     /// Whether connecting has worked, now that the socket can be written to.
@@ -99,26 +114,12 @@ impl EpollLoop {
 impl ClientLoop for EpollLoop {
     type Piece = usize;
 
-    fn new(load: &Load) -> io::Result<EpollLoop> {
-        let all = (load.connections + load.idle) as usize;
-        Ok(EpollLoop {
-            epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            lines: (0..all).map(|_| Line::default()).collect(),
-            source: Source::of(load),
-            request: Vec::with_capacity(2 * MOST_REQUEST_BYTES),
-            buffer: vec![0; READ_BYTES].into(),
-            events: Vec::with_capacity(EVENTS),
-            told: 0,
-            to_hear: None,
-            load: load.clone(),
-        })
-    }
-
     fn connect(&mut self, i: u32) -> Result<bool, LoadError> {
         self.hang_up(i);
         let (socket, connected) = loop {
             let from = self.source.last;
-            let socket = self.source.socket(&self.load, SocketFlags::NONBLOCK)?;
+            let socket = self.source.socket(&self.load, SocketFlags::NONBLOCK);
+            let socket = socket.map_err(|_| LoadError::Local)?;
             match rustix::net::connect(&socket, &self.load.address) {
                 Ok(()) => break (socket, true),
                 Err(Errno::INPROGRESS | Errno::INTR) => break (socket, false),
@@ -127,9 +128,10 @@ impl ClientLoop for EpollLoop {
             }
         };
         let line = &mut self.lines[i as usize];
-        let flags = match connected {
-            true => EventFlags::IN,
-            false => EventFlags::OUT,
+        let flags = if connected {
+            EventFlags::IN
+        } else {
+            EventFlags::OUT
         };
         epoll::add(&self.epoll, &socket, event_name(i, line.generation), flags)
             .map_err(|_| LoadError::Local)?;
@@ -146,7 +148,7 @@ impl ClientLoop for EpollLoop {
         line.sent = None;
     }
 
-    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<Sending, LoadError> {
+    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<bool, LoadError> {
         let line = &mut self.lines[i as usize];
         let socket = line.socket.as_ref().ok_or(LoadError::Closed)?;
         self.request.clear();
@@ -162,7 +164,7 @@ impl ClientLoop for EpollLoop {
                     if before.is_none() {
                         self.watch(i, EventFlags::IN | EventFlags::OUT)?;
                     }
-                    return Ok(Sending::Pending);
+                    return Ok(false);
                 }
                 Err(e) => return Err(LoadError::from(e)),
             }
@@ -170,7 +172,7 @@ impl ClientLoop for EpollLoop {
         if before.is_some() {
             self.watch(i, EventFlags::IN)?;
         }
-        Ok(Sending::Done)
+        Ok(true)
     }
 
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
@@ -181,11 +183,8 @@ impl ClientLoop for EpollLoop {
             tv_nsec: (most_ns % 1_000_000_000) as _,
         };
         let from_ns = monotonic_ns();
-        match epoll::wait(
-            &self.epoll,
-            spare_capacity(&mut self.events),
-            Some(&timeout),
-        ) {
+        let room = spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, room, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }

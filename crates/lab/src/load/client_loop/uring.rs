@@ -11,7 +11,7 @@ use bytecost_sys::uring_connections::Piece;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use super::{ClientLoop, LoopEvent, Pause, Sending, Source};
+use super::{ClientLoop, LoopEvent, Pause, Source};
 use crate::load::{Load, LoadError};
 
 /// Bytes of a question that is a line, and of an answer that is one; others take longer.
@@ -29,32 +29,14 @@ pub(in crate::load) struct UringLoop {
 }
 
 impl UringLoop {
-    fn try_to_connect(&mut self, i: u32) -> Result<(), LoadError> {
-        // It blocks for others; the ring does not let it.
-        let socket = self.source.socket(&self.load, SocketFlags::empty())?;
-        self.from[i as usize] = self.source.last;
-        self.client.connect(i, socket).map_err(|e| of(&e))
-    }
-
-    /// Whether a line that could not be connected is tried again from another address.
-    fn goes_on(&mut self, i: u32, error: &io::Error) -> bool {
-        let (error, from) = (Errno::from_io_error(error), self.from[i as usize]);
-        error.is_some_and(|e| self.source.goes_on(e, from)) && self.try_to_connect(i).is_ok()
-    }
-}
-
-impl ClientLoop for UringLoop {
-    type Piece = Piece;
-
-    fn new(load: &Load) -> io::Result<UringLoop> {
-        let answer_bytes = match (load.service.answer)(load.asking.size) {
+    /// For all clients of a load, of which the first ones ask.
+    pub(in crate::load) fn new(load: &Load) -> io::Result<UringLoop> {
+        let bytes = |framing, line| match framing {
             Framing::Size(size) => size,
-            Framing::Line => LINE_BYTES,
+            Framing::Line => line,
         };
-        let request_bytes = match (load.service.request)(load.asking.size) {
-            Framing::Size(size) => size,
-            Framing::Line => SHORT_BYTES,
-        };
+        let request_bytes = bytes((load.service.request)(load.asking.size), SHORT_BYTES);
+        let answer_bytes = bytes((load.service.answer)(load.asking.size), LINE_BYTES);
         let lines = load.connections + load.idle;
         let sizes = [load.at_once() * request_bytes, answer_bytes];
         Ok(UringLoop {
@@ -66,6 +48,25 @@ impl ClientLoop for UringLoop {
         })
     }
 
+    fn try_to_connect(&mut self, i: u32) -> Result<(), LoadError> {
+        // It blocks for others; the ring does not let it.
+        let socket = self.source.socket(&self.load, SocketFlags::empty());
+        let socket = socket.map_err(|_| LoadError::Local)?;
+        self.from[i as usize] = self.source.last;
+        self.client.connect(i, socket).map_err(|e| of(&e))
+    }
+
+    /// Whether a line that could not be connected is tried again from another address.
+    fn goes_on(&mut self, i: u32, error: &io::Error) -> bool {
+        let from = self.from[i as usize];
+        Errno::from_io_error(error).is_some_and(|e| self.source.goes_on(e, from))
+            && self.try_to_connect(i).is_ok()
+    }
+}
+
+impl ClientLoop for UringLoop {
+    type Piece = Piece;
+
     fn connect(&mut self, i: u32) -> Result<bool, LoadError> {
         self.try_to_connect(i).map(|()| false)
     }
@@ -74,9 +75,9 @@ impl ClientLoop for UringLoop {
         self.client.hang_up(i);
     }
 
-    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<Sending, LoadError> {
+    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<bool, LoadError> {
         let sent = self.client.send(i, compose);
-        sent.map(|()| Sending::Pending).map_err(|e| of(&e))
+        sent.map(|()| false).map_err(|e| of(&e))
     }
 
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::super::client::{ClientState, Due};
-use super::super::client_loop::{ClientLoop, LoopEvent, Sending};
+use super::super::client_loop::{ClientLoop, LoopEvent};
 use super::super::outcome::{LoadError, record};
 use super::super::{LoadSpan, RequestPace};
 use super::{Driver, LONGEST_WAIT_NS, Phase};
@@ -75,11 +75,8 @@ impl<W: ClientLoop> Driver<'_, W> {
             return;
         }
         if !self.load.kept {
-            let due = Due {
-                sent_ns: now_ns,
-                ..wanted
-            };
-            self.ask(i, due, 1);
+            let sent_ns = now_ns;
+            self.ask(i, Due { sent_ns, ..wanted }, 1);
         } else if self.is_closed() {
             self.begin(i);
         } else {
@@ -96,8 +93,8 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// Has all who are there ask at the same time, and not again before all have been answered: who
-    /// was early would be served twice while others wait.
+    /// Has all ask at the same time, and not again before all are answered: who was early would be
+    /// served twice while others wait.
     pub(super) fn begin_round(&mut self, now_ns: u64) {
         self.phase = Phase::FirstRound;
         self.round_from_ns = now_ns;
@@ -141,8 +138,8 @@ impl<W: ClientLoop> Driver<'_, W> {
         let client = &self.clients[i as usize];
         let question = &*self.tongue.question;
         match self.wire.send(i, |out| client.compose(question, out)) {
-            Ok(Sending::Done) => self.clients[i as usize].sends = 0,
-            Ok(Sending::Pending) => {}
+            Ok(true) => self.clients[i as usize].sends = 0,
+            Ok(false) => {}
             Err(trouble) => self.fail(i, trouble),
         }
     }
@@ -260,9 +257,8 @@ impl<W: ClientLoop> Driver<'_, W> {
         self.tried(i);
         self.wire.hang_up(i);
         let is_idle = self.is_idle(i);
-        let client = &mut self.clients[i as usize];
-        let is_done = client.state == ClientState::Done;
-        if is_done {
+        let client = &self.clients[i as usize];
+        if client.state == ClientState::Done {
             return;
         }
         if trouble == LoadError::Timeout
@@ -276,9 +272,11 @@ impl<W: ClientLoop> Driver<'_, W> {
         let lost = client.disconnect();
         self.outcome.errors.count(trouble, lost.max(1) as u64);
         if trouble == LoadError::Refused {
-            let (count, since_ns) = self.refused;
-            let since_ns = if count == 0 { now_ns } else { since_ns };
-            self.refused = (count + 1, since_ns);
+            let (count, since_ns) = &mut self.refused;
+            if *count == 0 {
+                *since_ns = now_ns;
+            }
+            *count += 1;
         }
         if is_idle {
             return;
