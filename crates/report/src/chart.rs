@@ -2,7 +2,6 @@
 
 use bytecost_analysis::{Estimate, FigureData, Series};
 
-use crate::question::value_in_words;
 use crate::scale::{Scale, places, tick};
 use crate::text::shortened;
 
@@ -122,9 +121,8 @@ fn ceiling(figure: &FigureData, across: &[f64], height: &impl Fn(f64) -> f64) ->
     const HALF: f64 = 9.0;
     let points = figure.ceiling.iter().flat_map(|c| &c.points);
     let places = points.zip(across);
-    let places: Vec<_> = places
-        .map(|(rate, x)| Some((*x, height((*rate)?))))
-        .collect();
+    let places = places.map(|(rate, x)| Some((*x, height((*rate)?))));
+    let places: Vec<_> = places.collect();
     let path = |stretch: &[Option<(f64, f64)>]| match stretch {
         [Some((x, y))] => through([(x - HALF, *y), (x + HALF, *y)]),
         _ => through(stretch.iter().copied().flatten()),
@@ -243,7 +241,7 @@ fn columns(figure: &FigureData, across: &[f64]) -> Vec<Tick> {
     let mut ends = [f64::NEG_INFINITY; 2];
     let mut ticks = Vec::new();
     for (value, &at) in figure.x_values.iter().zip(across) {
-        let words = value_in_words(figure.x, value);
+        let words = figure.x.in_words(value);
         let characters = words.chars().count() as f64;
         let fits = [CHARACTER, CHARACTER_NARROW].map(|width| characters * width / 2.0 + 4.0);
         let mut room = [false; 2];

@@ -7,9 +7,7 @@ use itertools::Itertools as _;
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document};
 use crate::numbers::{self, p_value, ratio, ratio_interval};
-use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions, value_in_words,
-};
+use crate::question::{QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions};
 use crate::style::Ink;
 use crate::text::count;
 
@@ -55,7 +53,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 
 fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTable {
     let headings = match q.x {
-        Some(x) => q.columns.iter().map(|c| value_in_words(x, c)).collect(),
+        Some(x) => q.columns.iter().map(|c| x.in_words(c)).collect(),
         None => vec![q.metric.measure.row().unit.to_owned()],
     };
     let baseline = q.rows.iter().find(|row| row.is_baseline);
@@ -148,7 +146,7 @@ pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
     };
     let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
     let mut words = others.map(|&axis| match axis {
-        Axis::Size => value_in_words(axis, &cell.value(axis)),
+        Axis::Size => axis.in_words(&cell.value(axis)),
         _ => axis_in_words(axis, &cell.value(axis)),
     });
     words.join(", ")

@@ -6,7 +6,6 @@ use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
-use crate::question::value_in_words;
 
 /// Sentences about crossovers that a page shows above their table.
 const SENTENCES_MOST: usize = 4;
@@ -81,7 +80,7 @@ fn rank(outcome: &Crossing) -> u8 {
 
 /// From where on it is better, `from 4.2 KiB`, and the intervals of the places in the same order.
 fn outcome_in_words(c: &Crossover) -> (String, Option<String>) {
-    let [least, most] = [&c.range.0, &c.range.1].map(|end| value_in_words(c.along, end));
+    let [least, most] = [&c.range.0, &c.range.1].map(|end| c.along.in_words(end));
     let word = match &c.outcome {
         Crossing::AlwaysBetter => "throughout",
         Crossing::NeverBetter => "never within",
@@ -101,9 +100,8 @@ fn place(along: Axis, p: &CrossingPoint) -> String {
         true => ("from", &p.high),
         false => ("up to", &p.low),
     };
-    let at = end
-        .as_ref()
-        .map_or_else(String::new, |v| value_in_words(along, v));
+    let at = end.as_ref().map(|v| along.in_words(v));
+    let at = at.unwrap_or_default();
     match p.fades {
         false => format!("{word} {at}"),
         true => format!("by more than matters {word} {at}"),
@@ -112,7 +110,7 @@ fn place(along: Axis, p: &CrossingPoint) -> String {
 
 /// `4 KiB to 16 KiB`; beyond an end that is open nothing is decided.
 fn bounds(along: Axis, p: &CrossingPoint) -> String {
-    let ends = [&p.low, &p.high].map(|end| end.as_ref().map(|v| value_in_words(along, v)));
+    let ends = [&p.low, &p.high].map(|end| end.as_ref().map(|v| along.in_words(v)));
     match ends {
         [Some(low), Some(high)] => format!("{low} to {high}"),
         [None, Some(high)] => format!("not decided below {high}"),

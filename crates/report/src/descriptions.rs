@@ -7,7 +7,7 @@ use bytecost_spec::{Axis, Better, Cell, Host, Metric, NetworkCard, PeerSide, Uni
 use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
-use crate::question::{QuestionTable, axis_in_words, sort_values, value_in_words};
+use crate::question::{QuestionTable, axis_in_words, sort_values};
 use crate::text::{count, joined};
 
 /// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
@@ -115,11 +115,7 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
         format!("{default} by default; available: {available}")
     });
     let online = format!("{}{allowed}, {threads} a core", host.cpus.len());
-    let hypervisor = host
-        .virtualization
-        .as_deref()
-        .unwrap_or("none seen")
-        .to_owned();
+    let hypervisor = host.virtualization.as_deref().unwrap_or("none seen");
     let facts = [
         ("CPU", Some(host.cpu_model.clone())),
         ("CPUs online", Some(online)),
@@ -127,7 +123,7 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
         ("Memory", Some(format!("{memory_gib:.1} GiB"))),
         ("Kernel", Some(kernel)),
         ("Distribution", host.distribution.clone()),
-        ("Virtualization", Some(hypervisor)),
+        ("Virtualization", Some(hypervisor.to_owned())),
         ("Congestion control", congestion),
         ("Locked-memory limit", Some(memlock)),
         ("Descriptor limit", Some(whole(host.nofile_limit))),
@@ -141,10 +137,8 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
 fn known(
     facts: impl IntoIterator<Item = (&'static str, Option<String>)>,
 ) -> Vec<(&'static str, String)> {
-    let told = facts
-        .into_iter()
-        .filter_map(|(name, fact)| Some((name, fact?)));
-    told.filter(|(_, fact)| !fact.is_empty()).collect()
+    let told = |(name, fact): (_, Option<String>)| Some((name, fact.filter(|f| !f.is_empty())?));
+    facts.into_iter().filter_map(told).collect()
 }
 
 /// A machine and its network cards, fact by fact.
@@ -310,7 +304,7 @@ pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
     let axes = axes.map(|axis| {
         let mut values: Vec<String> = cells.iter().map(|c| c.value(axis)).unique().collect();
         sort_values(axis, &mut values);
-        let mut words = values.iter().map(|v| value_in_words(axis, v));
+        let mut words = values.iter().map(|v| axis.in_words(v));
         format!("{} {}", axis.name(), words.join(", "))
     });
     let others = others.into_iter().unique().map(str::to_owned);

@@ -1,5 +1,6 @@
 //! A figure of the page: its drawing, its legend and its table, ready for the template.
 
+use askama::Template;
 use bytecost_analysis::{Analysis, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
 use bytecost_spec::{Better, Cell, Unit};
@@ -11,7 +12,7 @@ use crate::document::DocMark;
 use crate::missing_points;
 use crate::numbers::{self, ratio, ratio_interval};
 use crate::published_series::{self, Overlaid, OverlaidLine};
-use crate::question::{is_at, value_in_words};
+use crate::question::is_at;
 use crate::text::{TextSpan, clean, count, joined, spans};
 
 /// Colours of the page's palette; slot 0 is the baseline's.
@@ -32,6 +33,8 @@ const MARKERS: [&str; 11] = [
 ];
 
 /// A figure, ready for the template.
+#[derive(Template)]
+#[template(path = "figure.html", whitespace = "minimize")]
 pub(crate) struct DrawnFigure {
     pub id: String,
     pub title: String,
@@ -159,7 +162,7 @@ pub(crate) fn figure(
         y: upwards(f, a.study.unit, chart.log),
         x: f.x.name().to_owned(),
         crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
-        columns: f.x_values.iter().map(|v| value_in_words(f.x, v)).collect(),
+        columns: f.x_values.iter().map(|v| f.x.in_words(v)).collect(),
         gaps: gaps.iter().map(|gap| spans(gap)).collect(),
         gap_marks: gap_marks.collect(),
         empty: chart.empty.then(|| missing_points::why_empty(&data)),
@@ -224,7 +227,7 @@ fn dot_text(a: &Analysis, f: &FigureData, name: &str, whose: &OverlaidLine, dot:
     let trials = count(dot.estimate.trials, "trial", "trials");
     DotText {
         at: *dot,
-        x: value_in_words(f.x, x),
+        x: f.x.in_words(x),
         value: match f.relative_to {
             Some(_) => ratio(dot.estimate.value),
             None => joined(

@@ -1,6 +1,7 @@
 //! What the distance between two CPUs costs, as a heat map: a row for the CPU that asks, a column
 //! for the one that answers, and the stronger the colour the longer. Each has its table.
 
+use askama::Template;
 use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
 use bytecost_spec::units;
 use itertools::Itertools as _;
@@ -28,6 +29,8 @@ const OPACITY: (f64, f64) = (0.06, 0.5);
 const IN_US: f64 = 10_000.0;
 
 /// A heat map, laid out.
+#[derive(Template)]
+#[template(path = "heat.html", whitespace = "minimize")]
 pub(crate) struct Heat {
     /// Unique within the page, and the name of its picture.
     pub id: String,

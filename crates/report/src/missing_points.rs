@@ -5,7 +5,6 @@ use bytecost_spec::Axis;
 use itertools::Itertools as _;
 
 use crate::published_series::NOT_PUBLISHED;
-use crate::question::value_in_words;
 use crate::text::clean;
 
 /// The most reasons that are told at one place.
@@ -43,10 +42,7 @@ pub(crate) fn at_column(f: &FigureData, column: usize) -> Option<String> {
     let told = told.map(|(why, names)| format!("{}: {why}", names.join(", ")));
     let told = told.chain(more).join("; ");
     let x = f.x_values.get(column).map_or("", String::as_str);
-    Some(format!(
-        "No point at {}: {told}",
-        clean(&value_in_words(f.x, x))
-    ))
+    Some(format!("No point at {}: {told}", clean(&f.x.in_words(x))))
 }
 
 /// The gaps to tell below a figure, those with the same reason together: `splice, vmsplice at 256 B,
@@ -55,7 +51,7 @@ pub(crate) fn told(f: &FigureData, empty: bool) -> Vec<String> {
     let of_series = f.series.iter().flat_map(|series| {
         let points = f.x_values.iter().zip(&series.points);
         let gaps = grouped(points.filter_map(|(x, point)| match point {
-            Point::Gap(why) if why != NOT_PUBLISHED => Some((clean(why), value_in_words(f.x, x))),
+            Point::Gap(why) if why != NOT_PUBLISHED => Some((clean(why), f.x.in_words(x))),
             _ => None,
         }));
         gaps.into_iter().map(|gap| (gap, clean(&series.name)))

@@ -1,10 +1,11 @@
 //! The overview: how many times as fast one way of each pair is as the other, and as was published.
 
+use askama::Template;
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 
 use crate::document::{DocColumn, DocTable};
 use crate::numbers::{ratio, ratios};
-use crate::question::{place_in_words, value_in_words};
+use crate::question::place_in_words;
 use crate::scale::{Scale, down, tick};
 use crate::text::{clean, count, joined, shortened, wrap};
 
@@ -29,6 +30,8 @@ const MOST_ROWS: usize = 60;
 const COLORS: usize = 10;
 
 /// The figure, laid out, and its table.
+#[derive(Template)]
+#[template(path = "overview.html", whitespace = "minimize")]
 pub(crate) struct Overview {
     pub groups: Vec<OverviewPair>,
     pub ticks: Vec<ScaleTick>,
@@ -221,7 +224,7 @@ fn interval(e: &Estimate) -> String {
 
 /// `posix-aio, 64 KiB`; of a pair that was not planned nothing but its way.
 fn name(s: &SpeedUp, row: &SpeedUpRow) -> String {
-    let own = value_in_words(s.axis, &row.value);
+    let own = s.axis.in_words(&row.value);
     let place = place_in_words(row.place.iter().cloned());
     clean(&joined([own, place], ", "))
 }

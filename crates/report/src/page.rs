@@ -8,8 +8,8 @@ use crate::descriptions;
 use crate::document::{
     Align, DocBlock, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef,
 };
-use crate::figure::{DrawnFigure, EntryText, Palette, figure};
-use crate::heat::{self, Heat, heats};
+use crate::figure::{DrawnFigure, Palette, figure};
+use crate::heat::{Heat, heats};
 use crate::overview::{Overview, overview};
 use crate::published_series;
 use crate::screen;
@@ -113,30 +113,6 @@ struct Drawings {
     speed_ups: Option<Overview>,
 }
 
-#[derive(Template)]
-#[template(path = "figure.html", whitespace = "minimize")]
-struct ChartHtml<'a> {
-    f: &'a DrawnFigure,
-}
-
-#[derive(Template)]
-#[template(path = "heat.html", whitespace = "minimize")]
-struct HeatHtml<'a> {
-    h: &'a Heat,
-}
-
-#[derive(Template)]
-#[template(path = "stack.html", whitespace = "minimize")]
-struct StackHtml<'a> {
-    s: &'a Stack,
-}
-
-#[derive(Template)]
-#[template(path = "overview.html", whitespace = "minimize")]
-struct SpeedUpsHtml<'a> {
-    o: &'a Overview,
-}
-
 impl Drawings {
     fn of(a: &Analysis) -> Drawings {
         let data = published_series::figures(a);
@@ -153,10 +129,10 @@ impl Drawings {
     /// A drawing; nothing where there is no such one.
     fn html(&self, which: DrawingRef) -> String {
         let drawn = match which {
-            DrawingRef::Chart(i) => self.charts.get(i).map(|f| ChartHtml { f }.render()),
-            DrawingRef::Heat(i) => self.heats.get(i).map(|h| HeatHtml { h }.render()),
-            DrawingRef::Stack(i) => self.stacks.get(i).map(|s| StackHtml { s }.render()),
-            DrawingRef::SpeedUps => self.speed_ups.as_ref().map(|o| SpeedUpsHtml { o }.render()),
+            DrawingRef::Chart(i) => self.charts.get(i).map(Template::render),
+            DrawingRef::Heat(i) => self.heats.get(i).map(Template::render),
+            DrawingRef::Stack(i) => self.stacks.get(i).map(Template::render),
+            DrawingRef::SpeedUps => self.speed_ups.as_ref().map(Template::render),
         };
         drawn.map_or_else(String::new, |text| text.expect("a drawing is only text"))
     }

@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocTable};
-use crate::question::{is_at, result, sort_values, value_in_words};
+use crate::question::{is_at, result, sort_values};
 use crate::style::Ink;
 
 /// Axes by which a published cell is found; in the others it may differ from what was measured.
@@ -81,9 +81,8 @@ pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
             stalled: Vec::new(),
         });
         let is_measured = |point: &Point| point.measured().is_some();
-        series
-            .zip(lines)
-            .filter(move |(s, _)| s.points.iter().any(is_measured))
+        let both = series.zip(lines);
+        both.filter(move |(s, _)| s.points.iter().any(is_measured))
     });
     let (series, lines) = own.chain(theirs).unzip();
     let data = FigureData {
@@ -97,7 +96,7 @@ pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
 pub(crate) fn told(a: &Analysis, f: &FigureData) -> Vec<DocBlock> {
     let overlaid = overlaid(a, f);
     let f = &overlaid.data;
-    let values = f.x_values.iter().map(|v| value_in_words(f.x, v));
+    let values = f.x_values.iter().map(|v| f.x.in_words(v));
     let columns = DocColumn::numbers("", values);
     let rows = f.series.iter().zip(&overlaid.lines).map(|(series, line)| {
         let number = |p: &Point| {
@@ -189,10 +188,8 @@ fn imported(published: &Published, unit: Unit) -> Vec<FigureData> {
     let Some(x) = across.find(|x| varied.contains(x)) else {
         return Vec::new();
     };
-    let held = varied
-        .into_iter()
-        .filter(|axis| ![x, Axis::Mover].contains(axis));
-    let held: Vec<Axis> = held.collect();
+    let mut held = varied;
+    held.retain(|axis| ![x, Axis::Mover].contains(axis));
     let metrics = published.cells.iter().flat_map(|c| c.values.keys());
     let metrics: BTreeSet<Metric> = metrics.copied().collect();
     let place = |c: &PublishedCell| -> Vec<(Axis, String)> {
@@ -205,11 +202,9 @@ fn imported(published: &Published, unit: Unit) -> Vec<FigureData> {
         place.iter().map(number).collect_vec()
     });
     let panels = metrics.into_iter().cartesian_product(&places);
-    panels
-        .map(|(y, place)| panel(published, x, (y, unit), place))
-        .filter(|f| f.x_values.len() > 1)
-        .take(FIGURES_MOST)
-        .collect()
+    let figures = panels.map(|(y, place)| panel(published, x, (y, unit), place));
+    let figures = figures.filter(|f| f.x_values.len() > 1);
+    figures.take(FIGURES_MOST).collect()
 }
 
 fn panel(

@@ -11,7 +11,7 @@ use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocTable, Document};
 use crate::numbers::{self, ratio};
 use crate::published_series::MATCHED;
-use crate::question::{axis_in_words, value_in_words};
+use crate::question::axis_in_words;
 use crate::style::Ink;
 use crate::text::count;
 
@@ -130,7 +130,7 @@ fn differences(ours: &CellResult, theirs: &PublishedCell) -> Vec<Difference> {
 /// `payload prepared (theirs refilled), answer 64 B (theirs field)`.
 fn in_words<'d>(differs: impl Iterator<Item = &'d Difference>) -> String {
     let mut told = differs.map(|(axis, ours, theirs)| {
-        let theirs = value_in_words(*axis, theirs);
+        let theirs = axis.in_words(theirs);
         format!("{} (theirs {theirs})", axis_in_words(*axis, ours))
     });
     told.join(", ")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Cell, Metric, units};
+use bytecost_spec::{Axis, Cell, Metric};
 use itertools::Itertools as _;
 
 /// One table of the result: one metric compared along one axis, the rest held constant.
@@ -279,23 +279,15 @@ pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
     }
 }
 
-/// A value for readers: sizes with their unit and a space.
-pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
-    match units::parse_bytes(value) {
-        Ok(bytes) if axis.is_bytes() => units::bytes_in_words(bytes),
-        _ => axis.word(value).to_owned(),
-    }
-}
-
 /// `threads 2`.
 pub(crate) fn axis_in_words(axis: Axis, value: &str) -> String {
-    format!("{} {}", axis.name(), value_in_words(axis, value))
+    format!("{axis} {}", axis.in_words(value))
 }
 
 /// `send, 64 KiB, threads 2`: movers and sizes speak for themselves.
 pub(crate) fn place_in_words(place: impl Iterator<Item = (Axis, String)>) -> String {
     let mut words = place.map(|(axis, value)| match axis {
-        Axis::Mover | Axis::Size => value_in_words(axis, &value),
+        Axis::Mover | Axis::Size => axis.in_words(&value),
         _ => axis_in_words(axis, &value),
     });
     words.join(", ")

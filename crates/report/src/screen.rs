@@ -11,9 +11,7 @@ use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document,
 };
 use crate::numbers::{self, bare_ratio, whole};
-use crate::question::{
-    QuestionEntry, QuestionRow, QuestionTable, questions, result, value_in_words, way,
-};
+use crate::question::{QuestionEntry, QuestionRow, QuestionTable, questions, result, way};
 use crate::sections::{self, findings};
 use crate::style::{Ink, Style};
 use crate::terminal::print;
@@ -346,7 +344,7 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
     let mut columns = vec![DocColumn::names(corner)];
     columns.extend(shown.iter().map(|&i| {
         let heading = q.x.zip(q.columns.get(i));
-        DocColumn::right(heading.map_or_else(String::new, |(x, c)| value_in_words(x, c)))
+        DocColumn::right(heading.map_or_else(String::new, |(x, c)| x.in_words(c)))
     }));
     let rows = order.iter().map(|row| {
         let name = DocEntry::from(row.name.clone());

@@ -1,5 +1,6 @@
 //! Figures of one stacked bar a cell: where the CPU time went, and how often each byte was copied.
 
+use askama::Template;
 use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer, grouped};
 use bytecost_spec::evidence::{CopyPlace, KINDS, Kind, KindRow, Party};
 use bytecost_spec::{Axis, Cell, units};
@@ -8,7 +9,7 @@ use itertools::Itertools as _;
 use crate::counted::further;
 use crate::document::{DocColumn, DocTable};
 use crate::numbers;
-use crate::question::{axis_in_words, result, value_in_words, way};
+use crate::question::{axis_in_words, result, way};
 use crate::scale::down;
 use crate::text::{clean, shortened};
 
@@ -24,6 +25,8 @@ const MOST_BARS: usize = 48;
 /// The most characters of a bar's name.
 const NAME_MOST: usize = 24;
 
+#[derive(Template)]
+#[template(path = "stack.html", whitespace = "minimize")]
 pub(crate) struct Stack {
     /// Its section on the page, its own name, and that in the page's list of sections.
     pub section: &'static str,
@@ -288,7 +291,7 @@ fn group(
     let most = most.unwrap_or_else(|| rows.iter().map(|r| r.size()).fold(0.0, f64::max));
     let top = down(y, HEADING);
     let bars = rows.iter().map(|row| {
-        let name = names.map(|axis| value_in_words(axis, &row.cell.value(axis)));
+        let name = names.map(|axis| axis.in_words(&row.cell.value(axis)));
         let name = name.unwrap_or_else(|| way(row.cell).clone());
         bar(row, &name, most, down(y, ROW))
     });

@@ -62,11 +62,6 @@ impl Axis {
         self.row().kind
     }
 
-    /// Whether its values are bytes that are written with a unit.
-    pub fn is_bytes(self) -> bool {
-        self.kind() == ValueKind::Bytes
-    }
-
     /// Whether it can be on and off, so that `both` on the command line means the two.
     pub fn is_switch(self) -> bool {
         self.kind() == ValueKind::Switch
@@ -99,6 +94,14 @@ impl Axis {
         number.filter(|_| self.kind().is_of_numbers())
     }
 
+    /// A value for readers: sizes with their unit and a space.
+    pub fn in_words(self, value: &str) -> String {
+        match units::parse_bytes(value) {
+            Ok(bytes) if self.kind() == ValueKind::Bytes => units::bytes_in_words(bytes),
+            _ => self.word(value).to_owned(),
+        }
+    }
+
     /// A value as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
     pub fn circumstance(self, value: &str) -> String {
         let AxisRow { name, phrase, .. } = self.row();
@@ -108,11 +111,9 @@ impl Axis {
             return format!("with {name} {value}");
         }
         let s = if value == "1" { "" } else { "s" };
-        let value = match units::parse_bytes(value) {
-            Ok(bytes) if self.is_bytes() => units::bytes_in_words(bytes),
-            _ => value.to_owned(),
-        };
-        phrase.replace("{s}", s).replace("{}", &value)
+        phrase
+            .replace("{s}", s)
+            .replace("{}", &self.in_words(value))
     }
 
     /// A value as the subject of a sentence: `` `send` ``, `64 KiB`, `2 threads`.
