@@ -101,6 +101,7 @@ pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
     let notes = reasons.iter().take(MOST_NOTES);
     let notes =
         notes.map(|(why, names)| format!("No {}: {why}.", names.iter().unique().join(", ")));
+    let further = further(a.roles.len(), MOST_ROWS, "further rows");
     Some(CountTable {
         section: "roles",
         short: "Roles",
@@ -108,9 +109,7 @@ pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
         lead: "Counters of the server and of its clients, threads and children included, for each response within the window, whose length is the duration: the columns of a published table.",
         columns: names.chain(["duration_ms"]).map(heading).collect(),
         rows: rows.collect(),
-        notes: notes
-            .chain(further(a.roles.len(), MOST_ROWS, "further rows"))
-            .collect(),
+        notes: notes.chain(further).collect(),
     })
 }
 
@@ -122,11 +121,8 @@ fn number(n: Option<f64>) -> String {
 fn heading(name: &str) -> String {
     let mut units = [("_us", "µs"), ("_ms", "ms")].into_iter();
     let with_unit = |(end, unit)| Some(format!("{}, {unit}", name.strip_suffix(end)?));
-    units
-        .find_map(with_unit)
-        .as_deref()
-        .unwrap_or(name)
-        .replace('_', " ")
+    let text = units.find_map(with_unit);
+    text.as_deref().unwrap_or(name).replace('_', " ")
 }
 
 /// The rows of the first cells.

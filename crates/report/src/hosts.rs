@@ -152,6 +152,7 @@ pub fn table(runs: &[HostRun<'_>]) -> HostTable {
     let study = runs.first().map(|run| &run.analysis.study);
     let all = runs.iter().map(|run| run.analysis);
     let findings = all.flat_map(|a| a.findings.iter().map(move |f| (a, f)));
+    let findings = findings.unique_by(|(_, f)| &f.id);
     HostTable {
         format: FORMAT,
         study: study.map_or_else(String::new, |s| s.name.clone()),
@@ -159,10 +160,7 @@ pub fn table(runs: &[HostRun<'_>]) -> HostTable {
         unit: study.map_or_else(Unit::default, |s| s.unit),
         smallest_effect: study.map_or(0.0, |s| s.smallest_effect),
         hosts: runs.iter().map(line).collect(),
-        findings: findings
-            .unique_by(|(_, f)| &f.id)
-            .map(|(a, f)| finding(a, f, runs))
-            .collect(),
+        findings: findings.map(|(a, f)| finding(a, f, runs)).collect(),
         differences: differences(runs),
     }
 }

@@ -68,11 +68,9 @@ pub(crate) fn ratio_interval(f: &Finding) -> String {
 /// A number as a superscript, for footnotes.
 pub(crate) fn superscript(n: usize) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    n.to_string()
-        .chars()
-        .filter_map(|c| c.to_digit(10))
-        .map(|d| DIGITS[d as usize])
-        .collect()
+    let digits = n.to_string();
+    let digits = digits.chars().filter_map(|c| c.to_digit(10));
+    digits.map(|d| DIGITS[d as usize]).collect()
 }
 
 #[cfg(test)]

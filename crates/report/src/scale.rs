@@ -27,10 +27,8 @@ impl Scale {
     /// A scale on which all values lie; what is not finite or below zero does not count.
     pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Scale {
         let values = values.filter(|v| v.is_finite() && *v >= 0.0);
-        let least = values
-            .clone()
-            .filter(|v| *v > 0.0)
-            .fold(f64::INFINITY, f64::min);
+        let positive = values.clone().filter(|v| *v > 0.0);
+        let least = positive.fold(f64::INFINITY, f64::min);
         let most = values.clone().fold(0.0, f64::max);
         let has_zero = values.clone().any(|v| v == 0.0);
         if most <= 0.0 {
@@ -46,11 +44,9 @@ impl Scale {
     fn linear(most: f64) -> Scale {
         let rough = most / 4.0;
         let decade = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 2.5, 5.0, 10.0]
-            .iter()
-            .map(|m| m * decade)
-            .find(|step| *step >= rough * 0.999)
-            .unwrap_or(10.0 * decade);
+        let mut steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * decade).into_iter();
+        let step = steps.find(|step| *step >= rough * 0.999);
+        let step = step.unwrap_or(10.0 * decade);
         let steps = (most / step).ceil().max(1.0);
         Scale {
             log: false,
@@ -111,10 +107,8 @@ pub(crate) fn places(numbers: Option<&[f64]>, count: usize) -> Vec<f64> {
     let log = first > 0.0 && last / first >= 4.0;
     let place = |n: f64| if log { n.log2() } else { n };
     let width = place(last) - place(first);
-    numbers
-        .iter()
-        .map(|&n| (place(n) - place(first)) / width)
-        .collect()
+    let share = |n: &f64| (place(*n) - place(first)) / width;
+    numbers.iter().map(share).collect()
 }
 
 /// A place, and from it so much further down.

@@ -4,6 +4,7 @@ use bytecost_analysis::grouped;
 use bytecost_spec::Host;
 use bytecost_spec::host::Cpu;
 use bytecost_spec::units::bytes_in_words;
+use itertools::Itertools as _;
 
 /// The most cores that a line names.
 const MOST_CORES: usize = 64;
@@ -57,9 +58,8 @@ fn cores(cpus: &[&Cpu], host: &Host) -> String {
         false => format!("({cpu})"),
     };
     let first = |cpu: &&&Cpu| cpu.siblings.iter().min() == Some(&cpu.cpu);
-    let mut names: Vec<String> = (cpus.iter().filter(first))
-        .map(|cpu| cpu.siblings.iter().map(name).collect::<Vec<_>>().join("+"))
-        .collect();
+    let core = |cpu: &&Cpu| cpu.siblings.iter().map(name).join("+");
+    let mut names: Vec<String> = cpus.iter().filter(first).map(core).collect();
     let count = names.len();
     if count > MOST_CORES {
         names.truncate(MOST_CORES);

@@ -98,9 +98,7 @@ fn read(mover: &str, size: &str) -> Cell {
 
 /// A trial with flows of so many bytes, messages and ns.
 fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> Sample {
-    let flows = flows
-        .iter()
-        .map(|&(bytes, messages, ns)| flow(bytes, messages, ns));
+    let moved = |&(bytes, messages, ns): &(u64, u64, u64)| flow(bytes, messages, ns);
     Sample {
         trial: TrialKey {
             attempt,
@@ -108,7 +106,7 @@ fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> S
         },
         cell: cell.id(),
         sender: SideReadings {
-            flows: flows.collect(),
+            flows: flows.iter().map(moved).collect(),
             ..SideReadings::default()
         },
         ..Sample::default()

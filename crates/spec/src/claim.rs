@@ -220,9 +220,8 @@ impl Claim {
 
 /// Whether a cell fulfils the conditions, TCP_NODELAY as it is in effect.
 pub fn is_at(cell: &Cell, place: &Place) -> bool {
-    place
-        .iter()
-        .all(|(axis, values)| values.iter().any(|v| has(cell, *axis, v)))
+    let mut axes = place.iter();
+    axes.all(|(axis, values)| values.iter().any(|v| has(cell, *axis, v)))
 }
 
 /// Whether a cell has that value on an axis, TCP_NODELAY as it is in effect.

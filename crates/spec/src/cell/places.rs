@@ -259,35 +259,31 @@ pub(super) fn written(cpus: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    fn placement(text: &str, written: &str, expected: Placement) {
-        let read: Placement = text.parse().unwrap();
-        assert_eq!(read, expected, "{text}");
-        assert_eq!(read.to_string(), written);
-        assert_eq!(written.parse(), Ok(expected));
-    }
-
     #[test]
     fn placements_are_names_pairs_and_lists() {
         let cpus = |sender: &[u32], receiver: &[u32]| Placement::Cpus {
             sender: sender.to_vec(),
             receiver: receiver.to_vec(),
         };
-        placement("free", "free", Placement::Free);
-        placement("pairs", "pairs", Placement::Pairs);
-        placement("0:1", "0:1", cpus(&[0], &[1]));
-        placement("0, 2:1,1", "0,2:1,1", cpus(&[0, 2], &[1, 1]));
-        placement("0-2:8", "0,1,2:8", cpus(&[0, 1, 2], &[8]));
-        placement("3", "3", Placement::Within { cpus: vec![3] });
-        placement(
-            "4-5,0",
-            "4,5,0",
-            Placement::Within {
-                cpus: vec![4, 5, 0],
-            },
-        );
-        for nearness in Nearness::ALL {
-            let name = nearness.name();
-            placement(name, name, Placement::Near(*nearness));
+        let within = |cpus: &[u32]| Placement::Within {
+            cpus: cpus.to_vec(),
+        };
+        let near = Nearness::ALL.iter();
+        let near = near.map(|n| (n.name(), n.name(), Placement::Near(*n)));
+        let others = [
+            ("free", "free", Placement::Free),
+            ("pairs", "pairs", Placement::Pairs),
+            ("0:1", "0:1", cpus(&[0], &[1])),
+            ("0, 2:1,1", "0,2:1,1", cpus(&[0, 2], &[1, 1])),
+            ("0-2:8", "0,1,2:8", cpus(&[0, 1, 2], &[8])),
+            ("3", "3", within(&[3])),
+            ("4-5,0", "4,5,0", within(&[4, 5, 0])),
+        ];
+        for (text, written, expected) in others.into_iter().chain(near) {
+            let read: Placement = text.parse().unwrap();
+            assert_eq!(read, expected, "{text}");
+            assert_eq!(read.to_string(), written);
+            assert_eq!(written.parse(), Ok(expected));
         }
         for wrong in ["", ":", "0:", "left", "2-1", "8192", "0-512", "-1", "0:1:2"] {
             let error = wrong.parse::<Placement>().unwrap_err().to_string();

@@ -82,10 +82,8 @@ impl Study {
     }
 
     fn normal_cells(&self, survey: &Survey) -> Vec<Cell> {
-        let cells = self.cells().into_iter();
-        cells
-            .map(|(_, cell)| CellFacts::of(&cell, survey).normal())
-            .collect()
+        let normal = |(_, cell): (_, Cell)| CellFacts::of(&cell, survey).normal();
+        self.cells().into_iter().map(normal).collect()
     }
 }
 

@@ -230,8 +230,6 @@ impl Reader<'_> {
 }
 
 fn rows(conditions: Option<&BTreeMap<String, RawText>>) -> Vec<(String, String)> {
-    let pairs = conditions.into_iter().flatten();
-    pairs
-        .map(|(column, value)| (column.clone(), value.0.clone()))
-        .collect()
+    let pair = |(column, value): (&String, &RawText)| (column.clone(), value.0.clone());
+    conditions.into_iter().flatten().map(pair).collect()
 }
