@@ -1,6 +1,6 @@
 use super::*;
 use std::io::Read;
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -9,12 +9,6 @@ use crate::file::{TestFile, content};
 
 /// Long enough for a machine that does much else.
 const LONG: Duration = Duration::from_secs(60);
-
-fn tcp() -> (OwnedFd, OwnedFd) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    (a.into(), listener.accept().unwrap().0.into())
-}
 
 fn unix() -> (OwnedFd, OwnedFd) {
     let (a, b) = UnixStream::pair().unwrap();
@@ -77,29 +71,6 @@ fn the_program_runs_from_its_source_as_well_and_not_from_what_is_gone() {
     begun.compiled = Some(PathBuf::from("/nowhere/FileSender.jar"));
     let error = Jvm::start(&java, begun).unwrap_err().to_string();
     assert!(error.starts_with("java ended with status 1"), "{error}");
-}
-
-#[test]
-fn what_goes_wrong_in_the_program_is_told() {
-    let Some(java) = java() else { return };
-    for way in [Way::Stream, Way::TransferTo] {
-        let (socket, _peer) = tcp();
-        let short = file(100);
-        let begun = start(socket, opened(&short), way, 4096);
-        let (mut jvm, _) = Jvm::start(&java, begun).unwrap();
-        let error = jvm.send(50, 51).unwrap_err().to_string();
-        assert!(error.contains("ends before the request does"), "{error}");
-        let error = jvm.send(0, 1).unwrap_err().to_string();
-        assert!(error.starts_with("java ended with status 0"), "{error}");
-
-        let (socket, peer) = unix();
-        let long = file(8 << 20);
-        let begun = start(socket, opened(&long), way, 4096);
-        let (mut jvm, _) = Jvm::start(&java, begun).unwrap();
-        drop(peer);
-        let error = jvm.send(0, 8 << 20).unwrap_err().to_string();
-        assert!(error.ends_with("the other side is gone"), "{error}");
-    }
 }
 
 #[test]
