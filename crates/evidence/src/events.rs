@@ -67,8 +67,7 @@ impl Events {
     /// loopback, at once, and to receive it: who counts moves nothing itself.
     ///
     /// # Errors
-    /// In a sentence, where nothing can be counted: no rights for BPF, or a kernel that does not
-    /// tell its types; what `exchange` answers.
+    /// In a sentence: no rights for BPF, or a kernel without types; what `exchange` answers.
     pub fn open(
         root: &Path,
         port: u16,

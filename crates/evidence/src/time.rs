@@ -40,12 +40,8 @@ fn told(what: &str, e: io::Error) -> io::Error {
 }
 
 fn sampler(cpus: &[u32]) -> io::Result<Sampler> {
-    Sampler::open(cpus, EVERY_NS).map_err(|e| {
-        told(
-            "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)",
-            e,
-        )
-    })
+    let what = "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)";
+    Sampler::open(cpus, EVERY_NS).map_err(|e| told(what, e))
 }
 
 impl TimeSampler {

@@ -1,5 +1,4 @@
-//! Where the CPU time goes, of a process whose work is known. A test of its own program, since
-//! all threads of a process are one party.
+//! Where the CPU time goes, of a process whose work is known: alone, as its threads are one party.
 
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
@@ -49,11 +48,8 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
     // What the sampler itself does between two reads is work of this process in user mode.
     let kernel = mine(&found.looks, |kind| kind != Kind::User);
     let copied = mine(&found.looks, |kind| kind == Kind::DataCopy);
-    assert!(
-        copied * 2 > kernel,
-        "{copied} of {kernel}: {:?}",
-        found.looks
-    );
+    let looks = &found.looks;
+    assert!(copied * 2 > kernel, "{copied} of {kernel}: {looks:?}");
     // A second window begins anew.
     sampler.begin(me).unwrap();
     let again = sampler.end().unwrap();

@@ -183,11 +183,8 @@ impl Truths {
                 left -= rustix::fs::sendfile(socket, &file, None, left).unwrap();
             }
         };
-        self.check_connection(
-            "sendfile from the page cache to recv over loopback",
-            of_socket(0.0, 0.0, 1.0),
-            sendfile,
-        );
+        let what = "sendfile from the page cache to recv over loopback";
+        self.check_connection(what, of_socket(0.0, 0.0, 1.0), sendfile);
         let mut flagged = Vec::new();
         self.check_connection(
             "send with MSG_ZEROCOPY and recv over loopback",

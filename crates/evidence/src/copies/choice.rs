@@ -64,68 +64,50 @@ const fn tracepoint(
     }
 }
 
+/// Each place by itself, as most hooks tell of one.
+const SENT: &[CopyPlace] = &[IntoKernel];
+const DELIVERED: &[CopyPlace] = &[Delivery];
+const READ: &[CopyPlace] = &[ToReader];
+const FROM: &[CopyPlace] = &[FromFile];
+const INTO: &[CopyPlace] = &[IntoFile];
+
 /// Every hook, those of the stronger means first.
 pub const HOOKS: &[Hook] = &[
-    function("sent", "tcp_sendmsg", &[IntoKernel], Must),
-    function("pinned", "skb_zerocopy_iter_stream", &[IntoKernel], Must),
-    function("sent_udp", "udp_sendmsg", &[IntoKernel], Must),
-    function("pinned_udp", "__zerocopy_sg_from_iter", &[IntoKernel], Must),
+    function("sent", "tcp_sendmsg", SENT, Must),
+    function("pinned", "skb_zerocopy_iter_stream", SENT, Must),
+    function("sent_udp", "udp_sendmsg", SENT, Must),
+    function("pinned_udp", "__zerocopy_sg_from_iter", SENT, Must),
     // Before Linux 6.5 pages did not come through tcp_sendmsg.
-    function("spliced", "skb_splice_from_iter", &[IntoKernel], IfThere),
-    function(
-        "sent_unix",
-        "skb_copy_datagram_from_iter",
-        &[IntoKernel],
-        IfThere,
-    ),
-    function("delivered", "skb_copy_ubufs", &[Delivery], Must),
-    function("read_packet", "skb_copy_datagram_iter", &[ToReader], Must),
+    function("spliced", "skb_splice_from_iter", SENT, IfThere),
+    function("sent_unix", "skb_copy_datagram_from_iter", SENT, IfThere),
+    function("delivered", "skb_copy_ubufs", DELIVERED, Must),
+    function("read_packet", "skb_copy_datagram_iter", READ, Must),
     function(
         "read_piece",
         "simple_copy_to_iter",
-        &[ToReader],
+        READ,
         InPlaceOf("read_packet"),
     ),
-    function("from_file", "filemap_read", &[FromFile], Must),
-    function(
-        "from_memory_file",
-        "shmem_file_read_iter",
-        &[FromFile],
-        IfThere,
-    ),
+    function("from_file", "filemap_read", FROM, Must),
+    function("from_memory_file", "shmem_file_read_iter", FROM, IfThere),
     // Before Linux 6.5 the two above were also called to take pages over.
-    function(
-        "from_file_taken",
-        "generic_file_splice_read",
-        &[FromFile],
-        IfThere,
-    ),
-    function(
-        "from_file_spliced",
-        "copy_splice_read",
-        &[FromFile],
-        IfThere,
-    ),
-    function("to_file", "generic_perform_write", &[IntoFile], Must),
-    function(
-        "to_file_iomap",
-        "iomap_file_buffered_write",
-        &[IntoFile],
-        IfThere,
-    ),
-    function("to_file_btrfs", "btrfs_buffered_write", &[IntoFile], OfSome),
-    function("to_file_fuse", "fuse_perform_write", &[IntoFile], OfSome),
+    function("from_file_taken", "generic_file_splice_read", FROM, IfThere),
+    function("from_file_spliced", "copy_splice_read", FROM, IfThere),
+    function("to_file", "generic_perform_write", INTO, Must),
+    function("to_file_iomap", "iomap_file_buffered_write", INTO, IfThere),
+    function("to_file_btrfs", "btrfs_buffered_write", INTO, OfSome),
+    function("to_file_fuse", "fuse_perform_write", INTO, OfSome),
     function(
         "to_file_fuse_piece",
         "fuse_fill_write_pages",
-        &[IntoFile],
+        INTO,
         InPlaceOf("to_file_fuse"),
     ),
-    function("to_file_netfs", "netfs_perform_write", &[IntoFile], OfSome),
+    function("to_file_netfs", "netfs_perform_write", INTO, OfSome),
     tracepoint("queued", "net_dev_queue", &[IntoKernel, Delivery]),
     tracepoint("consumed", "consume_skb", &[IntoKernel, Delivery]),
-    tracepoint("arrived", "tcp_probe", &[Delivery]),
-    tracepoint("copied", "skb_copy_datagram_iovec", &[ToReader]),
+    tracepoint("arrived", "tcp_probe", DELIVERED),
+    tracepoint("copied", "skb_copy_datagram_iovec", READ),
     tracepoint("returned", "sys_exit", &[FromFile, IntoFile]),
     tracepoint("ringed", "io_uring_complete", &[FromFile, IntoFile]),
 ];

@@ -59,21 +59,15 @@ fn what_is_missing_is_absent_with_its_reason() {
     };
     check(&[&whole], 0, zero.clone());
     // An old kernel beside a newer one.
-    check(
-        &[&whole, &old],
-        2,
-        lacks("netstat", "TcpExt TCPAutoCorking"),
-    );
+    let no_corking = lacks("netstat", "TcpExt TCPAutoCorking");
+    check(&[&whole, &old], 2, no_corking);
     check(&[&old], 0, zero);
     check(&[&bare, &whole], 0, Reading::absent(no_file));
     check(&[&bare], 4, lacks("snmp", "Tcp InSegs"));
     check(&[&cut], 0, lacks("netstat", "TcpExt DelayedACKs"));
     check(&[&long], 0, Reading::absent(no_file));
-    check(
-        &[],
-        5,
-        Reading::absent("nothing of this trial goes over TCP"),
-    );
+    let nothing = Reading::absent("nothing of this trial goes over TCP");
+    check(&[], 5, nothing);
 }
 
 #[test]

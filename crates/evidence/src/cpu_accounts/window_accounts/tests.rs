@@ -16,10 +16,8 @@ fn words(name: &str) -> [u64; 2] {
 
 /// A task by number, process, parent and flags.
 fn who([tid, tgid, parent, flags]: [u64; 4], name: &str) -> [u64; WHO_WORDS] {
-    let ([a, b], [c, d]) = (
-        words(name),
-        words(&format!("{}-own", &name[..name.len().min(8)])),
-    );
+    let own = format!("{}-own", &name[..name.len().min(8)]);
+    let ([a, b], [c, d]) = (words(name), words(&own));
     [tid, tgid, parent, flags, a, b, c, d]
 }
 
