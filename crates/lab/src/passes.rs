@@ -30,8 +30,7 @@ use crate::requests::{Cool, STRETCHES_MOST};
 pub const LONG_BYTES: u64 = 4 << 20;
 /// Passes before the window: the connection and its buffers have grown by then.
 pub const WARMUP_PASSES: u64 = 1;
-/// Bytes before the window, in whole passes, of a mover whose program compiles itself as it runs;
-/// 16,384 turns of a loop through 4 KiB.
+/// Bytes before the window of a mover whose program compiles itself: 16,384 turns through 4 KiB.
 const WARMUP_BYTES: u64 = 64 << 20;
 /// The most such passes.
 const WARMUP_MOST: u64 = 100;

@@ -44,8 +44,6 @@ fn over_wire(means: CopyMeans) {
     }
     let of = |movers: &'static str, wire| movers.split(' ').map(move |m| known::cell(m, wire));
     let over_tcp = TCP.iter().flat_map(|wire| of(OVER_TCP, wire));
-    known::walk(
-        means,
-        over_tcp.chain(UDP.iter().flat_map(|wire| of(OVER_UDP, wire))),
-    );
+    let over_udp = UDP.iter().flat_map(|wire| of(OVER_UDP, wire));
+    known::walk(means, over_tcp.chain(over_udp));
 }

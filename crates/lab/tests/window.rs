@@ -208,10 +208,8 @@ fn a_buffer_that_is_used_too_early_is_caught() {
         let slot = source.begin(region.bytes_mut());
         let range = source.layout().range(slot, 0);
         assert_eq!(pipe.fill_from_memory(&region, range).unwrap(), SIZE);
-        assert_eq!(
-            splice(&pipe.read, None, &a, None, SIZE, moving(false)),
-            Ok(SIZE)
-        );
+        let moved = splice(&pipe.read, None, &a, None, SIZE, moving(false));
+        assert_eq!(moved, Ok(SIZE));
     }
     drop(a);
     let mut receiver = (RECEIVERS[0].open)(b, 1 << 16).unwrap();

@@ -28,8 +28,7 @@ const LEAST: f64 = 0.5;
 
 /// The mover that leaves copying to the file system.
 const BY_FILE_SYSTEM: &str = "copy_file_range";
-/// File systems that let two files share their blocks, and those whose disk writes without a copy;
-/// another may have somebody else copy.
+/// File systems that let files share blocks, and those whose disk writes without a copy.
 const SHARING: &[&str] = &["btrfs", "xfs"];
 const LOCAL: &[&str] = &["btrfs", "ext4", "f2fs", "xfs"];
 

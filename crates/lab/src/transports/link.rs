@@ -58,8 +58,7 @@ impl LinkChoice {
         Some((payload_bytes / segment_bytes).max(1))
     }
 
-    /// Brings up the loopback device and a device of the calling thread's network, which has this
-    /// address and keeps to what is asked.
+    /// Brings up the loopback device and one of the thread's network, with this address and bounds.
     pub(super) fn bring_up(
         self,
         netlink: &mut Netlink,

@@ -1,5 +1,4 @@
-//! Every server under real loads, by real endpoint processes: what both sides tell belongs
-//! together, and nothing is left behind.
+//! Every server under real loads, by real endpoint processes: what both sides tell agrees.
 
 use std::time::Duration;
 
