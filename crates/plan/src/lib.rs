@@ -23,5 +23,5 @@ mod twins;
 
 pub use asked::{check_asked, named};
 pub use pins::{Pins, exact};
-pub use plan::{Plan, check, check_cell};
+pub use plan::Plan;
 pub use refusal::refused;

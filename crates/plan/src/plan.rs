@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytecost_host::pairs::{self, Pairs};
 use bytecost_spec::manifest::{Bisection, Expectation, RatioNoise};
-use bytecost_spec::study::{AS_PUBLISHED, Known};
+use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{
     Axis, Cell, Host, Invalid, LeftOut, Manifest, PeerHost, Refusal, Study, Transport,
@@ -75,7 +75,7 @@ impl Plan {
         seed: u64,
         noise: Option<&RatioNoise>,
     ) -> Result<Plan, Invalid> {
-        check(study, survey)?;
+        study.check(survey)?;
         let norm = Norm::new(study, host, survey, peer);
         let to_peer = |c: &Cell| has_path(survey, c) && c.transport == Transport::Peer;
         let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &norm)
@@ -196,7 +196,7 @@ impl Plan {
             )));
         }
         for cell in &bisection.cells {
-            check_cell(cell, survey)?;
+            survey.check(cell)?;
         }
         let last = bisection.first_block.saturating_add(bisection.blocks);
         self.alone = Some(Alone {
@@ -311,43 +311,6 @@ fn pairs_note(study: &Study, host: &Host) -> Option<String> {
         return None;
     }
     pairs::chosen(host).ok().filter(asked)?.note(host)
-}
-
-/// Holds a study against the survey's tables of movers, receivers, servers and services.
-///
-/// # Errors
-/// As [`Study::check`].
-pub fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
-    known(survey, |known| study.check(known))
-}
-
-/// Holds one cell against them.
-///
-/// # Errors
-/// As [`Known::check`].
-pub fn check_cell(cell: &Cell, survey: &Survey) -> Result<(), Invalid> {
-    known(survey, |known| known.check(cell))
-}
-
-fn known<T>(survey: &Survey, check: impl FnOnce(Known<'_>) -> T) -> T {
-    let movers = survey.mover_facts.iter();
-    let movers: Vec<(&str, bool)> = movers.map(|m| (m.name.as_str(), m.uses_fields)).collect();
-    let receivers = survey.receiver_facts.iter();
-    let receivers: Vec<&str> = receivers.map(|r| r.name.as_str()).collect();
-    let serving = survey.serving.as_ref();
-    let servers = serving.map_or(&[][..], |s| &s.servers);
-    let servers: Vec<&str> = servers.iter().map(|s| s.name.as_str()).collect();
-    let services = serving.map_or(&[][..], |s| &s.services);
-    let services: Vec<(&str, Option<(u64, u64)>)> = services
-        .iter()
-        .map(|s| (s.name.as_str(), s.sizes))
-        .collect();
-    check(Known {
-        movers: &movers,
-        receivers: &receivers,
-        servers: &servers,
-        services: &services,
-    })
 }
 
 /// The most bytes of a message that is not moved, where a request is a whole file.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::axis::{Axis, CellFacts};
 use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Transport};
 use crate::metric::Metric;
+use crate::survey::Survey;
 use crate::units;
 
 mod expect;
@@ -153,19 +154,6 @@ pub struct Figure {
     pub relative: bool,
     /// Up, where `y` cannot be had in any cell.
     pub or: Option<Metric>,
-}
-
-/// What the tables say of names, for [`Study::check`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Known<'a> {
-    /// Each mover's name, and whether its messages must divide into the fields.
-    pub movers: &'a [(&'a str, bool)],
-    /// Each receiver's name.
-    pub receivers: &'a [&'a str],
-    /// Each server's name.
-    pub servers: &'a [&'a str],
-    /// Each service's name, and its sizes in bytes, least and most, where it takes one.
-    pub services: &'a [(&'a str, Option<(u64, u64)>)],
 }
 
 /// What is wrong with a study file, and where.
@@ -388,12 +376,11 @@ impl Study {
         }
     }
 
-    /// Holds names and fields against the tables.
+    /// Holds names and fields against the tables of a survey.
     ///
     /// # Errors
-    /// A time that is out of bounds, an unknown mover or receiver, a message that does not divide into its fields where the
-    /// mover needs that, or a grid of more than [`MAX_CELLS`].
-    pub fn check(&self, known: Known<'_>) -> Result<(), Invalid> {
+    /// A time that is out of bounds, a grid of more than [`MAX_CELLS`], or as [`Survey::check`].
+    pub fn check(&self, survey: &Survey) -> Result<(), Invalid> {
         for (what, ms, most) in [
             ("window", self.window_ms, MAX_WINDOW_MS),
             ("warmup", self.warmup_ms, MAX_WINDOW_MS),
@@ -413,7 +400,7 @@ impl Study {
             )));
         }
         for (_, cell) in self.cells() {
-            known.check(&cell)?;
+            survey.check(&cell)?;
         }
         Ok(())
     }
@@ -467,61 +454,6 @@ impl Compare {
     pub fn compares(&self, value: &str) -> bool {
         self.values.is_empty() || self.values.iter().any(|v| v == value)
     }
-}
-
-impl Known<'_> {
-    /// Holds a cell's names and fields against the tables.
-    ///
-    /// # Errors
-    /// An unknown mover, receiver, server or service, a size that the service does not take, or
-    /// a message that does not divide into its fields where the mover needs that.
-    pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
-        let movers = self.movers.iter();
-        let Some((_, uses_fields)) = movers.clone().find(|(name, _)| *name == cell.mover) else {
-            return unknown("mover", &cell.mover, movers.map(|(name, _)| *name));
-        };
-        if !self.receivers.contains(&cell.receiver.as_str()) {
-            return unknown("receiver", &cell.receiver, self.receivers.iter().copied());
-        }
-        if let Some(server) = &cell.serving.server {
-            return self.check_served(cell, server);
-        }
-        if *uses_fields && !cell.size_bytes.is_multiple_of(u64::from(cell.fields)) {
-            return Err(Invalid(format!(
-                "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
-                cell.size_bytes, cell.fields, cell.mover, cell.fields
-            )));
-        }
-        Ok(())
-    }
-
-    fn check_served(&self, cell: &Cell, server: &str) -> Result<(), Invalid> {
-        if !self.servers.contains(&server) {
-            let servers = ["none"].iter().chain(self.servers);
-            return unknown("server", server, servers.copied());
-        }
-        let asked = cell.serving.service.as_str();
-        let services = self.services.iter();
-        let Some((_, sizes)) = services.clone().find(|(name, _)| *name == asked) else {
-            return unknown("service", asked, services.map(|(name, _)| *name));
-        };
-        match *sizes {
-            Some((least, most)) if !(least..=most).contains(&cell.size_bytes) => {
-                let [size, least, most] = [cell.size_bytes, least, most].map(units::bytes);
-                let why = format!("is out of bounds for service `{asked}`: from {least} to {most}");
-                Err(Invalid(format!("size {size} {why}")))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn unknown<'a>(
-    what: &str,
-    name: &str,
-    known: impl Iterator<Item = &'a str>,
-) -> Result<(), Invalid> {
-    Err(Invalid(units::unknown(what, name, known)))
 }
 
 impl Tier {

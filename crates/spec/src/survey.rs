@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Counter;
-use crate::cell::{Cache, Cell, Cgroup, Class, Device, Transport};
+use crate::cell::{Cache, Cell, Cgroup, Class, Device, Invalid, Transport};
+use crate::{Counter, units};
 
 mod cpu_clock;
 mod facts;
@@ -205,6 +205,54 @@ impl Survey {
         serving.servers.iter().find(|s| s.name == name)
     }
 
+    /// Holds a cell's names and fields against the tables.
+    ///
+    /// # Errors
+    /// An unknown mover, receiver, server or service, a size that the service does not take, or
+    /// a message that does not divide into its fields where the mover needs that.
+    pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
+        let Some(mover) = self.mover(&cell.mover) else {
+            let known = self.mover_facts.iter().map(|m| &*m.name);
+            return unknown("mover", &cell.mover, known);
+        };
+        if self.receiver(&cell.receiver).is_none() {
+            let known = self.receiver_facts.iter().map(|r| &*r.name);
+            return unknown("receiver", &cell.receiver, known);
+        }
+        if let Some(server) = &cell.serving.server {
+            return self.check_served(cell, server);
+        }
+        if mover.uses_fields && !cell.size_bytes.is_multiple_of(u64::from(cell.fields)) {
+            return Err(Invalid(format!(
+                "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
+                cell.size_bytes, cell.fields, cell.mover, cell.fields
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_served(&self, cell: &Cell, server: &str) -> Result<(), Invalid> {
+        let serving = self.serving.as_ref();
+        if self.server(server).is_none() {
+            let known = serving.into_iter().flat_map(|s| &s.servers);
+            let known = known.map(|s| &*s.name);
+            return unknown("server", server, std::iter::once("none").chain(known));
+        }
+        let asked = cell.serving.service.as_str();
+        let services = serving.into_iter().flat_map(|s| &s.services);
+        let Some(service) = services.clone().find(|s| s.name == asked) else {
+            return unknown("service", asked, services.map(|s| &*s.name));
+        };
+        match service.sizes {
+            Some((least, most)) if !(least..=most).contains(&cell.size_bytes) => {
+                let [size, least, most] = [cell.size_bytes, least, most].map(units::bytes);
+                let why = format!("is out of bounds for service `{asked}`: from {least} to {most}");
+                Err(Invalid(format!("size {size} {why}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Why a mover does not work over a transport; none where it does.
     pub fn mover_refused(&self, name: &str, transport: Transport) -> Option<String> {
         refused(&self.movers, name, transport)
@@ -269,6 +317,14 @@ impl Survey {
     pub fn receiver(&self, name: &str) -> Option<&ReceiverFacts> {
         self.receiver_facts.iter().find(|r| r.name == name)
     }
+}
+
+fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<(), Invalid> {
+    Err(Invalid(units::unknown(what, name, known)))
 }
 
 fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String> {

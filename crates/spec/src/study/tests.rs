@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::Survey;
+use crate::survey::{MoverFacts, ReceiverFacts, ServerFacts, ServerSurvey, ServiceFacts};
 
 const SMALL: &str = r#"
 name = "small"
@@ -42,12 +42,39 @@ series = "mover"
 /// A line of it.
 const METRICS: &str = r#"metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]"#;
 
-const KNOWN: Known<'static> = Known {
-    movers: &[("send", false), ("sendfile", false), ("sendmsg", true)],
-    receivers: &["recv"],
-    servers: &["single", "epoll"],
-    services: &[("top", None), ("echo", Some((1, 65_536)))],
-};
+/// Tables of some names.
+fn known() -> Survey {
+    let mover = |(name, uses_fields)| MoverFacts {
+        name,
+        uses_fields,
+        ..MoverFacts::default()
+    };
+    let service = |(name, sizes)| ServiceFacts {
+        name,
+        sizes,
+        ..ServiceFacts::default()
+    };
+    let movers = [("send", false), ("sendfile", false), ("sendmsg", true)].map(mover);
+    let services = [("top", None), ("echo", Some((1, 65_536)))].map(service);
+    let server = |name: &str| ServerFacts {
+        name: name.to_owned(),
+        ..ServerFacts::default()
+    };
+    let receiver = ReceiverFacts {
+        name: "recv".to_owned(),
+        ..ReceiverFacts::default()
+    };
+    Survey {
+        mover_facts: movers.iter().map(MoverFacts::owned).collect(),
+        receiver_facts: vec![receiver],
+        serving: Some(ServerSurvey {
+            servers: ["single", "epoll"].map(server).into(),
+            services: services.iter().map(ServiceFacts::owned).collect(),
+            ..ServerSurvey::default()
+        }),
+        ..Survey::default()
+    }
+}
 
 /// Holds what is told of a study with these lines added and the last of something replaced.
 fn check(added: &str, from: &str, to: &str, expected: &str) {
@@ -80,7 +107,7 @@ fn cells_come_tier_by_tier_and_each_once() {
     assert_eq!(cells.iter().filter(|(tier, _)| *tier == 0).count(), 2);
     let is_first = |(_, c): &(usize, Cell)| c.size_bytes == 65_536 && c.threads == 1;
     assert!(cells[..2].iter().all(is_first));
-    assert_eq!(study.check(KNOWN), Ok(()));
+    assert_eq!(study.check(&known()), Ok(()));
 }
 
 #[test]
@@ -154,7 +181,7 @@ fn times_have_bounds() {
     let check = |change: fn(&mut Study), expected: &str| {
         let mut study = small();
         change(&mut study);
-        let error = study.check(KNOWN).unwrap_err().to_string();
+        let error = study.check(&known()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
     let window = "window is out of bounds: from 1ms to 60s";
@@ -250,7 +277,7 @@ fn names_fields_and_sizes_are_held_against_the_tables() {
         for (axis, value) in values {
             cell.set(*axis, value).unwrap();
         }
-        let error = KNOWN.check(&cell).err().map(|e| e.to_string());
+        let error = known().check(&cell).err().map(|e| e.to_string());
         let error = error.unwrap_or_default();
         let is_expected = error.contains(expected) && error.is_empty() == expected.is_empty();
         assert!(is_expected, "{values:?}: {error}");

@@ -269,7 +269,7 @@ pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverF
 }
 
 /// What is known of a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiverFacts<T = String> {
     /// Its name: the system call and its flags.
@@ -322,7 +322,7 @@ impl ServerFacts<&str> {
 }
 
 /// What is known of a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceFacts<T = String> {
     /// Its name.
