@@ -167,9 +167,3 @@ fn answered(view: &view::View<'_>, speed_ups: &[SpeedUp]) -> (Advice, Vec<Answer
     let answers = advised.map(AdviceLine::sentence).chain(shares).collect();
     (advice, answers)
 }
-
-/// The JSON Schema of `findings.json`, which is an [`Analysis`].
-#[cfg(feature = "schema")]
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Analysis).into()
-}

@@ -1,6 +1,6 @@
 //! Planted truths come back with the right verdicts; what is missing stays missing.
 
-use bytecost_analysis::{Analysis, Verdict, schema};
+use bytecost_analysis::{Analysis, Verdict};
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Side};
 
@@ -224,7 +224,7 @@ fn the_same_run_gives_the_same_bytes_that_the_schema_describes() {
     assert_eq!(text, serde_json::to_string(&world.analyse()).expect("JSON"));
     let back: Analysis = serde_json::from_str(&text).expect("an analysis");
     assert_eq!(back.findings.len(), 24);
-    let schema = schema();
+    let schema = schemars::schema_for!(Analysis).to_value();
     let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let described = schema["properties"].as_object().expect("properties");
     for key in value.as_object().expect("an object").keys() {
