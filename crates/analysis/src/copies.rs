@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use crate::result::{
     CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input, LegCopies,
 };
-use crate::trials::{CellTrials, Trials};
+use crate::trials::Trials;
 
 /// Copies from which on a byte is said to have been copied at a place.
 pub(crate) const SOME: f64 = 0.01;
@@ -170,6 +170,8 @@ pub(crate) fn take(
         let counted = counted.filter(|c| !c.is_flagged_only());
         let own = |e: &&TrialEvidence| e.cell == cell.id && e.copies.is_some();
         let counted_in = input.evidence.iter().filter(own).count();
+        let route = trials.route;
+        let by_kernel = !trials.by_block.is_empty() && (route.has_peer() || route.is_of_files());
         for side in [Side::Both, Side::Sender, Side::Receiver] {
             let metric = Metric::of(Measure::CopiesPerByte, side);
             let found = counted.map(|c| c.per_byte(side));
@@ -180,17 +182,12 @@ pub(crate) fn take(
                     None
                 }
                 (Some(Some(Err(why))), _) => Some(why),
-                (None, Some(why)) if may_copy(trials) => Some(why.clone()),
+                (None, Some(why)) if by_kernel => Some(why.clone()),
                 _ => None,
             };
             cell.absent.extend(absent.map(|why| (metric, why)));
         }
     }
-}
-
-/// Whether the kernel has a part in moving a cell's bytes.
-fn may_copy(cell: &CellTrials<'_>) -> bool {
-    !cell.by_block.is_empty() && (cell.route.has_peer() || cell.route.is_of_files())
 }
 
 impl CellCopies {

@@ -67,11 +67,11 @@ fn asked(view: &View<'_>) -> Vec<(Cell, Point)> {
 }
 
 fn pair(cell: &Cell) -> Option<(u32, u32)> {
-    match &cell.placement {
-        Placement::Cpus { sender, receiver } => match (&sender[..], &receiver[..]) {
-            ([from], [to]) => Some((*from, *to)),
-            _ => None,
-        },
+    let Placement::Cpus { sender, receiver } = &cell.placement else {
+        return None;
+    };
+    match (&sender[..], &receiver[..]) {
+        ([from], [to]) => Some((*from, *to)),
         _ => None,
     }
 }
