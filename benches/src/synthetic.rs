@@ -15,7 +15,7 @@ use bytecost_spec::{
     Support, Survey, Transport, TrialKey,
 };
 use bytecost_stats::Generator;
-use bytecost_store::{Ending, Root};
+use bytecost_store::Root;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
 /// Cells of the run, the `null` mover's included.
@@ -93,11 +93,7 @@ pub fn write(root: &Path, cells: &[Cell], seed: u64) -> Result<String> {
             run.append(&Record::Sample(sample(trial, &cells[i], &mut generator)?))?;
         }
     }
-    run.end(&Ending {
-        ended: STARTED.to_owned(),
-        early: None,
-        records: None,
-    })?;
+    run.end(STARTED.to_owned(), None)?;
     Ok(run.manifest().id.clone())
 }
 

@@ -7,16 +7,22 @@ use std::time::Duration;
 use bytecost_spec::evidence::Means;
 use bytecost_spec::units;
 use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use itertools::Itertools as _;
 
 mod axes;
 mod live;
 mod peer;
 mod service;
 
-pub use axes::AxisArgs;
-pub use live::{AdmissionArgs, NOT_LIVE, OutputArgs, ReceiveArgs, SendArgs, applies_live};
+pub use axes::{AxisArgs, NOT_LIVE, applies_live};
+pub use live::{AdmissionArgs, OutputArgs, ReceiveArgs, SendArgs};
 pub use peer::{DataFrom, PeerArgs};
 pub use service::{LoadArgs, ServedService, ServiceArgs};
+
+#[cfg(feature = "manual")]
+pub use clap_complete::Shell;
+#[cfg(not(feature = "manual"))]
+pub type Shell = String;
 
 /// What bytecost does without a command, and where the other options are.
 const WITHOUT_A_COMMAND: &str = "\
@@ -120,7 +126,7 @@ pub enum Sub {
     /// Print a shell completion script
     Completions {
         /// The shell
-        shell: crate::commands::manual::Shell,
+        shell: Shell,
     },
     /// Print the manual page
     Man {
@@ -284,13 +290,20 @@ pub enum FigureFormat {
 #[derive(Debug, Args)]
 pub struct CeilingArgs {
     /// Where test files are made: on the disk to measure [default: the system's temporary directory]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub dir: Option<PathBuf>,
     /// Time to spend, for example 60s or 5m
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
+    #[command(flatten)]
+    pub measuring: MeasuringArgs,
+}
+
+/// What every command that measures takes.
+#[derive(Debug, Default, Args)]
+pub struct MeasuringArgs {
     /// Resume a run that ended early
-    #[arg(long, value_name = "RUN", conflicts_with = "dir")]
+    #[arg(long, value_name = "RUN")]
     pub resume: Option<String>,
     /// Resume although the machine, kernel, boot or build of bytecost changed: new blocks follow as
     /// a second leg, and reports state it
@@ -306,9 +319,10 @@ pub struct CeilingArgs {
 #[derive(Debug, Default, Args)]
 pub struct RunArgs {
     /// A study's name, or the path of a study file (*.toml) [default: send-copies]
+    #[arg(conflicts_with = "resume")]
     pub study: Option<String>,
     #[command(flatten)]
-    pub axes: AxisArgs,
+    pub axes: AxisArgs<{ axes::RUN }>,
     /// Measure for 15 s: 4 movers of `send-copies` at 3 sizes, which decides large differences alone
     #[arg(long, conflicts_with_all = ["resume", "as_published"])]
     pub quick: bool,
@@ -355,18 +369,8 @@ pub struct RunArgs {
     pub evidence: Vec<WantedEvidence>,
     #[command(flatten)]
     pub peer: PeerArgs,
-    /// Resume a run that ended early
-    #[arg(long, value_name = "RUN", conflicts_with = "study")]
-    pub resume: Option<String>,
-    /// Resume although the machine, kernel, boot or build of bytecost changed: new blocks follow as
-    /// a second leg, and reports state it
-    #[arg(long, requires = "resume")]
-    pub anyway: bool,
-    /// Print no progress
-    #[arg(long, short)]
-    pub quiet: bool,
     #[command(flatten)]
-    pub root: RootArgs,
+    pub measuring: MeasuringArgs,
 }
 
 /// A means of evidence that was named; none for `none`.
@@ -380,8 +384,8 @@ pub fn evidence(text: &str) -> Result<WantedEvidence, String> {
         Some(means) => Ok(WantedEvidence(Some(means))),
         None if text == "none" => Ok(WantedEvidence(None)),
         None => {
-            let names: Vec<&str> = Means::ALL.iter().map(|m| m.name()).collect();
-            Err(format!("choose from {}, none", names.join(", ")))
+            let names = Means::ALL.iter().map(|m| m.name()).join(", ");
+            Err(format!("choose from {names}, none"))
         }
     }
 }

@@ -57,7 +57,6 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
 /// How long a trial is in which the sender looks at its footprint: some rounds of the last level.
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
 
-/// How the trials of a study are made.
 fn settings(study: &Study, port: Option<u16>, earlier: Duration, program: Program) -> Settings {
     Settings {
         program,
@@ -89,7 +88,6 @@ pub fn counters_cost(
     Ok(lab.on(host.clone()).surveyed(survey).counters_cost(stop))
 }
 
-/// The CPUs of a host that are online.
 pub fn cpus(host: &Host) -> Vec<u32> {
     host.cpus.iter().map(|c| c.cpu).collect()
 }
@@ -118,19 +116,15 @@ const MOST_RESTARTS: u32 = 3;
 /// A cell that failed so often, and never gave a sample, is not tried again.
 const MOST_FAILURES: u32 = 3;
 
-/// A study under way.
 pub struct Campaign<'a> {
     /// The study, with the limits of the command line.
     pub study: &'a Study,
     /// Its plan, to which sizes between may come.
     pub plan: Plan,
-    /// The receivers' port.
     pub port: Option<u16>,
     /// The other host, where one side plays there.
     pub peer: Option<PeerLink>,
-    /// Show no progress.
     pub quiet: bool,
-    /// Set when the run is to end.
     pub stop: &'a AtomicBool,
 }
 
@@ -139,7 +133,6 @@ pub struct Campaign<'a> {
 pub enum How {
     /// There was reason to end: precision, budget or the number of blocks.
     Whole,
-    /// By a signal.
     Interrupted,
     /// The other host answers no more.
     PeerLost,
@@ -163,12 +156,7 @@ struct KeptLog<'r> {
     failed: Result<(), StoreError>,
 }
 
-impl<'r> KeptLog<'r> {
-    fn of(run: &'r mut Run, stop: &'r AtomicBool) -> KeptLog<'r> {
-        let failed = Ok(());
-        KeptLog { run, stop, failed }
-    }
-
+impl KeptLog<'_> {
     fn keep(&mut self, record: &Record) {
         if self.failed.is_ok() {
             self.failed = self.run.append(record);
@@ -197,7 +185,6 @@ struct SoFar {
     /// The end of each attempt at a block.
     ends: Vec<Block>,
     failures: HashMap<u32, u32>,
-    measured: HashSet<u32>,
     /// How many trials for evidence a cell has, by its round.
     watched: HashMap<(u32, u32), u32>,
     spent: Duration,
@@ -214,7 +201,6 @@ impl SoFar {
             Record::Sample(sample) => {
                 let end = Duration::from_millis(sample.started_ms + sample.trial_ms);
                 self.spent = self.spent.max(end);
-                self.measured.insert(sample.trial.cell);
                 if sample.repeated_because.is_some() {
                     // As runs of old repeat a trial.
                     self.done.remove(&(sample.trial.block, sample.trial.cell));
@@ -258,17 +244,13 @@ impl SoFar {
         self.attempts.get(&block).copied().unwrap_or(0)
     }
 
-    fn selects(&self, block: u32, cell: u32) -> bool {
-        let selected = self.selections.get(&block);
-        selected.is_none_or(|cells| cells.contains(&cell))
+    fn given_up(&self, cell: u32) -> bool {
+        let failed = self.failures.get(&cell);
+        failed.is_some_and(|n| *n >= MOST_FAILURES) && !self.has_measured(cell)
     }
 
-    fn given_up(&self, cell: u32) -> bool {
-        !self.measured.contains(&cell)
-            && self
-                .failures
-                .get(&cell)
-                .is_some_and(|n| *n >= MOST_FAILURES)
+    fn has_measured(&self, cell: u32) -> bool {
+        self.samples.iter().any(|sample| sample.trial.cell == cell)
     }
 }
 
@@ -305,7 +287,6 @@ impl Campaign<'_> {
         Ok(if whole { how } else { How::Interrupted })
     }
 
-    /// Block after block.
     fn measure(
         &mut self,
         run: &mut Run,
@@ -362,11 +343,9 @@ impl Campaign<'_> {
                 run.append(&selection)?;
                 so_far.take(selection);
             }
-            let mut log = KeptLog::of(run, self.stop);
-            let cells: Vec<_> = order
-                .into_iter()
-                .map(|i| (i, self.plan.cells[i as usize].clone()))
-                .collect();
+            let mut log = self.log(run);
+            let cell = |i: u32| (i, self.plan.cells[i as usize].clone());
+            let cells: Vec<_> = order.into_iter().map(cell).collect();
             let attempt = (block, so_far.attempt(block));
             let left = budget.saturating_sub(spent(began));
             lab.keep_windows(!self.may_begin_again(so_far, block - first, left, trial));
@@ -495,7 +474,7 @@ impl Campaign<'_> {
         let seen = |i: u32| so_far.watched.get(&(watch.round(), i)).copied();
         let is_wanted = |i: &u32| {
             let cell = cell(*i);
-            so_far.measured.contains(i) && !cell.twin && watch.is_for(cell)
+            so_far.has_measured(*i) && !cell.twin && watch.is_for(cell)
         };
         let mut order: Vec<u32> = compared.iter().copied().filter(is_wanted).collect();
         let mut left = Vec::new();
@@ -534,7 +513,7 @@ impl Campaign<'_> {
             return Ok(true);
         }
         display.evidence(left.len(), watch.window());
-        let mut log = KeptLog::of(run, self.stop);
+        let mut log = self.log(run);
         let whole = lab.watched(&mut watch, left, most, self.stop, &mut |event| {
             if let Event::TrialEnded(record) = event {
                 log.keep(&record);
@@ -566,6 +545,14 @@ impl Campaign<'_> {
         })
     }
 
+    fn log<'r>(&'r self, run: &'r mut Run) -> KeptLog<'r> {
+        KeptLog {
+            run,
+            stop: self.stop,
+            failed: Ok(()),
+        }
+    }
+
     /// What was measured so far, to be judged.
     fn input<'a>(&'a self, manifest: &'a Manifest, so_far: &'a SoFar) -> Input<'a> {
         Input {
@@ -575,10 +562,8 @@ impl Campaign<'_> {
     }
 
     fn bisect(&mut self, run: &mut Run, display: &mut Display, bisection: Bisection) -> Result<()> {
-        let plan = self
-            .plan
-            .clone()
-            .bisected(&bisection, &run.manifest().survey)?;
+        let plan = self.plan.clone();
+        let plan = plan.bisected(&bisection, &run.manifest().survey)?;
         display.bisection(&bisection.cells);
         run.bisect(bisection)?;
         self.plan = plan;
@@ -589,9 +574,10 @@ impl Campaign<'_> {
     /// selected, where some are.
     fn order(&self, block: u32, so_far: &SoFar, selection: Option<&Selection>) -> Vec<u32> {
         let order = self.plan.block(block).into_iter().map(|i| i as u32);
+        let selected = so_far.selections.get(&block);
         order
             .filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i))
-            .filter(|i| so_far.selects(block, *i))
+            .filter(|i| selected.is_none_or(|cells| cells.contains(i)))
             .filter(|i| selection.is_none_or(|s| s.cells.contains(i)))
             .collect()
     }
@@ -677,22 +663,18 @@ mod tests {
 
     #[test]
     fn a_bisection_takes_what_is_left_of_the_budget_and_no_more() {
-        let paid = |pairs: usize, trials: usize| {
+        for (pairs, trials, expected) in [
+            // No more blocks than others have.
+            (3, 1000, Some((6, 20))),
+            (3, 60, Some((6, 10))),
+            // Two pairs are what 8 blocks pay for.
+            (3, 47, Some((4, 11))),
+            (3, 15, None),
+            (0, 1000, None),
+        ] {
             let found = paid(vec![Cell::default(); 2 * pairs], trials, 8, 20);
-            found.map(|(cells, blocks)| (cells.len(), blocks))
-        };
-        assert_eq!(
-            paid(3, 1000),
-            Some((6, 20)),
-            "no more blocks than others have"
-        );
-        assert_eq!(paid(3, 60), Some((6, 10)));
-        assert_eq!(
-            paid(3, 47),
-            Some((4, 11)),
-            "two pairs are what 8 blocks pay for"
-        );
-        assert_eq!(paid(3, 15), None);
-        assert_eq!(paid(0, 1000), None);
+            let found = found.map(|(cells, blocks)| (cells.len(), blocks));
+            assert_eq!(found, expected, "{pairs} pairs, {trials} trials");
+        }
     }
 }

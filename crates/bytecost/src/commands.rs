@@ -1,11 +1,9 @@
-//! The commands, one file each.
+//! The commands.
 
 pub mod agent;
 pub mod audit;
-pub mod ceiling;
 pub mod doctor;
 pub mod endpoint;
-pub mod explain;
 pub mod export;
 pub mod import;
 pub mod list;
@@ -17,19 +15,34 @@ mod resume;
 pub mod run;
 pub mod runs;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
+use anyhow::Result;
 use bytecost_engine::Mover;
 use bytecost_lab::leftovers::{self, Leftover};
 use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_spec::{Cell, Host, Survey, Transport};
 use bytecost_store::Root;
 
+use crate::failure::Exit;
+
 /// Prints to standard output; a closed pipe is an error that ends the command quietly.
 fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// The same as the last thing that a command does.
+fn printed(text: &str) -> Result<Exit> {
+    print(text)?;
+    Ok(Exit::Done)
+}
+
+/// Prints a note to standard error; that nobody reads it is no failure.
+pub fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "note: {text}");
 }
 
 /// This machine, and what works on it over these transports.

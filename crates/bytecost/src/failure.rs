@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bytecost_spec::units;
+use itertools::Itertools as _;
 
 /// What the shell gets to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All went well.
     Done,
     /// Something that was to be measured failed; the rest is kept.
     SomeFailed,
@@ -27,7 +27,6 @@ impl Exit {
         }
     }
 
-    /// The exit status.
     pub fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Exit::Done => 0,
@@ -38,28 +37,14 @@ impl Exit {
 }
 
 /// A request that cannot be carried out: status 2.
-#[derive(Debug)]
-pub struct BadInput(pub String);
-
-impl fmt::Display for BadInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadInput {}
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadInput(String);
 
 /// Told to end before there was anything to keep: status 130.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
 pub struct Interrupted;
-
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 /// Makes an error one that is the caller's to mend.
 pub fn bad_input(what: impl fmt::Display) -> anyhow::Error {
@@ -72,18 +57,13 @@ pub fn unknown<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> anyhow::Error {
-    let known: Vec<&str> = known.into_iter().collect();
-    let name = units::one_line(name);
+    let (name, known) = (units::one_line(name), known.into_iter().join(", "));
     bad_input(format!(
-        "{thing} `{name}` is not known: choose from {}",
-        known.join(", ")
+        "{thing} `{name}` is not known: choose from {known}"
     ))
 }
 
 /// Refuses a time that is out of bounds.
-///
-/// # Errors
-/// What its bounds are.
 pub fn check_time(
     option: &str,
     time: Duration,

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 
 use bytecost_spec::axis::{AXES, AxisRow};
+use itertools::Itertools as _;
 
 /// Commands of before, and what they are now; `serve` is two.
 const COMMANDS: &[(&str, &str)] = &[("drive", "receive"), ("ask", "load"), ("serve", "send")];
@@ -64,8 +65,7 @@ fn today(row: &AxisRow, values: &str, notes: &mut Vec<String>) -> String {
         }
         is
     };
-    let all: Vec<String> = values.split(',').map(&mut one).collect();
-    all.join(",")
+    values.split(',').map(&mut one).join(",")
 }
 
 #[cfg(test)]

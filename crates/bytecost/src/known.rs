@@ -1,8 +1,8 @@
 //! What the engine's tables know, for studies that name things from them.
 
 use bytecost_engine::{MOVERS, RECEIVERS, SERVERS, SERVICES};
+use bytecost_spec::Survey;
 use bytecost_spec::survey::ServerSurvey;
-use bytecost_spec::{Invalid, Study, Survey};
 
 /// The tables as a survey that has tried nothing yet.
 pub fn tables() -> Survey {
@@ -16,12 +16,4 @@ pub fn tables() -> Survey {
         }),
         ..Survey::default()
     }
-}
-
-/// Holds a study against them.
-///
-/// # Errors
-/// As [`Study::check`].
-pub fn check(study: &Study) -> Result<(), Invalid> {
-    bytecost_plan::check(study, &tables())
 }

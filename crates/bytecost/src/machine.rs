@@ -18,16 +18,10 @@ pub fn now() -> Result<String> {
 
 /// Reads this machine, and tests its CPU clock.
 pub fn host() -> (Host, CpuClock) {
-    let probes = probes();
-    let host = bytecost_host::read(&Roots::real(), &probes);
-    (host, probes.cpu_clock)
-}
-
-fn probes() -> Probes {
     let refused = ThreadMeter::open().refused();
     let cycles = refused.iter().find(|r| r.what == Counter::Cycles.name());
     let loopback = obstacles::of_loopback(&Roots::real());
-    Probes {
+    let probes = Probes {
         hardware_counters: cycles.map_or(Ok(()), |r| Err(r.why.clone())),
         io_uring: ring::probe().map_err(|e| e.to_string()),
         clock_resolution_ns: clock::resolution_ns(),
@@ -35,7 +29,9 @@ fn probes() -> Probes {
         cpu_clock: cpu_clock::test(&Roots::real()),
         obstacles: loopback.obstacles,
         unseen: loopback.unseen,
-    }
+    };
+    let host = bytecost_host::read(&Roots::real(), &probes);
+    (host, probes.cpu_clock)
 }
 
 /// By how much a sleep of 100 µs is too long: the median of a few.

@@ -20,6 +20,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+use itertools::Itertools as _;
 
 use args::{Cli, LiveCommand, Sub};
 use failure::{BadInput, Exit, Interrupted};
@@ -34,9 +35,7 @@ fn main() -> ExitCode {
         return commands::endpoint::run(words.next());
     }
     let (words, notes) = former::translated(std::env::args_os());
-    for note in notes {
-        let _ = writeln!(io::stderr(), "note: {note}");
-    }
+    notes.iter().for_each(commands::note);
     let cli = match Cli::read(words) {
         Ok(cli) => cli,
         Err(e) => return refuse(&e),
@@ -45,12 +44,12 @@ fn main() -> ExitCode {
         None => commands::run::run(cli.run),
         Some(Sub::Run(args)) => commands::run::run(*args),
         Some(Sub::Report(args)) => commands::report::run(args),
-        Some(Sub::Explain(args)) => commands::explain::run(args),
+        Some(Sub::Explain(args)) => commands::report::explain(args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
         Some(Sub::List(args)) => commands::list::run(&args),
         Some(Sub::Doctor(args)) => commands::doctor::run(&args),
-        Some(Sub::Ceiling(args)) => commands::ceiling::run(args),
-        Some(Sub::Key { file }) => commands::live::key::run(&file),
+        Some(Sub::Ceiling(args)) => commands::run::ceiling(args),
+        Some(Sub::Key { file }) => commands::live::make_key(&file),
         Some(Sub::Live(LiveCommand::Send(args))) => commands::live::send::run(*args),
         Some(Sub::Live(LiveCommand::Receive(args))) => commands::live::receive::run(*args),
         Some(Sub::Live(LiveCommand::Server(args))) => commands::live::server::run(args),
@@ -84,19 +83,14 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let command = text.lines().find_map(|l| l.trim().strip_prefix("Usage: "));
     let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
-    let command: Vec<&str> = command
-        .unwrap_or("bytecost")
-        .split(' ')
-        .take_while(is_word)
-        .collect();
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .take_while(|l| !l.starts_with("Usage:"));
+    let command = command.unwrap_or("bytecost").split(' ');
+    let command = command.take_while(is_word).join(" ");
+    let lines = text.lines().map(str::trim);
+    let lines = lines.take_while(|l| !l.starts_with("Usage:"));
     let is_told = |line: &&str| !line.is_empty() && !line.starts_with("For more information");
-    let told: Vec<&str> = lines.filter(is_told).collect();
-    let told = told.join("; ").replace(":;", ":").replace("; tip: ", "; ");
-    let _ = writeln!(io::stderr(), "{told} (see `{} --help`)", command.join(" "));
+    let told = lines.filter(is_told).join("; ");
+    let told = told.replace(":;", ":").replace("; tip: ", "; ");
+    let _ = writeln!(io::stderr(), "{told} (see `{command} --help`)");
     ExitCode::from(2)
 }
 

@@ -14,9 +14,6 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Restricts the calling thread to a list of CPUs. Threads and processes that it starts later
 /// inherit that, so this is called before there are any.
-///
-/// # Errors
-/// A list that is none, and a CPU that does not exist here or that this process may not use.
 pub fn pin(list: &str) -> Result<()> {
     let wanted = cpulist::parse(list).map_err(|why| {
         bad_input(format!(

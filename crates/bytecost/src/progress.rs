@@ -1,14 +1,15 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere. Drawn between trials
 //! only; nothing ticks while something is measured.
 
-use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use bytecost_analysis::{LiveEstimates, Progress};
 use bytecost_plan::Plan;
+use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Record, Study, TrialKey, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use itertools::Itertools as _;
 
 /// What a run is about to measure, in a line: its study, its question, and how much there is to do.
 pub fn announced(study: &Study, plan: &Plan) -> String {
@@ -25,12 +26,12 @@ pub fn announced(study: &Study, plan: &Plan) -> String {
     )
 }
 
-/// Shows how far a run is.
 pub struct Display {
     cells: Vec<Cell>,
     varied: Vec<Axis>,
     budget: Duration,
-    bar: Option<ProgressBar>,
+    /// Hidden where there is no terminal.
+    bar: ProgressBar,
     lines: bool,
     trials: u32,
     trial_ms: u64,
@@ -41,22 +42,16 @@ impl Display {
     /// A display for cells that may take `budget`.
     pub fn new(cells: &[Cell], budget: Duration, quiet: bool) -> Display {
         let terminal = io::stderr().is_terminal();
-        let bar = (terminal && !quiet).then(|| {
-            let bar = ProgressBar::with_draw_target(
-                Some(budget.as_millis() as u64),
-                ProgressDrawTarget::stderr(),
-            );
-            bar.set_style(style("{bar:24} {wide_msg}"));
-            bar
-        });
-        let varied = bytecost_spec::axis::AXES
-            .iter()
-            .map(|r| r.axis)
-            .filter(|a| cells.windows(2).any(|w| w[0].value(*a) != w[1].value(*a)))
-            .collect();
+        let target = match terminal && !quiet {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(budget.as_millis() as u64), target);
+        bar.set_style(style("{bar:24} {wide_msg}"));
+        let varies = |a: &Axis| cells.windows(2).any(|w| w[0].value(*a) != w[1].value(*a));
         Display {
             cells: cells.to_vec(),
-            varied,
+            varied: AXES.iter().map(|row| row.axis).filter(varies).collect(),
             budget,
             bar,
             lines: !terminal && !quiet,
@@ -74,7 +69,6 @@ impl Display {
         Duration::from_micros(self.trial_ms * 1000 / u64::from(self.trials))
     }
 
-    /// A block begins.
     pub fn block(&mut self, block: u32, cells: usize, widest: Option<&Progress>, spent: Duration) {
         self.widest = widest.map_or(String::new(), |w| {
             format!(", widest interval ±{}", units::percent(w.half_width))
@@ -94,7 +88,7 @@ impl Display {
     /// How precise the first comparison is as a block begins: below the bar, or in a line at the
     /// same blocks that have one.
     pub fn estimates(&mut self, block: u32, found: impl FnOnce() -> Option<LiveEstimates>) {
-        let is_due = self.bar.is_some() || self.lines && (block + 1).is_power_of_two();
+        let is_due = !self.bar.is_hidden() || self.lines && (block + 1).is_power_of_two();
         let Some(found) = is_due.then(found).flatten() else {
             return;
         };
@@ -103,24 +97,18 @@ impl Display {
             let precision = units::percent(way.half_width);
             (&way.value, units::number(way.ratio), precision)
         });
-        match &self.bar {
-            Some(bar) => {
-                let longest = found.ways.iter().map(|w| w.value.len()).max().unwrap_or(0);
-                let rows = ways.map(|(value, ratio, precision)| {
-                    format!("\n  {value:<longest$}  {ratio:>5}×  ±{precision}")
-                });
-                bar.set_style(style("{bar:24} {wide_msg}\n{prefix}"));
-                bar.set_prefix(format!("{heading}{}", rows.collect::<String>()));
-            }
-            None => {
-                let words =
-                    ways.map(|(value, ratio, precision)| format!("{value} {ratio}× ±{precision}"));
-                self.line(&format!(
-                    "{heading}: {}",
-                    words.collect::<Vec<_>>().join(", ")
-                ));
-            }
+        if self.bar.is_hidden() {
+            let mut words =
+                ways.map(|(value, ratio, precision)| format!("{value} {ratio}× ±{precision}"));
+            return self.line(&format!("{heading}: {}", words.join(", ")));
         }
+        let longest = found.ways.iter().map(|w| w.value.len()).max().unwrap_or(0);
+        let rows = ways.map(|(value, ratio, precision)| {
+            format!("\n  {value:<longest$}  {ratio:>5}×  ±{precision}")
+        });
+        self.bar.set_style(style("{bar:24} {wide_msg}\n{prefix}"));
+        self.bar
+            .set_prefix(format!("{heading}{}", rows.collect::<String>()));
     }
 
     /// What is compared with what, and where.
@@ -141,12 +129,9 @@ impl Display {
     pub fn bisection(&mut self, cells: &[Cell]) {
         self.cells.extend_from_slice(cells);
         if self.shows() {
-            let sizes: BTreeSet<u64> = cells.iter().map(|c| c.size_bytes).collect();
-            let sizes: Vec<String> = sizes.into_iter().map(units::bytes_in_words).collect();
-            self.line(&format!(
-                "crossovers: measuring sizes between, at {}",
-                sizes.join(", ")
-            ));
+            let sizes = cells.iter().map(|c| c.size_bytes).sorted().dedup();
+            let sizes = sizes.map(units::bytes_in_words).join(", ");
+            self.line(&format!("crossovers: measuring sizes between, at {sizes}"));
         }
     }
 
@@ -161,22 +146,20 @@ impl Display {
         }
     }
 
-    /// A trial begins.
     pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
-        let Some(bar) = &self.bar else { return };
         let cell = self.cells.get(trial.cell as usize);
         let cell = cell.map_or_else(String::new, |cell| words(&self.varied, cell));
-        bar.set_position((spent.as_millis() as u64).min(self.budget.as_millis() as u64));
+        self.bar
+            .set_position((spent.as_millis() as u64).min(self.budget.as_millis() as u64));
         let left = self.budget.saturating_sub(spent).as_secs();
-        bar.set_message(format!(
+        self.bar.set_message(format!(
             "block {}{}, {left} s left: {cell}",
             trial.block + 1,
             self.widest
         ));
-        bar.tick();
+        self.bar.tick();
     }
 
-    /// A trial is over.
     pub fn ended(&mut self, record: &Record) {
         match record {
             Record::Sample(sample) => {
@@ -200,29 +183,24 @@ impl Display {
 
     /// Whether anything but failures is shown.
     fn shows(&self) -> bool {
-        self.lines || self.bar.is_some()
+        self.lines || !self.bar.is_hidden()
     }
 
     fn line(&self, line: &str) {
         let write = || drop(writeln!(io::stderr(), "{line}"));
-        match &self.bar {
-            Some(bar) => bar.suspend(write),
-            None => write(),
-        }
+        self.bar.suspend(write);
     }
 }
 
 /// A cell by its values of some axes.
 fn words<'a>(axes: impl IntoIterator<Item = &'a Axis>, cell: &Cell) -> String {
-    let values = axes.into_iter().map(|a| a.word(&cell.value(*a)).to_owned());
-    values.collect::<Vec<_>>().join(" ")
+    let mut values = axes.into_iter().map(|a| a.word(&cell.value(*a)).to_owned());
+    values.join(" ")
 }
 
 impl Drop for Display {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }
 

@@ -15,7 +15,6 @@ use bytecost_spec::{Published, Table};
 use crate::failure::bad_input;
 use crate::studies::STUDIES;
 
-/// The claims that are built in.
 const CLAIMS: &str = include_str!("../../../published/claims.toml");
 
 /// The tables that are built in: the name of the file without its ending, and its text.
@@ -46,7 +45,6 @@ pub struct Library {
 }
 
 impl Library {
-    /// What is built in.
     pub fn built_in() -> Result<Library> {
         let claims = claim::parse(CLAIMS).context("published/claims.toml")?;
         Library::new(claims)
@@ -60,9 +58,6 @@ impl Library {
     }
 
     /// The claims of a file, with the tables beside it that they name, and those built in.
-    ///
-    /// # Errors
-    /// What is wrong with the file or a table, with its place.
     pub fn from_file(path: &Path) -> Result<Library> {
         let shown = path.display();
         let text = read(path, MAX_CLAIMS_BYTES)?;
@@ -121,19 +116,10 @@ impl Library {
         names
     }
 
-    /// Names of the sources, in the order of the claims.
-    pub fn sources(&self) -> Vec<&str> {
-        let mut sources: Vec<&str> = self.claims.iter().map(|c| c.source.as_str()).collect();
-        sources.dedup();
-        sources
-    }
-
-    /// A publication by its name.
     pub fn publication(&self, name: &str) -> Option<Published> {
         self.published.iter().find(|p| p.source == name).cloned()
     }
 
-    /// As the analysis takes them.
     pub fn grounds(&self) -> Grounds<'_> {
         Grounds {
             claims: &self.claims,
@@ -145,9 +131,6 @@ impl Library {
 }
 
 /// A text file of at most so many bytes.
-///
-/// # Errors
-/// That it cannot be read, is too long or is no text.
 pub fn read(path: &Path, most: usize) -> Result<String> {
     let shown = path.display();
     let told = |e: std::io::Error| bad_input(format!("{shown}: {e}"));
@@ -175,15 +158,8 @@ mod tests {
         for name in library.named_tables() {
             assert!(tables.contains(&name.as_str()), "{name}");
         }
-        let published: Vec<&str> = library
-            .published
-            .iter()
-            .map(|p| p.source.as_str())
-            .collect();
-        assert_eq!(
-            published,
-            ["pa02-a", "pa02-b", "file-transfer", "os-features"]
-        );
+        let published = library.published.iter().map(|p| p.source.as_str());
+        assert!(published.eq(["pa02-a", "pa02-b", "file-transfer", "os-features"]));
     }
 
     #[test]
@@ -197,12 +173,11 @@ mod tests {
                 .unwrap();
             let mut study = bytecost_spec::Study::parse(text).unwrap();
             study.choose_as_published().unwrap();
-            let of_study: Vec<String> = study.cells().iter().map(|(_, c)| c.id()).collect();
-            let mut of_table: Vec<&str> = published.cells.iter().map(|c| c.id.as_str()).collect();
+            let mut of_study: Vec<String> = study.cells().iter().map(|(_, c)| c.id()).collect();
+            let mut of_table: Vec<String> = published.cells.into_iter().map(|c| c.id).collect();
+            of_study.sort_unstable();
             of_table.sort_unstable();
-            let mut sorted: Vec<&str> = of_study.iter().map(String::as_str).collect();
-            sorted.sort_unstable();
-            assert_eq!(of_table, sorted, "{}", published.source);
+            assert_eq!(of_table, of_study, "{}", published.source);
         }
     }
 
@@ -212,14 +187,9 @@ mod tests {
         let table = library.tables.iter().find(|t| t.name == "os-features");
         let table = table.unwrap();
         let mean = |mode: &str| {
-            let (at, time) = (table.column("mode"), table.column("time_s"));
-            let rows = table
-                .rows
-                .iter()
-                .filter(|(_, row)| row[at.unwrap()] == mode);
-            let times: Vec<f64> = rows
-                .map(|(_, r)| r[time.unwrap()].parse().unwrap())
-                .collect();
+            let [at, time] = ["mode", "time_s"].map(|name| table.column(name).unwrap());
+            let rows = table.rows.iter().filter(|(_, row)| row[at] == mode);
+            let times: Vec<f64> = rows.map(|(_, r)| r[time].parse().unwrap()).collect();
             assert_eq!(times.len(), 3, "{mode}");
             times.iter().sum::<f64>() / 3.0
         };

@@ -6,7 +6,7 @@ use bytecost_analysis::{Analysis, Ceiling, Input, analyse, audit};
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
-use bytecost_spec::{Cell, Failure, Host, Imported, LeftOut, Published, Record, Refusal, Sample};
+use bytecost_spec::{Cell, Failure, Imported, LeftOut, Published, Record, Refusal, Sample};
 use bytecost_store::{Root, Run};
 
 use crate::failure::bad_input;
@@ -25,16 +25,12 @@ pub struct RecordedRun<'r> {
     left_out: Vec<LeftOut>,
     notes: Vec<String>,
     ended_early: Option<String>,
-    /// What its log lacks.
     pub damage: Option<String>,
     ceiling: Option<Ceiling>,
 }
 
 impl<'r> RecordedRun<'r> {
     /// Reads all of a run.
-    ///
-    /// # Errors
-    /// What of the directory cannot be read, or that its samples are of other cells.
     pub fn of(run: &'r Run) -> Result<RecordedRun<'r>> {
         let mut recorded = RecordedRun {
             run,
@@ -56,25 +52,19 @@ impl<'r> RecordedRun<'r> {
             recorded.cells = cells.collect();
             return Ok(recorded);
         }
-        let loaded = run.records()?;
+        let records = run.records()?.records;
         let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
-        for record in &loaded.records {
-            let (cell, id) = match record {
-                Record::Sample(s) => (s.trial.cell, &s.cell),
-                Record::Failure(f) => (f.trial.cell, &f.cell),
-                Record::Evidence(e) => (e.trial.cell, &e.cell),
-                Record::Selection(_) | Record::Block(_) => continue,
-            };
+        for mut record in records {
             // A version that chose cells otherwise would give every number to the wrong cell.
-            if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
+            if let Some(trial) = record.trial()
+                && plan.cells.get(trial.cell as usize).map(Cell::id) != record.cell_mut().cloned()
+            {
                 return Err(bad_input(format!(
                     "{}: its samples are not of the cells that its manifest gives: was it edited, or written by another version ({})?",
                     run.dir().display(),
                     run.manifest().bytecost_version
                 )));
             }
-        }
-        for record in loaded.records {
             match record {
                 Record::Sample(sample) => recorded.samples.push(sample),
                 Record::Failure(failure) => recorded.failures.push(failure),
@@ -135,19 +125,15 @@ fn newest_ceiling(run: &Run) -> Option<Ceiling> {
     if run.manifest().study.name == STUDY {
         return None;
     }
-    find(&Root::at(run.dir().parent()?), &run.manifest().host)
-}
-
-fn find(root: &Root, host: &Host) -> Option<Ceiling> {
-    let mut names = root.names().ok()?.into_iter().rev();
-    names.find_map(|name| {
-        let run = root.open(&name).ok()?;
-        let study = &run.manifest().study.name;
-        if study != STUDY || !is_same_machine(&run.manifest().host, host) {
-            return None;
-        }
-        measured_ceiling(&run)
-    })
+    let root = Root::at(run.dir().parent()?);
+    let runs = root.names().ok()?.into_iter().rev();
+    let mut ceilings = runs
+        .filter_map(|name| root.open(&name).ok())
+        .filter(|other| {
+            other.manifest().study.name == STUDY
+                && is_same_machine(&other.manifest().host, &run.manifest().host)
+        });
+    ceilings.find_map(|ceiling| measured_ceiling(&ceiling))
 }
 
 /// What a run of the study measured; none where it cannot be read, or measured nothing.

@@ -40,20 +40,68 @@ pub const STUDIES: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::known;
-    use bytecost_plan::{check_asked, named};
-    use bytecost_spec::Study;
+    use crate::{known, machine};
+    use bytecost_lab::file_survey;
+    use bytecost_lab::files::Files;
+    use bytecost_lab::survey::survey;
+    use bytecost_plan::{Plan, check_asked, named};
+    use bytecost_spec::{Host, Study, Transport};
 
     #[test]
     fn every_study_is_sound_and_has_the_name_of_its_row() {
         for (name, text) in STUDIES {
             let mut study = Study::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(study.name, *name);
-            known::check(&study).unwrap();
+            study.check(&known::tables()).unwrap();
             let for_something = check_asked(&study, &named(&study), &known::tables());
             assert_eq!(for_something, Ok(()), "{name}");
             if study.choose_as_published().is_ok() {
-                known::check(&study).unwrap();
+                study.check(&known::tables()).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn the_budget_of_each_study_of_a_publication_pays_for_every_cell() {
+        let cubic = || vec!["cubic".to_owned()];
+        let host = Host {
+            congestion_available: cubic(),
+            ..machine::host().0
+        };
+        let mut survey = survey(&Host::default(), Transport::WITHIN);
+        survey.congestion_controls = cubic();
+        for row in survey.movers.iter_mut().chain(&mut survey.receivers) {
+            row.refused = None;
+        }
+        let mut files = Files::new(std::env::temp_dir(), None);
+        let mut found = file_survey::survey(&mut files).unwrap();
+        found.movers.iter_mut().for_each(|row| row.refused = None);
+        survey.files = Some(found);
+        let of = |name: &&str| STUDIES.iter().find(|(study, _)| study == name).unwrap();
+        for (name, text) in ["pa02-a", "pa02-b", "os-features"].iter().map(of) {
+            for as_published in [false, true] {
+                let mut study = Study::parse(text).unwrap();
+                if as_published {
+                    study.choose_as_published().unwrap();
+                }
+                let plan = Plan::expecting(&study, &host, &survey, None, 7, None).unwrap();
+                assert_eq!(plan.left_out, [], "{name}");
+                if *name != "os-features" {
+                    assert_eq!(study.tiers[0].size(), 48, "{name}");
+                    assert_eq!(plan.refusals, [], "{name}");
+                    continue;
+                }
+                assert!(study.budget_ms < 180_000);
+                assert_eq!(plan.blocks_least, if as_published { 3 } else { 8 });
+                for mover in [
+                    "pread",
+                    "posix-aio",
+                    "work-integer",
+                    "sendfile-null",
+                    "read-null",
+                ] {
+                    assert!(plan.cells.iter().any(|c| c.mover == mover), "{mover}");
+                }
             }
         }
     }

@@ -13,13 +13,10 @@ pub fn style() -> Style {
     let terminal = stdout().is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+    let size = rustix::termios::tcgetwinsize(stdout()).ok();
+    let width = size.map_or(0, |size| size.ws_col.into());
     Style {
-        width: width().unwrap_or(WIDEST).clamp(60, WIDEST),
+        width: if width > 0 { width } else { WIDEST }.clamp(60, WIDEST),
         color: terminal && !no_color && !dumb,
     }
-}
-
-fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
-    (size.ws_col > 0).then_some(size.ws_col as usize)
 }

@@ -18,6 +18,7 @@ use bytecost_lab::{file_survey, program, server_survey, unit_costs};
 use bytecost_spec::survey::{ClockVerdict, UnitCost};
 use bytecost_spec::{Host, Survey, Transport};
 use bytecost_store::known_or;
+use itertools::Itertools as _;
 
 /// The files, in the user's directory of caches.
 const DIRECTORY: &str = "bytecost";
@@ -133,17 +134,13 @@ fn process() -> Vec<String> {
 fn kernel() -> Vec<String> {
     let modules = text("/proc/modules");
     let names = modules.lines().filter_map(|line| line.split(' ').next());
-    let mut names: Vec<&str> = names.collect();
-    names.sort_unstable();
-    let settings = SETTINGS
-        .iter()
-        .map(|name| text(&format!("/proc/sys/{name}")));
-    let others = [
-        build(),
-        text("/proc/sys/kernel/random/boot_id"),
-        names.join(" "),
-    ];
-    others.into_iter().chain(settings).collect()
+    let names = names.sorted_unstable().join(" ");
+    let setting = |name: &&str| text(&format!("/proc/sys/{name}"));
+    let others = [build(), setting(&"kernel/random/boot_id"), names];
+    others
+        .into_iter()
+        .chain(SETTINGS.iter().map(setting))
+        .collect()
 }
 
 fn files(dir: &Path) -> Vec<String> {

@@ -26,7 +26,6 @@ mod outputs;
 mod packet_sockets;
 mod pings;
 mod places;
-mod published;
 mod servers;
 mod service;
 mod service_faults;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::common::{Place, RECORDED, goldens};
 use bytecost_analysis::{Analysis, CellResult, Crossing, Finding, Verdict};
 use bytecost_spec::{Axis, Cell};
+use itertools::Itertools as _;
 
 /// What a report writes beside them, of which every byte is expected.
 const WRITTEN: &[&str] = &["findings.json", "report.md", "samples.csv"];
@@ -21,11 +22,9 @@ const MOST_BYTES: u64 = 5 << 20;
 fn recorded() -> Vec<(String, PathBuf)> {
     let folders = fs::read_dir(goldens()).unwrap().map(|e| e.unwrap().path());
     let runs = folders.filter(|path| path.join("manifest.json").is_file());
-    let mut runs: Vec<_> = runs
-        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path))
-        .collect();
-    runs.sort();
-    runs
+    runs.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path))
+        .sorted()
+        .collect()
 }
 
 /// All that bytecost says of a recorded run, by the name of the file that expects it.
@@ -184,29 +183,25 @@ fn measured_at(a: &mut Analysis, size: &str, ways: Option<&[&str]>) {
         (is_one && cell.size_bytes == 4096).then(|| cell.set(Axis::Size, size).unwrap())?;
         Some(cell)
     };
-    let cells = a.cells.iter().filter_map(|c| {
-        let cell = there(&c.id)?;
-        let id = cell.id();
-        Some(CellResult {
-            id,
-            cell,
-            ..c.clone()
-        })
-    });
-    let cells: Vec<_> = cells.collect();
-    let findings = a.findings.iter().filter_map(|f| {
-        let [cell, baseline] = [there(&f.cell)?.id(), there(&f.baseline)?.id()];
-        let id = format!("{} at {size}", f.id);
-        Some(Finding {
-            id,
-            cell,
-            baseline,
-            ..f.clone()
-        })
-    });
-    let findings: Vec<_> = findings.collect();
-    a.cells.extend(cells);
-    a.findings.extend(findings);
+    for known in a.cells.clone() {
+        if let Some(cell) = there(&known.id) {
+            a.cells.push(CellResult {
+                id: cell.id(),
+                cell,
+                ..known
+            });
+        }
+    }
+    for known in a.findings.clone() {
+        if let [Some(cell), Some(baseline)] = [&known.cell, &known.baseline].map(|id| there(id)) {
+            a.findings.push(Finding {
+                id: format!("{} at {size}", known.id),
+                cell: cell.id(),
+                baseline: baseline.id(),
+                ..known
+            });
+        }
+    }
 }
 
 #[test]
@@ -241,11 +236,8 @@ fn claims(a: &Analysis) -> Vec<(String, &'static str, Verdict)> {
             Crossing::NeverBetter => Verdict::Worse,
             _ => continue,
         };
-        claims.extend(
-            c.findings
-                .iter()
-                .map(|id| (id.clone(), "crossover", verdict)),
-        );
+        let found = c.findings.iter();
+        claims.extend(found.map(|id| (id.clone(), "crossover", verdict)));
     }
     claims
 }
@@ -288,10 +280,8 @@ fn every_built_in_study_has_a_small_recorded_run() {
     let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
     let files = fs::read_dir(studies).unwrap().map(|e| e.unwrap().path());
     let name = |path: PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
-    let mut studies: Vec<String> = files.map(name).collect();
-    studies.sort();
     let names: Vec<String> = recorded().into_iter().map(|(study, _)| study).collect();
-    assert_eq!(names, studies);
+    assert_eq!(names, files.map(name).sorted().collect_vec());
     let bytes = |path: &Path| -> u64 {
         let size = |file| fs::metadata(path.join(file)).unwrap().len();
         RECORDED.iter().map(size).sum()

@@ -24,41 +24,31 @@ pub fn known_or<T: Serialize + DeserializeOwned>(
     fresh: bool,
     find: impl FnOnce() -> T,
 ) -> T {
-    let kept = directory.and_then(|path| Kept::at(path).ok());
-    let known = kept.as_ref().filter(|_| !fresh);
-    if let Some(known) = known.and_then(|kept| kept.get(name, under)) {
+    let folder = directory.and_then(|path| Folder::make_private(path).ok());
+    let kept = folder.as_ref().filter(|_| !fresh);
+    if let Some(known) = kept.and_then(|folder| get(folder, name, under)) {
         return known;
     }
     let found = find();
-    let _ = kept.map(|kept| kept.put(name, under, &found));
+    let _ = folder.map(|folder| put(&folder, name, under, &found));
     found
 }
 
-/// A directory of what is kept.
-#[derive(Debug)]
-struct Kept {
-    folder: Folder,
+/// What was found under the same circumstances; none where that is not known.
+fn get<T: DeserializeOwned>(folder: &Folder, name: &str, under: &[String]) -> Option<T> {
+    let bytes = folder.read_own(name, MOST_BYTES).ok()??;
+    let (then, found): (Vec<String>, T) = serde_json::from_slice(&bytes).ok()?;
+    (then == under).then_some(found)
 }
 
-impl Kept {
-    /// The directory at a path, made where it is not there, for nobody but its user.
-    fn at(path: &Path) -> Result<Kept, StoreError> {
-        let folder = Folder::make_private(path)?;
-        Ok(Kept { folder })
-    }
-
-    /// What was found under the same circumstances; none where that is not known.
-    fn get<T: DeserializeOwned>(&self, name: &str, under: &[String]) -> Option<T> {
-        let bytes = self.folder.read_own(name, MOST_BYTES).ok()??;
-        let (then, found): (Vec<String>, T) = serde_json::from_slice(&bytes).ok()?;
-        (then == under).then_some(found)
-    }
-
-    /// Keeps what was found, in the place of what was kept under that name.
-    fn put<T: Serialize>(&self, name: &str, under: &[String], found: &T) -> Result<(), StoreError> {
-        let json = serde_json::to_vec(&(under, found));
-        self.folder.write_json(name, json)
-    }
+/// Keeps what was found, in the place of what was kept under that name.
+fn put<T: Serialize>(
+    folder: &Folder,
+    name: &str,
+    under: &[String],
+    found: &T,
+) -> Result<(), StoreError> {
+    folder.write_json(name, serde_json::to_vec(&(under, found)))
 }
 
 #[cfg(test)]
@@ -69,22 +59,19 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::thread;
 
-    fn under(words: &[&str]) -> Vec<String> {
-        words.iter().map(|w| (*w).to_owned()).collect()
-    }
-
     #[test]
     fn what_was_found_is_known_under_the_same_circumstances_alone() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("cache/bytecost");
-        let here = under(&["boot 1", "build a"]);
-        let kept = Kept::at(&at).unwrap();
-        assert_eq!(kept.get::<Vec<u32>>("f", &here), None);
-        kept.put("f", &here, &[7, 8]).unwrap();
-        let again = Kept::at(&at).unwrap();
-        assert_eq!(again.get("f", &here), Some(vec![7, 8]));
-        for other in [&["boot 2", "build a"][..], &["boot 1"], &[]] {
-            assert_eq!(again.get::<Vec<u32>>("f", &under(other)), None);
+        let known_or = |under: &[&str], found: u32| {
+            let under: Vec<String> = under.iter().map(|w| (*w).to_owned()).collect();
+            known_or(Some(at.as_path()), "f", &under, false, || found)
+        };
+        let here = ["boot 1", "build a"];
+        assert_eq!([7, 8].map(|found| known_or(&here, found)), [7, 7]);
+        for other in [&["boot 2", "build a"][..], &["boot 1"], &[], &here] {
+            assert_eq!([8, 9].map(|found| known_or(other, found)), [8, 8]);
+            assert_eq!(known_or(&["elsewhere"], 10), 10);
         }
         for made in [&at, &dir.path().join("cache")] {
             assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700);
@@ -92,49 +79,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_known_and_is_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = dir.path().join("bytecost");
-        let kept = Kept::at(&at).unwrap();
-        let here = under(&["here"]);
-        for broken in ["", "[[\"here\"],[1", "[[\"here\"],\"no numbers\"]", "\0\0"] {
-            fs::write(at.join("f"), broken).unwrap();
-            assert_eq!(kept.get::<Vec<u32>>("f", &here), None, "{broken}");
-            kept.put("f", &here, &[1]).unwrap();
-            assert_eq!(kept.get("f", &here), Some(vec![1]));
-        }
-    }
-
-    #[test]
-    fn what_is_known_is_not_found_again_unless_it_is_to_be() {
-        let dir = tempfile::tempdir().unwrap();
-        let here = under(&["here"]);
-        let found = |at: Option<&Path>, fresh, n: u32| known_or(at, "f", &here, fresh, || n);
-        let at = Some(dir.path());
-        let at_all = [
-            (at, false, 1),
-            (at, false, 2),
-            (at, true, 3),
-            (at, false, 4),
-        ];
-        assert_eq!(
-            at_all.map(|(at, fresh, n)| found(at, fresh, n)),
-            [1, 1, 3, 3]
-        );
-        let nowhere = Some(Path::new("/proc/nowhere"));
-        assert_eq!([None, nowhere].map(|at| found(at, false, 5)), [5, 5]);
-    }
-
-    #[test]
     fn no_link_is_followed() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         symlink(other.path(), dir.path().join("bytecost")).unwrap();
-        assert!(Kept::at(&dir.path().join("bytecost")).is_err());
-        let kept = Kept::at(&dir.path().join("own")).unwrap();
+        assert!(Folder::make_private(&dir.path().join("bytecost")).is_err());
+        let own = Folder::make_private(&dir.path().join("own")).unwrap();
         fs::write(other.path().join("f"), "[[],[1]]").unwrap();
         symlink(other.path().join("f"), dir.path().join("own/f")).unwrap();
-        assert_eq!(kept.get::<Vec<u32>>("f", &[]), None);
-        kept.put("f", &[], &[2]).unwrap();
+        assert_eq!(get::<Vec<u32>>(&own, "f", &[]), None);
+        put(&own, "f", &[], &[2]).unwrap();
         assert_eq!(fs::read(other.path().join("f")).unwrap(), b"[[],[1]]");
     }
 
@@ -149,14 +102,14 @@ mod tests {
         fs::create_dir(&theirs).unwrap();
         std::os::unix::fs::chown(&theirs, Some(12_345), None).unwrap();
         for path in [theirs.clone(), theirs.join("bytecost"), theirs.join("a/b")] {
-            let refused = Kept::at(&path).unwrap_err();
-            assert!(matches!(refused, StoreError::OfAnother { .. }), "{refused}");
+            let refused = Folder::make_private(&path).unwrap_err();
+            assert!(matches!(refused, StoreError::OfAnother(..)), "{refused}");
         }
         assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
-        let kept = Kept::at(&dir.path().join("own")).unwrap();
-        kept.put("f", &[], &[1]).unwrap();
+        let own = Folder::make_private(&dir.path().join("own")).unwrap();
+        put(&own, "f", &[], &[1]).unwrap();
         std::os::unix::fs::chown(dir.path().join("own/f"), Some(12_345), None).unwrap();
-        assert_eq!(kept.get::<Vec<u32>>("f", &[]), None);
+        assert_eq!(get::<Vec<u32>>(&own, "f", &[]), None);
     }
 
     #[test]
@@ -167,14 +120,14 @@ mod tests {
             for n in 0..4_u8 {
                 let at = &at;
                 scope.spawn(move || {
-                    let kept = Kept::at(at).unwrap();
+                    let folder = Folder::make_private(at).unwrap();
                     for _ in 0..5 {
-                        let _ = kept.put("f", &[], &vec![n; 10_000]);
+                        let _ = put(&folder, "f", &[], &vec![n; 10_000]);
                     }
                 });
             }
         });
-        let found: Vec<u8> = Kept::at(&at).unwrap().get("f", &[]).unwrap();
+        let found: Vec<u8> = get(&Folder::make_private(&at).unwrap(), "f", &[]).unwrap();
         assert!(found.len() == 10_000 && found.iter().all(|n| *n == found[0]));
         assert_eq!(fs::read_dir(&at).unwrap().count(), 1);
     }

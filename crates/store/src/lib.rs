@@ -14,7 +14,6 @@
 
 mod error;
 mod folder;
-mod id;
 mod kept;
 mod log;
 mod root;
@@ -22,8 +21,7 @@ mod run;
 
 pub use error::StoreError;
 pub use folder::{Folder, caller};
-pub use id::id;
 pub use kept::known_or;
-pub use log::{Loaded, MOST_LINE_BYTES, Truncated};
-pub use root::{Root, RunProgress, RunSummary, State};
-pub use run::{Ending, MOST_MANIFEST_BYTES, Run};
+pub use log::Loaded;
+pub use root::{Root, RunProgress};
+pub use run::{Ending, Run};

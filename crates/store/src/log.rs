@@ -9,73 +9,43 @@ use bytecost_spec::Record;
 use crate::error::StoreError;
 
 /// The longest line of a log, its end included, in bytes.
-pub const MOST_LINE_BYTES: usize = 4 << 20;
+const MOST_LINE_BYTES: usize = 4 << 20;
 
 /// What a log holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// The records, in the order in which they were appended.
     pub records: Vec<Record>,
-    /// The incomplete last line, where there is one.
-    pub truncated: Option<Truncated>,
-}
-
-/// An incomplete last line: the trial that was being written when its run was killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Truncated {
-    /// Its line, from 1.
-    pub line: u64,
-    /// Where it starts, in bytes from the start of the log.
-    pub start: u64,
-    /// Bytes that were dropped.
-    pub bytes: u64,
-}
-
-/// Where a log is written to.
-pub(crate) trait Medium: Write {
-    /// Cuts off all behind the first `len` bytes; the next write goes there.
-    fn cut(&mut self, len: u64) -> io::Result<()>;
-    /// Makes what was written last.
-    fn sync(&mut self) -> io::Result<()>;
-}
-
-impl Medium for File {
-    fn cut(&mut self, len: u64) -> io::Result<()> {
-        self.set_len(len)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
-    }
+    /// Bytes that were dropped: those of an incomplete last line, of the trial that was being
+    /// written when its run was killed.
+    pub dropped_bytes: usize,
 }
 
 /// A log that is open for appending. It always ends with a whole line, or knows that it is
 /// spoilt.
 #[derive(Debug)]
-pub(crate) struct Log<M> {
-    medium: M,
+pub(crate) struct Log {
+    file: File,
     path: PathBuf,
     len: u64,
     spoilt: bool,
 }
 
-impl Log<File> {
+impl Log {
     /// Goes on with a log that was opened for reading and appending: an incomplete last line is
     /// cut off, so that the next record starts a line.
-    pub(crate) fn resume(mut file: File, path: &Path) -> Result<Log<File>, StoreError> {
+    pub(crate) fn resume(mut file: File, path: &Path) -> Result<Log, StoreError> {
         let fail = |why| StoreError::io("repair", path, why);
         let whole = end_of_last_line(&mut file).map_err(fail)?;
         if whole < file.metadata().map_err(fail)?.len() {
-            file.cut(whole).map_err(fail)?;
+            file.set_len(whole).map_err(fail)?;
         }
         Ok(Log::new(file, path, whole))
     }
-}
 
-impl<M: Medium> Log<M> {
-    pub(crate) fn new(medium: M, path: &Path, len: u64) -> Log<M> {
+    fn new(file: File, path: &Path, len: u64) -> Log {
         Log {
-            medium,
+            file,
             path: path.to_owned(),
             len,
             spoilt: false,
@@ -87,20 +57,13 @@ impl<M: Medium> Log<M> {
         if self.spoilt {
             return Err(StoreError::Spoilt(self.path.clone()));
         }
-        let mut line = serde_json::to_vec(record).map_err(|e| self.fail(e.into()))?;
+        let mut line = serde_json::to_vec(record).map_err(|e| self.fail(e))?;
         line.push(b'\n');
         if line.len() > MOST_LINE_BYTES {
-            return Err(StoreError::RecordTooLarge {
-                bytes: line.len(),
-                most: MOST_LINE_BYTES,
-            });
+            return Err(StoreError::RecordTooLarge(line.len(), MOST_LINE_BYTES));
         }
-        let written = self
-            .medium
-            .write_all(&line)
-            .and_then(|()| self.medium.flush());
-        if let Err(why) = written {
-            self.spoilt = self.medium.cut(self.len).is_err();
+        if let Err(why) = self.file.write_all(&line) {
+            self.spoilt = self.file.set_len(self.len).is_err();
             return Err(self.fail(why));
         }
         self.len += line.len() as u64;
@@ -109,10 +72,10 @@ impl<M: Medium> Log<M> {
 
     /// Makes all that was appended last on the disk (fdatasync).
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
-        self.medium.sync().map_err(|why| self.fail(why))
+        self.file.sync_data().map_err(|why| self.fail(why))
     }
 
-    fn fail(&self, why: io::Error) -> StoreError {
+    fn fail(&self, why: impl Into<io::Error>) -> StoreError {
         StoreError::io("append to", &self.path, why)
     }
 }
@@ -121,9 +84,7 @@ impl<M: Medium> Log<M> {
 pub(crate) fn read(mut from: impl BufRead, path: &Path) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::default();
     let mut buffer = Vec::new();
-    let (mut line, mut start) = (0, 0);
-    loop {
-        line += 1;
+    for line in 1.. {
         let broken = |why: String| StoreError::BrokenLine {
             path: path.to_owned(),
             line,
@@ -134,26 +95,18 @@ pub(crate) fn read(mut from: impl BufRead, path: &Path) -> Result<Loaded, StoreE
             .take(MOST_LINE_BYTES as u64)
             .read_until(b'\n', &mut buffer)
             .map_err(|why| StoreError::io("read", path, why))?;
-        if read == 0 {
-            return Ok(loaded);
-        }
-        if buffer.last() != Some(&b'\n') {
-            if read < MOST_LINE_BYTES {
-                loaded.truncated = Some(Truncated {
-                    line,
-                    start,
-                    bytes: read as u64,
-                });
-                return Ok(loaded);
+        if buffer.pop_if(|last| *last == b'\n').is_none() {
+            if read == MOST_LINE_BYTES {
+                return Err(broken(format!("longer than {MOST_LINE_BYTES} bytes")));
             }
-            return Err(broken(format!("longer than {MOST_LINE_BYTES} bytes")));
+            loaded.dropped_bytes = read;
+            break;
         }
-        buffer.pop();
         let record = serde_json::from_slice(&buffer)
             .map_err(|why| broken(format!("no record of a trial ({why})")))?;
         loaded.records.push(record);
-        start += read as u64;
     }
+    Ok(loaded)
 }
 
 /// How many whole lines a log has, without reading what is in them.
@@ -206,25 +159,15 @@ mod tests {
         })
     }
 
-    fn text(records: &[Record]) -> Vec<u8> {
-        let mut text = Vec::new();
-        for record in records {
-            text.extend(serde_json::to_vec(record).unwrap());
-            text.push(b'\n');
-        }
-        text
-    }
-
     fn load(bytes: &[u8]) -> Result<Loaded, String> {
         read(Cursor::new(bytes), Path::new("samples.jsonl")).map_err(|e| e.to_string())
     }
 
     #[test]
     fn a_broken_line_is_told_by_its_number() {
-        let mut bytes = text(&[record(0)]);
-        bytes.extend(b"{\"sample\":{}}\n");
-        bytes.extend(text(&[record(1)]));
-        let error = load(&bytes).unwrap_err();
+        let line = serde_json::to_string(&record(0)).unwrap();
+        let broken = format!("{line}\n{{\"sample\":{{}}}}\n{line}\n");
+        let error = load(broken.as_bytes()).unwrap_err();
         assert!(error.starts_with("samples.jsonl, line 2: "), "{error}");
         assert!(error.contains("delete that line"), "{error}");
         assert!(load(b"\n").unwrap_err().contains("line 1"));
@@ -237,43 +180,21 @@ mod tests {
         let endless = vec![b'x'; MOST_LINE_BYTES];
         assert!(load(&endless).unwrap_err().contains("longer than"));
         let mut huge = record(0);
-        if let Record::Failure(f) = &mut huge {
-            f.reason = "x".repeat(MOST_LINE_BYTES);
-        }
+        *huge.cell_mut().unwrap() = "x".repeat(MOST_LINE_BYTES);
         let file = tempfile::tempfile().unwrap();
         let mut log = Log::new(file, Path::new("l"), 0);
         assert!(matches!(
             log.append(&huge),
             Err(StoreError::RecordTooLarge { .. })
         ));
-        assert_eq!(log.medium.metadata().unwrap().len(), 0);
+        assert_eq!(log.file.metadata().unwrap().len(), 0);
     }
 
-    /// The kernel's own full disk; nothing was ever stored there, so nothing is to be cut off.
-    struct DevFull(File);
-
-    impl Write for DevFull {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.write(bytes)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            self.0.flush()
-        }
-    }
-
-    impl Medium for DevFull {
-        fn cut(&mut self, _: u64) -> io::Result<()> {
-            Ok(())
-        }
-        fn sync(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
+    /// The kernel's own full disk, of which nothing can be cut off either.
     #[test]
-    fn a_full_disk_is_told_as_such() {
+    fn a_full_disk_is_told_as_such_and_a_log_that_could_not_be_mended_takes_nothing_more() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut log = Log::new(DevFull(file), Path::new("runs/a/samples.jsonl"), 0);
+        let mut log = Log::new(file, Path::new("runs/a/samples.jsonl"), 0);
         let error = log.append(&record(0)).unwrap_err();
         assert!(matches!(error, StoreError::Full { .. }));
         let error = error.to_string();
@@ -285,74 +206,6 @@ mod tests {
         ] {
             assert!(error.contains(part), "{error}");
         }
-    }
-
-    /// A disk with room for so many bytes, which takes what fits of a write.
-    struct Tiny {
-        bytes: Vec<u8>,
-        room: usize,
-        cuts: bool,
-    }
-
-    impl Write for Tiny {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let n = bytes.len().min(self.room - self.bytes.len());
-            if n == 0 && !bytes.is_empty() {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            self.bytes.extend(&bytes[..n]);
-            Ok(n)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Medium for Tiny {
-        fn cut(&mut self, len: u64) -> io::Result<()> {
-            if !self.cuts {
-                return Err(io::ErrorKind::PermissionDenied.into());
-            }
-            self.bytes.truncate(len as usize);
-            Ok(())
-        }
-        fn sync(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_record_that_does_not_fit_is_taken_back() {
-        let one = text(&[record(0)]).len();
-        let tiny = Tiny {
-            bytes: Vec::new(),
-            room: one + one / 2,
-            cuts: true,
-        };
-        let mut log = Log::new(tiny, Path::new("l"), 0);
-        log.append(&record(0)).unwrap();
-        assert!(log.append(&record(1)).is_err());
-        assert_eq!(load(&log.medium.bytes).unwrap().records, [record(0)]);
-        log.medium.room = 10 * one;
-        log.append(&record(2)).unwrap();
-        let loaded = load(&log.medium.bytes).unwrap();
-        assert_eq!(loaded.records, [record(0), record(2)]);
-        assert_eq!(loaded.truncated, None);
-    }
-
-    #[test]
-    fn a_log_that_could_not_be_mended_takes_nothing_more() {
-        let tiny = Tiny {
-            bytes: Vec::new(),
-            room: 10,
-            cuts: false,
-        };
-        let mut log = Log::new(tiny, Path::new("l"), 0);
-        assert!(matches!(
-            log.append(&record(0)),
-            Err(StoreError::Full { .. })
-        ));
-        log.medium.room = 10_000;
         assert!(matches!(log.append(&record(0)), Err(StoreError::Spoilt(_))));
     }
 
@@ -364,16 +217,8 @@ mod tests {
                 bytes[before - 1] = b'\n';
             }
             bytes.extend(vec![b'y'; after]);
-            assert_eq!(
-                end_of_last_line(&mut Cursor::new(bytes)).unwrap(),
-                before as u64
-            );
+            let end = end_of_last_line(&mut Cursor::new(bytes)).unwrap();
+            assert_eq!(end, before as u64);
         }
-    }
-
-    #[test]
-    fn lines_are_counted_without_reading_them() {
-        assert_eq!(count(Cursor::new(b"a\nb\nc")).unwrap(), 2);
-        assert_eq!(count(Cursor::new(b"")).unwrap(), 0);
     }
 }

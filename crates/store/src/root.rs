@@ -8,9 +8,10 @@ use bytecost_spec::Manifest;
 
 use crate::error::StoreError;
 use crate::folder::Folder;
-use crate::id;
-use crate::run::{self, Run};
+use crate::run::Run;
 
+/// The longest name of a run, in bytes.
+const MOST_ID_BYTES: usize = 128;
 /// How many runs may start in the same second.
 const MOST_TWINS: u32 = 1000;
 
@@ -20,41 +21,20 @@ pub struct Root {
     path: PathBuf,
 }
 
-/// A directory in the list of runs.
-#[derive(Debug)]
-pub struct RunSummary {
+/// A run in a line; of one that cannot be read its name alone, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunProgress {
     /// Its name under the root.
     pub id: String,
-    /// What it holds, or why that cannot be read.
-    pub facts: Result<RunProgress, StoreError>,
-}
-
-/// A run in a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunProgress {
     /// Its start, RFC 3339, UTC.
     pub started: String,
     /// Name of its study.
     pub study: String,
     /// Whole lines of its log.
     pub records: u64,
-    /// How it stands.
-    pub state: State,
-}
-
-/// How a run stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// A process appends to it now.
-    Running,
-    /// It ended as planned.
-    Complete,
-    /// It ended before its time, for this reason; it can be resumed.
-    EndedEarly(String),
-    /// It was killed; it can be resumed.
-    Killed,
-    /// Its log lacks records that were in it; resuming it measures them again.
-    Damaged(String),
+    /// How it stands, in words: whether a process appends to it now, how it ended, and whether it can
+    /// be resumed.
+    pub state: String,
 }
 
 impl Root {
@@ -75,17 +55,21 @@ impl Root {
     /// [`StoreError::Exists`], [`StoreError::BadId`], [`StoreError::Full`], or what the system
     /// refused.
     pub fn create(&self, manifest: &Manifest) -> Result<Run, StoreError> {
-        id::check(&manifest.id)?;
+        check_id(&manifest.id)?;
         Run::create(&Folder::make(&self.path)?, manifest)
     }
 
-    /// The same for a run that has no name yet: it is [`crate::id`] of its study and start, with
-    /// `-2`, `-3` … behind it where that is taken.
+    /// The same for a run that has no name yet: it is of its start to the second and its study,
+    /// `20261121-141503-send-copies`, so that names sort by time, with `-2`, `-3` … behind it where
+    /// that is taken.
     ///
     /// # Errors
     /// As [`Root::create`].
     pub fn create_fresh(&self, mut manifest: Manifest) -> Result<Run, StoreError> {
-        let base = id(&manifest.study.name, &manifest.started)?;
+        let started = manifest.started.chars().filter(char::is_ascii_digit);
+        let started: String = started.take(14).collect();
+        let (date, time) = started.split_at_checked(8).unwrap_or_default();
+        let base = format!("{date}-{time}-{}", manifest.study.name);
         manifest.id.clone_from(&base);
         for twin in 2..=MOST_TWINS {
             match self.create(&manifest) {
@@ -102,34 +86,31 @@ impl Root {
     /// [`StoreError::NoRun`], [`StoreError::NoManifest`], [`StoreError::Newer`],
     /// [`StoreError::Unreadable`], or what the system refused.
     pub fn open(&self, id_or_path: &str) -> Result<Run, StoreError> {
-        let mut candidates = Vec::new();
-        if id::check(id_or_path).is_ok() {
-            candidates.push(self.path.join(id_or_path));
-        }
-        if !id_or_path.is_empty() {
-            candidates.push(PathBuf::from(id_or_path));
-        }
-        match candidates.into_iter().find(|dir| dir.is_dir()) {
+        let is_id = check_id(id_or_path).is_ok();
+        let by_id = is_id.then(|| self.path.join(id_or_path));
+        let mut candidates = by_id.into_iter().chain([PathBuf::from(id_or_path)]);
+        match candidates.find(|dir| dir.is_dir()) {
             Some(dir) => Run::open(Folder::open(&dir)?),
-            None => Err(StoreError::NoRun {
-                what: id_or_path.to_owned(),
-                root: self.path.clone(),
-            }),
+            None => Err(StoreError::NoRun(id_or_path.to_owned(), self.path.clone())),
         }
     }
 
     /// All runs under the root as [`Root::names`] has them, each with what its files say, which
-    /// takes a look at every line. One that cannot be read is listed with its error.
+    /// takes a look at every line, or why it cannot be read.
     ///
     /// # Errors
     /// What the system refused when the root was listed.
-    pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
-        let summary = |id: String| {
-            let folder = Folder::open(&self.path.join(&id));
-            let facts = folder.and_then(|folder| facts(&folder));
-            RunSummary { id, facts }
+    pub fn runs(&self) -> Result<Vec<RunProgress>, StoreError> {
+        let progress = |id: String| {
+            let run = Folder::open(&self.path.join(&id)).and_then(Run::open);
+            let found = run.and_then(|run| progress(&id, &run));
+            found.unwrap_or_else(|why| RunProgress {
+                id,
+                state: format!("unreadable: {why}"),
+                ..RunProgress::default()
+            })
         };
-        Ok(self.names()?.into_iter().map(summary).collect())
+        Ok(self.names()?.into_iter().map(progress).collect())
     }
 
     /// The names of all runs under the root, in their order, which is that of their starts. None
@@ -148,8 +129,7 @@ impl Root {
         for entry in entries {
             let entry = entry.map_err(fail)?;
             let id = entry.file_name().to_string_lossy().into_owned();
-            let looks_like_a_run = entry.path().is_dir() && !id.starts_with('.');
-            if looks_like_a_run {
+            if entry.path().is_dir() && !id.starts_with('.') {
                 names.push(id);
             }
         }
@@ -171,32 +151,42 @@ impl Root {
 
 /// Sorts `x`, `x-2`, `x-10` as they were made.
 fn natural(id: &str) -> (String, u32) {
-    match id.rsplit_once('-') {
-        Some((base, twin)) if !twin.starts_with('0') && twin.len() < 5 => match twin.parse() {
-            Ok(n) => (base.to_owned(), n),
-            Err(_) => (id.to_owned(), 0),
-        },
-        _ => (id.to_owned(), 0),
-    }
+    let is_twin = |(_, twin): &(&str, &str)| !twin.starts_with('0') && twin.len() < 5;
+    let twin = id.rsplit_once('-').filter(is_twin);
+    let twin = twin.and_then(|(base, twin)| Some((base.to_owned(), twin.parse().ok()?)));
+    twin.unwrap_or_else(|| (id.to_owned(), 0))
 }
 
-fn facts(dir: &Folder) -> Result<RunProgress, StoreError> {
-    let manifest = run::read_manifest(dir)?;
-    let records = run::count(dir)?.unwrap_or(0);
-    let state = if run::is_locked(dir) {
-        State::Running
-    } else if let Some(why) = run::damage(dir)? {
-        State::Damaged(why)
+fn progress(id: &str, run: &Run) -> Result<RunProgress, StoreError> {
+    let state = if run.is_locked() {
+        "running".to_owned()
+    } else if let Some(why) = run.damage()? {
+        format!("damaged: {why}; --resume measures them again")
     } else {
-        match run::read_ending(dir)? {
-            Some(ending) => ending.early.map_or(State::Complete, State::EndedEarly),
-            None => State::Killed,
+        match run.ending()?.map(|ending| ending.early) {
+            Some(None) => "complete".to_owned(),
+            Some(Some(why)) => format!("ended early: {why}"),
+            None => "killed; --resume continues it".to_owned(),
         }
     };
     Ok(RunProgress {
-        started: manifest.started,
-        study: manifest.study.name,
-        records,
+        id: id.to_owned(),
+        started: run.manifest().started.clone(),
+        study: run.manifest().study.name.clone(),
+        records: run.count()?.unwrap_or(0),
         state,
     })
+}
+
+/// Holds a name against the rules: it is a directory's, so this comes before it touches a path.
+fn check_id(id: &str) -> Result<(), StoreError> {
+    let fits = (1..=MOST_ID_BYTES).contains(&id.len())
+        && !id.starts_with(['.', '-'])
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    match fits {
+        true => Ok(()),
+        false => Err(StoreError::BadId(id.to_owned())),
+    }
 }

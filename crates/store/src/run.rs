@@ -10,6 +10,7 @@ use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{Bisection, FORMAT, Leg};
 use bytecost_spec::{Cell, Imported, Manifest, Record};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -18,11 +19,11 @@ use crate::folder::Folder;
 use crate::log::{self, Loaded, Log};
 
 /// The largest manifest, in bytes.
-pub const MOST_MANIFEST_BYTES: u64 = 16 << 20;
+const MOST_MANIFEST_BYTES: u64 = 16 << 20;
 
-pub(crate) const MANIFEST: &str = "manifest.json";
-pub(crate) const SAMPLES: &str = "samples.jsonl";
-pub(crate) const ENDED: &str = "ended.json";
+const MANIFEST: &str = "manifest.json";
+const SAMPLES: &str = "samples.jsonl";
+const ENDED: &str = "ended.json";
 const PUBLISHED: &str = "published.json";
 
 /// When and why a run ended.
@@ -32,8 +33,7 @@ pub struct Ending {
     pub ended: String,
     /// Why before its time; none where it is complete.
     pub early: Option<String>,
-    /// Records that its log had then; [`Run::end`] counts them. None where an older version ended
-    /// the run.
+    /// Records that its log had then. None where an older version ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<u64>,
 }
@@ -43,7 +43,7 @@ pub struct Ending {
 pub struct Run {
     folder: Folder,
     manifest: Manifest,
-    log: Option<Log<File>>,
+    log: Option<Log>,
 }
 
 impl Run {
@@ -109,8 +109,11 @@ impl Run {
         }
         let file = self.folder.log(SAMPLES)?;
         lock(&file, self.dir())?;
-        if read_ending(&self.folder)?.is_some() {
-            self.note_look()?;
+        // The run had ended: its verdicts could be seen. That is noted before it no longer counts
+        // as ended, so that a crash in between notes a look too many, never one too few.
+        if self.ending()?.is_some() {
+            let begun = self.blocks_begun()?;
+            self.note(|manifest| manifest.looks.extend(begun))?;
         }
         self.folder.remove(ENDED)?;
         self.log = Some(Log::resume(file, &self.dir().join(SAMPLES))?);
@@ -123,6 +126,7 @@ impl Run {
     /// # Errors
     /// [`StoreError::Full`], or what the system refused: then no leg was begun.
     pub fn begin_leg(&mut self, leg: Leg) -> Result<(), StoreError> {
+        self.resume()?;
         self.note(|manifest| manifest.legs.push(leg))
     }
 
@@ -132,24 +136,21 @@ impl Run {
     /// # Errors
     /// [`StoreError::Full`], or what the system refused: then the manifest is as it was.
     pub fn bisect(&mut self, bisection: Bisection) -> Result<(), StoreError> {
+        self.resume()?;
         self.note(|manifest| manifest.bisection = Some(bisection))
     }
 
-    /// Notes that the run had ended, with so many blocks: its verdicts could be seen. Before it no
-    /// longer counts as ended, so that a crash in between notes a look too many, never one too few.
-    fn note_look(&mut self) -> Result<(), StoreError> {
+    /// How many blocks have a timed trial, those before them included; none where there is none.
+    ///
+    /// # Errors
+    /// As [`Run::records`].
+    pub fn blocks_begun(&self) -> Result<Option<u32>, StoreError> {
         let records = self.records()?.records;
         let timed = records.iter().filter(|r| !matches!(r, Record::Evidence(_)));
-        let begun = timed.filter_map(|r| Some(r.trial()?.block + 1)).max();
-        self.write_note(|manifest| manifest.looks.extend(begun))
+        Ok(timed.filter_map(|r| Some(r.trial()?.block + 1)).max())
     }
 
     fn note(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), StoreError> {
-        self.resume()?;
-        self.write_note(change)
-    }
-
-    fn write_note(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), StoreError> {
         let mut manifest = self.manifest.clone();
         manifest.format = FORMAT;
         change(&mut manifest);
@@ -164,7 +165,29 @@ impl Run {
     /// # Errors
     /// What the system refused.
     pub fn damage(&self) -> Result<Option<String>, StoreError> {
-        damage(&self.folder)
+        let had = self.ending()?.and_then(|ending| ending.records);
+        Ok(match (self.count()?, had) {
+            (None, _) => Some(format!("{SAMPLES} is missing")),
+            (Some(has), Some(had)) if has < had => Some(format!(
+                "{} of its {had} records are missing from {SAMPLES}",
+                had - has
+            )),
+            _ => None,
+        })
+    }
+
+    /// Whole lines of its log; none where there is no log.
+    pub(crate) fn count(&self) -> Result<Option<u64>, StoreError> {
+        let counted = self.folder.file(SAMPLES)?.map(log::count).transpose();
+        counted.map_err(|why| StoreError::io("read", &self.dir().join(SAMPLES), why))
+    }
+
+    /// Whether a process appends to the run now.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.folder.file(SAMPLES).is_ok_and(|file| {
+            let locked = file.map(|f| flock(f, FlockOperation::NonBlockingLockShared));
+            locked == Some(Err(Errno::WOULDBLOCK))
+        })
     }
 
     /// Appends one record and hands it to the kernel, so that it outlives this process. Takes
@@ -217,15 +240,18 @@ impl Run {
         }
     }
 
-    /// Notes when and why the run ended, after what was appended is on the disk.
+    /// Notes when the run ended, RFC 3339 in UTC, and why before its time, after what was appended is
+    /// on the disk.
     ///
     /// # Errors
     /// What the system refused.
-    pub fn end(&mut self, ending: &Ending) -> Result<(), StoreError> {
+    pub fn end(&mut self, ended: String, early: Option<String>) -> Result<(), StoreError> {
         self.sync()?;
+        let records = self.count()?;
         let ending = Ending {
-            records: count(&self.folder)?,
-            ..ending.clone()
+            ended,
+            early,
+            records,
         };
         self.folder.write_json(ENDED, serde_json::to_vec(&ending))
     }
@@ -235,7 +261,7 @@ impl Run {
     /// # Errors
     /// [`StoreError::Unreadable`], or what the system refused.
     pub fn ending(&self) -> Result<Option<Ending>, StoreError> {
-        read_ending(&self.folder)
+        read_json(&self.folder, ENDED)
     }
 
     /// Notes the published table that the run has in the place of samples.
@@ -292,22 +318,14 @@ fn lock(file: &File, dir: &Path) -> Result<(), StoreError> {
     for attempt in 1..=ATTEMPTS {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::WOULDBLOCK) if attempt < ATTEMPTS => {
+            Err(Errno::WOULDBLOCK) if attempt < ATTEMPTS => {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => break,
-            Err(why) => return Err(StoreError::io("lock", dir, why.into())),
+            Err(Errno::WOULDBLOCK) => break,
+            Err(why) => return Err(StoreError::io("lock", dir, why)),
         }
     }
     Err(StoreError::Locked(dir.to_owned()))
-}
-
-/// Whether a process appends to the run now.
-pub(crate) fn is_locked(folder: &Folder) -> bool {
-    folder.file(SAMPLES).is_ok_and(|file| {
-        let locked = file.map(|f| flock(f, FlockOperation::NonBlockingLockShared));
-        locked == Some(Err(rustix::io::Errno::WOULDBLOCK))
-    })
 }
 
 fn write_manifest(folder: &Folder, manifest: &Manifest) -> Result<(), StoreError> {
@@ -315,69 +333,34 @@ fn write_manifest(folder: &Folder, manifest: &Manifest) -> Result<(), StoreError
     folder.write_json(MANIFEST, json.map(|json| [json, vec![b'\n']].concat()))
 }
 
-/// Whole lines of a run's log; none where there is no log.
-pub(crate) fn count(folder: &Folder) -> Result<Option<u64>, StoreError> {
-    let counted = folder.file(SAMPLES)?.map(log::count).transpose();
-    counted.map_err(|why| StoreError::io("read", &folder.path().join(SAMPLES), why))
-}
-
-pub(crate) fn damage(folder: &Folder) -> Result<Option<String>, StoreError> {
-    let had = read_ending(folder)?.and_then(|ending| ending.records);
-    Ok(match (count(folder)?, had) {
-        (None, _) => Some(format!("{SAMPLES} is missing")),
-        (Some(has), Some(had)) if has < had => Some(format!(
-            "{} of its {had} records are missing from {SAMPLES}",
-            had - has
-        )),
-        _ => None,
-    })
-}
-
-pub(crate) fn read_ending(folder: &Folder) -> Result<Option<Ending>, StoreError> {
-    read_json(folder, ENDED)
-}
-
 /// What a file holds; none where there is none.
 fn read_json<T: DeserializeOwned>(folder: &Folder, name: &str) -> Result<Option<T>, StoreError> {
-    let Some(bytes) = folder.read(name, MOST_MANIFEST_BYTES)? else {
-        return Ok(None);
-    };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|why| StoreError::Unreadable {
-            path: folder.path().join(name),
-            why: why.to_string(),
-        })
+    let bytes = folder.read(name, MOST_MANIFEST_BYTES)?;
+    bytes.map(|json| parsed(folder, name, &json)).transpose()
 }
 
-pub(crate) fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
+fn parsed<T: DeserializeOwned>(folder: &Folder, name: &str, json: &[u8]) -> Result<T, StoreError> {
+    let path = || folder.path().join(name);
+    serde_json::from_slice(json).map_err(|why| StoreError::Unreadable(path(), why.to_string()))
+}
+
+fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
     #[derive(Deserialize)]
     struct Format {
         format: u64,
     }
     let dir = folder.path();
-    let path = dir.join(MANIFEST);
-    let Some(bytes) = folder.read(MANIFEST, MOST_MANIFEST_BYTES)? else {
-        return Err(StoreError::NoManifest(dir.to_owned()));
-    };
-    let unreadable = |why: String| StoreError::Unreadable {
-        path: path.clone(),
-        why,
-    };
-    let Format { format } =
-        serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
+    let json = folder.read(MANIFEST, MOST_MANIFEST_BYTES)?;
+    let json = json.ok_or_else(|| StoreError::NoManifest(dir.to_owned()))?;
+    let Format { format } = parsed(folder, MANIFEST, &json)?;
     if format > u64::from(FORMAT) {
-        return Err(StoreError::Newer {
-            path: dir.to_owned(),
-            format,
-            reads: FORMAT,
-        });
+        return Err(StoreError::Newer(dir.to_owned(), format));
     }
     if format == 0 {
-        return Err(unreadable("there never was a format 0".to_owned()));
+        let why = "there never was a format 0".to_owned();
+        return Err(StoreError::Unreadable(dir.join(MANIFEST), why));
     }
-    let mut manifest: Manifest =
-        serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
+    let mut manifest: Manifest = parsed(folder, MANIFEST, &json)?;
     manifest.study.rewrite_values();
     Ok(manifest)
 }

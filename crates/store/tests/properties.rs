@@ -6,11 +6,9 @@ mod common;
 use std::fs;
 
 use bytecost_spec::reading::COUNTERS;
-use bytecost_spec::sample::{FlowReading, SubWindows, Truth};
-use bytecost_spec::{Failure, Reading, Readings, Record, Sample, SideReadings, TrialKey};
+use bytecost_spec::{Failure, Reading, Readings, Record, Sample, TrialKey};
 use bytecost_store::Root;
 use proptest::collection::{btree_map, vec};
-use proptest::option;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -38,58 +36,20 @@ fn readings() -> impl Strategy<Value = Readings> {
     btree_map(counter, reading, 0..6)
 }
 
-fn side() -> impl Strategy<Value = SideReadings> {
-    let flow = any::<(u64, u64, u64)>().prop_map(|(bytes, messages, elapsed_ns)| FlowReading {
-        bytes,
-        messages,
-        elapsed_ns,
-    });
-    let course = option::of(vec(any::<u64>(), 8)).prop_map(|numbers| {
-        numbers.map(|amount| SubWindows {
-            amount,
-            ..SubWindows::default()
-        })
-    });
-    (readings(), vec(flow, 0..3), course).prop_map(|(readings, flows, sub_windows)| SideReadings {
-        readings,
-        flows,
-        held: Vec::new(),
-        sub_windows,
-    })
-}
-
 fn sample() -> impl Strategy<Value = Sample> {
-    let truth =
-        (any::<[u64; 3]>(), words()).prop_map(|([sent, received, compared], checked)| Truth {
-            sent_bytes: sent,
-            received_bytes: received,
-            compared_bytes: compared,
-            checked,
-        });
-    (
-        (key(), words(), any::<u64>(), any::<u64>()),
-        (side(), option::of(side()), readings()),
-        (option::of(truth), option::of(words()), option::of(words())),
-    )
-        .prop_map(
-            |(
-                (trial, cell, started_ms, trial_ms),
-                (sender, receiver, machine),
-                (truth, latency_ns_histogram, repeated_because),
-            )| Sample {
+    (key(), words(), any::<u64>(), readings(), readings()).prop_map(
+        |(trial, cell, started_ms, machine, of_sender)| {
+            let mut sample = Sample {
                 trial,
                 cell,
                 started_ms,
-                trial_ms,
-                sender,
-                receiver,
                 machine,
-                truth,
-                latency_ns_histogram,
-                repeated_because,
                 ..Sample::default()
-            },
-        )
+            };
+            sample.sender.readings = of_sender;
+            sample
+        },
+    )
 }
 
 fn record() -> impl Strategy<Value = Record> {
@@ -125,7 +85,7 @@ proptest! {
             run.append(record).unwrap();
         }
         prop_assert_eq!(&run.records().unwrap().records, &records);
-        prop_assert_eq!(run.records().unwrap().truncated, None);
+        prop_assert_eq!(run.records().unwrap().dropped_bytes, 0);
         drop(run);
 
         let log = dir.path().join("one/samples.jsonl");
@@ -137,11 +97,11 @@ proptest! {
             let kept = whole[..cut].iter().filter(|b| **b == b'\n').count();
             prop_assert_eq!(&loaded.records, &records[..kept]);
             let at_line_end = cut == 0 || whole[cut - 1] == b'\n';
-            prop_assert_eq!(loaded.truncated.is_none(), at_line_end);
+            prop_assert_eq!(loaded.dropped_bytes == 0, at_line_end);
 
             run.append(&next).unwrap();
             let loaded = run.records().unwrap();
-            prop_assert_eq!(loaded.truncated, None);
+            prop_assert_eq!(loaded.dropped_bytes, 0);
             prop_assert_eq!(&loaded.records[..kept], &records[..kept]);
             prop_assert_eq!(&loaded.records[kept..], std::slice::from_ref(&next));
         }

@@ -1,24 +1,26 @@
 //! The options of axes: one a row of the table.
 
-use bytecost_spec::Axis;
-use bytecost_spec::axis::{AXES, AxisRow, ValueKind};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use bytecost_engine::{MOVERS, Mover};
+use bytecost_lab::hand::CLIENT_AXES;
+use bytecost_spec::axis::{AXES, AxisRow, CellFacts, ValueKind};
+use bytecost_spec::{Axis, Cell, Pattern};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-/// The values that were chosen for axes.
+/// Who chooses values: a run several of each axis; a side of a live session one, of some axes.
+pub const RUN: u8 = 0;
+pub const SENDER: u8 = 1;
+pub const RECEIVER: u8 = 2;
+
+/// The values that were chosen for axes. All axes are options of all who choose, so that the wrong
+/// ones can be refused with the reason; help shows the others.
 #[derive(Clone, Debug, Default)]
-pub struct AxisArgs(pub Vec<(Axis, Vec<String>)>);
+pub struct AxisArgs<const BY: u8>(pub Vec<(Axis, Vec<String>)>);
 
-impl Args for AxisArgs {
-    fn augment_args(mut command: Command) -> Command {
-        for row in by_group() {
-            let mut arg = axis_arg(row, "VALUES");
-            if row.axis.is_switch() {
-                let help = format!("{}; `both` compares on and off", row.help);
-                arg = arg.help(sentence(&help));
-            }
-            command = command.arg(arg);
-        }
-        command
+impl<const BY: u8> Args for AxisArgs<BY> {
+    fn augment_args(command: Command) -> Command {
+        let mut rows: Vec<&AxisRow> = AXES.iter().collect();
+        rows.sort_by_key(|row| row.group);
+        command.args(rows.into_iter().map(|row| axis_arg(row, BY)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -26,22 +28,56 @@ impl Args for AxisArgs {
     }
 }
 
-/// The rows of the axes, one group after the other.
-pub(super) fn by_group() -> Vec<&'static AxisRow> {
-    let mut rows: Vec<&AxisRow> = AXES.iter().collect();
-    rows.sort_by_key(|row| row.group);
-    rows
+/// Axes of messages that a live session does not have.
+pub const NOT_LIVE: &[Axis] = &[
+    Axis::Transport,
+    Axis::Block,
+    Axis::Cache,
+    Axis::Access,
+    Axis::MemNode,
+    Axis::Neighbour,
+    Axis::Class,
+    Axis::Cgroup,
+    Axis::Server,
+];
+
+/// Whether an axis applies to messages of a live session: they go over TCP, and the other side may
+/// want responses.
+pub fn applies_live(axis: Axis, mover: &Mover) -> bool {
+    let cell = Cell {
+        pattern: Pattern::Ask,
+        ..Cell::default()
+    };
+    let applies = CellFacts::moved_by(&cell, mover).applies(axis);
+    applies && !NOT_LIVE.contains(&axis)
+}
+
+/// Whether a side chooses an axis: the sending one all that apply to messages of a live session.
+fn chooses(by: u8, axis: Axis) -> bool {
+    let mut movers = MOVERS.iter().filter(|mover| mover.has_peer());
+    match by {
+        RUN => true,
+        SENDER => movers.any(|mover| applies_live(axis, mover)),
+        _ => CLIENT_AXES.contains(&axis),
+    }
 }
 
 /// The option of an axis.
-pub(super) fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
+fn axis_arg(row: &AxisRow, by: u8) -> Arg {
+    let help = match by {
+        RUN if row.axis.is_switch() => format!("{}; `both` compares on and off", row.help),
+        RUN => row.help.to_owned(),
+        SENDER => format!("{} [default: {}]", row.help, row.default),
+        _ => format!("{} [default: the sender's]", row.help),
+    };
     let arg = Arg::new(row.name)
         .long(row.name)
-        .value_name(value_name)
-        .help(sentence(row.help))
+        .value_name(if by == RUN { "VALUES" } else { "VALUE" })
+        .help(sentence(&help))
         .help_heading(row.group.heading())
         .allow_hyphen_values(true)
-        .action(clap::ArgAction::Append);
+        .hide(!chooses(by, row.axis))
+        .action(ArgAction::Append);
     match row.kind {
         ValueKind::Lists => arg,
         _ => arg.value_delimiter(','),
@@ -49,7 +85,7 @@ pub(super) fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
 }
 
 /// A help text with a capital, unless a value stands first.
-pub(super) fn sentence(help: &str) -> String {
+fn sentence(help: &str) -> String {
     let value_first = help
         .split(' ')
         .next()
@@ -83,7 +119,7 @@ pub(super) fn split(text: &str) -> Vec<String> {
     values
 }
 
-impl FromArgMatches for AxisArgs {
+impl<const BY: u8> FromArgMatches for AxisArgs<BY> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let chosen = AXES.iter().filter_map(|row| {
             let given = matches.get_many::<String>(row.name)?;

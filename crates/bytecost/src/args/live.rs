@@ -1,47 +1,20 @@
-//! The command lines of `live send` and `live receive`: one value an axis, and only axes that make
-//! sense.
+//! The command lines of `live send` and `live receive`.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::greeters::Addresses;
-use bytecost_lab::hand::{CLIENT_AXES, PORT};
-use bytecost_spec::axis::CellFacts;
-use bytecost_spec::{Axis, Cell, Pattern, units};
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use bytecost_lab::hand::PORT;
+use bytecost_spec::units;
+use clap::Args;
 
-use super::axes::{AxisArgs, axis_arg, by_group, sentence};
-
-/// Axes of messages that a live session does not have.
-pub const NOT_LIVE: &[Axis] = &[
-    Axis::Transport,
-    Axis::Block,
-    Axis::Cache,
-    Axis::Access,
-    Axis::MemNode,
-    Axis::Neighbour,
-    Axis::Class,
-    Axis::Cgroup,
-    Axis::Server,
-];
-
-/// Whether an axis applies to messages of a live session: they go over TCP, and the other side may
-/// want responses.
-pub fn applies_live(axis: Axis, mover: &Mover) -> bool {
-    let cell = Cell {
-        pattern: Pattern::Ask,
-        ..Cell::default()
-    };
-    let applies = CellFacts::moved_by(&cell, mover).applies(axis);
-    applies && !NOT_LIVE.contains(&axis)
-}
+use super::axes::{AxisArgs, RECEIVER, SENDER};
 
 #[derive(Debug, Args)]
 pub struct SendArgs {
     #[command(flatten)]
-    pub axes: LiveAxes<true>,
+    pub axes: AxisArgs<SENDER>,
     /// Address to listen at; one that is not loopback needs --key-file or --insecure
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub listen: IpAddr,
@@ -81,7 +54,7 @@ pub struct ReceiveArgs {
     #[arg(value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: String,
     #[command(flatten)]
-    pub axes: LiveAxes<false>,
+    pub axes: AxisArgs<RECEIVER>,
     /// TCP port of the sender
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
@@ -103,44 +76,4 @@ pub struct OutputArgs {
     /// Print the summary only
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-/// The one value of axes in a live session, of which a side chooses some. All axes are options, so
-/// that the wrong ones can be refused with the reason; help shows the others.
-#[derive(Clone, Debug, Default)]
-pub struct LiveAxes<const SENDS: bool>(pub AxisArgs);
-
-/// Whether a side chooses an axis: the sending one all that apply to messages of a live session.
-fn chooses(sends: bool, axis: Axis) -> bool {
-    let mut movers = MOVERS.iter().filter(|mover| mover.has_peer());
-    match sends {
-        true => movers.any(|mover| applies_live(axis, mover)),
-        false => CLIENT_AXES.contains(&axis),
-    }
-}
-
-impl<const SENDS: bool> Args for LiveAxes<SENDS> {
-    fn augment_args(mut command: Command) -> Command {
-        for row in by_group() {
-            let default = if SENDS { row.default } else { "the sender's" };
-            let help = format!("{} [default: {default}]", sentence(row.help));
-            let arg = axis_arg(row, "VALUE").help(help);
-            command = command.arg(arg.hide(!chooses(SENDS, row.axis)));
-        }
-        command
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl<const SENDS: bool> FromArgMatches for LiveAxes<SENDS> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        AxisArgs::from_arg_matches(matches).map(LiveAxes)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
-    }
 }

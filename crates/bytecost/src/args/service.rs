@@ -126,8 +126,15 @@ pub struct LoadArgs {
 /// One subcommand a service, so that each has the options that it takes.
 impl Subcommand for ServedService {
     fn augment_subcommands(command: Command) -> Command {
-        let subs = SERVICES.iter().map(service_command);
-        command.subcommands(subs).after_help(models())
+        let sub = |service: &Service| {
+            ServiceArgs::augment_args(Command::new(service.name))
+                .about(format!("A server that {}", service.summary))
+                .mut_arg("size", |size| size.hide(service.sizes.is_none()))
+                .after_help(models())
+        };
+        command
+            .subcommands(SERVICES.iter().map(sub))
+            .after_help(models())
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -137,13 +144,6 @@ impl Subcommand for ServedService {
     fn has_subcommand(name: &str) -> bool {
         Service::named(name).is_some()
     }
-}
-
-fn service_command(service: &'static Service) -> Command {
-    ServiceArgs::augment_args(Command::new(service.name))
-        .about(format!("A server that {}", service.summary))
-        .mut_arg("size", |size| size.hide(service.sizes.is_none()))
-        .after_help(models())
 }
 
 /// The table of servers, for help.

@@ -4,20 +4,20 @@ use anyhow::Result;
 use bytecost_analysis::{analyse, audit};
 use bytecost_report::audit::{json, settled, terminal};
 use bytecost_store::{Root, Run};
+use itertools::Itertools as _;
 
 use crate::args::AuditArgs;
 use crate::failure::{Exit, bad_input};
 use crate::published::Library;
 use crate::recorded_run::RecordedRun;
 
-/// Judges the claims and prints the rulings.
 pub fn run(args: &AuditArgs) -> Result<Exit> {
     let mut library = match &args.claims {
         Some(path) => Library::from_file(path)?,
         None => Library::built_in()?,
     };
     if let Some(source) = &args.source {
-        let sources = library.sources().join(", ");
+        let sources = library.claims.iter().map(|c| &c.source).dedup().join(", ");
         library.claims.retain(|c| c.source == *source);
         if library.claims.is_empty() {
             return Err(bad_input(format!(
@@ -32,21 +32,17 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
         let runs = args.runs.iter().map(|name| root.open(name));
         runs.collect::<Result<_, _>>()?
     };
-    let mut judged = Vec::with_capacity(runs.len());
-    for run in &runs {
-        let evidence = RecordedRun::of(run)?;
-        let input = evidence.input(None);
-        let analysis = analyse(input);
-        let id = run.manifest().id.clone();
-        judged.push((id, audit(input, &analysis, &library.grounds())));
-    }
-    let settled = settled(judged);
-    super::print(&if args.json {
-        json(&settled)
-    } else {
-        terminal(&settled, crate::terminal::style())
-    })?;
-    Ok(Exit::Done)
+    let judged = runs.iter().map(|run| {
+        let recorded = RecordedRun::of(run)?;
+        let input = recorded.input(None);
+        let rulings = audit(input, &analyse(input), &library.grounds());
+        Ok((run.manifest().id.clone(), rulings))
+    });
+    let settled = settled(judged.collect::<Result<_>>()?);
+    super::printed(&match args.json {
+        true => json(&settled),
+        false => terminal(&settled, crate::terminal::style()),
+    })
 }
 
 /// The newest run that measured.

@@ -1,13 +1,13 @@
 //! `bytecost doctor`: what this machine is, what that means for results, and what to do.
 
 use anyhow::Result;
+use bytecost_report::tables;
 use bytecost_store::Root;
 
 use crate::args::DoctorArgs;
 use crate::failure::Exit;
 use crate::{machine, terminal};
 
-/// Prints the checks, or what was removed.
 pub fn run(args: &DoctorArgs) -> Result<Exit> {
     if args.clean {
         let left = super::clean(&Root::at(&args.root.runs_dir));
@@ -18,9 +18,6 @@ pub fn run(args: &DoctorArgs) -> Result<Exit> {
         super::print(&(told.join("\n") + "\n"))?;
         return Ok(Exit::of(left.iter().all(|l| l.gone)));
     }
-    super::print(&bytecost_report::tables::doctor(
-        &machine::host().0,
-        terminal::style(),
-    ))?;
-    Ok(Exit::Done)
+    let host = machine::host().0;
+    super::printed(&tables::doctor(&host, terminal::style()))
 }

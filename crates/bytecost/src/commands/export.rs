@@ -11,7 +11,6 @@ use crate::args::ExportArgs;
 use crate::failure::{Exit, bad_input, unknown};
 use crate::recorded_run::RecordedRun;
 
-/// Writes the table to the file, or prints it.
 pub fn run(args: &ExportArgs) -> Result<Exit> {
     let layout = named(&args.layout)?;
     let run = Root::at(&args.root.runs_dir).open(&args.run)?;
@@ -30,19 +29,13 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
             text.map_err(bad_input)?
         }
     };
-    match &args.out {
-        Some(path) => {
-            fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?
-        }
-        None => super::print(&text)?,
-    }
+    let Some(path) = &args.out else {
+        return super::printed(&text);
+    };
+    fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Exit::Done)
 }
 
-/// The layout of that name.
-///
-/// # Errors
-/// The names that there are.
 pub fn named(name: &str) -> Result<&'static dyn TableLayout> {
     layouts()
         .find(|layout| layout.name() == name)

@@ -3,13 +3,12 @@
 use anyhow::Result;
 use bytecost_spec::table::MAX_TABLE_BYTES;
 use bytecost_spec::{Host, Manifest};
-use bytecost_store::{Ending as RunEnding, Root};
+use bytecost_store::Root;
 
 use crate::args::ImportArgs;
 use crate::failure::{Exit, bad_input};
 use crate::machine;
 
-/// Makes a run directory of the table.
 pub fn run(args: &ImportArgs) -> Result<Exit> {
     let layout = super::export::named(&args.layout)?;
     let text = crate::published::read(&args.file, MAX_TABLE_BYTES)?;
@@ -31,15 +30,10 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
     };
     let mut run = Root::at(&args.root.runs_dir).create_fresh(manifest)?;
     run.write_published(&imported)?;
-    run.end(&RunEnding {
-        ended: machine::now()?,
-        early: None,
-        records: None,
-    })?;
-    super::print(&format!(
+    run.end(machine::now()?, None)?;
+    super::printed(&format!(
         "{}: {} cells, without trials; `bytecost report {0}` shows them, `bytecost report RUN --beside {0}` next to a run\n",
         run.manifest().id,
         imported.published.cells.len()
-    ))?;
-    Ok(Exit::Done)
+    ))
 }

@@ -1,13 +1,12 @@
-//! `bytecost live`, and what happens in a live session, printed as it happens: figures on standard
-//! output, notes on standard error.
+//! `bytecost live` and `bytecost key`, and what happens in a live session, printed as it happens:
+//! figures on standard output, notes on standard error.
 
-pub mod key;
 pub mod load;
 pub mod receive;
 pub mod send;
 pub mod server;
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +20,9 @@ use bytecost_spec::hand::{Begun, Served, Summary};
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::{Axis, units};
 
+use super::note;
 use crate::args::{AxisArgs, OutputArgs};
-use crate::failure::bad_input;
+use crate::failure::{Exit, bad_input};
 use crate::terminal;
 
 /// Prints events. A reader that has closed its pipe ends the command, as Ctrl-C does.
@@ -52,12 +52,11 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Prints one event.
     pub fn show(&mut self, event: SessionEvent) {
         match event {
-            SessionEvent::Listening { address } => self.listening(address),
-            SessionEvent::TurnedAway { why } => {
-                note(&format!("turned away {}", units::one_line(&why)))
+            SessionEvent::Listening(address) => self.listening(address),
+            SessionEvent::TurnedAway(why) => {
+                note(format!("turned away {}", units::one_line(&why)));
             }
             SessionEvent::Began(begun) => {
                 if !self.how.json && !self.how.quiet {
@@ -79,7 +78,6 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Prints the totals of a session.
     pub fn summary(&mut self, summary: &Summary) {
         let text = match self.how.json {
             true => hand::summary_json(summary),
@@ -88,7 +86,6 @@ impl<'a> Live<'a> {
         self.print(&text);
     }
 
-    /// Prints the totals of all sessions.
     pub fn served(&mut self, served: &Served) {
         let text = match self.how.json {
             true => hand::served_json(served),
@@ -108,7 +105,7 @@ impl<'a> Live<'a> {
                 String::new()
             }
         };
-        note(&format!(
+        note(format!(
             "listening at {address}; receive with `bytecost live receive {address}{key}`, end with Ctrl-C"
         ));
     }
@@ -133,17 +130,26 @@ impl<'a> Live<'a> {
 }
 
 /// The key of a file, where one is named.
-///
-/// # Errors
-/// What is wrong with the file, and what to do.
 fn session_key(file: Option<&Path>) -> Result<Option<SessionKey>> {
     file.map(SessionKey::read).transpose().map_err(bad_input)
 }
 
+/// `bytecost key`: makes a file with a key for live sessions between machines.
+pub fn make_key(file: &Path) -> Result<Exit> {
+    let name = units::one_line(&file.display().to_string());
+    SessionKey::make(file).map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => bad_input(format!(
+            "{name} exists and is left as it is: choose another name, or remove it first"
+        )),
+        _ => bad_input(format!("{name} cannot be written: {e}")),
+    })?;
+    note(format!(
+        "{name} has a new key; copy it to the other machine over a way that you trust, and give --key-file {name} on both"
+    ));
+    Ok(Exit::Done)
+}
+
 /// Refuses to listen where others can connect, unless the user wants that.
-///
-/// # Errors
-/// What is missing.
 fn check_listen(address: IpAddr, may: bool, remedy: &str) -> Result<()> {
     if may || address.is_loopback() {
         return Ok(());
@@ -156,7 +162,7 @@ fn check_listen(address: IpAddr, may: bool, remedy: &str) -> Result<()> {
 /// Notes who else can make this machine do so, where others than itself can.
 fn note_reach(address: SocketAddr, what: &str) {
     if !address.ip().is_loopback() {
-        note(&format!(
+        note(format!(
             "anyone who can reach port {} of {} can make this machine {what}",
             address.port(),
             address.ip()
@@ -164,13 +170,8 @@ fn note_reach(address: SocketAddr, what: &str) {
     }
 }
 
-/// Prints a note.
-fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "note: {text}");
-}
-
 /// The one value of each axis that was given.
-pub fn one_value_each(axes: &AxisArgs) -> Result<Vec<(Axis, String)>> {
+pub fn one_value_each<const BY: u8>(axes: &AxisArgs<BY>) -> Result<Vec<(Axis, String)>> {
     let one = |(axis, values): &(Axis, Vec<String>)| match values.as_slice() {
         [value] => Ok((*axis, value.clone())),
         several => Err(bad_input(format!(

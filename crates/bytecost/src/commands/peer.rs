@@ -11,15 +11,12 @@ use crate::args::{Cli, DataFrom, PeerArgs, Sub};
 use crate::failure::{Interrupted, bad_input};
 use crate::former;
 
-/// What bytecost is called on the other host, where nobody says otherwise.
-const PROGRAM: &str = "bytecost";
-
 /// The link to the host that the options name; none where they name none.
 pub(super) fn opened(args: &PeerArgs, stop: &AtomicBool) -> Result<Option<PeerLink>> {
     let Some(given) = &args.peer else {
         return Ok(None);
     };
-    let program = args.peer_program.as_deref().unwrap_or(PROGRAM);
+    let program = args.peer_program.as_deref().unwrap_or("bytecost");
     let options = PeerOptions {
         command: PeerCommand::parse(given, program).map_err(bad_input)?,
         address: args.address,

@@ -1,4 +1,5 @@
-//! `bytecost report`: a run shown again from its samples, on any machine, without root.
+//! `bytecost report`: a run shown again from its samples, on any machine, without root; and
+//! `bytecost explain`.
 
 mod hosts;
 
@@ -9,7 +10,7 @@ use bytecost_analysis::{Analysis, beside};
 use bytecost_spec::Published;
 use bytecost_store::{Folder, Root, Run};
 
-use crate::args::{FigureFormat, ReportArgs, RootArgs};
+use crate::args::{ExplainArgs, FigureFormat, ReportArgs, RootArgs};
 use crate::failure::{Exit, bad_input};
 use crate::published::Library;
 use crate::recorded_run::{RecordedRun, measured_ceiling};
@@ -28,9 +29,19 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     }
     let run = open(&args.root, args.runs.into_iter().next())?;
     let root = Root::at(&args.root.runs_dir);
-    let beside = args.beside.map(|name| imported(&root, &name)).transpose()?;
+    let published = args.beside.map(|name| imported(&root, &name));
+    let published = published.transpose()?;
     let evidence = RecordedRun::of(&run)?;
-    let analysis = judged(&evidence, beside.as_ref())?;
+    if let Some(other) = &published
+        && beside(other, &evidence.cells).cells.is_empty()
+    {
+        return Err(bad_input(format!(
+            "run {} has no cell that {} published",
+            run.manifest().id,
+            other.source
+        )));
+    }
+    let analysis = evidence.analysis(published.as_ref())?;
     match args.figures {
         Some(format) => figures(&run, &analysis, format, args.out.as_deref())?,
         None if args.json => super::print(&bytecost_report::findings_json(&analysis))?,
@@ -39,8 +50,19 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     Ok(Exit::of(evidence.is_whole()))
 }
 
+/// `bytecost explain`: analyses a run and prints the answers to the questions about why; writes
+/// nothing.
+pub fn explain(args: ExplainArgs) -> Result<Exit> {
+    let run = open(&args.root, args.run)?;
+    let analysis = RecordedRun::of(&run)?.analysis(None)?;
+    super::printed(&match args.json {
+        true => bytecost_report::explain_json(&analysis),
+        false => bytecost_report::explain(&analysis, terminal::style()),
+    })
+}
+
 /// The run of that name, or the newest.
-pub(super) fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
+fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
     let root = Root::at(&args.runs_dir);
     let newest = || root.names().map(|mut names| names.pop());
     let name = name.map_or_else(newest, |name| Ok(Some(name)))?;
@@ -66,39 +88,21 @@ fn imported(root: &Root, name: &str) -> Result<Published> {
     }
 }
 
-/// Writes a run's files and prints its answer; true when trials failed or are lost.
-pub fn tell(run: &Run) -> Result<bool> {
-    let evidence = RecordedRun::of(run)?;
-    show(&evidence, &evidence.analysis(None)?, false)?;
-    Ok(!evidence.is_whole())
-}
-
-/// The same of a run of the ceiling, by the table of its rates.
-pub(super) fn tell_ceiling(run: &Run) -> Result<bool> {
+/// Writes a run's files and prints its answer, of the ceiling by the table of its rates; true when
+/// trials failed or are lost.
+pub(super) fn tell(run: &Run, is_ceiling: bool) -> Result<bool> {
     let evidence = RecordedRun::of(run)?;
     let analysis = evidence.analysis(None)?;
-    write(&evidence, &analysis)?;
-    let text = match measured_ceiling(run) {
-        Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
-        None => bytecost_report::terminal(&analysis, terminal::style()),
-    };
-    super::print(&text)?;
-    Ok(!evidence.is_whole())
-}
-
-/// The run judged, beside what was published.
-fn judged(evidence: &RecordedRun<'_>, published: Option<&Published>) -> Result<Analysis> {
-    let Some(published) = published else {
-        return evidence.analysis(None);
-    };
-    if beside(published, &evidence.cells).cells.is_empty() {
-        return Err(bad_input(format!(
-            "run {} has no cell that {} published",
-            evidence.run.manifest().id,
-            published.source
-        )));
+    if is_ceiling {
+        write(&evidence, &analysis)?;
+        super::print(&match measured_ceiling(run) {
+            Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
+            None => bytecost_report::terminal(&analysis, terminal::style()),
+        })?;
+    } else {
+        show(&evidence, &analysis, false)?;
     }
-    evidence.analysis(Some(published))
+    Ok(!evidence.is_whole())
 }
 
 /// Writes every figure of a run as a file and prints the paths.
@@ -126,7 +130,6 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Pa
     Ok(())
 }
 
-/// Writes the files of a run and prints the first screen, or everything.
 fn show(evidence: &RecordedRun<'_>, analysis: &Analysis, all: bool) -> Result<()> {
     write(evidence, analysis)?;
     let run = evidence.run;
@@ -143,7 +146,6 @@ fn show(evidence: &RecordedRun<'_>, analysis: &Analysis, all: bool) -> Result<()
     Ok(())
 }
 
-/// Writes the files of a run.
 fn write(evidence: &RecordedRun<'_>, analysis: &Analysis) -> Result<()> {
     let write = |name: &str, text: &[u8]| evidence.run.write_output(name, text);
     write("report.html", bytecost_report::html(analysis).as_bytes())?;

@@ -1,14 +1,15 @@
 //! A run that is resumed: as it was, or, where machine, boot or build changed, as a new leg.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Result;
 use bytecost_lab::peer::PeerLink;
+use bytecost_lab::program::own_build;
 use bytecost_plan::Plan;
 use bytecost_spec::manifest::{Difference, Leg, Measurer};
-use bytecost_spec::{Host, Record, Study};
+use bytecost_spec::{Host, Study};
 use bytecost_store::{Root, Run};
+use itertools::Itertools as _;
 
 use crate::args::RunArgs;
 use crate::failure::bad_input;
@@ -36,48 +37,39 @@ pub(super) fn only_limits(args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// Sets what the command line gives of time and precision.
 pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {
-    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-    if let Some(budget) = args.budget {
-        study.budget_ms = millis(budget);
-    }
-    if let Some(window) = args.window {
-        study.window_ms = millis(window);
-    }
-    if let Some(warmup) = args.warmup {
-        study.warmup_ms = millis(warmup);
-    }
-    if let Some(precision) = args.precision {
-        study.precision = precision;
-    }
+    let millis = |time: Option<Duration>, else_ms: u64| {
+        time.map_or(else_ms, |t| {
+            u64::try_from(t.as_millis()).unwrap_or(u64::MAX)
+        })
+    };
+    study.budget_ms = millis(args.budget, study.budget_ms);
+    study.window_ms = millis(args.window, study.window_ms);
+    study.warmup_ms = millis(args.warmup, study.warmup_ms);
+    study.precision = args.precision.unwrap_or(study.precision);
+    study.repeats_most = args.repeats.unwrap_or(study.repeats_most);
     if let Some(blocks) = args.blocks {
         study.blocks_most = blocks;
         study.blocks_least = study.blocks_least.min(blocks);
     }
-    if let Some(repeats) = args.repeats {
-        study.repeats_most = repeats;
-    }
 }
 
 /// A run that is there already: its own plan, with the time and precision of the command line.
-/// `build` is that of this program.
 pub(super) fn resumed(
     root: &Root,
     name: &str,
     args: &RunArgs,
-    build: &str,
     peer: Option<&PeerLink>,
 ) -> Result<(Run, Plan, Study)> {
     let mut run = root.open(name)?;
     let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
     let mut study = run.manifest().study.clone();
     set_limits(&mut study, args);
-    known::check(&study).map_err(bad_input)?;
-    let host = machine::host().0;
+    study.check(&known::tables()).map_err(bad_input)?;
+    let (host, build) = (machine::host().0, own_build()?);
     let here = Measurer {
         version: env!("CARGO_PKG_VERSION"),
-        build: Some(build),
+        build: Some(&build),
         host: &host,
     };
     let before = run.manifest().measurer();
@@ -85,13 +77,12 @@ pub(super) fn resumed(
     if let Some(link) = peer {
         differences.extend(super::peer::differences(run.manifest(), link.host()));
     }
-    if !before.is_known() && !args.quiet {
-        writeln!(
-            io::stderr(),
-            "note: run {name} has no record of its boot and its build of bytecost: a change of these cannot be detected"
-        )?;
+    if !before.is_known() && !args.measuring.quiet {
+        super::note(format!(
+            "run {name} has no record of its boot and its build of bytecost: a change of these cannot be detected"
+        ));
     }
-    if !differences.is_empty() && !args.anyway {
+    if !differences.is_empty() && !args.measuring.anyway {
         return Err(bad_input(refusal(name, &differences)));
     }
     let leg = match differences.is_empty() {
@@ -107,16 +98,11 @@ pub(super) fn resumed(
 fn leg(
     run: &Run,
     study: &Study,
-    build: &str,
+    build: String,
     host: Host,
     differences: Vec<Difference>,
 ) -> Result<Leg> {
-    let records = run.records()?.records;
-    let timed = records.iter().filter(|r| !matches!(r, Record::Evidence(_)));
-    let begun = timed
-        .filter_map(|r| Some(r.trial()?.block + 1))
-        .max()
-        .unwrap_or(0);
+    let begun = run.blocks_begun()?.unwrap_or(0);
     let earlier = run.manifest().legs.last().map_or(0, |l| l.first_block);
     let first_block = begun.max(earlier);
     if first_block >= study.blocks_most {
@@ -129,23 +115,20 @@ fn leg(
         first_block,
         started: machine::now()?,
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
-        build_id: Some(build.to_owned()),
+        build_id: Some(build),
         host,
         differences,
     })
 }
 
 fn refusal(name: &str, differences: &[Difference]) -> String {
-    let named = differences.iter().take(MOST_NAMED);
-    let mut told: Vec<String> = named
-        .map(|d| format!("{} was {}, is {}", d.what, d.was, d.is))
-        .collect();
-    if differences.len() > MOST_NAMED {
-        told.push(format!("and {} more", differences.len() - MOST_NAMED));
-    }
+    let told = differences.iter().take(MOST_NAMED);
+    let told = told.map(|d| format!("{} was {}, is {}", d.what, d.was, d.is));
+    let more = differences.len().saturating_sub(MOST_NAMED);
+    let more = (more > 0).then(|| format!("and {more} more"));
     format!(
         "run {name} was measured under other conditions: {}: start a new run, or add --anyway to continue with new blocks as a second leg",
-        told.join("; ")
+        told.chain(more).join("; ")
     )
 }
 
@@ -155,17 +138,16 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_first_differences_in_one_line() {
-        let of = |n: usize| -> Vec<Difference> {
+        let said = |n: usize| {
             let one = |i| Difference {
                 what: format!("fact {i}"),
                 was: "a".to_owned(),
                 is: "b".to_owned(),
             };
-            (0..n).map(one).collect()
+            refusal("r", &(0..n).map(one).collect_vec())
         };
-        let said = refusal("r", &of(2));
-        assert!(said.contains("fact 0 was a, is b; fact 1 was a, is b: start"));
-        let said = refusal("r", &of(6));
+        assert!(said(2).contains("fact 0 was a, is b; fact 1 was a, is b: start"));
+        let said = said(6);
         assert!(said.contains("and 2 more") && !said.contains("fact 4"));
         assert!(said.contains("--anyway") && said.lines().count() == 1);
     }

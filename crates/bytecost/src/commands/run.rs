@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytecost_analysis::Interim;
-use bytecost_analysis::ceiling::{self, is_same_machine};
+use bytecost_analysis::ceiling::{STUDY as CEILING, is_same_machine};
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
 use bytecost_lab::peer::PeerLink;
-use bytecost_lab::program::Program;
+use bytecost_lab::program::{Program, own_build};
 use bytecost_lab::survey::Helpers;
 use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
@@ -26,11 +26,12 @@ use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
 use bytecost_spec::{
     Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport, units,
 };
-use bytecost_store::{Ending as RunEnding, Root, Run};
+use bytecost_store::{Root, Run};
+use itertools::Itertools as _;
 
-use super::peer;
 use super::resume::{only_limits, resumed, set_limits};
-use crate::args::{self, RunArgs, WantedEvidence};
+use super::{note, peer};
+use crate::args::{self, CeilingArgs, MeasuringArgs, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
 use crate::failure::{Exit, bad_input};
 use crate::recorded_run::RecordedRun;
@@ -55,15 +56,13 @@ const MOST_STUDY_BYTES: u64 = 1 << 20;
 
 /// Measures, and shows the results: of the study of the ceiling by its own table.
 pub fn run(args: RunArgs) -> Result<Exit> {
-    let is_ceiling = args.study.as_deref() == Some(ceiling::STUDY) && args.axes.0.is_empty();
-    match is_ceiling {
-        true => carried_out(args, super::report::tell_ceiling),
-        false => carried_out(args, super::report::tell),
-    }
-}
-
-/// Measures, and tells it by `tell`, which answers whether trials failed.
-pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>) -> Result<Exit> {
+    let is_ceiling = args.study.as_deref() == Some(CEILING) && args.axes.0.is_empty();
+    let MeasuringArgs {
+        resume,
+        quiet,
+        root,
+        ..
+    } = &args.measuring;
     if let (Some(port), None) = (args.port, &args.peer.peer) {
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|e| {
             bad_input(format!(
@@ -74,9 +73,9 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     // Before anything takes long: what is built meanwhile is not what measures.
     let program = Program::own()?;
     let stop = signals::stop_flag()?;
-    let root = Root::at(&args.root.runs_dir);
+    let root = Root::at(&root.runs_dir);
     let left = super::clean(&root);
-    let of_peer = match &args.resume {
+    let of_peer = match resume {
         Some(name) => {
             only_limits(&args)?;
             peer::of_run(root.open(name)?.manifest())
@@ -85,47 +84,39 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     };
     let link = peer::opened(&of_peer, &stop)?;
     let peer = link.as_ref();
-    let (mut run, plan, study) = match &args.resume {
-        Some(name) => resumed(&root, name, &args, &program.build, peer)?,
+    let (mut run, plan, study) = match resume {
+        Some(name) => resumed(&root, name, &args, peer)?,
         None => begun(&root, &args, &program, peer, &stop)?,
     };
-    if !args.quiet {
+    if !quiet {
         writeln!(io::stderr(), "{}", progress::announced(&study, &plan))?;
         if args.quick {
-            writeln!(io::stderr(), "note: {}", about_quick(&study))?;
+            note(format!(
+                "--quick decides large differences between few movers at few sizes over one path; it does not decide small ones, and measures no other movers, receivers, transports and patterns: the whole study, `bytecost run {}`, does in about a minute",
+                study.name
+            ));
         }
         for what in &left {
-            writeln!(
-                io::stderr(),
-                "note: an earlier run was killed: {}",
-                what.told
-            )?;
+            note(format!("an earlier run was killed: {}", what.told));
         }
-        for note in &plan.notes {
-            writeln!(io::stderr(), "note: {note}")?;
-        }
+        plan.notes.iter().for_each(note);
         for asked in &run.manifest().evidence {
             if let (Some(why), false) = (&asked.refused, asked.unasked) {
-                let name = asked.means.name();
-                writeln!(io::stderr(), "note: no evidence of {name}: {why}")?;
+                note(format!("no evidence of {}: {why}", asked.means.name()));
             }
         }
     }
-    let files = files_ready(&plan, run.manifest().survey.files.as_ref(), args.quiet)?;
+    let files = files_ready(&plan, run.manifest().survey.files.as_ref(), *quiet)?;
     let campaign = Campaign {
         study: &study,
         plan,
         port: args.port,
         peer: link,
-        quiet: args.quiet,
+        quiet: *quiet,
         stop: &stop,
     };
     let how = campaign.carry_out(&mut run, files, program)?;
-    run.end(&RunEnding {
-        ended: machine::now()?,
-        early: how.early(),
-        records: None,
-    })?;
+    run.end(machine::now()?, how.early())?;
     if let Some(why) = how.early() {
         writeln!(
             io::stderr(),
@@ -133,10 +124,30 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
             run.manifest().id
         )?;
     }
-    let failed = tell(&run)? || how == How::PeerLost;
+    let failed = super::report::tell(&run, is_ceiling)? || how == How::PeerLost;
     Ok(match how {
         How::Interrupted => Exit::Interrupted,
         _ => Exit::of(!failed),
+    })
+}
+
+/// `bytecost ceiling`: measures the study of that name.
+pub fn ceiling(args: CeilingArgs) -> Result<Exit> {
+    if let Some(name) = &args.measuring.resume {
+        let run = Root::at(&args.measuring.root.runs_dir).open(name)?;
+        let study = &run.manifest().study.name;
+        if study != CEILING {
+            return Err(bad_input(format!(
+                "run {name} is of study `{study}`: resume it with `bytecost run --resume {name}`"
+            )));
+        }
+    }
+    run(RunArgs {
+        study: Some(CEILING.to_owned()),
+        budget: args.budget,
+        dir: args.dir,
+        measuring: args.measuring,
+        ..RunArgs::default()
     })
 }
 
@@ -160,27 +171,20 @@ fn begun(
         let pairs = bytecost_host::pairs::chosen(&host).map_err(bad_input)?;
         study.take_pairs(&pairs.placements(), &pairs.nearest());
     }
-    let cells = study.cells();
-    let cells = cells.iter().map(|(_, cell)| cell);
-    let asks_for_huge = cells.clone().any(|cell| cell.huge_pages == HugePages::On);
+    let all = cells(&study);
+    let asks_for_huge = all.iter().any(|cell| cell.huge_pages == HugePages::On);
     let refused = asks_for_huge.then(bytecost_engine::work::huge_pages_refused);
     survey.huge_pages_refused = refused.flatten();
-    let helpers = super::look_at_helped(&mut survey, &transports, cells);
+    let helpers = super::look_at_helped(&mut survey, &transports, &all);
     survey.files = files_surveyed(&mut study, args, helpers.as_ref())?;
-    let serves = study.cells().iter().any(|(_, cell)| cell.is_served());
+    let all = cells(&study);
+    let serves = all.iter().any(Cell::is_served);
     survey.serving = serves.then(bytecost_lab::server_survey::survey);
-    let cells = study.cells();
-    let only_serves = cells.iter().all(|(_, cell)| cell.is_served());
-    survey.links = bytecost_lab::survey::links(cells.iter().map(|(_, cell)| cell));
-    survey.isolation = isolation_survey::survey(
-        program,
-        &Roots::real(),
-        &host,
-        cells.iter().map(|(_, cell)| cell),
-    );
-    let seed = args
-        .seed
-        .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
+    let only_serves = all.iter().all(Cell::is_served);
+    survey.links = bytecost_lab::survey::links(&all);
+    survey.isolation = isolation_survey::survey(program, &Roots::real(), &host, &all);
+    let random = || RandomState::new().build_hasher().finish() >> 16;
+    let seed = args.seed.unwrap_or_else(random);
     let there = peer.map(PeerLink::host);
     let noise = noise(root, &study, &host, there);
     let plan =
@@ -192,7 +196,7 @@ fn begun(
     survey.unit_costs = tried::costs(&host, clock);
     let manifest = Manifest {
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
-        build_id: Some(program.build.clone()),
+        build_id: Some(own_build()?),
         started: machine::now()?,
         seed,
         command: command_line(),
@@ -205,6 +209,11 @@ fn begun(
         ..Manifest::new(study.clone())
     };
     Ok((root.create_fresh(manifest)?, plan, study))
+}
+
+/// The cells that a study asks for.
+fn cells(study: &Study) -> Vec<Cell> {
+    study.cells().into_iter().map(|(_, cell)| cell).collect()
 }
 
 /// Where nothing of a study can be measured, the run ends before it begins.
@@ -307,19 +316,14 @@ fn files_surveyed(
     helpers: Option<&Helpers>,
 ) -> Result<Option<FileSurvey>> {
     // Where the other host sends, the files are there.
-    let asks = !args.peer.reverse && study.cells().iter().any(|(_, cell)| is_on_disk(cell));
+    let asked = cells(study);
+    let asks = !args.peer.reverse && asked.iter().any(is_on_disk);
     if !asks {
-        if let Some(option) = args
-            .dir
-            .as_ref()
-            .map(|_| "--dir")
-            .or(args.file.as_ref().map(|_| "--file"))
-        {
-            let sends = study.cells().iter().any(|(_, cell)| sends_a_file(cell));
-            let what = if sends {
-                "sends memory files alone: choose --cache warm or cold, leave it out"
-            } else {
-                "reads and writes none: leave it out"
+        let dir = args.dir.as_ref().map(|_| "--dir");
+        if let Some(option) = dir.or(args.file.as_ref().map(|_| "--file")) {
+            let what = match asked.iter().any(sends_a_file) {
+                true => "sends memory files alone: choose --cache warm or cold, leave it out",
+                false => "reads and writes none: leave it out",
             };
             return Err(bad_input(format!(
                 "{option} chooses where files are, and study `{}` {what}, or run file-read or file-to-socket",
@@ -335,11 +339,8 @@ fn files_surveyed(
     };
     let mut files = Files::new(dir, user);
     let mut found = file_survey::survey(&mut files).map_err(bad_input)?;
-    if let Some(helpers) = helpers {
-        found
-            .movers
-            .extend(file_survey::helped(&mut files, helpers));
-    }
+    let helped = helpers.map(|helpers| file_survey::helped(&mut files, helpers));
+    found.movers.extend(helped.into_iter().flatten());
     if let Some(bytes) = found.user_file_bytes {
         go_through_whole(study, args, bytes);
     }
@@ -363,10 +364,7 @@ fn go_through_whole(study: &mut Study, args: &RunArgs, bytes: u64) {
     if is_asked(Axis::Ring) {
         return;
     }
-    let of_messages = study
-        .cells()
-        .iter()
-        .all(|(_, cell)| cell.ring == Ring::Message);
+    let of_messages = cells(study).iter().all(|cell| cell.ring == Ring::Message);
     let (axis, most) = if of_messages && !is_asked(Axis::Size) {
         (Axis::Size, MAX_SIZE_BYTES)
     } else {
@@ -388,11 +386,9 @@ fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<F
     let mut files = Files::new(PathBuf::from(&found.dir), user);
     files.check_room(&plan.cells).map_err(bad_input)?;
     if !quiet {
-        let what = match &found.user_file {
-            Some(path) => path.clone(),
-            None => format!("test files in {}", found.dir),
-        };
-        writeln!(io::stderr(), "note: {what}, {}", found.file_system)?;
+        let own = || format!("test files in {}", found.dir);
+        let what = found.user_file.clone().unwrap_or_else(own);
+        note(format!("{what}, {}", found.file_system));
     }
     for cell in &plan.cells {
         files.prepare(cell).map_err(bad_input)?;
@@ -402,8 +398,8 @@ fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<F
 
 /// What is tried out for a study: all that costs nothing, and what it asks for itself.
 fn transports(study: &Study) -> Vec<Transport> {
-    let asked = study.cells();
-    let is_asked = |t: Transport| asked.iter().any(|(_, cell)| cell.transport == t);
+    let asked = cells(study);
+    let is_asked = |t: Transport| asked.iter().any(|cell| cell.transport == t);
     let all = Transport::WITHIN.iter().copied();
     all.filter(|t| !t.is_made() || is_asked(*t)).collect()
 }
@@ -427,7 +423,7 @@ fn chosen(args: &RunArgs) -> Result<Study> {
         study.budget_ms = QUICK_BUDGET.as_millis() as u64;
     }
     set_limits(&mut study, args);
-    known::check(&study).map_err(bad_input)?;
+    study.check(&known::tables()).map_err(bad_input)?;
     check_asked(&study, &study.asked, &known::tables())
         .map_err(|why| bad_input(format!("--{}", why.0)))?;
     Ok(study)
@@ -449,14 +445,6 @@ fn axes(args: &RunArgs, study: &Study) -> Result<Vec<(Axis, Vec<String>)>> {
     let own = QUICK.iter().filter(|(axis, _)| is_free(*axis));
     let own = own.map(|(axis, values)| (*axis, values.iter().map(|v| (*v).to_owned()).collect()));
     Ok(own.chain(args.axes.0.iter().cloned()).collect())
-}
-
-/// What a quick run can decide, what it cannot, and what can.
-fn about_quick(study: &Study) -> String {
-    format!(
-        "--quick decides large differences between few movers at few sizes over one path; it does not decide small ones, and measures no other movers, receivers, transports and patterns: the whole study, `bytecost run {}`, does in about a minute",
-        study.name
-    )
 }
 
 fn from_file(name: &str) -> Result<Study> {
@@ -486,11 +474,8 @@ fn unknown(name: &str) -> anyhow::Error {
     let is_near = |word: &&str| strsim::damerau_levenshtein(word, name) <= most;
     let cli = args::Cli::described();
     let mut commands = cli.get_subcommands().map(clap::Command::get_name);
-    let names: Vec<&str> = STUDIES.iter().map(|(n, _)| *n).collect();
-    let remedy = match (
-        commands.find(is_near),
-        names.iter().copied().find(|n| is_near(n)),
-    ) {
+    let mut names = STUDIES.iter().map(|(n, _)| *n);
+    let remedy = match (commands.find(is_near), names.clone().find(is_near)) {
         (Some(command), _) => format!("did you mean `bytecost {command}`?"),
         (None, Some(study)) => format!("did you mean `{study}`?"),
         (None, None) => format!(
@@ -498,10 +483,8 @@ fn unknown(name: &str) -> anyhow::Error {
             names.join(", ")
         ),
     };
-    bad_input(format!(
-        "study `{}` is not known: {remedy}",
-        units::one_line(name)
-    ))
+    let name = units::one_line(name);
+    bad_input(format!("study `{name}` is not known: {remedy}"))
 }
 
 /// The command line as it was given, but for where the program lies.

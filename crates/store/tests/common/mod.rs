@@ -2,19 +2,7 @@
 
 use bytecost_spec::{Failure, Manifest, Record, Study, TrialKey};
 
-const STUDY: &str = r#"
-name = "send-copies"
-title = "Copies"
-question = "Which?"
-prediction = "The first."
-smallest-effect = "5%"
-precision = "3.3%"
-budget = "10s"
-warmup = "10ms"
-window = "50ms"
-blocks-least = 6
-blocks-most = 20
-"#;
+const STUDY: &str = include_str!("../../../../studies/send-copies.toml");
 
 pub fn manifest(id: &str) -> Manifest {
     Manifest {

@@ -57,7 +57,6 @@ pub fn run(args: &LoadArgs) -> Result<Exit> {
     })
 }
 
-/// The load that the options make.
 fn wished(args: &LoadArgs) -> Result<Load> {
     let service = named(&args.service)?;
     let asking = serving(service, args.size)?;
@@ -158,7 +157,6 @@ fn found(asking: Asking, outcome: &LoadOutcome, interrupted: bool) -> Asked {
     let histogram = &outcome.latency_ns;
     let at = |quantile| us(histogram.value_at_quantile(quantile));
     let late = &outcome.generator.late_ns;
-    let fair = outcome.fairness();
     Asked {
         asking,
         elapsed_s: outcome.window_ns as f64 / 1e9,
@@ -175,7 +173,7 @@ fn found(asking: Asking, outcome: &LoadOutcome, interrupted: bool) -> Asked {
         }),
         errors: outcome.errors.by_kind().to_vec(),
         opened: outcome.opened,
-        fairness: (fair.min, fair.median, fair.max),
+        fairness: outcome.fairness().into(),
         generator: GeneratorCost {
             busy_share: outcome.generator.busy_share,
             cpu_s: outcome.generator.cpu_ns as f64 / 1e9,

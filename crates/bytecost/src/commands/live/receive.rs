@@ -44,9 +44,8 @@ pub fn run(args: ReceiveArgs) -> Result<Exit> {
     })
 }
 
-/// What this side chooses itself.
 fn wishes(args: &ReceiveArgs) -> Result<Vec<(Axis, String)>> {
-    let mut wishes = one_value_each(&args.axes.0)?;
+    let mut wishes = one_value_each(&args.axes)?;
     let mut cell = Cell::default();
     for (axis, value) in &wishes {
         if !CLIENT_AXES.contains(axis) {

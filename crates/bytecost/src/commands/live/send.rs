@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::hand::{Admission, Serve, serve};
-use bytecost_plan::{check_cell, exact};
+use bytecost_plan::exact;
 use bytecost_spec::{Axis, Cell, Transport};
+use itertools::Itertools as _;
 
 use super::{Live, check_listen, one_value_each, session_key};
 use crate::args::{AdmissionArgs, NOT_LIVE, SendArgs, applies_live};
@@ -77,10 +78,9 @@ fn access(listen: IpAddr, args: &AdmissionArgs) -> Result<Admission> {
     })
 }
 
-/// What to send, and how.
 fn chosen(args: &SendArgs) -> Result<Cell> {
     let mut cell = Cell::default();
-    let asked = one_value_each(&args.axes.0)?;
+    let asked = one_value_each(&args.axes)?;
     for (axis, value) in &asked {
         cell.set(*axis, value).map_err(bad_input)?;
         let is_loopback = *axis == Axis::Transport && cell.transport == Transport::Loopback;
@@ -90,14 +90,14 @@ fn chosen(args: &SendArgs) -> Result<Cell> {
             )));
         }
     }
-    check_cell(&cell, &known::tables()).map_err(bad_input)?;
+    known::tables().check(&cell).map_err(bad_input)?;
     let mover = Mover::named(&cell.mover).filter(|mover| mover.has_peer());
     let Some(mover) = mover else {
-        let movers = MOVERS.iter().filter(|m| m.has_peer()).map(|m| m.name);
+        let movers = MOVERS.iter().filter(|m| m.has_peer());
+        let movers = movers.map(|m| m.name).join(", ");
         return Err(bad_input(format!(
-            "mover `{}` sends nothing: choose from {}",
-            cell.mover,
-            movers.collect::<Vec<_>>().join(", ")
+            "mover `{}` sends nothing: choose from {movers}",
+            cell.mover
         )));
     };
     let is_unused = |axis: &Axis| {
@@ -108,7 +108,7 @@ fn chosen(args: &SendArgs) -> Result<Cell> {
         return Err(bad_input(format!(
             "--{axis} {value} does not apply to `{}` in a live session: it is for {}; leave it out",
             mover.name,
-            axis.row().applies_to
+            axis.row().applies_to.words
         )));
     }
     Ok(cell)

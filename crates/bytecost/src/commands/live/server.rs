@@ -14,10 +14,11 @@ use bytecost_host::Roots;
 use bytecost_lab::descriptors;
 use bytecost_report::service;
 use bytecost_spec::units;
+use itertools::Itertools as _;
 
-use super::{check_listen, note, note_reach};
+use super::{check_listen, note_reach};
 use crate::args::{ServedService, ServiceArgs};
-use crate::commands::print;
+use crate::commands::{note, printed};
 use crate::failure::{Exit, bad_input, check_time, unknown};
 use crate::{pinning, signals};
 
@@ -37,7 +38,10 @@ pub fn run(served: ServedService) -> Result<Exit> {
     )?;
     let model = chosen(args)?;
     let serving = serving(service, args.size)?;
-    let limits = limits(args)?;
+    check_time("patience", args.patience, PATIENCE)?;
+    if let Some(idle) = args.idle_timeout {
+        check_time("idle-timeout", idle, PATIENCE)?;
+    }
     if let Some(list) = &args.cpu {
         pinning::pin(list)?;
     }
@@ -62,15 +66,16 @@ pub fn run(served: ServedService) -> Result<Exit> {
         workers: args.workers.map_or(cpus, |n| n as usize),
         limits: Limits {
             connections,
-            ..limits
+            patience: args.patience,
+            idle: args.idle_timeout,
+            ..Limits::default()
         },
     })
     .with_context(|| format!("`{}` cannot serve here", model.name))?;
-    print(&match args.json {
+    printed(&match args.json {
         true => service::tally_json(model.name, service.name, &tally),
         false => service::tally(model.name, service.name, &tally),
-    })?;
-    Ok(Exit::Done)
+    })
 }
 
 /// The model that was named, and only options that it has.
@@ -78,32 +83,21 @@ fn chosen(args: &ServiceArgs) -> Result<&'static Server> {
     let model = Server::named(&args.model)
         .ok_or_else(|| unknown("model", &args.model, SERVERS.iter().map(|s| s.name)))?;
     if args.workers.is_some() && !model.takes_workers {
-        let takes: Vec<&str> = SERVERS
-            .iter()
-            .filter(|s| s.takes_workers)
-            .map(|s| s.name)
-            .collect();
+        let takes = SERVERS.iter().filter(|s| s.takes_workers);
+        let takes = takes.map(|s| s.name).join(", ");
         return Err(bad_input(format!(
-            "model `{}` has no fixed number of threads: leave --workers out, or choose {}",
-            model.name,
-            takes.join(", ")
+            "model `{}` has no fixed number of threads: leave --workers out, or choose {takes}",
+            model.name
         )));
     }
     Ok(model)
 }
 
-/// The service that was named.
-///
-/// # Errors
-/// There is none of that name.
 pub(super) fn named(name: &str) -> Result<&'static Service> {
     Service::named(name).ok_or_else(|| unknown("service", name, SERVICES.iter().map(|s| s.name)))
 }
 
 /// What both ends of a service are made from.
-///
-/// # Errors
-/// A size out of bounds, or one for a service that takes none.
 pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::ServiceSetup> {
     if service.sizes.is_none() && size.is_some() {
         return Err(bad_input(format!(
@@ -116,18 +110,6 @@ pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::
     Ok(services::ServiceSetup {
         size,
         roots: Roots::real(),
-    })
-}
-
-fn limits(args: &ServiceArgs) -> Result<Limits> {
-    check_time("patience", args.patience, PATIENCE)?;
-    if let Some(idle) = args.idle_timeout {
-        check_time("idle-timeout", idle, PATIENCE)?;
-    }
-    Ok(Limits {
-        patience: args.patience,
-        idle: args.idle_timeout,
-        ..Limits::default()
     })
 }
 
@@ -151,10 +133,10 @@ fn room(model: &Server, args: &ServiceArgs) -> Result<usize> {
 fn tell(model: &Server, service: &Service, serving: &services::ServiceSetup, address: SocketAddr) {
     note_reach(address, "work");
     if let Some(caution) = model.caution {
-        note(&format!("`{}`: {caution}", model.name));
+        note(format!("`{}`: {caution}", model.name));
     }
     if let Some((most, reason)) = model.bound {
-        note(&format!(
+        note(format!(
             "`{}` serves at most {most} connections, further ones are closed: {reason}",
             model.name
         ));
@@ -163,7 +145,7 @@ fn tell(model: &Server, service: &Service, serving: &services::ServiceSetup, add
     if service.sizes.is_some() {
         words.push_str(&format!(" --size {}", units::bytes(serving.size as u64)));
     }
-    note(&format!(
+    note(format!(
         "listening at {address}; load it with `bytecost live load {words}`, end with Ctrl-C"
     ));
 }

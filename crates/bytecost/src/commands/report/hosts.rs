@@ -1,9 +1,7 @@
 //! Several runs of one study, of several hosts or pairs of hosts, in one table.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use bytecost_analysis::Analysis;
@@ -11,8 +9,10 @@ use bytecost_analysis::ceiling::is_same_machine;
 use bytecost_report::hosts::{self, HostRun};
 use bytecost_spec::{Host, PeerSide};
 use bytecost_store::{Folder, Root, Run};
+use itertools::Itertools as _;
 
 use crate::args::ReportArgs;
+use crate::commands::{note, print};
 use crate::failure::{Exit, bad_input};
 use crate::recorded_run::RecordedRun;
 use crate::terminal;
@@ -61,10 +61,16 @@ pub fn run(args: &ReportArgs) -> Result<Exit> {
     }
     let all_are_shown = notes.is_empty();
     let found = newest(found, &mut notes);
-    of_one_study(&found)?;
-    for note in notes {
-        writeln!(io::stderr(), "note: {note}")?;
+    let studies = found.iter().map(JudgedRun::study).sorted().dedup();
+    let studies = studies.collect_vec();
+    if studies.len() > 1 {
+        return Err(bad_input(format!(
+            "these runs are of several studies, {}: name those of one, for example runs/*/*-{}",
+            studies.join(", "),
+            found[0].analysis.study.name
+        )));
     }
+    notes.iter().for_each(note);
     let runs: Vec<HostRun<'_>> = found.iter().map(JudgedRun::shown).collect();
     let table = hosts::table(&runs);
     if let Some(dir) = &args.out {
@@ -74,7 +80,7 @@ pub fn run(args: &ReportArgs) -> Result<Exit> {
         folder.write("hosts.json", hosts::json(&table).as_bytes())?;
         folder.write("hosts.csv", &hosts::csv(&table)?)?;
     }
-    crate::commands::print(&match args.json {
+    print(&match args.json {
         true => hosts::json(&table),
         false => hosts::terminal(&table, args.all, terminal::style()),
     })?;
@@ -83,26 +89,20 @@ pub fn run(args: &ReportArgs) -> Result<Exit> {
 }
 
 /// The runs in a directory that is none itself, in the order of their names; none where it has none.
-fn runs_in(dir: &Path) -> Option<Vec<PathBuf>> {
+fn runs_in(dir: &Path) -> Option<Vec<String>> {
     if dir.join(MANIFEST).exists() {
         return None;
     }
-    let entries = fs::read_dir(dir)
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()));
-    let mut runs: Vec<PathBuf> = entries
-        .filter(|path| path.join(MANIFEST).exists())
-        .collect();
-    runs.sort();
+    let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
+    let runs = entries.filter(|path| path.join(MANIFEST).exists());
+    let runs = runs.sorted().map(|path| path.display().to_string());
+    let runs = runs.collect_vec();
     (!runs.is_empty()).then_some(runs)
 }
 
 /// The runs that a name stands for: itself, or those in a directory of runs.
 fn spread(name: &str) -> Vec<String> {
-    match runs_in(Path::new(name)) {
-        Some(runs) => runs.iter().map(|path| path.display().to_string()).collect(),
-        None => vec![name.to_owned()],
-    }
+    runs_in(Path::new(name)).unwrap_or_else(|| vec![name.to_owned()])
 }
 
 fn judged(run: &Run) -> Result<JudgedRun> {
@@ -125,20 +125,15 @@ fn host_name(run: &Run, a: &Analysis) -> String {
     let dir = run.dir().canonicalize();
     let dir = dir.unwrap_or_else(|_| run.dir().to_owned());
     let holder = dir.parent().and_then(|holder| holder.file_name());
-    let own = holder.map_or_else(
-        || a.run.id.clone(),
-        |name| name.to_string_lossy().into_owned(),
-    );
-    match &a.peer {
-        None => own,
-        Some(peer) => {
-            let arrow = match peer.side {
-                PeerSide::Receiver => "→",
-                PeerSide::Sender => "←",
-            };
-            format!("{own} {arrow} {}", peer.name)
-        }
-    }
+    let own = holder.map_or(a.run.id.as_str().into(), |name| name.to_string_lossy());
+    let Some(peer) = &a.peer else {
+        return own.into_owned();
+    };
+    let arrow = match peer.side {
+        PeerSide::Receiver => "→",
+        PeerSide::Sender => "←",
+    };
+    format!("{own} {arrow} {}", peer.name)
 }
 
 /// The newest run of each host; the others are noted. Hosts of one name, whose runs lie in one
@@ -190,19 +185,5 @@ impl JudgedRun {
             _ => is_same_machine(one, two),
         };
         self.host == other.host && self.study() == other.study() && is_same
-    }
-}
-
-/// Refuses runs of several studies.
-fn of_one_study(runs: &[JudgedRun]) -> Result<()> {
-    let studies: BTreeSet<String> = runs.iter().map(JudgedRun::study).collect();
-    let studies = Vec::from_iter(studies);
-    match &studies[..] {
-        [] | [_] => Ok(()),
-        several => Err(bad_input(format!(
-            "these runs are of several studies, {}: name those of one, for example runs/*/*-{}",
-            several.join(", "),
-            runs[0].analysis.study.name
-        ))),
     }
 }
