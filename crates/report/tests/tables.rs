@@ -34,19 +34,15 @@ fn survey() -> Survey {
     };
     let (tcp, unix) = (Transport::Loopback, Transport::Unix);
     let no = Some("Unix sockets do not take MSG_ZEROCOPY (EOPNOTSUPP)");
+    let zerocopy =
+        "sendmsg(2) with MSG_ZEROCOPY; the buffer is held until the kernel gives it back";
+    let gift = "memory to a pipe, the pipe to the socket";
+    let caution = Some("nothing says when its pages may be written again.");
     Survey {
         mover_facts: vec![
             mover("send", "one send(2) a message", None),
-            mover(
-                "send-zerocopy",
-                "sendmsg(2) with MSG_ZEROCOPY; the buffer is held until the kernel gives it back",
-                None,
-            ),
-            mover(
-                "vmsplice",
-                "memory to a pipe, the pipe to the socket",
-                Some("nothing says when its pages may be written again."),
-            ),
+            mover("send-zerocopy", zerocopy, None),
+            mover("vmsplice", gift, caution),
         ],
         receiver_facts: vec![ReceiverFacts {
             name: "recv".to_owned(),
@@ -119,9 +115,8 @@ fn what_this_machine_is() {
     let text = tables::doctor(&host, PLAIN);
     assert!(text.starts_with(&host.cpu_model), "{text}");
     for check in &host.checks {
-        let mut lines = text
-            .lines()
-            .map(|l| l.trim_start_matches(['✓', '·', '!', ' ']));
+        let lines = text.lines();
+        let mut lines = lines.map(|l| l.trim_start_matches(['✓', '·', '!', ' ']));
         let first = check.found.split(' ').next().unwrap();
         let is_own = |line: &str| line.starts_with(&check.name) && line.contains(first);
         assert!(lines.any(is_own), "{}: {text}", check.name);
