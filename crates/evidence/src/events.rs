@@ -117,17 +117,12 @@ impl Events {
     /// # Errors
     /// What bpf(2) answers.
     pub fn schedule(&mut self, from_ns: u64, to_ns: u64) -> io::Result<()> {
-        let Parties {
-            port,
-            network,
-            sender,
-            receiver,
-        } = self.parties;
+        let of = self.parties;
         self.object.begin(&[
-            u64::from(port.unwrap_or(0)),
-            network.unwrap_or(0),
-            u64::from(sender),
-            u64::from(receiver.unwrap_or(0)),
+            u64::from(of.port.unwrap_or(0)),
+            of.network.unwrap_or(0),
+            u64::from(of.sender),
+            u64::from(of.receiver.unwrap_or(0)),
             from_ns,
             to_ns,
         ])

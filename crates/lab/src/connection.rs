@@ -82,51 +82,39 @@ impl<M> ConnectionMeter<'_, M> {
 
 fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
     use Counter::*;
-    let all = [
-        TcpRttUs,
-        TcpMinRttUs,
-        TcpCwndSegments,
-        TcpPacingRateBytesPerS,
-        TcpDeliveryRateBytesPerS,
-        TcpBusyUs,
-        TcpRwndLimitedUs,
-        TcpSndbufLimitedUs,
-        TcpRetransmits,
-        TcpDataSegments,
-        TcpMarkedSegments,
-        TcpPathMtuBytes,
-    ];
-    let (Some(start), Some(end)) = (start, end) else {
-        let absent = |counter| (counter, Reading::absent("TCP_INFO could not be read"));
-        return all.map(absent).into();
-    };
-    let grown = |from: u64, to: u64| Reading::Measured(to.saturating_sub(from));
-    let value = |counter| match counter {
-        TcpRttUs => Reading::Measured(end.rtt_us.into()),
-        TcpMinRttUs => Reading::Measured(end.min_rtt_us.into()),
-        TcpCwndSegments => Reading::Measured(end.cwnd_segments.into()),
+    let are_read = start.is_some() && end.is_some();
+    let (from, to) = (start.unwrap_or_default(), end.unwrap_or_default());
+    let grown = |of: fn(&TcpInfo) -> u64| Reading::Measured(of(&to).saturating_sub(of(&from)));
+    let pacing_rate = match to.pacing_rate {
         // All ones: the socket does not pace.
-        TcpPacingRateBytesPerS if end.pacing_rate == u64::MAX => {
-            Reading::absent("the socket is not paced")
-        }
-        TcpPacingRateBytesPerS => Reading::Measured(end.pacing_rate),
-        TcpDeliveryRateBytesPerS => Reading::Measured(end.delivery_rate),
-        TcpBusyUs => grown(start.busy_us, end.busy_us),
-        TcpRwndLimitedUs => grown(start.rwnd_limited_us, end.rwnd_limited_us),
-        TcpSndbufLimitedUs => grown(start.sndbuf_limited_us, end.sndbuf_limited_us),
-        TcpPathMtuBytes => Reading::Measured(end.path_mtu_bytes.into()),
-        TcpMarkedSegments => match (start.delivered_marked, end.delivered_marked) {
-            (Some(from), Some(to)) => Reading::Measured(to.wrapping_sub(from).into()),
-            _ => Reading::absent("this kernel's TCP_INFO does not count marks (before 4.18)"),
-        },
-        TcpDataSegments => {
-            // Of 32 bits, and it wraps.
-            let sent = end.data_segments_out.wrapping_sub(start.data_segments_out);
-            Reading::Measured(sent.into())
-        }
-        _ => grown(start.retransmits.into(), end.retransmits.into()),
+        u64::MAX => Reading::absent("the socket is not paced"),
+        rate => Reading::Measured(rate),
     };
-    all.map(|counter| (counter, value(counter))).into()
+    let marked = match (from.delivered_marked, to.delivered_marked) {
+        (Some(from), Some(to)) => Reading::Measured(to.wrapping_sub(from).into()),
+        _ => Reading::absent("this kernel's TCP_INFO does not count marks (before 4.18)"),
+    };
+    // Of 32 bits, and it wraps.
+    let sent = to.data_segments_out.wrapping_sub(from.data_segments_out);
+    let now = Reading::Measured;
+    let all = [
+        (TcpRttUs, now(to.rtt_us.into())),
+        (TcpMinRttUs, now(to.min_rtt_us.into())),
+        (TcpCwndSegments, now(to.cwnd_segments.into())),
+        (TcpPacingRateBytesPerS, pacing_rate),
+        (TcpDeliveryRateBytesPerS, now(to.delivery_rate)),
+        (TcpBusyUs, grown(|i| i.busy_us)),
+        (TcpRwndLimitedUs, grown(|i| i.rwnd_limited_us)),
+        (TcpSndbufLimitedUs, grown(|i| i.sndbuf_limited_us)),
+        (TcpRetransmits, grown(|i| i.retransmits.into())),
+        (TcpDataSegments, now(sent.into())),
+        (TcpMarkedSegments, marked),
+        (TcpPathMtuBytes, now(to.path_mtu_bytes.into())),
+    ];
+    let unread = || Reading::absent("TCP_INFO could not be read");
+    let told = |reading| if are_read { reading } else { unread() };
+    all.map(|(counter, reading)| (counter, told(reading)))
+        .into()
 }
 
 #[cfg(test)]
@@ -166,5 +154,7 @@ mod tests {
         };
         let readings = tcp_readings(Some(uncounted), Some(uncounted));
         assert_eq!(readings[&Counter::TcpMarkedSegments].measured(), None);
+        let mut unread = tcp_readings(None, Some(info)).into_values();
+        assert!(unread.all(|reading| reading == Reading::absent("TCP_INFO could not be read")));
     }
 }
