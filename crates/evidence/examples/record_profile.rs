@@ -1,8 +1,6 @@
-//! Records which functions of the running kernel a CPU is found in while bytes are moved, for the
-//! fixtures in `crates/evidence/tests/profiles`: one line for each chain of calls that was met,
-//! `profile COUNT INNERMOST;CALLER;…`. Needs root.
-//!
-//! CONTRIBUTING.md tells how another kernel is booted with it.
+//! Records which functions of the kernel a CPU is found in while bytes are moved, for the fixtures
+//! in `crates/evidence/tests/profiles`: `profile COUNT INNERMOST;CALLER;…`. Needs root.
+//! CONTRIBUTING.md says how another kernel is booted with it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,7 +30,6 @@ const MOST_FRAMES: usize = 3;
 const LEAST_LOOKS: u64 = 2;
 const MESSAGE: usize = 64 << 10;
 
-/// A kind of work: it goes on until it is told to stop.
 type Work = fn(&AtomicBool) -> io::Result<()>;
 
 const ALL: &[Work] = &[
@@ -112,7 +109,6 @@ fn while_read(
     })
 }
 
-/// A connection over loopback, with somebody who reads what comes.
 fn stream(
     stop: &AtomicBool,
     mut send: impl FnMut(&TcpStream, &[u8]) -> io::Result<()>,

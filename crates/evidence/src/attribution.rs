@@ -7,7 +7,6 @@ use bytecost_spec::evidence::Kind;
 
 use crate::symbols::plain;
 
-/// What the map says of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// It is work of this kind.
@@ -38,7 +37,6 @@ pub enum Attribution<'a> {
 #[derive(Clone, Debug)]
 pub struct Map {
     exact: BTreeMap<&'static str, Class>,
-    /// Beginnings, each without its `*`.
     beginnings: BTreeMap<&'static str, Class>,
 }
 
@@ -87,7 +85,6 @@ impl Map {
         Ok(map)
     }
 
-    /// The exact name, else the longest beginning.
     fn class(&self, function: &str) -> Option<Class> {
         let function = plain(function);
         if let Some(class) = self.exact.get(function) {
@@ -98,8 +95,7 @@ impl Map {
             .find_map(|beginning| self.beginnings.get(beginning).copied())
     }
 
-    /// The work that a chain of functions in the kernel shows, the innermost first; user code where
-    /// there is none. A function that the map does not know is told as it is.
+    /// The work that a chain of functions in the kernel shows, the innermost first.
     pub fn attribute<'a>(&self, chain: impl IntoIterator<Item = &'a str>) -> Attribution<'a> {
         let mut first = None;
         for function in chain {
@@ -179,13 +175,11 @@ mod tests {
         check("filemap_get_read_batch", Kind::Files, 0);
         check("sock_def_readable", Kind::Socket, 0);
         check("__x64_sys_sendto", Kind::Entry, 0);
-        // A function that serves its caller is given to it.
         let waking = "_raw_spin_unlock_irqrestore __wake_up_sync_key sock_def_readable";
         check(waking, Kind::Scheduling, 1);
         let queued = "handle_softirqs __local_bh_enable_ip __dev_queue_xmit ip_finish_output2";
         check(queued, Kind::Device, 2);
         check("memset", Kind::Unattributed, 0);
-        // What the map does not know is not guessed.
         check("zzz_unheard_of tcp_sendmsg", Kind::Unattributed, 0);
         check("memset zzz_unheard_of", Kind::Unattributed, 1);
     }

@@ -11,7 +11,6 @@ use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use bytecost_sys::file_map::FileMap;
 
-/// The longest that is told; a verifier has much to say.
 const MOST_CHARS: usize = 400;
 /// Of that, what comes last: there a verifier says what it refuses.
 const LAST_CHARS: usize = 250;
@@ -34,7 +33,6 @@ pub fn told(error: &(dyn Error + 'static)) -> io::Error {
     io::Error::new(kind.unwrap_or(io::ErrorKind::Other), text)
 }
 
-/// The beginning and the end of a text that is too long.
 fn shortened(text: &str) -> String {
     let chars = text.chars().count();
     if chars <= MOST_CHARS {
@@ -46,9 +44,6 @@ fn shortened(text: &str) -> String {
 }
 
 /// The types of the running kernel, without which no program here can be loaded.
-///
-/// # Errors
-/// That the kernel does not tell them, with what to do.
 pub fn types(root: &Path) -> io::Result<Btf> {
     let file = root.join("sys/kernel/btf/vmlinux");
     Btf::parse_file(&file, aya::Endianness::default()).map_err(|e| {
@@ -60,8 +55,7 @@ pub fn types(root: &Path) -> io::Result<Btf> {
     })
 }
 
-/// An object with one map, `sums`, of one value of `N` words, of which the first are set by us and
-/// the others are written by its programs. Attached programs are gone with it.
+/// An object whose one map, `sums`, has `N` words: the first are ours, the others its programs'.
 #[derive(Debug)]
 pub struct Object<const N: usize> {
     object: Ebpf,
@@ -69,10 +63,8 @@ pub struct Object<const N: usize> {
 }
 
 impl<const N: usize> Object<N> {
-    /// Makes its maps, with room for so many entries in these, and fits its programs to the kernel.
-    ///
-    /// # Errors
-    /// No rights for BPF; an object that does not fit.
+    /// Makes its maps, with so many entries in these; refused without rights, or where it does not
+    /// fit.
     pub fn load(bytes: &[u8], types: &Btf, room: &[(&str, u32)]) -> io::Result<Object<N>> {
         let mut loader = EbpfLoader::new();
         for (map, entries) in room {
@@ -87,9 +79,6 @@ impl<const N: usize> Object<N> {
     }
 
     /// Attaches a program to a tracepoint or function, as its section says.
-    ///
-    /// # Errors
-    /// No rights; nothing of that name in this kernel; a field that it does not have.
     pub fn attach(&mut self, program: &str, target: &str, types: &Btf) -> io::Result<()> {
         let attached: Result<(), ProgramError> = match self.object.program_mut(program) {
             Some(Program::BtfTracePoint(p)) => {
@@ -101,8 +90,7 @@ impl<const N: usize> Object<N> {
         attached.map_err(|e| told(&e))
     }
 
-    /// How often a program was not run, since it was running already on that CPU; none where the
-    /// kernel does not tell it (before Linux 5.12) or the program is not there.
+    /// How often a program was not run, since it was running already on that CPU (Linux 5.12).
     pub fn misses(&self, program: &str) -> Option<u64> {
         let fd = match self.object.program(program)? {
             Program::BtfTracePoint(p) => p.fd(),
@@ -123,10 +111,7 @@ impl<const N: usize> Object<N> {
         };
     }
 
-    /// Sets the first words, and all others to 0.
-    ///
-    /// # Errors
-    /// What bpf(2) answers.
+    /// Sets the first words, and all others to 0, bpf(2).
     pub fn begin(&mut self, first: &[u64]) -> io::Result<()> {
         let mut all = [0; N];
         for (word, value) in all.iter_mut().zip(first) {
@@ -136,10 +121,7 @@ impl<const N: usize> Object<N> {
         sums.set(0, all, 0).map_err(|e| told(&e))
     }
 
-    /// One of its maps.
-    ///
-    /// # Errors
-    /// That it has none of that name.
+    /// One of its maps, unless it has none of that name.
     pub fn map(&mut self, name: &str) -> io::Result<&mut Map> {
         let map = self.object.map_mut(name);
         map.ok_or_else(|| io::Error::other(format!("the object has no map `{name}`")))
@@ -151,7 +133,6 @@ impl<const N: usize> Object<N> {
     }
 }
 
-/// As the kernel tells of a program's descriptor, proc(5).
 fn misses(told: &str) -> Option<u64> {
     let line = told
         .lines()

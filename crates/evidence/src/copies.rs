@@ -1,13 +1,10 @@
-//! How often each byte was copied, and where: from a file, into the kernel, on delivery, for its
-//! reader.
+//! How often each byte was copied, and where.
 //!
-//! Counted by the strongest means that the kernel allows, for each place by itself
-//! ([`choice::choose`]): by what the functions that copy returned (fexit), else at tracepoints
-//! (tp_btf) by the flags of each packet and by what system calls returned. The functions that copy
-//! cannot be hooked on every kernel; tracepoints can (since Linux 5.5; the flags have their places
-//! since 5.14). A packet whose pages were pinned when it was sent and are not when it arrives was
-//! copied between. A place is absent where a program that tells of it was not run each time, but for
-//! few packets of many.
+//! Each place is counted by the strongest means that the kernel allows ([`choice::choose`]): by
+//! what the functions that copy returned (fexit), which not every kernel lets us hook, else at
+//! tracepoints (tp_btf; Linux 5.5, flags 5.14) by each packet's flags and by what system calls
+//! returned. A packet whose pages were pinned when sent and are not on arrival was copied between.
+//! A place is absent where its program was not run each time, but for few packets of many.
 //!
 //! The programs cost a connection a few percent of its rate, so timed trials go without them.
 
@@ -29,7 +26,6 @@ mod packets;
 
 use choice::{HOOKS, Hook, HookChoice, Tried, choose};
 
-/// Built from the files beside them.
 static PACKETS: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
 static FUNCTIONS: &[u8] = include_bytes_aligned!("../bpf/functions.bpf.o");
 
@@ -47,18 +43,13 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Attaches the strongest means that there are; nobody's bytes are counted yet.
-    ///
-    /// # Errors
-    /// In a sentence: no rights for BPF, a kernel that does not tell its types or lacks a hook.
+    /// Attaches the strongest means; nobody's bytes are counted yet. Refused in a sentence: no
+    /// rights for BPF, a kernel that does not tell its types or lacks a hook.
     pub fn open(root: &Path) -> io::Result<Copies> {
         Copies::by(root, &[CopyMeans::Functions, CopyMeans::Tracepoints])
     }
 
     /// The same by some means alone.
-    ///
-    /// # Errors
-    /// As [`Copies::open`].
     pub fn by(root: &Path, wanted: &[CopyMeans]) -> io::Result<Copies> {
         let types = bpf::types(root)?;
         let mut tried = BTreeMap::new();
@@ -103,10 +94,7 @@ impl Copies {
         &self.choice
     }
 
-    /// Begins anew, with the bytes of these.
-    ///
-    /// # Errors
-    /// What bpf(2) answers.
+    /// Begins anew, with the bytes of these, bpf(2).
     pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
         let port = u64::from(parties.port.unwrap_or(0));
         let network = parties.network.unwrap_or(0);
@@ -122,7 +110,6 @@ impl Copies {
         Ok(())
     }
 
-    /// How often each program in use was not run so far, where the kernel tells it.
     fn misses(&self) -> BTreeMap<&'static str, u64> {
         let of = |hook: &&'static Hook| {
             let misses = match hook.means {
@@ -162,8 +149,7 @@ impl Copies {
     }
 }
 
-/// Why what a hook's program counted since then is not all, where that is so. Of packets, which
-/// come many at a time, it has seen so many, and few of them make no difference.
+/// Why a hook's count since then is not all: among so many packets, few make no difference.
 fn lost(
     hook: &Hook,
     seen: u64,
@@ -214,7 +200,6 @@ fn attach<const N: usize>(
     Some(object)
 }
 
-/// The names of the kernel's functions that hooks are for, and others of theirs.
 fn names(text: impl BufRead) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     symbols::each(text, |[_, _, name]| {

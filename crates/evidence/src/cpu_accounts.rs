@@ -1,8 +1,6 @@
-//! Who used the CPUs within a window, to the nanosecond: every switch of a task and every interrupt
-//! is seen at the kernel's tracepoints (tp_btf).
-//!
-//! The programs cut each stretch of time at the edges of the window, which are set a moment before
-//! they come. So nothing depends on when the sums are read.
+//! Who used the CPUs within a window, in ns: every switch of a task and every interrupt, at the
+//! kernel's tracepoints (tp_btf). The programs cut each stretch of time at the edges of the window,
+//! which are set a moment before, so that nothing depends on when the sums are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,7 +21,6 @@ mod window_accounts;
 pub use window_accounts::AccountedProcesses;
 use window_accounts::{CPU_WORDS, CpuWords, Maker, SINCE, TaskWords, WindowAccounts, numbers};
 
-/// Built from the file beside it.
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/cpu.bpf.o");
 
 /// From setting an edge of the window to the edge.
@@ -92,10 +89,7 @@ impl CpuAccountant {
         }
     }
 
-    /// Attaches its programs.
-    ///
-    /// # Errors
-    /// In a sentence: no rights for BPF, a kernel that lacks what is needed.
+    /// Attaches its programs: needs rights for BPF.
     pub fn open(root: &Path) -> io::Result<CpuAccountant> {
         let types = bpf::types(root)?;
         let asked = |(what, e): (&str, io::Error)| io::Error::new(e.kind(), format!("{what}: {e}"));
@@ -174,7 +168,6 @@ impl CpuAccountant {
         Err(io::Error::other("the sums of the CPUs did not settle"))
     }
 
-    /// How often the kernel has left out a program so far, where it tells that.
     fn left_out_so_far(&self) -> u64 {
         let programs = NEEDED.iter().chain(OTHERS);
         programs.filter_map(|p| self.object.misses(p)).sum()
@@ -215,7 +208,6 @@ impl CpuAccountant {
         Ok(found)
     }
 
-    /// Makes room for the tasks of the next window.
     fn clear<'a>(&mut self, tasks: impl Iterator<Item = &'a u32>) -> io::Result<()> {
         let mut map = self.map::<TaskWords>("tasks")?;
         // One that is gone already is what is wanted.

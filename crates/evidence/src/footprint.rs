@@ -1,14 +1,12 @@
 //! Which lines of a cache something displaces, found by timing alone: prime and probe.
 //!
-//! A working set of half a cache's size is read until it lies in that cache. Whatever is to be
-//! looked at then happens, and each line of the set is timed: those that were displaced take
-//! longer. How long a line takes that is there, and one that is not, is found in the same run, so
-//! that the sum over all lines tells how many were displaced. Of a near cache several lines are
-//! timed together, since the counter of ticks may advance in steps that hide what lies between two
-//! near caches: that of a virtual machine of 2026 (AMD EPYC) goes in steps of some 25 ticks.
+//! A working set of half a cache's size is read until it lies there. Then what is looked at
+//! happens, and each line is timed: those that were displaced take longer. Hits and misses are
+//! timed in the same run, so that the sum tells how many. Of a near cache several lines are timed
+//! together: the tick counter may step by more than lies between two caches (25 ticks on an AMD
+//! EPYC VM of 2026).
 //!
-//! Lines are 128 bytes apart, since processors fetch lines in pairs, and gone through in a random
-//! order in which each names the next, so that nothing is fetched ahead.
+//! Lines are 128 bytes apart (processors fetch pairs) and in random order: none is fetched ahead.
 //!
 //! Source of the method: D. A. Osvik, A. Shamir, E. Tromer, Cache Attacks and Countermeasures,
 //! CT-RSA 2006, section 3.4; here a program looks at its own cache only.
@@ -25,10 +23,8 @@ const APART_BYTES: usize = 128;
 const NEAR_BYTES: u64 = 128 << 10;
 /// Lines of such a cache that are timed together.
 const TOGETHER: usize = 8;
-/// What takes longer is counted as taking so long.
 const MOST_TICKS: usize = 1024;
-/// The largest cache that is looked at, in bytes: a set of half its size and something of twice its
-/// size must fit into memory and be read in a short time.
+/// The largest cache that is looked at, in bytes: twice its size must be read in a short time.
 const MOST_BYTES: u64 = 128 << 20;
 const ROUNDS: usize = 7;
 
@@ -49,8 +45,7 @@ pub struct WorkingSet {
 }
 
 impl WorkingSet {
-    /// One for a cache of so many bytes, with what tells its hits from its misses here and now. It
-    /// takes as long as reading a few dozen times the cache's size.
+    /// One for a cache of so many bytes. It takes as long as reading some dozen times that size.
     pub fn new(cache_bytes: u64) -> WorkingSet {
         let bytes = usize::try_from(cache_bytes.min(MOST_BYTES)).unwrap_or(0) / 2;
         let near = cache_bytes <= NEAR_BYTES;
@@ -212,7 +207,6 @@ impl Ticks {
         self.0[ticks.min(most) as usize] += 1;
     }
 
-    /// All loads together, of which none counts as more than `most`.
     fn sum(&self, most: usize) -> u64 {
         let ticks = self.0.iter().enumerate();
         ticks.map(|(t, n)| t.min(most) as u64 * n).sum()
@@ -232,9 +226,8 @@ impl Ticks {
     }
 }
 
-/// What bounds a load best, and how long lines take that are there and that are not. The bound is
-/// the one at which the means of hits and misses are furthest apart in units of their spread: a
-/// lower one takes misses for hits, a higher one lets a few loads decide. Refused where most rounds
+/// Where to bound a load: where the means of hits and misses are furthest apart in units of their
+/// spread. Lower takes misses for hits, higher lets a few loads decide. Refused where most rounds
 /// of the one are not below most of the other.
 fn told_apart(hits: &[Ticks], misses: &[Ticks]) -> Calibration {
     let (all_hits, all_misses) = (together(hits), together(misses));
@@ -293,12 +286,10 @@ mod tests {
         ticks
     }
 
-    /// Several rounds that are alike.
     fn rounds(of: &[(u64, u64)]) -> Vec<Ticks> {
         vec![ticks(of); ROUNDS]
     }
 
-    /// How much of a round's loads are told as displaced.
     fn displaced(c: &Calibration, round: &Ticks) -> f64 {
         let [hit, miss] = [&c.hit_ticks, &c.miss_ticks].map(|ticks| ticks[ROUNDS / 2] as f64);
         (round.sum(c.most_ticks as usize) as f64 - hit) / (miss - hit)

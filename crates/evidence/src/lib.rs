@@ -1,10 +1,8 @@
-//! What the kernel really did while messages were moved: evidence for the reasons of a finding.
+//! What the kernel did while messages were moved. It reads and counts, moves no byte, judges
+//! nothing.
 //!
-//! It reads and counts; it moves no byte and judges nothing.
-//!
-//! BPF programs are built from the C files in `bpf`, beside which their objects lie; whoever uses
-//! bytecost needs no compiler. They need root, or CAP_BPF and CAP_PERFMON, and a kernel that tells
-//! its own types (CONFIG_DEBUG_INFO_BTF). Everything is held by descriptors and gone with them.
+//! BPF programs are built from `bpf/*.c`, and lie there as objects. They need root, or CAP_BPF and
+//! CAP_PERFMON, and CONFIG_DEBUG_INFO_BTF. Everything is held by descriptors and gone with them.
 
 pub mod attribution;
 pub mod bpf;

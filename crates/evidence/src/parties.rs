@@ -1,5 +1,3 @@
-//! Whose work evidence is about.
-
 /// The processes and the connection of a trial, whose work is counted or sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parties {

@@ -14,19 +14,13 @@ const MOST_LINE_BYTES: u64 = 4096;
 pub struct Symbols(BTreeMap<u64, String>);
 
 impl Symbols {
-    /// Reads `proc/kallsyms` below `root`.
-    ///
-    /// # Errors
-    /// What opening and reading it answers; `PermissionDenied` where the addresses are hidden
-    /// (kernel.kptr_restrict); `InvalidData` where it holds no function.
+    /// Reads `proc/kallsyms` below `root`: `PermissionDenied` where the addresses are hidden
+    /// (kernel.kptr_restrict), `InvalidData` where it holds no function.
     pub fn read(root: &Path) -> io::Result<Symbols> {
         Symbols::first(text(root)?, MOST_SYMBOLS)
     }
 
     /// Whether [`Symbols::read`] would find any: it ends at the first.
-    ///
-    /// # Errors
-    /// As that.
     pub fn check(root: &Path) -> io::Result<()> {
         Symbols::first(text(root)?, 1).map(|_| ())
     }
@@ -63,12 +57,10 @@ impl Symbols {
     }
 }
 
-/// The kernel's own list, below `root`.
 pub(crate) fn text(root: &Path) -> io::Result<impl BufRead> {
     Ok(BufReader::new(File::open(root.join("proc/kallsyms"))?))
 }
 
-/// Shows the address, the kind and the name of each symbol, as long as more are wanted.
 pub(crate) fn each(
     mut text: impl BufRead,
     mut wants_more: impl FnMut([&str; 3]) -> bool,
@@ -86,8 +78,7 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// A function's name as its source has it: without what the compiler appends to parts and
-/// copies of it (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`).
+/// A function's name as its source has it, without `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
 pub fn plain(name: &str) -> &str {
     match name.find('.') {
         Some(at) if at > 0 => &name[..at],

@@ -28,7 +28,6 @@ pub struct TimeSampler {
     symbols: Symbols,
     root: PathBuf,
     parties: Parties,
-    /// Who started a process of the window.
     parents: BTreeMap<u32, u32>,
     began_ns: u64,
     looks: Vec<(u32, [u64; MOST_FRAMES])>,
@@ -45,10 +44,7 @@ fn sampler(cpus: &[u32]) -> io::Result<Sampler> {
 }
 
 impl TimeSampler {
-    /// Makes it ready; nothing is sampled yet.
-    ///
-    /// # Errors
-    /// Why the CPUs cannot be sampled here, and what to do about it.
+    /// Makes it ready; nothing is sampled yet. Refused in words that say what to do about it.
     pub fn open(root: &Path, cpus: &[u32]) -> io::Result<TimeSampler> {
         let sampler = sampler(cpus)?;
         let symbols = Symbols::read(root).map_err(|e| told("/proc/kallsyms", e))?;
@@ -65,18 +61,12 @@ impl TimeSampler {
     }
 
     /// Whether [`TimeSampler::open`] would go well, without reading all symbols for it.
-    ///
-    /// # Errors
-    /// As that.
     pub fn check(root: &Path, cpus: &[u32]) -> io::Result<()> {
         sampler(cpus)?;
         Symbols::check(root).map_err(|e| told("/proc/kallsyms", e))
     }
 
     /// Opens a window.
-    ///
-    /// # Errors
-    /// The kernel's own.
     pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
         // What an earlier window left, if it ended badly.
         self.sampler.disable()?;
@@ -115,9 +105,6 @@ impl TimeSampler {
     }
 
     /// Closes the window and sorts what was found.
-    ///
-    /// # Errors
-    /// The kernel's own.
     pub fn end(&mut self) -> io::Result<TimeByKind> {
         let elapsed_ns = clock::monotonic_ns() - self.began_ns;
         self.sampler.disable()?;
@@ -155,7 +142,6 @@ fn worker(parties: Parties, parents: &BTreeMap<u32, u32>, pid: u32) -> u32 {
     }
 }
 
-/// Counts looks by party, kind and function, and those at idle CPUs.
 fn sorted<'a>(
     map: &Map,
     parties: Parties,

@@ -1,5 +1,4 @@
-//! The map of functions, held against profiles of several kernels. They were recorded there by
-//! `crates/evidence/examples/record_profile.rs`: `COUNT INNERMOST;CALLER;…`, one line a chain.
+//! The map of functions against profiles recorded by `crates/evidence/examples/record_profile.rs`.
 //! 6.1 and 6.12 are Debian's, for clouds, emulated; 6.18 is one of a virtual machine.
 
 use std::collections::BTreeMap;
@@ -16,8 +15,7 @@ const PROFILES: &[(&str, &str)] = &[
     ("6.18", include_str!("profiles/linux-6.18.txt")),
 ];
 
-/// Where the sides' time went in each built-in study on Linux 6.18, from the evidence in their logs:
-/// `STUDY COUNT FUNCTION`, with `-` for user code. A function is the one that decided the kind then.
+/// Where time went in the built-in studies on 6.18: `STUDY COUNT FUNCTION`, `-` for user code.
 const STUDIES: &str = include_str!("profiles/studies-6.18.txt");
 
 /// Looks at CPUs with something to do, by kind, and by function where it has none.
@@ -28,7 +26,6 @@ struct Sorted {
 }
 
 impl Sorted {
-    /// Adds looks at a chain of calls; false for those at an idle CPU.
     fn add(&mut self, count: &str, chain: impl IntoIterator<Item = &'static str>) -> bool {
         let count: u64 = count.parse().unwrap();
         let Attribution::Work { kind, function, .. } = MAP.attribute(chain) else {
@@ -41,7 +38,6 @@ impl Sorted {
         true
     }
 
-    /// Holds that few of more looks than `least` have no kind.
     fn check(&self, what: &str, least: u64) {
         let all: u64 = self.kinds.values().sum();
         let share = self.unknown.values().sum::<u64>() as f64 / all as f64;

@@ -57,8 +57,7 @@ fn of_socket(into_kernel: f64, delivery: f64, to_reader: f64) -> PerByte {
     [0.0, into_kernel, 0.0, delivery, to_reader].map(Some)
 }
 
-/// Does its work between the two ends of a connection, of which the second is read to its end by
-/// another thread. Gives the most bytes that TCP sent again, which a busy machine has it do.
+/// Gives the most bytes that TCP sent again, which a busy machine has it do.
 fn over(listener: &TcpListener, work: impl FnOnce(&TcpStream)) -> u64 {
     let sending = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut taking, _) = listener.accept().unwrap();
@@ -123,8 +122,7 @@ impl Truths {
         self.copies.begin(parties).unwrap();
     }
 
-    /// Holds what was counted against what is known; none for what this means does not tell. So
-    /// many bytes may have been sent again: the kernel copies those once more on delivery.
+    /// So many bytes may have been sent again: the kernel copies those once more on delivery.
     fn check(&self, what: &str, expected: PerByte, again_bytes: u64) {
         let again = again_bytes as f64 / PAYLOAD_BYTES as f64;
         let counted = self.copies.copied();
@@ -158,7 +156,6 @@ impl Truths {
         }
     }
 
-    /// The same for a connection, which is counted by its port.
     fn check_connection(&mut self, what: &str, expected: PerByte, work: impl FnOnce(&TcpStream)) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         self.begin(Some(listener.local_addr().unwrap().port()));
@@ -255,7 +252,6 @@ impl Truths {
     }
 }
 
-/// Sends every message with MSG_ZEROCOPY, and gives for each whether the kernel says it was copied.
 fn zerocopy(socket: &TcpStream, message: &[u8]) -> Vec<bool> {
     errqueue::set_zerocopy(socket).unwrap();
     let mut flags = Vec::new();

@@ -157,8 +157,7 @@ impl HookChoice {
     }
 }
 
-/// Chooses for each place the strongest of the means that were `wanted`, by what became of every
-/// hook, by the program's name; one that was not tried counts as refused.
+/// For each place the strongest means that were `wanted`, by what became of each hook, by program.
 pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> HookChoice {
     let mut legs = Vec::with_capacity(CopyPlace::ALL.len());
     let mut hooks: Vec<&'static Hook> = Vec::new();

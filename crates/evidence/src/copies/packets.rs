@@ -6,17 +6,14 @@ use bytecost_spec::evidence::CopyPlace;
 /// Words of `struct sums` in `copies.bpf.c`.
 pub(super) const WORDS: usize = 20;
 
-/// Why a connection without packets is not told.
 const NO_PACKETS: &str = "a Unix socket's messages pass no device, where a tracepoint would tell how they got there; functions of the kernel would tell, which cannot be hooked here";
 const UNSEEN: &str = "some requests do not tell tracepoints how many bytes the kernel copied for them (io_submit; copy_file_range where files may share blocks; splice and sendfile out of a file system that may not hand its pages over; requests past the page cache on one that may not pass it by); functions of the kernel would tell, which cannot be hooked here";
 
-/// Where each group of words about packets begins: as the sender handed them to the device, as the
-/// device freed them, and as they came to the receiver's TCP.
+/// Where each group begins: as handed to the device, as freed by it, as come to the receiver's TCP.
 const QUEUED: usize = 3;
 const FREED: usize = 7;
 const DELIVERED: usize = 11;
-/// Of a group: bytes in memory of the kernel's own, bytes in the sender's own pages, pinned, those
-/// in pages of a file or a pipe, and packets with payload.
+/// Bytes in the kernel's memory, in pinned pages, in a file's or pipe's; packets with payload.
 const COPIED: usize = 0;
 const PINNED: usize = 1;
 const PACKETS: usize = 3;
@@ -58,8 +55,7 @@ pub(super) fn copied(words: &[u64; WORDS], leg: CopyPlace) -> Reading {
     };
     match leg {
         CopyPlace::IntoKernel => of_packets(sent(words, COPIED)),
-        // A packet whose pages were pinned as it left and are not as it arrives was copied
-        // between; where nothing arrives, nothing is delivered.
+        // Pinned as it left and not as it arrives: copied between.
         CopyPlace::Delivery => of_packets(match words[DELIVERED + PACKETS] {
             0 => 0,
             _ => sent(words, PINNED).saturating_sub(words[DELIVERED + PINNED]),

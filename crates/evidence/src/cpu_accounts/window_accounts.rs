@@ -80,7 +80,6 @@ pub(super) struct WindowAccounts {
     cpus: u32,
     idle_ns: u64,
     idle_interrupts_ns: u64,
-    /// Time of tasks that had no room.
     lost_ns: u64,
     tasks: Vec<Task>,
     makers: BTreeMap<u32, Maker>,
@@ -114,8 +113,7 @@ impl Task {
 }
 
 impl WindowAccounts {
-    /// Reads the words of CPUs and tasks at the end of a window. What is of another window does
-    /// not count, and what runs then is not yet in its task's sum.
+    /// Without what is of another window; what runs at its end is not yet in its task's sum.
     pub(super) fn of(
         (from_ns, to_ns): (u64, u64),
         cpus: &[CpuWords],
@@ -191,7 +189,6 @@ impl WindowAccounts {
         }
     }
 
-    /// Whose a task is, and its name where the user has parts.
     fn user(&self, task: &Task, whose: &AccountedProcesses) -> (CpuUser, String) {
         if task.flags & PF_KTHREAD != 0 {
             let known = KERNEL_THREADS.iter().find(|n| task.name.starts_with(**n));

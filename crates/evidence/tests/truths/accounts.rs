@@ -36,7 +36,6 @@ fn accountant() -> Option<CpuAccountant> {
     }
 }
 
-/// Accounts of what this process does meanwhile, as the sender's; none where they are refused.
 fn kept(mut work: impl FnMut()) -> Option<CpuAccounts> {
     let mut accountant = accountant()?;
     let me = std::process::id();
@@ -66,14 +65,12 @@ fn ns_of(accounts: &CpuAccounts, user: CpuUser, name: &str) -> u64 {
     accounts.ns_of(is_it).unwrap_or(0)
 }
 
-/// A thread's clock is read before the thread ends, and an emulated CPU may be held up in between.
-/// That is far less than any thread of these tests spins or sleeps for.
+/// A thread's clock is read before it ends, and an emulated CPU may be held up in between.
 const HELD_UP_NS: u64 = 20_000_000;
 
-/// Holds a line against what is known by another clock. A task's own clock lacks what a hypervisor
-/// took, and interrupts where the kernel accounts for them separately; under load up to a quarter
-/// was seen to be missing on a virtual machine. A switch of tasks is read by both clocks a moment
-/// apart, so that a machine that is held up there makes one of them longer: by a tick is allowed.
+/// Holds a line against another clock. A task's own clock lacks what a hypervisor took, and
+/// interrupts where those are accounted separately (up to a quarter on a VM under load). Both
+/// clocks are read a moment apart at a switch, so a tick of difference is allowed.
 fn check(what: &str, line_ns: u64, known_ns: u64, late_ns: u64) {
     println!("accounts: {what}: {line_ns} ns, by its own clock {known_ns} ns");
     let near_ns = (known_ns as f64 * NEAR) as u64 + NEAR_NS + late_ns;
@@ -142,8 +139,7 @@ fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
     }
 }
 
-/// What the kernel's threads of a ring do is their process's. A request for a file that has to be
-/// waited for is io-wq's, and a poller spins.
+/// What a ring's kernel threads do is their process's: io-wq waits for a file, and a poller spins.
 fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: bool) {
     let _alone = super::alone();
     let places = IoBuffers::new(1, 4096).unwrap();
@@ -168,8 +164,7 @@ fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: boo
                 thread::sleep(SLEEPS);
             }
         }
-        // The clock of a process knows of a thread that runs on another CPU by its last tick, and of
-        // one that sleeps all.
+        // It knows a thread that runs on another CPU by its last tick, and one that sleeps in full.
         thread::sleep(SLEEPS);
         process_ns = clock::process_cpu_ns() - before_ns;
     });

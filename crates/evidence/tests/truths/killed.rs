@@ -14,7 +14,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Set in a process of this test that counts until it is killed.
 const COUNT_ON: &str = "BYTECOST_TEST_COUNTS_ON";
 
-/// Programs of BPF that a process holds, by their numbers.
 fn programs_of(pid: u32) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
@@ -28,7 +27,6 @@ fn programs_of(pid: u32) -> BTreeSet<u32> {
     found
 }
 
-/// What the next test kills.
 #[test]
 fn a_process_that_counts_until_it_is_killed() {
     if std::env::var_os(COUNT_ON).is_none() {

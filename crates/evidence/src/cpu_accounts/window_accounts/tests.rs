@@ -14,7 +14,6 @@ fn words(name: &str) -> [u64; 2] {
     [word(0), word(8)]
 }
 
-/// A task by number, process, parent and flags.
 fn who([tid, tgid, parent, flags]: [u64; 4], name: &str) -> [u64; WHO_WORDS] {
     let own = format!("{}-own", &name[..name.len().min(8)]);
     let ([a, b], [c, d]) = (words(name), words(&own));
@@ -59,7 +58,6 @@ impl World {
         WindowAccounts::of((FROM_NS, TO_NS), cpus, self.tasks, self.makers)
     }
 
-    /// The user and name of each line but idle CPUs', with its time.
     fn lines(self, whose: &AccountedProcesses) -> Vec<(CpuUser, String, u64)> {
         let accounts = self.seen(&[]).accounts(whose);
         let of_tasks = accounts.lines.into_iter().filter(|l| l.ns > 0);
@@ -161,8 +159,7 @@ fn the_largest_are_named_and_the_rest_are_one_line() {
 
 #[test]
 fn what_runs_at_the_edge_counts_up_to_it_and_all_adds_up() {
-    // The first CPU has spun for the whole window without a switch, the second has been idle since
-    // 1,600, the third was switched after the window.
+    // One spun without a switch, one was idle since 1,600, one was switched after the window.
     let spins = who([201, SENDER, COORDINATOR, 0], "bytecost");
     let idle = who([0, 0, 0, 0], "swapper/1");
     let cpus = [
