@@ -1,8 +1,7 @@
 //! The meter of core-to-core latency: how long a cache line takes from one CPU to another.
 //!
-//! Between virtual CPUs it changes while a trial runs: a host moves them to other cores, and two
-//! that shared a cache a moment ago share none. What one thread hands to another then costs more,
-//! and the guest's clocks and counters show nothing of it.
+//! A host moves virtual CPUs to other cores within a trial. What one thread hands to another then
+//! costs more, and the guest's clocks and counters do not show it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,14 +15,12 @@ use bytecost_sys::{clock, process};
 /// Round trips of a mean, and means of which the least counts: others are disturbed.
 const ROUND_TRIPS: u64 = 50;
 const MEANS: u32 = 4;
-/// How long a thread looks for the other. Two idle CPUs take 0.1 ms for a whole reading, most of it
-/// to wake up; on a busy one nothing is read, and little of its time is taken.
+/// Two idle CPUs take 0.1 ms for a reading, mostly to wake up; a busy one loses little time.
 const PATIENCE_NS: u64 = 500_000;
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 256;
 
-/// Reads it, by two threads of its own, each held to its CPU, that sleep between two readings. For
-/// the thread that watches a trial, outside of its window.
+/// Reads it by two threads, each held to its CPU, that sleep between readings outside a window.
 #[derive(Debug)]
 pub struct CoreToCoreMeter {
     /// The CPUs.
@@ -33,7 +30,6 @@ pub struct CoreToCoreMeter {
     answers: Receiver<Answer>,
 }
 
-/// A reading's number, and half a round trip where no CPU was too busy.
 type Answer = (u64, Option<u64>);
 
 /// What one of the two threads does.
@@ -49,7 +45,6 @@ struct Shared {
     line: OwnLine<AtomicU64>,
     /// The reading that each has woken for.
     awake: [OwnLine<AtomicU64>; 2],
-    /// The reading that is asked for.
     asked: OwnLine<AtomicU64>,
     over: AtomicBool,
 }
@@ -95,8 +90,7 @@ impl CoreToCoreMeter {
         })
     }
 
-    /// How long a line takes now from one CPU to the other in ns: half a round trip, the least of
-    /// four means of 50. None where one of them was too busy for half a millisecond.
+    /// Half a round trip in ns, the least of four means of 50; None where one was busy for 0.5 ms.
     pub fn read_ns(&self) -> Option<u64> {
         let reading = self.shared.asked.0.load(Ordering::Relaxed) + 1;
         self.shared.asked.0.store(reading, Ordering::Release);

@@ -18,9 +18,8 @@ pub(crate) const HARDWARE: [PerfEvent; 6] = [
     PerfEvent::BranchMisses,
 ];
 
-/// The software group where migrations are not told elsewhere; else the task clock alone. Context
-/// switches are counted by the same code of the kernel as migrations, and there a truth is known
-/// at once: that is what they are here for.
+/// Where migrations are not told elsewhere; else the task clock alone. Context switches are here
+/// since the same code of the kernel counts both, and their truth is known at once.
 pub(crate) const SOFTWARE: [PerfEvent; 3] = [
     PerfEvent::TaskClock,
     PerfEvent::ContextSwitches,
@@ -72,7 +71,6 @@ impl Members {
         self.0.iter_mut().filter(|(_, place)| place.is_ok())
     }
 
-    /// The place of an event among the group's values, or why it cannot be counted.
     fn place(&self, event: PerfEvent) -> Result<usize, &str> {
         match self.0.iter().find(|(e, _)| *e == event) {
             Some((_, place)) => place.as_ref().copied().map_err(String::as_str),
@@ -80,7 +78,6 @@ impl Members {
         }
     }
 
-    /// Why an event cannot be counted; None where it can.
     pub(crate) fn refused(&self, event: PerfEvent) -> Option<&str> {
         self.place(event).err()
     }
@@ -117,7 +114,6 @@ impl Members {
         grown(start.values[place], end.values[place])
     }
 
-    /// A time of the group, for which it was enabled or running, in ns.
     pub(crate) fn time(
         &self,
         edges: [Option<&GroupValues>; 2],
@@ -131,14 +127,12 @@ impl Members {
     }
 }
 
-/// Opens the hardware group with the kernel included. Without the kernel there is none: what a
-/// system call costs would be missing from it.
+/// With the kernel included, or not at all: what a system call costs would be missing.
 pub(crate) fn open_hardware<P: Pmu>(pmu: &mut P) -> (Option<P::Group>, Members) {
     open(pmu, &HARDWARE, Scope::WithKernel)
 }
 
-/// Opens a software group, the task clock first. Where the kernel may not be counted, that alone is
-/// left: it counts the same, but the others happen in the kernel.
+/// The task clock first; it alone is left where the kernel, in which the others happen, is barred.
 pub(crate) fn open_software<P: Pmu>(
     pmu: &mut P,
     wanted: &[PerfEvent],
@@ -200,8 +194,7 @@ const UNREAD: &str = "the counter group could not be read";
 const NO_ROOM: &str = "the CPU has no counter free for it beside the others: the NMI watchdog \
     takes one (kernel.nmi_watchdog=0 gives it back), other programs may take more";
 
-/// Enables a group and holds its counts against work that is known by other means: whether it was
-/// on the CPU, or what is wrong with it.
+/// Counts known work: whether the group was on the CPU, or what is wrong with it.
 fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Result<bool, String> {
     let enabled = pmu.enable(group);
     enabled.map_err(|e| format!("it cannot be enabled: {e}"))?;
@@ -239,7 +232,6 @@ fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Resu
     Ok(true)
 }
 
-/// Why an event could not be opened, and what to do.
 pub(crate) fn in_words(
     event: PerfEvent,
     scope: Scope,
@@ -274,7 +266,6 @@ pub(crate) fn in_words(
     what_to_do.to_owned()
 }
 
-/// The kernel of this machine.
 pub(crate) struct Kernel;
 
 impl Pmu for Kernel {

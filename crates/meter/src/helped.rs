@@ -17,17 +17,14 @@ const HELPER: &str =
     "a process of its own does the work, which this counter of a thread does not see";
 const UNREADABLE: &str = "what /proc says of the process that does the work could not be read";
 
-/// Reads a thread, and beside it a process that works for it: both together, where a counter
-/// exists of both; else it is absent.
-///
-/// CPU time of the process is [`Counter::WorkersNs`], up to the last tick of each CPU. Its user and
-/// system time come in steps of 10 ms (USER_HZ, proc_pid_stat(5)). Context switches are those of
-/// its threads that live at the edge, so a thread that ended within the window takes its own along.
+/// Reads a thread and a process that works for it: both together, where a counter exists of both;
+/// else it is absent. The process's CPU time is [`Counter::WorkersNs`], up to the last tick of each
+/// CPU; its user and system time come in steps of 10 ms (USER_HZ, proc_pid_stat(5)). A thread that
+/// ended within the window takes its context switches along.
 #[derive(Debug)]
 pub struct HelpedMeter {
     thread: ThreadMeter,
     pid: u32,
-    /// `/proc/PID/stat` and `/proc/PID/task`.
     stat: Option<File>,
     tasks: Option<File>,
     stat_ns: u64,

@@ -11,8 +11,7 @@ use crate::{grown_if_read, proc_text};
 /// Room for a line of /proc/stat: ten numbers of 64 bits, and a name.
 const LINE_BYTES: usize = 232;
 
-/// Reads irq and softirq of one CPU. They come in whole units of 10 ms, of a sum that the kernel
-/// keeps in ns where it accounts for interrupts apart, so that it is off by one unit at most.
+/// irq and softirq of one CPU, in whole units of 10 ms of a sum in ns: off by one unit at most.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     stat: Option<File>,
@@ -22,7 +21,6 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Opens `proc/stat` below `root`, which is `/` but in tests.
     pub(crate) fn open(root: &Path, cpu: u32) -> Interrupts {
         Interrupts {
             stat: File::open(root.join("proc/stat")).ok(),
@@ -31,13 +29,11 @@ impl Interrupts {
         }
     }
 
-    /// The time since the machine began, in the file's own unit. Does not allocate.
     pub(crate) fn read(&mut self) -> Option<u64> {
         let text = proc_text::reread(self.stat.as_ref()?, &mut self.buffer)?;
         proc_text::interrupts_of(text, self.cpu)
     }
 
-    /// The time between two reads, in ns.
     pub(crate) fn between(start: Option<u64>, end: Option<u64>) -> Reading {
         let unread = "/proc/stat does not tell the interrupts of the thread's CPU here";
         match grown_if_read(start, end, unread) {

@@ -4,14 +4,12 @@
 //! read neither allocates, locks, formats nor logs: it fills a snapshot of fixed size. What the
 //! two snapshots mean is worked out after the window, by [`Meter::difference`].
 //!
-//! At the start of a window the clocks are read last, at its end first, so that the reads of the
-//! other counters stay outside of the elapsed time and, but for some hundred ns, of the CPU time.
-//! What is left inside took 41 ns of elapsed time on a virtual machine of 2026 (release build,
-//! Linux 6.18), the price of reading the clock. It is not subtracted. A whole read took 2 µs there
-//! without `/proc/thread-self/sched` and 9 µs with it, outside the window.
+//! The clocks are read last at the start and first at the end, so that other reads stay outside of
+//! the elapsed time and, but for some hundred ns, of the CPU time. What is left inside, one clock
+//! read, took 41 ns on a VM of 2026 (release build, Linux 6.18) and is not subtracted; a whole read
+//! took 2 µs, 9 µs with `/proc/thread-self/sched`.
 //!
-//! Perf events have a price within the window too, at each context switch; see
-//! [`ThreadMeter::open_without_perf`].
+//! Perf events cost something within the window too: [`ThreadMeter::open_without_perf`].
 
 use bytecost_spec::{Reading, Readings};
 
@@ -81,7 +79,6 @@ impl Meter for NoMeter {
     }
 }
 
-/// The increase of a counter that only grows.
 fn grown(start: u64, end: u64) -> Reading {
     match end.checked_sub(start) {
         Some(n) => Reading::Measured(n),
@@ -89,7 +86,6 @@ fn grown(start: u64, end: u64) -> Reading {
     }
 }
 
-/// The same of one that may not have been read: absent then, for this reason.
 fn grown_if_read(start: Option<u64>, end: Option<u64>, unread: impl Into<String>) -> Reading {
     match (start, end) {
         (Some(start), Some(end)) => grown(start, end),

@@ -2,23 +2,19 @@
 //!
 //! Busy time comes from two sources, of which each misses something:
 //!
-//! - **What was not idle.** `/proc/stat` has the idle time of all CPUs by the clock (on kernels
-//!   that stop the tick when idle, which is nearly all), in steps of 10 ms. CPUs × elapsed, less
-//!   idle, waiting for I/O and steal, is the time in which something ran: tasks, interrupts,
-//!   softirq. It is the same seen from a container.
+//! - **What was not idle.** `/proc/stat` has the idle time of all CPUs by the clock on nearly all
+//!   kernels, in steps of 10 ms. CPUs × elapsed, less idle, waiting for I/O and steal, is the time
+//!   of tasks, interrupts and softirq. It is the same seen from a container.
 //! - **What tasks used.** `cpuacct.usage` of the *root* of a cgroup v1 hierarchy sums the
-//!   scheduler's own account in ns, where a running task is brought up to date once a tick. It
-//!   has nothing of interrupts on an idle CPU, nor of any where the kernel accounts for those
-//!   apart. A container sees its own cgroup in that place; the root's can be told by
-//!   `cgroup.sane_behavior` and `release_agent`, which no other cgroup has.
+//!   scheduler's account in ns, brought up to date once a tick. It lacks interrupts on idle CPUs,
+//!   and all where the kernel accounts for those apart. `cgroup.sane_behavior` and `release_agent`
+//!   are only in the root.
 //!
-//! Where both agree within the steps of the first, the second is taken, as the finer. Where they
-//! do not, each has missed something, and the larger is taken.
+//! Where both agree within the steps of the first, the second, finer one is taken; else the larger.
 //!
-//! Neither the busy fields of `/proc/stat` nor `cpu.stat` of the root of cgroup v2, which is made
-//! of the same fields, is used: on most kernels they count whatever a tick happens to interrupt,
-//! and are blind to work that sleeps and wakes in step with it. A thread that slept 1,000 times
-//! for 200 µs used 36 ms of CPU time; they showed 0 to 20 ms, both sources above 36 to 50.
+//! The busy fields of `/proc/stat`, and `cpu.stat` of cgroup v2's root made of them, are not used:
+//! on most kernels they count whatever a tick interrupts, and miss work in step with it. A thread
+//! that slept 1,000 times for 200 µs used 36 ms; they showed 0 to 20, both sources above 36 to 50.
 
 use std::fs::File;
 use std::path::Path;
@@ -40,8 +36,7 @@ const ONLINE: &str = "sys/devices/system/cpu/online";
 /// Steps of `/proc/stat` by which a difference of its idle and steal times can be off.
 const STEPS_OFF: u64 = 3;
 
-/// Reads the whole machine. For the thread that watches a trial: a read takes the kernel some
-/// tens of microseconds and more where there are many CPUs.
+/// Reads the whole machine. For the thread that watches a trial: a read takes tens of µs or more.
 #[derive(Debug)]
 pub struct MachineMeter {
     stat: Option<File>,
@@ -50,12 +45,9 @@ pub struct MachineMeter {
     units: Units,
 }
 
-/// The steps of the machine's accounts.
 #[derive(Clone, Copy, Debug)]
 struct Units {
-    /// One unit of `/proc/stat`, in ns.
     stat_ns: u64,
-    /// The scheduler's tick, in ns.
     tick_ns: u64,
 }
 
@@ -69,9 +61,8 @@ pub struct MachineSnapshot {
 }
 
 impl MachineMeter {
-    /// Opens the accounts below `root`, which is `/` but in tests: `proc/stat`,
-    /// `sys/devices/system/cpu/online` and, where it is the machine's, `cpuacct.usage` of cgroup
-    /// v1. What is missing is absent from the readings with its reason.
+    /// Opens below `root` `proc/stat`, `sys/devices/system/cpu/online`, and the machine's
+    /// `cpuacct.usage`.
     pub fn open(root: &Path) -> MachineMeter {
         let open = |path: &str| File::open(root.join(path)).ok();
         let of_the_root = |dir: &str| {
@@ -166,7 +157,6 @@ fn difference(units: Units, start: &MachineSnapshot, end: &MachineSnapshot) -> R
     .into()
 }
 
-/// CPUs × elapsed, less idle and steal; nothing, where the steps make that negative.
 fn not_idle_ns(cpus: &Reading, elapsed: &Reading, away: &Reading) -> Reading {
     match [cpus, elapsed, away].map(Reading::measured) {
         [Some(cpus), Some(elapsed), Some(away)] => {

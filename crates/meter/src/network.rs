@@ -1,7 +1,6 @@
 //! The meter of a network's TCP: what its sockets did together, read from outside of them.
 //!
-//! The kernel counts these for each network namespace. In a namespace of a trial's own they are
-//! that trial's alone; in the host's they hold whatever else went over TCP there as well. The file
+//! Counts are of a network namespace: a trial's own, or with all else of the host's TCP. The file
 //! `net/netstat` of a process shows the namespace that the process is in, proc_pid_net(5).
 
 use std::fs::File;
@@ -26,8 +25,7 @@ const COUNTERS: [(Counter, usize, &str, &str); 6] = [
 /// The kernel of 2026 writes 4 KiB; a file that does not fit is not read in part.
 const MOST_BYTES: usize = 16 << 10;
 
-/// Reads the TCP counters of one or more networks, as a sum. For the thread that watches a
-/// trial: a read takes the kernel some tens of microseconds a network.
+/// Reads the TCP counters of networks as a sum, some tens of µs each, outside of a window.
 #[derive(Debug, Default)]
 pub struct NetworkMeter {
     networks: Vec<[Option<File>; 2]>,
@@ -44,8 +42,7 @@ enum Lacks {
 pub struct NetworkSnapshot([Result<u64, Lacks>; COUNTERS.len()]);
 
 impl NetworkMeter {
-    /// Opens the counters of the networks that these directories show: `/proc/PID` of a process in
-    /// each, and each network once. What is missing is absent with its reason.
+    /// Opens the counters of these networks, each once, by `/proc/PID` of a process in it.
     pub fn open(processes: &[PathBuf]) -> NetworkMeter {
         let open = |dir: &PathBuf| FILES.map(|file| File::open(dir.join(file)).ok());
         NetworkMeter {

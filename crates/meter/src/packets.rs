@@ -1,9 +1,8 @@
 //! Who else takes a trial's packets: packet sockets, packet(7), and who holds them.
 //!
-//! A packet socket for every protocol gets a clone of each packet that a device sends, and before
-//! a clone is handed out the kernel copies what a zero-copy send left in the user's pages. Sockets
-//! for one protocol alone are given packets that come in, never those that go out, so they do not
-//! matter here. Source: `/proc/net/packet` (net/packet/af_packet.c, packet_seq_show).
+//! One for every protocol gets a clone of each packet that a device sends, for which the kernel
+//! first copies what zero-copy left in the user's pages. One for one protocol never gets what goes
+//! out. Source: `/proc/net/packet` (net/packet/af_packet.c, packet_seq_show).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,7 +14,6 @@ use crate::proc_text;
 
 /// The protocol of those that take everything, in hexadecimal (ETH_P_ALL).
 const ALL_PROTOCOLS: u32 = 0x0003;
-/// How much is read of a file.
 const MOST_BYTES: u64 = 1 << 20;
 /// Descriptors that are looked at to find who holds a socket.
 const MOST_DESCRIPTORS: usize = 200_000;
@@ -28,10 +26,8 @@ pub struct PacketSockets {
 }
 
 impl PacketSockets {
-    /// Those of the network that a process is in; `process` is its directory in `/proc`.
-    ///
-    /// # Errors
-    /// What opening the kernel's list answers: `NotFound` where it has no packet sockets at all.
+    /// Those of the network of a process, by its directory in `/proc`; `NotFound` where the kernel
+    /// has no packet sockets at all.
     pub fn open(process: &Path) -> io::Result<PacketSockets> {
         Ok(PacketSockets {
             list: File::open(process.join("net/packet"))?,
@@ -39,11 +35,8 @@ impl PacketSockets {
         })
     }
 
-    /// Those that are there now and take every packet of a device for which `is_meant`, or of all
-    /// devices. Who holds them is looked for below `proc`, which is `/proc` but in tests.
-    ///
-    /// # Errors
-    /// What reading the list answers.
+    /// Those that now take every packet of a device for which `is_meant`, or of all, with who holds
+    /// them by `proc`, which is `/proc` but in tests.
     pub fn find(
         &self,
         proc: &Path,
@@ -76,7 +69,6 @@ impl PacketSockets {
     }
 }
 
-/// The device and the inode of a line of the list, if the socket takes all and runs.
 fn listed(line: &str) -> Option<(u32, u64)> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let [_, _, _, protocol, device, running, _, _, inode] = words[..] else {
@@ -96,7 +88,6 @@ fn named(devices: &str, index: u32) -> String {
     name.unwrap_or_else(|| format!("device {index}"))
 }
 
-/// The processes that hold these sockets, by inode: those that may be looked at.
 fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
     let mut found = Vec::new();
     let mut left = MOST_DESCRIPTORS;
@@ -128,7 +119,6 @@ fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
     found
 }
 
-/// The inode behind `socket:[123]`.
 fn socket(link: std::path::PathBuf) -> Option<u64> {
     let link = link.to_str()?.strip_prefix("socket:[")?;
     link.strip_suffix(']')?.parse().ok()
@@ -142,7 +132,6 @@ pub fn huge_memory(process: &Path) -> Option<u64> {
     Some(bytes("AnonHugePages")? + reserved.into_iter().flatten().sum::<u64>())
 }
 
-/// A file from its beginning, as it is now.
 fn again(mut file: &File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;

@@ -35,7 +35,6 @@ fn behind<'t>(text: &'t [u8], key: &str) -> Option<&'t [u8]> {
     Some(value.trim_ascii())
 }
 
-/// What /proc/PID/stat says of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatFields<'t> {
     /// Its name, which may hold anything: between the first opening bracket and the last.
@@ -59,7 +58,6 @@ impl<'t> StatFields<'t> {
     }
 }
 
-/// What a process has used by its `stat`, with a unit so long: of all threads, but no switches.
 pub(crate) fn usage(stat: &[u8], unit_ns: u64) -> Option<ThreadUsage> {
     let stat = StatFields::parse(stat)?;
     Some(ThreadUsage {
@@ -77,8 +75,7 @@ pub(crate) fn switches(status: &[u8]) -> Option<[u64; 2]> {
     Some([voluntary, value_of(status, "nonvoluntary_ctxt_switches")?])
 }
 
-/// The value under `name` in a group of two lines, the names and then the values, that both begin
-/// with `group` and a colon: /proc/net/snmp. None where the two are not of the same length.
+/// The value under `name` of two equally long lines of names and values: /proc/net/snmp.
 pub(crate) fn in_columns(text: &[u8], group: &str, name: &str) -> Option<u64> {
     let group = group.as_bytes();
     let mut lines =
@@ -91,19 +88,16 @@ pub(crate) fn in_columns(text: &[u8], group: &str, name: &str) -> Option<u64> {
     number(words(values).nth(at)?)
 }
 
-/// The number at a place, from 0, among words of a line.
 fn nth_number(line: &[u8], at: usize) -> Option<u64> {
     number(words(line).nth(at)?)
 }
 
-/// What stands between white space.
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace)
         .filter(|w| !w.is_empty())
 }
 
-/// The time for which a thread was ready and waited for a CPU, of the line of its `schedstat`; none
-/// where it has not run by that line, as without CONFIG_SCHED_INFO.
+/// Of `schedstat`, ready and waiting for a CPU; none before it has run (no CONFIG_SCHED_INFO).
 pub(crate) fn run_queue_ns(line: &[u8]) -> Option<u64> {
     nth_number(line, 0).filter(|ran_ns| *ran_ns > 0)?;
     nth_number(line, 1)
@@ -144,8 +138,7 @@ pub(crate) struct StatLine {
 }
 
 impl StatLine {
-    /// Needs the line whole, with its line end and the eight fields that Linux has had since
-    /// 2.6.11: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// Needs the line whole, with the eight fields that Linux has had since 2.6.11.
     pub(crate) fn parse(text: &[u8]) -> Option<StatLine> {
         let line = whole_lines(text).next()?.strip_prefix(b"cpu ")?;
         let mut fields = [0_u64; 8];
@@ -168,7 +161,6 @@ fn whole_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter_map(|line| line.strip_suffix(b"\n"))
 }
 
-/// Digits and nothing else; None where they do not fit.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,5 +1,4 @@
-//! The meter of a process, for work that threads of its own do beside the one that asks for it:
-//! io_uring's workers and pollers, and the threads of glibc's asynchronous I/O.
+//! The meter of a process with threads that work for it: io_uring's, glibc's asynchronous I/O's.
 
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::process::{self, ThreadUsage};

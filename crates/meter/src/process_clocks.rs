@@ -1,9 +1,8 @@
 //! The clocks of all processes, read from outside: whose CPU time is whose.
 //!
-//! Any process may ask for the CPU time of any other (clock_getcpuclockid(3)), kernel threads
-//! included, in ns and with one system call of some hundred ns. What runs at the moment of reading
-//! has been brought up to date at the last tick; cpuacct.usage, which the same lines of the kernel
-//! write, is as old, so that the two belong together.
+//! Any process may ask for the CPU time of any other, kernel threads included
+//! (clock_getcpuclockid(3)), in ns. What runs now is up to date as of the last tick, as is
+//! cpuacct.usage by the same kernel code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +58,6 @@ pub struct ClocksRead {
     parents: BTreeMap<u32, u32>,
 }
 
-/// What `stat` says of a process.
 #[derive(Debug)]
 struct Stat {
     name: String,
@@ -79,8 +77,7 @@ impl ProcessClocks {
         }
     }
 
-    /// Looks who is there. `ours` says whose some are; what they have started is theirs too. One
-    /// that is known already keeps its owner, unless `ours` has another.
+    /// Looks who is there. What `ours` have started is theirs too; known ones keep their owner.
     pub fn list(&mut self, ours: &[(u32, ProcessOwner)]) {
         let mut pids = pids(&self.proc);
         pids.sort_unstable();
@@ -187,9 +184,8 @@ impl Stat {
     }
 }
 
-/// By process. A number that was given to another one meanwhile has a smaller time than before, and
-/// all of it is new. Where children are counted, one that has ended is with its parent now, what it
-/// had used before included, which is taken off there.
+/// By process. A number given to another one has a smaller time, all of it new. With children
+/// counted, one that ended is with its parent now, and what it had used before is taken off there.
 fn used(from: &ClocksRead, to: &ClocksRead) -> BTreeMap<u32, u64> {
     let grown = |(pid, ns): (&u32, &u64)| {
         let before = from.ns.get(pid).copied().unwrap_or(0);

@@ -46,7 +46,6 @@ pub struct ProcessTreeMeter {
 #[derive(Clone, Debug)]
 pub struct ProcessTreeSnapshot {
     look: EarlyReading,
-    /// CPU time of the children that live.
     live_cpu_ns: Option<u64>,
     usage: Usage,
     counts: InheritedCounts,
@@ -88,8 +87,7 @@ impl ProcessTreeMeter {
         }
     }
 
-    /// Reads the tree of another process, which tells its usage when it is asked. Clocks of the
-    /// children that were looked at are read with it.
+    /// Reads the tree of another process, with the clocks of the children that were looked at.
     ///
     /// # Errors
     /// As [`usage::ask`].
@@ -170,13 +168,10 @@ impl ProcessTreeMeter {
     }
 }
 
-/// The part of a server's window, from one moment to another, that lies between two readings at its
-/// edges, in ns; or why they are none of it. The clients ask within the window alone, so that what
-/// is read late at its end is little more. But half of it must lie behind the first reading, and
-/// the second must come within a quarter of it: hundreds of threads may be ready, and run first.
-///
-/// # Errors
-/// How late which of them was.
+/// The part in ns of a server's window between two readings at its edges, or how late which was.
+/// The clients ask within the window alone, so being late at its end adds little; but half of it
+/// must lie behind the first reading, and the second come within a quarter: hundreds of threads may
+/// run first.
 pub fn within(
     [start, end]: [&ProcessTreeSnapshot; 2],
     from_ns: u64,
@@ -205,8 +200,7 @@ pub fn look_takes_ns(children: u64) -> u64 {
     children * NS_A_CHILD
 }
 
-/// Threads and memory of a process and its children: [`Counter::Tasks`] and
-/// [`Counter::MemoryBytes`]. Of many children a few stand for all.
+/// Threads and memory of a process and its children; of many, a few stand for all.
 pub fn memory_of(process: u32) -> Readings {
     let children = bytecost_sys::children::of(Path::new("/"), process).unwrap_or_default();
     let some = children.iter().take(MOST_MEMORY);

@@ -6,7 +6,6 @@ use std::path::Path;
 use bytecost_sys::clock;
 use tempfile::TempDir;
 
-/// Files below a directory of a test's own.
 pub(crate) fn tree(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, content) in files {
@@ -15,7 +14,6 @@ pub(crate) fn tree(files: &[(&str, &str)]) -> TempDir {
     root
 }
 
-/// A file below a directory, with the directories on the way.
 pub(crate) fn put(root: &Path, path: &str, content: &str) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -13,7 +13,6 @@ use crate::events::{self, Kernel, Members};
 use crate::interrupts::Interrupts;
 use crate::{Meter, grown, grown_if_read, proc_text, usage};
 
-/// The counters of a [`ThreadMeter`].
 const THREAD_COUNTERS: &[Counter] = &[
     Counter::ElapsedNs,
     Counter::CpuNs,
@@ -87,11 +86,9 @@ pub struct Snapshot {
     hardware: Option<GroupValues>,
     sched_migrations: Option<u64>,
     run_queue_ns: Option<u64>,
-    /// In units of /proc/stat.
     interrupts: Option<u64>,
 }
 
-/// Which counters there are, where they come from, and why the others are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Layout {
     software: Members,
@@ -99,23 +96,19 @@ struct Layout {
     migrations: Migrations,
 }
 
-/// Where the migrations come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Migrations {
     /// `se.nr_migrations` of /proc/thread-self/sched.
     Sched,
     /// The software group, which counted truly when tested.
     Perf,
-    /// Neither.
     Refused(String),
 }
 
 impl ThreadMeter {
     /// Opens all counters of the calling thread, tests that they count (about a millisecond), and
-    /// leaves them counting. What cannot be opened is absent from the readings with its reason.
-    ///
-    /// Perf events are not free: each time that the thread is put on a CPU or taken off it, the
-    /// kernel starts or stops them. See [`ThreadMeter::open_without_perf`].
+    /// leaves them counting. What cannot be opened is absent with its reason. Perf events cost at
+    /// each switch on or off a CPU: see [`ThreadMeter::open_without_perf`].
     pub fn open() -> ThreadMeter {
         ThreadMeter::with(&Extras {
             hardware: Ok(()),
@@ -124,12 +117,9 @@ impl ThreadMeter {
         })
     }
 
-    /// Opens all but perf events: for windows whose context switches must cost what they cost
-    /// unwatched. The clocks, the usage and the migrations are the same; other counters are absent.
-    ///
-    /// A byte sent to and fro between two threads on one CPU, two context switches, took 11.4 µs on
-    /// a virtual machine of 2026 (Linux 6.18); with one software event on both 15.2 µs, with three
-    /// 17.5.
+    /// Opens all but perf events, for windows whose context switches must cost what they cost
+    /// unwatched. A byte to and fro between two threads on one CPU took 11.4 µs on a virtual
+    /// machine of 2026 (Linux 6.18); with one software event on both 15.2 µs, with three 17.5.
     pub fn open_without_perf() -> ThreadMeter {
         ThreadMeter::with(&Extras {
             hardware: Err(LEFT_OUT.to_owned()),
@@ -138,8 +128,7 @@ impl ThreadMeter {
         })
     }
 
-    /// Opens these counters of the calling thread. Where nothing else tells migrations, perf does
-    /// if hardware counters are read in any case.
+    /// Opens these counters of the calling thread; migrations by perf if only that tells them.
     pub fn with(extras: &Extras) -> ThreadMeter {
         let sched = filled(SCHED, sched_migrations);
         let migrates = sched.is_none() && extras.hardware.is_ok();
@@ -251,7 +240,6 @@ impl Meter for ThreadMeter {
     }
 }
 
-/// The perf event behind a counter of the hardware group.
 fn hardware_event(counter: Counter) -> Option<PerfEvent> {
     Some(match counter {
         Counter::Cycles => PerfEvent::Cycles,
@@ -296,7 +284,6 @@ impl Layout {
         }
     }
 
-    /// Why a counter can never be had from this meter; None where it can.
     fn refused(&self, counter: Counter) -> Option<String> {
         let own = |why: Option<&str>| why.map(str::to_owned);
         match counter {

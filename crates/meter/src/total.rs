@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use bytecost_spec::reading::Of;
 use bytecost_spec::{Counter, Reading, Readings};
 
-/// How the readings of several threads become one.
 #[derive(Clone, Copy)]
 enum Rule {
     Sum,
@@ -30,10 +29,9 @@ fn rule(counter: Counter) -> Rule {
     }
 }
 
-/// Takes the readings of a side's threads together, as the table of counters says: sums, but the
-/// mean of the elapsed time (rounded down), and the largest, smallest or first flow where the
-/// counter is no amount. A counter that is absent on any thread is absent, with that thread's
-/// reason; so is one that only some threads read, and one of the machine, which is no thread's.
+/// Takes the readings of a side's threads together: sums, the mean of the elapsed time (rounded
+/// down), and the largest, smallest or first flow of what is no amount. A counter absent on any
+/// thread is absent with that reason; so is one that only some threads read, or one of the machine.
 pub fn sum(threads: &[Readings]) -> Readings {
     let counters: BTreeSet<Counter> = threads.iter().flat_map(|t| t.keys().copied()).collect();
     counters
@@ -107,7 +105,6 @@ mod tests {
         lacks.remove(&Counter::Cycles);
         let why = "not every thread of the side has read it";
         assert_eq!(sum(&[lacks, has])[&Counter::Cycles], Reading::absent(why));
-        // One of the machine is no thread's.
         let threads = [readings(&[(Counter::MachineBusyNs, 1)])];
         assert_eq!(sum(&threads)[&Counter::MachineBusyNs].measured(), None);
     }

@@ -15,7 +15,6 @@ pub const PROCESS_COUNTERS: &[Counter] = &[
     Counter::PageFaultsMajor,
 ];
 
-/// Why there is no usage.
 pub(crate) const NO_USAGE: &str =
     "getrusage is refused: let the seccomp filter of the container pass it";
 

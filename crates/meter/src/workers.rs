@@ -1,5 +1,4 @@
-//! The meter of what works for a side inside its process: threads that nobody of ours started,
-//! as the workers and pollers of io_uring (`iou-wrk-`, `iou-sqp-`) and those of POSIX aio.
+//! What works for a side on threads nobody of ours started: io_uring's (`iou-`), POSIX aio's.
 
 use std::fs::File;
 use std::mem::MaybeUninit;
@@ -158,10 +157,8 @@ mod tests {
     use crate::tests::spin;
     use std::sync::mpsc;
 
-    /// CPU time that a thread beside this one is given, in ns.
     const BUSY_NS: u64 = 30_000_000;
 
-    /// What is counted of workers, and of this thread, which waits for what a thread does.
     fn counted(work: impl FnOnce(&KnownThreads, mpsc::Sender<()>) + Send + 'static) -> [u64; 2] {
         let known: &'static KnownThreads = Box::leak(Box::new(KnownThreads::new(1)));
         let mut meter = WithWorkers::new(ThreadMeter::open_without_perf(), known);

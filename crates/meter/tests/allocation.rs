@@ -7,7 +7,6 @@ use bytecost_meter::{
     Extras, HelpedMeter, LEFT_OUT, MachineMeter, Meter, NetworkMeter, ThreadMeter,
 };
 
-/// Allocations of 100 windows.
 fn allocations<M: Meter>(mut meter: M) -> u64 {
     let counted = allocation_counter::measure(|| {
         for _ in 0..100 {

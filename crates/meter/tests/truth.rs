@@ -1,5 +1,4 @@
-//! The meters against work whose cost is known, on the kernel that runs the tests. No bound here
-//! depends on how fast or how quiet the machine is.
+//! The meters against work of known cost. No bound depends on how fast or how quiet the machine is.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -12,12 +11,10 @@ use bytecost_sys::{clock, process};
 
 const MS: u64 = 1_000_000;
 
-/// The readings of a thread of its own while it does this.
 fn measure(work: impl FnOnce() + Send) -> Readings {
     measure_after(|| (), work)
 }
 
-/// The same of one that has done something else before.
 fn measure_after(before: impl FnOnce() + Send, work: impl FnOnce() + Send) -> Readings {
     thread::scope(|scope| {
         let measured = scope.spawn(|| {
@@ -32,7 +29,6 @@ fn measure_after(before: impl FnOnce() + Send, work: impl FnOnce() + Send) -> Re
     })
 }
 
-/// The number, or None with the reason printed.
 fn had(readings: &Readings, counter: Counter) -> Option<u64> {
     match &readings[&counter] {
         Reading::Measured(n) => Some(*n),
@@ -82,8 +78,7 @@ fn the_task_clock_is_the_time_on_a_cpu() {
         return;
     };
     let cpu = number(&readings, Counter::CpuNs);
-    // It counts what a hypervisor took meanwhile too, so only this side is bounded by the CPU
-    // time; the other is by the time that the thread did not sleep.
+    // A hypervisor's share counts too: bounded below by CPU time, above by time not slept.
     assert!(task >= cpu / 100 * 97, "{task} of {cpu}");
     assert!(task <= number(&readings, Counter::ElapsedNs) - 29 * MS);
 }

@@ -2,20 +2,16 @@ use super::*;
 use bytecost_sys::perf::MAX_EVENTS;
 use rustix::io::Errno;
 
-/// A machine that a test makes up.
 #[derive(Default)]
 struct MadeUp {
-    /// Events that it cannot open.
     errors: Vec<(PerfEvent, Errno)>,
     /// Where set, only a group of this many events is ever on the CPU.
     counters: Option<usize>,
-    /// perf_event_paranoid forbids the kernel.
     kernel_forbidden: bool,
     /// An event that counts nothing though it is open.
     deaf: Option<PerfEvent>,
     /// Groups are on the CPU half of the time, and count nothing.
     shared: bool,
-    /// How often work was done.
     worked: u64,
 }
 

@@ -87,7 +87,6 @@ fn a_host_without_accounts_says_what_is_missing() {
     assert_eq!(readings, expected.into());
 }
 
-/// A snapshot of two CPUs.
 fn snapshot(clock_ms: u64, idle: u64, steal: u64, cpuacct_ms: Option<u64>) -> MachineSnapshot {
     MachineSnapshot {
         clock_ns: clock_ms * MS,

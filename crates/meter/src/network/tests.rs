@@ -9,7 +9,6 @@ const SNMP: &str = "Ip: Forwarding DefaultTTL\nIp: 2 64\n\
     Tcp: RtoAlgorithm MaxConn InSegs OutSegs RetransSegs InErrs\nTcp: 1 -1 1000 900 3 0\n\
     Udp: InDatagrams\nUdp: 8\n";
 
-/// What `/proc/PID` shows of a network.
 fn process(netstat: &str, snmp: &str) -> TempDir {
     tree(&[("net/netstat", netstat), ("net/snmp", snmp)])
 }
@@ -18,7 +17,6 @@ fn write(dir: &TempDir, name: &str, text: &str) {
     put(dir.path(), &format!("net/{name}"), text);
 }
 
-/// The readings over an interval in which `change` happens.
 fn readings(dirs: &[&TempDir], change: impl FnOnce()) -> Vec<Reading> {
     let paths: Vec<PathBuf> = dirs.iter().map(|d| d.path().to_owned()).collect();
     let meter = NetworkMeter::open(&paths);

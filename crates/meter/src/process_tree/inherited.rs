@@ -21,16 +21,13 @@ const EVENTS: [(Counter, PerfEvent); 8] = [
 const LEFT_OUT: &str = "perf events were left out of this trial, since they make each context \
     switch cost more: --perf on counts them";
 
-/// One of each event, or why there is none.
 #[derive(Debug)]
 pub(super) struct InheritedEvents(Vec<(Counter, Result<Inherited, String>)>);
 
-/// What each has counted.
 pub(super) type InheritedCounts = [Option<Counted>; EVENTS.len()];
 
 impl InheritedEvents {
-    /// Opens them for the calling thread and all that it starts later; none, where `perf` is
-    /// false, and no hardware counters where it is known why there are none.
+    /// For the calling thread and all that it starts later; no hardware where it is known why not.
     pub(super) fn open(perf: bool, no_hardware: Option<&str>) -> InheritedEvents {
         let open = |(counter, event): (Counter, PerfEvent)| {
             if let Some(why) = no_hardware.filter(|_| event.is_hardware()) {
@@ -54,7 +51,6 @@ impl InheritedEvents {
         InheritedEvents(EVENTS.into_iter().map(open).collect())
     }
 
-    /// Whether the migrations are counted.
     pub(super) fn has_migrations(&self) -> bool {
         let mut counted = self.0.iter().filter(|(_, event)| event.is_ok());
         counted.any(|(counter, _)| *counter == Counter::Migrations)
@@ -68,7 +64,6 @@ impl InheritedEvents {
         counts
     }
 
-    /// Each event between two reads.
     pub(super) fn difference(
         &self,
         start: &InheritedCounts,

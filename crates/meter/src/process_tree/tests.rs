@@ -3,7 +3,6 @@ use bytecost_sys::clock;
 use super::*;
 use crate::tests::spin;
 
-/// CPU time that a busy thread is given, in ns.
 const BUSY_NS: u64 = 60_000_000;
 
 fn snapshot(usage: Usage, live: Option<ThreadUsage>) -> ProcessTreeSnapshot {
