@@ -1,5 +1,4 @@
-//! What the process may do: its effective capabilities (capabilities(7)), and whether they reach
-//! beyond a user namespace.
+//! Effective capabilities (capabilities(7)), and whether they reach beyond a user namespace.
 
 use crate::roots::{Roots, value};
 
@@ -13,7 +12,6 @@ const fn row(bit: u32, name: &'static str, opens: &'static str) -> CapabilityRow
     CapabilityRow { bit, name, opens }
 }
 
-/// The capabilities that matter, in the order of their numbers.
 pub(crate) const ROWS: &[CapabilityRow] = &[
     row(
         12,
@@ -36,9 +34,7 @@ const PERFMON: u32 = 38;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Capabilities {
-    /// As bits; else why they cannot be read.
     pub(crate) effective: Result<u64, String>,
-    /// Whether this is the first user namespace, where they count in full.
     pub(crate) first_namespace: bool,
 }
 
@@ -68,7 +64,6 @@ impl Capabilities {
         self.first_namespace && self.bit(IPC_LOCK)
     }
 
-    /// Whether scheduler classes may be chosen freely.
     pub(crate) fn schedule(&self) -> bool {
         self.first_namespace && self.bit(SYS_NICE)
     }

@@ -10,8 +10,7 @@ use bytecost_sys::ethtool::DeviceFacts;
 
 use crate::Roots;
 
-/// The offloads that are told, by ethtool's short names, each with the kernel's names of the
-/// features that it stands for: it is on where one of these is.
+/// By ethtool's short names, each on where one of these features of the kernel is.
 const OFFLOADS: &[(&str, &[&str])] = &[
     ("tso", &["tx-tcp-segmentation"]),
     ("gso", &["tx-generic-segmentation"]),
@@ -51,8 +50,7 @@ pub fn named(name: &str) -> NetworkCard {
     card(&Roots::real(), name, DeviceFacts::of(name))
 }
 
-/// The same, of what the device said of itself and of these files. Files of another device of the
-/// same name, in another network namespace, are left alone.
+/// The same from its own facts and these files, unless those are of another network's device.
 pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     let mut absent = Vec::new();
     let dir = format!("class/net/{name}");

@@ -1,5 +1,4 @@
-//! Where on this machine a control group can be made, cgroups(7): version 1, version 2 or both
-//! side by side, and below which group.
+//! Where a control group can be made, cgroups(7): version 1, version 2 or both side by side.
 
 use std::path::PathBuf;
 
@@ -50,7 +49,6 @@ pub struct Parent {
 
 struct Mount {
     version: Version,
-    /// Controllers of version 1.
     controllers: Vec<String>,
     /// The group that is seen as its root.
     root: String,
@@ -59,11 +57,8 @@ struct Mount {
     writable: bool,
 }
 
-/// Where a group with these controllers is to be made: one parent of version 2, or one a
-/// hierarchy of version 1. Nothing is tried: a parent may still refuse.
-///
-/// # Errors
-/// Why there is none, and what to do about it.
+/// Where a group with these controllers is to be made: one parent of version 2, or one a hierarchy
+/// of version 1. Nothing is tried. Else why there is none, and what to do about it.
 pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, String> {
     let own = roots.proc("self/cgroup")?;
     let mounts = mounts(roots)?;
@@ -98,8 +93,7 @@ pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, Stri
     Ok(parents)
 }
 
-/// All directories in which groups of this kind can lie, one a mounted hierarchy that has either
-/// controller, below the root of the caller's `/sys`.
+/// Where groups can lie, one a mounted hierarchy, below the root of the caller's `/sys`.
 pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
     let has = |m: &Mount| {
         let named = |c: &String| c == "cpu" || c == "cpuset";
@@ -110,8 +104,7 @@ pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
     dirs.map(|m| roots.sys.join(&m.at)).collect()
 }
 
-/// Budget of the group that this process is in for real-time threads, in µs a period; none where
-/// the kernel groups none (CONFIG_RT_GROUP_SCHED, version 1 alone).
+/// Real-time budget in µs a period; none without groups (CONFIG_RT_GROUP_SCHED, version 1 alone).
 pub fn realtime_us(roots: &Roots) -> Option<i64> {
     let own = roots.proc("self/cgroup").ok()?;
     let mounts = mounts(roots).ok()?;
@@ -131,7 +124,6 @@ fn writable(mount: &Mount) -> Result<(), String> {
     ))
 }
 
-/// The nearest group upwards whose children have the controllers.
 fn parent_v2(
     roots: &Roots,
     mounts: &[Mount],
@@ -247,8 +239,7 @@ mod tests {
         "32 23 0:28 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n";
     const HYBRID: &str = "33 23 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
 
-    /// A machine with these mounts, this group of the process, and these files below
-    /// /sys/fs/cgroup.
+    /// A machine with these mounts, this process's group, and these files in /sys/fs/cgroup.
     fn machine(mounts: &str, own: &str, files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
         let (dir, roots) =
             crate::tests::machine(&[("proc/self/mountinfo", mounts), ("proc/self/cgroup", own)]);

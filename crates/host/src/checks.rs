@@ -15,7 +15,6 @@ mod placements;
 mod processor;
 mod way;
 
-/// The longest text of a check, in characters.
 const MOST_CHARS: usize = 400;
 
 /// What only system calls can tell; the caller tries and measures.
@@ -46,7 +45,6 @@ pub(crate) struct CheckInput<'a> {
 
 type Row = (&'static str, fn(&CheckInput<'_>) -> Told);
 
-/// All checks, in the order in which they are told.
 const ROWS: &[Row] = &[
     ("kernel", processor::kernel),
     ("CPUs", processor::cpus),
@@ -100,7 +98,6 @@ const ROWS: &[Row] = &[
     ("memory", noise::memory),
 ];
 
-/// Carries out all checks. There are always as many, in the same order.
 pub(crate) fn all(seen: &CheckInput<'_>) -> Vec<Check> {
     ROWS.iter()
         .map(|(name, look)| {

@@ -1,5 +1,4 @@
-//! Packet filters and connection tracking of the network that the calling thread is in, as far as
-//! `/proc` tells of them. nftables tells its rules over netlink alone.
+//! Packet filters and connection tracking as `/proc` tells them; nftables' rules take netlink.
 
 use bytecost_spec::host::{Obstacle, ObstacleKind};
 
@@ -7,7 +6,6 @@ use crate::roots::Roots;
 
 /// Which tables of the older iptables there are; root alone may read it.
 const TABLES: &str = "thread-self/net/ip_tables_names";
-/// How many connections are tracked.
 const TRACKED: &str = "sys/net/netfilter/nf_conntrack_count";
 
 /// What of these is in the way, and what could not be looked at, with the reason.

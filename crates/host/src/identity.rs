@@ -12,8 +12,7 @@ use crate::roots::{Roots, value};
 const SALT: &str = "bytecost machine id\0";
 const HASH_BYTES: usize = 16;
 
-/// Settings that bear on what a byte costs, by sysctl(8)'s names. Congestion control and the
-/// bounds of buffers are the host's own fields.
+/// Settings that bear on what a byte costs, by sysctl(8)'s names, beside the host's own fields.
 const SYSCTLS: &[&str] = &[
     "net.core.busy_poll",
     "net.core.busy_read",
@@ -44,8 +43,7 @@ const SYSCTLS: &[&str] = &[
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_wmem",
 ];
-/// Beginnings of the parameters that say where a kernel boots from or what its init is to do: they
-/// bear on no result, and may name what nobody else is to know.
+/// Beginnings of parameters about booting and init: they bear on no result, and may name secrets.
 const OF_BOOT: &[&str] = &[
     "BOOT_IMAGE=",
     "cloud-init=",
@@ -80,8 +78,7 @@ pub(crate) fn read(roots: &Roots) -> Identity {
     }
 }
 
-/// The hash of a machine id; none of what is no id, as an image before its first boot has it
-/// (`uninitialized`, machine-id(5)).
+/// None of what is no id: `uninitialized` before an image's first boot, machine-id(5).
 fn hashed(id: &str) -> Option<String> {
     let is_id = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
     let digest = is_id.then(|| Sha256::digest(format!("{SALT}{}", id.to_lowercase())))?;
@@ -89,8 +86,7 @@ fn hashed(id: &str) -> Option<String> {
     Some(kept.map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The parameters of a kernel's command line that are its own: without those of [`OF_BOOT`], and
-/// without what follows `--`, which is init's.
+/// Without [`OF_BOOT`], and without what follows `--`, which is init's.
 fn of_kernel(line: &str) -> String {
     let own = line.split_whitespace().take_while(|word| *word != "--");
     let kept = own.filter(|word| !OF_BOOT.iter().any(|start| word.starts_with(start)));

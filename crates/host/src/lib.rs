@@ -1,9 +1,8 @@
 //! What machine is this: kernel, CPUs, limits, knobs.
 //!
-//! [`read`] fills a [`bytecost_spec::Host`] from `/proc`, `/sys` and `/etc`, each under a root
-//! path of the caller's, so that it can be tested on recorded machines. What needs a system call
-//! is passed in as [`Probes`]. Nothing here fails: what cannot be read is absent, or a check
-//! that says so.
+//! [`read`] fills a [`bytecost_spec::Host`] from `/proc`, `/sys` and `/etc` below the caller's
+//! roots, so that recorded machines test it; system calls come in as [`Probes`]. What cannot be
+//! read is absent.
 
 mod capabilities;
 pub mod cards;
@@ -28,9 +27,8 @@ pub use machine::congestion_available;
 pub use processes::{ProcessStat, ProcessTable};
 pub use roots::Roots;
 
-/// Whether the kernel was built to account for interrupts apart from threads
-/// (CONFIG_IRQ_TIME_ACCOUNTING); none where its configuration cannot be read. A boot option may
-/// still have that off.
+/// CONFIG_IRQ_TIME_ACCOUNTING, which a boot option may still switch off; none where it cannot be
+/// read.
 pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
     let config = roots.kernel_config()?;
     Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))

@@ -5,8 +5,7 @@ use bytecost_spec::host::Cpu;
 use crate::roots::{Roots, value};
 use bytecost_spec::cpulist;
 
-/// Designers of Arm cores by `CPU implementer`, and their cores by `CPU part` (the Arm
-/// Architecture Reference Manual, MIDR_EL1; parts as in the makers' technical manuals).
+/// Arm cores by `CPU implementer` and `CPU part` (Arm ARM, MIDR_EL1; makers' technical manuals).
 const ARM_CORES: &[(u32, u32, &str)] = &[
     (0x41, 0xd03, "Cortex-A53"),
     (0x41, 0xd05, "Cortex-A55"),
@@ -63,7 +62,6 @@ pub(crate) fn of_each_cpu(roots: &Roots, of: impl Fn(&str) -> Option<String>) ->
     (!all.is_empty()).then(|| all.join(" + "))
 }
 
-/// The model of a CPU by its lines in /proc/cpuinfo.
 pub(crate) fn model(block: &str) -> Option<String> {
     let value = |key: &str| value(block, key);
     let named = ["model name", "Model Name", "cpu model", "cpu", "uarch"];
@@ -81,7 +79,6 @@ pub(crate) fn model(block: &str) -> Option<String> {
     })
 }
 
-/// The CPUs that this process may use, of those online.
 pub(crate) fn cpus_allowed(roots: &Roots, online: &[Cpu]) -> Vec<u32> {
     let allowed = roots.proc_value("self/status", "Cpus_allowed_list");
     let allowed = allowed.and_then(|list| cpulist::parse(&list).ok());
@@ -89,7 +86,6 @@ pub(crate) fn cpus_allowed(roots: &Roots, online: &[Cpu]) -> Vec<u32> {
     online.iter().map(|c| c.cpu).filter(is_allowed).collect()
 }
 
-/// A line of /proc/meminfo in bytes.
 pub(crate) fn memory(roots: &Roots, name: &str) -> Option<u64> {
     let value = roots.proc_value("meminfo", name)?;
     let kib: u64 = value.strip_suffix("kB")?.trim().parse().ok()?;
@@ -106,8 +102,7 @@ pub fn congestion_available(roots: &Roots) -> Vec<String> {
         .collect()
 }
 
-/// A soft limit of this process from /proc/self/limits: the outer none where it cannot be read,
-/// the inner where there is no limit.
+/// A soft limit from /proc/self/limits: the outer none if unreadable, the inner if unlimited.
 pub(crate) fn limit(roots: &Roots, name: &str) -> Option<Option<u64>> {
     let text = roots.proc("self/limits").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,7 +1,6 @@
-//! Pairs of CPUs that tell what distance costs: all of them, or on large machines those of a few
-//! CPUs, chosen so that each kind of distance that the machine has is among them.
-//!
-//! Pure, as [`crate::placement`]: one machine always gives the same answer.
+//! Pairs of CPUs that tell what distance costs: all, or on large machines those of a few CPUs with
+//! each kind of distance among them. Pure, as [`crate::placement`]: one machine always gives the
+//! same answer.
 
 use bytecost_spec::host::{Cpu, Distance};
 use bytecost_spec::{Host, Placement};
@@ -79,11 +78,9 @@ fn written((a, b): (u32, u32)) -> String {
     placement.to_string()
 }
 
-/// The pairs of the CPUs that this process may use; of at most [`MOST_CPUS`].
-///
-/// The first CPU is the first of the fastest kind. Each further one brings the most classes of
-/// distance ([`Distance::class`]) to those before it that are not there yet, then the rarest
-/// distances, then has the lowest place.
+/// The pairs of at most [`MOST_CPUS`] usable CPUs: first the first of the fastest kind, then each
+/// that brings the most new classes of distance ([`Distance::class`]), then rare ones, then the
+/// lowest place.
 ///
 /// # Errors
 /// That the kernel tells no CPUs.

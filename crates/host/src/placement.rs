@@ -1,8 +1,7 @@
 //! Which CPUs are how near to each other: placements by name, chosen from what the kernel tells.
 //!
-//! Pure: a [`Host`] in, CPUs or the reason why there are none out. Among those that fit, CPUs of
-//! the fastest kind come first, then the nearest, then the lowest numbers, so that one machine
-//! always gives the same answer.
+//! Pure: a [`Host`] in, CPUs or the reason why there are none out. The fastest kind comes first,
+//! then the nearest, then the lowest numbers.
 
 use std::cmp::Reverse;
 
@@ -20,10 +19,7 @@ pub struct NearPairs {
     pub shares: String,
 }
 
-/// The pairs of CPUs that this process may use and that are so near to each other.
-///
-/// # Errors
-/// Why there is none, and what to do about it where something can be done.
+/// The usable pairs so near to each other, or why there is none, and what to do about it.
 pub fn pairs(nearness: Nearness, host: &Host) -> Result<NearPairs, String> {
     let usable = usable(host);
     let Some(first) = usable.first() else {
@@ -50,10 +46,7 @@ pub fn pairs(nearness: Nearness, host: &Host) -> Result<NearPairs, String> {
     }
 }
 
-/// A CPU that is so near to another one: one that is not to be avoided, where there is one.
-///
-/// # Errors
-/// Why there is none.
+/// A CPU so near to this one, not one to avoid if there is another; or why there is none.
 pub fn near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u32, String> {
     let usable = usable(host);
     let Some(anchor) = host.cpus.iter().find(|c| c.cpu == of) else {

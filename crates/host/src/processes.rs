@@ -16,8 +16,7 @@ const MOST_ENTRIES: usize = 1 << 22;
 pub struct ProcessStat<'a> {
     /// Its number.
     pub pid: u32,
-    /// Its name (at most 15 bytes for a program, longer for a kernel thread), which may hold
-    /// anything: spaces, brackets, bytes that are no text.
+    /// Its name (at most 15 bytes for a program, longer for a kernel thread), in bytes of any kind.
     pub name: &'a [u8],
     /// User CPU time so far, field 14, in units of 1/sysconf(_SC_CLK_TCK) s.
     pub user_ticks: u64,
@@ -43,9 +42,7 @@ impl ProcessTable {
         }
     }
 
-    /// Shows every process, in no particular order. One that ends while it is looked at is left
-    /// out, and so is one whose `stat` may not be read. Where there is no `/proc`, nothing is
-    /// shown.
+    /// Shows every process, in no particular order: none that ends meanwhile or may not be read.
     pub fn each(&mut self, see: &mut dyn FnMut(ProcessStat<'_>)) {
         let Ok(entries) = fs::read_dir(&self.proc) else {
             return;
@@ -70,14 +67,12 @@ impl ProcessTable {
     }
 }
 
-/// One `stat` file. The name stands between the first opening bracket and the last closing one,
-/// since it may hold brackets itself.
+/// The name stands between the first opening bracket and the last closing one, as it may hold some.
 fn parse(text: &[u8]) -> Option<ProcessStat<'_>> {
     let open = text.iter().position(|b| *b == b'(')?;
     let close = text.iter().rposition(|b| *b == b')')?;
     let name = text.get(open + 1..close)?;
     let pid = number(text[..open].trim_ascii())?;
-    // What follows the name begins with field 3, the state.
     let mut fields = text[close + 1..]
         .split(u8::is_ascii_whitespace)
         .filter(|field| !field.is_empty())

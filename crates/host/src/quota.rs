@@ -1,5 +1,4 @@
-//! The CPU time that control groups allow (the kernel's cgroup-v2 document, `cpu.max`; for the
-//! first version sched-bwc, `cpu.cfs_quota_us`).
+//! The CPU time that control groups allow (cgroup-v2, `cpu.max`; sched-bwc, `cpu.cfs_quota_us`).
 
 use std::path::PathBuf;
 
@@ -19,14 +18,11 @@ pub struct QuotaLevel {
     pub version: Version,
     /// Its directory, below the root of the caller's `/sys`.
     pub dir: PathBuf,
-    /// Its bound, where it has one.
     pub(crate) quota: Option<Quota>,
 }
 
-/// So much CPU time in each period.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quota {
-    /// CPU time in each period, in µs.
     quota_us: u64,
     /// The period, in µs; never 0.
     period_us: u64,
@@ -47,10 +43,7 @@ impl Quota {
     }
 }
 
-/// The groups from this process's own up to the root of what it sees, each once.
-///
-/// # Errors
-/// Why they cannot be known.
+/// The groups from this process's own up to the root of what it sees, each once, or why not known.
 pub fn around(roots: &Roots) -> Result<Vec<QuotaLevel>, String> {
     let groups = roots.proc("self/cgroup")?;
     let mut all = Vec::new();
@@ -77,9 +70,6 @@ pub fn around(roots: &Roots) -> Result<Vec<QuotaLevel>, String> {
 }
 
 /// The quotas among them, the tightest first.
-///
-/// # Errors
-/// Why they cannot be known.
 pub(crate) fn obstacles(roots: &Roots) -> Result<Vec<Obstacle>, String> {
     let mut all: Vec<(PathBuf, Quota)> = around(roots)?
         .into_iter()

@@ -66,7 +66,6 @@ impl Roots {
         })
     }
 
-    /// A file under `/sys` that holds one value.
     pub(crate) fn sys_as<T: FromStr>(&self, path: &str) -> Option<T> {
         self.sys(path).ok()?.parse().ok()
     }
@@ -76,12 +75,10 @@ impl Roots {
         value(&self.proc(path).ok()?, key)
     }
 
-    /// A file under `/proc` that holds one number.
     pub(crate) fn proc_number(&self, path: &str) -> Option<u64> {
         self.proc(path).ok()?.parse().ok()
     }
 
-    /// Whether there is such a file or directory under `/sys`.
     pub(crate) fn has_sys(&self, path: &str) -> bool {
         self.sys.join(path).exists()
     }
@@ -107,7 +104,6 @@ impl Roots {
     }
 }
 
-/// The value of a line `key : value`.
 pub(crate) fn value(text: &str, key: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;

@@ -7,7 +7,6 @@ use tempfile::TempDir;
 
 use crate::Roots;
 
-/// A machine with these files, and its roots.
 pub(crate) fn machine(files: &[(&str, &str)]) -> (TempDir, Roots) {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -17,7 +16,6 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (TempDir, Roots) {
     (dir, roots)
 }
 
-/// A file of a machine, with the directories on the way.
 pub(crate) fn put(machine: &Path, path: &str, text: &str) {
     let path = machine.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();

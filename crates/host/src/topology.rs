@@ -106,8 +106,7 @@ pub(crate) fn memory_nodes(roots: &Roots) -> Vec<u32> {
     nodes
 }
 
-/// Kind of core by CPU, 0 the fastest. Intel names its two kinds by their counters; Arm gives each
-/// CPU a capacity; else the highest frequencies tell, where they are far apart.
+/// By CPU, 0 the fastest: Intel's counters, Arm's capacity, else frequencies that are far apart.
 fn kinds(roots: &Roots, online: &[u32]) -> BTreeMap<u32, u32> {
     let named = |kind: &str| list(roots, &format!("devices/cpu_{kind}/cpus"));
     if let (Some(fast), Some(slow)) = (named("core"), named("atom"))

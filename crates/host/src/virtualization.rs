@@ -36,7 +36,6 @@ const MANAGERS: &[(&str, &str)] = &[
     ("machine.slice", "systemd-nspawn"),
 ];
 
-/// What is seen of a hypervisor and of a container; none where neither is.
 pub(crate) fn seen(roots: &Roots) -> Option<String> {
     let parts: Vec<String> = [hypervisor(roots), container(roots)]
         .into_iter()

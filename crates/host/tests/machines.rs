@@ -126,8 +126,7 @@ fn each_cache_is_listed_once_with_those_that_share_it() {
 
 #[test]
 fn limits_and_memory_are_exact() {
-    // CAP_IPC_LOCK in a user namespace lifts nothing; optmem_max is not there in a network
-    // namespace of its own.
+    // CAP_IPC_LOCK in a user namespace lifts nothing; its own network lacks optmem_max.
     let table = "vm Some(8388608) true 20000 Some(131072) 25274793984
         laptop Some(8388608) false 1024 Some(131072) 33322029056
         server None true 1048576 Some(81920) 270109904896

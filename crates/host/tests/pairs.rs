@@ -1,5 +1,4 @@
-//! Which pairs of CPUs stand for a machine: all of a small one, some of each distance of a large
-//! one, on every recorded machine.
+//! Which pairs stand for each recorded machine.
 
 use crate::common;
 
@@ -74,7 +73,6 @@ fn large_machines_have_each_distance_among_the_pairs() {
     assert_eq!(kinds, [0, 1].into(), "fast cores and slow ones");
 }
 
-/// So many nodes of 16 cores with two threads each and a cache for each node.
 fn large(nodes: u32) -> Host {
     let cores = 16 * nodes;
     let cpu = |n: u32| Cpu {

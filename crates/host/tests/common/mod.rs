@@ -13,7 +13,6 @@ use bytecost_spec::Host;
 use bytecost_spec::cpulist;
 use bytecost_spec::host::Check;
 
-/// The recorded machines.
 pub const MACHINES: &[(&str, &str)] = &[
     ("vm", include_str!("../trees/vm.tree")),
     ("laptop", include_str!("../trees/laptop.tree")),
@@ -29,10 +28,8 @@ pub const PLACES: &[(&str, &str)] = &[
     ("phone", include_str!("../trees/phone.tree")),
 ];
 
-/// Files by path.
 pub type Tree = BTreeMap<String, Vec<u8>>;
 
-/// The files of a recorded machine.
 pub fn tree(machine: &str) -> Tree {
     let mut all = MACHINES.iter().chain(PLACES);
     let (_, text) = all.find(|(name, _)| *name == machine).unwrap();
@@ -79,7 +76,6 @@ pub struct Unpacked {
 }
 
 impl Unpacked {
-    /// Unpacks a tree.
     pub fn new(tree: Tree) -> Unpacked {
         // Hundreds of small files: in memory where there is a place for it.
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
@@ -128,12 +124,10 @@ pub fn probes() -> Probes {
     }
 }
 
-/// The recorded machine, unpacked.
 pub fn unpacked(machine: &str) -> Unpacked {
     Unpacked::new(tree(machine))
 }
 
-/// Reads a recorded machine, each once.
 pub fn host(machine: &str) -> Host {
     static HOSTS: Mutex<BTreeMap<String, Host>> = Mutex::new(BTreeMap::new());
     let mut hosts = HOSTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,13 +135,11 @@ pub fn host(machine: &str) -> Host {
     hosts.entry(machine.to_owned()).or_insert_with(read).clone()
 }
 
-/// A check by its name.
 pub fn check<'a>(host: &'a Host, name: &str) -> &'a Check {
     let found = host.checks.iter().find(|check| check.name == name);
     found.unwrap_or_else(|| panic!("no check `{name}`"))
 }
 
-/// One file with a new content.
 pub fn change(path: &str, content: &str) -> (String, Option<Vec<u8>>) {
     (path.to_owned(), Some(content.as_bytes().to_vec()))
 }
