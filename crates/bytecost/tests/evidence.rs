@@ -8,16 +8,13 @@ use bytecost_spec::evidence::{CountedEvent, Kind, Party, TrialEvidence};
 
 const RUN: &str = "run --size 64KiB --budget 4s --blocks 6 --window 10ms --warmup 2ms --seed 7 --mover null,send,sendfile";
 
-fn evidence(record: Record) -> Option<TrialEvidence> {
-    match record {
+fn watched(place: &Place) -> Vec<TrialEvidence> {
+    let all = place.records().into_iter();
+    all.filter_map(|record| match record {
         Record::Evidence(evidence) => Some(evidence),
         _ => None,
-    }
-}
-
-/// The evidence of a run's log.
-fn watched(place: &Place) -> Vec<TrialEvidence> {
-    place.records().into_iter().filter_map(evidence).collect()
+    })
+    .collect()
 }
 
 #[test]
@@ -38,8 +35,9 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
     let seen: BTreeSet<&str> = watched.iter().map(|e| e.cell.as_str()).collect();
     assert_eq!(cells, seen);
     assert_eq!(watched.len(), seen.len());
-    let last = place.records().into_iter().rev();
-    let last = last.map_while(evidence).count();
+    let is_evidence = |record: &Record| matches!(record, Record::Evidence(_));
+    let records = place.records();
+    let last = records.iter().rev().take_while(|r| is_evidence(r)).count();
     assert_eq!(last, watched.len(), "all come after the last block");
     // A sender of memory copies it; a sender of a file's pages does not.
     let copied = |mover: &str, party: Party| -> u64 {

@@ -2,17 +2,16 @@
 //! endpoint that is killed. Each is told in a line; what is finished is kept.
 
 use std::fs;
-use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    BYTECOST, PATIENCE, Place, assert_only_known_files, ended, endpoints_of, is_root, kill, says,
+    BYTECOST, Place, assert_only_known_files, ended, endpoints_of, is_root, kill, says, unread,
 };
-use bytecost_spec::Record;
 use bytecost_spec::sample::Repeat;
+use bytecost_spec::{Failure, Record};
 use rustix::process::{Signal, geteuid};
 
 /// Blocks at the least, each as short as can be.
@@ -43,16 +42,17 @@ fn an_endpoint_that_is_killed_fails_its_trial_alone() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    let end = run.end(PATIENCE);
+    let end = run.end();
     assert_eq!(end.status, Some(1), "{}", end.stderr);
-    let reasons = place.failures();
-    let named = |r: &&String| {
+    let is_named = |record: &Record| {
+        let Record::Failure(Failure { reason: r, .. }) = record else {
+            return false;
+        };
         (r.contains("sender") || r.contains("receiver"))
             && (r.contains("signal 9") || r.contains("is gone"))
+            && end.stderr.contains(r)
     };
-    let reason = reasons.iter().find(named);
-    let reason = reason.unwrap_or_else(|| panic!("{reasons:?}"));
-    assert!(end.stderr.contains(reason), "{}", end.stderr);
+    assert!(place.records().iter().any(is_named), "{}", end.stderr);
     assert!(!place.samples().is_empty(), "the rest was measured");
     let report = report(&place);
     assert!(report.contains("failed"), "{report}");
@@ -71,29 +71,27 @@ fn too_few_open_files_refuse_the_cells_that_need_more() {
 /// The command as a user without rights, with a locked-memory limit in KiB; none, and the reason
 /// printed, where that cannot be arranged.
 fn unprivileged(place: &Place, locked_kib: u32, words: &str) -> Option<Command> {
-    let limit = format!("ulimit -l {locked_kib}; exec \"$0\" \"$@\"");
-    let mut command = if geteuid().is_root() {
-        if Command::new("setpriv").arg("--version").output().is_err() {
-            eprintln!("skipped: setpriv is missing");
-            return None;
-        }
-        let dir = place.dir.path();
-        fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
-        let copy = dir.join("bytecost");
-        // By a process of its own: what any process still has open for writing, as one does that
-        // another test is just starting, is not executed.
-        let mut install = Command::new("install");
-        let copied = install.arg("-m755").arg(BYTECOST).arg(&copy).status();
-        assert!(copied.unwrap().success());
-        fs::create_dir(place.runs()).unwrap();
-        chown(place.runs(), Some(NOBODY), Some(NOBODY)).unwrap();
-        let ids = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-        let mut command = place.other("setpriv", ids);
-        command.args(["sh", "-c", &limit]).arg(copy);
-        command
-    } else {
-        place.other("sh", ["-c", &limit, BYTECOST])
-    };
+    let limit = format!("-l {locked_kib}");
+    if !geteuid().is_root() {
+        return Some(place.limited(&limit, words));
+    }
+    if Command::new("setpriv").arg("--version").output().is_err() {
+        eprintln!("skipped: setpriv is missing");
+        return None;
+    }
+    fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let copy = place.path().join("bytecost");
+    // By a process of its own: what any process still has open for writing, as one does that
+    // another test is just starting, is not executed.
+    let mut install = Command::new("install");
+    let copied = install.arg("-m755").arg(BYTECOST).arg(&copy).status();
+    assert!(copied.unwrap().success());
+    fs::create_dir(place.runs()).unwrap();
+    chown(place.runs(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+    let ids = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let mut command = place.other("setpriv", ids);
+    command.args(["sh", "-c", &script]).arg(copy);
     command.args(words.split_whitespace());
     Some(command)
 }
@@ -155,8 +153,7 @@ fn the_defaults_need_no_root_and_listen_on_the_loopback_alone() {
         std::thread::sleep(Duration::from_micros(200));
     }
     assert!(seen > 0, "no listener was seen");
-    run.send(Signal::INT);
-    let end = run.end(PATIENCE);
+    let end = run.ended_by(Signal::INT);
     assert!(matches!(end.status, Some(0 | 1 | 130)), "{}", end.stderr);
 }
 
@@ -211,7 +208,7 @@ fn a_full_disk_ends_the_run_and_keeps_what_is_finished() {
     // 96 KiB: room for the manifest and for some trials.
     let run = place.start(&mut place.limited("-f 192", words));
     let coordinator = run.pid();
-    let end = run.end(PATIENCE);
+    let end = run.end();
     let errors: Vec<&str> = end
         .stderr
         .lines()
@@ -243,17 +240,7 @@ fn a_disk_without_room_for_a_run_and_a_port_in_use_leave_none() {
 fn a_closed_pipe_is_no_failure() {
     let place = Place::recorded(&["smt"]);
     for words in ["list", "doctor", "report", "runs", "--help", "man"] {
-        let (reader, writer) = io::pipe().unwrap();
-        drop(reader);
-        let child = place
-            .bytecost(words)
-            .stdout(writer)
-            .stderr(Stdio::piped())
-            .spawn();
-        let output = child.unwrap().wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(said, "", "{words}");
-        assert_eq!(output.status.code(), Some(0), "{words}");
+        unread(&mut place.bytecost(words));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::common::{PATIENCE, Place, beside, count, in_tmpfs};
+use crate::common::{Place, beside, count, in_tmpfs};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -16,55 +16,28 @@ fn within(dir: &TempDir, words: &str) -> String {
     format!("{words} --dir {}", dir.path().display())
 }
 
-/// A run that leaves no file: the cells that it measured, and the metrics that it compared.
-fn measured(place: &Place, words: &str) -> (BTreeSet<String>, BTreeSet<String>) {
-    let dir = beside();
-    place.call(within(&dir, words)).measured();
-    assert_eq!(count(dir.path()), 0, "a file was left");
-    let samples = place.samples().into_iter();
-    let compared = place.findings().findings.into_iter();
-    (
-        samples.map(|(_, sample)| sample.cell).collect(),
-        compared.map(|f| f.metric.to_string()).collect(),
-    )
-}
-
 #[test]
-fn files_are_measured_without_another_end_and_leave_nothing() {
-    let place = Place::new();
-    let words = READ.replace("pread", "pread,libaio") + " --depth 1,8";
-    let (cells, _) = measured(&place, &words);
-    // The baseline has a twin.
-    for (mover, number) in [("/pread/", 2), ("/libaio/", 2), ("/null/", 1)] {
-        let found = cells.iter().filter(|c| c.contains(mover)).count();
-        assert_eq!(found, number, "{cells:?}");
-    }
-    for (_, sample) in place.samples().iter().filter(|(c, _)| c.mover != "null") {
-        let truth = sample.truth.as_ref().unwrap();
-        assert_eq!(truth.checked, "content");
-        // The first word of each block.
-        assert_eq!(truth.compared_bytes, truth.sent_bytes / 512);
-    }
-    let compared = place.findings().findings;
-    let deep = compared.iter().any(|f| f.cell.contains("depth=8"));
-    assert!(deep, "each depth is held against pread");
-    let page = place.read("report.md");
-    assert!(!page.contains("cubic"), "nothing of sockets");
-}
-
-#[test]
-fn whole_files_are_sent_from_the_page_cache_and_from_the_disk_and_leave_nothing() {
-    let place = Place::new();
-    let words = SEND.replace("--mover ", "--mover read-write,");
-    let (cells, compared) = measured(&place, &format!("{words} --size 5MiB --cache warm,cold"));
-    for mover in ["/read-write/", "/sendfile/"] {
-        for cache in ["cache=warm", "cache=cold"] {
-            let is_one = |c: &String| c.contains(mover) && c.contains(cache);
-            assert!(cells.iter().any(is_one), "{mover} {cache}: {cells:?}");
+fn files_are_read_and_sent_in_every_state_that_was_asked_for_and_nothing_is_left() {
+    let reads = READ.replace("pread", "pread,libaio") + " --depth 1,8";
+    let sends = SEND.replace("--mover ", "--mover read-write,") + " --size 5MiB --cache warm,cold";
+    for (words, movers, states) in [
+        (reads, ["/pread/", "/libaio/"], ["", "depth=8"]),
+        (
+            sends,
+            ["/read-write/", "/sendfile/"],
+            ["cache=warm", "cache=cold"],
+        ),
+    ] {
+        let (place, dir) = (Place::new(), beside());
+        place.call(within(&dir, &words)).measured();
+        assert_eq!(count(dir.path()), 0, "a file was left");
+        let cells: BTreeSet<String> = place.samples().into_iter().map(|(_, s)| s.cell).collect();
+        for [mover, state] in movers.iter().flat_map(|m| states.map(|state| [*m, state])) {
+            // One at a time is what every depth is compared with.
+            let is_there = cells.iter().any(|c| c.contains(mover) && c.contains(state));
+            let is_apart = [mover, state] == ["/pread/", "depth=8"];
+            assert_ne!(is_there, is_apart, "{mover} {state}: {cells:?}");
         }
-    }
-    for metric in ["ms_per_message", "cpu_s_per_gb", "sender_calls_per_mib"] {
-        assert!(compared.contains(metric), "{metric} is compared");
     }
 }
 
@@ -76,8 +49,7 @@ fn a_killed_run_leaves_no_file() {
     let mut run = place.start(&mut place.bytecost(words));
     // Its files are there from the first trial on.
     run.until("its first trial", || place.lines() > 0);
-    run.send(Signal::KILL);
-    run.end(PATIENCE);
+    run.ended_by(Signal::KILL);
     assert_eq!(count(dir.path()), 0, "a file was left");
 }
 
@@ -123,7 +95,7 @@ fn what_cannot_be_had_of_files_is_told_in_a_line() {
     place.refuses(
         &within(&dir, READ),
         &format!(
-            "--file /nowhere => /nowhere
+            "--file /nowhere => /nowhere | --file
             --file / => no regular file
             --file {} => the file is empty",
             empty.display()

@@ -52,43 +52,35 @@ fn measured(findings: &Analysis) -> impl Iterator<Item = &Cell> {
     cells.map(|c| &c.cell)
 }
 
-/// Runs `pread` beside another mover, whose calls answer an error.
-#[track_caller]
-fn check(mover: &str, call: u32, errno: u32, parts: &[&str]) {
-    let (place, dir) = (Place::new(), beside());
-    let words = format!(
-        "run file-read --ring 1MiB --size 4KiB --depth 4 --cache warm --access random --mover pread,{mover} --budget 4s --blocks 6 --window 20ms --warmup 2ms --quiet --dir {}",
-        dir.path().display()
-    );
-    if without(&place, call, errno, &words).is_none() {
-        return;
-    }
-    let findings = place.findings();
-    let is_of_mover = |r: &&Refusal| r.what.contains(&format!("/{mover}/"));
-    let refused: Vec<_> = findings.refusals.iter().filter(is_of_mover).collect();
-    assert_eq!(refused.len(), 1, "{refused:?}");
-    says(&refused[0].why, parts);
-    let movers = measured(&findings).map(|c| c.mover.as_str());
-    assert!(movers.eq(["null", "pread"]));
-}
-
 #[test]
-fn io_uring_that_is_disabled_refuses_its_movers_alone() {
-    // As kernel.io_uring_disabled = 2 answers.
-    for mover in ["uring-read", "uring-read-fixed", "uring-sqpoll"] {
-        check(
-            mover,
-            IO_URING_SETUP,
-            EPERM,
-            &["not permitted", "kernel.io_uring_disabled"],
+fn what_is_disabled_or_beyond_its_limit_refuses_its_movers_alone() {
+    // As kernel.io_uring_disabled = 2 answers, and io_setup(2) where fs.aio-nr has reached
+    // fs.aio-max-nr.
+    let uring = "uring-read,uring-read-fixed,uring-sqpoll";
+    let disabled = ["not permitted", "kernel.io_uring_disabled"];
+    let full = ["fs.aio-max-nr", "--depth"];
+    for (movers, call, errno, parts) in [
+        (uring, IO_URING_SETUP, EPERM, disabled),
+        ("libaio", CALLS[2], EAGAIN, full),
+    ] {
+        let (place, dir) = (Place::new(), beside());
+        let words = format!(
+            "run file-read --ring 1MiB --size 4KiB --depth 4 --cache warm --access random --mover pread,{movers} --budget 4s --blocks 6 --window 20ms --warmup 2ms --quiet --dir {}",
+            dir.path().display()
         );
+        if without(&place, call, errno, &words).is_none() {
+            return;
+        }
+        let findings = place.findings();
+        for mover in movers.split(',') {
+            let is_of_mover = |r: &&Refusal| r.what.contains(&format!("/{mover}/"));
+            let refused: Vec<_> = findings.refusals.iter().filter(is_of_mover).collect();
+            assert_eq!(refused.len(), 1, "{refused:?}");
+            says(&refused[0].why, &parts);
+        }
+        let movers = measured(&findings).map(|c| c.mover.as_str());
+        assert!(movers.eq(["null", "pread"]));
     }
-}
-
-#[test]
-fn asynchronous_requests_beyond_their_limit_refuse_libaio_alone() {
-    // As io_setup(2) answers where fs.aio-nr has reached fs.aio-max-nr.
-    check("libaio", CALLS[2], EAGAIN, &["fs.aio-max-nr", "--depth"]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! `bytecost report` of several runs, by the recorded ones: one table over hosts.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::common::{Place, copy_recorded, says};
+use crate::common::{Place, copy_recorded, edit, says};
 use serde_json::{Value, json};
 
 fn run(place: &Place, host: &str, name: &str) -> PathBuf {
@@ -12,14 +12,6 @@ fn run(place: &Place, host: &str, name: &str) -> PathBuf {
 
 fn read(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
-}
-
-/// Changes the manifest of a run.
-fn edit(run: &Path, change: impl FnOnce(&mut Value)) {
-    let path = run.join("manifest.json");
-    let mut manifest = read(&fs::read_to_string(&path).unwrap());
-    change(&mut manifest);
-    fs::write(path, manifest.to_string()).unwrap();
 }
 
 /// Puts a recorded run into the directory of a host, started and on a machine as given.
@@ -53,12 +45,12 @@ fn runs_of_several_hosts_are_one_table_in_every_medium() {
     for name in ["hosts.html", "hosts.md", "hosts.csv"] {
         says(&file(name), &["db7", "db8", "web"]);
     }
-    let shown = read(&place.call(format!("{all} --json")).succeeded());
+    let shown = place.call(format!("{all} --json")).json();
     assert_eq!(read(&file("hosts.json")), shown);
     assert_eq!(names(&shown), ["db7", "db8", "web"]);
     // The numbers are those of each run's own report.
     let own = place.call("report runs/db7/2026-01-02-send-copies --json");
-    let own = read(&own.succeeded());
+    let own = own.json();
     let (first, of_table) = (&own["findings"][0], &shown["findings"][0]);
     for number in ["ratio", "low", "high", "blocks", "verdict"] {
         assert_eq!(first[number], of_table["hosts"][0][number]);
@@ -76,7 +68,7 @@ fn the_newest_run_of_a_host_stands_and_what_is_left_out_is_reported() {
         &end.stderr,
         &["note: ", "2026-01-02-send-copies", "is newer"],
     );
-    let shown = read(&end.succeeded());
+    let shown = end.json();
     assert_eq!(names(&shown), ["db7", "db8"]);
     assert_eq!(shown["hosts"][0]["started"], "2026-01-09T00:00:00Z");
     // A run that cannot be read does not hide the others.
@@ -96,7 +88,7 @@ fn runs_of_one_directory_are_of_different_hosts_where_their_machines_are() {
     let place = Place::new();
     put(&place, "all", "send-copies", "2026-01-02", "7");
     put(&place, "all", "send-copies", "2026-01-03", "8");
-    let shown = read(&place.call("report runs/all --json").succeeded());
+    let shown = place.call("report runs/all --json").json();
     assert_eq!(names(&shown).len(), 2);
 }
 

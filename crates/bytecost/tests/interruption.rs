@@ -3,21 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
-use crate::common::{PATIENCE, Place, Started, assert_only_known_files, endpoints_of, says, until};
+use crate::common::{Place, assert_only_known_files, endpoints_of, says, until};
 use bytecost_spec::Record;
 use bytecost_spec::sample::Selection;
 use rustix::process::Signal;
 use serde_json::Value;
 
 const LONG: &str = "run --mover null,send --size 4KiB --budget 60s --precision 0.1% --window 50ms --warmup 5ms --quiet";
-
-/// A run with a few trials behind it and one under way.
-fn under_way(place: &Place, words: &str) -> Started {
-    let mut run = place.start(&mut place.bytecost(words));
-    run.until("a few trials", || place.lines() >= 3);
-    run
-}
 
 /// Trials by block, cell and attempt, none of which may be there twice; and the cells by number.
 fn trials(records: &[Record]) -> (BTreeSet<[u32; 3]>, BTreeMap<u32, &str>) {
@@ -42,10 +36,10 @@ fn trials(records: &[Record]) -> (BTreeSet<[u32; 3]>, BTreeMap<u32, &str>) {
 
 fn interrupted_by(signal: Signal) -> Place {
     let place = Place::new();
-    let run = under_way(&place, LONG);
+    let mut run = place.start(&mut place.bytecost(LONG));
+    run.until("a few trials", || place.lines() >= 3);
     let coordinator = run.pid();
-    run.send(signal);
-    let end = run.end(PATIENCE);
+    let end = run.ended_by(signal);
     assert_eq!(end.status, Some(130), "{}", end.stderr);
     let dir = place.run();
     assert_eq!(endpoints_of(coordinator), [0u32; 0]);
@@ -91,13 +85,15 @@ fn a_termination_keeps_what_is_finished() {
 #[test]
 fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let place = Place::new();
-    let words = LONG.replace("50ms", "2s");
+    let words = LONG.replace("50ms", "5s") + " --background spin --placement same-cpu";
     let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
-    run.until_both_sides(&place, 1);
-    run.send(Signal::KILL);
-    assert_eq!(run.end(PATIENCE).status, None);
-    until("the end of the endpoints", PATIENCE, || {
+    run.until("two sides and a background load", || {
+        place.lines() >= 1 && endpoints_of(coordinator).len() == 3
+    });
+    assert_eq!(run.ended_by(Signal::KILL).status, None);
+    // The load's time would be over in half a minute.
+    until("the end of all three", Duration::from_secs(25), || {
         endpoints_of(coordinator).is_empty()
     });
     let dir = place.run();
@@ -149,8 +145,7 @@ fn a_block_of_some_cells_measures_them_and_no_others_however_often_it_is_cut_sho
     let had = place.lines();
     let mut run = place.start(&mut place.bytecost(&more));
     run.until("a block of some cells", || place.lines() >= had + 3);
-    run.send(Signal::KILL);
-    run.end(PATIENCE);
+    run.ended_by(Signal::KILL);
     place.call(&more).measured();
     let all = place.records();
     let (keys, _) = trials(&all);

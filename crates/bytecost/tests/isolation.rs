@@ -57,7 +57,7 @@ fn a_quota_holds_back_and_says_for_how_long_and_its_group_is_gone_with_the_run()
     let words = "--mover work-integer --window 120ms --cgroup max=10%";
     let run = place.start(&mut place.bytecost(format!("{SHORT} {words}")));
     let coordinator = run.pid();
-    let end = run.end(PATIENCE);
+    let end = run.end();
     assert_eq!(groups_of(coordinator), [""; 0].map(PathBuf::from));
     if is_refused(&end.stderr) {
         return;
@@ -87,7 +87,7 @@ fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
     let coordinator = run.pid();
     let mut refused = false;
     until("a process in a group", PATIENCE, || {
-        let said = fs::read_to_string(place.dir.path().join("stderr")).unwrap();
+        let said = run.err();
         refused = is_refused(&said);
         let is_in = |dir: &PathBuf| {
             fs::read_to_string(dir.join("cgroup.procs")).is_ok_and(|pids| !pids.trim().is_empty())
@@ -98,8 +98,7 @@ fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
         return;
     }
     run.until("its endpoint", || !endpoints_of(coordinator).is_empty());
-    run.send(Signal::KILL);
-    run.end(PATIENCE);
+    run.ended_by(Signal::KILL);
     until("the end of its endpoints", PATIENCE, || {
         endpoints_of(coordinator).is_empty()
     });

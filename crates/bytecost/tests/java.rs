@@ -1,41 +1,14 @@
-//! Movers that have Java do their work, as a user calls them: what they measure, what is refused
-//! and why, and that no virtual machine outlives a run.
+//! Movers that have Java do their work, as a user calls them: what is refused and why, and that no
+//! virtual machine outlives a run.
 
 use std::fs;
 use std::path::Path;
 
-use crate::common::{PATIENCE, Place, ended, says, until};
-use bytecost_spec::Counter;
+use crate::common::{PATIENCE, Place, ended, endpoints_of, says, until};
 use rustix::process::Signal;
 
 const WORDS: &str = "run --mover java-stream,java-transfer-to --size 64KiB --block 4KiB \
     --ring message --blocks 6 --window 100ms --warmup 2ms --budget 30s --seed 3 --quiet";
-
-fn has_java() -> bool {
-    let found = bytecost_engine::java::find();
-    if let Err(e) = &found {
-        eprintln!("skipped: {e}");
-    }
-    found.is_ok()
-}
-
-#[test]
-fn both_ways_are_measured_and_the_machine_s_cpu_time_is_the_sender_s() {
-    if !has_java() {
-        return;
-    }
-    let place = Place::new();
-    place.call(WORDS).measured();
-    for name in ["java-stream", "java-transfer-to"] {
-        let mut all = place.samples().into_iter();
-        let (_, sample) = all.find(|(cell, _)| cell.mover == name).expect(name);
-        let read = |counter| sample.sender.readings[&counter].measured();
-        assert!(read(Counter::CpuNs).unwrap() > 0);
-        assert!(read(Counter::ContextSwitchesVoluntary).is_some());
-        assert_eq!(read(Counter::TaskClockNs), None, "of one thread only");
-    }
-    says(&place.read("report.md"), &[" · Java "]);
-}
 
 #[test]
 fn without_java_the_others_are_measured_and_the_reason_is_told() {
@@ -65,22 +38,21 @@ fn machines(home: &Path) -> usize {
 
 #[test]
 fn no_virtual_machine_outlives_a_run_that_is_killed_or_interrupted() {
-    if !has_java() {
-        return;
+    if let Err(e) = bytecost_engine::java::find() {
+        return eprintln!("skipped: {e}");
     }
     for signal in [Signal::KILL, Signal::INT] {
         let place = Place::new();
         let words = WORDS.replace("100ms", "3s").replace("30s", "200s");
         let mut command = place.bytecost(&words);
-        let mut run = place.start(command.env("HOME", place.dir.path()));
+        let mut run = place.start(command.env("HOME", place.path()));
         let coordinator = run.pid();
         run.until("a trial of a virtual machine", || {
-            crate::common::endpoints_of(coordinator).len() == 2 && machines(place.dir.path()) > 0
+            endpoints_of(coordinator).len() == 2 && machines(place.path()) > 0
         });
-        run.send(signal);
-        run.end(PATIENCE);
+        run.ended_by(signal);
         until("the end of the machines", PATIENCE, || {
-            machines(place.dir.path()) == 0
+            machines(place.path()) == 0
         });
     }
 }

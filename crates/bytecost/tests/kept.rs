@@ -147,13 +147,6 @@ fn a_quick_run_says_what_it_decides_and_is_of_one_study() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_refused_in_one_line() {
-    let end = Place::new().call("run file-read --file /nonexistent");
-    end.refused(&["/nonexistent", "--file"]);
-    assert!(!end.stderr.contains("--dir"));
-}
-
-#[test]
 fn no_color_holds_on_a_terminal() {
     let called = format!("{BYTECOST} --help; {BYTECOST} runs");
     let escapes = |no_color| on_a_terminal(&called, no_color).matches('\u{1b}').count();

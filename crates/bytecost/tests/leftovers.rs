@@ -26,12 +26,6 @@ fn endpoint(place: &Place, coordinator: u32) -> Child {
     named(place, "bytecost", &["endpoint", &coordinator.to_string()])
 }
 
-/// A process that looks like a Java machine of that endpoint.
-fn machine(place: &Place, endpoint: u32) -> Child {
-    let mark = format!("-Dbytecost.endpoint={endpoint}");
-    named(place, "java", &["--", &mark])
-}
-
 /// The number of a process that is no more.
 fn gone() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
@@ -57,7 +51,8 @@ fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
     place.call(words).measured();
     let mut in_use = endpoint(&place, std::process::id());
     let mut orphan = endpoint(&place, gone());
-    let mut machine = machine(&place, gone());
+    let mark = format!("-Dbytecost.endpoint={}", gone());
+    let mut machine = named(&place, "java", &["--", &mark]);
     let half = place.run().join(".report.md.1.0.tmp");
     fs::write(&half, "half").unwrap();
 
@@ -69,7 +64,10 @@ fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
     let shown = half.strip_prefix(place.path()).unwrap();
     says(&said, &[&note, shown.to_str().unwrap()]);
     assert!(!half.exists());
-    assert!(!said.contains(&in_use.id().to_string()), "{said}");
+    assert!(
+        !said.contains(&format!("process {},", in_use.id())),
+        "{said}"
+    );
 
     let mut orphan = endpoint(&place, gone());
     fs::write(&half, "half").unwrap();

@@ -1,11 +1,9 @@
 //! Live sessions: `bytecost live send` and `bytecost live receive` as a newcomer starts them.
 
-use std::io;
 use std::net::TcpListener;
-use std::process::Stdio;
 
-use crate::common::{Ended, PATIENCE, Place, says, until};
-use crate::live_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
+use crate::common::{Ended, PATIENCE, Place, Started, says, unread, until};
+use crate::live_common::{Server, bytes_of, last, objects, summaries};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -53,9 +51,8 @@ fn session(serve: &str, drive: &str, seconds: usize, flows: usize) -> (Value, Va
     let (end, told) = whole(|| {
         let mut server = Server::start(&format!("--json {serve}"));
         let mut client = server.driven(drive);
-        client.until("seconds", |out, _| objects(out).len() >= seconds);
-        client.send(Signal::INT);
-        let end = client.end(ENDING);
+        client.until_told("seconds", |out, _| objects(out).len() >= seconds);
+        let end = client.ended_by(Signal::INT);
         server.until_sessions_over(1);
         (end, server.end())
     });
@@ -74,18 +71,6 @@ fn a_stream_of_several_flows_is_told_each_second_and_in_the_end_by_both() {
     for (i, line) in lines.iter().enumerate() {
         assert_eq!(line["kind"], "second");
         assert!(line["second"].as_u64().unwrap() > i as u64);
-        if bytes_of(line) == 0 {
-            continue; // the machine stood still
-        }
-        for key in [
-            "throughput_gbit_per_s",
-            "messages_per_s",
-            "cpu_s_per_gb",
-            "flow_bytes",
-        ] {
-            assert!(!line[key].is_null(), "{key}: {line}");
-        }
-        assert!(line["bytes"].as_u64().unwrap() <= bytes_of(&client["own"]));
     }
     let sum: u64 = lines.iter().map(bytes_of).sum();
     assert!(sum <= bytes_of(&client["own"]), "seconds never overlap");
@@ -170,8 +155,7 @@ fn ctrl_c_at_the_client_ends_its_session_and_not_the_server() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut server = Server::start("--json --threads 2 --size 4KiB");
         let client = server.driven("");
-        client.send(signal);
-        let end = client.end(ENDING);
+        let end = client.ended_by(signal);
         assert_eq!(end.status, Some(0), "{}", end.stderr);
         assert_eq!(last(&end.stdout)["ended"], "here");
         server.until_sessions_over(1);
@@ -192,7 +176,7 @@ fn ctrl_c_at_the_server_ends_both() {
             until("the port is free again", PATIENCE, || {
                 TcpListener::bind(("127.0.0.1", port)).is_ok()
             });
-            (client.end(ENDING), told)
+            (client.end(), told)
         });
         assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
         let (client, server) = (last(&end.stdout), summaries(&told.stdout).remove(0));
@@ -212,18 +196,8 @@ fn an_idle_server_ends_as_well() {
 #[test]
 fn a_reader_that_has_seen_enough_ends_the_session() {
     let server = Server::start("--size 4KiB");
-    let place = Place::new();
-    let (reader, writer) = io::pipe().unwrap();
-    drop(reader);
     let words = format!("live receive 127.0.0.1:{}", server.port);
-    let child = place
-        .bytecost(words)
-        .stdout(writer)
-        .stderr(Stdio::piped())
-        .spawn();
-    let output = child.unwrap().wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    assert_eq!(output.status.code(), Some(0));
+    unread(&mut Place::new().bytecost(words));
     server.serves();
 }
 
@@ -237,11 +211,11 @@ fn who_can_reach_the_port_is_said_where_it_is_more_than_this_machine() {
             ("127.0.0.1", "", false),
         ] {
             let listening = format!("{command} --port 0 --listen {address} {options}");
-            let mut running = Running::start(&listening);
+            let mut running = Started::alone(&listening);
             let told = format!("listening at {address}:");
-            running.until("a port", |_, err| err.contains(&told));
+            running.until_told("a port", |_, err| err.contains(&told));
             assert_eq!(running.err().contains("anyone who can reach"), is_open);
-            running.interrupted().succeeded();
+            running.ended_by(Signal::INT).succeeded();
         }
     }
 }
@@ -253,11 +227,9 @@ fn what_cannot_be_is_refused_in_one_line() {
         "live send",
         "zap => 'zap'
         --size 0 => size `0` | out of bounds
-        --size 8GiB => size `8GiB` | out of bounds
         --size 64,128 => --size | one value | bytecost run
         --size 64 --size 128 => --size | one value
         --threads 257 => threads `257` | 1 to 256
-        --threads -1 => threads `-1`
         --mover warp => `warp` | choose from | sendmsg
         --mover null => `null` | sends nothing | sendmsg
         --receiver warp => `warp` | choose from
@@ -268,7 +240,6 @@ fn what_cannot_be_is_refused_in_one_line() {
         --depth 4 => --depth 4
         --placement 9999:0 => 9999
         --port 65536 => 65536
-        --port x => x
         --listen here => here
         --listen 192.0.2.1 --insecure => 192.0.2.1 | --listen
         --listen 0.0.0.0 => 0.0.0.0 | --key-file | --insecure

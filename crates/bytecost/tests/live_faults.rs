@@ -1,17 +1,18 @@
 //! What a server by hand meets on an open port, and what a client meets behind an address.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Ended, PATIENCE, Place, nobody, says, until};
-use crate::live_common::{ENDING, Running, Server, last, objects, rest, summaries, until_let_go};
+use crate::common::{Ended, PATIENCE, Place, Started, nobody, says, until};
+use crate::live_common::{Server, last, objects, rest, summaries, until_let_go};
 use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::hand::greeting::{MAX_FRAME_BYTES, SessionWord, VERSION, opening};
 use bytecost_lab::protocol;
 use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
+use rustix::net::{AddressFamily, SocketType};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -33,7 +34,7 @@ fn garbage_is_turned_away_and_the_server_goes_on() {
     let hello = opening(VERSION, false);
     let with = |body: &[u8]| [&hello[..], body].concat();
     let greeting = r#"{"hello":{"version":2,"wishes":[]}}"#;
-    let cases: Vec<Vec<u8>> = vec![
+    let mut cases: Vec<Vec<u8>> = vec![
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
         vec![0; 4096],
         vec![0xff; 64],
@@ -42,18 +43,18 @@ fn garbage_is_turned_away_and_the_server_goes_on() {
         opening(VERSION, true).to_vec(),
         with(&u32::MAX.to_le_bytes()),
         with(&(MAX_FRAME_BYTES as u32 + 1).to_le_bytes()),
-        with(&framed(b"not json")),
-        with(&framed(b"{}")),
-        with(&framed(br#""stop""#)),
-        with(&framed(greeting.replace("[]", "[],\"more\":1").as_bytes())),
-        with(&framed(greeting.replace(":2", ":7").as_bytes())),
-        with(&framed(
-            greeting.replace("[]", r#"[["size","4GiB"]]"#).as_bytes(),
-        )),
-        with(&framed(
-            greeting.replace("[]", r#"[["threads","0"]]"#).as_bytes(),
-        )),
     ];
+    for body in [
+        "not json",
+        "{}",
+        r#""stop""#,
+        &greeting.replace("[]", r#"[],"more":1"#),
+        &greeting.replace(":2", ":7"),
+        &greeting.replace("[]", r#"[["size","4GiB"]]"#),
+        &greeting.replace("[]", r#"[["threads","0"]]"#),
+    ] {
+        cases.push(with(&framed(body.as_bytes())));
+    }
     let server = Server::start("--json --size 4KiB");
     server.serves();
     let before = server.running.held();
@@ -96,7 +97,7 @@ fn silence_keeps_nobody_from_being_served_and_ends() {
 
 // Invariant 8.
 #[test]
-fn a_crowd_is_bounded() {
+fn a_crowd_is_bounded_and_other_addresses_are_heard() {
     let server = Server::start("--json --size 4KiB");
     server.serves();
     let before = server.running.held();
@@ -104,26 +105,32 @@ fn a_crowd_is_bounded() {
     let is_told = |mut stream: &TcpStream| {
         let soon = Some(Duration::from_millis(1));
         stream.set_read_timeout(soon).unwrap();
-        match protocol::read(&mut stream) {
-            Ok(SessionWord::Refused { reason }) => {
-                assert!(
-                    reason.contains("too many connections at once from your address"),
-                    "{reason}"
-                );
-                true
-            }
-            _ => false,
-        }
+        let Ok(SessionWord::Refused { reason }) = protocol::read(&mut stream) else {
+            return false;
+        };
+        says(&reason, &["too many connections at once from your address"]);
+        true
     };
     until("one is told that they are too many", PATIENCE, || {
         crowd.iter().any(is_told)
     });
     let (threads, _) = server.running.held();
     assert!(threads <= before.0 + 4, "{threads} threads");
-    drop(crowd);
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    let local = |ip: [u8; 4], port| SocketAddr::from((ip, port));
+    rustix::net::bind(&socket, &local([127, 0, 0, 2], 0)).unwrap();
+    rustix::net::connect(&socket, &local([127, 0, 0, 1], server.port)).unwrap();
+    let mut other = TcpStream::from(socket);
+    other.set_read_timeout(Some(PATIENCE)).unwrap();
+    other.write_all(&opening(VERSION + 1, false)).unwrap();
+    match protocol::read::<SessionWord>(&mut other).unwrap() {
+        SessionWord::Refused { reason } => says(&reason, &["same bytecost"]),
+        other => panic!("{other:?}"),
+    }
+    drop((crowd, other));
     until_let_go(&server.running, before);
     server.serves();
-    assert_eq!(turned_away(&server.end()), 200);
+    assert_eq!(turned_away(&server.end()), 201);
 }
 
 #[test]
@@ -161,7 +168,7 @@ fn a_second_client_is_told_that_the_server_is_busy() {
     let first = server.driven("");
     let second = server.drive("--duration 1s");
     second.refused(&["busy with another session"]);
-    first.interrupted().succeeded();
+    first.ended_by(Signal::INT).succeeded();
     server.serves();
     assert_eq!(last(&server.end().stdout)["failed"], 0);
 }
@@ -177,8 +184,7 @@ fn a_client_that_is_killed_in_mid_stream_ends_its_session_alone() {
         server.serves();
         let before = server.running.held();
         let client = server.driven("");
-        client.send(Signal::KILL);
-        client.end(ENDING);
+        client.ended_by(Signal::KILL);
         server.until_sessions_over(2);
         let told = summaries(&server.running.out()).pop().unwrap();
         assert_eq!(told["ended"], "failed", "{words}");
@@ -199,7 +205,7 @@ fn a_server_that_is_killed_is_told_by_its_client() {
         let server = Server::start("--threads 2 --size 16KiB");
         let client = server.driven(&format!("--pattern {pattern}"));
         server.running.send(Signal::KILL);
-        let end = client.end(ENDING);
+        let end = client.end();
         assert_eq!(end.status, Some(1), "{}", end.stdout);
         let told = last(&end.stdout);
         let why = told["failed"].as_str().unwrap();
@@ -215,20 +221,18 @@ fn an_end_that_stands_still_does_not_keep_the_other() {
     client.send(Signal::STOP);
     server
         .running
-        .until("flows in a call without end", |out, _| {
+        .until_told("flows in a call without end", |out, _| {
             let lines = objects(out);
             lines.last().is_some_and(|l| l["flows_silent"] == 2)
         });
     let told = summaries(&server.end().stdout).remove(0);
     assert_eq!(told["own"]["cut"], true);
-    client.send(Signal::CONT);
-    client.end(ENDING);
+    client.ended_by(Signal::CONT);
 
     let server = Server::start("--json --threads 2 --size 16KiB");
     let client = server.driven("--pattern request-response");
     server.running.send(Signal::STOP);
-    client.send(Signal::INT);
-    let end = client.end(ENDING);
+    let end = client.ended_by(Signal::INT);
     assert_eq!(end.status, Some(0), "{}", end.stdout);
     assert_eq!(last(&end.stdout)["own"]["cut"], true);
     server.running.send(Signal::CONT);
@@ -341,9 +345,9 @@ fn content_that_is_wrong_or_missing_fails_the_session() {
 fn ctrl_c_ends_also_a_client_that_waits_for_an_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let client = Running::start(&format!("live receive 127.0.0.1:{port}"));
+    let client = Started::alone(&format!("live receive 127.0.0.1:{port}"));
     let (stream, _) = listener.accept().unwrap();
-    let end = client.interrupted();
+    let end = client.ended_by(Signal::INT);
     assert_eq!((end.status, end.stderr.as_str()), (Some(0), ""));
     drop(stream);
 }

@@ -10,17 +10,14 @@ use crate::common::{Place, is_root};
 use bytecost_spec::Transport;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
-/// Every protocol, as packet(7) wants it: ETH_P_ALL in the order of the network.
-fn every_protocol() -> Option<Protocol> {
-    NonZeroU32::new(u32::from(3_u16.to_be())).map(Protocol::from_raw)
-}
-
 /// A packet socket in the network of a process, made by a thread that goes there for it; none
 /// where the process is gone by then.
 fn listening(pid: u32) -> Option<OwnedFd> {
     within(pid, || {
         let (family, raw) = (AddressFamily::PACKET, SocketType::RAW);
-        socket_with(family, raw, SocketFlags::CLOEXEC, every_protocol()).unwrap()
+        // Every protocol, as packet(7) wants it: ETH_P_ALL in the order of the network.
+        let every = NonZeroU32::new(u32::from(3_u16.to_be())).map(Protocol::from_raw);
+        socket_with(family, raw, SocketFlags::CLOEXEC, every).unwrap()
     })
 }
 

@@ -1,16 +1,13 @@
 //! Placements, memory and neighbours, as a user asks for them and as the kernel tells them.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use crate::common::{PATIENCE, Place, endpoints_of, says, until};
+use crate::common::{Place, says};
 use bytecost_spec::{Cell, Class, Counter, Held, Noise, Placement, Reading, Sample};
 use bytecost_sys::process;
-use rustix::process::Signal;
 
 const SHORT: &str = "run --mover send --size 4KiB --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
 
-/// The samples of each cell.
 fn samples(place: &Place, words: &str) -> BTreeMap<Cell, Vec<Sample>> {
     place.call(format!("{SHORT} {words}")).measured();
     let mut by_cell: BTreeMap<Cell, Vec<Sample>> = BTreeMap::new();
@@ -94,55 +91,4 @@ fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
         );
     }
     assert!(Noise::ALL.iter().all(|n| seen.contains(n)), "{seen:?}");
-}
-
-// Invariant 9.
-#[test]
-fn a_killed_run_takes_its_neighbour_along() {
-    let place = Place::new();
-    let words = format!(
-        "{} --background spin --placement same-cpu",
-        SHORT.replace("20ms", "5s")
-    );
-    let mut run = place.start(&mut place.bytecost(words));
-    let coordinator = run.pid();
-    run.until("two sides and a neighbour", || {
-        endpoints_of(coordinator).len() == 3
-    });
-    run.send(Signal::KILL);
-    assert_eq!(run.end(PATIENCE).status, None);
-    // Its time would be over in half a minute.
-    until("the end of all three", Duration::from_secs(25), || {
-        endpoints_of(coordinator).is_empty()
-    });
-}
-
-#[test]
-fn work_is_done_and_its_result_checked() {
-    let place = Place::new();
-    let movers = "work-integer,work-float,work-chase,work-stream,work-sequential,work-backward,work-strided,work-random";
-    place
-        .call(format!(
-            "{} --size 64KiB --threads 2 --placement same-cpu",
-            SHORT.replace("--mover send --size 4KiB", &format!("--mover {movers}"))
-        ))
-        .measured();
-    let mut steps: BTreeMap<String, u64> = BTreeMap::new();
-    for (cell, sample) in place.samples() {
-        if cell.mover == "null" {
-            continue;
-        }
-        let truth = sample.truth.unwrap();
-        assert_eq!(truth.checked, "result");
-        assert!(truth.sent_bytes > 0 && truth.compared_bytes == truth.sent_bytes);
-        assert!(sample.receiver.is_none() && sample.sender.held.len() == 2);
-        // Whole units of steps, counted by the work itself.
-        let read = |counter| sample.sender.readings[&counter].measured().unwrap();
-        assert!(read(Counter::Bytes).is_multiple_of(64));
-        *steps.entry(cell.mover).or_default() += read(Counter::Messages);
-    }
-    assert!(
-        steps.len() == 8 && steps.values().all(|steps| *steps > 0),
-        "{steps:?}"
-    );
 }

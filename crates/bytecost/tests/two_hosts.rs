@@ -3,49 +3,37 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use crate::common::{BYTECOST as PROGRAM, Ended, PATIENCE, Place, ended, is_root, says, until};
+use crate::common::{BYTECOST as PROGRAM, Ended, Place, Started, ended, is_root, says};
 use bytecost_spec::{Counter, Manifest, PeerSide, Reading, Readings, Sample, Transport};
 use bytecost_sys::network::Network;
-use tempfile::TempDir;
 
 /// The address of the other host.
 const THERE: &str = "10.77.0.2";
 /// A run of two cells and the loop's own cost.
 const SMALL: &str = "run --mover null,send,sendfile --size 64KiB --budget 4s --blocks 6 --window 50ms --warmup 5ms --seed 7 --quiet";
 
-/// A process that ends with the test.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A host: a network, and a process that sleeps in it.
 struct Namespace {
     network: Network,
-    sleeper: Process,
+    sleeper: Started,
 }
 
 impl Namespace {
     fn new() -> Namespace {
         let network = Network::new().unwrap();
-        let mut command = Command::new("sleep");
-        command.arg("600").stdin(Stdio::null());
+        let place = Place::new();
+        let mut command = place.other("sleep", ["600"]);
         network.start_in(&mut command).unwrap();
-        let sleeper = Process(command.spawn().unwrap());
+        let sleeper = place.start(&mut command);
         Namespace { network, sleeper }
     }
 
     /// The command that leads into it.
     fn entered(&self) -> String {
-        format!("nsenter --net=/proc/{}/ns/net", self.sleeper.0.id())
+        format!("nsenter --net=/proc/{}/ns/net", self.sleeper.pid())
     }
 
     fn ip(&self, words: &str) {
@@ -70,7 +58,7 @@ impl Hosts {
             there: Namespace::new(),
             place: Place::new(),
         })?;
-        let other = hosts.there.sleeper.0.id();
+        let other = hosts.there.sleeper.pid();
         hosts.here.ip(&format!(
             "link add card0 type veth peer name card1 netns {other}"
         ));
@@ -159,25 +147,23 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
 
 /// OpenSSH's server on the other host, with keys made for it.
 struct SshServer {
-    dir: TempDir,
-    _process: Process,
+    place: Place,
+    _server: Started,
 }
 
 impl SshServer {
     /// None where it is not installed.
     fn start(hosts: &Hosts) -> Option<SshServer> {
-        let server = Path::new("/usr/sbin/sshd");
-        if !server.exists() {
+        let server = "/usr/sbin/sshd";
+        if !Path::new(server).exists() {
             eprintln!("skipped: OpenSSH's server is not there: install openssh-server");
             return None;
         }
-        let dir = tempfile::tempdir().unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let place = Place::new();
+        let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
         for key in ["host", "user"] {
-            let mut made = Command::new("ssh-keygen");
-            made.args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]);
-            assert!(made.status().unwrap().success());
+            let words = ["-q", "-t", "ed25519", "-N", "", "-f", &at(key)];
+            assert!(place.other("ssh-keygen", words).status().unwrap().success());
         }
         // It insists on this directory.
         let _ = fs::create_dir("/run/sshd");
@@ -193,23 +179,20 @@ impl SshServer {
             at("known")
         );
         fs::write(at("config"), config).unwrap();
-        let log = fs::File::create(at("log")).unwrap();
-        let mut server = Command::new(server);
-        server.args(["-D", "-e", "-f", &at("sshd_config")]);
-        hosts.there.network.start_in(&mut server).unwrap();
-        let process = Process(server.stdin(Stdio::null()).stderr(log).spawn().unwrap());
-        until("a server of OpenSSH", PATIENCE, || {
-            fs::read_to_string(at("log")).unwrap().contains("listening")
-        });
+        let mut command = place.other(server, ["-D", "-e", "-f", &at("sshd_config")]);
+        hosts.there.network.start_in(&mut command).unwrap();
+        let mut server = place.start(&mut command);
+        server.until_told("a server of OpenSSH", |_, err| err.contains("listening"));
         Some(SshServer {
-            dir,
-            _process: process,
+            place,
+            _server: server,
         })
     }
 
     /// The options of a peer that is reached by it.
     fn peer(&self) -> [String; 4] {
-        let ssh = format!("ssh -T -F {} db7", self.dir.path().join("config").display());
+        let config = self.place.path().join("config");
+        let ssh = format!("ssh -T -F {} db7", config.display());
         ["--peer", &ssh, "--peer-program", PROGRAM].map(str::to_owned)
     }
 }
@@ -228,7 +211,7 @@ fn ssh_leads_to_the_other_host() {
     measured(&hosts, output, "db7", PeerSide::Sender);
     every_mover_arrives(&mut hosts, &peer);
     // A key that it does not know.
-    fs::write(server.dir.path().join("user.pub"), "").unwrap();
+    fs::write(server.place.path().join("user.pub"), "").unwrap();
     let output = hosts.call(SMALL, &peer);
     output.refused(&["Permission denied"]);
 }
@@ -283,9 +266,7 @@ fn every_mover_arrives(hosts: &mut Hosts, peer: &[&str]) {
 /// A network that goes away for good: the run ends with what it has, and goes on later.
 #[test]
 fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
-    let Some(hosts) = Hosts::new() else {
-        return;
-    };
+    let Some(hosts) = Hosts::new() else { return };
     let Some(server) = SshServer::start(&hosts) else {
         return;
     };
@@ -297,7 +278,7 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     let mut run = hosts.place.start(&mut command);
     run.until("a few trials", || hosts.place.lines() >= 5);
     hosts.here.ip("link set card0 down");
-    let end = run.end(PATIENCE);
+    let end = run.end();
     assert_eq!(end.status, Some(1), "{}", end.stderr);
     // Before it come the trials that failed.
     let told = end.stderr.lines().filter(|l| !l.starts_with("failed: "));

@@ -19,14 +19,7 @@ fn a_killed_run_leaves_no_namespace_and_no_link() {
         place.id()
     );
     place.call(words).measured();
-}
-
-// Invariant 9.
-#[test]
-fn an_interrupted_run_leaves_no_namespace_and_no_link() {
-    if is_root() {
-        ended_by(Signal::INT, PAIR, 2, |_| true);
-    }
+    ended_by(Signal::INT, PAIR, 2, |_| true);
 }
 
 /// Small writes without TCP_NODELAY wait for an acknowledgement, which waits for its timer: one

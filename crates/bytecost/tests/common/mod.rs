@@ -1,7 +1,7 @@
 //! The command in a directory of its own, called, or watched from outside while it runs.
 
 use std::env;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -44,7 +44,7 @@ pub const FILES: [&str; 7] = [
 
 /// A directory with runs in it.
 pub struct Place {
-    pub dir: TempDir,
+    dir: TempDir,
 }
 
 /// The end of a command.
@@ -61,9 +61,7 @@ impl Ended {
         assert_eq!(self.status, Some(2), "{}", self.stderr);
         assert_eq!(self.stderr.lines().count(), 1, "{}", self.stderr);
         assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
-        for part in says {
-            assert!(self.stderr.contains(part), "no `{part}`: {}", self.stderr);
-        }
+        self::says(&self.stderr, says);
         assert_eq!(self.stdout, "");
     }
 
@@ -81,18 +79,22 @@ impl Ended {
         self.stdout
     }
 
+    /// Asserts that it succeeded, and gives the JSON that it wrote.
+    #[track_caller]
+    pub fn json(self) -> Value {
+        serde_json::from_str(&self.succeeded()).unwrap()
+    }
+
     /// What it wrote in one line, so that no sentence is broken.
     pub fn flat(&self) -> String {
         flat(&self.stdout)
     }
 }
 
-/// A text in one line.
 pub fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Asserts that a text has these parts.
 #[track_caller]
 pub fn says(text: &str, parts: &[&str]) {
     for part in parts {
@@ -125,7 +127,6 @@ impl Place {
         self.path().join("bytecost-runs")
     }
 
-    /// The command, at home here.
     pub fn bytecost(&self, words: impl AsRef<str>) -> Command {
         self.other(BYTECOST, words.as_ref().split_whitespace())
     }
@@ -155,7 +156,6 @@ impl Place {
         command
     }
 
-    /// Calls the command and waits for its end.
     pub fn call(&self, words: impl AsRef<str>) -> Ended {
         ended(&mut self.bytecost(words))
     }
@@ -172,7 +172,6 @@ impl Place {
         }
     }
 
-    /// The one run that is here.
     #[track_caller]
     pub fn run(&self) -> PathBuf {
         let runs = self.all_runs();
@@ -187,12 +186,10 @@ impl Place {
         entries.map(|e| e.unwrap().path()).collect()
     }
 
-    /// The name of the one run.
     pub fn id(&self) -> String {
         self.run().file_name().unwrap().to_str().unwrap().to_owned()
     }
 
-    /// A file of the one run.
     #[track_caller]
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.run().join(name)).unwrap()
@@ -222,31 +219,17 @@ impl Place {
         .collect()
     }
 
-    /// Why trials of the one run failed.
-    pub fn failures(&self) -> Vec<String> {
-        let all = self.records().into_iter();
-        all.filter_map(|record| match record {
-            Record::Failure(failure) => Some(failure.reason),
-            _ => None,
-        })
-        .collect()
-    }
-
     /// Whole lines in the log of the one run, none where there is no run yet.
     pub fn lines(&self) -> usize {
-        let runs = self.all_runs();
-        let log = runs
-            .first()
-            .and_then(|r| fs::read(r.join("samples.jsonl")).ok());
-        log.map_or(0, |l| l.iter().filter(|b| **b == b'\n').count())
+        let read = |run: &PathBuf| fs::read_to_string(run.join("samples.jsonl")).ok();
+        let log = self.all_runs().first().and_then(read);
+        log.unwrap_or_default().matches('\n').count()
     }
 
-    /// The results of the one run.
     pub fn findings(&self) -> Analysis {
         serde_json::from_value(self.json("findings.json")).unwrap()
     }
 
-    /// A finished tiny run.
     pub fn with_run() -> Place {
         let place = Place::new();
         let end = place.call(format!("{TINY} --quiet")).measured();
@@ -273,6 +256,7 @@ impl Place {
         Started {
             child,
             dir: self.path().to_owned(),
+            _place: None,
         }
     }
 }
@@ -280,6 +264,14 @@ impl Place {
 /// Where runs of all built-in studies are recorded, with what bytecost makes of them.
 pub fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
+}
+
+/// Changes the manifest of a run, as if it had been made otherwise.
+pub fn edit(run: &Path, change: impl FnOnce(&mut Value)) {
+    let path = run.join("manifest.json");
+    let mut manifest = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut manifest);
+    fs::write(path, manifest.to_string()).unwrap();
 }
 
 /// Copies a recorded run, without what was made of it.
@@ -321,45 +313,76 @@ pub fn below(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// How many entries a directory has.
 pub fn count(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
 }
 
-/// A command that goes on; dropping it ends it.
+/// A command that goes on, and its output so far; dropping it ends it.
 pub struct Started {
     child: Child,
     dir: PathBuf,
+    /// Where it is at home, unless somebody else has that.
+    _place: Option<Place>,
 }
 
 impl Started {
+    /// The command in a place of its own.
+    pub fn alone(words: &str) -> Started {
+        let place = Place::new();
+        let mut started = place.start(&mut place.bytecost(words));
+        started._place = Some(place);
+        started
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until something is so while the command goes on.
-    pub fn until(&mut self, what: &str, so: impl Fn() -> bool) {
+    pub fn out(&self) -> String {
+        fs::read_to_string(self.dir.join("stdout")).unwrap()
+    }
+
+    pub fn err(&self) -> String {
+        fs::read_to_string(self.dir.join("stderr")).unwrap()
+    }
+
+    /// Threads and open files of the process.
+    pub fn held(&self) -> (usize, usize) {
+        let held = |what| count(Path::new(&format!("/proc/{}/{what}", self.pid())));
+        (held("task"), held("fd"))
+    }
+
+    /// Waits until something is so of its output, while the command goes on.
+    pub fn until_told(&mut self, what: &str, so: impl Fn(&str, &str) -> bool) {
         until(what, PATIENCE, || {
-            if so() {
+            if so(&self.out(), &self.err()) {
                 return true;
             }
             if let Some(status) = self.child.try_wait().unwrap() {
-                let said = fs::read_to_string(self.dir.join("stderr")).unwrap();
-                panic!("ended ({status}) before {what}: {said}");
+                panic!("ended ({status}) before {what}: {}", self.err());
             }
             false
         });
+    }
+
+    /// Waits until something is so while the command goes on.
+    pub fn until(&mut self, what: &str, so: impl Fn() -> bool) {
+        self.until_told(what, |_, _| so());
     }
 
     pub fn send(&self, signal: Signal) {
         kill(self.pid(), signal).unwrap();
     }
 
-    /// Ends it by Ctrl-C.
+    pub fn ended_by(self, signal: Signal) -> Ended {
+        self.send(signal);
+        self.end()
+    }
+
+    /// Ends a run by Ctrl-C.
     #[track_caller]
     pub fn interrupted(self) -> Ended {
-        self.send(Signal::INT);
-        let end = self.end(PATIENCE);
+        let end = self.ended_by(Signal::INT);
         assert_eq!(end.status, Some(130), "{}", end.stderr);
         end
     }
@@ -372,18 +395,16 @@ impl Started {
         });
     }
 
-    /// Waits for its end.
-    pub fn end(mut self, limit: Duration) -> Ended {
+    pub fn end(mut self) -> Ended {
         let mut status: Option<ExitStatus> = None;
-        until("the end of the command", limit, || {
+        until("the end of the command", PATIENCE, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
-        let said = |name| fs::read_to_string(self.dir.join(name)).unwrap();
         Ended {
             status: status.and_then(|s| s.code()),
-            stdout: said("stdout"),
-            stderr: said("stderr"),
+            stdout: self.out(),
+            stderr: self.err(),
         }
     }
 }
@@ -395,7 +416,16 @@ impl Drop for Started {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end whose output nobody reads: that is no failure, and no word is said.
+#[track_caller]
+pub fn unread(command: &mut Command) {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let child = command.stdout(writer).stderr(Stdio::piped()).spawn();
+    let end = Ended::from(child.unwrap().wait_with_output().unwrap());
+    assert_eq!((end.status, &*end.stderr), (Some(0), ""), "{command:?}");
+}
+
 pub fn ended(command: &mut Command) -> Ended {
     command.output().unwrap().into()
 }
@@ -461,7 +491,6 @@ pub fn among_no_others(test: &str) -> bool {
     false
 }
 
-/// Sends a signal to one process.
 pub fn kill(pid: u32, signal: Signal) -> io::Result<()> {
     let pid = Pid::from_raw(pid as i32).unwrap();
     Ok(kill_process(pid, signal)?)
@@ -470,17 +499,14 @@ pub fn kill(pid: u32, signal: Signal) -> io::Result<()> {
 /// The processes that play endpoints for a coordinator, which need not live any more.
 pub fn endpoints_of(coordinator: u32) -> Vec<u32> {
     let tail = format!("\0endpoint\0{coordinator}\0");
-    let pids = fs::read_dir("/proc").unwrap().filter_map(|e| {
-        let name = e.ok()?.file_name();
-        name.to_str()?.parse::<u32>().ok()
-    });
-    pids.filter(|pid| {
-        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(tail.as_bytes()))
-    })
-    .collect()
+    let is_one = |entry: &DirEntry| {
+        fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.ends_with(tail.as_bytes()))
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten().filter(is_one);
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
-/// Polls until something is so.
 pub fn until(what: &str, limit: Duration, mut so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !so() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::{PATIENCE, Place, endpoints_of, until};
+use super::{Place, endpoints_of, until};
 
 /// What follows the command line of a run that goes on until it is ended.
 const LONG: &str = "--mover null,send --size 4KiB --budget 60s --precision 0.1% --window 300ms --warmup 5ms --quiet";
@@ -92,10 +92,8 @@ pub fn ended_by(
     let networks = seen.into_inner();
     assert!(is_held(&networks));
     assert_eq!(network(&process(coordinator)), Some(own));
-    run.send(signal);
-    let status = run.end(PATIENCE).status;
     let expected = (signal != Signal::KILL).then_some(130);
-    assert_eq!(status, expected);
+    assert_eq!(run.ended_by(signal).status, expected);
     // What is in a network is held by nothing else.
     until("the end of the networks", Duration::from_secs(30), || {
         !is_held(&networks)

@@ -3,17 +3,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::{Ended, PATIENCE, Place, Started, count, until};
-
-/// Far more than the second within which an end by Ctrl-C is to come, for a busy machine.
-pub const ENDING: Duration = Duration::from_secs(60);
+use crate::common::{Ended, PATIENCE, Place, Started, until};
 
 /// Whatever still comes, until the other end closes.
 pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
@@ -26,101 +20,32 @@ pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
     all
 }
 
-/// A command that goes on, with its output so far.
-pub struct Running {
-    place: Place,
-    started: Started,
-}
-
-impl Running {
-    pub fn start(words: &str) -> Running {
-        let place = Place::new();
-        let command = &mut place.bytecost(words);
-        Running::of(place, command)
-    }
-
-    /// A command of that place.
-    pub fn of(place: Place, command: &mut Command) -> Running {
-        let started = place.start(command);
-        Running { place, started }
-    }
-
-    /// The command once it listens, and its port.
-    pub fn listening(mut self) -> (Running, u16) {
-        self.until("a port", |_, err| err.contains("end with Ctrl-C"));
-        let said = self.err();
-        let (_, rest) = said.split_once("listening at ").unwrap();
-        let address = rest.split(';').next().unwrap();
-        let (_, port) = address.rsplit_once(':').unwrap();
-        let port = port.parse().unwrap();
-        (self, port)
-    }
-
-    /// Ctrl-C, which is its proper end.
-    pub fn interrupted(self) -> Ended {
-        self.send(Signal::INT);
-        self.end(ENDING)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.place.dir.path().join(name)
-    }
-
-    pub fn out(&self) -> String {
-        fs::read_to_string(self.file("stdout")).unwrap()
-    }
-
-    pub fn err(&self) -> String {
-        fs::read_to_string(self.file("stderr")).unwrap()
-    }
-
-    /// Waits until its output says so.
-    pub fn until(&mut self, what: &str, so: impl Fn(&str, &str) -> bool) {
-        let (out, err) = (self.file("stdout"), self.file("stderr"));
-        let read = |path: &PathBuf| fs::read_to_string(path).unwrap();
-        self.started.until(what, || so(&read(&out), &read(&err)));
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.started.pid()
-    }
-
-    pub fn send(&self, signal: Signal) {
-        self.started.send(signal);
-    }
-
-    pub fn end(self, limit: Duration) -> Ended {
-        self.started.end(limit)
-    }
-
-    /// Threads and open files of the process.
-    pub fn held(&self) -> (usize, usize) {
-        let held = |what| count(Path::new(&format!("/proc/{}/{what}", self.pid())));
-        (held("task"), held("fd"))
-    }
-}
-
 /// A server or the sending side of sessions, on a port of its own.
 pub struct Server {
-    pub running: Running,
+    pub running: Started,
     pub port: u16,
 }
 
 impl Server {
-    pub fn of(running: Running) -> Server {
-        let (running, port) = running.listening();
+    /// A command once it listens.
+    pub fn of(mut running: Started) -> Server {
+        running.until_told("a port", |_, err| err.contains("end with Ctrl-C"));
+        let said = running.err();
+        let (_, rest) = said.split_once("listening at ").unwrap();
+        let address = rest.split(';').next().unwrap();
+        let (_, port) = address.rsplit_once(':').unwrap();
+        let port = port.parse().unwrap();
         Server { running, port }
     }
 
     pub fn start(words: &str) -> Server {
-        Server::of(Running::start(&format!("live send --port 0 {words}")))
+        Server::of(Started::alone(&format!("live send --port 0 {words}")))
     }
 
     /// `words` begin with the service.
     pub fn of_service(words: &str) -> Server {
-        Server::of(Running::start(&patient(&format!(
-            "live server {words} --port 0 --json"
-        ))))
+        let words = patient(&format!("live server {words} --port 0 --json"));
+        Server::of(Started::alone(&words))
     }
 
     /// A client, to its end.
@@ -129,14 +54,11 @@ impl Server {
     }
 
     /// A client that goes on until something ends it, once it has told a second.
-    pub fn driven(&self, words: &str) -> Running {
+    pub fn driven(&self, words: &str) -> Started {
         let words = format!("live receive 127.0.0.1 --port {} --json {words}", self.port);
-        let mut client = Running::start(&words);
-        until_busy(&mut client);
-        client
+        busy(&words)
     }
 
-    /// A connection to it.
     pub fn connected(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -152,14 +74,14 @@ impl Server {
 
     /// Ctrl-C, which is its proper end.
     pub fn end(self) -> Ended {
-        let end = self.running.interrupted();
+        let end = self.running.ended_by(Signal::INT);
         assert_eq!(end.status, Some(0), "{}", end.stderr);
         end
     }
 
     pub fn until_sessions_over(&mut self, number: usize) {
         let are_over = |out: &str, _: &str| summaries(out).len() >= number;
-        self.running.until("the end of a session", are_over);
+        self.running.until_told("the end of a session", are_over);
     }
 
     /// `words` begin with the service.
@@ -178,16 +100,13 @@ impl Server {
     }
 
     /// A load that goes on until something ends it, once something was answered.
-    pub fn loaded(&self, words: &str) -> Running {
-        let mut load = Running::start(&self.load(&format!("{words} --json")));
-        until_busy(&mut load);
-        load
+    pub fn loaded(&self, words: &str) -> Started {
+        busy(&self.load(&format!("{words} --json")))
     }
 
     /// A signal, which is its proper end: its tally.
     pub fn tally(self, signal: Signal) -> Value {
-        self.running.send(signal);
-        last(&self.running.end(ENDING).succeeded())
+        last(&self.running.ended_by(signal).succeeded())
     }
 }
 
@@ -228,9 +147,11 @@ pub fn places(pid: u32) -> Vec<String> {
     places
 }
 
-/// Waits until a client has told something.
-fn until_busy(client: &mut Running) {
-    client.until("a second or an answer", |out, _| !objects(out).is_empty());
+/// A client once it has told something.
+fn busy(words: &str) -> Started {
+    let mut client = Started::alone(words);
+    client.until_told("a second or an answer", |out, _| !objects(out).is_empty());
+    client
 }
 
 /// The objects of an output, one a line; a line that is being written is left out.
@@ -257,7 +178,7 @@ pub fn bytes_of(part: &Value) -> u64 {
 }
 
 /// Polls until a process holds no more than it did.
-pub fn until_let_go(running: &Running, before: (usize, usize)) {
+pub fn until_let_go(running: &Started, before: (usize, usize)) {
     until("threads and files are let go", PATIENCE, || {
         let now = running.held();
         now.0 <= before.0 && now.1 <= before.1
