@@ -201,7 +201,6 @@ fn range(tiers: &[Tier], tier: Option<usize>, axis: Axis, cell: &CellTrials<'_>)
     ranges.find(|a| cell.facts.applies(*a) && several(a))
 }
 
-/// What must hold so that a way can be used.
 fn condition(view: &View<'_>, axis: Axis, cell: &CellTrials<'_>) -> Option<Condition> {
     match axis {
         Axis::Mover => (view.input.manifest.survey.mover(&cell.cell.mover))?.condition(),

@@ -67,7 +67,7 @@ fn judged(test: &Test, context: &ClaimContext<'_>) -> JudgedTest {
             contrast,
             metric,
             expect,
-        } => pairs::ratio(context, place, contrast, *metric, *expect),
+        } => pairs::ratio(context, place, contrast, (*metric, *expect)),
         TestKind::Counter { contrast, metrics } => {
             pairs::counter(context, place, contrast, metrics)
         }
@@ -75,9 +75,9 @@ fn judged(test: &Test, context: &ClaimContext<'_>) -> JudgedTest {
             metric,
             between,
             expect,
-        } => pairs::scaling(context, place, *metric, *between, *expect),
+        } => pairs::scaling(context, place, *between, (*metric, *expect)),
         TestKind::Crossover { .. } => crossover::draft(context, test),
-        TestKind::Level { metric, expect } => cells::level(context, place, *metric, *expect),
+        TestKind::Level { metric, expect } => cells::level(context, place, (*metric, *expect)),
         TestKind::Stall { caveat, present } => cells::caveat(context, place, caveat, *present),
         TestKind::Arithmetic(sum) => arithmetic::draft(context, sum),
         TestKind::NotInThisRun { study, why } => {

@@ -83,10 +83,8 @@ impl Effect {
         let Effect::WithholdsUnshared(of, shared, _) = self else {
             return false;
         };
-        let is_affected = |pair: &Pairing<'_, '_>| {
-            let mut cells = [pair.baseline, pair.other].into_iter();
-            cells.any(|c| caveat.cells.contains(&c.id))
-        };
+        let affects = |cell: &CellTrials<'_>| caveat.cells.contains(&cell.id);
+        let is_affected = |pair: &Pairing<'_, '_>| affects(pair.baseline) || affects(pair.other);
         let findings = view.findings.iter().filter(|f| of(f.metric.measure));
         let affected = findings.filter_map(|f| Some((f.metric, view.trials.pair(f)?)));
         let mut affected = affected.filter(|(_, pair)| is_affected(pair)).peekable();
@@ -356,10 +354,8 @@ pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
         );
         Some(finding)
     };
-    let findings = view.findings.iter();
-    findings
-        .map(|f| withheld(f).unwrap_or_else(|| f.clone()))
-        .collect()
+    let told = |f: &Finding| withheld(f).unwrap_or_else(|| f.clone());
+    view.findings.iter().map(told).collect()
 }
 
 /// A caveat of some cells; none where there are none.
@@ -369,10 +365,7 @@ fn caveat(
     remedy: impl Into<String>,
     cells: Vec<String>,
 ) -> Option<Caveat> {
-    if cells.is_empty() {
-        return None;
-    }
-    let whole = of_run(text, evidence, remedy);
+    let whole = of_run(text, evidence, remedy).filter(|_| !cells.is_empty());
     whole.map(|caveat| Caveat { cells, ..caveat })
 }
 

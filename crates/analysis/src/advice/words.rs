@@ -72,7 +72,6 @@ fn gains_first(situations: &[Situation]) -> impl Iterator<Item = &Situation> {
     })
 }
 
-/// What to use in a situation, and what else under a condition.
 fn used(s: &Situation) -> Vec<Said<'_>> {
     let uses = s.uses.iter();
     let uses = uses.map(|u| said(s, one_use(s, u), u.gain.iter().chain(&u.but)));
@@ -85,7 +84,6 @@ fn used(s: &Situation) -> Vec<Said<'_>> {
     told
 }
 
-/// What a way has, and where.
 fn of_way<'s>(s: &'s Situation, range: &DecidedRange, but: String) -> Said<'s> {
     let (way, at) = (s.axis.subject(&range.value), span(s, &places(range)));
     let mut text = against(s, format!("{way}{at}: "), range);
@@ -228,7 +226,6 @@ fn changed(s: &Situation) -> Vec<Said<'_>> {
         .collect()
 }
 
-/// What to avoid in a situation: ways with one and the same property together.
 fn avoided(s: &Situation) -> Option<Said<'_>> {
     if s.subject == Subject::Circumstance || s.baseline_is_apart || s.avoid.is_empty() {
         return None;
@@ -324,7 +321,6 @@ fn open(u: &Undecided) -> String {
     format!("{all}; {}", remedy(u, u.by_family.len() > 1))
 }
 
-/// What would decide what is undecided, of one of several families.
 fn remedy(u: &Undecided, several: bool) -> String {
     let (n, family) = (u.would_decide, u.asks.name());
     match (&u.command, several) {

@@ -172,7 +172,6 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The least and the most of some numbers.
 fn ends(values: &[f64]) -> (f64, f64) {
     let ends = values.iter().copied().minmax().into_option();
     ends.unwrap_or_default()

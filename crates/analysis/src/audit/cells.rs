@@ -7,7 +7,7 @@ use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::{poisson_interval, trimmed_mean};
 use itertools::Itertools as _;
 
-use super::claim_test::{CaseResult, ClaimTest, Item, tested, with_interval};
+use super::claim_test::{CaseResult, ClaimTest, Item, Wanted, tested, with_interval};
 use super::context::ClaimContext;
 use crate::caveats;
 use crate::confidence::FEWEST;
@@ -21,8 +21,7 @@ const ONE_SIDED: f64 = 0.9;
 pub(super) fn level(
     context: &ClaimContext<'_>,
     place: &Place,
-    metric: Metric,
-    expect: Expected,
+    (metric, expect): Wanted,
 ) -> Result<ClaimTest, String> {
     let knows =
         |r: &CellResult| r.estimates.contains_key(&metric) || r.absent.contains_key(&metric);
@@ -40,7 +39,7 @@ pub(super) fn level(
         });
     }
     let of = if is_copies { copies } else { item };
-    let items = with_places(context, &found, |c| of(context, c, metric, expect));
+    let items = with_places(context, &found, |c| of(context, c, (metric, expect)));
     let expected = expected(metric, expect);
     Ok(ClaimTest::of(
         context.words(metric),
@@ -61,12 +60,7 @@ fn with_places(
     items.map(|(c, place)| Item { place, ..item(c) }).collect()
 }
 
-fn item(
-    context: &ClaimContext<'_>,
-    cell: &CellTrials<'_>,
-    metric: Metric,
-    expect: Expected,
-) -> Item {
+fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wanted) -> Item {
     let known = cell.trials().filter_map(|t| t.value(metric)).collect_vec();
     // On a log scale as estimates are, unless there is a zero, which has no logarithm.
     let on_logs = known.iter().all(|v| *v > 0.0);
@@ -114,12 +108,7 @@ fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> String {
 }
 
 /// As it was counted: a count has no chance in it but for what TCP sends again.
-fn copies(
-    context: &ClaimContext<'_>,
-    cell: &CellTrials<'_>,
-    metric: Metric,
-    expect: Expected,
-) -> Item {
+fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wanted) -> Item {
     let estimate = context.result(&cell.id);
     let Some(estimate) = estimate.and_then(|r| r.estimates.get(&metric)) else {
         return Item::of(CaseResult::Absent(context.absent(&[cell], metric)));
@@ -160,7 +149,6 @@ fn is_share(metric: Metric) -> bool {
     )
 }
 
-/// A value with its unit; shares as percentages.
 fn value(metric: Metric, value: f64) -> String {
     match is_share(metric) {
         true => phrases::percent(value),
@@ -168,7 +156,6 @@ fn value(metric: Metric, value: f64) -> String {
     }
 }
 
-/// Whether a kind of caveat affects cells.
 pub(super) fn caveat(
     context: &ClaimContext<'_>,
     place: &Place,

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use bytecost_spec::Metric;
 use bytecost_spec::claim::{Expected, Quantity};
 use bytecost_stats::{Location, holm};
 use itertools::Itertools as _;
@@ -40,11 +41,9 @@ impl ClaimFamily {
 /// What one cell, pair of cells or row says.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CaseResult {
-    /// As expected.
     Met,
     /// As expected, and the difference is smaller than what matters.
     MetByLess,
-    /// Otherwise.
     NotMet,
     /// Not decided, and what would decide it.
     Open(String),
@@ -69,7 +68,9 @@ impl CaseResult {
     }
 }
 
-/// What an item of a published table is called.
+/// A metric, and what is expected of it.
+pub(super) type Wanted = (Metric, Expected);
+
 pub(super) const TABLE_ROW: &str = "row";
 
 /// What is said of a comparison that more blocks may decide.
@@ -107,7 +108,6 @@ pub(super) enum TestOutcome {
 }
 
 impl TestOutcome {
-    /// Whether the effect is there.
     pub(super) fn is_there(self) -> bool {
         !matches!(self, TestOutcome::Fails | TestOutcome::Open)
     }
@@ -139,7 +139,6 @@ pub(super) struct CaseTally {
     absent: usize,
 }
 
-/// A test judged and told.
 #[derive(Default)]
 pub(super) struct JudgedTest {
     pub(super) outcome: TestOutcome,
@@ -154,7 +153,6 @@ pub(super) struct JudgedTest {
 }
 
 impl JudgedTest {
-    /// A test that nothing can be said to.
     pub(super) fn missing(why: String) -> JudgedTest {
         JudgedTest {
             is_missing: true,
@@ -242,7 +240,6 @@ impl CaseTally {
     }
 }
 
-/// What items come to, in a sentence.
 type Weighed = (TestOutcome, CaseTally, String);
 
 impl ClaimTest {
@@ -397,7 +394,6 @@ fn told_items(mut items: Vec<&Item>) -> String {
 }
 
 impl Item {
-    /// What is so, without a number.
     pub(super) fn of(state: CaseResult) -> Item {
         Item {
             value: 0.0,

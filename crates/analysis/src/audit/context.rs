@@ -65,12 +65,8 @@ impl<'d> ClaimContext<'d> {
         contrast: &Contrast,
         place: &Place,
     ) -> Result<Vec<(Pairing<'p, 'p>, String)>, String> {
-        let Contrast {
-            axis,
-            value,
-            against,
-        } = contrast;
-        let pairs = contrasted(self.trials, *axis, value, against, place);
+        let c = contrast;
+        let pairs = contrasted(self.trials, c.axis, &c.value, &c.against, place);
         if pairs.is_empty() {
             return Err(self.no_cells(place, Some(contrast)));
         }
@@ -143,7 +139,6 @@ impl<'d> ClaimContext<'d> {
         self.analysis.cells.iter().find(|c| c.id == id)
     }
 
-    /// Whether a caveat of that kind touches a cell.
     pub(super) fn affected(&self, kind: &str, id: &str) -> bool {
         let mut caveats = self.analysis.caveats.iter().filter(|d| d.kind == kind);
         caveats.any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
@@ -165,7 +160,6 @@ impl<'d> ClaimContext<'d> {
         Some(note)
     }
 
-    /// Two cells in a metric, with the run's finding of them.
     pub(super) fn contrast<'p>(
         &'p self,
         pair: &Pairing<'p, 'p>,
@@ -219,7 +213,6 @@ impl<'d> ClaimContext<'d> {
         self.grounds.published.iter().find(of_source)
     }
 
-    /// A study by its name, and how to run it where it can be run.
     pub(super) fn study(&self, name: &str) -> String {
         match self.grounds.studies.contains(&name) {
             true => format!("a run of the study `{name}` (`bytecost run {name}`)"),

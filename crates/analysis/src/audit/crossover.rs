@@ -39,7 +39,9 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
         let Some(numbers) = grid::numbers(*along, &values).filter(|n| n.len() > 1) else {
             continue;
         };
-        let found = group.iter().map(|p| compared(context, p, *metric, expect));
+        let found = group
+            .iter()
+            .map(|p| compared(context, p, (*metric, expect)));
         let found = found.collect_vec();
         let is_better = |item: &Item| match item.state {
             CaseResult::Met => Some(true),

@@ -7,7 +7,7 @@ use bytecost_spec::{Axis, Better, Measure, Metric, units};
 use bytecost_stats::{Location, trimmed_mean};
 use itertools::Itertools as _;
 
-use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, tested, with_interval};
+use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, Wanted, tested, with_interval};
 use super::context::{ClaimContext, TIMERS};
 use crate::cells::exp;
 use crate::confidence::{ERROR_RATE, FEWEST};
@@ -29,8 +29,7 @@ pub(super) fn ratio(
     context: &ClaimContext<'_>,
     place: &Place,
     contrast: &Contrast,
-    metric: Metric,
-    expect: Expected,
+    (metric, expect): Wanted,
 ) -> Result<ClaimTest, String> {
     let pairs = context.pairs(contrast, place)?;
     // To a count of calls a timer makes no difference.
@@ -39,7 +38,7 @@ pub(super) fn ratio(
         place: place.clone(),
         stalled: !counts && context.stalls_apart(pair),
         twin: twin(pair),
-        ..compared(context, pair, metric, expect)
+        ..compared(context, pair, (metric, expect))
     });
     let subject = subject(context, contrast, metric);
     Ok(ClaimTest {
@@ -61,12 +60,8 @@ fn twin(pair: &Pairing<'_, '_>) -> String {
 }
 
 /// A pair's ratio compared with what is expected, without its place.
-pub(super) fn compared(
-    context: &ClaimContext<'_>,
-    pair: &Pairing<'_, '_>,
-    metric: Metric,
-    expect: Expected,
-) -> Item {
+pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, of: Wanted) -> Item {
+    let (metric, expect) = of;
     let cells = [pair.other, pair.baseline];
     let published = context.published_pair(cells.map(|c| c.cell), metric);
     let Some(contrast) = context.contrast(pair, metric) else {
@@ -154,9 +149,8 @@ fn direction(
 pub(super) fn scaling(
     context: &ClaimContext<'_>,
     place: &Place,
-    metric: Metric,
     between: Between,
-    expect: Expected,
+    (metric, expect): Wanted,
 ) -> Result<ClaimTest, String> {
     let (cells, cpus) = (context.cells(place), cpus(context.input));
     let mut groups = by_key(cells.map(|c| (c.cell.id_without(&[Axis::Threads]), c)));
@@ -184,7 +178,7 @@ pub(super) fn scaling(
         let place = [place, &threads].into_iter().filter(|p| !p.is_empty());
         Item {
             place: place.format(", ").to_string(),
-            ..compared(context, pair, metric, expect)
+            ..compared(context, pair, (metric, expect))
         }
     });
     let which = match between {

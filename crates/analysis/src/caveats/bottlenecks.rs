@@ -204,7 +204,6 @@ fn places<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
     by_key(seen).into_values().flat_map(by_source).collect()
 }
 
-/// The places whose rates are alike: all sizes of one, or some of them by themselves.
 fn alike<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
     let by_size = |place: Vec<Seen<'v>>| match is_alike(&place) {
         true => vec![place],

@@ -1,5 +1,7 @@
 //! Cells whose trials fall into two groups.
 
+use std::ops::Range;
+
 use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::median;
 use itertools::Itertools as _;
@@ -91,16 +93,6 @@ fn of_metric<'v>(view: &View<'v>, metric: Metric) -> Vec<Modes<'v>> {
     found.collect()
 }
 
-/// Those of the compared metrics that are asked for, so far apart.
-fn between<'v>(view: &View<'v>, of: fn(Measure) -> bool, least: f64, most: f64) -> Vec<Modes<'v>> {
-    let compares = view.input.manifest.study.compare.iter();
-    let metrics = compares.flat_map(|c| c.metrics.iter().copied());
-    let metrics = metrics.filter(|m| of(m.measure)).sorted_unstable().dedup();
-    let found = metrics.flat_map(|m| of_metric(view, m));
-    let found = found.filter(|m| (least..most).contains(&(m.values[1] / m.values[0])));
-    found.collect()
-}
-
 /// Whether the trials of two cells go from one group to the other in the same blocks, as where
 /// the machine wakes threads late for a while: then their ratios are in one group, and it is they
 /// that a finding is made of.
@@ -116,16 +108,22 @@ pub(super) fn shared(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
 }
 
 pub(super) fn near(view: &View<'_>) -> Option<Caveat> {
-    let either = |m| of_cpu_time(m) || is_of_time(m);
-    told(view, &between(view, either, APART, FAR_APART))
+    told(view, |m| of_cpu_time(m) || is_of_time(m), APART..FAR_APART)
 }
 
 /// Groups of such measures that no one number stands for.
 pub(super) fn far(view: &View<'_>, of: fn(Measure) -> bool) -> Option<Caveat> {
-    told(view, &between(view, of, FAR_APART, f64::INFINITY))
+    told(view, of, FAR_APART..f64::INFINITY)
 }
 
-fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Option<Caveat> {
+/// Of those of the compared metrics that are asked for, so far apart.
+fn told(view: &View<'_>, of: fn(Measure) -> bool, apart: Range<f64>) -> Option<Caveat> {
+    let compares = view.input.manifest.study.compare.iter();
+    let metrics = compares.flat_map(|c| c.metrics.iter().copied());
+    let metrics = metrics.filter(|m| of(m.measure)).sorted_unstable().dedup();
+    let modes = metrics.flat_map(|m| of_metric(view, m));
+    let modes = modes.filter(|m| apart.contains(&(m.values[1] / m.values[0])));
+    let modes = modes.collect_vec();
     let cells = modes.iter().map(|m| m.cell);
     let cells = ids(cells.dedup_by(|a, b| a.id == b.id));
     let varied = grid::varied(view.cells.iter().map(|c| &c.cell));

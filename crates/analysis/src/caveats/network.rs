@@ -99,7 +99,6 @@ pub(super) fn losses(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-/// So much is marked for congestion (ECN, RFC 3168) that the path sets the rates.
 pub(super) fn marks(view: &View<'_>) -> Option<Caveat> {
     let (cells, [shares]) = many(view, Counter::TcpMarkedSegments)?;
     caveat(

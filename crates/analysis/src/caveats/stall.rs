@@ -51,7 +51,6 @@ fn told(view: &View<'_>, waits: Waits, text: impl Fn(&str, &[&Signs]) -> String)
     told.collect()
 }
 
-/// How many trials stall, where not all do; what is seen is then of these alone.
 fn in_some(stalls: &[&Stall]) -> String {
     let sum = |of: fn(&Stall) -> usize| stalls.iter().map(|s| of(s)).sum::<usize>();
     match (sum(|s| s.trials.0), sum(|s| s.trials.1)) {
