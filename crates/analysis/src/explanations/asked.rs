@@ -29,7 +29,6 @@ const MOST_ITEMS: usize = 4;
 
 pub(super) const CALLS: Metric = Metric::of(Measure::CallsPerMessage, Side::Sender);
 
-/// What there is to say to a question.
 pub(super) struct Explained {
     /// The answer, or what is missing for one in a short clause.
     pub(super) answer: Result<String, String>,
@@ -62,15 +61,13 @@ impl<'v> View<'v> {
 
     /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
     pub(super) fn place(&self, finding: &Finding) -> String {
-        let place = self.result(&finding.cell).map_or_else(String::new, |c| {
+        let place = self.result(&finding.cell).map(|c| {
             let others = self.varied.iter().filter(|a| **a != finding.axis);
             let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
             phrases::circumstances(&values)
         });
-        match place.is_empty() {
-            true => place,
-            false => format!(" {place}"),
-        }
+        let place = place.filter(|place| !place.is_empty());
+        place.map_or_else(String::new, |place| format!(" {place}"))
     }
 
     /// What became of a means of evidence; none where it was not looked for.
@@ -79,7 +76,6 @@ impl<'v> View<'v> {
         all.find(|a| a.means == means)
     }
 
-    /// Why the first cell that fits was refused.
     pub(super) fn refused(&self, fits: impl Fn(&Cell) -> bool) -> Option<String> {
         let mut all = self.input.refusals.iter();
         let own = all.find(|r| Cell::from_id(&r.what).is_some_and(|c| fits(&c)))?;
@@ -137,16 +133,15 @@ pub(super) struct Versus<'v> {
     pub(super) other: MeasuredWay<'v>,
 }
 
-/// One of the two of a pair.
 pub(super) type End = for<'a> fn(&Versus<'a>) -> MeasuredWay<'a>;
 
 /// What else bears on the answer that pairs give.
-pub(super) type Evidence = fn(&Asked<'_, '_>) -> Vec<String>;
+pub(super) type Evidence = fn(&AskedPairs<'_, '_>) -> Vec<String>;
 
 pub(super) const NONE: Evidence = |_| Vec::new();
 
 /// A question of pairs with what the run has to it.
-pub(super) struct Asked<'w, 'v> {
+pub(super) struct AskedPairs<'w, 'v> {
     pub(super) view: &'w View<'v>,
     query: &'w PairQuery,
     /// The pairs of each list of metrics.
@@ -260,7 +255,7 @@ impl<'v> View<'v> {
     }
 
     /// A question of pairs, with those of each list of metrics.
-    pub(super) fn ask<'w>(&'w self, query: &'w PairQuery) -> Asked<'w, 'v> {
+    pub(super) fn ask<'w>(&'w self, query: &'w PairQuery) -> AskedPairs<'w, 'v> {
         let rank = |v: &Versus<'_>| (is_decided(v), v.is_compared());
         let of = |metrics: Vec<Metric>| {
             let all = metrics.into_iter().map(|m| self.versus(query, m));
@@ -268,7 +263,7 @@ impl<'v> View<'v> {
             let best = all.rev().max_by_key(|of| of.iter().map(rank).max());
             best.unwrap_or_default()
         };
-        Asked {
+        AskedPairs {
             view: self,
             query,
             aspects: (query.metrics)(self).into_iter().map(of).collect(),
@@ -276,7 +271,7 @@ impl<'v> View<'v> {
     }
 }
 
-impl<'v> Asked<'_, 'v> {
+impl<'v> AskedPairs<'_, 'v> {
     pub(super) fn all(&self) -> impl Iterator<Item = &Versus<'v>> {
         self.aspects.iter().flatten()
     }
@@ -310,7 +305,6 @@ impl<'v> Asked<'_, 'v> {
         Ok(format!("{}.", told.format(". ")))
     }
 
-    /// Whether the answer goes along an axis.
     fn is_along(&self, axis: Axis) -> bool {
         self.query.along.contains(&axis)
     }

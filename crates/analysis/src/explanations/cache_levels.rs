@@ -184,7 +184,6 @@ fn counted(view: &View<'_>) -> Explained {
     }
 }
 
-/// The ratio of the misses, as a mean over the sizes within each block.
 fn over_sizes(of: &[&Versus<'_>]) -> Option<Ratio> {
     let logs = |v: &&Versus<'_>| v.contrast.pairing.log_ratios_by_block(v.contrast.metric);
     let by_block = grouped(of.iter().flat_map(logs)).into_iter();
@@ -192,7 +191,6 @@ fn over_sizes(of: &[&Versus<'_>]) -> Option<Ratio> {
     Ratio::of(&whole.filter_map(|(_, logs)| mean(&logs)).collect_vec())
 }
 
-/// The level of the least ratio, where its interval lies below those of all others.
 fn most_gained(
     view: &View<'_>,
     levels: &[Level],

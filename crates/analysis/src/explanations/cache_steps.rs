@@ -105,7 +105,6 @@ fn points(view: &View<'_>, pages: HugePages) -> Vec<Point> {
     points.sorted_by_key(|p| p.bytes).collect()
 }
 
-/// Rises that follow each other are one.
 fn steps(points: &[Point]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (from, to) in points.iter().copied().tuple_windows() {
@@ -120,7 +119,6 @@ fn steps(points: &[Point]) -> Vec<Step> {
     steps
 }
 
-/// The caches of data, one a level, by rising size.
 fn caches<'w>(view: &View<'w>) -> Vec<&'w CpuCache> {
     let all = view.input.manifest.host.caches.iter();
     let of_data = all.filter(|c| c.kind != "Instruction");

@@ -221,7 +221,6 @@ fn row(view: &View<'_>, pair: &Pair<'_>) -> String {
     format!("{way} takes {own} ns of CPU time {per}{place}, {base} {other}: {kinds}")
 }
 
-/// How far the samples can be trusted; the figures show what else ran.
 fn evidence(view: &View<'_>) -> Vec<String> {
     let shares: [fn(&CellTime) -> f64; 4] =
         [|c| c.unattributed, |c| c.moved, |c| c.rest, |c| c.lost];

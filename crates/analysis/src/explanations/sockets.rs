@@ -92,7 +92,6 @@ fn from_what_size(view: &View<'_>) -> Option<Explained> {
     })
 }
 
-/// Why nothing is said of zero-copy by what the kernel copied.
 pub(super) fn withheld(view: &View<'_>) -> String {
     let told = copied(view).first().map(|c| c.sentence());
     let told = told.unwrap_or_default();
