@@ -1,9 +1,8 @@
 //! Each mover is what its row states: it makes these calls, by name, flags and number.
 //!
-//! A mover works in a thread of its own, whose calls and those of all that it starts the kernel
-//! tells before it carries them out (seccomp), and whose requests to io_uring it counts (BPF). All
-//! of a message is taken by one call: messages are small, there is room for them in the socket,
-//! somebody reads there, and the file is cached. It has a main of its own: a mover is a case.
+//! A mover works in a thread of its own. The kernel tells all calls before it carries them out
+//! (seccomp) and counts requests to io_uring (BPF). One call takes all of a message: it is small,
+//! the socket has room, somebody reads, the file is cached. It has a main: a mover is a case.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -180,7 +179,6 @@ fn wrong(stated: &[Call], counted: &Counted) -> Vec<Vec<Call>> {
     all
 }
 
-/// What a mover was seen to do.
 struct Seen {
     counted: Counted,
     /// Why its requests to io_uring are not among that, where it states some.
@@ -329,7 +327,6 @@ fn ready(mover: &Mover) -> io::Result<(Setup, Option<JoinHandle<io::Result<Owned
     Ok((setup, reader))
 }
 
-/// A connection over the loopback device: the sender's end, and who reads at the other.
 fn connected() -> io::Result<(OwnedFd, JoinHandle<io::Result<OwnedFd>>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let sender = OwnedFd::from(TcpStream::connect(listener.local_addr()?)?);

@@ -1,7 +1,6 @@
-//! The conformance test: every mover to every receiver over every transport, in both patterns,
-//! by real endpoint processes, with every byte checked and every buffer written anew.
-//!
-//! It has a main of its own, since the same program plays the endpoints.
+//! Every mover to every receiver over every transport, in both patterns, by real endpoint
+//! processes, with every byte checked and every buffer written anew. The same program plays the
+//! endpoints.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -177,7 +176,6 @@ fn given(ended: Result<Sample, Failure>) -> Sample {
     ended.unwrap_or_else(|failure| panic!("{}", failure.reason))
 }
 
-/// Holds a trial to a failure whose reason has one of these.
 fn fails(ended: Result<Sample, Failure>, words: &[&str]) {
     match ended {
         Err(f) => assert!(words.iter().any(|w| f.reason.contains(w)), "{}", f.reason),
@@ -244,7 +242,6 @@ fn tried(name: String, cell: Cell, refused: Option<String>, works: fn(&Cell)) ->
     })
 }
 
-/// Namespaces of one's own are root's.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

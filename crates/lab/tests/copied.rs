@@ -1,10 +1,8 @@
-//! Every mover that moves bytes through the kernel, with what its row states of its copies held
-//! beside what is counted, by each means and on file systems that write in their own ways: a count
-//! is right, or absent with a reason. There is no wrong zero.
+//! What rows state of copies next to what is counted, by each means and on file systems that write
+//! in their own ways: a count is right, or absent with a reason. There is no wrong zero.
 //!
-//! File systems are mounted for the test in a mount namespace of its own, over a file system in
-//! memory, so that nothing is left of them however the test ends. It has a main of its own, since
-//! the same program plays the endpoints, and the test in the namespace.
+//! File systems are mounted in a mount namespace of the test's own, over memory, so that nothing is
+//! left. The same program plays the endpoints, and the test in the namespace.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -89,8 +87,7 @@ fn all_that_receive(means: CopyMeans) {
     walk(means, names.map(|r| cell("send", &format!("receiver={r}"))));
 }
 
-/// Memory files are read by a function of their own: where it is not counted, a known transfer
-/// shows that, and neither zeros nor what must be copied are told.
+/// Memory files have a read function: where it is not counted, a known transfer shows that.
 fn unknown_function() {
     let root = tempfile::tempdir().unwrap();
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();

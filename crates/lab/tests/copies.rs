@@ -1,7 +1,5 @@
-//! Known truths for the count of copies: over wire nobody copies a mover's bytes but their sender,
-//! where its row states that, by each means.
-//!
-//! It has a main of its own, since the same program plays the endpoints.
+//! Known truths for the count of copies, by each means: over wire nobody copies a mover's bytes but
+//! their sender, where its row states that. The same program plays the endpoints.
 
 use std::process::ExitCode;
 

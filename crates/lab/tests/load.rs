@@ -160,8 +160,7 @@ fn what_is_never_answered_is_not_left_out() {
     }
 }
 
-/// Whatever the server does, it is asked at the same times: as many fall due beside one that is
-/// silent as beside one that answers, and not so many as with another seed.
+/// As many requests fall due beside a silent server as beside another, for the same seed alone.
 #[test]
 fn no_server_changes_when_it_is_asked() {
     for way in ways() {

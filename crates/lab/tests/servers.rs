@@ -1,8 +1,6 @@
-//! Every server with every service, under every load: all requests are answered rightly, in
-//! their order, and nothing that a client does hangs, crashes, leaks or starves.
-//!
-//! Servers run in processes of their own, as in a trial: this same program, which has a main of its
-//! own for that. So descriptors can be counted, limits set, and one that forks has no threads.
+//! All servers and services under every load: requests are answered rightly and in order, and no
+//! client makes them hang, crash, leak or starve. Servers are processes of this program, so that
+//! descriptors can be counted, limits set, and one that forks has no threads.
 
 use std::process::ExitCode;
 

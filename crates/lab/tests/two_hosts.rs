@@ -1,7 +1,5 @@
-//! Trials whose sides play on two hosts: the other one is this program again, as the agent that a
-//! command starts, in this network or, as root, in a network namespace of its own.
-//!
-//! It has a main of its own, since the same program plays agents and endpoints.
+//! Trials whose sides play on two hosts: the other is this program too, as the agent that a command
+//! starts, in this network or, as root, in a network namespace. It also plays the endpoints.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -154,7 +152,6 @@ fn cell(values: &str) -> Cell {
     harness::cell(&format!("transport=peer size=16KiB ring=256KiB {values}"))
 }
 
-/// How the other host is reached.
 struct Way {
     /// What comes before the program.
     prefix: String,

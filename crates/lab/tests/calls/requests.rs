@@ -25,7 +25,6 @@ const NAMES: &[(usize, &str)] = &[
 /// What stands for all others.
 const ANOTHER: &str = "IORING_OP_…";
 
-/// Counts while it lives.
 pub struct UringRequests(Object<WORDS>);
 
 impl UringRequests {
@@ -36,7 +35,6 @@ impl UringRequests {
         Ok(UringRequests(object))
     }
 
-    /// Begins anew.
     pub fn begin(&mut self) -> io::Result<()> {
         self.0.begin(&[u64::from(std::process::id())])
     }

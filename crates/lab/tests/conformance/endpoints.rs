@@ -66,8 +66,7 @@ pub fn disturbed(
     record
 }
 
-/// Those of the next trial are started ahead, each for one trial. Before the last cell, which is not
-/// possible here, they are there in vain.
+/// Endpoints are started ahead, each for one trial; before the last, impossible cell in vain.
 fn of_one_trial_each() {
     let (_dir, marked) = marked();
     let settings = Settings {
@@ -112,7 +111,6 @@ fn marked() -> (TempDir, PathBuf) {
     (dir, marked)
 }
 
-/// The endpoints that were started by that name.
 fn endpoints(marked: &Path) -> Vec<Pid> {
     // Trials run in threads of the harness, which are the parents of their endpoints.
     let children = children(&std::process::id().to_string()).into_iter();
@@ -127,7 +125,6 @@ fn endpoints(marked: &Path) -> Vec<Pid> {
         .collect()
 }
 
-/// The processes that any thread of a process has started.
 pub fn children(pid: &str) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
     let of_each = threads.into_iter().flatten().flatten().flat_map(|thread| {

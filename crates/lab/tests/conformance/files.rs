@@ -52,14 +52,12 @@ pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
     trials
 }
 
-/// Why a mover does not work on a file in that state.
 pub fn refused_on(found: &FileSurvey, mover: &str, cache: Cache) -> Option<String> {
     let mut rows = found.movers.iter();
     let row = rows.find(|m| m.name == mover && m.cache == cache)?;
     row.refused.clone()
 }
 
-/// A trial with other files than the usual.
 pub fn trial_of(cell: &Cell, files: Files) -> Result<Sample, Failure> {
     trial_in(&mut lab(settings(), files), cell)
 }
@@ -146,7 +144,6 @@ fn truncated() {
     }
 }
 
-/// Whether a process has the file open.
 pub fn has_open(pid: &str, path: &Path) -> bool {
     let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
     open.into_iter()

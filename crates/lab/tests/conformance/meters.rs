@@ -1,5 +1,4 @@
-//! By which means real trials are read, on a kernel that is said to leave interrupts out of a
-//! thread's CPU time or to have hardware counters.
+//! By which means trials are read where a CPU clock lacks interrupts, or with hardware counters.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

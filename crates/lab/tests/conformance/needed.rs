@@ -1,5 +1,4 @@
-//! What works here is what a row says: where all is there that a mover needs, the survey must not
-//! refuse it, and where something is not there, it must.
+//! A row is right: the survey refuses a mover only where something that it needs is not there.
 
 use bytecost_engine::Mover;
 use bytecost_engine::statement::Requirement;

@@ -1,5 +1,4 @@
-//! Every mover that sends a file, over every transport, from every state of the page cache, in
-//! sizes below and above what one call and one window take in, with every byte checked.
+//! Every mover that sends a file, over every transport, from every state of the page cache.
 
 use std::path::{Path, PathBuf};
 
@@ -106,7 +105,6 @@ fn all_arrives(cell: &Cell) {
     }
 }
 
-/// A file of the user's, and where it lies.
 fn mine(bytes: usize) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("mine");
@@ -168,8 +166,7 @@ pub fn cut(path: &Path, _others: &[Pid]) -> bool {
     file.and_then(|f| f.set_len(5000)).is_ok()
 }
 
-/// A trial of some seconds on a file of the user's of so many bytes, and what `then` does to it or
-/// to the endpoints that do not have it open, as soon as one has.
+/// A trial on a user's file of so many bytes; once one endpoint has it open, `then` strikes.
 pub fn disturbed(
     cell: &Cell,
     bytes: usize,

@@ -10,8 +10,7 @@ use libtest_mimic::Trial;
 
 use super::{case, cell, fails, given, lab, read, settings, trial, trial_in};
 
-/// Loads as changes of the axes: a name, and whether a server that serves in turn can have it. It
-/// cannot have those that leave others waiting for ever.
+/// Loads as axes: a name, and whether a server in turn can have it and let nobody wait for ever.
 const LOADS: &[(&str, bool, &str)] = &[
     ("one", true, ""),
     ("new", true, "connections=4 connect=new"),

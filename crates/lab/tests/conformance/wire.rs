@@ -1,5 +1,4 @@
-//! Every mover over the transports that deliver nothing: what was sent was counted at the other
-//! end, nothing was copied, and nothing is claimed of a receiver.
+//! Every mover where nothing is delivered: all is counted, nothing copied.
 
 use bytecost_engine::{MOVERS, Mover};
 use bytecost_spec::cell::Reaping;
@@ -14,7 +13,6 @@ const LARGE: &str = "1000008";
 /// Of UDP, cut into many segments; its eight fields have room in one packet without a copy.
 const LARGE_DATAGRAM: &str = "32000";
 
-/// One for each mover, size and number of flows.
 pub fn trials(survey: &Survey) -> Vec<Trial> {
     // A mover that makes several datagrams of a message does send them, but that is another thing.
     let is_tried = |cell: &Cell| {

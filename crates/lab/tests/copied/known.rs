@@ -13,14 +13,12 @@ use bytecost_spec::{Cache, Cell, Record};
 
 use crate::harness;
 
-/// Copies that a byte may seem to have had too many or too few; of what goes over TCP, which sends
-/// a segment again here and there, which is copied again.
+/// Copies of a byte too many or too few; TCP sends a segment again here and there, another copy.
 const NEAR: f64 = 0.02;
 const NEAR_OVER_TCP: f64 = 0.05;
 /// Set in the process that tests in a directory.
 pub const DIR: &str = "BYTECOST_TEST_DIR";
-/// Trials of which one has to count everything: the kernel leaves out a program that would interrupt
-/// itself, and what it counts is absent then.
+/// Trials, one of which must count all: a program that would interrupt itself is left out.
 const TRIALS: u32 = 3;
 /// Calls that take pages out of a file, as its file system can.
 const TAKING: &[&str] = &["sendfile", "splice", "copy_file_range", "IORING_OP_SPLICE"];
@@ -52,7 +50,6 @@ pub fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
     Some((lab, Watch::counting(Some(copies), None, window)))
 }
 
-/// The cell of a mover with these values of axes beside the usual.
 pub fn cell(mover: &str, values: &str) -> Cell {
     let usual = "receiver=recv cache=memory size=64KiB block=64KiB ring=1MiB depth=4";
     harness::cell(&format!("mover={mover} {usual} {values}"))

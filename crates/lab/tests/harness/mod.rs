@@ -65,7 +65,6 @@ pub fn cell(values: &str) -> Cell {
     cell
 }
 
-/// A lab of its own, with these files.
 pub fn lab(settings: Settings, files: Files) -> Lab {
     Lab::new(settings, MachineMeter::open(Path::new("/"))).with_files(files)
 }

@@ -11,7 +11,6 @@ use bytecost_spec::{Cell, Transport};
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The two ends of a connection.
 pub fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
     let cell = Cell {
         transport,
@@ -41,7 +40,6 @@ pub fn counted<T>(run: impl FnOnce() -> T) -> (u64, T) {
     (info.count_total, given.unwrap())
 }
 
-/// A file in memory of so many bytes.
 pub fn in_memory(bytes: u64) -> TestFile {
     let mut file = TestFile::in_memory().unwrap();
     file.grow(bytes).unwrap();

@@ -14,7 +14,6 @@ use rustix::net::sockopt::set_socket_linger;
 
 use crate::process::{Running, Start, eventually};
 
-/// A fault and its name.
 pub type Fault = (&'static str, fn(&'static Server));
 
 pub const FAULTS: &[Fault] = &[
@@ -142,8 +141,7 @@ fn holds_up_nobody(server: &'static Server, size: usize, does: fn(&mut TcpStream
     serves(&running, size);
 }
 
-/// Checks with short patience and, where that fails, with longer: on a machine that stands still
-/// for a while the others are late as well, and a fault is there each time.
+/// With longer patience where it fails: on a machine that stands still others are late too.
 fn with_patience(check: impl Fn(u64)) {
     let holds = |ms: &u64| catch_unwind(AssertUnwindSafe(|| check(*ms))).is_ok();
     if ![SHORT_MS, 10 * SHORT_MS].iter().any(holds) {
@@ -163,7 +161,6 @@ fn is_closed_in_time(start: Start, does: fn(&mut TcpStream)) {
     assert_eq!(running.stop().timed_out, 1);
 }
 
-/// Writes until the connection is gone.
 fn cannot_write(client: &mut TcpStream, words: &[u8]) {
     let is_gone = || client.write_all(words).is_err();
     eventually(is_gone, || "the connection is still there");

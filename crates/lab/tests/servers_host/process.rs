@@ -93,8 +93,7 @@ impl Running {
         load
     }
 
-    /// Descriptors of the server when nobody is there: asked once, it is set up, and when the
-    /// client reads the end, its connection is closed.
+    /// When nobody is there: it has been asked once, and closed the client's connection.
     pub fn descriptors_alone(&self) -> usize {
         let mut client = TcpStream::connect(self.address).unwrap();
         client.shutdown(Shutdown::Write).unwrap();
@@ -115,7 +114,6 @@ impl Running {
         number.unwrap().parse().unwrap()
     }
 
-    /// Waits until the server has so many descriptors.
     pub fn has_descriptors(&self, expected: usize) {
         let has_so_many = || self.descriptors() == expected;
         let told = || format!("{} descriptors, not {expected}", self.descriptors());

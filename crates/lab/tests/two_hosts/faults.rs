@@ -201,8 +201,7 @@ fn gone_for_good() {
     assert!(why.contains("could not be reached again"), "{why}");
 }
 
-/// A word that waits for its answer costs a trial a round trip. How many there are is the same on
-/// every machine, and what they cost `make bench` tells.
+/// A word that waits for its answer costs a round trip; their number is the same everywhere.
 fn round_trips() {
     for side in SIDES {
         for (values, most) in [
