@@ -45,7 +45,6 @@ pub(crate) struct Link {
 pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
-    /// Begins one about the network of the calling thread.
     pub(crate) fn open() -> io::Result<Netlink> {
         Ok(Netlink(socket(None)?))
     }
@@ -146,14 +145,12 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::NewAddress(message), flags)
     }
 
-    /// Removes a link; the other end of a veth pair goes with it.
     pub(crate) fn remove(&mut self, index: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
         self.ask(RouteNetlinkMessage::DelLink(link), 0)
     }
 
-    /// Asks for something, and waits until the kernel says that it is done.
     fn ask(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         converse(&self.0, message, NLM_F_ACK | flags).map(drop)
     }
@@ -166,7 +163,6 @@ fn socket(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Asks, and gives all messages that the kernel answers until it says that it is done.
 fn converse<M: NetlinkSerializable + NetlinkDeserializable>(
     socket: &OwnedFd,
     message: M,

@@ -85,8 +85,7 @@ impl<'n> NetworkPath<'n> {
     }
 }
 
-/// The TCP counters of the networks that the ends are in, where they speak TCP: one on loopback,
-/// which is the host's own, one on wire and two on veth, which are nobody else's.
+/// TCP counters of the ends' networks: loopback's is the host's, wire has one of its own, veth two.
 pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
     match cell.transport {
         Transport::WireUdp => NetworkMeter::open(&[]),

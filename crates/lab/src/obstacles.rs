@@ -1,6 +1,5 @@
-//! What is in the way of a trial's packets: on the devices that they go by, and in their networks.
-//!
-//! Read after the window, where it costs nothing, and in each trial, since anybody may change it.
+//! What is in the way of a trial's packets, on their devices and in their networks. It is read in
+//! each trial, since anybody may change it, and after the window, where it costs nothing.
 
 use std::io;
 

@@ -1,10 +1,8 @@
-//! The other host of a run on two. A command that the user names runs `bytecost agent` there, and
-//! its standard input and output are the channel: [`link::PeerLink`] is this end of it, [`agent`]
-//! the other. Of each trial one side plays there, and to the coordinator its endpoint looks like
-//! one of this host.
+//! The other host of a run on two. A command of the user's runs `bytecost agent` there, with the
+//! channel on its stdin and stdout between [`link::PeerLink`] and [`agent`]. One side of each trial
+//! plays there, and its endpoint looks to the coordinator like one of this host.
 //!
-//! No clock is compared across hosts. What names a moment says what the clock of its sender shows,
-//! and means the same time from when it is heard.
+//! No clock is compared across hosts: a moment comes with its sender's time, and counts from then.
 
 pub mod agent;
 mod channel;

@@ -31,12 +31,10 @@ pub use links::links;
 const MOST_TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Tries every mover and every receiver over these transports, each with one small message that is
-/// checked byte by byte. Not tried, and without a row, are movers of files and those that start a
-/// program ([`helped`]). The CPU's clock is tested apart ([`crate::cpu_clock::test`]).
-///
-/// The namespaces of [`Transport::Veth`] and the transports of wire are made once for all of its
-/// attempts, and not at all where they are not among the transports.
+/// Tries every mover and receiver over these transports with one small message, checked byte by
+/// byte; not movers of files and those that start a program ([`helped`]), nor the CPU's clock
+/// ([`crate::cpu_clock::test`]). What [`Transport::Veth`] and wire need is made once for all, if at
+/// all.
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     let can_set = |name: &&String| {
         let mut cell = Cell::default();
@@ -128,11 +126,7 @@ pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
     found
 }
 
-/// Whether movers work that have another program do their work: it is started once, for one of them
-/// and for the transport that asks most of it.
-///
-/// # Errors
-/// Why not.
+/// Whether helped movers work, or why not: one is started, over the transport that asks most of it.
 pub fn one_helped() -> Result<(), String> {
     java::find().map_err(|e| e.to_string())?;
     let mover = Mover::named("java-transfer-to").ok_or("there is no such mover")?;
@@ -197,7 +191,6 @@ impl Place<'_> {
     }
 }
 
-/// Why the two do not work there; none where they do.
 fn attempt(
     mover: &Mover,
     receiver: &Receiver,

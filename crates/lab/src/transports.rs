@@ -18,12 +18,9 @@ mod unix;
 pub mod veth;
 pub mod wire;
 
-/// Opens the receiving end of a cell's transport. That of [`Transport::Veth`] is within the
-/// receiver's namespace only: see [`veth::VethPair`]. That of [`Transport::Peer`] is at an address
-/// that the way to the other host goes by: see `listen_for_peer`.
-///
-/// # Errors
-/// What the system calls answer, with what to do; a port in use is said as such.
+/// Opens the receiving end of a cell's transport: for [`Transport::Veth`] within the receiver's
+/// namespace ([`veth::VethPair`]), for [`Transport::Peer`] as `listen_for_peer`. A port in use is
+/// said as such.
 pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Listener> {
     let why = match cell.transport {
         Transport::Loopback => return tcp::listen(cell, Ipv4Addr::LOCALHOST.into(), port),
@@ -38,9 +35,6 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Listener> {
 }
 
 /// Connects to the receiving end.
-///
-/// # Errors
-/// What the system calls answer.
 pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     match cell.transport {
         Transport::Loopback | Transport::Veth | Transport::Wire | Transport::Peer => {
@@ -52,9 +46,6 @@ pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
 }
 
 /// Says that nothing more will be sent.
-///
-/// # Errors
-/// What the system calls answer.
 pub fn close(cell: &Cell, socket: &OwnedFd) -> io::Result<()> {
     match cell.transport {
         Transport::WireUdp => wire::udp::close(socket),

@@ -1,5 +1,4 @@
-//! Lists that the kernel gives by netlink(7) about the network of the calling thread, as bytes: the
-//! crate for links does not know a queueing discipline's options or a packet filter's rules.
+//! Lists of netlink(7) as bytes: the crate for links knows no qdisc's options or filter's rules.
 
 use std::convert::Infallible;
 use std::io;

@@ -31,8 +31,7 @@ pub(super) struct Qdisc {
 /// Reads the options of a discipline: in what way it holds back, none where it does not.
 type Holds = fn(&[u8]) -> Option<String>;
 
-/// The disciplines that can hold back. All others hand on what they have as soon as they may.
-/// Options are those of `include/uapi/linux/pkt_sched.h`.
+/// Disciplines that can hold back, by `include/uapi/linux/pkt_sched.h`; others hand on at once.
 const ROWS: &[(&str, Holds)] = &[
     ("tbf", |o| Some(rate(ratespec(o, 1, 0, Some(4))?))),
     // Its classes have the rates.
@@ -155,7 +154,6 @@ mod tests {
     use super::*;
     use crate::netlink::dump::written;
 
-    /// What the kernel would tell of a discipline with these options.
     fn told(name: &str, options: &[u8]) -> Vec<u8> {
         let name = written(TCA_KIND, format!("{name}\0").as_bytes());
         [vec![0; HEAD_BYTES], name, written(TCA_OPTIONS, options)].concat()

@@ -13,8 +13,7 @@ fn tc(words: &str) -> bool {
     status.is_ok_and(|s| s.success())
 }
 
-/// What is told of loopback in a new network after something was done there; none, and the reason
-/// printed, without the rights for one, or where it could not be done.
+/// What is told of loopback in a new network after a change; none, and printed why, if it fails.
 fn after(change: impl FnOnce() -> bool + Send) -> Option<Vec<Obstacle>> {
     let Ok(network) = Network::new() else {
         assert!(!rustix::process::geteuid().is_root());
@@ -114,7 +113,6 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
     assert_eq!(of(&Cell::default(), None), []);
 }
 
-/// A chain as nftables tells it: of a family, at a hook or none, with so many rules.
 fn chain(family: u8, hook: Option<u32>, rules: u32) -> Vec<u8> {
     // NLA_F_NESTED.
     let number = |n: u32| written(HOOK_NUMBER, &n.to_be_bytes());

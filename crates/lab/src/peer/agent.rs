@@ -1,6 +1,5 @@
-//! The other end of the channel: `bytecost agent`, which a coordinator on another host has started
-//! by a command of its user's. It plays one side of each trial, by endpoints of this host, and ends
-//! with the channel, or when that is silent, and all that it has started with it.
+//! The other end of the channel: `bytecost agent`, started from another host by a user's command.
+//! It plays one side of each trial. It and all it started end with the channel, or its silence.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -42,11 +41,8 @@ const NOBODY: u32 = 65534;
 /// The most endpoints that play at one time.
 const MOST_ENDS: usize = 4;
 
-/// Plays what a coordinator on another host tells over this channel, until it ends: `from` and `to`
-/// are the standard input and output, and `machine` finds out what this host is and what works on it.
-///
-/// # Errors
-/// What the channel answers, or that what comes is no word of the same bytecost.
+/// Plays what a coordinator on another host tells over `from` and `to`, its stdin and stdout, until
+/// it ends; `machine` finds out what this host is. Refuses words of another bytecost.
 pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> io::Result<()> {
     // The program is held from the start, so that a copy can be taken away.
     let program = Program::own()?;
@@ -81,12 +77,9 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
     agent.live(from)
 }
 
-/// Starts this process's program anew as a user without rights, where it is root's: as `caller`, who
-/// is not root, else as nobody. Comes back for any other user, and where this one may not be left,
-/// as in a container that has no other: there root has few rights as it is.
-///
-/// # Errors
-/// That the program cannot be run by that user.
+/// Starts root's program anew without rights: as `caller`, who is not root, else as nobody. Comes
+/// back for other users, and where root may not be left, as in a container without others, where it
+/// has few rights. Fails where that user cannot run the program.
 pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());

@@ -24,10 +24,8 @@ pub struct PeerCommand {
 }
 
 impl PeerCommand {
-    /// Reads `ssh:[USER@]HOST[:PORT]`, or any other command as a shell would split it.
-    ///
-    /// # Errors
-    /// What is wrong, and what to write instead.
+    /// Reads `ssh:[USER@]HOST[:PORT]`, or a shell command; else what is wrong, and what to write
+    /// instead.
     pub fn parse(given: &str, program: &str) -> Result<PeerCommand, String> {
         let wrong = || {
             format!(

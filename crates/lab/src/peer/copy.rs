@@ -15,8 +15,7 @@ use super::command::{ENDED_WITHIN, PeerCommand, PeerError, ended_within};
 /// What the private directory's name begins with.
 const DIRECTORY: &str = "bytecost-copy.";
 const NAME: &str = "bytecost";
-/// Takes the program from its standard input, which has so many bytes (`$1`), and says where it put
-/// it. What comes in part, or is interrupted, is taken away.
+/// Takes a program of `$1` bytes from stdin and says where it is; one in part is taken away.
 const TAKE: &str = r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/bytecost-copy.XXXXXX") || exit
 trap 'rm -rf "$d"' EXIT; trap 'exit 1' HUP INT TERM PIPE
 cat > "$d/bytecost" && [ $(wc -c < "$d/bytecost") = $1 ] && chmod 700 "$d/bytecost" && echo "$d" && trap - EXIT"#;
@@ -83,7 +82,6 @@ impl ProgramCopy {
     }
 }
 
-/// Ends a command that copies, which takes away what it has made if it hears that in time.
 fn end(child: &mut Child) {
     let _ = kill_process(Pid::from_child(child), Signal::TERM);
     let _ = ended_within(child, ENDED_WITHIN, None);
@@ -103,7 +101,6 @@ pub(super) fn remove_own() {
     }
 }
 
-/// Whether a directory is named as that of a copy.
 fn is_copys(directory: &Path) -> bool {
     let name = directory.file_name();
     name.is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY))

@@ -1,5 +1,4 @@
-//! What a coordinator on another host may ask of this one: nothing that names a place here, and no
-//! more than there is room for.
+//! What a coordinator on another host may ask: nothing that names a place here, nor more than fits.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -15,8 +14,7 @@ const MEMORY_SHARE: u64 = 2;
 const MOST_PATIENCE_MS: u64 = 60_000;
 const MOST_WINDOW: Duration = Duration::from_secs(3600);
 
-/// Whether a side can be played here, on a host with these addresses and so much memory; else why
-/// not, and what to do about it.
+/// On a host with these addresses and so much memory; else why not, and what to do about it.
 pub(super) fn fits(
     task: &Task,
     window: Duration,

@@ -122,7 +122,6 @@ impl JoinedCommand {
         })
     }
 
-    /// Why the command ended before bytecost answered.
     fn explained(&mut self, error: PeerError) -> PeerError {
         let status = ended_within(&mut self.child, LOOK * 10, None);
         // What it said last may still be on its way.
@@ -154,7 +153,6 @@ impl JoinedCommand {
         }
     }
 
-    /// The next word of which something can be made.
     fn heard<T>(
         &self,
         patience: Duration,
@@ -224,7 +222,6 @@ fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<F
     });
 }
 
-/// Keeps the first line that a command says beside, and takes the others.
 fn listen_beside(from: ChildStderr, said: &Mutex<String>) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
@@ -235,7 +232,6 @@ fn listen_beside(from: ChildStderr, said: &Mutex<String>) {
     let _ = io::copy(&mut from, &mut io::sink());
 }
 
-/// The addresses that the data go by.
 #[derive(Clone, Copy, Debug)]
 struct DataWay {
     /// Ours, and what the other host sees in its place.
@@ -258,9 +254,6 @@ pub struct PeerLink {
 
 impl PeerLink {
     /// Starts the command, and finds out what the other host is and which way leads there.
-    ///
-    /// # Errors
-    /// In one line what is wrong, and what to do about it.
     pub fn open(options: &PeerOptions, stop: &AtomicBool) -> Result<PeerLink, PeerError> {
         let build = program::own_build().map_err(|e| PeerError::new(e.to_string()))?;
         let joined = join(options, &build, stop)?;
@@ -313,9 +306,6 @@ impl PeerLink {
     }
 
     /// Opens it anew after it was lost: for some time, and to the same host and build alone.
-    ///
-    /// # Errors
-    /// Why it cannot be reached, or that it is another one.
     pub fn reopen(&mut self, stop: &AtomicBool) -> Result<(), PeerError> {
         let until = Instant::now() + REOPENED_WITHIN;
         let link = loop {
@@ -358,7 +348,6 @@ impl PeerLink {
         }
     }
 
-    /// How a side listens.
     pub(crate) fn listens(&self, role: Role, port: Option<u16>) -> Meets {
         let (at, from) = self.addresses(role);
         Meets::Listens {
@@ -447,7 +436,6 @@ fn way_there(
     Ok((way, found))
 }
 
-/// The same where this host does.
 fn way_here(
     joined: &JoinedCommand,
     options: &PeerOptions,

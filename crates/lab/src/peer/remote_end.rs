@@ -1,5 +1,4 @@
-//! An endpoint of the other host, as its trial here knows it, and what all of them share with the
-//! threads of the link: what is said over it, and who is told what comes.
+//! An endpoint of the other host, and what all of them share with the threads of the link.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -85,7 +84,6 @@ fn plain(answer: FromEndpoint) -> FromEndpoint {
 /// The endpoint; dropping it has it ended there.
 pub(crate) struct RemoteEnd {
     pub(super) id: u64,
-    /// How long the window of its trial is to be.
     pub(super) window_ns: u64,
     pub(super) link: Arc<LinkState>,
 }
@@ -123,7 +121,6 @@ impl RemoteEnd {
             .unwrap_or_default()
     }
 
-    /// The other host, for words.
     pub(crate) fn host(&self) -> &str {
         &self.link.name
     }

@@ -11,8 +11,7 @@ use crate::networks::Networks;
 use crate::protocol::Role;
 use crate::transports::veth::NAMES;
 
-/// Makes one of each link that these cells lie on, and gives what became of it. Which MTU and which
-/// bound they ask for is not tried, but what the bound can be is asked.
+/// Makes one of each link of these cells; their MTU is not tried, the largest bound is asked.
 pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> {
     let mut found: Vec<LinkSupport> = Vec::new();
     for cell in cells {

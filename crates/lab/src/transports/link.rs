@@ -49,9 +49,8 @@ impl LinkChoice {
         }
     }
 
-    /// Segments of the MTU that a packet may have: as many whole ones as have room. This is the
-    /// bound that holds, since TCP puts two of them into a packet even where fewer bytes are
-    /// allowed (tcp_tso_autosize of net/ipv4/tcp_output.c), and keeps room free where more are.
+    /// As many whole segments of the MTU as have room. This bound holds: TCP puts two into a packet
+    /// even where fewer bytes are allowed (tcp_tso_autosize of net/ipv4/tcp_output.c).
     fn segments(self) -> Option<u32> {
         let segment_bytes = self.mtu_bytes.saturating_sub(HEAD_BYTES).max(1);
         let payload_bytes = self.segment_bytes?.saturating_sub(HEAD_BYTES);
@@ -73,8 +72,7 @@ impl LinkChoice {
         netlink.set_up(device)
     }
 
-    /// Has the kernel keep to it when it hands packets to a device of the calling thread's
-    /// network. Sockets that are connected already do not change.
+    /// For a device of the thread's network. Sockets that are connected already do not change.
     fn bound(self, netlink: &mut Netlink, name: &str) -> io::Result<()> {
         let (Some(bytes), Some(segments)) = (self.segment_bytes, self.segments()) else {
             return Ok(());

@@ -28,10 +28,7 @@ impl Listener {
         self.socket.as_fd()
     }
 
-    /// The next connection.
-    ///
-    /// # Errors
-    /// What accept(2) answers; `TimedOut` when none came within `patience`.
+    /// The next connection, accept(2); `TimedOut` when none came within `patience`.
     pub fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {
         let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];

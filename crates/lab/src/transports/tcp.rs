@@ -20,10 +20,7 @@ pub(crate) fn listen(cell: &Cell, address: IpAddr, port: Option<u16>) -> io::Res
     })
 }
 
-/// Listens with TCP at any address of this machine; port 0 takes a free one.
-///
-/// # Errors
-/// What the system calls answer; a port in use is `AddrInUse`.
+/// Listens with TCP at any address of this machine; port 0 takes a free one, else `AddrInUse`.
 pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Listener> {
     let socket = socket(cell, address)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;

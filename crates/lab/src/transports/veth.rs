@@ -1,10 +1,8 @@
 //! A veth pair, veth(4), between two network namespaces of the run's own.
 //!
-//! Neither the namespaces nor the links are ever seen from the host's network: the namespaces
-//! have no names, both links are made inside, and the descriptors of the [`VethPair`] are all that
-//! holds them, besides the endpoints that run there. Endpoints die with their coordinator, and its
-//! descriptors with its process, however that ends; the kernel then removes namespaces and links
-//! by itself. There is no other clean-up that a SIGKILL could prevent.
+//! The host's network never sees them: namespaces have no names, links are made inside, and only
+//! descriptors of [`VethPair`] and endpoints hold them. These end with the coordinator, however
+//! that ends, and the kernel cleans up: there is nothing that a SIGKILL could prevent.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -34,11 +32,9 @@ pub struct VethPair {
 }
 
 impl VethPair {
-    /// Makes one, with both ends up. Segmentation offloads keep their defaults, but for a bound.
-    ///
-    /// # Errors
-    /// In a sentence, with what to do: no rights (CAP_SYS_ADMIN and CAP_NET_ADMIN), a kernel
-    /// without network namespaces or without veth, an MTU or a bound that it refuses.
+    /// Makes one, both ends up, with the usual offloads but for a bound. Refused with what to do:
+    /// no rights (CAP_SYS_ADMIN, CAP_NET_ADMIN), no namespaces or veth, an MTU or bound that the
+    /// kernel refuses.
     pub fn new(link: LinkChoice) -> io::Result<VethPair> {
         let pair = VethPair {
             sender: Network::new().map_err(|e| told("network namespaces", &e))?,
@@ -89,7 +85,6 @@ pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), text)
 }
 
-/// Waits until packets can pass by a link of the calling thread's network.
 pub(super) fn await_up(name: &str) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let began = Instant::now();
@@ -146,7 +141,6 @@ mod tests {
         }
     }
 
-    /// Does something in the network of one side.
     fn at<T: Send>(pair: &VethPair, role: Role, work: impl FnOnce() -> io::Result<T> + Send) -> T {
         pair.of(role).within(work).unwrap().unwrap()
     }
@@ -205,7 +199,6 @@ mod tests {
         }
     }
 
-    /// The links of both ends, as the kernel has them.
     fn ends(pair: &VethPair) -> [Link; 2] {
         let of = |role, name| at(pair, role, || Netlink::open()?.known(name));
         [of(Role::Sender, NAMES[0]), of(Role::Receiver, NAMES[1])]

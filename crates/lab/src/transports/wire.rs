@@ -1,5 +1,4 @@
-//! A device that takes packets and delivers them to nobody, and a process that acknowledges them:
-//! what a sender costs where nothing is copied on the way.
+//! A device that delivers packets to nobody, and a process that acknowledges them.
 //!
 //! Loopback and veth hand packets to a local socket, for which the kernel copies the pages of every
 //! zero-copy send. Here a BPF program on the egress of a `device` takes the packets off, notes how
@@ -7,8 +6,7 @@
 //! own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of sending
 //! alone, and the most that a network card could give. UDP (`udp`) has no answer.
 //!
-//! The device lies in a network of its own, which has no name and no way out. Device, program and
-//! map are held by descriptors alone, so that nothing outlives the processes that have them.
+//! The device lies in a network without name or way out, and descriptors alone hold it all.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -67,7 +65,6 @@ impl Wire {
         WireResponder::new(far?, map?, rules)
     }
 
-    /// Does something in the network that senders are in, while a responder looks.
     pub(crate) fn answered<T: Send>(
         &self,
         far: &mut WireResponder,

@@ -1,10 +1,9 @@
 //! What a wire is made of: a tun device, or a veth pair of which the sender has one end.
 //!
-//! The program takes packets off before a device has them, so the two are alike for a sender but
-//! for the head of a frame, and for how large a packet the kernel hands them at most. What the
-//! program lets through and what the responder says goes by a descriptor: that of the tun device,
-//! or a packet socket at the other end of the pair. That socket is given what comes in there, and
-//! nothing else does but what opens a flow, so it has nothing copied.
+//! The program takes packets off before a device has them, so the two differ for a sender in the
+//! head of a frame and in the largest packet. What the program lets through and the responder says
+//! goes by the tun device's descriptor, or a packet socket at the pair's other end, where only
+//! openings come in, so nothing is copied for it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -88,7 +87,6 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
     Ok((socket, map))
 }
 
-/// What to do about an error of making `what`.
 pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
     let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);

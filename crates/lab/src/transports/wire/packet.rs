@@ -1,6 +1,5 @@
-//! The few packets that the far end of `wire` reads and writes: IPv4 (RFC 791) with TCP
-//! (RFC 9293), behind what the device puts before them: the header of a tun device (`struct
-//! virtio_net_hdr`), or of a frame of Ethernet.
+//! The far end's packets of IPv4 (RFC 791) and TCP (RFC 9293), behind what the device puts before:
+//! a tun device's header (`struct virtio_net_hdr`), or a frame's of Ethernet.
 
 use std::net::SocketAddrV4;
 
@@ -15,8 +14,7 @@ use super::device::{FAR_HARDWARE, LEAD_BYTES_MOST, SENDER_HARDWARE, lead_bytes};
 
 /// The longest packet that is looked at, in bytes: an opening has two headers of at most 60 each.
 pub const MOST_BYTES: usize = LEAD_BYTES_MOST + 120;
-/// Powers of two by which the windows of this end are to be taken: the most that there is
-/// (RFC 7323), so that the window never holds the sender back.
+/// Powers of two of this end's windows: the most (RFC 7323), so they never hold the sender back.
 pub const WINDOW_SHIFT: u8 = 14;
 
 const IP_BYTES: u16 = Ipv4Header::MIN_LEN as u16;

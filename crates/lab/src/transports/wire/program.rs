@@ -13,8 +13,7 @@ use bytecost_spec::cell::Device;
 /// Built from the file beside it.
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/wire.bpf.o");
 
-/// Loads the program, attaches it to what leaves by a device of the calling thread's network, and
-/// gives the map that it writes to. The device holds the program from then on.
+/// Attaches it to what leaves by a device of this thread's network, which holds it; gives its map.
 pub(super) fn attach(device: &str, kind: Device) -> io::Result<OwnedFd> {
     let mut object = Ebpf::load(OBJECT).map_err(|e| told(&e))?;
     let name = match kind {

@@ -1,8 +1,6 @@
-//! The far end of `wire`: it answers SYN and FIN, and acknowledges what the program has noted.
-//! Flows of UDP it only watches.
-//!
-//! It never sees a byte of payload. It looks at the program's counters again and again, which costs
-//! the sender nothing, and needs a CPU of its own for that.
+//! The far end of `wire`: it answers SYN and FIN, and acknowledges what the program has noted; UDP
+//! it only watches. It sees no payload, and polls counters on its own CPU, at no cost for the
+//! sender.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -19,8 +17,7 @@ use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, Saying, SynPacket};
 use super::shared_counters::{FlowReceived, WireCounters};
 use super::udp;
 
-/// After so long without anything new, what has come is acknowledged although it is less than
-/// the rules ask for: the sender may wait for that.
+/// After so long, less than the rules ask for is acknowledged: the sender may wait for that.
 const QUIET_NS: u64 = 10_000;
 /// After so long it gives way to others on its CPU, and looks for openings.
 const IDLE_NS: u64 = 200_000;
@@ -239,7 +236,6 @@ impl WireResponder {
         Ok(())
     }
 
-    /// Answers what has come of one flow, where that is due.
     #[inline]
     fn answer(&mut self, at: usize, now_ns: u64) -> io::Result<()> {
         let flow = &mut self.flows[at];
@@ -290,7 +286,6 @@ impl WireResponder {
         Ok(())
     }
 
-    /// Hands a packet to the kernel; false where it has no room now.
     fn write(&mut self, packet: &Packet) -> io::Result<bool> {
         let began_ns = clock::thread_cpu_ns();
         let written = rustix::io::write(&self.far, packet.bytes());

@@ -36,8 +36,7 @@ impl WireCounters {
         Ok(WireCounters(FileMap::new(map, 0, FLOWS * WORDS * 8)?))
     }
 
-    /// What has come of the flow from this port. The parts may be of different moments, but none
-    /// is older than what was seen before.
+    /// Of different moments, but no part is older than what was seen before.
     pub(crate) fn seen(&self, port: u16) -> FlowReceived {
         let word = |at| self.0.word(usize::from(port) * WORDS + at);
         // Written after the bytes that come before it, so read before them.

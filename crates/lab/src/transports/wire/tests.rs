@@ -180,8 +180,7 @@ fn a_flow_of_udp_begins_anew_with_its_opening() {
     }
 }
 
-/// A network whose device lets packets wait, and in which a socket may have few zero-copy sends
-/// outstanding; none, and the reason printed, where that cannot be made.
+/// Where a socket may have few zero-copy sends under way; none, and printed why, if that fails.
 fn waiting_network() -> Option<(Network, OwnedFd)> {
     let skipped = |why: &dyn std::fmt::Display| println!("skipped: {why}");
     let network = Network::new().map_err(|e| skipped(&e)).ok()?;

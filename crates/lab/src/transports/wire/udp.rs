@@ -1,8 +1,6 @@
-//! Flows of UDP over the device of `wire`. Nobody has to answer them, and nobody acknowledges.
-//!
-//! UDP opens and closes nothing, so a flow does: by a datagram to a port of its own. That which
-//! opens is let through to the responder, so that it knows whom to look for; the program on the
-//! device starts to count anew with it, and notes the one that closes.
+//! Flows of UDP over the device of `wire`, which nobody answers. A flow opens and closes by a
+//! datagram to a port of its own: the first gets to the responder, and has the device's program
+//! count anew.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -22,8 +20,7 @@ const OPENING_PORT: u16 = FAR_END.port() + 1;
 const CLOSING_PORT: u16 = FAR_END.port() + 2;
 const HEAD_BYTES: u32 = (Ipv4Header::MIN_LEN + UdpHeader::LEN) as u32;
 
-/// A socket with the cell's options, connected to the far end, whose messages the kernel hands to
-/// the device whole, as what a card would cut into segments of its MTU (UDP_SEGMENT, Linux 4.18).
+/// Messages go to the device whole, as a card would cut them (UDP_SEGMENT, Linux 4.18).
 pub(crate) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     let far: SocketAddrV4 = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     let kind = SocketType::DGRAM;
