@@ -1,5 +1,4 @@
-//! One side of a trial in a process of its own: `bytecost endpoint`, driven over its standard
-//! input, which is a socket.
+//! One side of a trial in a process of its own: `bytecost endpoint`, driven by its stdin, a socket.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -37,11 +36,8 @@ use growth::Growth;
 pub(crate) use serving::served::looked_at;
 use side::{FlowDone, gather};
 
-/// The life of an endpoint: prepare, go, tell. It dies with its coordinator, whose process id is
-/// `parent`.
-///
-/// # Errors
-/// When the coordinator cannot be told any more.
+/// The life of an endpoint: prepare, go, tell, until its coordinator `parent` dies or cannot be
+/// told.
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
@@ -59,7 +55,6 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     protocol::write(&mut control, &answer)
 }
 
-/// An error with what to do about it, where that is known.
 pub(crate) fn explain(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE) => format!("{error}: raise the limit of open files (`ulimit -n`)"),
@@ -131,8 +126,7 @@ fn one_flow(
     Ok(done)
 }
 
-/// One connection for each flow, in their order, nothing for a mover without a peer; and how many
-/// others were turned away.
+/// One for each flow, in order, none without a peer; and how many others were turned away.
 fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<OwnedFd>>, u64)> {
     let patience = Duration::from_millis(task.patience_ms);
     let mut sockets: Vec<Option<OwnedFd>> = task.keys.iter().map(|_| None).collect();

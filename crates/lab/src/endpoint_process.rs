@@ -227,19 +227,16 @@ impl Drop for Endpoint {
     }
 }
 
-/// Processes that were started before their trial, each for one: what starting takes is over by
-/// then. They wait for their first order, without a thread, a socket or memory of a trial, and end
-/// with their coordinator as all endpoints do.
+/// Processes that were started before their trial, so that what starting takes is over by then.
+/// They have no thread, socket or memory of a trial, and end with their coordinator.
 #[derive(Default)]
 pub(crate) struct StartedAhead {
     waiting: Vec<Endpoint>,
-    /// How many the next trial begins with.
     pub(crate) wanted: usize,
 }
 
 impl StartedAhead {
-    /// Starts those that the next trial begins with: while no window is open, since they use the
-    /// CPUs. Which side one plays, its trial says. One that cannot be started is missed by its trial, which says so.
+    /// Starts those while no window is open. A trial gives them sides, and says which is missing.
     pub(crate) fn start(&mut self, program: &Program) {
         while self.waiting.len() < self.wanted {
             match Endpoint::start(program, Role::Sender, None) {
@@ -249,8 +246,7 @@ impl StartedAhead {
         }
     }
 
-    /// One that has done nothing yet: the first that was started ahead and is still there, else a
-    /// new one, as always where it is to be in a network of its own.
+    /// The first that was started ahead and still lives, else (as for an own network) a new one.
     pub(crate) fn take(
         &mut self,
         program: &Program,
@@ -309,8 +305,7 @@ pub(crate) fn wait_until(
     }
 }
 
-/// A side that fails takes the other one along, and either may be heard first: what the other
-/// one says shortly after belongs to the reason.
+/// Who fails takes the other along, and either may be heard first: both belong to the reason.
 fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     let others = ends.iter_mut().enumerate();
     let mut reasons = vec![reason];

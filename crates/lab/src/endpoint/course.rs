@@ -1,5 +1,4 @@
-//! The course of a trial: the gate is moved on as the coordinator and the clock say, and what the
-//! threads of flows and the one that watches the clock tell each other.
+//! The course of a trial: the gate moves on as the coordinator and the clock say.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -18,8 +17,7 @@ use crate::protocol::{self, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoin
 /// How long before its end nobody looks into a window.
 const UNDISTURBED_NS: u64 = 300_000_000;
 
-/// How long a thread sleeps at most before it looks at the gate again. Wake-ups may be spurious;
-/// the bound is for a wake-up that comes too early.
+/// How long a thread sleeps at most between looks at the gate, in case a wake-up comes too early.
 const LOOK: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +80,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Moves the gate on as the coordinator says, to its end: what the threads bring back, and the CPU
-/// time that watching their window took.
+/// Moves the gate to its end: what the threads bring back, and the CPU time that watching took.
 pub(super) fn follow<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
@@ -176,8 +173,7 @@ fn watch<T>(
     }
 }
 
-/// The schedule of the window: the one that was given, or where that says so, another one once
-/// connections have stopped growing. None where a thread ended before its time.
+/// The window's schedule, or one for when connections no longer grow; None if a thread ended early.
 fn warmed_up(
     control: &mut UnixStream,
     told: &mpsc::Receiver<Signal>,
@@ -212,8 +208,7 @@ fn warmed_up(
     }
 }
 
-/// The window, an eighth after the other where a flow asks for that: how many threads closed
-/// theirs meanwhile, or none where one ended before its time.
+/// In eighths where a flow asks: how many threads closed theirs, or none where one ended early.
 fn window(gate: &SharedGate, told: &mpsc::Receiver<Signal>, schedule: Schedule) -> Option<usize> {
     let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
     let eighth_ns = (to_ns - from_ns) / EIGHTHS.len() as u64;

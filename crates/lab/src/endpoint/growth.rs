@@ -10,8 +10,7 @@ use crate::protocol::Role;
 
 /// Connections that are looked at: the first ones, which are like the others.
 const LOOKED_AT: usize = 8;
-/// What is more than so many times as much as before has grown. Steps of the receive buffer are
-/// larger, rates of slices of 5 ms seldom.
+/// Steps of the receive buffer are larger than this ratio, rates of slices of 5 ms seldom.
 const GROWN: f64 = 1.2;
 
 pub(super) struct Growth {
@@ -21,7 +20,6 @@ pub(super) struct Growth {
     looks: [Option<Look>; 3],
 }
 
-/// What is seen of all connections together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Look {
     at_ns: u64,

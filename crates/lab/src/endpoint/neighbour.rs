@@ -13,8 +13,7 @@ use rustix::event::PollFlags;
 use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, await_event, out_of_turn};
 use crate::thread_binding::ThreadBinding;
 
-/// Keeps CPUs busy until the order to stop, until the coordinator is gone, or until its time is
-/// over. It says where its threads are held as soon as all of them are busy.
+/// Keeps CPUs busy until told to stop, alone, or out of time; says first where they are held.
 pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> {
     let stop = AtomicBool::new(false);
     let pins: Vec<Vec<u32>> = what.cpus.iter().map(|cpu| vec![*cpu]).collect();

@@ -1,8 +1,7 @@
 //! A mover whose footprint in the caches is looked at while it sends.
 //!
-//! Every so many messages a working set is primed before and probed after them, on the thread that
-//! sends; then it is primed once more and probed after as much time in which nothing is sent. The
-//! loop that drives the mover does not know of it. For evidence alone: it is no timed trial.
+//! Every so many messages a working set is primed before and probed after them, then once more with
+//! as much time in which nothing is sent. For evidence alone: it is no timed trial.
 
 use std::cell::RefCell;
 use std::io;
@@ -40,7 +39,6 @@ struct Round {
 }
 
 impl<M: Move + ?Sized> Probed<M> {
-    /// A mover of messages of so many bytes, looked at in these caches; and what is seen.
     pub(super) fn around(
         mover: Box<M>,
         size_bytes: u64,
@@ -273,8 +271,7 @@ mod tests {
     #[test]
     fn a_copy_of_twice_a_cache_displaces_what_is_in_it_and_nothing_displaces_nothing() {
         let bytes = 2 * L2_BYTES as usize;
-        // Another guest or thread may take the cache meanwhile, but hardly in all rounds of all
-        // attempts.
+        // Another guest may take the cache meanwhile, but hardly in all rounds of all attempts.
         let mut last = String::new();
         let until_ns = clock::monotonic_ns() + 30_000_000_000;
         while last.is_empty() || clock::monotonic_ns() < until_ns {

@@ -55,8 +55,7 @@ pub(super) fn run(
     Ok(done)
 }
 
-/// Carries one ping-pong through the trial: of each two sets of CPUs the first is for the thread
-/// that asks, the second for the one that answers.
+/// One ping-pong through a trial: of two sets of CPUs the first is for the thread that asks.
 pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let mover = mover_of(cell)?;
@@ -82,7 +81,6 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
 struct Flow<'a> {
     task: &'a Task,
     engine: Box<dyn Move>,
-    /// The connection; none for a mover without a peer.
     socket: Option<OwnedFd>,
     /// The file that is made cold before each pass, and which part of it, in bytes.
     cooled: Option<(OwnedFd, u64, u64)>,

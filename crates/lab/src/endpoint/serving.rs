@@ -25,23 +25,18 @@ use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoin
 
 pub(super) mod served;
 
-/// Time over which connections are opened, in ns for each: so that a server's queue of those who
-/// want to be let in does not overflow, and a connection wait a second to try again. Those that are
-/// greeted need none.
+/// Time in ns for each connection that is opened, so that no server's queue overflows and has one
+/// wait a second to try again. Those that are greeted need none.
 const RAMP_NS: u64 = 20_000;
 
-/// Clients that wait to be greeted at one time: half of the shortest queue that a kernel gives a
-/// server of ours (net.core.somaxconn, 128 before Linux 5.4). One at a time would have `poll` go
-/// through all connections for each that comes.
+/// Half of the shortest queue that a kernel gives a server of ours (net.core.somaxconn, 128 before
+/// Linux 5.4). One at a time would have `poll` go through all connections each time.
 const GREETED_AT_ONCE: u32 = 64;
-/// Time for each connection beside the warm-up, so that all that ask at once have been answered
-/// when the window opens: where no round is timed, so that nobody knows how long one takes.
+/// Beside the warm-up for each connection, where no round is timed: all have then been answered.
 const ROUND: Duration = Duration::from_micros(20);
-/// Rounds of all connections that a window has time for at least, where they are many. The first
-/// round, which is the one that is timed, takes longer than any later one: all ask at once.
+/// Rounds that a window of many connections has time for. The first takes longest: all ask at once.
 const ROUNDS_LEAST: u32 = 1;
 
-/// The rows that a cell names.
 fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, ServiceSetup)> {
     let load = &cell.serving;
     let name = load.server.as_deref().unwrap_or_default();
@@ -113,7 +108,6 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
     Ok(load)
 }
 
-/// The side that asks.
 pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
     let Meets::Connects(to) = &task.meets else {
@@ -159,7 +153,6 @@ pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     done(readings, &outcome, size)
 }
 
-/// What the clients tell; `size` is that of an answer, where all have the same.
 fn done(readings: Readings, outcome: &LoadOutcome, size: Option<u64>) -> io::Result<Done> {
     let mut done = Done::default();
     done.side.readings = readings;

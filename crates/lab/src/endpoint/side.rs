@@ -25,9 +25,7 @@ use crate::marks;
 use crate::passes::Passes;
 use crate::protocol::{ContentCheck, Done, Task};
 
-/// What one flow brings back.
 pub(super) struct FlowDone {
-    /// What was measured between the edges of the window.
     pub(super) readings: Readings,
     /// What the tally grew by between them.
     grown: Tally,

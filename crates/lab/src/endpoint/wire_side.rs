@@ -21,8 +21,7 @@ use crate::transports::wire::FAR_END;
 use crate::transports::wire::responder::{ResponderTally, Rules, WireResponder};
 use crate::transports::wire::shared_counters::FlowReceived;
 
-/// The life of a responder. Its counts come as those of a side, though it is none: nothing is
-/// received.
+/// Its counts come as those of a side, though it receives nothing.
 pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let [far, map] = protocol::taken_over(&*control)?;
     let rules = Rules {

@@ -1,5 +1,4 @@
-//! Who comes to a sender: clients that want a session, flows of the session that is gathered, and
-//! strangers. They are heard side by side while the server does something else.
+//! Who comes to a sender: clients, flows of the session that is gathered, strangers, side by side.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,8 +16,7 @@ use super::{Admission, PATIENCE, SessionEvent, TURN};
 use crate::greeters::{Came, FlowKey, Greeters, Hearing, Newcomer, Unheard, address};
 use crate::transports::{Listener, Socket};
 
-/// Connections from one address that may be about to say who they are; the flows of the session
-/// that is being gathered are not counted.
+/// Connections from one address that may be about to speak, beside the gathered session's flows.
 const MOST_GREETED_AN_ADDRESS: usize = 4;
 /// Clients that may wait for their turn.
 const MOST_WAITING: usize = 8;
@@ -26,8 +24,7 @@ const MOST_WAITING: usize = 8;
 const MOST_PARTING: usize = 32;
 /// Connections turned away that are told one by one; more are only counted.
 const MOST_TOLD: u64 = 20;
-/// Connections that are seen to at a time, so that a crowd does not keep the server from its
-/// session.
+/// Seen to at a time, so that a crowd does not keep the server from its session.
 const MOST_AT_ONCE: usize = 256;
 
 pub(super) struct WaitingClient {
@@ -145,7 +142,6 @@ impl AcceptQueue {
         Ok(None)
     }
 
-    /// The client that this word makes of a connection; else why it is none.
     fn client(
         &mut self,
         control: Control,
@@ -171,8 +167,7 @@ impl AcceptQueue {
         }
     }
 
-    /// What a connection is to say after its first bytes; else what it is told, and what the
-    /// server's user is.
+    /// What it is to say next; else what it is told, and what the server's user is.
     fn opened(&self, said: &[u8], from: &str) -> Result<AwaitedWord, (Option<String>, String)> {
         let opened = said.first_chunk().and_then(greeting::opened);
         Err(match (opened, &self.key) {
@@ -219,8 +214,7 @@ impl AcceptQueue {
         }
     }
 
-    /// Says no, which is the last word. It may still be speaking: closed at once, it might not hear
-    /// that.
+    /// Says no, the last word. It may still be speaking: closed at once, it might not hear that.
     fn refuse(&mut self, control: Control, reason: &str) {
         let reason = reason.to_owned();
         if control.say(&SessionWord::Refused { reason }).is_ok() {
@@ -287,7 +281,6 @@ impl AcceptQueue {
     }
 }
 
-/// What became of a connection that said nothing sensible.
 fn unheard(from: &str, error: &io::Error) -> String {
     let what = match error.kind() {
         io::ErrorKind::TimedOut => {

@@ -23,10 +23,8 @@ use crate::transports::Socket;
 /// The most memory of all flows' buffers, in bytes: a server may name their sizes.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
 
-/// Receives in one session, until `stop`, the end of its time, or the server's end.
-///
-/// # Errors
-/// [`SessionError`] when the session did not come about. What goes wrong within it is in its summary.
+/// Receives in one session, until `stop`, the end of its time, or the server's end;
+/// [`SessionError`] when it did not come about. What goes wrong within it is in its summary.
 pub fn drive(
     what: &Drive,
     stop: &AtomicBool,
@@ -89,7 +87,6 @@ fn greeted(
     Ok((control, begun, keys))
 }
 
-/// The connection as a control connection, whose server has proved that it has the key where there is one.
 fn opened(what: &Drive, socket: OwnedFd, stop: &AtomicBool) -> Result<Control, SessionError> {
     let opening = greeting::opening(greeting::VERSION, what.key.is_some());
     Socket(&socket).write_all(&opening).map_err(closed)?;
@@ -164,8 +161,7 @@ fn answer(
     })
 }
 
-/// The server went away before the session began. No broken pipe: that is what a reader of this
-/// side's output leaves behind.
+/// No broken pipe before a session: that is what a reader of this side's output leaves behind.
 fn closed(_: io::Error) -> SessionError {
     let why = "the connection was closed: is it `bytecost live send`, and is the machine too busy?";
     failed(io::ErrorKind::ConnectionAborted, why)

@@ -76,7 +76,6 @@ impl FlowThreads {
         self.reader.read(&self.counters)
     }
 
-    /// Has the flows finish what is under way.
     pub(super) fn stop(&self) {
         self.counters.request(STOP);
         self.threads.iter().for_each(|t| t.thread().unpark());

@@ -1,7 +1,6 @@
 //! The loops of a session by hand: one flow of one side, from its first message to its end.
 //!
-//! As in a trial nothing here allocates, locks or formats while bytes move; once a second a flow
-//! writes what it has done on the [`FlowCounters`].
+//! As in a trial, nothing allocates, locks or formats while bytes move.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -107,7 +106,6 @@ struct FlowReporter<'a> {
 }
 
 impl FlowReporter<'_> {
-    /// Takes a flow from when it is to begin to its end, and says what it comes to.
     fn through(&mut self, steps: &mut impl Steps, heeds_stop: bool, completes: bool) -> FlowEnd {
         self.counters.wait();
         let from = self.meter.read_start();
@@ -124,8 +122,7 @@ impl FlowReporter<'_> {
         }
     }
 
-    /// Goes on until it is told to stop, where it is to heed that, or until the other side has
-    /// ended; tells meanwhile what it is asked for.
+    /// Until told to stop, if it heeds that, or the other side has ended; tells when asked.
     fn going_on(&mut self, steps: &mut impl Steps, heeds_stop: bool) -> io::Result<()> {
         steps.time(true);
         loop {
@@ -157,8 +154,7 @@ impl FlowReporter<'_> {
     }
 }
 
-/// CPUs of a side's flows, each a set. Names were made exact before: only a host tells which CPUs
-/// those are.
+/// CPUs of a side's flows, each a set: names were made exact before, as only a host tells them.
 fn pins(cell: &Cell, side: Side) -> Vec<Vec<u32>> {
     let cpus = match (&cell.placement, side) {
         (Placement::Within { cpus }, _) => return vec![cpus.clone()],

@@ -1,5 +1,4 @@
-//! What the two ends of a session by hand say to each other, beside the payload: frames as in
-//! [`crate::protocol`], but short ones, since anybody may have sent them.
+//! What two ends of a live session say beside the payload: short frames, as anybody may send them.
 
 use bytecost_spec::Axis;
 use bytecost_spec::hand::{SessionPart, Stretch};
@@ -13,8 +12,7 @@ const NAME: [u8; 8] = *b"bytecost";
 pub const VERSION: u32 = 2;
 /// What Noise adds to each word.
 pub(super) const TAG_BYTES: usize = 16;
-/// The longest frame: the counters of the most flows that there can be fit in, and with its tag it
-/// is no longer than Noise allows.
+/// The longest frame: the most flows' counters fit in, and with its tag Noise allows it.
 pub const MAX_FRAME_BYTES: usize = u16::MAX as usize - TAG_BYTES;
 /// The most that a client may wish for.
 pub const MAX_WISHES: usize = 16;
@@ -61,8 +59,7 @@ pub enum SessionWord {
     Done(Box<SessionPart>),
 }
 
-/// The first bytes of a connection that opens a session: its version, and whether both ends are to
-/// prove that they have the same key.
+/// The first bytes of a session: its version, and whether both ends are to prove their key.
 pub fn opening(version: u32, has_key: bool) -> [u8; KEY_BYTES] {
     let mut bytes = [0; KEY_BYTES];
     bytes[..8].copy_from_slice(&NAME);

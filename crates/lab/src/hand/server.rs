@@ -19,11 +19,10 @@ use crate::endpoint::explain;
 use crate::greeters::FlowKey;
 use crate::transports;
 
-/// Serves until `stop`.
+/// Serves until `stop`. What goes wrong with a session ends that session alone.
 ///
 /// # Errors
-/// When it cannot listen: a port in use is `AddrInUse`. What goes wrong with a session ends that
-/// session alone.
+/// `AddrInUse` for a port in use.
 pub fn serve(
     what: &Serve,
     stop: &AtomicBool,
@@ -73,7 +72,6 @@ impl Server<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// What is sent in this session, and flows that are ready to send it; else why not.
     fn prepared(&mut self, client: &WaitingClient) -> Result<(Cell, FlowThreads), String> {
         let cell = wished(&self.what.cell, &client.wishes)?;
         let keys = FlowKey::several(cell.threads).map_err(told)?;

@@ -22,8 +22,7 @@ use crate::protocol::{DeadlineReader, await_event};
 use crate::socket::poll;
 use crate::transports::{self, Socket};
 
-/// How long a word may take to be taken by the kernel: there is always room, unless the other
-/// side has stopped to read.
+/// How long a word may take: there is always room, unless the other side has stopped to read.
 const WRITING: Duration = Duration::from_millis(300);
 
 /// Now, and so much later, in ns of CLOCK_MONOTONIC.
@@ -31,8 +30,7 @@ pub(super) fn after(duration: Duration) -> u64 {
     clock::monotonic_ns().saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Whether something can be read, or the other end is gone; waits no longer than until then, and
-/// not longer than [`LOOK`].
+/// Whether it can be read, or the other end is gone; waits until then, but at most [`LOOK`].
 pub(super) fn is_readable(socket: &OwnedFd, until_ns: u64) -> bool {
     let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
     let slice_ns = left_ns.min(LOOK.as_nanos() as u64);

@@ -1,5 +1,4 @@
-//! When the requests of an open loop are due: known before anybody answers, and drawn without a
-//! byte of memory.
+//! When the requests of an open loop are due: known before anybody answers.
 
 use bytecost_engine::pattern::mix;
 use bytecost_spec::Arrivals;
@@ -10,7 +9,6 @@ use super::Load;
 #[derive(Clone, Debug)]
 pub(super) struct ArrivalTimes {
     arrivals: Arrivals,
-    /// From one to the next, in the mean, in ns.
     gap_ns: f64,
     /// When the next one is due, in ns since the first could be.
     at_ns: f64,
@@ -18,8 +16,7 @@ pub(super) struct ArrivalTimes {
 }
 
 impl ArrivalTimes {
-    /// Those of the thread that has this share of a load: a stream of its own where they are
-    /// drawn, and else at even distances from those of all other threads.
+    /// A stream of its own where they are drawn, else at even distances from all other threads'.
     pub(super) fn of(share: &Load, per_s: f64, nth: u32) -> ArrivalTimes {
         let gap_ns = 1e9 / per_s;
         let mut times = ArrivalTimes {

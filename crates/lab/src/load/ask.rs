@@ -12,8 +12,7 @@ use super::client::{Client, Due, Tongue};
 /// Asks once and gives the answer, whole and checked.
 ///
 /// # Errors
-/// What the system calls answer; `TimedOut` when no answer came within `patience` a read;
-/// `InvalidData` for an answer that is wrong, with the error that the server told if it did.
+/// `TimedOut` after `patience` a read; `InvalidData` for a wrong answer or the server's own error.
 pub fn ask(
     address: SocketAddr,
     service: &Service,

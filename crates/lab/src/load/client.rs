@@ -1,5 +1,4 @@
-//! One client of the load generator: what it asks, and whether what it hears is right. When it does
-//! so is the driver's business, and how that gets to the kernel is the wire's.
+//! One client of the load generator: what it asks, and whether what it hears is right.
 
 use std::collections::VecDeque;
 
@@ -100,8 +99,7 @@ impl Client {
         }
     }
 
-    /// Takes in what has come, and says how many answers are complete now; the oldest so many of
-    /// `under_way` are theirs.
+    /// Takes in what has come: how many answers are complete, to the oldest of `under_way`.
     pub(super) fn hear(&mut self, tongue: &Tongue, mut bytes: &[u8]) -> Result<usize, LoadError> {
         let mut complete = 0;
         while !bytes.is_empty() {

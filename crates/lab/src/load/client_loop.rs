@@ -1,6 +1,5 @@
-//! How the clients of one thread reach the kernel: what a loop does for all of them, and what it
-//! tells of each. There are two, which differ in what a request costs the generator and in nothing
-//! else.
+//! How the clients of one thread reach the kernel: two loops, which differ only in what a request
+//! costs.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -16,12 +15,10 @@ use super::outcome::LoadError;
 pub(super) mod epoll;
 pub(super) mod uring;
 
-/// Addresses of this machine that connections to it are opened from, one after the other as the
-/// ports of each run out: 127.0.0.1 to 127.0.0.250, each of which has all ports.
+/// Addresses of this machine, each with all ports, for connections to it: 127.0.0.1 to 127.0.0.250.
 pub(crate) const SOURCES: u64 = 250;
 
-/// The congestion control that costs the client least, which every kernel has: requests are far
-/// smaller than any window, so none has anything to decide, but some work (and BBR paces) all the same.
+/// Every kernel has it. Requests are far smaller than any window, but others work (and BBR paces).
 const CHEAPEST: &str = "reno";
 
 impl From<Errno> for LoadError {

@@ -72,7 +72,6 @@ pub(super) struct Driver<'a, W> {
     busy_ns: u64,
     cpu_from_ns: u64,
     next_sweep_ns: u64,
-    /// Connections that were refused since one was last opened, and when the first of them was.
     refused: (usize, u64),
     outcome: LoadOutcome,
 }
@@ -267,7 +266,6 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         self.phase = Phase::Over;
     }
 
-    /// Whether a load of a fixed number of requests is through.
     fn has_asked_all(&self) -> bool {
         match (self.load.span, self.is_closed()) {
             (LoadSpan::Time { .. }, _) => false,

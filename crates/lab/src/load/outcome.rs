@@ -20,8 +20,7 @@ const NEGLIGIBLE_NS: u64 = 100_000;
 pub struct LoadOutcome {
     /// How long each request took, in ns: a lower bound of those that were given up.
     pub latency_ns: Histogram<u64>,
-    /// Right answers: in the closed loop those that came in the window, in the open loop those that
-    /// were due in it.
+    /// Right answers: closed loop, those that came in the window; open loop, those due in it.
     pub answers: u64,
     /// Right answers that came within the window: these make the rate.
     pub answers_in_window: u64,
@@ -89,8 +88,7 @@ impl Errors {
 /// What the generator itself had to do within the window.
 #[derive(Clone, Debug)]
 pub struct GeneratorLoad {
-    /// Share of the time in which it had something to do, on the CPU or not, from 0 to 1; the
-    /// highest of its threads.
+    /// Share of time in which its busiest thread had work, on the CPU or not, from 0 to 1.
     pub busy_share: f64,
     /// CPU time of its threads in ns.
     pub cpu_ns: u64,
@@ -105,8 +103,7 @@ pub struct GeneratorLoad {
 /// How the generator itself may have limited what was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// It had something to do for this share of the time, from 0 to 1, so that the rate may be its
-    /// own, where the server had idle time.
+    /// It had work for this share of the time, so that the rate may be its own.
     Busy(f64),
     /// One of a hundred requests was sent this much later than possible, in ns.
     Late(u64),
@@ -159,8 +156,7 @@ impl LoadOutcome {
         self.answers_in_window as f64 * 1e9 / self.window_ns as f64
     }
 
-    /// Answers of the connection that was served least, of the middle one (of an even number, the
-    /// lower of two), and of the one that was served most.
+    /// Answers of the connection that was served least, of the (lower) middle one, and of the most.
     pub fn fairness(&self) -> [u64; 3] {
         let mut counts = self.answers_by_connection.clone();
         counts.sort_unstable();
@@ -168,8 +164,7 @@ impl LoadOutcome {
         [0, last / 2, last].map(|place| counts.get(place).copied().unwrap_or(0))
     }
 
-    /// How the generator itself may have limited what was found, if it may: then the figures
-    /// are the generator's, and no verdict on the server.
+    /// How the generator may have limited the figures: then they are no verdict on the server.
     pub fn generator_limit(&self) -> Option<Limit> {
         let late_ns = self.generator.late_ns.value_at_quantile(0.99);
         let noticeable = NEGLIGIBLE_NS.max(self.latency_ns.value_at_quantile(0.99) / 2);

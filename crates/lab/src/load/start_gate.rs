@@ -48,12 +48,10 @@ impl StartGate {
         self.round_ns.load(Ordering::Acquire)
     }
 
-    /// One thread will never be ready.
     pub(super) fn give_up(&self) {
         self.at_ns.store(NEVER, Ordering::Release);
     }
 
-    /// Whether the others need not go on.
     pub(super) fn is_given_up(&self) -> bool {
         self.at_ns.load(Ordering::Acquire) == NEVER
     }

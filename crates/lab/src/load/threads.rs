@@ -10,12 +10,11 @@ use super::start_gate::StartGate;
 use super::{Load, LoadInterface, LoadOutcome, Stage};
 
 impl Load {
-    /// Carries it out, and tells how far it has come. When `stop` is set, it ends early, as if
-    /// its time were over.
+    /// Carries it out, and tells how far it has come. Once `stop` is set, its time is over.
     ///
     /// # Errors
-    /// Bounds as of [`Load::check`], and what the kernel refuses to the generator itself. What
-    /// the server does wrong is counted in the outcome.
+    /// [`Load::check`]'s, and what the kernel refuses to the generator; the server's are in the
+    /// outcome.
     pub fn run(&self, stop: &AtomicBool, told: &(dyn Fn(Stage) + Sync)) -> io::Result<LoadOutcome> {
         self.check()
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;

@@ -1,6 +1,5 @@
-//! The side that serves. The endpoint itself only watches: the server is a child of it that has
-//! nothing else to do, and tells what it has used when it is asked, by a signal. So a model that
-//! forks has a process with one thread, and no thread of ours shares a CPU with the others.
+//! The side that serves. The endpoint only watches: its child serves, and tells by a signal what it
+//! has used. So who forks has one thread, and no thread of ours shares a CPU with the others.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,19 +22,16 @@ use super::{congestion, hold, rows};
 use crate::descriptors;
 use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, out_of_turn};
 
-/// Connections beside those of the load for which there is room: new ones may come before the
-/// server has seen the end of the old ones.
+/// Room for connections beside the load's: new ones may come before the old ones' ends are seen.
 const ROOM: usize = 256;
 /// The fewest threads of a model with a fixed number of them.
 const WORKERS_LEAST: usize = 2;
 /// How long the server may take to end once it is told to, in ns.
 const END_NS: u64 = 3_000_000_000;
-/// What the server says first.
 const BEGUN: u8 = 6;
 /// How long before the window, in ns, the server's memory is read.
 const MEMORY_NS: u64 = 5_000_000;
-/// What part of a window a look at all processes and threads of a server may take, and how long
-/// before an edge one at a few threads begins.
+/// The part of a window that a look at all of a server may take, and the lead of a look at a few.
 const LOOK_SHARE: u64 = 20;
 const FEW_NS: u64 = 4_000_000;
 const LOOK_NS: u64 = 1_000_000;
@@ -81,8 +77,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     Ok(done)
 }
 
-/// Listens where the other side is to connect. Beyond the loopback device only the other side's
-/// packets come through, since what a service answers asks for no key.
+/// Beyond loopback only the other side's packets come through: a service's request asks for no key.
 fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
     let Meets::Listens { at, port, from } = &task.meets else {
         return Err(out_of_turn());
@@ -97,7 +92,6 @@ fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
 }
 
 impl Child {
-    /// Forks it.
     fn start(task: &Task, listener: OwnedFd) -> io::Result<Child> {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
         let ((told, tell), (stopped, stop)) = (pipe()?, pipe()?);
@@ -148,8 +142,7 @@ impl Child {
         // As many threads as there are connections may be ready at the edges.
         let _prompt = Promptness::take(true);
         let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
-        // By then the server has let everyone in. Where each has been greeted it has already, and
-        // many threads may want the CPUs.
+        // By then all are let in; those that were greeted are already, and many threads want CPUs.
         if come_and_go || !server.task_per_connection {
             let before_ns = ahead_ns + MEMORY_NS;
             clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
@@ -191,7 +184,6 @@ impl Child {
         Ok(readings)
     }
 
-    /// An error, or what the server itself said of it.
     fn why(&self, error: io::Error) -> io::Error {
         let mut said = [0; 1024];
         let _ = rustix::io::ioctl_fionbio(&self.report, true);

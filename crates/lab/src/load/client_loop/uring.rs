@@ -1,5 +1,4 @@
-//! The loop on io_uring: all that is to be sent in a round and all that has come goes through one
-//! system call, however many connections it concerns.
+//! The loop on io_uring: all that a round sends and receives goes through one system call.
 
 use std::io;
 use std::time::Duration;
@@ -22,14 +21,12 @@ pub(in crate::load) struct UringLoop {
     load: Load,
     client: UringClient,
     source: Source,
-    /// The address that each client has connected from last, as the source has it.
     from: Vec<u8>,
     /// When what is being told was seen.
     seen_ns: u64,
 }
 
 impl UringLoop {
-    /// For all clients of a load, of which the first ones ask.
     pub(in crate::load) fn new(load: &Load) -> io::Result<UringLoop> {
         let bytes = |framing, line| match framing {
             Framing::Size(size) => size,
@@ -56,7 +53,6 @@ impl UringLoop {
         self.client.connect(i, socket).map_err(|e| of(&e))
     }
 
-    /// Whether a line that could not be connected is tried again from another address.
     fn goes_on(&mut self, i: u32, error: &io::Error) -> bool {
         let from = self.from[i as usize];
         Errno::from_io_error(error).is_some_and(|e| self.source.goes_on(e, from))

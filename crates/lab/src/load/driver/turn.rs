@@ -8,8 +8,7 @@ use super::super::outcome::{LoadError, record};
 use super::super::{LoadSpan, RequestPace};
 use super::{Driver, LONGEST_WAIT_NS, Phase};
 
-/// How long a client rests after something went wrong, so that a server that refuses is not
-/// overrun.
+/// How long a client rests after a failure, so that a server that refuses is not overrun.
 const BACK_OFF_NS: u64 = 10_000_000;
 
 impl<W: ClientLoop> Driver<'_, W> {
@@ -107,9 +106,8 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// Has a client ask so many times, unless it has asked all that it was to. Requests that are
-    /// due together are sent together, as far as they are short. The time is the caller's: reading
-    /// the clock for each request is a part of what a request costs the generator.
+    /// Has a client ask so many times, unless it has asked all; short requests due together go
+    /// together. The caller has read the clock, which for each request would cost the generator.
     pub(super) fn ask(&mut self, i: u32, due: Due, times: usize) {
         let client = &self.clients[i as usize];
         let mut left = times;
@@ -133,7 +131,6 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// Sends, or goes on to send, what a client has asked.
     fn send(&mut self, i: u32) {
         let client = &self.clients[i as usize];
         let question = &*self.tongue.question;
@@ -217,7 +214,6 @@ impl<W: ClientLoop> Driver<'_, W> {
         (self.opens_ns..self.closes_ns).contains(&decides_ns)
     }
 
-    /// What a client does after so many answers.
     fn go_on(&mut self, i: u32, answers: usize, now_ns: u64) {
         let client = &mut self.clients[i as usize];
         if !self.load.kept {
