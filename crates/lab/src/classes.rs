@@ -1,9 +1,8 @@
 //! A thread's scheduler class, and what sees to it that one of real time cannot hang the machine.
 //!
-//! Three things do. A thread of a trial has the lowest priority of real time, and the one that
-//! watches the clock a higher one, so that windows end in time. Who does not block for
-//! [`REALTIME_MOST_US`] is ended by the kernel, whatever becomes of everyone else (RLIMIT_RTTIME,
-//! setrlimit(2)). And deadline threads have a budget of their own.
+//! A trial's thread has the lowest priority of real time, and the one that watches the clock a
+//! higher one, so that windows end in time. Who does not block for [`REALTIME_MOST_US`] is ended by
+//! the kernel (RLIMIT_RTTIME, setrlimit(2)). Deadline threads have a budget of their own.
 
 use std::io;
 
@@ -90,7 +89,6 @@ mod tests {
             let class: Class = text.parse().unwrap();
             let got = std::thread::spawn(move || take(class).and_then(|()| taken()));
             match got.join().unwrap() {
-                // Where nothing is asked, the thread stays as it was.
                 Ok(got) if class == Class::default() => assert_eq!(got, taken().unwrap()),
                 Ok(got) => assert_eq!(got, class),
                 Err(e) => {

@@ -23,8 +23,7 @@ impl Lab {
         self.means.no_hardware = None;
     }
 
-    /// Makes trials of `null` and `send` with hardware counters and without, by turns; none where
-    /// there are no counters. What fails is left out.
+    /// Trials of `null` and `send`, by turns with counters and without; failed ones are left out.
     pub fn counters_cost(&mut self, stop: &AtomicBool) -> Vec<CounterTrial> {
         if self.means.no_hardware.is_some() {
             return Vec::new();

@@ -1,9 +1,8 @@
 //! A test of the clock that all CPU time comes from: whether the time of interrupts is in it.
 //!
-//! What is sent over loopback is received in softirq, within the sender's own system call. A kernel
-//! that accounts for interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING, `update_rq_clock_task` in
-//! kernel/sched/core.c) takes that out of the thread's CPU time. A thread that does nothing else,
-//! and is never off its CPU, then has less CPU time than time has passed.
+//! What is sent over loopback is received in softirq, within the sender's own system call. With
+//! CONFIG_IRQ_TIME_ACCOUNTING (`update_rq_clock_task`, kernel/sched/core.c) that is not in the
+//! thread's CPU time, so a thread that does nothing else has less of it than time has passed.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -23,13 +22,10 @@ const DATAGRAMS: u32 = 200;
 /// How long a datagram may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The clocks of a thread, in ns, and work of which interrupts do a part.
 trait Clocks {
     fn elapsed_ns(&mut self) -> u64;
     fn cpu_ns(&mut self) -> u64;
-    /// Context switches of the thread, of either kind.
     fn switches(&mut self) -> io::Result<u64>;
-    /// Sends a datagram to itself, and takes it.
     fn exchange(&mut self) -> io::Result<()>;
 }
 
@@ -84,7 +80,6 @@ fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
     Ok(best)
 }
 
-/// The real ones, with a socket that is connected to itself.
 struct Loopback(UdpSocket);
 
 impl Clocks for Loopback {
@@ -115,7 +110,6 @@ mod tests {
 
     /// A datagram takes 2 µs, of which softirq has some, and some tries are disturbed.
     struct Fake {
-        /// Of each datagram in softirq, in ns, and whether the clock loses that.
         softirq_ns: u64,
         loses: bool,
         /// Of a try, from 0: whether it has a context switch, with 1 ms off the CPU, and whether a

@@ -7,9 +7,8 @@ use bytecost_spec::{Cell, Transport};
 use crate::endpoint_process::TrialError;
 use crate::protocol::Done;
 
-/// What was checked in a trial; none of a mover that moves nothing. Without another end what was
-/// moved is the mover's own count, and what was compared, it has compared. Work checks the result of
-/// each of its units, a ping-pong each number; they fail where one is wrong.
+/// What was checked; none of a mover that moves nothing. Without another end count and comparison
+/// are the mover's own. Units of work and a ping-pong's numbers fail where one is wrong.
 pub(crate) fn of(
     cell: &Cell,
     mover: Option<&Mover>,
@@ -36,8 +35,7 @@ pub(crate) fn of(
     }))
 }
 
-/// What arrived must be what was sent: the content is checked where it arrives, the count here.
-/// What a file of the user's holds is not known, which is not bytecost's `own`.
+/// Content is checked where it arrives, the count here. A file that is not `own` is not known.
 fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Truth, TrialError> {
     let flows = [sender, receiver].map(|side| side.total_bytes.len());
     if cell.transport == Transport::Peer && flows != [cell.threads as usize; 2] {

@@ -4,15 +4,12 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that a process has open beside those that it is asked for here: its own files,
-/// its epoll set, its timers, and those that a reading of `/proc` opens for a moment.
+/// Descriptors that a process has open for itself: files, epoll set, timers, readings of `/proc`.
 pub const OWN_DESCRIPTORS: u64 = 64;
 
-/// Makes sure that this process may open `wanted` descriptors beside its own, and raises its
-/// limit for that up to the hard one, getrlimit(2). Processes that it starts inherit the limit.
-///
-/// # Errors
-/// The hard limit is lower: one line that says how to raise it.
+/// Makes sure that this process may open `wanted` descriptors beside its own, getrlimit(2).
+/// Processes that it starts inherit the limit. Refused by the hard limit, in one line that says how
+/// to raise it.
 pub fn make_room(wanted: u64) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     match raised(wanted.saturating_add(OWN_DESCRIPTORS), limit) {
@@ -22,10 +19,8 @@ pub fn make_room(wanted: u64) -> io::Result<()> {
     }
 }
 
-/// Makes room for as many descriptors as this process may have, at most `most`: how many.
-///
-/// # Errors
-/// Not even one: as [`make_room`].
+/// Makes room for as many descriptors as there may be, at most `most`: how many, or as
+/// [`make_room`].
 pub fn make_most_room(most: u64) -> io::Result<u64> {
     let hard = getrlimit(Resource::Nofile).maximum;
     let room = hard.map_or(most, |hard| most.min(hard.saturating_sub(OWN_DESCRIPTORS)));

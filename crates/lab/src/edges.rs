@@ -1,8 +1,7 @@
 //! The window of a loop that moves bytes, whatever it moves: here its edges are taken.
 //!
-//! Between the edges of a stretch nothing allocates, locks, formats or logs; a test with a counting
-//! allocator holds it to that. A window is one stretch, but for a cold file that is through within
-//! it: there each pass is a stretch, and what is done between two of them is not measured.
+//! Nothing allocates, locks, formats or logs within a stretch (held by a test). A window is one
+//! stretch, but for a cold file: there each pass is one, and what lies between is not measured.
 
 use std::io;
 
@@ -72,7 +71,6 @@ pub struct Stretches<S> {
 }
 
 impl<S> Stretches<S> {
-    /// Nothing yet, with room for so many.
     pub(crate) fn room(most: usize) -> Stretches<S> {
         Stretches {
             of: Vec::with_capacity(most),
@@ -210,7 +208,6 @@ pub fn by_gate<M: Meter, S: Steps>(
     Ok(stretches)
 }
 
-/// What a stretch ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Stretch,
@@ -256,7 +253,6 @@ fn while_before<S: Steps>(
     }
 }
 
-/// One step, where the stretch is not over; whether it is.
 #[inline(always)]
 fn is_over_with_one<S: Steps>(steps: &mut S, course: &mut Clocked) -> io::Result<bool> {
     if steps.is_through()? {

@@ -15,8 +15,7 @@ use crate::watch::Watch;
 mod known;
 
 impl Lab {
-    /// Makes these trials, each as its round, the number of its cell and the cell, and watches; none
-    /// is begun after so long a time. False when it was interrupted.
+    /// Watches trials (round, cell's number, cell) begun within so long; false when interrupted.
     pub fn watched(
         &mut self,
         watch: &mut Watch,

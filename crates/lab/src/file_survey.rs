@@ -17,8 +17,7 @@ use crate::survey::{self, Helpers};
 /// A request that every file system takes past the page cache, where it takes any.
 const SIZE_BYTES: u64 = 4 << 10;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often a file that is not cold is made cold anew where others were, and how long is waited
-/// before: a socket or a pipe of the mover before may still hold its pages.
+/// How often a file is made cold anew, after a pause: the mover before may still hold its pages.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long one such attempt goes on.
@@ -26,10 +25,8 @@ const HELD_AT_MOST: Duration = Duration::from_millis(50);
 /// How often that is tried before it is concluded that no file here becomes cold.
 const TRIES_AT_ALL: u32 = 3;
 
-/// Tries every mover of files in every state of the page cache with one request, which is checked.
-///
-/// # Errors
-/// What is wrong with the directory or with the user's file: then nothing of them can be had.
+/// Tries every mover of files in every state of the page cache with one checked request, or says
+/// what is wrong with the directory or the user's file.
 pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     let dir = files.dir().to_owned();
     let user = files.user().map(|path| path.to_owned());
@@ -78,7 +75,6 @@ fn tries(files: &mut Files) -> u32 {
     }
 }
 
-/// Tries so often, as long as the file does not become cold.
 fn again(tries: u32, mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     for _ in 1..tries {
         match attempt() {
@@ -129,8 +125,7 @@ fn tried(
     }
 }
 
-/// Whether a mover is tried on a file in this state. One that sends is tried with the transports
-/// as well, from a memory file, and cannot pass the page cache by.
+/// One that sends is tried with the transports too, and cannot pass the page cache by.
 fn is_tried(mover: &Mover, cache: Cache) -> bool {
     let sends = mover.route == Route::FileToSocket && matches!(cache, Cache::Warm | Cache::Cold);
     mover.route.is_of_files() || sends

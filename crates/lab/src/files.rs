@@ -33,8 +33,7 @@ impl FileTask {
     }
 }
 
-/// Files of one run do not disturb each other: one that is to stay in the page cache is never
-/// dropped from it, and none that is read is written.
+/// One that is to stay in the page cache is never dropped, and none that is read is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     is_on_disk: bool,
@@ -110,10 +109,8 @@ impl Files {
         self.user.as_deref()
     }
 
-    /// Refuses what the file system has no room for, before anything is made.
-    ///
-    /// # Errors
-    /// `StorageFull` with what is needed and what there is; what statvfs(3) answers.
+    /// Refuses what there is no room for, before anything is made: `StorageFull` with what is
+    /// needed and what there is; statvfs(3).
     pub fn check_room<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> io::Result<()> {
         let mut most: BTreeMap<Kind, u64> = BTreeMap::new();
         for cell in cells {
@@ -134,10 +131,8 @@ impl Files {
         }
     }
 
-    /// The file of a cell's trials, as long as it needs to be; none for a cell without a file.
-    ///
-    /// # Errors
-    /// That a user's file is not written to, what making the file answers.
+    /// The file of a cell's trials, as long as it needs; none for a cell without. A user's is not
+    /// written to.
     pub fn prepare(&mut self, cell: &Cell) -> io::Result<Option<FileTask>> {
         let Some(route) = route(cell) else {
             return Ok(None);
@@ -191,8 +186,7 @@ fn route(cell: &Cell) -> Option<Route> {
     (route.is_of_files() || route == Route::FileToSocket).then_some(route)
 }
 
-/// Requests or messages of one pass of a flow through its part of the file. What is sent goes
-/// round in a ring of the flow's own, as what is sent from memory does.
+/// Requests or messages of one pass of a flow; what is sent goes round in a ring of the flow's own.
 fn slots(cell: &Cell, route: Route) -> u64 {
     match route {
         Route::FileToSocket => cell.ring_slots(),
@@ -206,8 +200,7 @@ pub fn part(cell: &Cell, mover: &Mover, flow: u32) -> (u64, u64) {
     (start, slots(cell, mover.route) * cell.size_bytes)
 }
 
-/// From one flow's part of the file to the next, in bytes. Where a part is dropped from the page
-/// cache while others are read, no folio may lie in two of them, and nothing that is read ahead.
+/// In bytes. Where one part is dropped from the cache, no folio and no read-ahead lies in two.
 fn stride_bytes(cell: &Cell, route: Route) -> u64 {
     let part = slots(cell, route) * cell.size_bytes;
     match cell.cache == Cache::Cold && cell.threads > 1 {
@@ -222,10 +215,7 @@ fn len_bytes(cell: &Cell, route: Route) -> u64 {
     before + slots(cell, route) * cell.size_bytes
 }
 
-/// Opens one flow's part of the file as the cell asks.
-///
-/// # Errors
-/// What open(2) answers; that the file is too short.
+/// Opens one flow's part of the file as the cell asks, open(2), unless the file is too short.
 pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Result<FileWork> {
     let how = Opening {
         write: mover.route == Route::MemoryToFile,
@@ -252,12 +242,9 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
     })
 }
 
-/// Brings the walk's part of the file to where the cell wants its pages, and blanks that of the
-/// file that is written to, where there are two. What an earlier trial left in sockets may hold
-/// pages of a file that is to be cold: they are waited for, at most for `patience`.
-///
-/// # Errors
-/// That it cannot be brought there, and why.
+/// Brings the walk's part of the file to where the cell wants its pages, and blanks a second file.
+/// Sockets of earlier trials may hold pages of one that is to be cold: waits at most `patience`.
+/// Refused where it cannot be brought there.
 pub fn settle(cell: &Cell, work: &FileWork, patience: Duration) -> io::Result<()> {
     let (offset, len) = work.walk.part();
     if let Some(target) = &work.target {

@@ -203,9 +203,7 @@ pub struct Intake<'a> {
 
 impl Intake<'_> {
     /// Takes until the sender has closed the connection; `closed` is told when the window is over.
-    ///
-    /// # Errors
-    /// What the receiver answers; `InvalidData` when something else arrives than was sent.
+    /// `InvalidData` when something else arrives than was sent.
     pub fn run<M: Meter>(
         &mut self,
         gate: &impl Gate,
@@ -220,8 +218,7 @@ impl Intake<'_> {
         by_gate(self, gate, meter, finish)
     }
 
-    /// Whether an answer is waited for, here and up to byte `least` of the stream: an exchange may
-    /// take longer than the window is open, and half of one says nothing of how long it takes.
+    /// Here and up to byte `least`: half an exchange says nothing of how long one takes.
     fn is_awaited(&self, least: u64) -> bool {
         let offset = self.checker.offset();
         let is_amid = offset < least || !offset.is_multiple_of(self.size_bytes);

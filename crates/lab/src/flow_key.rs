@@ -18,10 +18,7 @@ pub const KEY_BYTES: usize = 16;
 pub struct FlowKey([u8; KEY_BYTES]);
 
 impl FlowKey {
-    /// A new one.
-    ///
-    /// # Errors
-    /// What getrandom(2) answers.
+    /// A new one, getrandom(2).
     pub fn new() -> io::Result<FlowKey> {
         let mut key = FlowKey::default();
         // So few bytes come whole or not at all.
@@ -30,17 +27,11 @@ impl FlowKey {
     }
 
     /// So many.
-    ///
-    /// # Errors
-    /// As [`FlowKey::new`].
     pub fn several(flows: u32) -> io::Result<Vec<FlowKey>> {
         (0..flows).map(|_| FlowKey::new()).collect()
     }
 
     /// Says it: the first thing on a connection.
-    ///
-    /// # Errors
-    /// What writing answers.
     pub fn say(&self, socket: &OwnedFd) -> io::Result<()> {
         Socket(socket).write_all(&self.0)
     }

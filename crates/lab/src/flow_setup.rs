@@ -14,8 +14,7 @@ pub(crate) fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
     Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))
 }
 
-/// The sending end of a flow, ready to send; `file` is what it sends, where that is a file of the
-/// cell's, `fresh` writes every message anew, and `java` is where the Java program lies compiled.
+/// `file` is what it sends from, `fresh` writes messages anew, `java` is the compiled program.
 pub(crate) fn sending_end(
     cell: &Cell,
     socket: Option<OwnedFd>,
@@ -47,7 +46,6 @@ pub(crate) fn sending_end(
     })
 }
 
-/// The receiving end of a flow, ready to receive.
 pub(crate) fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> {
     let row = Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
     let quick = cell.quickack.then(|| socket.try_clone()).transpose()?;
@@ -70,7 +68,6 @@ pub(crate) fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
     }
 }
 
-/// One answer.
 pub(crate) fn answer(cell: &Cell) -> io::Result<Vec<u8>> {
     Ok(vec![0x5a; length(cell.answer_bytes())?])
 }

@@ -1,6 +1,5 @@
-//! A control group for a trial: made before its processes are started, read at the edges of the
-//! window, and removed after them. Its name says whose it is, so that a later run finds what a
-//! killed one left.
+//! A control group for a trial: made before its processes, read at the window's edges, removed
+//! after. Its name says whose it is, so that a later run finds what a killed one left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,8 +25,7 @@ const USUAL_SHARES: u64 = 1024;
 /// The fewest shares that version 1 takes.
 const LEAST_SHARES: u64 = 2;
 
-/// The groups of a trial: one of version 2, or one for each hierarchy of version 1. Dropping it
-/// removes them.
+/// One of version 2, or one for each hierarchy of version 1; dropping it removes them.
 #[derive(Debug)]
 pub(crate) struct ControlGroups {
     dirs: Vec<PathBuf>,
@@ -35,7 +33,6 @@ pub(crate) struct ControlGroups {
     stat: Option<(PathBuf, Version)>,
 }
 
-/// What a quota has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Throttled {
     periods: u64,
@@ -86,8 +83,7 @@ impl ControlGroups {
         self.dirs.iter().map(|d| d.join("cgroup.procs")).collect()
     }
 
-    /// Whether real-time threads have no budget in it: real-time group scheduling gives a new
-    /// group none.
+    /// Real-time group scheduling gives a new group no budget.
     pub(crate) fn bars_realtime(&self) -> bool {
         self.dirs.iter().any(|dir| {
             fs::read_to_string(dir.join("cpu.rt_runtime_us")).is_ok_and(|text| text.trim() == "0")
@@ -259,7 +255,6 @@ impl Owner {
         })
     }
 
-    /// The name of another group of its.
     fn name(&self) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -12,8 +12,7 @@ use crate::groups::{self, ControlGroups};
 use crate::program::Program;
 use crate::protocol::Role;
 
-/// Tries each class with each control group that these cells ask for together: a thread takes the
-/// class, a group is made, an endpoint of `program` is taken into it, and all are gone again.
+/// Tries each class with each control group of these cells, by a thread and `program`'s endpoint.
 pub fn survey<'c>(
     program: &Program,
     roots: &Roots,

@@ -1,8 +1,7 @@
 //! What a run that was killed may have left on the machine all the same.
 //!
-//! Nothing should ever be found: endpoints die with their coordinator (prctl(2),
-//! PR_SET_PDEATHSIG), and with them, and with its descriptors, namespaces and the links inside.
-//! Control groups are the exception: nobody's end removes one.
+//! Nothing should ever be found: endpoints, namespaces and links die with their coordinator
+//! (prctl(2), PR_SET_PDEATHSIG). Control groups are the exception.
 
 use std::fs;
 use std::io;
@@ -32,11 +31,9 @@ pub struct Leftover {
     pub gone: bool,
 }
 
-/// Removes what is left, and says of each thing what it was, or why it could not be removed.
-///
-/// That is: endpoints whose coordinator is gone, which would hold their namespaces, Java machines
-/// whose endpoint is gone, veth links of our names in this process's own network, and control
-/// groups of runs that are gone. Those of other users, or in other PID namespaces, are left alone.
+/// Removes what is left, and says of each what it was, or why it is still there: endpoints without
+/// their coordinator, Java machines without their endpoint, veth links in this process's network,
+/// control groups of runs that are gone. Those of other users or PID namespaces are left alone.
 pub fn remove() -> Vec<Leftover> {
     let ended = orphans().into_iter().filter_map(|(pid, what)| {
         let gone = format!("ended process {pid}, {what}");
@@ -130,7 +127,6 @@ fn parent(process: &Path) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// Ends a process that is an orphan still; its number may be another's. False where it is gone.
 fn kill(pid: u32) -> io::Result<bool> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let held = match pidfd_open(raw.ok_or(io::ErrorKind::InvalidInput)?, PidfdFlags::empty()) {

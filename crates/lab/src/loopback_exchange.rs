@@ -21,9 +21,6 @@ pub(crate) fn connection() -> io::Result<(TcpStream, TcpStream)> {
 }
 
 /// Counters of what a message takes besides bytes, each of which has counted known work.
-///
-/// # Errors
-/// As [`Events::open`]; what making a connection over loopback answers.
 pub fn events() -> io::Result<Events> {
     let (mut sending, mut taking) = connection()?;
     let mut message = [7; MESSAGE_BYTES];

@@ -27,8 +27,7 @@ impl Mark {
     }
 }
 
-/// Both edges of a window and those of its eighths. A flow notes some two clocks at each, which
-/// take less than a µs and are a part of the window.
+/// Edges of a window and its eighths. A flow notes two clocks at each: less than a µs, within it.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
     at: [Mark; EDGES],

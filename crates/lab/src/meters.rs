@@ -153,11 +153,10 @@ impl AvailableCounters {
         }
     }
 
-    /// By which means the CPU time of a cell is read. The threads' own clocks, unless they leave
-    /// out interrupts and the cell's bytes go over a network, which interrupts do a part of. Then
-    /// the CPUs' interrupt time, which adds nothing to what is measured, where each thread has a
-    /// CPU alone and the window is long enough. Else the task clock, which makes each context
-    /// switch cost more. Else none.
+    /// The threads' own clocks, unless they leave out interrupts and the cell's bytes go over a
+    /// network. Then the CPUs' interrupt time, at no cost, where each thread has a CPU alone and
+    /// the window is long enough. Else the task clock, which makes each context switch cost more.
+    /// Else none.
     fn cpu_by(&self, cell: &Cell, pins: &Pins, window: Duration) -> CpuBy {
         let Some(clock) = &self.clock else {
             return CpuBy::Thread;
@@ -187,9 +186,8 @@ impl AvailableCounters {
     }
 }
 
-/// Whether hardware counters are read in a cell's timed trials, where there are any. A perf event
-/// costs its thread some µs at every context switch, which is what requests and wake-ups are made
-/// of. Of several threads or processes that work together, those of one tell nothing.
+/// Whether a cell's timed trials read hardware counters. A perf event costs some µs at every
+/// context switch, which requests and wake-ups are made of. Of several threads, one's tell nothing.
 pub fn reads_hardware(cell: &Cell) -> bool {
     let Some(mover) = Mover::named(&cell.mover) else {
         return false;

@@ -25,9 +25,8 @@ pub(crate) struct NeighbourProcess {
 }
 
 impl NeighbourProcess {
-    /// A cell's neighbour, once all its threads are busy; none where it has none. It is the one of
-    /// the trial before, where that one still runs and is to do the same. It ends by itself after
-    /// `most_ns`, or some minutes later where it is kept, whatever happens here.
+    /// A cell's neighbour, once its threads are busy; the former one where it does the same. It
+    /// ends by itself after `most_ns`, or some minutes later where it is kept.
     pub(crate) fn beside(
         former: Option<NeighbourProcess>,
         program: &Program,
@@ -71,8 +70,7 @@ impl NeighbourProcess {
         self.end.local_pid().unwrap_or(0)
     }
 
-    /// The trial is over: the process ends, but for one that keeps CPUs awake. If that one ended
-    /// with each trial, CPUs would fall asleep between them, and the host could move them.
+    /// Ends it, unless it keeps CPUs awake: asleep between trials, the host could move them.
     pub(crate) fn trial_ended(
         mut self,
         stop: &AtomicBool,

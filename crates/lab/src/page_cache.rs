@@ -1,10 +1,9 @@
 //! Makes a file cold, also where the network still holds pages of it.
 //!
-//! A socket that sends a file refers to its pages, which cannot be dropped from the page cache
-//! until the packets are freed. A packet that was read on another CPU than the one that made it is
-//! put on a list of that CPU, at most 64 of them (net.core.skb_defer_max), and freed when that
-//! CPU next takes packets in: on a quiet machine that may be never. Source: skb_attempt_defer_free
-//! and net_rx_action, net/core/skbuff.c and net/core/dev.c of Linux 5.19 and later.
+//! A socket that sends a file refers to its pages, which cannot be dropped until the packets are
+//! freed. A packet that another CPU has read waits on a list of the CPU that made it, of at most 64
+//! (net.core.skb_defer_max), until that one takes packets in: perhaps never. Source:
+//! skb_attempt_defer_free and net_rx_action, net/core/skbuff.c and net/core/dev.c since Linux 5.19.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -18,8 +17,7 @@ use bytecost_sys::{clock, process};
 /// How long is waited between two attempts: a receiver may still be reading.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Drops a piece of a file from the page cache and makes sure that it is gone. Where sockets
-/// still hold pages of it, this is tried again, at most for `patience`.
+/// Drops a piece of a file, and makes sure of it; tries for `patience` while sockets hold pages.
 pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, patience: Duration) -> io::Result<()> {
     let file = file.as_fd();
     let until_ns = clock::monotonic_ns() + patience.as_nanos() as u64;
@@ -36,8 +34,7 @@ pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, patience: Duration) -
     }
 }
 
-/// Has each CPU that this process may use take in a packet: an empty datagram to itself, by a
-/// thread that then ends, so that the caller stays on its CPU. Without it, time alone is lost.
+/// Has each usable CPU take in a packet, by a thread that ends, so that the caller keeps its CPU.
 fn free_packets() {
     let Ok(cpus) = process::affinity() else {
         return;
@@ -65,7 +62,6 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::time::Instant;
 
-    /// 4 MiB of a new file, sent over loopback and read to the end; the connection stays.
     fn sent(file: &TestFile) -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,13 +1,10 @@
 //! The loops of long messages, and of files that are sent cold: a window is a number of passes.
 //!
-//! A message of a gigabyte takes longer than a window is open, and a file that is to be cold must
-//! be dropped from the page cache before it is sent again. So both sides go by what is sent, not
-//! by the clock alone: a warm-up of [`WARMUP_PASSES`], then passes until the window's time is over,
-//! at least one. Each pass is a stretch that is measured by itself: the sender's from its first
-//! call to its last answer, the receiver's from the first byte that is there to the last one.
-//! What is done between two passes is in neither.
-//!
-//! As in [`crate::flow`] nothing allocates, locks, formats or logs within a stretch.
+//! A message of a gigabyte takes longer than a window, and a cold file must be dropped from the
+//! page cache before it is sent again. So both sides go by what is sent: a warm-up of
+//! [`WARMUP_PASSES`], then at least one pass until the window's time is over. Each pass is a
+//! stretch: the sender's from its first call to its last answer, the receiver's from its first byte
+//! to its last.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -108,9 +105,6 @@ impl<'a> Outgo<'a> {
     }
 
     /// Warms up, waits in `opening` until the window opens, and sends until it is over.
-    ///
-    /// # Errors
-    /// What the mover, recv(2) and the dropping of the file's pages answer.
     pub fn run<M: Meter>(
         &mut self,
         gate: &impl Gate,
@@ -188,8 +182,7 @@ impl Intake<'_> {
     /// the warm-up has come. `socket` is watched for a pass's first byte, for `patience` at most.
     ///
     /// # Errors
-    /// What the receiver answers; `InvalidData` when something else arrives than was sent,
-    /// `UnexpectedEof` when the sender goes away within a pass or before the window.
+    /// `InvalidData` where something else arrives, `UnexpectedEof` where the sender leaves early.
     pub fn run_passes<M: Meter>(
         &mut self,
         passes: Passes,

@@ -1,5 +1,4 @@
-//! The program that plays the endpoints, held open, so that it stays the same for a whole run
-//! whatever becomes of the file at its path.
+//! The program that plays the endpoints, the same for a whole run whatever becomes of its file.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -18,8 +17,7 @@ const OWN: &str = "/proc/self/exe";
 /// The bits of a file's mode with which others than its owner and group may read and run it.
 const READ_AND_RUN: u32 = 0o005;
 
-/// A program that is held open. It is started from the descriptor, so that a rebuild in mid-run
-/// changes nothing.
+/// A program that is held open, and started from there: a rebuild in mid-run changes nothing.
 #[derive(Debug)]
 pub struct Program {
     held: File,
@@ -27,18 +25,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program that this process runs.
-    ///
-    /// # Errors
-    /// That it cannot be opened, for example for want of /proc.
+    /// The program that this process runs; needs /proc.
     pub fn own() -> io::Result<Program> {
         Program::held(OWN.as_ref(), std::env::current_exe()?)
     }
 
     /// The program at that path.
-    ///
-    /// # Errors
-    /// What open(2) answers.
     pub fn at(path: &Path) -> io::Result<Program> {
         Program::held(path, path.to_owned())
     }
@@ -49,10 +41,7 @@ impl Program {
         Ok(Program { held, path })
     }
 
-    /// The same program as every user may run it: where none but its owner may, a copy in memory.
-    ///
-    /// # Errors
-    /// What memfd_create(2) answers, or that there is no room for the copy.
+    /// The same as every user may run it: where none but its owner may, a copy by memfd_create(2).
     pub fn for_all(self) -> io::Result<Program> {
         if self.held.metadata()?.mode() & READ_AND_RUN == READ_AND_RUN {
             return Ok(self);
@@ -70,8 +59,7 @@ impl Program {
         &self.path
     }
 
-    /// What starts it, under the name of its path. The descriptor closes as it begins, which a
-    /// script would not survive; this is for programs alone.
+    /// Starts it under its path's name. The descriptor closes then, which no script would survive.
     pub fn command(&self) -> Command {
         let mut command = Command::new(format!("/proc/self/fd/{}", self.held.as_raw_fd()));
         command.arg0(&self.path);
@@ -80,15 +68,11 @@ impl Program {
 }
 
 /// The build of the program that this process runs.
-///
-/// # Errors
-/// As [`Program::own`].
 pub fn own_build() -> io::Result<String> {
     build(&File::open(OWN)?)
 }
 
-/// The GNU build id, in hexadecimal digits. A linker that writes none leaves the size and the time
-/// of the file to know it by.
+/// The GNU build id in hexadecimal digits; where the linker writes none, the file's size and time.
 fn build(file: &File) -> io::Result<String> {
     if let Some(id) = build_id(file) {
         return Ok(id);
@@ -98,8 +82,7 @@ fn build(file: &File) -> io::Result<String> {
     Ok(format!("{bytes} bytes of {s}.{ns:09}"))
 }
 
-/// The note of that type among the program headers, elf(5), of 64 bits, which is what this machine
-/// runs. None of any other file.
+/// The note of that type, elf(5), of 64 bits as on this machine; none of any other file.
 fn build_id(file: &File) -> Option<String> {
     let read = ReadCache::new(file);
     let header = FileHeader64::<Endianness>::parse(&read).ok()?;

@@ -1,8 +1,7 @@
 //! What quotas around the whole run did: those of its own control group and the groups above.
 //!
-//! The kernel counts a pause when it is over, which is often after the window that it fell into,
-//! and trials are shorter than periods. So each trial tells what was counted since the one before
-//! it, and all trials together have all of it.
+//! The kernel counts a pause when it is over, often after its window. So each trial tells what was
+//! counted since the one before it, and all trials together have all of it.
 
 use std::path::PathBuf;
 
@@ -19,7 +18,6 @@ pub(crate) struct Quotas {
 }
 
 impl Quotas {
-    /// Finds the groups below these roots. None have nothing to tell.
     pub(crate) fn open(roots: &Roots) -> Quotas {
         let levels = quota::around(roots).unwrap_or_default().into_iter();
         let accounts = levels.map(|l| (l.dir.join("cpu.stat"), l.version));
@@ -47,7 +45,6 @@ impl Quotas {
         .into()
     }
 
-    /// The sum over all groups, without the periods in which they ran.
     fn read(&self) -> Result<Throttled, String> {
         let mut sum = Throttled::default();
         for (path, version) in &self.accounts {

@@ -66,10 +66,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Goes on until the gate says stop.
-    ///
-    /// # Errors
-    /// What the mover answers; `InvalidData` where the file holds something else than it must.
+    /// Goes on until the gate says stop; `InvalidData` where the file holds something else.
     pub fn run<M: Meter>(
         &mut self,
         gate: &impl Gate,
@@ -103,7 +100,6 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Waits for at least `min` requests, and takes all that are over.
     fn take(&mut self, min: u32) -> io::Result<()> {
         self.mover.reap(min)?;
         let now_ns = clock::monotonic_ns();
@@ -195,7 +191,6 @@ impl Steps for Requests<'_> {
         Ok(())
     }
 
-    /// The end of a stretch is its last request's.
     fn end(&mut self) -> io::Result<()> {
         self.mover.flush()?;
         while self.in_flight > 0 {

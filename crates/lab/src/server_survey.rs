@@ -19,8 +19,7 @@ use crate::survey::reason;
 const SIZE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Tries every server once, and reads what bounds the number of connections. One that forks is
-/// taken to work, since it needs a process of its own.
+/// Tries every server once. One that forks needs its own process, and is taken to work.
 pub fn survey() -> ServerSurvey {
     ServerSurvey {
         servers: side_by_side::each(SERVERS, tried),

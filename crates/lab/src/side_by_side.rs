@@ -3,8 +3,7 @@
 use std::panic::resume_unwind;
 use std::thread::{self, Builder};
 
-/// What a function gives for each item, in their order: each found by a thread of its own, and by
-/// the calling one where no more can be started.
+/// Each item's result, in order, found by a thread of its own, or by the caller where none starts.
 pub(crate) fn each<'i, T: Sync + 'i, R: Send>(
     items: impl IntoIterator<Item = &'i T>,
     of: impl Fn(&'i T) -> R + Sync,

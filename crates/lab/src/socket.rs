@@ -8,10 +8,7 @@ use rustix::event::{PollFd, Timespec};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-/// Bounds every wait on a socket.
-///
-/// # Errors
-/// What setsockopt(2) answers.
+/// Bounds every wait on a socket, setsockopt(2).
 pub fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
     sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(patience))?;
     sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(patience))?;

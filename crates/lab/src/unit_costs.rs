@@ -1,6 +1,5 @@
-//! What one event of each kind costs here in CPU time: a call, a switch, a fault, a packet, a byte
-//! that is copied. Each is the difference of two pieces of work that differ in that event alone, on
-//! the clocks of the threads that do it. In a busy trial one may cost more.
+//! What an event (call, switch, fault, packet, copied byte) costs here in CPU time: the difference
+//! of two pieces of work, by their threads' clocks. In a busy trial one may cost more.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -40,8 +39,7 @@ const FRESH_BYTES: usize = 33 << 20;
 /// CPU time of so many events, in ns.
 type Measured = io::Result<(i64, u64)>;
 
-/// Measures all events, in half a second and at most two. A clock that loses interrupts says
-/// nothing of packets, which are received in one.
+/// Measures all events in half a second, two at most; packets not by a clock without interrupts.
 pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
     let empty = |event| UnitCost {
         event,
@@ -105,7 +103,6 @@ fn once(event: Priced, cpus: &[u32], memory: &mut [u8], clock: ClockVerdict) -> 
     }
 }
 
-/// CPU time of this thread in doing something, in ns.
 fn cpu_ns<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<i64> {
     let before = clock::thread_cpu_ns();
     work()?;
@@ -122,8 +119,7 @@ fn system_calls() -> Measured {
     Ok((cpu_ns, CALLS))
 }
 
-/// Sends all messages and receives them, some at a time; each in `pieces` calls, and as soon as
-/// it is written or together with others (TCP_CORK).
+/// Some messages at a time, each in `pieces` calls, sent at once or joined (TCP_CORK).
 fn stream(pieces: usize, corked: bool) -> io::Result<(i64, u64)> {
     let (mut sending, mut receiving) = connection()?;
     let message = [7; MESSAGE_BYTES];
@@ -191,8 +187,7 @@ fn answer(cpu: u32, from: OwnedFd, to: OwnedFd) -> io::Result<(i64, u64)> {
     Ok(((clock::thread_cpu_ns() - cpu_ns) as i64, left()? - before))
 }
 
-/// Times that this thread left its CPU. On one CPU a thread that is woken may take it from the
-/// waker, which then finds its answer without waiting.
+/// On one CPU a woken thread may take it from its waker, which then finds its answer at once.
 fn left() -> io::Result<u64> {
     let usage = process::thread_usage()?;
     Ok(usage.switches_voluntary + usage.switches_involuntary)

@@ -1,10 +1,8 @@
 //! The loop of wake-ups: a thread sleeps until a beat, and says how late it was when it ran.
 //!
-//! It sleeps with clock_nanosleep(2) until an absolute time, and the latency is the time then
-//! minus the time that was meant, as cyclictest of rt-tests measures it. One thing differs: a
-//! beat that was over before the thread woke from an earlier one counts too, as late as the
-//! thread was for it. cyclictest leaves these out, so that a thread that is kept off its CPU for
-//! 50 ms tells of one late wake-up, and not of the 49 that it missed.
+//! It sleeps by clock_nanosleep(2) until an absolute time; its latency is the time then less the
+//! time meant, as in cyclictest of rt-tests. But a beat that was over before the thread woke counts
+//! too: cyclictest shows 50 ms off the CPU as one late wake-up, and not the 49 that were missed.
 
 use std::io;
 
@@ -74,9 +72,6 @@ impl<'a> Wakes<'a> {
     }
 
     /// Goes on until the gate says stop.
-    ///
-    /// # Errors
-    /// What the mover answers.
     pub fn run<M: Meter>(
         &mut self,
         gate: &impl Gate,

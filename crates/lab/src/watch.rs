@@ -1,5 +1,4 @@
-//! Trials for evidence: the same two processes and the same window, with somebody who watches what
-//! the CPUs do, or counts what the kernel does. Watching disturbs: their times are never compared.
+//! Trials for evidence, whose times are never compared: somebody looks at the CPUs, or counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -70,10 +69,7 @@ pub(crate) struct WatchedTrial {
 }
 
 impl Watch {
-    /// Looks at the CPUs of this machine in windows of this length.
-    ///
-    /// # Errors
-    /// Why the CPUs cannot be watched here, and what to do about it.
+    /// Looks at the CPUs in windows of this length; else why not, and what to do about it.
     pub fn of_time(cpus: &[u32], window: Duration) -> io::Result<Watch> {
         Ok(Watch {
             time: Some(TimeSampler::open(Path::new("/"), cpus)?),
@@ -103,9 +99,8 @@ impl Watch {
         }
     }
 
-    /// Whether there is anything to see in a cell. Of a server it is told where its time goes and
-    /// what a request takes, but not how its bytes are copied. What a program does that a mover
-    /// starts displaces nothing here, and what moves nothing has nothing to count.
+    /// Whether a cell has anything to see: of a server time and requests, but no copies. A mover's
+    /// own program displaces nothing here, and what moves nothing has nothing to count.
     pub fn is_for(&self, cell: &Cell) -> bool {
         if cell.is_served() {
             return self.time.is_some() || self.events.is_some();
@@ -175,8 +170,7 @@ impl Watch {
         Ok(())
     }
 
-    /// A server and its clients are ready, each a process. Events are those of the two and of
-    /// what the server has started, and none of their many connections.
+    /// Events are those of the two and what the server has started, none of their connections.
     pub(crate) fn serving_begins(&mut self, clients: u32, server: Option<u32>) -> io::Result<()> {
         self.trial_of(Parties {
             sender: clients,
@@ -278,8 +272,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What else happened. Over wire acknowledgements come from a responder, not through the
-    /// kernel's tracepoints, and it has counted them.
+    /// Over wire a responder has counted acknowledgements, which pass no tracepoint.
     pub(crate) fn counts(&mut self, cell: &Cell, parts: &TrialOutput) -> Vec<EventCount> {
         let mut counts = std::mem::take(&mut self.seen.counts);
         let written = parts.machine.get(&Counter::WireAcknowledgements);

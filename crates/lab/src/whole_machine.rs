@@ -87,8 +87,7 @@ impl WholeMachine<'_> {
     }
 }
 
-/// The latency between the CPUs of a trial's ends, before its sides are told to go and after their
-/// window: they sleep then, so that the reading takes nothing from them.
+/// The latency between the CPUs of a trial's ends, around its window, while they sleep.
 pub(crate) struct CoreToCore<'m> {
     meter: Option<&'m CoreToCoreMeter>,
     before_ns: Option<u64>,

@@ -1,5 +1,4 @@
-//! The window of a trial, as the coordinator keeps it: it says when, hears the sides, and reads the
-//! machine and the network at the edges.
+//! A trial's window as the coordinator keeps it, with machine and network read at its edges.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -19,8 +18,7 @@ use crate::whole_machine::WholeMachine;
 pub(crate) const LEAD_NS: u64 = 500_000;
 /// How long a side may take for anything outside of its schedule.
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
-/// The longest warm-up of connections that still grow, in warm-ups of the study. Here, on loopback
-/// and 2 CPUs, 1 of 280 connections still grew then.
+/// In the study's warm-ups. Here, on loopback and 2 CPUs, 1 of 280 connections still grew then.
 const WARMUPS_MOST: u64 = 5;
 
 /// Whether a cell's connections grow before a window by the clock: streams of TCP, by its buffers.
@@ -106,13 +104,11 @@ impl<'t> Talk<'t> {
         wait(self.ends, deadline_ns, self.stop)
     }
 
-    /// Takes in what the sides say of their windows until that moment.
     pub(crate) fn until(&mut self, at_ns: u64) -> Result<(), TrialError> {
         while self.hear(at_ns)? {}
         Ok(())
     }
 
-    /// Takes in what they say until it is so. Each word has its deadline.
     fn until_so(
         &mut self,
         is_so: impl Fn(&Talk<'_>) -> bool,
@@ -128,7 +124,6 @@ impl<'t> Talk<'t> {
         Ok(())
     }
 
-    /// Takes in the next word; false where there is none until then.
     fn hear(&mut self, until_ns: u64) -> Result<bool, TrialError> {
         let heard = match &mut self.watch {
             Some(watch) if self.is_watched => watch.wait_until(self.ends, until_ns, self.stop)?,
@@ -196,9 +191,8 @@ pub(crate) enum Edges {
     },
 }
 
-/// Carries out the window of a trial: reads the machine and the network at its edges, and waits
-/// until all sides have closed it. An exchange under way is finished first, and its packets belong
-/// to the flows' windows; not so where connections are closed then (`ends_there`).
+/// Reads machine and network at the window's edges, and waits until all have closed it: an exchange
+/// is finished first, its packets in flows' windows, unless connections close then (`ends_there`).
 pub(crate) fn carried(
     around: &mut WholeMachine<'_>,
     network: &NetworkMeter,

@@ -115,7 +115,6 @@ fn contradiction(cell: &Cell, leg: CopyPlace, per_byte: f64, file_system: &str) 
     })
 }
 
-/// Takes away what is not to be believed.
 fn believed(
     mut counted: CopiedBytes,
     cell: &Cell,
@@ -138,7 +137,6 @@ fn believed(
 }
 
 impl Lab {
-    /// Holds the count of each place of a cell's way against a known transfer: once for each path.
     pub(super) fn affected(
         &mut self,
         watch: &mut Watch,
@@ -170,7 +168,6 @@ impl Lab {
         Ok(all)
     }
 
-    /// Makes a known transfer and tells where its count is wrong.
     fn held_against(
         &mut self,
         watch: &mut Watch,

@@ -13,8 +13,7 @@ use super::{Lab, TrialOutcome};
 use crate::event::Event;
 use crate::watch::Watch;
 
-/// How many times as long the windows of a cell become when a flow moved nothing in one, and how
-/// many times as long as usual they are at most.
+/// How much longer windows become when a flow moved nothing in one, and how much at most.
 const LONGER: u32 = 4;
 const LONGEST: u32 = 64;
 
@@ -27,10 +26,9 @@ impl Lab {
         }
     }
 
-    /// Carries out one attempt at a block: the cells in this order, as `(number, cell)`. None when
-    /// it was interrupted. What comes back says whether all of it is to be measured again: because
-    /// others used the CPUs, or because a flow moved nothing in its window, which is longer from
-    /// then on.
+    /// One attempt at a block, as `(number, cell)` in this order; None when interrupted. Also
+    /// whether it is to be measured again: others used CPUs, or a flow moved nothing (its window is
+    /// longer then).
     pub fn block(
         &mut self,
         (block, attempt): (u32, u32),
@@ -72,8 +70,7 @@ impl Lab {
         self.clocks.read_with_children()
     }
 
-    /// Foreign CPU time is that of processes that are not ours and not the kernel's, over seconds:
-    /// nothing that a mover has done itself can have a block repeated.
+    /// Foreign CPU time is neither ours nor the kernel's: no mover can have a block repeated.
     fn block_ended(
         &mut self,
         (block, attempt): (u32, u32),
@@ -122,8 +119,7 @@ impl Lab {
         true
     }
 
-    /// Whether windows keep their lengths from now on: a trial in which a flow moved nothing then
-    /// fails. What is measured with longer ones must be measured anew as a whole.
+    /// Whether windows keep their lengths, so that a trial in which a flow moved nothing fails.
     pub fn keep_windows(&mut self, keep: bool) {
         self.windows_stay = keep;
     }

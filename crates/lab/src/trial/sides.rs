@@ -1,5 +1,4 @@
-//! How the two sides of a trial begin: each is started on its host, one listens, and the other is
-//! told where.
+//! How the two sides of a trial begin: each on its host, one listens, the other is told where.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
