@@ -256,13 +256,30 @@ impl Lab {
         })
     }
 
-    /// Has a meter between the CPUs of a cell's ends, where these are two and on this host.
-    fn meet_cpus(&mut self, cell: &Cell, pins: Option<&Pins>) {
-        let here = pins.filter(|_| cell.transport != Transport::Peer);
-        let pair = here.and_then(|pins| pins.of_both_ends(&self.host).try_into().ok());
+    /// The CPUs of both sides and the sender's task, with a meter between the CPUs of a cell's ends,
+    /// where these are two and on this host.
+    fn begun(
+        &mut self,
+        cell: &Cell,
+        mover: Option<&Mover>,
+        has_peer: bool,
+        stop: &AtomicBool,
+    ) -> Result<(Pins, Task), TrialError> {
+        self.reach_peer(cell, stop)?;
+        let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
+        let meet_here = has_peer && cell.transport != Transport::Peer;
+        let ends = meet_here.then(|| pins.of_both_ends(&self.host));
+        let pair = ends.and_then(|cpus| cpus.try_into().ok());
         if pair != self.core_to_core.as_ref().map(|meter| meter.cpus) {
             self.core_to_core = pair.and_then(CoreToCoreMeter::between);
         }
+        let task = self.task(cell, mover, &pins)?;
+        Ok((pins, task))
+    }
+
+    fn group(&self, cell: &Cell) -> Result<Option<ControlGroups>, TrialError> {
+        ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
+            .map_err(TrialError::Failed)
     }
 
     /// One trial's two processes and window, watched where there is somebody who watches.
@@ -272,23 +289,18 @@ impl Lab {
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<TrialOutput, TrialError> {
-        let former = self.background.take();
-        let former = former.filter(|_| !cell.neighbour.is_idle());
+        let former = (self.background.take()).filter(|_| !cell.neighbour.is_idle());
         if cell.is_served() {
             return self.served(cell, watch, stop);
         }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(|m| m.has_peer());
-        self.reach_peer(cell, stop)?;
-        let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
-        self.meet_cpus(cell, has_peer.then_some(&pins));
-        let mut task = self.task(cell, mover, &pins)?;
+        let (pins, mut task) = self.begun(cell, mover, has_peer, stop)?;
         if let Some(watch) = &watch {
             task.here.probed = watch.caches(&self.host, &task.here.pins);
         }
         // Removed after the processes in it, which are dropped before it.
-        let group = ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
-            .map_err(TrialError::Failed)?;
+        let group = self.group(cell)?;
         task.here.doors = group.as_ref().map(ControlGroups::doors).unwrap_or_default();
         let window = self.window(cell, watch.as_deref());
         let between = match has_peer {
@@ -299,7 +311,6 @@ impl Lab {
         let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
         let own = task.here.file.as_ref().is_none_or(|file| file.own);
         let ready_ns = slowest_ns + start_ns(&task, mover);
-        let receiver = has_peer.then_some(pins.receiver);
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
         let mut sides = Sides {
             settings: &self.settings,
@@ -308,11 +319,12 @@ impl Lab {
             link,
             window,
         };
-        let (mut ends, address) = sides.ready(task, receiver, ready_ns, stop)?;
+        let (mut ends, address) =
+            sides.ready(task, has_peer.then_some(pins.receiver), ready_ns, stop)?;
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
         let registers = mover.is_some_and(|m| m.locks_rings > 0);
-        let huge_bytes = ends.last().filter(|_| registers).and_then(huge_bytes);
+        let huge = ends.last().filter(|_| registers).and_then(huge_bytes);
         let span = WindowTimes {
             warmup: self.settings.warmup,
             until_steady: window::may_grow(cell),
@@ -352,7 +364,6 @@ impl Lab {
         let neighbour = background.as_ref().map(|b| b.held.clone());
         self.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
         let mut output = TrialOutput::of(cell, mover, own, done, machine)?;
-        let huge = huge_bytes.map(|n| (Counter::HugeMemoryBytes, Reading::Measured(n)));
         output.sender.side.readings.extend(huge);
         Ok(TrialOutput {
             peer_machine: Endpoint::peer_machine(&ends),
@@ -438,8 +449,7 @@ impl Lab {
         };
         let mover = Mover::named(&cell.mover);
         let pins = Pins::of(&cell, true, &self.host).map_err(TrialError::Failed)?;
-        let group = ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
-            .map_err(TrialError::Failed)?;
+        let group = self.group(&cell)?;
         let own = match told.role {
             Role::Sender => self.task(&cell, mover, &pins)?.here,
             _ => HostPart::default(),
@@ -492,6 +502,7 @@ fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
 }
 
 /// Pages that are given to the kernel for good: how large they are decides what they cost.
-fn huge_bytes(end: &Endpoint) -> Option<u64> {
-    huge_memory(&of_process(end.local_pid()?))
+fn huge_bytes(end: &Endpoint) -> Option<(Counter, Reading)> {
+    let bytes = huge_memory(&of_process(end.local_pid()?))?;
+    Some((Counter::HugeMemoryBytes, Reading::Measured(bytes)))
 }

@@ -42,8 +42,15 @@ impl TrialOutput {
             .ok_or_else(|| TrialError::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
         let truth = delivery_check::of(cell, mover, own, &sender, receiver.as_ref())?;
-        machine.extend(of_responder(cell, receiver.as_ref()));
-        machine.extend(strangers(&sender, receiver.as_ref()));
+        // What the far end of wire has read of its machine, in a receiver's place.
+        let responder = receiver.iter().filter(|_| !cell.transport.has_receiver());
+        let read = responder.flat_map(|far| &far.side.readings);
+        let of_machine = read.filter(|(counter, _)| counter.row().of == Of::Machine);
+        machine.extend(of_machine.map(|(counter, reading)| (*counter, reading.clone())));
+        let turned_away = sender.strangers + receiver.as_ref().map_or(0, |r| r.strangers);
+        if turned_away > 0 {
+            machine.insert(Counter::StrangersDropped, Reading::Measured(turned_away));
+        }
         Ok(TrialOutput {
             sender,
             receiver,
@@ -62,20 +69,4 @@ impl TrialOutput {
         };
         idle(&self.sender) || self.receiver.as_ref().is_some_and(idle)
     }
-}
-
-/// How many connections either side turned away, where it did.
-fn strangers(sender: &Done, receiver: Option<&Done>) -> Option<(Counter, Reading)> {
-    let turned_away = sender.strangers + receiver.map_or(0, |r| r.strangers);
-    (turned_away > 0).then_some((Counter::StrangersDropped, Reading::Measured(turned_away)))
-}
-
-/// What the far end of wire has read of its machine, in a receiver's place.
-fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
-    let responder = far.filter(|_| !cell.transport.has_receiver());
-    let all = responder.into_iter().flat_map(|r| &r.side.readings);
-    let of_machine = all.filter(|(counter, _)| counter.row().of == Of::Machine);
-    of_machine
-        .map(|(counter, reading)| (*counter, reading.clone()))
-        .collect()
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytecost_engine::Server;
 use bytecost_meter::{FrequencyMeter, NetworkMeter, look_takes_ns};
-use bytecost_plan::Pins;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings, Transport};
 use bytecost_sys::clock;
@@ -44,10 +43,7 @@ impl Lab {
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<TrialOutput, TrialError> {
-        self.reach_peer(cell, stop)?;
-        let pins = Pins::of(cell, true, &self.host).map_err(TrialError::Failed)?;
-        self.meet_cpus(cell, Some(&pins));
-        let task = self.task(cell, None, &pins)?;
+        let (pins, task) = self.begun(cell, None, true, stop)?;
         let window = self.window(cell, watch.as_deref());
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
         let mut sides = Sides {
