@@ -229,13 +229,11 @@ impl<S: Default> Greeters<S> {
                 self.welcome(listener.accept(Duration::ZERO));
             }
             if self.came.is_empty() && now_ns >= until_ns {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    format!(
-                        "no connection came: did the other side start? ({} others were turned away)",
-                        self.strangers()
-                    ),
-                ));
+                let others = self.strangers();
+                let why = format!(
+                    "no connection came: did the other side start? ({others} others were turned away)"
+                );
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
         }
     }
@@ -319,11 +317,7 @@ mod tests {
         let mut say = |key: &FlowKey, flow: Option<usize>| {
             let socket = connect(&cell, &listeners[0].address()).unwrap();
             key.say(&socket).unwrap();
-            let patience = if flow.is_some() {
-                LONG
-            } else {
-                Duration::from_millis(5)
-            };
+            let patience = flow.map_or(Duration::from_millis(5), |_| LONG);
             let came = greeters.next(&listeners, patience);
             assert_eq!(came.ok().map(|(flow, _)| flow), flow);
             greeters.strangers()

@@ -231,13 +231,8 @@ impl Load {
     /// # Errors
     /// What is out of bounds, as one line.
     pub fn check(&self) -> Result<(), String> {
-        let Load {
-            connections: asking,
-            idle,
-            threads,
-            depth,
-            ..
-        } = *self;
+        let (asking, idle) = (self.connections, self.idle);
+        let (threads, depth) = (self.threads, self.depth);
         let all = u64::from(asking) + u64::from(idle);
         let may_pipeline = match self.pace {
             RequestPace::Closed { think } => self.kept && think.is_zero(),

@@ -3,6 +3,7 @@
 //! A frame is a little-endian `u32` and so many bytes. The length is held against
 //! [`MAX_FRAME_BYTES`] before anything is allocated.
 
+use std::error::Error;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
@@ -252,10 +253,8 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
 /// Writes one frame of these bytes, of which there may be `most`.
 pub(crate) fn write_bytes(to: &mut impl Write, body: &[u8], most: usize) -> io::Result<()> {
     if body.len() > most {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the message is too long",
-        ));
+        let why = "the message is too long";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let mut frame = Vec::with_capacity(body.len() + 4);
     frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
@@ -274,7 +273,11 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
 
 /// The message that a frame's bytes are; `InvalidData` for bytes that are none.
 pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
-    serde_json::from_slice(body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    serde_json::from_slice(body).map_err(invalid)
+}
+
+fn invalid(why: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 /// Reads one frame of at most `most` bytes, whatever they are: fewer for peers that are to be
@@ -291,10 +294,9 @@ pub(crate) fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Vec<u8
 pub(crate) fn length(said: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize> {
     let length = u32::from_le_bytes(said) as usize;
     match length > most {
-        true => Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("a frame of {length} bytes is longer than allowed"),
-        )),
+        true => Err(invalid(format!(
+            "a frame of {length} bytes is longer than allowed"
+        ))),
         false => Ok(length),
     }
 }
@@ -364,20 +366,13 @@ pub(crate) fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> 
             taken.extend(descriptors);
         }
     }
-    taken.try_into().map_err(|_| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            "the descriptors that belong to the order did not come",
-        )
-    })
+    let why = "the descriptors that belong to the order did not come";
+    taken.try_into().map_err(|_| invalid(why))
 }
 
 /// That the coordinator said what does not come now.
 pub(crate) fn out_of_turn() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "protocol error: unexpected message from the coordinator",
-    )
+    invalid("protocol error: unexpected message from the coordinator")
 }
 
 #[cfg(test)]

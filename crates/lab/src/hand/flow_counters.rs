@@ -90,14 +90,14 @@ pub(super) struct FlowCounters {
 impl FlowCounters {
     /// Counters for so many flows; `asks` where they note round-trip times.
     pub(super) fn new(flows: usize, asks: bool) -> FlowCounters {
-        let row = || Row {
+        let row = |_| Row {
             told: Mutex::new((FlowTotals::default(), asks.then(histogram))),
             ..Row::default()
         };
         FlowCounters {
             number: AtomicU32::new(WAIT),
             ready: AtomicU32::new(0),
-            rows: (0..flows).map(|_| row()).collect(),
+            rows: (0..flows).map(row).collect(),
         }
     }
 

@@ -175,11 +175,11 @@ impl<'a> Session<'a> {
     /// What the flows come to, and in words what went wrong with them first.
     pub(super) fn end_flows(&mut self) -> (SessionPart, Option<String>) {
         let (part, failed) = self.flow_threads.end_by(after(GRACE));
-        let failed = failed.map(|e| match e.kind() {
+        let explained = |e: io::Error| match e.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.gone().to_owned(),
             _ => explain(&e),
-        });
-        (part, failed)
+        };
+        (part, failed.map(explained))
     }
 
     /// Tells the other side what was done, and hears what it did.
@@ -188,8 +188,7 @@ impl<'a> Session<'a> {
         own: &SessionPart,
         events: &mut dyn FnMut(SessionEvent),
     ) -> Option<SessionPart> {
-        let done = SessionWord::Done(Box::new(own.clone()));
-        let _ = self.control.say(&done);
+        let _ = (self.control).say(&SessionWord::Done(Box::new(own.clone())));
         let until_ns = after(LAST_WORD);
         for _ in 0..MOST_UNDER_WAY {
             if self.broken.is_none() && self.part.is_none() {

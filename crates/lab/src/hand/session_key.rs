@@ -171,8 +171,6 @@ fn check(found: &Metadata, name: &str) -> Result<(), String> {
 
 /// What a word that does not fit the key is.
 fn denied(_: snow::Error) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        "the other end did not prove that it has the same key",
-    )
+    let why = "the other end did not prove that it has the same key";
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }

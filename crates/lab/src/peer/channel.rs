@@ -223,25 +223,18 @@ pub(super) fn write_out<T: Serialize>(
     }
 }
 
-/// How much later a moment is by this host's clock than by that of who said it, if `now_ns` was
-/// its time when it did and this is now.
+/// How many ns later a moment is by this host's clock than by that of who said it.
 #[derive(Clone, Copy)]
-pub(super) struct Shift {
-    own_ns: u64,
-    theirs_ns: u64,
-}
+pub(super) struct Shift(i128);
 
 impl Shift {
+    /// If that was their time when they did, and this is now.
     pub(super) fn heard_now(now_ns: u64) -> Shift {
-        Shift {
-            own_ns: clock::monotonic_ns(),
-            theirs_ns: now_ns,
-        }
+        Shift(i128::from(clock::monotonic_ns()) - i128::from(now_ns))
     }
 
     fn of(self, at_ns: u64) -> u64 {
-        let later = i128::from(at_ns) + i128::from(self.own_ns) - i128::from(self.theirs_ns);
-        later.clamp(0, i128::from(u64::MAX / 2)) as u64
+        (i128::from(at_ns) + self.0).clamp(0, i128::from(u64::MAX / 2)) as u64
     }
 
     /// The order, its moments by this host's clock.
@@ -283,10 +276,7 @@ mod tests {
 
     #[test]
     fn a_moment_means_the_same_time_from_when_it_is_heard() {
-        let shift = Shift {
-            own_ns: 1_000_000,
-            theirs_ns: 50,
-        };
+        let shift = Shift(1_000_000 - 50);
         let order = shift.order(ToEndpoint::Go(schedule(150)));
         assert_eq!(order, ToEndpoint::Go(schedule(1_000_100)));
         let answer = shift.answer(FromEndpoint::Connected(0..u64::MAX));

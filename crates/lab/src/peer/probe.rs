@@ -110,16 +110,12 @@ impl ListeningDoors {
         let until = Instant::now() + TRIED_WITHIN;
         while !over.load(Ordering::Relaxed) && Instant::now() < until {
             if let Ok((door, socket)) = greeters.next(&self.listeners, LOOK)
-                && let Some(from) = self.answered(door, &socket)
+                && self.doors[door].answer.say(&socket).is_ok()
+                && let Some(from) = address(&socket)
             {
-                tell(door, from);
+                tell(door, from.ip());
             }
         }
-    }
-
-    fn answered(&self, door: usize, socket: &OwnedFd) -> Option<IpAddr> {
-        self.doors[door].answer.say(socket).ok()?;
-        address(socket).map(|from| from.ip())
     }
 }
 

@@ -128,10 +128,9 @@ impl ClientLoop for EpollLoop {
             }
         };
         let line = &mut self.lines[i as usize];
-        let flags = if connected {
-            EventFlags::IN
-        } else {
-            EventFlags::OUT
+        let flags = match connected {
+            true => EventFlags::IN,
+            false => EventFlags::OUT,
         };
         epoll::add(&self.epoll, &socket, event_name(i, line.generation), flags)
             .map_err(|_| LoadError::Local)?;
