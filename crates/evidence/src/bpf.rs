@@ -90,7 +90,7 @@ impl<const N: usize> Object<N> {
         attached.map_err(|e| told(&e))
     }
 
-    /// How often a program was not run, since it was running already on that CPU (Linux 5.12).
+    /// How often a program was not run, as it already ran on that CPU; none before Linux 5.12.
     pub fn misses(&self, program: &str) -> Option<u64> {
         let fd = match self.object.program(program)? {
             Program::BtfTracePoint(p) => p.fd(),

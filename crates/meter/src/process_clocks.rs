@@ -77,7 +77,7 @@ impl ProcessClocks {
         }
     }
 
-    /// Looks who is there. What `ours` have started is theirs too; known ones keep their owner.
+    /// Looks who is there. What `ours` have started is theirs; others that are known keep owners.
     pub fn list(&mut self, ours: &[(u32, ProcessOwner)]) {
         let mut pids = pids(&self.proc);
         pids.sort_unstable();
