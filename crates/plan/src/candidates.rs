@@ -17,7 +17,7 @@ pub(crate) struct Candidate {
 
 /// What the cells of a study are normalised by.
 pub(crate) struct Norm<'a> {
-    survey: &'a Survey,
+    pub(crate) survey: &'a Survey,
     /// Congestion control instead of the axis's default, where that is not to be had.
     substitute: Option<String>,
 }
@@ -45,18 +45,10 @@ impl<'a> Norm<'a> {
         ))
     }
 
-    /// A cell with what decides which axes apply to it.
-    pub(crate) fn facts<'c>(&self, cell: &'c Cell) -> CellFacts<'c>
-    where
-        'a: 'c,
-    {
-        CellFacts::of(cell, self.survey)
-    }
-
     /// The cell with one value for all that does not apply to it, with the congestion control that
     /// there is, and with no block that is larger than a request.
     pub(crate) fn cell(&self, cell: &Cell) -> Cell {
-        let facts = self.facts(cell);
+        let facts = CellFacts::of(cell, self.survey);
         let mut normal = facts.normal();
         if let Some(there) = &self.substitute
             && facts.applies(Axis::Congestion)
@@ -148,7 +140,8 @@ pub(crate) fn baselines(
     norm: &Norm<'_>,
 ) -> Vec<Vec<Option<usize>>> {
     let place: HashMap<&Cell, usize> = list.iter().map(|c| &c.cell).zip(0..).collect();
-    let facts: Vec<CellFacts<'_>> = list.iter().map(|c| norm.facts(&c.cell)).collect();
+    let facts = list.iter().map(|c| CellFacts::of(&c.cell, norm.survey));
+    let facts = facts.collect_vec();
     let of = |compare: &Compare| {
         let is_moved = |i: usize| !moves_nothing(norm.survey, &list[i].cell);
         let is_baseline = |i: usize| list[i].cell.value(compare.axis) == compare.baseline;

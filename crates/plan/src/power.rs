@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use bytecost_spec::Study;
+use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::{ERROR_RATE, Family};
 use bytecost_stats::{POWER, Replicates, least, power};
@@ -31,7 +32,7 @@ impl Primaries {
         for (compare, of) in study.compare.iter().zip(baselines) {
             for (place, baseline) in of.into_iter().enumerate() {
                 let cell = &candidates[place].cell;
-                let facts = norm.facts(cell);
+                let facts = CellFacts::of(cell, norm.survey);
                 let is_primary = |metric| compare.family_of(&facts, metric) == Family::Primary;
                 let metrics = compare.metrics.iter().filter(|m| is_primary(**m)).count();
                 if let (Some(baseline), 1..) = (baseline, metrics)

@@ -442,7 +442,7 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         ("the threads need", payload_bytes(cell, survey))
     } else if is_of_files(survey, cell) {
         ("the file and its requests need", file_bytes(cell, survey))
-    } else if sends_a_file(cell, survey) {
+    } else if survey.mover(&cell.mover).is_some_and(|m| m.sends_a_file()) {
         let of_file = match cell.cache {
             Cache::Memory | Cache::Warm => sent_bytes(cell),
             Cache::Cold | Cache::Direct => 0,
@@ -463,10 +463,6 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
             host.memory_bytes as f64 / f64::from(1 << 30)
         )
     })
-}
-
-fn sends_a_file(cell: &Cell, survey: &Survey) -> bool {
-    survey.mover(&cell.mover).is_some_and(|m| m.sends_a_file())
 }
 
 /// Memory for a file that is to stay in memory, and for the requests in flight.

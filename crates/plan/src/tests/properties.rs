@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use bytecost_spec::axis::{AXES, AxisRow};
+use bytecost_spec::axis::{AXES, AxisRow, CellFacts};
 use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -155,13 +155,14 @@ proptest! {
         let normal = norm.cell(&cell);
         prop_assert_eq!(&norm.cell(&normal), &normal);
         prop_assert_eq!(Cell::from_id(&normal.id()), Some(normal.clone()));
-        let facts = norm.facts(&cell);
+        let facts = CellFacts::of(&cell, norm.survey);
         for row in AXES.iter().filter(|row| !facts.applies(row.axis)) {
             let mut changed = cell.clone();
             changed.set(row.axis, one_of(row.axis, other)).unwrap();
             prop_assert_eq!(&norm.cell(&changed), &normal, "{}", row.name);
             let except = if row.axis == Axis::Size { Axis::Threads } else { Axis::Size };
-            prop_assert!(norm.facts(&changed).agrees(&facts, &[except]), "{}", row.name);
+            let of_it = CellFacts::of(&changed, norm.survey);
+            prop_assert!(of_it.agrees(&facts, &[except]), "{}", row.name);
         }
     }
 
