@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::manifest::Expectation;
+use bytecost_spec::study::Compare;
 use bytecost_spec::survey::InFlight;
 use bytecost_spec::{Axis, Cache, Cell, LeftOut, Pattern, Study, Survey, units};
 use itertools::Itertools as _;
@@ -411,7 +412,12 @@ fn thin(
     }
     let least = if study.compare.is_empty() { 1 } else { 2 };
     if !fits(&kept) {
-        kept.sort_by_key(|&i| distance(&cells[i], study));
+        // First what is the baseline in most comparisons.
+        kept.sort_by_key(|&i| {
+            let compares = study.compare.iter();
+            let is_apart = |c: &&Compare| cells[i].value(c.axis) != c.baseline;
+            compares.filter(is_apart).count()
+        });
         while kept.len() > least && !fits(&kept) {
             kept.pop();
         }
@@ -463,14 +469,6 @@ impl Column {
         }
         mask
     }
-}
-
-/// In how many comparisons a cell is not the baseline.
-fn distance(cell: &Cell, study: &Study) -> usize {
-    let compares = study.compare.iter();
-    compares
-        .filter(|c| cell.value(c.axis) != c.baseline)
-        .count()
 }
 
 /// What is missing, by tier and by the values that nothing else has.

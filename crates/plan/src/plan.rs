@@ -9,7 +9,7 @@ use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{
     Axis, Cell, Host, Invalid, LeftOut, Manifest, PeerHost, Refusal, Study, Transport,
 };
-use itertools::Itertools as _;
+use itertools::{Either, Itertools as _};
 
 use crate::budget::{self, Price, TrialCosts};
 use crate::candidates::{
@@ -249,23 +249,20 @@ fn runnable(
     survey: &Survey,
     peer: Option<&PeerHost>,
 ) -> (Vec<Candidate>, Vec<Refusal>) {
-    let mut refusals = Vec::new();
-    let mut runnable = Vec::new();
-    for candidate in all {
+    all.into_iter().partition_map(|candidate| {
         let cell = &candidate.cell;
         let why = match peer.filter(|_| cell.transport == Transport::Peer) {
             Some(peer) => refusal::refused_between(cell, host, survey, peer),
             None => refusal::refused(cell, host, survey),
         };
         match why {
-            Some(why) => refusals.push(Refusal {
+            Some(why) => Either::Right(Refusal {
                 what: cell.id(),
                 why,
             }),
-            None => runnable.push(candidate),
+            None => Either::Left(candidate),
         }
-    }
-    (runnable, refusals)
+    })
 }
 
 /// Whether a cell has two ends, one of which can be on another host.

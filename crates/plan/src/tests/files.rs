@@ -4,7 +4,6 @@ use bytecost_spec::survey::{FileSupport, FileSurvey, MoverFacts};
 use bytecost_spec::{Cache, Cell, Host, Study, Survey};
 
 use super::{chosen, host, of_all_kinds, one, plan_on, refused, refuses};
-use crate::Plan;
 
 /// Two ways to read, in two sizes, depths and states of the page cache.
 fn study() -> Study {
@@ -49,12 +48,9 @@ fn with(change: fn(&mut FileSurvey)) -> Survey {
     survey
 }
 
-fn plan(study: &Study) -> Plan {
-    plan_on(study, &host(), &survey())
-}
-
 #[test]
 fn who_reads_one_after_the_other_has_no_depth_and_null_says_what_the_loop_costs() {
+    let plan = |study: &Study| plan_on(study, &host(), &survey());
     let all = plan(&study());
     let of = |mover: &str| all.cells.iter().filter(|c| c.mover == mover).count();
     assert_eq!((of("null"), of("pread"), of("uring-read")), (1, 4, 8));
