@@ -80,9 +80,8 @@ pub fn power(
 /// true `difference` 80 % of the time.
 ///
 /// `deviation` is [`crate::Location::deviation`] of the `known` blocks so far; what others lend them
-/// they lend to more blocks too. `None` where more
-/// than `most` would be needed, where the deviation or the difference is not finite or the latter
-/// not positive, and for an `alpha` that is not between 0 and 1.
+/// they lend to more blocks too. `None` where more than `most` would be needed, where the deviation
+/// or the difference is not finite or the latter not positive, and for an `alpha` not between 0 and 1.
 pub fn blocks_needed(
     deviation: f64,
     known: impl Into<Replicates>,

@@ -24,15 +24,8 @@ fn peer(side: PeerSide) -> PeerHost {
 fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
     let mut study = study(changes);
     study.go_to_peer();
-    Plan::expecting(
-        &study,
-        &host(),
-        survey,
-        Some(peer),
-        7,
-        Some(&RatioNoise::ASSUMED),
-    )
-    .unwrap()
+    let noise = Some(&RatioNoise::ASSUMED);
+    Plan::expecting(&study, &host(), survey, Some(peer), 7, noise).unwrap()
 }
 
 /// Why cells of a mover are refused.
