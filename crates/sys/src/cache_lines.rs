@@ -1,4 +1,4 @@
-//! Memory to work on: lines of 64 bytes on pages as asked, which the kernel is asked about.
+//! Memory to work on: lines of 64 bytes on pages of a kind.
 //!
 //! Transparent huge pages are advice (madvise(2)): a kernel may have none to give, and says
 //! nothing. So what it gave is read in `/proc/self/smaps` (proc_pid_smaps(5), `AnonHugePages`).
@@ -36,22 +36,18 @@ pub enum Pages {
     Small,
 }
 
-/// Zeroed lines, all present in memory. Gone when dropped, and not there in a process that is
-/// forked.
+/// Zeroed lines, all present in memory; not there in a process that is forked.
 #[derive(Debug)]
 pub struct CacheLines {
     map: Mapping,
-    /// Where they begin in it, in bytes.
+    /// In bytes.
     skipped: usize,
     count: usize,
 }
 
 impl CacheLines {
-    /// So many lines.
-    ///
-    /// # Errors
-    /// `InvalidInput` for none or too many, what mmap(2) answers, and for huge pages why they are
-    /// not to be had or which part the kernel gave.
+    /// So many lines. `InvalidInput` for none or too many, else mmap(2); for huge pages, why there
+    /// are none or how much the kernel gave.
     pub fn new(count: usize, pages: Pages) -> io::Result<CacheLines> {
         if pages == Pages::Huge {
             can_be_huge(&std::fs::read_to_string(ENABLED).unwrap_or_default())?;
@@ -65,8 +61,7 @@ impl CacheLines {
         let span = bytes.next_multiple_of(huge);
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let map = Mapping::of_zeroes(span + 2 * huge, ProtFlags::empty(), flags)?;
-        // The first huge page that begins behind a page which nobody can use. At most a huge page
-        // is skipped, and two are mapped beside the span.
+        // The first huge page behind a page which nobody can use; two are mapped beside the span.
         let skipped = (map.start().addr() + PAGE_BYTES).next_multiple_of(huge) - map.start().addr();
         let lines = CacheLines {
             map,
@@ -84,7 +79,6 @@ impl CacheLines {
         self.map.start().wrapping_add(self.skipped).cast()
     }
 
-    /// Lets the span be used, and gives the advice.
     fn allow(&self, span: usize, pages: Pages) -> io::Result<()> {
         let at = self.start().cast();
         let rights = MprotectFlags::READ | MprotectFlags::WRITE;
@@ -113,7 +107,6 @@ impl CacheLines {
         }
     }
 
-    /// Holds what the kernel gave against what was asked.
     fn check(&self, bytes: usize, span: usize, pages: Pages) -> io::Result<()> {
         let given = || {
             let start = self.start().addr();
@@ -184,7 +177,7 @@ fn huge_bytes() -> usize {
         .unwrap_or(USUAL_HUGE_BYTES)
 }
 
-/// Whether huge pages can be given where asked for: the switch says `always [madvise] never`.
+/// The switch reads `always [madvise] never`.
 fn can_be_huge(switch: &str) -> io::Result<()> {
     let unsupported = |why: &str| Err(io::Error::new(io::ErrorKind::Unsupported, why.to_owned()));
     if switch.trim().is_empty() {

@@ -1,5 +1,5 @@
-//! System calls that a thread makes, and whatever it starts, told by the kernel before it carries
-//! them out: seccomp's user notification. Tests count by it; it needs no rights.
+//! System calls of a thread and of whatever it starts, reported before the kernel carries them out:
+//! seccomp's user notification. Tests count by it; it needs no rights.
 //!
 //! Source: seccomp_unotify(2), since Linux 5.0; that a call goes on is since 5.5.
 
@@ -75,7 +75,7 @@ pub const CALLS: &[SystemCall] = &[
     other("futex", libc::SYS_futex, Some(1)),
 ];
 
-/// Where an argument of mmap(2) tells the file, and what it is where there is none.
+/// Where an argument of mmap(2) names the file, and its value where there is none.
 const MAPPED: usize = 4;
 const NO_FILE: u32 = u32::MAX;
 
@@ -92,18 +92,16 @@ pub struct PendingCall {
     pub first: [u64; 2],
 }
 
-/// Hears the calls of a thread. To be asked by another one, for as long as the first and all that
-/// it has started make any: without it their calls fail with ENOSYS. Where futex(2) is among them,
-/// neither waits at a lock or channel of both: nobody would hear the call that ends that.
+/// Hears the calls of a thread. Asked by another one as long as the first and all that it has
+/// started make any: without it their calls fail with ENOSYS. Where futex(2) is among them, neither
+/// waits at a lock or channel of both: nobody would hear the call that ends that.
 #[derive(Debug)]
 pub struct CallListener(OwnedFd);
 
 impl CallListener {
-    /// From now on and for good, each of these calls by the calling thread, and by every thread and
-    /// process that it starts, waits until it was told. Privileges cannot be gained any more.
-    ///
-    /// # Errors
-    /// ENOSYS and EINVAL where the kernel has no seccomp(2), EBUSY where somebody listens already.
+    /// From now on each of these calls by the calling thread and all that it starts waits until it
+    /// was shown, and no privileges can be gained. ENOSYS and EINVAL without seccomp(2), EBUSY
+    /// where somebody listens already.
     pub fn of_this_thread(calls: &[SystemCall]) -> io::Result<CallListener> {
         let count = u8::try_from(calls.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         rustix::thread::set_no_new_privs(true)?;
@@ -140,8 +138,8 @@ impl CallListener {
         fd.map(CallListener)
     }
 
-    /// Shows the next call while its thread waits, and lets it go on; false where none came for
-    /// as long as `patience`. Memory that is mapped without a file is not shown.
+    /// Shows the next call while its thread waits, and lets it go on; false where none came within
+    /// `patience`. Memory that is mapped without a file is not shown.
     pub fn next(&self, patience: Duration, see: impl FnOnce(PendingCall)) -> io::Result<bool> {
         let mut descriptor = [PollFd::new(&self.0, PollFlags::IN)];
         let time = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -159,7 +157,7 @@ impl CallListener {
         Ok(true)
     }
 
-    /// The call that waits; none where its thread has ended meanwhile.
+    /// None where its thread has ended meanwhile.
     fn receive(&self) -> io::Result<Option<libc::seccomp_notif>> {
         // SAFETY: all zeros are a value of this plain structure, and what the kernel asks for.
         let mut heard: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -183,7 +181,7 @@ impl CallListener {
     }
 }
 
-/// Whether an ioctl went well; false where the thread that it is about has ended.
+/// False where the thread has ended.
 fn gone_or(done: libc::c_int) -> io::Result<bool> {
     match checked(done) {
         Ok(_) => Ok(true),

@@ -1,5 +1,4 @@
-//! Processes forked to serve one connection each: made safely, told to finish, and noticed when
-//! they end.
+//! Processes forked to serve one connection each.
 
 use std::fs;
 use std::io;
@@ -19,11 +18,11 @@ const LINKS_OF_ONE_THREAD: u64 = 3;
 /// terminal's foreground at once, the children included.
 const FINISH: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGINT];
 
-/// The socket whose input they end, in a child.
+/// In a child.
 static INPUT: AtomicI32 = AtomicI32::new(-1);
 
-/// Forks a child as [`fork_off`] does, to serve `socket`. SIGTERM and SIGINT do not end it but its
-/// input: shutdown(2) with SHUT_RD, so that what has arrived can still be answered.
+/// As [`fork_off`], to serve `socket`. SIGTERM and SIGINT end not the child but its input:
+/// shutdown(2) with SHUT_RD, so that what has arrived can still be answered.
 pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     // A signal that comes before the child is ready for it must wait until it is.
     block(&FINISH, true)?;
@@ -41,13 +40,10 @@ pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     forked
 }
 
-/// Forks a child for work of its own: its number in the parent, none in the child, which is
-/// killed when the thread that forked it ends. It ends by [`exit`].
-///
-/// # Errors
-/// `Unsupported` in a process with more than one thread: a fork copies the calling thread alone,
-/// and a lock that another one held stays locked in the child for ever, fork(2). `WouldBlock`
-/// where the limit of processes is reached, and what else fork(2) answers.
+/// Forks: the child's number in the parent, none in the child, which is killed when the thread that
+/// forked it ends, and ends by [`exit`]. `Unsupported` in a process with more than one thread: a
+/// lock that another one held stays locked in the child for ever, fork(2). `WouldBlock` at the
+/// limit of processes.
 pub fn fork_off() -> io::Result<Option<u32>> {
     if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
         let why =
@@ -64,16 +60,15 @@ pub fn fork_off() -> io::Result<Option<u32>> {
     }
 }
 
-/// The processes that the first thread of one has started and that are still there, as the `/proc`
-/// below this root tells; none where it does not, proc(5) (CONFIG_PROC_CHILDREN).
+/// Processes that a process's first thread has started and that are still there, by `/proc` below
+/// `root`; none without CONFIG_PROC_CHILDREN, proc(5).
 pub fn of(root: &Path, process: u32) -> Option<Vec<u32>> {
     let path = root.join(format!("proc/{process}/task/{process}/children"));
     let text = fs::read_to_string(path).ok()?;
     text.split_whitespace().map(|n| n.parse().ok()).collect()
 }
 
-/// Ends the calling process at once: nothing is flushed, no destructor and no exit handler runs,
-/// all of which are the parent's, _exit(2).
+/// Ends the process at once, without the parent's buffers, destructors and exit handlers, _exit(2).
 pub fn exit(status: i32) -> ! {
     // SAFETY: ending the process leaves nobody who could see anything half done.
     unsafe { libc::_exit(status) }
@@ -104,7 +99,6 @@ fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
-/// Has the calling thread put signals off, or take them again.
 fn block(signals: &[libc::c_int], off: bool) -> io::Result<()> {
     let how = if off {
         libc::SIG_BLOCK
@@ -124,8 +118,8 @@ fn block(signals: &[libc::c_int], off: bool) -> io::Result<()> {
 pub struct Deaths(OwnedFd);
 
 impl Deaths {
-    /// Takes SIGCHLD as something to read, for as long as this lives. To be used in a process
-    /// with one thread, or the signal may go to another.
+    /// Makes SIGCHLD readable while this lives; in a process with one thread, or another may get
+    /// it.
     pub fn new() -> io::Result<Deaths> {
         block(&[libc::SIGCHLD], true)?;
         let set = set_of(&[libc::SIGCHLD]);
@@ -138,7 +132,7 @@ impl Deaths {
         fd.map(Deaths)
     }
 
-    /// Forgets those that were told so far.
+    /// Forgets those so far.
     pub fn forget(&self) {
         // Signals that come while one is pending are one.
         let _ = rustix::io::read(&self.0, &mut [0; 4 * size_of::<libc::signalfd_siginfo>()]);

@@ -1,7 +1,5 @@
-//! Clocks, in nanoseconds.
-//!
-//! Nothing here goes through glibc's wrappers: [`monotonic_ns`] is answered in user space (vDSO),
-//! the CPU clocks by a direct system call.
+//! Clocks, in ns. [`monotonic_ns`] is answered in user space (vDSO), the CPU clocks by a direct
+//! system call, not by glibc's wrappers.
 
 use std::io;
 
@@ -17,8 +15,8 @@ pub fn monotonic_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
 
-/// CPU time of the calling thread in ns, CLOCK_THREAD_CPUTIME_ID: user and system together, up to
-/// the moment of the call, not in steps of the scheduler's tick.
+/// CPU time of the calling thread in ns (CLOCK_THREAD_CPUTIME_ID), user and system, up to this
+/// moment.
 pub fn thread_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ThreadCPUTime))
 }
@@ -28,28 +26,21 @@ pub fn process_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ProcessCPUTime))
 }
 
-/// CPU time of all threads of a process in ns, threads that have ended included; any process may
-/// be asked, and kernel threads are processes. Of a thread that runs at this moment on another CPU
-/// the kernel has added the time up to the last tick only. Does not allocate.
-///
-/// # Errors
-/// `EINVAL` where there is no such process.
+/// CPU time of all threads of any process in ns, ended ones included; kernel threads are processes.
+/// What runs at this moment on another CPU counts up to its last tick only. Does not allocate.
+/// `EINVAL` without such a process.
 pub fn process_cpu_ns_of(pid: u32) -> io::Result<u64> {
     cpu_clock_ns(pid, CPUCLOCK_SCHED)
 }
 
-/// CPU time of a thread of this process in ns, up to the moment of the call on whatever CPU it
-/// runs: reading it has the kernel bring the thread's account up to date. Threads that the kernel
-/// made for this process, as io_uring's workers, are threads of it. Does not allocate.
-///
-/// # Errors
-/// `EINVAL` where this process has no such thread.
+/// CPU time of a thread of this process in ns, up to this moment on whatever CPU: reading it
+/// updates the thread's account. Threads that the kernel made for it, as io_uring's workers, are
+/// among them. Does not allocate. `EINVAL` without such a thread.
 pub fn thread_cpu_ns_of(tid: u32) -> io::Result<u64> {
     cpu_clock_ns(tid, CPUCLOCK_SCHED | CPUCLOCK_PERTHREAD)
 }
 
-/// The scheduler's account, and that of one thread alone. A clock's number is made of these as the
-/// kernel makes it (include/linux/posix-timers_types.h) and clock_getcpuclockid(3) gives it.
+/// A thread's own account by the scheduler: bits of a clock's number (linux/posix-timers_types.h).
 const CPUCLOCK_SCHED: libc::clockid_t = 2;
 const CPUCLOCK_PERTHREAD: libc::clockid_t = 4;
 
@@ -79,8 +70,7 @@ pub fn proc_stat_unit_ns() -> u64 {
     NS_PER_S / rustix::param::clock_ticks_per_second().max(1)
 }
 
-/// Sleeps until [`monotonic_ns`] has reached `at_ns`; returns at once where it has. A signal
-/// handler that runs meanwhile does not shorten the sleep, clock_nanosleep(2).
+/// Sleeps until [`monotonic_ns`] has reached `at_ns`, signals or not, clock_nanosleep(2).
 pub fn sleep_until_ns(at_ns: u64) {
     let until = Timespec {
         tv_sec: (at_ns / NS_PER_S) as _,

@@ -1,6 +1,5 @@
-//! The error queue of a socket, where MSG_ZEROCOPY says which sends are done.
-//!
-//! Source: Documentation/networking/msg_zerocopy.rst of the kernel; recvmsg(2), ip(7).
+//! The error queue of a socket, where MSG_ZEROCOPY says which sends are done: recvmsg(2), ip(7) and
+//! Documentation/networking/msg_zerocopy.rst of the kernel.
 
 use std::io;
 use std::mem;
@@ -34,10 +33,8 @@ impl Completion {
     }
 }
 
-/// Sets SO_ZEROCOPY, without which the kernel ignores MSG_ZEROCOPY.
-///
-/// # Errors
-/// What setsockopt(2) answers: EOPNOTSUPP or ENOTSUPP for sockets that cannot.
+/// Sets SO_ZEROCOPY, without which the kernel ignores MSG_ZEROCOPY: EOPNOTSUPP or ENOTSUPP for
+/// sockets that cannot.
 pub fn set_zerocopy(socket: impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     set_option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, &on).map_err(unsupported)
@@ -53,10 +50,8 @@ fn unsupported(error: io::Error) -> io::Error {
     }
 }
 
-/// Takes one completion off the error queue, without waiting; none when it is empty.
-///
-/// # Errors
-/// What recvmsg(2) answers, or `InvalidData` for an entry that is no zero-copy completion.
+/// Takes one completion off the error queue, without waiting; none when it is empty, `InvalidData`
+/// for an entry that is no zero-copy completion.
 pub fn completion(socket: impl AsFd) -> io::Result<Option<Completion>> {
     // Room for one sock_extended_err with the address behind it; aligned as cmsghdr wants.
     let mut control = [0u64; 16];
@@ -120,7 +115,7 @@ fn parse(message: &libc::msghdr) -> io::Result<Completion> {
     })
 }
 
-/// Waits until the error queue holds something, or the peer is gone; false when `timeout` ran out.
+/// Waits for an entry or the peer's end; false when `timeout` ran out.
 pub fn wait(socket: impl AsFd, timeout: Duration) -> io::Result<bool> {
     let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
     // No event asked for: POLLERR is always reported.

@@ -1,9 +1,5 @@
-//! What a network device says of itself by SIOCETHTOOL, as ethtool(8) shows it.
-//!
-//! The ioctl and not the netlink family that came after it: it is there on every kernel, needs no
-//! library, and a structure of it is a few words.
-//!
-//! Source: `include/uapi/linux/ethtool.h`.
+//! What a network device says of itself by SIOCETHTOOL (`include/uapi/linux/ethtool.h`), as
+//! ethtool(8) shows it: unlike the newer netlink family it is on every kernel and needs no library.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -60,7 +56,6 @@ impl DeviceFacts {
     }
 }
 
-/// Carries out a command that takes or gives one number.
 pub(crate) fn number(device: &str, command: u32, data: u32) -> io::Result<u32> {
     ask(device, command, &mut [0, data], |words| words[1])
 }
@@ -89,7 +84,7 @@ fn features(device: &str) -> io::Result<Vec<(String, bool)>> {
     })
 }
 
-/// Carries out a command whose structure is these words, the first of which is the command.
+/// The first word of its structure is the command.
 fn ask<T>(
     device: &str,
     command: u32,
@@ -119,7 +114,7 @@ fn mtu(device: &str) -> io::Result<u64> {
     Ok(u64::try_from(mtu).unwrap_or(0))
 }
 
-/// A request of a device, with nothing asked yet; `InvalidInput` for a name that no device has.
+/// `InvalidInput` for a name that no device has.
 pub(crate) fn request(device: &str) -> io::Result<libc::ifreq> {
     let bytes = device.as_bytes();
     if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
@@ -150,7 +145,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// What stands before the first zero.
+/// Up to the first zero.
 fn string(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()

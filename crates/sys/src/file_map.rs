@@ -10,19 +10,16 @@ use rustix::param::page_size;
 use crate::mapping::Mapping;
 use crate::syscall::checked;
 
-/// How much of a file is asked about in one call.
 const CHUNK_BYTES: u64 = 256 << 20;
 
-/// A shared mapping of a piece of a file, or of a BPF map (BPF_F_MMAPABLE), which it keeps alive.
-/// To read where a file has become shorter meanwhile ends the process with SIGBUS, mmap(2).
+/// A shared mapping of a file's piece, or of a BPF map (BPF_F_MMAPABLE). Reading past the end of a
+/// file that has become shorter ends the process with SIGBUS, mmap(2).
 #[derive(Debug)]
 pub struct FileMap(Mapping);
 
 impl FileMap {
-    /// Maps `len` bytes from `offset`, a multiple of the page's size, on, and brings nothing in.
-    ///
-    /// # Errors
-    /// What mmap(2) answers: `InvalidInput` for no bytes, and for more than a map has.
+    /// Maps `len` bytes from `offset`, a multiple of the page's size, and brings nothing in.
+    /// `InvalidInput` for no bytes, and for more than a BPF map has, mmap(2).
     pub fn new(file: impl AsFd, offset: u64, len: usize) -> io::Result<FileMap> {
         let map = Mapping::shared(file, offset, len, ProtFlags::READ)?;
         Ok(FileMap(map))
@@ -46,7 +43,7 @@ impl FileMap {
         }
     }
 
-    /// Copies what is mapped from `from` on, as much as there is and fits: how many bytes.
+    /// Copies from `from` on, as much as there is and fits: how many bytes.
     pub fn copy(&self, from: usize, into: &mut [u8]) -> usize {
         let len = into.len().min(self.0.len().saturating_sub(from));
         for (at, byte) in into.iter_mut().enumerate().take(len) {
@@ -56,10 +53,7 @@ impl FileMap {
     }
 
     /// send(2) of at most `len` mapped bytes from `from` on: how many went, 0 where nothing is
-    /// mapped there.
-    ///
-    /// # Errors
-    /// What send(2) answers; EFAULT where the file has become shorter than its mapping.
+    /// mapped; EFAULT where the file has become shorter than its mapping.
     pub fn send(&self, socket: impl AsFd, from: usize, len: usize) -> io::Result<usize> {
         let len = len.min(self.0.len().saturating_sub(from));
         if len == 0 {
@@ -73,7 +67,7 @@ impl FileMap {
         checked(sent)
     }
 
-    /// The 64-bit word at a place, counted in words; 0 outside of the mapping.
+    /// The 64-bit word `at`, counted in words; 0 outside of the mapping.
     #[inline]
     pub fn word(&self, at: usize) -> u64 {
         if at >= self.0.len() / size_of::<u64>() {
@@ -94,9 +88,9 @@ impl FileMap {
     }
 }
 
-/// How many pages of a piece of a file are in the page cache, and of how many: mincore(2). The
-/// kernel says so to the file's owner and to those who may write it; to others every page looks
-/// present. `offset` is a multiple of the page's size.
+/// How many pages of a file's piece are in the page cache, and of how many: mincore(2). To all but
+/// the file's owner and those who may write it every page looks present. `offset` is of whole
+/// pages.
 pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64, u64)> {
     let file = file.as_fd();
     let (mut resident, mut all) = (0, 0);

@@ -1,5 +1,4 @@
-//! A program of others that does work for one of our threads: started with descriptors beside its
-//! standard ones, and ended with the thread that started it.
+//! A program of others, started with further descriptors and ended with the thread that started it.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -8,9 +7,9 @@ use std::process::Command;
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-/// Has the process of a command be killed when the thread that starts it ends, prctl(2)
-/// PR_SET_PDEATHSIG, and leaves `kept` open in it, under the numbers that they have here, where
-/// they are closed with the command. What it starts in its turn does not end with the thread.
+/// Has a command's process killed when the thread that starts it ends, prctl(2) PR_SET_PDEATHSIG,
+/// and leaves `kept` open in it under their numbers here, where they are closed with the command.
+/// What it starts in its turn does not end with the thread.
 pub fn attach(command: &mut Command, kept: Vec<OwnedFd>) {
     let parent = std::process::id() as i32;
     // SAFETY: between fork and exec it makes system calls on descriptors that it owns; it takes
@@ -38,7 +37,6 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::process::{Child, Stdio};
 
-    /// A shell that has one more descriptor, which is the end of a pipe.
     fn shell(script: &str) -> (Child, io::PipeReader) {
         let (read, write) = io::pipe().unwrap();
         let write = OwnedFd::from(write);

@@ -1,5 +1,5 @@
-//! Memory for requests that are carried out behind the caller's back: so many places of one size,
-//! each on whole pages, none of them to be seen while a request uses it.
+//! Memory for requests carried out behind the caller's back: places of one size on whole pages,
+//! none of them to be seen while a request uses it.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -9,8 +9,8 @@ use crate::region::Region;
 /// Each place begins on a multiple of these bytes: enough for O_DIRECT with blocks up to a page.
 pub const ALIGN_BYTES: usize = 4096;
 
-/// The places. Where one is still in use when they are dropped, their memory is never given back:
-/// the kernel may write there at any time.
+/// The places. Where one is still in use when they are dropped, their memory stays: the kernel may
+/// write there at any time.
 #[derive(Debug)]
 pub struct IoBuffers {
     memory: ManuallyDrop<Region>,
@@ -20,10 +20,8 @@ pub struct IoBuffers {
 }
 
 impl IoBuffers {
-    /// `count` places of `size` bytes of zeroes, present in memory.
-    ///
-    /// # Errors
-    /// `InvalidInput` where either is 0 or both are too much, else what mmap(2) answers.
+    /// `count` places of `size` bytes of zeroes, present in memory; `InvalidInput` where either is
+    /// 0 or both are too much, mmap(2).
     pub fn new(count: usize, size: usize) -> io::Result<IoBuffers> {
         let stride = size.next_multiple_of(ALIGN_BYTES);
         let len = stride
@@ -75,7 +73,6 @@ impl IoBuffers {
         Some(unsafe { std::slice::from_raw_parts_mut(self.pointer(place), self.size) })
     }
 
-    /// Gives a place to a request: where it lies.
     #[inline]
     pub(crate) fn begin(&mut self, place: usize) -> io::Result<*mut u8> {
         if self.is_busy(place) {
@@ -85,7 +82,6 @@ impl IoBuffers {
         Ok(self.pointer(place))
     }
 
-    /// Takes a place back from a request that is over.
     #[inline]
     pub(crate) fn end(&mut self, place: usize) {
         if let Some(busy) = self.busy.get_mut(place) {
@@ -93,7 +89,7 @@ impl IoBuffers {
         }
     }
 
-    /// Where the place lies, for registering it.
+    /// For registering it.
     pub(crate) fn pointer(&self, place: usize) -> *mut u8 {
         debug_assert!(place < self.busy.len());
         self.memory.start().wrapping_add(place * self.stride)

@@ -1,4 +1,4 @@
-//! Messages that consist of several pieces of memory, with their iovecs made once beforehand.
+//! Messages of several pieces of memory, with their iovecs made beforehand.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -22,10 +22,8 @@ pub struct Iovecs {
 }
 
 impl Iovecs {
-    /// `ranges` has `pieces` ranges a message, one message after another.
-    ///
-    /// # Errors
-    /// `InvalidInput` when a range lies outside the region or `pieces` does not divide them.
+    /// `ranges` has `pieces` ranges a message, message after message. `InvalidInput` outside of the
+    /// region, or when `pieces` does not divide them.
     pub fn new(region: Region, ranges: &[Range<usize>], pieces: usize) -> io::Result<Iovecs> {
         let why = "the pieces do not fit the region";
         let wrong = || io::Error::new(io::ErrorKind::InvalidInput, why);
@@ -55,10 +53,7 @@ impl Iovecs {
         self.region.bytes_mut()
     }
 
-    /// One `sendmsg` of message `message` from its byte `skip` on.
-    ///
-    /// # Panics
-    /// When there is no such message.
+    /// One `sendmsg` of message `message` from its byte `skip` on. Panics without such a message.
     pub fn sendmsg(
         &mut self,
         socket: impl AsFd,
@@ -75,16 +70,12 @@ impl Iovecs {
         )?)
     }
 
-    /// One `writev` of message `message` from its byte `skip` on.
-    ///
-    /// # Panics
-    /// When there is no such message.
+    /// One `writev` of message `message` from its byte `skip` on. Panics without such a message.
     pub fn writev(&mut self, file: impl AsFd, message: usize, skip: usize) -> io::Result<usize> {
         Ok(rustix::io::writev(file, self.from(message, skip))?)
     }
 
-    /// The slices of a message from its byte `skip` on. A message that was begun is rare, and
-    /// its slices are cut in memory set aside for it.
+    /// A message that was begun is rare: its slices are cut in memory set aside for it.
     fn from(&mut self, message: usize, skip: usize) -> &[IoSlice<'static>] {
         let whole = &self.slices[message * self.pieces..(message + 1) * self.pieces];
         if skip == 0 {
@@ -118,7 +109,6 @@ mod tests {
         for (i, b) in region.bytes_mut().iter_mut().enumerate() {
             *b = i as u8;
         }
-        // Two messages of three pieces, which lie apart.
         let ranges = [0..4, 8..12, 16..20, 32..36, 40..44, 48..52];
         let mut gather = Iovecs::new(region, &ranges, 3).unwrap();
         let (a, mut b) = UnixStream::pair().unwrap();

@@ -26,9 +26,8 @@ pub struct Libaio {
     context: libc::c_ulong,
     file: OwnedFd,
     places: IoBuffers,
-    /// One request a place; the kernel copies them when they are submitted.
+    /// The kernel copies them when they are submitted.
     blocks: Box<[UnsafeCell<libc::iocb>]>,
-    /// Requests that are to be submitted.
     queued: Vec<*mut libc::iocb>,
     events: Box<[IoEvent]>,
     /// Events that were told but not taken: from and to.
@@ -36,10 +35,8 @@ pub struct Libaio {
 }
 
 impl Libaio {
-    /// A context with room for a request in each place.
-    ///
-    /// # Errors
-    /// EAGAIN where fs.aio-max-nr is reached, ENOSYS where the kernel has none, io_setup(2).
+    /// A context with room for a request in each place: EAGAIN where fs.aio-max-nr is reached,
+    /// ENOSYS where the kernel has none, io_setup(2).
     pub fn new(file: OwnedFd, places: IoBuffers) -> io::Result<Libaio> {
         let count = places.count();
         let mut context: libc::c_ulong = 0;

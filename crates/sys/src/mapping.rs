@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// What is mapped, and nothing about who may read or write it: whoever makes a reference into it
-/// says why that is sound.
+/// Says nothing about who may read or write it: whoever makes a reference into it says why it is
+/// sound.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -24,7 +24,7 @@ impl Mapping {
         Mapping::new(start.cast(), len)
     }
 
-    /// Maps `len` bytes of a file, a device or a map from `offset` on, shared with all others.
+    /// From `offset` on, shared with all others.
     pub(crate) fn shared(
         of: impl AsFd,
         offset: u64,
