@@ -11,12 +11,9 @@ const WORDS: usize = MOST_NODES as usize / usize::BITS as usize;
 /// The kernel reads one bit less than it is told.
 const MAXNODE: libc::c_ulong = MOST_NODES as libc::c_ulong + 1;
 
-/// Has the calling thread, and those that it starts later, take memory that is touched from now on
-/// from this node and from no other (MPOL_BIND).
-///
-/// # Errors
-/// `InvalidInput` where there is no such node with memory, or it is not allowed; `Unsupported`
-/// where the kernel knows no nodes.
+/// Has the calling thread, and those that it starts later, take memory touched from now on from
+/// this node alone (MPOL_BIND): `InvalidInput` where it has no memory or is not allowed,
+/// `Unsupported` where the kernel knows no nodes.
 pub fn bind(node: u32) -> io::Result<()> {
     if node >= MOST_NODES {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -29,9 +26,7 @@ pub fn bind(node: u32) -> io::Result<()> {
     checked(answer).map(drop)
 }
 
-/// The nodes that the calling thread is bound to, get_mempolicy(2), ascending; empty for none.
-///
-/// # Errors
+/// The nodes that the calling thread is bound to, get_mempolicy(2), ascending; empty for none;
 /// `Unsupported` where the kernel knows no nodes.
 pub fn bound() -> io::Result<Vec<u32>> {
     let mut mask = [0usize; WORDS];
@@ -56,8 +51,7 @@ pub fn bound() -> io::Result<Vec<u32>> {
 mod tests {
     use super::*;
 
-    /// The node that the page of this byte lies on, get_mempolicy(2) with MPOL_F_NODE |
-    /// MPOL_F_ADDR.
+    /// get_mempolicy(2) with MPOL_F_NODE | MPOL_F_ADDR.
     fn node_of(byte: &u8) -> io::Result<u32> {
         const MPOL_F_NODE: libc::c_ulong = 1;
         const MPOL_F_ADDR: libc::c_ulong = 2;

@@ -12,16 +12,14 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 
 use crate::ethtool;
 
-/// A network namespace without a name, which the kernel removes, and the links in it, when this
-/// descriptor and the threads inside are gone, however they went.
+/// A network namespace without a name: the kernel removes it and its links when this descriptor and
+/// the threads inside are gone, however they went.
 #[derive(Debug)]
 pub struct Network(OwnedFd);
 
 impl Network {
-    /// Makes one, with nothing in it but a loopback device that is down.
-    ///
-    /// # Errors
-    /// EPERM without CAP_SYS_ADMIN, EINVAL for a kernel without network namespaces, unshare(2).
+    /// Makes one, with only a loopback device that is down. EPERM without CAP_SYS_ADMIN, EINVAL for
+    /// a kernel without network namespaces, unshare(2).
     pub fn new() -> io::Result<Network> {
         on_a_thread(|| {
             // SAFETY: NEWNET alone changes which network the calling thread sees, and this thread
@@ -31,8 +29,7 @@ impl Network {
         })?
     }
 
-    /// Does something on a thread that is in the namespace, setns(2). Sockets that it makes stay
-    /// there, whoever uses them later.
+    /// Does something on a thread that is inside, setns(2). Sockets that it makes stay there.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         on_a_thread(|| {
             enter(&self.0)?;
@@ -40,8 +37,7 @@ impl Network {
         })?
     }
 
-    /// Has a process start in the namespace, before anything of its program runs. What setns(2)
-    /// answers is told when the command is spawned.
+    /// Has a process start inside, before its program runs. It is the spawn that fails, setns(2).
     pub fn start_in(&self, command: &mut Command) -> io::Result<()> {
         let fd = self.0.try_clone()?;
         // SAFETY: between fork and exec it makes one system call, on a descriptor that it owns;
@@ -70,8 +66,8 @@ impl Offload {
     /// Cutting a packet of TCP into segments.
     pub const SEGMENTATION: Offload = offload("tso", 0x1e);
 
-    /// All of them: checksums of what is sent, packets that lie in several pieces of memory,
-    /// cutting into segments, and the same by the kernel, just before the device.
+    /// All of them: checksums of what is sent, packets of several pieces of memory, cutting into
+    /// segments, and the same by the kernel, just before the device.
     pub const ALL: [Offload; 4] = [
         offload("tx", 0x16),
         offload("sg", 0x18),
@@ -79,10 +75,8 @@ impl Offload {
         offload("gso", 0x23),
     ];
 
-    /// Whether a device of the calling thread's network has it on.
-    ///
-    /// # Errors
-    /// What the ioctl answers: ENODEV without the device, EOPNOTSUPP where it does not say.
+    /// Whether a device of the calling thread's network has it on: ENODEV without the device,
+    /// EOPNOTSUPP where it does not say.
     pub fn is_on(self, device: &str) -> io::Result<bool> {
         Ok(ethtool::number(device, self.read, 0)? != 0)
     }
@@ -104,7 +98,7 @@ impl AsFd for Network {
     }
 }
 
-/// Does something on a thread of its own and waits for it, so that the caller stays where it is.
+/// On a thread of its own, so that the caller stays where it is.
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, work)?;

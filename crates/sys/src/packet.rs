@@ -7,12 +7,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::syscall::checked;
 
-/// Opens one on a device of the calling thread's network, which should be up, named by its number.
-/// What is read from it is one frame that has come in there and carries IPv4, and what is written
-/// is one that leaves by it, each behind its header of the link; neither blocks. What the device
-/// sends is not read, so that nothing is copied for it.
-///
-/// # Errors
+/// Opens one on a device of the calling thread's network, which should be up, by its number. A read
+/// gives one frame that has come in and carries IPv4, a write sends one, each behind its header of
+/// the link; neither blocks. What the device sends is not read, so that nothing is copied for it.
 /// EPERM without CAP_NET_RAW, EAFNOSUPPORT without packet sockets, ENODEV without the device.
 pub fn open(device: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

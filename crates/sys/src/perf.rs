@@ -1,5 +1,4 @@
-//! Performance counters of the calling thread, in groups or of all that it starts,
-//! perf_event_open(2).
+//! Performance counters of the calling thread, or of all that it starts, perf_event_open(2).
 //!
 //! A group is on the CPU as one or not at all, so its numbers belong together, and the times for
 //! which it was enabled and running tell whether they are whole.
@@ -78,7 +77,6 @@ impl PerfEvent {
         (kind, u64::from(config))
     }
 
-    /// The attributes of a counter of it that tells its times.
     fn counted(self, scope: Scope) -> abi::perf_event_attr {
         let (kind, config) = self.code();
         let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
@@ -93,8 +91,7 @@ impl PerfEvent {
     }
 }
 
-/// Opens an event of a process (0 is the calling thread, -1 all) on a CPU (-1 is any), in the group
-/// of a leader (-1 is a group of its own).
+/// Of a process (0 is the calling thread, -1 all) on a CPU (-1 any), in a leader's group (-1 none).
 pub(crate) fn open_event(
     mut attr: abi::perf_event_attr,
     [pid, cpu, leader]: [i32; 3],
@@ -106,7 +103,7 @@ pub(crate) fn open_event(
     unsafe { made(perf_event_open(&raw mut attr, pid, cpu, leader, flags)) }
 }
 
-/// Word `i` of what was read of an event, in the machine's byte order.
+/// In the machine's byte order.
 pub(crate) fn word(bytes: &[u8], i: usize) -> Option<u64> {
     let bytes = bytes.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
     Some(u64::from_ne_bytes(*bytes))
@@ -176,10 +173,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Opens `leader` for the calling thread, disabled, as the first of a group.
-    ///
-    /// # Errors
-    /// The kernel's own, which [`Refused::of`] sorts.
+    /// Opens `leader` for the calling thread, disabled, as the first of a group. [`Refused::of`]
+    /// sorts the kernel's errors.
     pub fn lead(leader: PerfEvent, scope: Scope) -> io::Result<Group> {
         let mut group = Group {
             members: Vec::with_capacity(MAX_EVENTS),
@@ -190,10 +185,8 @@ impl Group {
         Ok(group)
     }
 
-    /// Adds an event to the group; call it before [`Group::enable`].
-    ///
-    /// # Errors
-    /// As [`Group::lead`], or that the group is full. It stays as it was.
+    /// Adds an event, before [`Group::enable`]. Fails as [`Group::lead`], or where the group is
+    /// full, which then stays as it was.
     pub fn add(&mut self, event: PerfEvent) -> io::Result<()> {
         if self.members.len() == MAX_EVENTS {
             return Err(io::Error::other(format!(
@@ -244,10 +237,8 @@ impl Drop for Group {
     }
 }
 
-/// Takes apart what a read of a group gives, as perf_event_open(2) lays it out: `nr`,
-/// `time_enabled`, `time_running`, then `value` and `id` of each member. `ids` names the members in
-/// the order in which their values are wanted. None where the bytes are too short or too long, or a
-/// member is missing.
+/// By perf_event_open(2): `nr`, `time_enabled`, `time_running`, then `value` and `id` of each
+/// member. Values in the order of `ids`; none for a missing member, or too few or too many bytes.
 fn parse_group(bytes: &[u8], ids: &[u64]) -> Option<GroupValues> {
     let word = |i| word(bytes, i);
     let members = ids.len();
@@ -269,8 +260,8 @@ fn parse_group(bytes: &[u8], ids: &[u64]) -> Option<GroupValues> {
     Some(group)
 }
 
-/// A counter of the thread that opened it and of every thread and process that this one or its
-/// own start later, as `perf stat` counts: those that have ended included.
+/// A counter of the thread that opened it and of all that it and its own start later, as `perf
+/// stat` counts, those that have ended included.
 #[derive(Debug)]
 pub struct Inherited(OwnedFd);
 

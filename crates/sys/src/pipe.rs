@@ -33,12 +33,9 @@ impl Pipe {
         })
     }
 
-    /// vmsplice(2): pages of `region` into the pipe; gives back how many bytes fitted. The pipe,
-    /// and whatever it is spliced to, refers to the pages themselves: what is written to them later
-    /// is what is read from it. Nothing ever says that they are done with.
-    ///
-    /// # Errors
-    /// `InvalidInput` when the range lies outside the region, else what vmsplice(2) answers.
+    /// vmsplice(2): pages of `region` into the pipe, how many bytes fitted; `InvalidInput` outside
+    /// the region. The pipe, and whatever it is spliced to, refers to the pages themselves: what is
+    /// written to them later is what is read from it. Nothing ever says that they are done with.
     pub fn fill_from_memory(&self, region: &Region, range: Range<usize>) -> io::Result<usize> {
         let piece = region
             .bytes()

@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::io_buffers::IoBuffers;
 use crate::request_queue::RequestQueue;
 
-/// How long what is in flight is waited for when it is dropped.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// Requests that read a file into places.
@@ -17,9 +16,8 @@ pub struct PosixAio {
     places: IoBuffers,
     /// One request a place. The library writes to them, so they lie still.
     blocks: Box<[UnsafeCell<libc::aiocb>]>,
-    /// What is waited for: null where nothing is in flight.
+    /// Null where nothing is in flight.
     list: Box<[*const libc::aiocb]>,
-    /// Where the search for the next one goes on.
     from: usize,
 }
 

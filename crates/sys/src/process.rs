@@ -25,22 +25,18 @@ pub struct ThreadUsage {
     pub switches_involuntary: u64,
 }
 
-/// Reads [`ThreadUsage`]. Does not allocate.
-///
-/// # Errors
-/// The kernel's own, which for RUSAGE_THREAD means that a seccomp filter forbids the call.
+/// Does not allocate. Fails only where a seccomp filter forbids getrusage(2).
 pub fn thread_usage() -> io::Result<ThreadUsage> {
     usage(libc::RUSAGE_THREAD)
 }
 
-/// The same of all threads of the process together (RUSAGE_SELF): those that have ended included,
-/// and those that the kernel runs for its io_uring (since Linux 5.12).
+/// The same of all threads of the process (RUSAGE_SELF): ended ones and, since Linux 5.12, those
+/// that the kernel runs for its io_uring included.
 pub fn process_usage() -> io::Result<ThreadUsage> {
     usage(libc::RUSAGE_SELF)
 }
 
-/// The same of those children of this process that have ended and were waited for, and of theirs
-/// (RUSAGE_CHILDREN).
+/// The same of children that have ended and were waited for, and of theirs (RUSAGE_CHILDREN).
 pub fn children_usage() -> io::Result<ThreadUsage> {
     usage(libc::RUSAGE_CHILDREN)
 }
@@ -69,15 +65,9 @@ pub fn gettid() -> u32 {
     rustix::thread::gettid().as_raw_pid() as u32
 }
 
-/// Has this process killed (SIGKILL) when its parent dies, prctl(2) PR_SET_PDEATHSIG, and makes
-/// sure that the parent did not die before that took hold.
-///
-/// The kernel's "parent" is the *thread* that created this process: when that thread ends, this
-/// process is killed, even though the parent process lives on. `expected_parent` is the parent's
-/// process id, as the parent tells it.
-///
-/// # Errors
-/// The parent is another process already: this one is an orphan and should exit.
+/// Has this process killed (SIGKILL) when its parent dies, prctl(2) PR_SET_PDEATHSIG. The kernel's
+/// "parent" is the *thread* that created it: it is killed when that thread ends, even if the parent
+/// process lives on. Fails where `expected_parent` died before: this process should exit.
 pub fn die_with_parent(expected_parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent = rustix::process::getppid().map_or(0, |p| p.as_raw_pid() as u32);
@@ -91,9 +81,7 @@ pub fn die_with_parent(expected_parent: u32) -> io::Result<()> {
 }
 
 /// Restricts the calling thread, and those that it starts later, to `cpus`, sched_setaffinity(2).
-///
-/// # Errors
-/// `cpus` holds a number that no kernel takes, or no CPU that is online and allowed here.
+/// Fails for a number that no kernel takes, and where none is online and allowed here.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {

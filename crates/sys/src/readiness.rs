@@ -30,10 +30,7 @@ impl Default for FdSet {
 }
 
 impl FdSet {
-    /// Puts a descriptor in.
-    ///
-    /// # Errors
-    /// `InvalidInput` for one whose number is [`FD_SETSIZE`] or more.
+    /// Puts a descriptor in; `InvalidInput` from [`FD_SETSIZE`] on.
     pub fn insert(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
         if !fits(fd.as_raw_fd()) {
             let (fd, last) = (fd.as_raw_fd(), FD_SETSIZE - 1);
@@ -45,7 +42,7 @@ impl FdSet {
         Ok(())
     }
 
-    /// Takes a number out; one that is not in changes nothing.
+    /// Takes a number out, if it is in.
     pub fn remove(&mut self, fd: RawFd) {
         if fits(fd) {
             // SAFETY: the number is within the set, as was just seen.
@@ -65,10 +62,7 @@ fn fits(fd: RawFd) -> bool {
 }
 
 /// Waits without end until a descriptor below `end` can be read or written; the sets then hold
-/// those that can. Gives their number.
-///
-/// # Errors
-/// What select(2) answers: `BadF` for a number that is no open descriptor, `Interrupted`.
+/// those that can, whose number it gives. `BadF` for no open descriptor, `Interrupted`, select(2).
 pub fn select(end: usize, read: &mut FdSet, write: &mut FdSet) -> io::Result<usize> {
     let end = end.min(FD_SETSIZE) as libc::c_int;
     let none = std::ptr::null_mut();
@@ -82,12 +76,11 @@ pub fn select(end: usize, read: &mut FdSet, write: &mut FdSet) -> io::Result<usi
 #[derive(Default)]
 pub struct PollSet {
     entries: Vec<libc::pollfd>,
-    /// Where a number stands among the entries.
     places: Vec<Option<usize>>,
 }
 
 impl PollSet {
-    /// Puts a descriptor in, or changes what is waited for: `IN` or `OUT`, as poll(2) has them too.
+    /// Puts a descriptor in, or changes what is waited for: `IN` or `OUT`.
     pub fn set(&mut self, fd: BorrowedFd<'_>, events: EventFlags) {
         let events = events.bits() as libc::c_short;
         let number = fd.as_raw_fd() as usize;
@@ -107,7 +100,7 @@ impl PollSet {
         }
     }
 
-    /// Takes a number out; one that is not in changes nothing.
+    /// Takes a number out, if it is in.
     pub fn remove(&mut self, fd: RawFd) {
         let place = usize::try_from(fd)
             .ok()
@@ -120,10 +113,8 @@ impl PollSet {
         }
     }
 
-    /// Waits without end until something is ready, and gives the number of ready ones.
-    ///
-    /// # Errors
-    /// `InvalidInput` for more descriptors than the process may have, `Interrupted`, poll(2).
+    /// Waits without end; the number of ready ones. `InvalidInput` for more descriptors than the
+    /// process may have, `Interrupted`, poll(2).
     pub fn wait(&mut self) -> io::Result<usize> {
         let count = self.entries.len() as libc::nfds_t;
         // SAFETY: the entries are valid for reads and writes, and as many as is said.

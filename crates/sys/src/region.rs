@@ -7,17 +7,14 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::mapping::Mapping;
 
-/// A mapping of its own, present in memory from the start, gone when dropped. That is always safe:
-/// the kernel holds references of its own to pages that it still reads when a call has returned
-/// (MSG_ZEROCOPY, vmsplice, io_uring).
+/// A mapping, present in memory from the start, gone when dropped. That is always safe: the kernel
+/// refers to pages that it still reads after a call (MSG_ZEROCOPY, vmsplice, io_uring).
 #[derive(Debug)]
 pub struct Region(Mapping);
 
 impl Region {
-    /// Maps `len` bytes of zeroed memory and brings every page in.
-    ///
-    /// # Errors
-    /// `InvalidInput` when `len` is 0, else what mmap(2) answers (out of memory).
+    /// Maps `len` bytes of zeroed memory and brings every page in; `InvalidInput` for none,
+    /// mmap(2).
     pub fn new(len: usize) -> io::Result<Region> {
         if len == 0 {
             let why = "a region needs at least one byte";
@@ -28,8 +25,7 @@ impl Region {
         Ok(Region(Mapping::of_zeroes(len, may, flags)?))
     }
 
-    /// Where it begins, for memory that the kernel writes to: no reference to all of it may be
-    /// held then.
+    /// For memory that the kernel writes to: no reference to all of it may be held then.
     pub(crate) fn start(&self) -> *mut u8 {
         self.0.start()
     }
@@ -48,8 +44,8 @@ impl Region {
     }
 }
 
-/// Asks the kernel for huge pages for memory that nobody has touched yet, madvise(2)
-/// MADV_HUGEPAGE. It may have none: nothing changes then, and nobody is told.
+/// Asks for huge pages for memory that nobody has touched yet, madvise(2) MADV_HUGEPAGE; the kernel
+/// may silently have none.
 pub fn ask_for_huge_pages<T>(room: &mut [MaybeUninit<T>]) {
     let page = rustix::param::page_size();
     let start = room.as_mut_ptr().cast::<u8>();

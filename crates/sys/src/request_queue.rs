@@ -13,17 +13,13 @@ pub trait RequestQueue {
     /// The memory of the requests.
     fn places(&self) -> &IoBuffers;
 
-    /// Queues or starts a request for all of a place at an offset of the file.
-    ///
-    /// # Errors
-    /// `WouldBlock` while another request uses the place; what the call answers that starts it.
+    /// Queues or starts a request for all of a place at an offset of the file; `WouldBlock` while
+    /// another one uses the place.
     fn start(&mut self, place: usize, offset: u64) -> io::Result<()>;
 
-    /// Hands over what is queued and waits for at least `want` requests: how many system calls
-    /// that took, or none when `timeout` ran out before.
-    ///
-    /// # Errors
-    /// What the calls answer. Requests that were not taken are given up.
+    /// Hands over the queue and waits for at least `want` requests: how many system calls that
+    /// took, or none when `timeout` ran out. On an error, requests that were not taken are given
+    /// up.
     fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>>;
 
     /// The next request that is over: its place, free again, and its bytes or a negative errno.
@@ -40,7 +36,6 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A file of 16 blocks that each hold their number and one.
     fn file() -> OwnedFd {
         let file = rustix::fs::memfd_create("queue", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         for block in 0..16_u64 {
@@ -57,7 +52,6 @@ mod tests {
         UringFile::new(file(), places(count), requests).unwrap()
     }
 
-    /// Waits for so many requests: their places, in order.
     fn over(queue: &mut impl RequestQueue, count: usize) -> Vec<usize> {
         let mut over = Vec::new();
         while over.len() < count {

@@ -17,7 +17,7 @@ pub(crate) struct RequestRing {
 }
 
 impl RequestRing {
-    /// A ring for one thread: EPERM or ENOSYS where io_uring is forbidden or missing.
+    /// EPERM or ENOSYS where io_uring is forbidden or missing.
     pub(crate) fn of_one_thread(entries: u32) -> io::Result<RequestRing> {
         IoUring::builder()
             .setup_single_issuer()
@@ -31,7 +31,6 @@ impl RequestRing {
             .map(RequestRing::of)
     }
 
-    /// One that is made already.
     pub(crate) fn of(ring: IoUring) -> RequestRing {
         RequestRing { ring, in_flight: 0 }
     }
@@ -40,8 +39,8 @@ impl RequestRing {
         self.in_flight
     }
 
-    /// Queues a request; `WouldBlock` when the queue is full. With `linked` the next one starts
-    /// when this one is done.
+    /// `WouldBlock` when the queue is full. With `linked` the next one starts when this one is
+    /// done.
     ///
     /// # Safety
     /// What memory the request uses stays until it is over or the ring is gone, and nobody sees
@@ -59,8 +58,8 @@ impl RequestRing {
         Ok(())
     }
 
-    /// Hands over what is queued and waits for at least `want` completions: how many system calls
-    /// that took, or none when `timeout` ran out before.
+    /// Waits for at least `want` completions: how many system calls, or none when `timeout` ran
+    /// out.
     pub(crate) fn enter(&self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
         let time = Timespec::from(timeout);
         let mut calls = 0;
@@ -81,7 +80,6 @@ impl RequestRing {
         }
     }
 
-    /// The next completion that is there already.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<cqueue::Entry> {
         let entry = self.ring.completion().next()?;
@@ -89,7 +87,7 @@ impl RequestRing {
         Some(entry)
     }
 
-    /// Waits until all requests are over, or nothing is for so long.
+    /// Waits until all requests are over, or none is for so long.
     pub(crate) fn end(&mut self, patience: Duration, mut over: impl FnMut(cqueue::Entry)) {
         let mut goes_on = true;
         while goes_on {

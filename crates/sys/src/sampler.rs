@@ -53,12 +53,10 @@ pub struct Fork {
 }
 
 impl Sampler {
-    /// Opens a sampler of these CPUs, with one look each `every_ns` of a CPU's time, idle or not.
-    ///
-    /// # Errors
-    /// EACCES or EPERM where kernel.perf_event_paranoid is above 0 without CAP_PERFMON, or the
-    /// rings exceed kernel.perf_event_mlock_kb; ENOENT or ENOSYS without perf events;
-    /// `InvalidInput` without CPUs or time.
+    /// Opens a sampler of these CPUs, one look each `every_ns` of a CPU's time, idle or not. EACCES
+    /// or EPERM where kernel.perf_event_paranoid is above 0 without CAP_PERFMON, or the rings
+    /// exceed kernel.perf_event_mlock_kb; ENOENT or ENOSYS without perf events; `InvalidInput`
+    /// without CPUs or time.
     pub fn open(cpus: &[u32], every_ns: u64) -> io::Result<Sampler> {
         if cpus.is_empty() || every_ns < 1_000 {
             let why = "a sampler needs CPUs, and at least 1 µs between two looks";
@@ -110,7 +108,7 @@ impl Sampler {
         lost
     }
 
-    /// The processes that were started, as [`Sampler::take`] came upon them since the last time.
+    /// Processes started, as found by [`Sampler::take`] since the last time.
     pub fn forks(&mut self) -> Vec<Fork> {
         std::mem::take(&mut self.forks)
     }
@@ -149,14 +147,14 @@ impl Ring {
         })
     }
 
-    /// How far the kernel has written, or this process has read: fields of perf_event_mmap_page.
+    /// A field of perf_event_mmap_page: data_head or data_tail.
     fn edge(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: the first page of the mapping is a perf_event_mmap_page; data_head and
         // data_tail are aligned 64-bit fields of it, shared with the kernel as atomics are.
         unsafe { AtomicU64::from_ptr(self.map.start().add(offset).cast()) }
     }
 
-    /// Copies the oldest record into `into`, frees its place, and gives its length.
+    /// Moves the oldest record into `into`, and gives its length.
     fn next(&mut self, into: &mut [u8]) -> Option<usize> {
         let head = self
             .edge(std::mem::offset_of!(abi::perf_event_mmap_page, data_head))
@@ -194,10 +192,8 @@ impl Ring {
     }
 }
 
-/// Type, flags and length of a record.
 const RECORD_HEAD: usize = 8;
 
-/// What a record tells; the frames of a look are in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parsed {
     Look { pid: u32 },
@@ -205,9 +201,8 @@ enum Parsed {
     Fork(Fork),
 }
 
-/// Takes a record apart. That of a look has the head, then pid and tid, then the count of the chain
-/// and the chain; that of a fork the head, then the pid and its parent's (perf_event_open(2)).
-/// None for records of other kinds, and for ones that are too short for what they say.
+/// By perf_event_open(2). A look: the head, pid and tid, the count of the chain, the chain; a fork:
+/// the head, the pid and its parent's. None for other kinds and for records that are too short.
 fn parse(record: &[u8], chain: &mut Vec<u64>) -> Option<Parsed> {
     let word = |i| word(record, i);
     let half = |i: usize| -> Option<u32> {
