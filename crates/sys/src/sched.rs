@@ -34,18 +34,15 @@ const BATCH: u32 = 3;
 const IDLE: u32 = 5;
 const DEADLINE: u32 = 6;
 
-/// Gives the calling thread this class. Threads that it starts later inherit it, but for
-/// [`Policy::Deadline`], which the kernel lets no thread inherit: theirs is SCHED_OTHER.
-///
-/// # Errors
-/// `PermissionDenied` without CAP_SYS_NICE where that is needed, without budget for the control
-/// group (real-time group scheduling), and for a deadline thread that may not run on all CPUs of its
-/// scheduling domain; EBUSY where not so much time is left to be reserved; `InvalidInput`.
+/// Gives the calling thread this class, and those that it starts later; but no thread inherits
+/// [`Policy::Deadline`]: theirs is SCHED_OTHER. `PermissionDenied` without CAP_SYS_NICE where
+/// needed, without budget for the control group (real-time group scheduling), and for a deadline
+/// thread that may not run on all CPUs of its scheduling domain; EBUSY where too little time is
+/// left.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
     set(&attributes(policy))
 }
 
-/// Those of no class yet.
 fn blank() -> libc::sched_attr {
     // SAFETY: all-zero bytes are a valid `sched_attr`: it consists of integers.
     let mut attr: libc::sched_attr = unsafe { zeroed() };
@@ -78,19 +75,18 @@ fn attributes(policy: Policy) -> libc::sched_attr {
 /// The shortest slice that a thread may ask for, in ns.
 const SLICE_NS: u64 = 100_000;
 
-/// Has the calling thread, where it is one of SCHED_OTHER, be run soon after it wakes up, until
-/// this is dropped: in real time where that is permitted and `realtime` says that it may, else with
-/// the shortest slice, since the earliest deadline is run first (Linux 6.12 and later,
-/// Documentation/scheduler/sched-eevdf.rst); its share of the CPU stays. What it starts inherits
-/// neither.
+/// Has the calling thread, where it is SCHED_OTHER, run soon after it wakes up, until this is
+/// dropped: in real time where that is permitted and `realtime`, else with the shortest slice: the
+/// earliest deadline runs first (Linux 6.12, Documentation/scheduler/sched-eevdf.rst), its share of
+/// the CPU stays. What it starts inherits neither.
 #[derive(Debug)]
 pub struct Promptness {
-    /// What it was before; none where it is left as it was.
+    /// None where it is left as it was.
     nice: Option<i32>,
 }
 
 impl Promptness {
-    /// From now on. A thread of another class stays as it is.
+    /// From now on.
     pub fn take(realtime: bool) -> Promptness {
         let nice = match policy() {
             Ok(Policy::Other(nice)) => nice,
@@ -117,7 +113,7 @@ impl Drop for Promptness {
     }
 }
 
-/// Gives the calling thread alone this class and slice (0 is the kernel's own).
+/// A slice of 0 is the kernel's own.
 fn set_for_itself(policy: Policy, slice_ns: u64) -> io::Result<()> {
     let mut attr = attributes(policy);
     attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
@@ -131,10 +127,7 @@ fn set(attr: &libc::sched_attr) -> io::Result<()> {
     checked(answer).map(drop)
 }
 
-/// The class of the calling thread.
-///
-/// # Errors
-/// The kernel's own; `Unsupported` for a class that has no name here.
+/// The calling thread's class; `Unsupported` for one that has no name here.
 pub fn policy() -> io::Result<Policy> {
     let mut attr = blank();
     let size = attr.size;
@@ -163,7 +156,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
-    /// What a thread of its own says of a class that it took; none where it was refused it.
+    /// None where it was refused the class.
     fn taken(policy: Policy) -> io::Result<Policy> {
         std::thread::spawn(move || {
             set_policy(policy)?;
@@ -223,7 +216,6 @@ mod tests {
         .unwrap();
     }
 
-    /// Spins in real time, where this process was started to do that.
     #[test]
     fn spins_in_real_time_where_it_was_asked() {
         if std::env::var_os("BYTECOST_SPINS").is_none() {

@@ -9,7 +9,7 @@ use signal_hook::low_level;
 use crate::children;
 
 /// A flag that the first of these signals sets; the second ends the process at once with that
-/// status, also where the two come at the same moment on two threads. signal(7), sigaction(2).
+/// status, also where both come at once on two threads. signal(7), sigaction(2).
 pub fn end_at_second(signals: &[i32], status: i32) -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in signals {

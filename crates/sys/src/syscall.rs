@@ -3,13 +3,11 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// The number that a call answers; where that is -1, the error that it has left in errno. To be
-/// asked at once, before another call leaves its own.
+/// What a call answers; for -1 the error in errno: ask before another call leaves its own.
 pub(crate) fn checked(answer: impl Into<i64>) -> io::Result<usize> {
     usize::try_from(answer.into()).map_err(|_| io::Error::last_os_error())
 }
 
-/// The descriptor that a call has made.
 ///
 /// # Safety
 /// Nobody else has it.
@@ -52,8 +50,7 @@ pub(crate) unsafe fn handle(
     checked(set).map(drop)
 }
 
-/// Does what a handler of a signal does, and leaves errno as it was: the code that was interrupted
-/// may be about to read it.
+/// Leaves errno as it was: the code that the signal interrupted may be about to read it.
 pub(crate) fn handled(work: impl FnOnce()) {
     // SAFETY: the address is that of the calling thread's own number.
     let errno = unsafe { *libc::__errno_location() };

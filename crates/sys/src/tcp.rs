@@ -11,7 +11,6 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::syscall::{checked, set_option};
 
-/// What every kernel fills that is new enough: see [`info`].
 const LEAST_BYTES: usize = std::mem::offset_of!(tcp_info, tcpi_delivered);
 /// What those fill that count marked segments (since 4.18).
 const MARKED_BYTES: usize = std::mem::offset_of!(tcp_info, tcpi_bytes_sent);
@@ -54,23 +53,22 @@ pub struct TcpInfo {
 /// IP_BIND_ADDRESS_NO_PORT of include/uapi/linux/in.h.
 const BIND_ADDRESS_NO_PORT: libc::c_int = 24;
 
-/// Has a socket connect from that address, by a port that is chosen when it does: one that rests
-/// (TIME_WAIT) can be chosen then as it is for sockets that are not bound, ip(7).
+/// Connects from that address by a port chosen when it does, so that one at rest (TIME_WAIT) can be
+/// taken, ip(7).
 pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
     let yes: libc::c_int = 1;
     set_option(&socket, libc::IPPROTO_IP, BIND_ADDRESS_NO_PORT, &yes)?;
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(address, 0))?)
 }
 
-/// Has the kernel send no faster than so many bytes a second, socket(7): TCP paces by itself where
-/// no queueing discipline does.
+/// Bounds what is sent a second, socket(7): TCP paces by itself without a queueing discipline.
 pub fn set_most_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
     // A number of 8 bytes is taken since Linux 4.20.
     let option = libc::SO_MAX_PACING_RATE;
     set_option(socket, libc::SOL_SOCKET, option, &bytes_per_s)
 }
 
-/// A TCP socket for addresses of that kind, closed on exec, with these flags beside.
+/// A TCP socket of the address's family, closed on exec.
 pub fn socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -85,14 +83,14 @@ pub fn socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Where a packet's head begins, for a program of a classic filter (SKF_NET_OFF of
-/// include/uapi/linux/filter.h), and the places of the source in it.
+/// A packet's head in a classic filter (SKF_NET_OFF, linux/filter.h), and the source's places in
+/// it.
 const HEAD: u32 = (-0x0010_0000_i32) as u32;
 const SOURCE_V4: u32 = HEAD + 12;
 const SOURCE_V6: u32 = HEAD + 8;
 
-/// Has a listening socket hear one address alone (SO_ATTACH_FILTER, socket(7)): packets of all
-/// others are dropped as if nobody listened, and so they are for the connections that come of it.
+/// Has a listening socket, and the connections that come of it, hear one address alone: all other
+/// packets are dropped as if nobody listened (SO_ATTACH_FILTER, socket(7)).
 pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
     let (at, words) = match from {
         IpAddr::V4(from) => (SOURCE_V4, vec![from.to_bits()]),
@@ -125,10 +123,7 @@ pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// Reads TCP_INFO.
-///
-/// # Errors
-/// What getsockopt(2) answers; `Unsupported` for a kernel that fills too little (before 4.10).
+/// Reads TCP_INFO; `Unsupported` for a kernel that fills too little (before 4.10).
 pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: all zeros are a valid `tcp_info`: it consists of integers.
     let mut raw: tcp_info = unsafe { std::mem::zeroed() };

@@ -2,11 +2,10 @@
 
 use std::hint::black_box;
 
-/// Does something and says how many ticks that took, the cost of looking included.
-///
-/// On x86-64 a tick is one of the time-stamp counter, and no load before or after overlaps what is
-/// timed (Intel SDM volume 2, RDTSC and LFENCE; Linux has LFENCE wait on AMD as well). Elsewhere it
-/// is a nanosecond of CLOCK_MONOTONIC, too coarse to tell near caches apart.
+/// Does something and says how many ticks that took, the cost of looking included: on x86-64 of the
+/// time-stamp counter, with no load before or after overlapping (Intel SDM volume 2, RDTSC and
+/// LFENCE; Linux has LFENCE wait on AMD as well), elsewhere ns of CLOCK_MONOTONIC, too coarse for
+/// near caches.
 #[inline]
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let from = ticks();

@@ -12,13 +12,11 @@ use crate::syscall::checked;
 pub const HEADER_BYTES: usize = 10;
 
 /// Makes a tun device in the network of the calling thread, down and without an address, gone with
-/// the last descriptor. What is read is one IP packet that the kernel has sent over it, and what is
-/// written one that it gets, each behind a header of [`HEADER_BYTES`]; neither blocks. Checksums
-/// and cutting of TCP are left to the reader. Source: Linux, `Documentation/networking/tuntap.rst`.
-///
-/// # Errors
-/// `InvalidInput` for a name that no device has; ENOENT or ENXIO without `/dev/net/tun` or a driver
-/// behind it, EACCES or EPERM without rights (CAP_NET_ADMIN), EBUSY where the name is taken.
+/// the last descriptor. A read gives one IP packet that the kernel sends over it, a write passes
+/// one to it, each behind a header of [`HEADER_BYTES`]; neither blocks. Checksums and cutting of
+/// TCP are left to the reader. Source: Linux, `Documentation/networking/tuntap.rst`. `InvalidInput`
+/// for a name that no device has; ENOENT or ENXIO without `/dev/net/tun` or a driver behind it,
+/// EACCES or EPERM without CAP_NET_ADMIN, EBUSY where the name is taken.
 pub fn open(name: &str) -> io::Result<OwnedFd> {
     let mut request = ethtool::request(name).map_err(|e| {
         let why = format!("`{name}` is no name of a network device");

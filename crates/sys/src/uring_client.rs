@@ -1,11 +1,7 @@
-//! io_uring for a client of many connections: they are opened from here, written to from memory of
-//! the ring's own, and all that comes lies in buffers that all share.
-//!
-//! What is asked for is handed over together, with one system call, and what has come until then
-//! is taken in by the same call. Sockets that are kept stand in a table of the ring's, so that no
-//! request looks for its descriptor, and one request takes all that ever comes on one of them.
-//! Needs Linux 6.1; io_uring_enter(2), io_uring_register_files_sparse(3),
-//! io_uring_prep_recv_multishot(3).
+//! io_uring for a client of many connections: one system call hands over all requests and takes all
+//! events. Sockets that are kept stand in the ring's table, so that no request looks for its
+//! descriptor, and one request takes all that ever comes on one of them. Needs Linux 6.1;
+//! io_uring_enter(2), io_uring_register_files_sparse(3), io_uring_prep_recv_multishot(3).
 
 use std::io;
 use std::net::SocketAddr;
@@ -45,31 +41,24 @@ pub enum ClientEvent {
     Sent(u32, io::Result<()>),
 }
 
-/// The ring.
-///
-/// # Errors
-/// Whatever is asked for fails with what io_uring_enter(2) and io_uring_register(2) answer.
+/// The ring. Calls fail as io_uring_enter(2) and io_uring_register(2).
 pub struct UringClient {
     // Dropped first, so that no request outlives the memory that it uses.
     ring: UringConnections,
     /// As the kernel takes it, at a place that stays.
     address: Box<SocketAddrAny>,
     lines: Vec<Line>,
-    /// Memory of what was sent, for what is sent next.
+    /// Memory of earlier sends.
     spare: Vec<Vec<u8>>,
-    /// Whether the ring has a table of the lines' sockets.
     has_table: bool,
-    /// Whether one request takes all that comes on a line.
     kept: bool,
 }
 
 impl UringClient {
-    /// A ring for so many lines, all to one address, of which the first `asking` send up to
-    /// `request_bytes` at a time and get answers of about `answer_bytes`. Whether their connections
-    /// are `kept` decides how it is made, not what it can do. For the thread that made it.
-    ///
-    /// # Errors
-    /// EPERM or ENOSYS where io_uring is forbidden or missing, EINVAL where the kernel is too old.
+    /// For `lines` to one address; the first `asking` send up to `request_bytes` at a time and get
+    /// answers of about `answer_bytes`. `kept` connections decide how it is made, not what it can
+    /// do. Used by the thread that made it. EPERM or ENOSYS where io_uring is forbidden or missing,
+    /// EINVAL where the kernel is too old.
     pub fn new(
         address: SocketAddr,
         lines: u32,
@@ -97,8 +86,8 @@ impl UringClient {
         })
     }
 
-    /// Has a line connect by a socket that does so nowhere yet; [`ClientEvent::Connected`] tells
-    /// the rest. What the line had before is hung up. A line that there is not is an error.
+    /// Connects a line by a fresh socket, up to [`ClientEvent::Connected`]; its last one is hung
+    /// up. A line that there is not is an error.
     pub fn connect(&mut self, line: u32, socket: OwnedFd) -> io::Result<()> {
         self.hang_up(line);
         let fd = socket.as_raw_fd();
@@ -116,11 +105,8 @@ impl UringClient {
         unsafe { self.ring.push(entry, CONNECT | token) }
     }
 
-    /// Sends all that `compose` appends; [`ClientEvent::Sent`] tells when that is done. Until then
-    /// the line takes nothing more. Allocates nothing up to the size that the ring was made for.
-    ///
-    /// # Errors
-    /// `WouldBlock` while something is being sent, `NotConnected` where the line has no connection.
+    /// Sends all that `compose` appends, up to [`ClientEvent::Sent`]; until then `WouldBlock`.
+    /// `NotConnected` without a connection. Does not allocate up to the size promised to `new`.
     pub fn send(&mut self, line: u32, compose: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let place = self.line(line)?;
         let token = place.token(line);
@@ -138,9 +124,8 @@ impl UringClient {
         self.listen(line)
     }
 
-    /// Has what comes on a line told, if it is not already. A line does so by itself when it is
-    /// connected, where connections are kept, or when it sends; afterwards it is to be called for
-    /// what follows a piece.
+    /// Has what comes on a line reported. A line does so by itself when it is connected, where
+    /// connections are kept, or when it sends; call it for what follows a piece.
     pub fn listen(&mut self, line: u32) -> io::Result<()> {
         let place = self.line(line)?;
         if place.receives || place.connects {
@@ -156,7 +141,7 @@ impl UringClient {
         self.ring.receive_from(token, socket, kept)
     }
 
-    /// Gives a line's connection up. What is under way on it ends, and is not told.
+    /// Gives a line's connection up, and all that is under way on it, silently.
     pub fn hang_up(&mut self, line: u32) {
         let Some(place) = self.lines.get_mut(line as usize) else {
             return;
@@ -188,7 +173,6 @@ impl UringClient {
         place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
-    /// How a request names a line's socket: by its place in the table, where there is one.
     fn named(&self, line: u32, fd: RawFd) -> NamedSocket {
         match self.has_table {
             true => (Fd(line as RawFd), squeue::Flags::FIXED_FILE),
@@ -196,13 +180,13 @@ impl UringClient {
         }
     }
 
-    /// Puts a socket into the table's place of a line; -1 is none.
+    /// -1 empties the place.
     fn set_file(&self, line: u32, fd: RawFd) -> io::Result<usize> {
         let submitter = self.ring.requests.ring.submitter();
         submitter.register_files_update(line, &[fd])
     }
 
-    /// Hands over what was asked for and takes in what has come, without waiting. One system call.
+    /// Hands over the queue and takes in what has come, without waiting, in one system call.
     pub fn turn(&mut self) -> io::Result<()> {
         let ring = &mut self.ring.requests.ring;
         let queued = ring.submission().len() as u32;
@@ -299,7 +283,7 @@ impl UringClient {
         Some(ClientEvent::Sent(line, result))
     }
 
-    /// The bytes of a piece.
+    /// The bytes.
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
         self.ring.bytes(piece)
     }
@@ -310,7 +294,6 @@ impl UringClient {
     }
 }
 
-/// One line, which has one connection after the other.
 #[derive(Default)]
 struct Line {
     socket: Option<OwnedFd>,
@@ -318,17 +301,14 @@ struct Line {
     generation: u32,
     connects: bool,
     receives: bool,
-    /// The tag of what is being sent.
     sends: Option<u64>,
 }
 
 impl Line {
-    /// What names this connection of the line in requests.
     fn token(&self, line: u32) -> u64 {
         u64::from(self.generation) << 32 | u64::from(line)
     }
 
-    /// Has what comes late of this connection known as such.
     fn next_generation(&mut self) {
         self.generation = (self.generation + 1) % GENERATIONS;
     }

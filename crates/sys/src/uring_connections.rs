@@ -32,40 +32,35 @@ const WATCH: u64 = 5 << 56;
 const CANCEL: u64 = 6 << 56;
 const TOKENS: u64 = ACCEPT - 1;
 
-/// How a request names a socket: by its descriptor, or by its place in a table of the ring's.
 pub(crate) type NamedSocket = (Fd, squeue::Flags);
 
 /// What the ring tells.
 #[derive(Debug)]
 pub enum ConnectionEvent {
-    /// A connection came, or could not be taken; unless more will be taken, none is any more until
-    /// [`UringConnections::accept`] is called again.
+    /// A connection, or why it could not be taken; more come if the flag says so, else
+    /// [`UringConnections::accept`] is to be called again.
     Accepted(io::Result<OwnedFd>, bool),
     /// The connection of this token is made, or why it cannot be.
     Connected(u64, io::Result<()>),
-    /// Something came on the connection of this token: bytes, or none where the stream has ended;
-    /// unless more will be taken, none is any more until it is received from again.
+    /// What came on the connection of this token: bytes, or none at the end of the stream; unless
+    /// more will be taken, it is to be received from again.
     Received(u64, io::Result<Option<Piece>>, bool),
-    /// What was to be sent on the connection of this token is sent, so many bytes of it, or cannot
-    /// be; and the memory, which is the caller's again.
+    /// Of the connection of this token: bytes sent, or why none; and the memory, back again.
     Sent(u64, io::Result<usize>, Vec<u8>),
     /// The descriptor of this token, which was watched, is ready.
     Ready(u64),
 }
 
-/// Bytes that came, in one of the ring's buffers, which is to be given back to it.
+/// Bytes that came, in one of the ring's buffers, which is to be given back.
 #[derive(Debug)]
 pub struct Piece {
-    /// Where the pool is that the buffer belongs to.
+    /// The pool of the buffer.
     pool: u64,
     buffer: u16,
     length: usize,
 }
 
-/// The ring. Tokens are the caller's numbers, below 2⁵⁶.
-///
-/// # Errors
-/// Whatever is asked for fails with what io_uring_enter(2) answers.
+/// The ring. Tokens are the caller's numbers, below 2⁵⁶. Calls fail as io_uring_enter(2) does.
 pub struct UringConnections {
     // Dropped first, so that no request outlives the memory that it uses.
     pub(crate) requests: RequestRing,
@@ -76,12 +71,12 @@ pub struct UringConnections {
 }
 
 impl UringConnections {
-    /// A ring for `entries` requests and so many completions at a time, with `buffers` (a power of
-    /// two) of `bytes_each` for what comes in. It is to be used by the thread that made it.
+    /// For `entries` requests and so many completions at a time, with `buffers` (a power of two) of
+    /// `bytes_each` for what comes in. Used by the thread that made it.
     ///
     /// # Errors
-    /// `InvalidInput` for numbers that the kernel does not take, also where it is too old; what
-    /// io_uring_setup(2) answers: EPERM or ENOSYS where io_uring is forbidden or missing.
+    /// `InvalidInput` for numbers that the kernel, or an older one, does not take; EPERM or ENOSYS
+    /// where io_uring is forbidden or missing.
     pub fn new(
         entries: u32,
         completions: u32,
@@ -114,8 +109,7 @@ impl UringConnections {
         unsafe { self.push(entry, ACCEPT) }
     }
 
-    /// Has [`UringConnections::accept`] end. Connections that have been taken already are still
-    /// told.
+    /// Ends [`UringConnections::accept`]; connections taken already still come.
     pub fn stop_accepting(&mut self) -> io::Result<()> {
         self.cancel(CancelBuilder::user_data(ACCEPT))
     }
@@ -125,7 +119,6 @@ impl UringConnections {
         self.receive_from(token, by_descriptor(socket), true)
     }
 
-    /// The same; or, where it does not go on, one piece, of which nothing is there yet.
     pub(crate) fn receive_from(
         &mut self,
         token: u64,
@@ -144,7 +137,7 @@ impl UringConnections {
         unsafe { self.push(entry.flags(flags), RECEIVE | token) }
     }
 
-    /// Has [`UringConnections::receive`] of that token end.
+    /// Ends [`UringConnections::receive`] of that token.
     pub fn pause(&mut self, token: u64) -> io::Result<()> {
         self.cancel(CancelBuilder::user_data(RECEIVE | token))
     }
@@ -154,7 +147,6 @@ impl UringConnections {
         self.send_to(token, by_descriptor(socket), bytes).map(drop)
     }
 
-    /// The same, and says what its tag is.
     pub(crate) fn send_to(
         &mut self,
         token: u64,
@@ -192,8 +184,7 @@ impl UringConnections {
         unsafe { self.push(opcode::AsyncCancel2::new(which).build(), CANCEL) }
     }
 
-    /// Queues a request, and hands others over where there is no room for it.
-    ///
+    /// Queues a request; a full queue is handed over first.
     /// # Safety
     /// What memory the request uses stays, and is not written to by others, until its completion
     /// was taken or the ring is gone.
@@ -213,8 +204,7 @@ impl UringConnections {
         passing(self.requests.ring.submit())
     }
 
-    /// Hands over what was asked for, and waits until something has happened or `time` is over,
-    /// where there is one. One system call.
+    /// Hands over the queue, and waits for an event or until `time` is over, in one system call.
     pub fn wait(&mut self, time: Option<Duration>) -> io::Result<()> {
         let Some(time) = time.map(Timespec::from) else {
             return passing(self.requests.ring.submit_and_wait(1));
@@ -252,8 +242,7 @@ impl UringConnections {
         }
     }
 
-    /// The buffer of a completion with these flags, with so many bytes in it; none, and given
-    /// back at once, where it is empty: it stands for the end.
+    /// The buffer of a completion; none, and given back at once, for no bytes: the end.
     fn piece(&mut self, flags: u32, length: usize) -> Option<Piece> {
         let buffer = cqueue::buffer_select(flags)?;
         let piece = Piece {
@@ -268,7 +257,7 @@ impl UringConnections {
         None
     }
 
-    /// The bytes of a piece.
+    /// The bytes.
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
         self.pool.as_ref().map_or(&[], |pool| pool.bytes(piece))
     }
@@ -282,9 +271,8 @@ impl UringConnections {
 }
 
 impl Drop for UringConnections {
-    /// Has every request end, and takes the last completions, so that connections that were
-    /// taken and not seen are closed. Memory that the kernel still uses after a second, which
-    /// would be its fault, is left to it.
+    /// Connections taken and not seen are closed. Memory that the kernel still uses after a second,
+    /// which would be its fault, is left to it.
     fn drop(&mut self) {
         let _ = self.cancel(CancelBuilder::any());
         self.requests.end(LAST_WAIT, |over| {
@@ -320,7 +308,6 @@ fn accepted(entry: &cqueue::Entry) -> io::Result<OwnedFd> {
     answer(entry).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// The most buffers that the kernel takes in one ring.
 const MOST_BUFFERS: u16 = 1 << 15;
 
 /// The buffers that the kernel chooses from: descriptions that both sides know, and the memory.
@@ -348,12 +335,12 @@ impl Pool {
         })
     }
 
-    /// Where the array is, for the kernel. No other pool that there is has the same.
+    /// Where the array is: no other pool has the same.
     fn address(&self) -> u64 {
         self.entries.start() as u64
     }
 
-    /// The memory of a buffer that is not the kernel's; nothing for a number that is none.
+    /// None for a number that no buffer has.
     fn bytes(&self, piece: &Piece) -> &[u8] {
         if piece.buffer >= self.count || piece.pool != self.address() {
             return &[];
@@ -366,7 +353,7 @@ impl Pool {
         unsafe { std::slice::from_raw_parts(self.memory.start().add(start), length) }
     }
 
-    /// Hands a buffer to the kernel; a number that is none is passed over.
+    /// Hands a buffer to the kernel; any other number is passed over.
     fn provide(&mut self, buffer: u16) {
         if buffer >= self.count {
             return;

@@ -11,9 +11,8 @@ use crate::io_buffers::IoBuffers;
 use crate::request_queue::RequestQueue;
 use crate::ring::RequestRing;
 
-/// How long the kernel's poller looks for requests before it sleeps, in ms.
+/// The kernel's poller sleeps after so many ms without a request.
 const IDLE_MS: u32 = 1000;
-/// How long a ring that is dropped waits for what is in flight.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// What the requests of a ring are.
@@ -21,8 +20,8 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 pub enum FileRequests {
     /// Reads.
     Read,
-    /// Reads of a file and into places that are registered, so that they are looked up and pinned
-    /// once. This counts against RLIMIT_MEMLOCK.
+    /// Reads of a registered file into registered places, looked up and pinned once. This counts
+    /// against RLIMIT_MEMLOCK.
     ReadRegistered,
     /// The same, for which a thread of the kernel polls (IORING_SETUP_SQPOLL).
     ReadPolled,
@@ -40,11 +39,8 @@ pub struct UringFile {
 }
 
 impl UringFile {
-    /// A ring with room for a request in each place.
-    ///
-    /// # Errors
-    /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
-    /// forbidden or missing, ENOMEM where the locked-memory limit is too small.
+    /// A ring with room for a request in each place: EPERM or ENOSYS where io_uring is forbidden or
+    /// missing, ENOMEM where RLIMIT_MEMLOCK is too small.
     pub fn new(file: OwnedFd, places: IoBuffers, requests: FileRequests) -> io::Result<UringFile> {
         let entries = u32::try_from(places.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let ring = if requests == FileRequests::ReadPolled {

@@ -1,5 +1,4 @@
-//! io_uring from a file to a socket, by way of a buffer or of a pipe: two linked requests for
-//! each piece, the second of which begins when the first is done.
+//! io_uring from a file to a socket through a buffer or a pipe: two linked requests for each piece.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,7 +11,6 @@ use crate::io_buffers::IoBuffers;
 use crate::pipe::{Pipe, moving};
 use crate::ring::RequestRing;
 
-/// How long a relay that is dropped waits for what is in flight.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 /// An offset that means none: pipes and sockets have no place to begin at.
 const NO_OFFSET: i64 = -1;
@@ -47,10 +45,8 @@ const BROUGHT: u64 = 0;
 const PASSED: u64 = 1;
 
 impl UringRelay {
-    /// A relay with room for `pieces` pieces.
-    ///
-    /// # Errors
-    /// What io_uring_setup(2) answers: EPERM or ENOSYS where io_uring is forbidden or missing.
+    /// A relay with room for `pieces` pieces; EPERM or ENOSYS where io_uring is forbidden or
+    /// missing.
     pub fn new(
         file: OwnedFd,
         socket: OwnedFd,
@@ -66,12 +62,10 @@ impl UringRelay {
         })
     }
 
-    /// Queues a piece of the file: `len` bytes from `offset` on are brought, then passed on.
-    /// `more` says that the message goes on after them, `linked` that the next piece begins when
-    /// this one is done; without it nothing may be queued until all is over.
-    ///
-    /// # Errors
-    /// `InvalidInput` for more bytes than what lies between holds, `WouldBlock` for a full queue.
+    /// Queues a piece: `len` bytes of the file from `offset` on are brought, then passed on; `more`
+    /// of the message follows. Where the next piece is not `linked`, so that it begins when this
+    /// one is done, nothing may be queued until all is over. `InvalidInput` for more bytes than
+    /// what lies between holds, `WouldBlock` for a full queue.
     pub fn piece(&mut self, offset: u64, len: usize, more: bool, linked: bool) -> io::Result<()> {
         let room = match &self.between {
             RelayedBy::Buffer(places) => places.size(),
@@ -110,8 +104,7 @@ impl UringRelay {
         self.push(pass.user_data(PASSED), linked)
     }
 
-    /// Queues the passing on of what the pipe still holds. Nothing is in flight, and there is a
-    /// pipe.
+    /// Queues the passing on of what the pipe still holds, with nothing in flight.
     pub fn rest(&mut self, len: usize, more: bool) -> io::Result<()> {
         let RelayedBy::Pipe(pipe) = &self.between else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -127,8 +120,8 @@ impl UringRelay {
         unsafe { self.ring.push(entry, linked) }
     }
 
-    /// Hands over what is queued and waits until `want` requests are over; false when `timeout` ran
-    /// out before. One system call, io_uring_enter(2).
+    /// Hands over the queue and waits until `want` requests are over, in one system call,
+    /// io_uring_enter(2); false when `timeout` ran out.
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
         Ok(self.ring.enter(want, timeout)?.is_some())
     }

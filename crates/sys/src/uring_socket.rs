@@ -17,11 +17,10 @@ const IORING_NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
 /// What the ring says of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendEvent {
-    /// The request of this tag ran: bytes sent, or the negative error number; and whether its
+    /// Bytes that the request of this tag sent, or the negative error number; and whether its
     /// buffer is still held, so that a [`SendEvent::Back`] follows.
     Done(u64, i32, bool),
-    /// The buffer of the zero-copy request of this tag is the caller's again; and whether the
-    /// kernel copied after all.
+    /// The zero-copy buffer of this tag is free again; and whether the kernel copied after all.
     Back(u64, bool),
 }
 
@@ -35,12 +34,9 @@ pub struct UringSocket {
 }
 
 impl UringSocket {
-    /// A ring with room for `entries` requests. For `zero_copy` sends, which report whether the
-    /// kernel copied, the region is registered, so that its pages are pinned once and for all.
-    ///
-    /// # Errors
-    /// EPERM or ENOSYS where io_uring is forbidden or missing, ENOMEM where the locked-memory limit
-    /// (RLIMIT_MEMLOCK) is too small.
+    /// A ring for `entries` requests. For `zero_copy` sends, which report whether the kernel
+    /// copied, the region is registered, so that its pages are pinned once. EPERM or ENOSYS where
+    /// io_uring is forbidden or missing, ENOMEM where RLIMIT_MEMLOCK is too small.
     pub fn new(
         entries: u32,
         socket: OwnedFd,
@@ -69,11 +65,8 @@ impl UringSocket {
         self.region.bytes_mut()
     }
 
-    /// Queues a send of the whole range (MSG_WAITALL). With `linked` the next request starts
-    /// when this one is done.
-    ///
-    /// # Errors
-    /// `InvalidInput` for a range outside the region, `WouldBlock` when the queue is full.
+    /// Queues a send of the whole range (MSG_WAITALL); a `linked` one starts the next when it is
+    /// done. `InvalidInput` outside the region, `WouldBlock` when the queue is full.
     pub fn send(&mut self, range: Range<usize>, tag: u64, linked: bool) -> io::Result<()> {
         let piece = self.region.bytes().get(range);
         let piece = piece.ok_or(io::ErrorKind::InvalidInput)?;
@@ -93,8 +86,8 @@ impl UringSocket {
         unsafe { self.ring.push(entry.user_data(tag), linked) }
     }
 
-    /// Hands over what is queued and waits for at least `want` events; false when `timeout` ran
-    /// out before. One system call, io_uring_enter(2).
+    /// Hands over the queue and waits for at least `want` events, in one system call,
+    /// io_uring_enter(2); false when `timeout` ran out.
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
         Ok(self.ring.enter(want, timeout)?.is_some())
     }
