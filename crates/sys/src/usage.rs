@@ -1,5 +1,4 @@
-//! What a process has used, told by itself: at once, or whenever it gets a signal, so that a
-//! server needs no thread of its own for that.
+//! What a process has used, read by itself, or reported on a signal, without a thread for that.
 
 use std::io;
 use std::mem::transmute;
@@ -28,10 +27,8 @@ pub struct Usage {
     pub children: ThreadUsage,
 }
 
-/// Of a usage, as one process tells it to another.
 const BYTES: usize = size_of::<Usage>();
 
-/// Where a process tells its usage to when it gets the signal.
 static TELL_TO: AtomicI32 = AtomicI32::new(-1);
 
 /// What the calling process has used.
@@ -44,8 +41,8 @@ pub fn usage() -> Usage {
     }
 }
 
-/// Has this process write its usage to a pipe whenever it gets SIGUSR1, sigaction(2), for as long
-/// as it lives. The signal interrupts the system call that a thread of it waits in, signal(7).
+/// Has this process write its usage to a pipe at each SIGUSR1, sigaction(2), for its whole life.
+/// The signal interrupts the system call that a thread waits in, signal(7).
 pub fn tell_when_asked(to: OwnedFd) -> io::Result<()> {
     TELL_TO.store(to.into_raw_fd(), Ordering::Relaxed);
     // SAFETY: the handler calls only what a handler may.
@@ -62,13 +59,11 @@ extern "C" fn tell(_signal: libc::c_int) {
     });
 }
 
-/// How long a process may take to tell, in s: among hundreds of busy threads it took over one.
+/// In s: among hundreds of busy threads it took over one.
 const PATIENCE_S: i64 = 10;
 
-/// Asks a process that has called [`tell_when_asked`] for its usage, and waits for it.
-///
-/// # Errors
-/// `NotFound` where the process is gone, `TimedOut` where it does not tell within ten seconds.
+/// Asks a process that has called [`tell_when_asked`]: `NotFound` where it is gone, `TimedOut`
+/// after ten seconds.
 pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Usage> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "the process is gone");
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
