@@ -1,7 +1,7 @@
 //! The study file: any text.
 
-use bytecost_spec::Study;
-use bytecost_spec::study::Known;
+use bytecost_spec::survey::{MoverFacts, ReceiverFacts, ServerFacts, ServerSurvey, ServiceFacts};
+use bytecost_spec::{Study, Survey};
 
 use crate::edit::edited;
 use crate::target::target;
@@ -63,12 +63,39 @@ const WORDS: &[&str] = &[
     "{ a = 1 }",
 ];
 
-const KNOWN: Known<'_> = Known {
-    movers: &[("send", false), ("send-fields", true), ("null", false)],
-    receivers: &["recv"],
-    servers: &["single", "epoll"],
-    services: &[("top", None), ("echo", Some((1, 65_536)))],
-};
+/// Tables of some names.
+fn known() -> Survey {
+    let mover = |(name, uses_fields)| MoverFacts {
+        name,
+        uses_fields,
+        ..MoverFacts::default()
+    };
+    let service = |(name, sizes)| ServiceFacts {
+        name,
+        sizes,
+        ..ServiceFacts::default()
+    };
+    let movers = [("send", false), ("send-fields", true), ("null", false)].map(mover);
+    let services = [("top", None), ("echo", Some((1, 65_536)))].map(service);
+    let server = |name: &str| ServerFacts {
+        name: name.to_owned(),
+        ..ServerFacts::default()
+    };
+    let receiver = ReceiverFacts {
+        name: "recv".to_owned(),
+        ..ReceiverFacts::default()
+    };
+    Survey {
+        mover_facts: movers.iter().map(MoverFacts::owned).collect(),
+        receiver_facts: vec![receiver],
+        serving: Some(ServerSurvey {
+            servers: ["single", "epoll"].map(server).into(),
+            services: services.iter().map(ServiceFacts::owned).collect(),
+            ..ServerSurvey::default()
+        }),
+        ..Survey::default()
+    }
+}
 
 fn any_text(input: &[u8]) {
     check(&String::from_utf8_lossy(input));
@@ -84,7 +111,7 @@ fn check(text: &str) {
         Ok(study) => {
             let json = serde_json::to_string(&study).unwrap();
             assert_eq!(serde_json::from_str::<Study>(&json).unwrap(), study);
-            if let Err(wrong) = study.check(KNOWN) {
+            if let Err(wrong) = study.check(&known()) {
                 assert!(!wrong.to_string().is_empty());
             }
         }
