@@ -1,6 +1,4 @@
-//! TCP_CORK around each message: nothing but whole segments goes out before the message is whole.
-//!
-//! Source: tcp(7), TCP_CORK.
+//! TCP_CORK, tcp(7), around each message: nothing but whole segments goes out before it is whole.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +8,7 @@ use rustix::net::sockopt;
 use crate::mover::{Helper, Move, Offer};
 use crate::tally::Tally;
 
-/// A mover whose socket is corked before each message and uncorked after it.
+/// Corks before each message and uncorks after it.
 pub struct Corked {
     mover: Box<dyn Move>,
     socket: OwnedFd,

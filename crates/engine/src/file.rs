@@ -1,5 +1,4 @@
-//! Files that are read and written: bytecost's own, which leave nothing behind, and those of the
-//! user, which are only read.
+//! Files that are read and written: bytecost's own, gone at the end, and the user's, only read.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -20,7 +19,6 @@ mod page_cache;
 pub use copies::{blank, check_copied};
 pub use page_cache::{FOLIO_MOST, cool, warm};
 
-/// Of one call while a file is made ready.
 const CHUNK_BYTES: usize = 1 << 20;
 /// What stays free on the file system beside the file, in bytes.
 const SPARE_BYTES: u64 = 64 << 20;
@@ -37,7 +35,7 @@ pub fn content() -> PayloadPattern {
 pub struct TestFile {
     file: OwnedFd,
     len: u64,
-    /// Where it lies; none for a memory file.
+    /// None for a memory file.
     dir: Option<PathBuf>,
 }
 
@@ -51,11 +49,8 @@ impl TestFile {
         })
     }
 
-    /// An empty file in a directory: O_TMPFILE, or where the file system has none, one of a
-    /// name that nobody can guess, which is taken away at once.
-    ///
-    /// # Errors
-    /// What open(2) answers, with the directory and what to do.
+    /// An empty file in a directory: O_TMPFILE, or else one of a name that nobody can guess, which
+    /// is taken away at once. The error names the directory and a remedy.
     pub fn in_dir(dir: &Path) -> io::Result<TestFile> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
@@ -72,10 +67,7 @@ impl TestFile {
     }
 
     /// Makes it at least so long, filled with [`content`] and on the disk, fsync(2). What is there
-    /// already stays.
-    ///
-    /// # Errors
-    /// `StorageFull` where the file system has no room, before anything is written.
+    /// already stays. `StorageFull` where there is no room, before anything is written.
     pub fn grow(&mut self, len: u64) -> io::Result<()> {
         if !self.may_grow(len)? {
             return Ok(());
@@ -94,7 +86,7 @@ impl TestFile {
         Ok(())
     }
 
-    /// Whether it is shorter than that, where there is room for it.
+    /// Whether it is shorter, where there is room for it.
     fn may_grow(&self, len: u64) -> io::Result<bool> {
         let more = len.saturating_sub(self.len);
         if let Some(dir) = self.dir.as_ref().filter(|_| more > 0) {
@@ -166,17 +158,11 @@ fn told(path: &Path, what: &str, error: Errno, remedy: &str) -> io::Error {
 }
 
 /// What an unprivileged process may still write in a directory, in bytes, statvfs(3).
-///
-/// # Errors
-/// What statvfs(3) answers, with the directory and what to do.
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
     let there = rustix::fs::statvfs(dir).map_err(|e| in_words(dir, "nothing is known of", e))?;
     Ok(there.f_bavail.saturating_mul(there.f_frsize))
 }
 
-/// Whether a directory has room for `len` bytes more.
-///
-/// # Errors
 /// `StorageFull` where the file system has less than `len` bytes and some to spare.
 pub fn has_room(dir: &Path, len: u64) -> io::Result<()> {
     room(dir, free_bytes(dir)?, len)
@@ -203,10 +189,8 @@ pub struct Opening {
     pub direct: bool,
 }
 
-/// Opens a file, each time anew, so that its flags and its position are the caller's own.
-///
-/// # Errors
-/// In words: what open(2) answers, and a file system that has no way past the page cache.
+/// Opens a file anew, so that flags and position are the caller's own; errors in words, also of a
+/// file system that has no way past the page cache.
 pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     flags.set(OFlags::RDWR, how.write);
@@ -237,10 +221,7 @@ fn no_direct(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
-/// The name of the file system that a path lies on, from the numbers of statfs(2).
-///
-/// # Errors
-/// What statfs(2) answers, with the path and what to do.
+/// The file system that a path lies on, from the numbers of statfs(2).
 pub fn file_system(path: &Path) -> io::Result<String> {
     const NAMES: &[(u64, &str)] = &[
         (0xef53, "ext4"),
@@ -261,14 +242,14 @@ pub fn file_system(path: &Path) -> io::Result<String> {
     Ok(name.map_or_else(|| format!("{kind:#x}"), |(_, name)| (*name).to_owned()))
 }
 
-/// TMPFS_MAGIC and RAMFS_MAGIC, statfs(2).
+/// statfs(2).
 fn is_in_memory(file: impl AsFd) -> bool {
     const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
     rustix::fs::fstatfs(file).is_ok_and(|s| IN_MEMORY.contains(&(s.f_type as u64)))
 }
 
-/// What lengths and offsets must divide by past the page cache, found by trying with a file of at
-/// least a page; none where nothing works.
+/// What lengths and offsets must divide by past the page cache, by trying with a file of at least a
+/// page; none where nothing works.
 pub fn direct_bytes(path: &Path) -> Option<u64> {
     let (write, direct) = (false, true);
     let file = open(path, Opening { write, direct }).ok()?;
@@ -292,7 +273,7 @@ pub fn len(file: impl AsFd) -> io::Result<u64> {
     Ok(there.st_size as u64)
 }
 
-/// Said of a file that ends before a request does.
+/// A file that ends before a request does.
 pub(crate) fn too_short() -> io::Error {
     let why = "the file ends before the request does: was it truncated meanwhile?";
     io::Error::new(io::ErrorKind::UnexpectedEof, why)
@@ -305,12 +286,10 @@ pub fn written_places(size: usize, depth: usize) -> usize {
     (BYTES / size.max(1)).clamp(1, MOST).max(depth)
 }
 
-/// What is written, from place to place.
 fn written() -> PayloadPattern {
     PayloadPattern::new(u32::MAX - 1, 0)
 }
 
-/// Places, each filled with what its blocks will hold.
 pub(crate) fn to_be_written(size: usize, count: usize) -> io::Result<IoBuffers> {
     let mut places = IoBuffers::new(count, size)?;
     let pattern = written();

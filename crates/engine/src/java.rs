@@ -1,10 +1,9 @@
-//! A Java virtual machine that sends files: found, started with our program, told what to send
-//! line by line, and ended with the thread that started it.
+//! A Java virtual machine that sends files, told line by line what to send, and ended with the
+//! thread that started it.
 //!
-//! The program is a single source file, which `java` compiles as it starts (JEP 330). It lies in a
-//! memory file, and so does what it is compiled to, so nothing is written anywhere. Its standard
-//! output and error go to one pipe, from which the last line is told where it goes wrong; what it
-//! is asked and what it answers goes through two pipes of their own.
+//! The program is a single source file, which `java` compiles as it starts (JEP 330). Source and
+//! compiled program lie in memory files, so nothing is written. Output and errors share a pipe,
+//! whose last line shows what went wrong; commands and answers have two pipes of their own.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -32,15 +31,15 @@ const PROGRAM: &str = include_str!("../java/FileSender.java");
 
 /// How long the machine may take to be ready: to compile the program takes some 1 s of CPU time.
 pub const START_PATIENCE: Duration = Duration::from_secs(30);
-/// The longest line that is taken from it, in bytes, its end included.
+/// In bytes, its end included.
 const LINE_BYTES: usize = 256;
 /// What is kept of what it says beside its answers, in bytes: as much as a pipe holds.
 const SAID_BYTES: usize = 64 << 10;
 /// The length of a message for which patience lasts once: the progress of one is not seen.
 const PATIENCE_BYTES: u64 = 256 << 20;
 
-/// Options of the virtual machine. It leaves no files, whatever happens to it, takes no other
-/// collector than the one without threads, and keeps its threads, so that what they count stays.
+/// No files are left behind, the collector is the one without threads, and threads are kept, so
+/// that what they count stays.
 const OPTIONS: &[&str] = &[
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:-UsePerfData",
@@ -50,15 +49,14 @@ const OPTIONS: &[&str] = &[
     "-XX:+UseSerialGC",
     "-XX:-UseDynamicNumberOfCompilerThreads",
 ];
-/// Of one that compiles the program and sends next to nothing: the compiler of Java itself runs
-/// once, and making it fast takes longer than it runs. What trials measure is started without.
+/// Of a machine that sends next to nothing: Java's own compiler runs once, and making it fast takes
+/// longer than it runs. What trials measure is started without.
 const ONCE: &str = "-XX:TieredStopAtLevel=1";
 /// The property of the machine that says which process has started it.
 pub const ENDPOINT_PROPERTY: &str = "-Dbytecost.endpoint=";
 /// The oldest Java that starts source files, and so the language of the program.
 const SOURCE: &str = "11";
 
-/// How the program sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Stream,
@@ -77,7 +75,6 @@ impl Way {
     }
 }
 
-/// What a virtual machine is started with.
 #[derive(Debug)]
 pub(crate) struct Start {
     /// A connected, blocking stream socket.
@@ -90,7 +87,7 @@ pub(crate) struct Start {
     /// The program, compiled; where there is none, its source is.
     pub(crate) compiled: Option<PathBuf>,
     pub(crate) start_patience: Duration,
-    /// How long a message of up to 256 MiB may take, and as much again for each further one.
+    /// For a message of up to 256 MiB, and as much again for each further one.
     pub(crate) patience: Duration,
 }
 
@@ -102,11 +99,8 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// Has `java` compile it, which takes it about a second of CPU time.
-    ///
-    /// # Errors
-    /// In a sentence: `java` cannot be started, cannot compile it, ends, says something else or
-    /// nothing in time.
+    /// Has `java` compile it, some 1 s of CPU time. The error is a sentence: `java` cannot be
+    /// started, cannot compile it, ends, says something else or nothing in time.
     pub fn new(java: &Path, patience: Duration) -> io::Result<Compiled> {
         let archive = rustix::fs::memfd_create("FileSender.jar", MemfdFlags::CLOEXEC)?;
         let start = Start {
@@ -134,7 +128,6 @@ impl Compiled {
     }
 }
 
-/// A virtual machine at work. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Jvm {
     child: Child,
@@ -204,8 +197,8 @@ impl Jvm {
         self.child.id()
     }
 
-    /// Has it send `len` bytes of the file from `offset` on, and waits until it has: the system
-    /// calls that it took, as far as the program can tell. Does not allocate where that works.
+    /// Sends `len` bytes of the file from `offset` on: the system calls that it took, as far as the
+    /// program can tell. Does not allocate where that works.
     pub(crate) fn send(&mut self, offset: u64, len: u64) -> io::Result<u64> {
         let mut command = [0; LINE_BYTES];
         let mut rest = &mut command[..];
@@ -225,7 +218,7 @@ impl Jvm {
         }
     }
 
-    /// The next line that it answers, without its end.
+    /// Without its end.
     fn answer<'l>(
         &mut self,
         line: &'l mut [u8; LINE_BYTES],
@@ -261,7 +254,6 @@ impl Jvm {
         }
     }
 
-    /// Whether there is something to read before patience ends.
     fn speaks(&self, patience: Duration) -> io::Result<bool> {
         let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut polled = [PollFd::new(&self.answers, PollFlags::IN)];
@@ -288,7 +280,7 @@ impl Jvm {
         told(&format!("java {how}{}", last_line(&said)))
     }
 
-    /// Its status, where it ends within a moment.
+    /// Where it ends within a moment.
     fn ended(&mut self) -> Option<std::process::ExitStatus> {
         const LOOKS: u32 = 50;
         for _ in 0..LOOKS {

@@ -1,10 +1,7 @@
-//! Ways to do the work: movers that send a message, receivers that take it in, servers that
-//! answer many clients.
-//!
-//! Nothing here measures, reads a clock or prints. [`movers::MOVERS`], [`receivers::RECEIVERS`],
-//! [`servers::SERVERS`] and [`services::SERVICES`] are the tables from which everything else
-//! takes its names. Where nothing else is said of errors, they are what the system call answers
-//! that is named.
+//! Movers that send a message, receivers that take it in, servers that answer many clients. Nothing
+//! here measures, reads a clock or prints. [`movers::MOVERS`], [`receivers::RECEIVERS`],
+//! [`servers::SERVERS`] and [`services::SERVICES`] are the tables of all names. Where nothing else
+//! is said of errors, they are what the system call answers that is named.
 
 mod corked;
 pub mod file;

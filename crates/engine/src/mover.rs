@@ -21,7 +21,7 @@ pub struct Mover {
     pub open: Open,
 }
 
-/// What a mover does, and what makes it ready. To be called by the thread that will use it.
+/// What a mover does, and what makes it ready, on the thread that will use it.
 #[derive(Clone, Copy, Debug)]
 pub enum Open {
     /// One message after the other, without pause.
@@ -38,10 +38,7 @@ pub enum Open {
 }
 
 impl Mover {
-    /// Makes it ready.
-    ///
-    /// # Errors
-    /// What the system calls answer that it needs; `InvalidInput` for a setup that it cannot use.
+    /// Makes it ready; `InvalidInput` for a setup that it cannot use.
     pub fn open(&self, setup: Setup) -> io::Result<Box<dyn Move>> {
         Ok(match self.open {
             Open::Stream(open) | Open::Beats { open, .. } => open(setup)?,
@@ -86,7 +83,6 @@ impl Deref for Mover {
     }
 }
 
-/// Facts that most movers have, but for their words and their route.
 const PLAIN: MoverFacts<&str> = MoverFacts {
     name: "",
     summary: "",
@@ -171,10 +167,8 @@ pub enum Helper {
     Thread(Option<Held>),
 }
 
-/// A mover at work. All calls come from one thread.
-///
-/// # Errors
-/// What the system call answers; `TimedOut` when nothing moved for as long as `Setup::patience`.
+/// A mover at work. All calls come from one thread; `TimedOut` when nothing moved for as long as
+/// `Setup::patience`.
 pub trait Move {
     /// Sends the next message, all of it.
     fn offer(&mut self) -> io::Result<Offer>;
@@ -184,8 +178,8 @@ pub trait Move {
         Ok(())
     }
 
-    /// Takes back what is done, and waits until at least `min` messages or buffers are; none
-    /// may be outstanding, then it returns at once.
+    /// Takes back what is done: waits for at least `min` messages or buffers, if any are
+    /// outstanding.
     fn reap(&mut self, _min: u32) -> io::Result<()> {
         Ok(())
     }
@@ -216,8 +210,8 @@ pub trait MoveFile: Move {
         Ok(None)
     }
 
-    /// Shows the request that was over last in a place, as long as the place is not used again:
-    /// its offset in the file, and its first bytes, at most `most`.
+    /// Shows the last request that was over in a place not used again yet: its offset in the file,
+    /// and at most `most` first bytes.
     fn look(&self, _place: usize, _most: usize, _see: &mut dyn FnMut(u64, &[u8])) {}
 }
 
@@ -245,7 +239,6 @@ impl<F: FnMut(&mut Tally) -> io::Result<()>> Move for AtOnce<F> {
 
 impl<F: FnMut(&mut Tally) -> io::Result<()>> MoveFile for AtOnce<F> {}
 
-/// Calls until a whole message is moved, and counts it.
 pub(crate) fn finish(
     size: usize,
     tally: &mut Tally,

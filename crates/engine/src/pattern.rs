@@ -1,5 +1,4 @@
-//! The payload's content: a function of its place in the stream, so that the receiver knows what
-//! must arrive.
+//! The payload's content, by its place in the stream, so that the receiver knows what must arrive.
 
 use std::io;
 
@@ -37,8 +36,8 @@ impl PayloadPattern {
         }
     }
 
-    /// The stream of a flow whose every byte is the same, as of memory that is filled before each
-    /// message. It shows a wrong byte and another flow, but nothing out of order.
+    /// A stream of one byte, as of memory that is filled before each message: it shows a wrong byte
+    /// and another flow, but nothing out of order.
     pub fn constant(flow: u32) -> PayloadPattern {
         PayloadPattern {
             constant: Some(1 + (flow % 255) as u8),
@@ -133,8 +132,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// `full` compares every byte; otherwise the first word of each piece that arrives, which
-    /// costs a few ns and still sees anything lost, doubled or out of order.
+    /// `full` compares every byte; else the first word of each piece, which costs a few ns and
+    /// still sees anything lost, doubled or out of order.
     pub fn new(pattern: PayloadPattern, full: bool) -> Checker {
         Checker {
             pattern: Some(pattern),

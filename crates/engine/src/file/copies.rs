@@ -11,8 +11,8 @@ use super::{CHUNK_BYTES, TestFile, read_whole, write_all};
 use crate::walk::Walk;
 
 impl TestFile {
-    /// Makes it at least so long, with room on the disk for all of it but nothing in it,
-    /// fallocate(2): what is there already stays. `StorageFull` where there is no room.
+    /// Makes it at least so long, fallocate(2), and leaves what is there; `StorageFull` without
+    /// room.
     pub fn reserve(&mut self, len: u64) -> io::Result<()> {
         if !self.may_grow(len)? {
             return Ok(());
@@ -41,9 +41,9 @@ pub fn blank(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Holds a copy against its source: the first blocks of the walk, at most `blocks` of `size`
-/// bytes, and of each piece of `piece` bytes so many first ones. Gives back how many bytes were
-/// compared; `InvalidData` where one is another.
+/// Compares a copy with its source: the first blocks of the walk, at most `blocks` of `size` bytes,
+/// and of each `piece` so many first bytes. Gives the bytes compared; `InvalidData` for a wrong
+/// one.
 pub fn check_copied(
     source: impl AsFd,
     copy: impl AsFd,

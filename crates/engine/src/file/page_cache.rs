@@ -18,10 +18,8 @@ const RESIDENT_LEAST: f64 = 0.99;
 /// on a multiple of its size.
 pub const FOLIO_MOST: u64 = 2 << 20;
 
-/// Brings a piece of a file into the page cache, where it is not there already.
-///
-/// # Errors
-/// `UnexpectedEof` where the file ends before; `OutOfMemory` where the cache does not keep it.
+/// Brings a piece of a file into the page cache: `UnexpectedEof` where the file ends before,
+/// `OutOfMemory` where the cache does not keep it.
 pub fn warm(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     let file = file.as_fd();
     let enough = || -> io::Result<bool> {

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// What of the environment says where Java is, and what a script that stands in its place needs.
-/// Nothing else is passed on, so that no options come with it that nobody sees.
+/// Where Java is, and what a script in its place needs. No options come with it that nobody sees.
 pub const PASSED_ON: &[&str] = &["JAVA_HOME", "PATH", "HOME"];
 
 /// The `java` of JAVA_HOME, else the first one in PATH; `NotFound` with what to do without one.

@@ -1,6 +1,5 @@
 //! What a virtual machine says, taken apart: nothing is guessed.
 
-/// The version in `ready VERSION`.
 pub(super) fn greeting(line: &str) -> Option<&str> {
     let version = line.strip_prefix("ready ")?;
     let is_of_versions = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
@@ -8,7 +7,6 @@ pub(super) fn greeting(line: &str) -> Option<&str> {
     fits.then_some(version)
 }
 
-/// The two numbers in `sent BYTES CALLS`.
 pub(super) fn sent(line: &str) -> Option<(u64, u64)> {
     let (bytes, calls) = line.strip_prefix("sent ")?.split_once(' ')?;
     let number = |digits: &str| {
@@ -35,7 +33,6 @@ pub(super) fn cannot_compile(said: &str) -> bool {
     said.contains("jdk.compiler") || said.contains("--source")
 }
 
-/// What it said last, in brackets behind what is told of it.
 pub(super) fn last_line(said: &str) -> String {
     let mut lines = said.lines().map(str::trim).filter(|l| !l.is_empty());
     match lines.next_back() {

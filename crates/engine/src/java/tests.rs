@@ -15,7 +15,6 @@ fn unix() -> (OwnedFd, OwnedFd) {
     (a.into(), b.into())
 }
 
-/// A file of its content, so long.
 fn file(len: u64) -> TestFile {
     let mut file = TestFile::in_memory().unwrap();
     file.grow(len).unwrap();
@@ -47,7 +46,6 @@ fn java() -> Option<PathBuf> {
     found.ok()
 }
 
-/// The program, compiled once for all tests.
 fn compiled() -> Option<PathBuf> {
     static COMPILED: OnceLock<Option<Compiled>> = OnceLock::new();
     let made = || Some(Compiled::new(&find().ok()?, LONG).unwrap());

@@ -26,12 +26,10 @@ pub(super) struct Queued<Q> {
     in_flight: usize,
     /// Requests that were queued since some were handed over last.
     held_back: usize,
-    /// Of reads: places that are free.
     free: Vec<usize>,
     writes: bool,
     /// The file, where it is to be synchronised at the end of each pass.
     synced: Option<OwnedFd>,
-    /// The offset of the next request, where one did not find its place yet.
     next: Option<u64>,
     /// By place, the offset of its request.
     offsets: Vec<u64>,
@@ -39,7 +37,6 @@ pub(super) struct Queued<Q> {
     tally: Tally,
 }
 
-/// A mover that reads: the file, places for all its requests, and what to do with them.
 pub(super) fn reading<Q: RequestQueue + 'static>(
     mut setup: Setup,
     make: impl FnOnce(OwnedFd, IoBuffers) -> io::Result<Q>,
@@ -50,7 +47,7 @@ pub(super) fn reading<Q: RequestQueue + 'static>(
     Ok(Box::new(Queued::new(queue, walk, depth, &setup)))
 }
 
-/// A mover that writes. With `sync` the file is synchronised at the end of each pass.
+/// With `sync` the file is synchronised at the end of each pass.
 pub(super) fn writing<Q: RequestQueue + 'static>(
     mut setup: Setup,
     sync: bool,
@@ -105,7 +102,6 @@ impl<Q: RequestQueue> Queued<Q> {
         Ok(true)
     }
 
-    /// A free place for the next request; none where it must wait.
     fn free_place(&mut self, offset: u64) -> Option<usize> {
         if !self.writes {
             return self.free.pop();
