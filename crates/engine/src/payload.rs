@@ -75,8 +75,8 @@ pub struct Source {
 
 impl Source {
     /// A source and its memory, filled with the first round. With `setup.fresh` every message is
-    /// written anew before it is sent, so that a buffer used too early shows; with `setup.refill`
-    /// each of its fields is filled with one byte; else the stream repeats with the ring.
+    /// written anew, so that a buffer used too early shows; with `setup.refill` each field is
+    /// filled with one byte; else the stream repeats with the ring.
     pub fn new(setup: &Setup, layout: Layout) -> io::Result<(Source, Region)> {
         let mut region = Region::new(layout.slots * layout.fields * layout.stride)?;
         let source = Source {

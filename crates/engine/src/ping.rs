@@ -1,10 +1,9 @@
 //! Two threads of one process that take turns: a number goes back and forth, one more each time,
 //! by a way that is a [`PingEnd`] on either side.
 //!
-//! Each side knows which number must come next, and both counts are held against each other in the
-//! end. A side that goes away, well or not, closes its end, and the other one is told. One that
-//! does not answer is waited for as long as patience lasts; but for pipes, which have no time limit
-//! of their own: there the trial's deadline ends both.
+//! Each side knows the number that must come next, and both counts are compared in the end. A side
+//! that goes away closes its end, which the other one notices. One that does not answer is waited
+//! for until patience ends; pipes have no time limit: there the trial's deadline ends both.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};
@@ -148,7 +147,7 @@ impl<E: PingEnd> Game<E> {
         Some(over.map_err(|_| io::Error::other("the second thread panicked")))
     }
 
-    /// What went wrong, by the side where it did.
+    /// By the side where it went wrong.
     #[cold]
     fn failed(&mut self, why: io::Error) -> io::Error {
         let is_gone = why.kind() == io::ErrorKind::UnexpectedEof;
@@ -165,7 +164,7 @@ impl<E: PingEnd> Drop for Game<E> {
     }
 }
 
-/// Answers until the other side is gone: how many turns that were.
+/// How many turns, until the other side is gone.
 fn answer(mut end: impl PingEnd) -> io::Result<u64> {
     let mut turns = 0;
     loop {

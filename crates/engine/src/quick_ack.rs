@@ -1,7 +1,5 @@
-//! TCP_QUICKACK before each receive: acknowledgements are not delayed.
-//!
-//! The kernel leaves that state by itself, so that it must be set again and again. Source:
-//! tcp(7), TCP_QUICKACK.
+//! TCP_QUICKACK, tcp(7), before each receive: acknowledgements are not delayed. The kernel leaves
+//! that state by itself, so that it must be set again and again.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +8,7 @@ use rustix::net::sockopt;
 
 use crate::receivers::Take;
 
-/// A receiver that sets TCP_QUICKACK before each receive.
+/// Sets TCP_QUICKACK before each receive.
 pub struct QuickAck {
     receiver: Box<dyn Take>,
     socket: OwnedFd,

@@ -1,8 +1,7 @@
 //! The table of receivers: each row a way to take bytes in. A file has one call.
 //!
-//! They all read into whole pages of their own. Where a buffer begins matters: memory from the
-//! heap that begins a few bytes into a page made the kernel's copy several times slower on some
-//! processors, whose string moves stumble over such an offset.
+//! They all read into whole pages: a buffer that begins a few bytes into a page made the kernel's
+//! copy several times slower on some processors, whose string moves stumble over such an offset.
 
 use std::io;
 use std::ops::Deref;
@@ -45,10 +44,8 @@ pub trait Take {
     /// Told before the first byte comes, for receivers that ask for exact lengths.
     fn expect(&mut self, _message_bytes: usize) {}
 
-    /// Takes in what is there, and waits until something is: its bytes, 0 at the end.
-    ///
-    /// # Errors
-    /// What the system call answers; `TimedOut` when nothing came within the socket's timeout.
+    /// Takes in what is there, and waits until something is: its bytes, 0 at the end; `TimedOut`
+    /// when nothing came within the socket's timeout.
     fn take(&mut self) -> io::Result<usize>;
 
     /// Shows the last `got` bytes, piece by piece, in their order, where the receiver sees them.
@@ -58,7 +55,7 @@ pub trait Take {
     fn calls(&self) -> u64;
 }
 
-/// Calls until the call was not interrupted.
+/// Repeats an interrupted call.
 pub(crate) fn taken(
     calls: &mut u64,
     mut call: impl FnMut() -> rustix::io::Result<usize>,

@@ -58,10 +58,8 @@ pub const SERVERS: &[Server] = &[
 pub struct Server {
     /// What others need to know of it.
     pub facts: ServerFacts<&'static str>,
-    /// Serves until it is stopped.
-    ///
-    /// # Errors
-    /// What it needs and the kernel does not give. Whatever a client does is no error.
+    /// Serves until it is stopped. It fails where the kernel does not give what it needs, never by
+    /// what a client does.
     pub serve: fn(ServerSetup) -> io::Result<ServerTally>,
 }
 
@@ -91,7 +89,7 @@ pub const ONE_THREAD: ServerFacts<&str> = ServerFacts {
 pub struct ServerSetup {
     /// A listening socket, as [`listen`] makes it; the server sets whether it blocks.
     pub listener: OwnedFd,
-    /// When this becomes readable or is hung up, the server stops: a pipe's reading end, say.
+    /// The server stops when this becomes readable or is hung up: a pipe's reading end, say.
     pub stop: OwnedFd,
     /// What is answered.
     pub service: &'static Service,
@@ -108,8 +106,8 @@ pub struct ServerSetup {
 pub struct Limits {
     /// The most connections at one time; further ones wait in the listener's queue.
     pub connections: usize,
-    /// How long a client may take over one request, and how long it may leave an answer untaken,
-    /// before it is closed. It may take up to a quarter longer. At least 1 ms.
+    /// How long a client may take over a request, or leave an answer untaken, before it is closed;
+    /// up to a quarter longer. At least 1 ms.
     pub patience: Duration,
     /// How long a connection may stay open between requests; none for ever.
     pub idle: Option<Duration>,

@@ -18,7 +18,6 @@ const CLOSED: u32 = 1;
 #[repr(align(128))]
 struct Word(AtomicU32);
 
-/// An end of it.
 #[derive(Debug)]
 pub struct FutexEnd {
     word: Arc<Word>,

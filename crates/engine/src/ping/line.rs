@@ -27,7 +27,6 @@ struct Shared {
     is_closed: Apart<AtomicBool>,
 }
 
-/// An end of it.
 #[derive(Debug)]
 pub struct LineEnd {
     shared: Arc<Shared>,

@@ -1,5 +1,4 @@
-//! Descriptors that bytes go through: a pair of pipes, a Unix stream socket, TCP over the
-//! loopback device.
+//! Descriptors that bytes go through.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -15,7 +14,6 @@ use super::{PingEnd, gone, silent};
 /// Strangers that may connect to the listener before the own end does.
 const STRANGERS_MOST: u32 = 100;
 
-/// An end of them.
 #[derive(Debug)]
 pub struct StreamEnd {
     from: Arc<OwnedFd>,

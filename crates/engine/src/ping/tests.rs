@@ -5,10 +5,8 @@ use std::time::Duration;
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is waited for somebody who does not answer.
 const SHORT: Duration = Duration::from_millis(30);
 
-/// Does the same with both ends of each way, told by its name.
 macro_rules! each_way {
     ($patience:expr, $check:expr) => {
         $check("cache-line", LineEnd::pair($patience));
@@ -57,7 +55,6 @@ fn partner<E: PingEnd>(mut end: E, turns: u64, last: Option<u64>) -> JoinHandle<
     })
 }
 
-/// A game whose other side is played by hand.
 fn against<E: PingEnd>(ends: (E, E), turns: u64, last: Option<u64>) -> io::Error {
     let other = partner(ends.1, turns, last);
     let mut game = Game {

@@ -10,8 +10,7 @@ pub(super) enum Accepted {
     Socket(OwnedFd),
     /// None is waiting (for a listener that does not block).
     None,
-    /// One may be waiting, but the process or the system has no descriptor or memory for it.
-    /// Trying again at once would be trying without end.
+    /// One may be waiting, but there is no descriptor or memory for it: do not try again at once.
     NoRoom,
     /// The listener takes no more connections.
     Closed,
@@ -33,7 +32,6 @@ impl Accepted {
         }
     }
 
-    /// What the kernel answered to an accept that a ring made.
     pub(super) fn of(taken: io::Result<OwnedFd>) -> Accepted {
         match taken {
             Ok(socket) => Accepted::Socket(socket),
@@ -41,7 +39,7 @@ impl Accepted {
         }
     }
 
-    /// What an error means; of a connection that broke nothing.
+    /// None of a connection that broke.
     fn failed(error: Errno) -> Accepted {
         match error {
             Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => Accepted::NoRoom,

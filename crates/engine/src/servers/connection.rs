@@ -28,8 +28,7 @@ pub(super) enum Wants {
 }
 
 impl Wants {
-    /// Whether it waits for room to write, where readiness is told by level: who has a turn
-    /// again is told of it by the room that there is.
+    /// By level: who has a turn again learns of it by the room that there is.
     pub(super) fn is_to_write(self) -> bool {
         matches!(self, Wants::Write | Wants::Turn)
     }
@@ -63,9 +62,9 @@ impl<S: AsFd> Connection<S> {
         }
     }
 
-    /// Reads once, answers, and sends as much as can be sent. With a socket that blocks it does
-    /// so until something has come; [`Wants::Read`] and [`Wants::Write`] then mean that the
-    /// socket's timeout has passed.
+    /// Reads once, answers, and sends as much as can be sent. A blocking socket waits until
+    /// something has come; [`Wants::Read`] and [`Wants::Write`] then mean that its timeout has
+    /// passed.
     pub(super) fn step(&mut self, worker: &mut Worker) -> Wants {
         match self.send_rest() {
             Ok(true) => {}
@@ -125,7 +124,6 @@ impl<S: AsFd> Connection<S> {
         self.after_sending(next)
     }
 
-    /// Whether nothing is left of an earlier answer.
     fn send_rest(&mut self) -> rustix::io::Result<bool> {
         while self.sent < self.unsent.len() {
             match send(&self.socket, &self.unsent[self.sent..]) {
@@ -185,7 +183,7 @@ impl<S: AsFd> Connection<S> {
         !std::mem::replace(&mut self.is_cut_off, true)
     }
 
-    /// Ends the client's input: what has come is still read, and then the end.
+    /// What has come is still read, and then the end.
     pub(super) fn end_input(&self) {
         // It may be gone already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);

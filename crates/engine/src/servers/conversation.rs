@@ -1,23 +1,20 @@
-//! What a server and a client say to each other on one connection: bytes become requests,
-//! requests are answered in their order. It knows no socket, so that all models can use it.
+//! Bytes become requests, answered in their order. No socket is known here: all models can use it.
 
 use crate::servers::{ServerSetup, ServerTally};
 use crate::services::{Cut, Framing, MOST_REQUEST_BYTES, Responder, TOO_LONG};
 
-/// Bytes of answers beyond which no further request is answered before they are sent. A client
-/// that asks and does not read is held up by this, and cannot fill the server's memory.
+/// Further requests wait until these bytes of answers are sent, so that a client that asks and does
+/// not read cannot fill the memory.
 const MOST_UNSENT: usize = 256 << 10;
 pub(super) const READ_BYTES: usize = 16 << 10;
 /// Bytes that are thrown away behind a request that was too long, before the connection is cut.
 const MOST_DISCARDED: usize = 64 << 20;
 
-/// A thread that serves: what it shares between all of its connections, so that a connection
-/// that is silent needs no memory of its own.
+/// A thread that serves: what its connections share, so that a silent one needs no memory.
 pub(super) struct Worker {
     framing: Framing,
     answer: Box<dyn Responder>,
     pub(super) buffer: Box<[u8]>,
-    /// Answers that are to be sent now.
     pub(super) out: Vec<u8>,
     pub(super) tally: ServerTally,
 }
@@ -27,7 +24,6 @@ impl Worker {
         Worker::opener(setup)()
     }
 
-    /// What makes a worker in each thread.
     pub(super) fn opener(setup: &ServerSetup) -> impl Fn() -> Worker + Clone + Send + 'static {
         let (service, serving) = (setup.service, setup.serving.clone());
         move || Worker {
@@ -65,8 +61,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Takes in what the client sent, from the worker's buffer, and answers what is whole into the
-    /// worker's `out`. Returns how many requests were answered.
+    /// Answers what is whole in the worker's buffer into its `out`: how many requests.
     pub(super) fn hear(&mut self, worker: &mut Worker, length: usize) -> u64 {
         let buffer = std::mem::take(&mut worker.buffer);
         let answered = self.hear_bytes(worker, &buffer[..length.min(buffer.len())]);
@@ -74,7 +69,6 @@ impl Conversation {
         answered
     }
 
-    /// The same for bytes that lie elsewhere.
     pub(super) fn hear_bytes(&mut self, worker: &mut Worker, bytes: &[u8]) -> u64 {
         if self.phase == Phase::Discarding {
             self.discarded += bytes.len();
@@ -89,7 +83,6 @@ impl Conversation {
         answered
     }
 
-    /// Takes in what the client sent, to be answered later.
     pub(super) fn keep(&mut self, bytes: &[u8]) {
         if self.phase == Phase::Discarding {
             self.discarded += bytes.len();
@@ -155,7 +148,6 @@ impl Conversation {
         self.phase = Phase::Ended;
     }
 
-    /// Whether requests wait that [`Conversation::go_on`] would answer.
     pub(super) fn has_more(&self) -> bool {
         !self.heard.is_empty() && !self.is_part
     }
@@ -170,7 +162,7 @@ impl Conversation {
         self.phase == Phase::Discarding
     }
 
-    /// Whether nothing more will be answered: once all is sent, the connection is closed.
+    /// Once all is sent, the connection is closed.
     pub(super) fn is_over(&self) -> bool {
         match self.phase {
             Phase::Open => false,
