@@ -1,8 +1,6 @@
-//! The table of services: each row something that a server answers and a client asks, each in a
-//! file of its own.
-//!
-//! A file holds both halves of its protocol: how a request is answered ([`Responder`]) and how one
-//! is asked and its answer checked ([`Requester`]). How bytes become requests is [`Framing`].
+//! The table of services: each row something that a server answers and a client asks. A file holds
+//! both halves of its protocol: how a request is answered ([`Responder`]), and how one is asked and
+//! its answer checked ([`Requester`]). How bytes become requests is [`Framing`].
 
 use std::ops::Deref;
 
@@ -84,8 +82,7 @@ pub enum Cut {
 }
 
 impl Framing {
-    /// What stands at the beginning of `bytes`, of which the first `seen` were found to hold no
-    /// end before.
+    /// The beginning of `bytes`, of which the first `seen` were found to hold no end before.
     pub fn cut(self, bytes: &[u8], seen: usize) -> Cut {
         match self {
             Framing::Size(size) if bytes.len() >= size => Cut::Whole(size),
@@ -125,10 +122,7 @@ impl Service {
         SERVICES.iter().find(|s| s.name == name)
     }
 
-    /// Why the service cannot be had in that size, as one line that says the bounds.
-    ///
-    /// # Errors
-    /// A size out of bounds.
+    /// Why the service is not available in that size, as one line that says the bounds.
     pub fn check_size(&self, size: usize) -> Result<(), String> {
         match self.sizes {
             Some((least, most)) if !(least..=most).contains(&(size as u64)) => Err(format!(
@@ -166,7 +160,6 @@ mod tests {
         check(Framing::Size(3), b"top\n", 2, Cut::Whole(3));
     }
 
-    /// Every service answers its own questions, and knows a wrong answer.
     #[test]
     fn questions_and_answers_fit() {
         for service in SERVICES {

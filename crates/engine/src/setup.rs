@@ -15,8 +15,8 @@ use crate::walk::Walk;
 pub struct Setup {
     /// A connected, blocking stream socket; none for a mover without a peer.
     pub socket: Option<OwnedFd>,
-    /// The file, for movers of files; one that sends from a file makes a memory file of its own
-    /// where there is none.
+    /// The file, for movers of files; without it one that sends a file makes a memory file of its
+    /// own.
     pub file: Option<FileWork>,
     /// Where the Java program lies compiled, for movers that start it; else each compiles it.
     pub java: Option<PathBuf>,
@@ -28,8 +28,7 @@ pub struct Setup {
     pub slots: usize,
     /// Number of the flow, which decides the content.
     pub flow: u32,
-    /// Write each message anew before it is sent, where [`bytecost_spec::survey::Release`] allows
-    /// it.
+    /// Write each message anew before it is sent, where [`bytecost_spec::survey::Release`] lets it.
     pub fresh: bool,
     /// Fill every field with one byte before each message is sent.
     pub refill: bool,
@@ -75,7 +74,6 @@ impl Setup {
         }
     }
 
-    /// The file, for movers that need one.
     pub(crate) fn take_file(&mut self) -> io::Result<FileWork> {
         let file = self.file.take();
         file.ok_or_else(|| wrong("this mover needs a file"))
@@ -90,8 +88,7 @@ impl Setup {
         PayloadPattern::new(self.flow, if fresh { 0 } else { ring })
     }
 
-    /// For movers whose payload must not change while it is in flight: it is written once, and
-    /// cannot be filled anew before each message.
+    /// For movers whose payload must not change in flight: no refill before each message.
     pub(crate) fn write_once(&mut self) -> io::Result<()> {
         self.fresh = false;
         if self.refill {
@@ -101,7 +98,6 @@ impl Setup {
         Ok(())
     }
 
-    /// The socket, for movers that need one.
     pub(crate) fn take_socket(&mut self) -> io::Result<OwnedFd> {
         let socket = self.socket.take();
         socket.ok_or_else(|| wrong("this mover needs a socket"))

@@ -1,8 +1,6 @@
 //! What a row of the table of movers states of itself: by which calls it moves bytes, where they
-//! are copied, what it needs.
-//!
-//! A statement is written down by whoever adds a mover, and nothing of it is made from the code
-//! that does the work: tests hold the two against each other, by what the kernel counts.
+//! are copied, what it needs. Nothing of it is made from the code that does the work: tests compare
+//! the two by what the kernel counts.
 
 use std::ops::RangeInclusive;
 
@@ -15,10 +13,9 @@ use rustix::pipe::SpliceFlags;
 /// What a mover is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
-    /// The calls that move its bytes, and those that go with them. It makes no other that could.
+    /// The calls that move its bytes, and those that go with them; no other could.
     pub calls: &'static [Call],
-    /// Where the kernel copies each of its bytes, once: over TCP on one machine, and with a file
-    /// whose pages are in the page cache.
+    /// Where the kernel copies each byte once: over TCP on one machine, a file from the page cache.
     pub copies: &'static [CopyPlace],
     /// Where all of this is there it works, and elsewhere it does not.
     pub needs: &'static [Requirement],
@@ -122,7 +119,7 @@ impl Each {
 }
 
 impl Call {
-    /// How often it is made for what was moved.
+    /// For what was moved.
     pub fn count(&self, moved: &Moved) -> RangeInclusive<u64> {
         let of = self.each.of(moved);
         self.times * of.start()..=self.times * of.end()
@@ -133,18 +130,16 @@ impl Call {
         self.name.starts_with("IORING_OP_")
     }
 
-    /// The same with these flags besides.
     pub(crate) const fn with(self, flags: u32) -> Call {
         let flags = self.flags | flags;
         Call { flags, ..self }
     }
 
-    /// The same, made for each of these.
     pub(crate) const fn each(self, each: Each) -> Call {
         Call { each, ..self }
     }
 
-    /// The same, made so often for each.
+    /// As often for each.
     pub const fn times(self, times: u64) -> Call {
         Call { times, ..self }
     }
@@ -162,12 +157,10 @@ impl Statement {
         least..=most
     }
 
-    /// The same, by these calls.
     pub(crate) const fn by(self, calls: &'static [Call]) -> Statement {
         Statement { calls, ..self }
     }
 
-    /// The same, where all of this is there.
     pub(crate) const fn needing(self, needs: &'static [Requirement]) -> Statement {
         Statement { needs, ..self }
     }
@@ -183,7 +176,6 @@ pub const fn call(name: &'static str) -> Call {
     }
 }
 
-/// io_uring, and nothing else.
 pub(crate) const URING: &[Requirement] = &[Requirement::Uring];
 
 const fn copied(copies: &'static [CopyPlace]) -> Statement {
@@ -202,31 +194,23 @@ pub(crate) const SENT: Statement = copied(&[CopyPlace::IntoKernel, CopyPlace::To
 pub(crate) const PINNED: Statement = copied(&[CopyPlace::Delivery, CopyPlace::ToReader]);
 /// Pages that the socket refers to.
 pub(crate) const TAKEN: Statement = copied(&[CopyPlace::ToReader]);
-/// A file through memory to a socket.
 pub(crate) const READ_AND_SENT: Statement = copied(&[
     CopyPlace::FromFile,
     CopyPlace::IntoKernel,
     CopyPlace::ToReader,
 ]);
-/// A file into memory.
 pub(crate) const FROM_FILE: Statement = copied(&[CopyPlace::FromFile]);
-/// Memory, or pages of a file, into a file.
 pub(crate) const INTO_FILE: Statement = copied(&[CopyPlace::IntoFile]);
-/// A file through memory to another.
 pub(crate) const FILE_TO_FILE: Statement = copied(&[CopyPlace::FromFile, CopyPlace::IntoFile]);
 
-/// Flags of send(2) and its like.
 pub(crate) const NOSIGNAL: u32 = SendFlags::NOSIGNAL.bits();
 pub(crate) const MORE: u32 = SendFlags::MORE.bits();
 pub(crate) const ZEROCOPY: u32 = 0x0400_0000;
-/// Flags of recv(2).
 const ERRQUEUE: u32 = 0x2000;
 const DONTWAIT: u32 = 0x40;
-/// The option of setsockopt(2), tcp(7).
+/// tcp(7).
 const TCP_CORK: u32 = 3;
-/// Flags of preadv2(2).
 pub(crate) const NOWAIT: u32 = ReadWriteFlags::NOWAIT.bits();
-/// Flags of io_uring_enter(2).
 const GETEVENTS: u32 = 1;
 pub(crate) const SQ_WAKEUP: u32 = 2;
 const EXT_ARG: u32 = 8;
@@ -235,7 +219,6 @@ const EXT_ARG: u32 = 8;
 pub(crate) const SENDTO: Call = call("sendto").with(NOSIGNAL);
 /// Asks the error queue which buffers are back.
 pub(crate) const COMPLETIONS: Call = call("recvmsg").with(ERRQUEUE | DONTWAIT).each(Each::Wait);
-/// Puts the cork on and takes it off.
 pub(crate) const CORKS: Call = call("setsockopt").with(TCP_CORK).times(2);
 pub(crate) const SPLICES: Call = call("splice").with(SpliceFlags::MOVE.bits());
 /// Hands requests over and waits for them, for a while.

@@ -2,12 +2,12 @@
 
 use bytecost_spec::Access;
 
-/// Where the next request goes. Neither order needs memory: the random one is a sequence that
-/// meets every number below a power of two once, without those that are no block.
+/// Where the next request goes, without memory: the random order meets every number below a power
+/// of two once, and skips those that are no block.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     access: Access,
-    /// Where this walk's part of the file begins, in bytes.
+    /// In bytes.
     start: u64,
     blocks: u64,
     size: u64,
@@ -19,8 +19,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A walk through `blocks` blocks of `size` bytes from byte `start` on. `blocks` is at least
-    /// 1; `seed` decides the random order.
+    /// `blocks` blocks, at least 1, of `size` bytes from byte `start` on; `seed` decides the random
+    /// order.
     pub fn new(access: Access, start: u64, blocks: u64, size: u64, seed: u64) -> Walk {
         let blocks = blocks.max(1);
         let bits = blocks.next_power_of_two().trailing_zeros();

@@ -1,6 +1,5 @@
-//! What the models with one thread and non-blocking sockets share: the connections, the listener
-//! and the clock of a server that is told what is ready, and the loop that serves them. How it is
-//! told is the business of each ([`Readiness`]).
+//! What the models with one thread and non-blocking sockets share: connections, listener, clock and
+//! loop of a server that is told what is ready, each in its own way ([`Readiness`]).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -17,8 +16,7 @@ use crate::servers::{Limits, ServerSetup, ServerTally};
 
 /// Connections that are taken before those that are there are served again.
 pub(super) const ACCEPTED_AT_ONCE: usize = 64;
-/// Ticks in the time that a client may take. One more than these closes it, so that it has at
-/// least its time, and at most a quarter more.
+/// One tick more than these closes a client, so that it has its time and at most a quarter more.
 const TICKS_OF_PATIENCE: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +28,15 @@ enum Phase {
     Over,
 }
 
-/// The connections of a server, by the number of their descriptor: the kernel gives the lowest free
-/// number, so that these are as good as a table of our own.
+/// By the descriptor's number: the kernel gives the lowest free one, as good as a table of our own.
 pub(super) struct EventLoop {
     listener: Option<OwnedFd>,
     stop: OwnedFd,
     ticker: Ticker,
     connections: Vec<Option<Connection>>,
     open: usize,
-    /// Where there is no room for one, connections are not taken until one leaves or a tick has
-    /// passed: the listener would stay ready, and asking it again and again would use up the CPU.
+    /// Without room connections are not taken until one leaves or a tick has passed: the listener
+    /// would stay ready, and asking it again and again would use up the CPU.
     has_room: bool,
     phase: Phase,
     limits: Limits,
@@ -99,8 +96,7 @@ impl EventLoop {
         Some(connection.socket.as_fd())
     }
 
-    /// Serves a connection once. One that is gone meanwhile needs nothing: an event may be older
-    /// than what was done since.
+    /// One that is gone meanwhile needs nothing: an event may be older than what was done since.
     pub(super) fn serve(&mut self, fd: RawFd) -> Wants {
         let Some(Some(connection)) = self.connections.get_mut(fd as usize) else {
             return Wants::Close;
@@ -146,8 +142,7 @@ impl EventLoop {
         late
     }
 
-    /// Begins to stop: nothing more is accepted, and the input of all connections ends. Those who
-    /// wait in the listener's queue are reset by the kernel.
+    /// Those who wait in the listener's queue are reset by the kernel.
     fn begin_stop(&mut self) -> io::Result<()> {
         self.listener = None;
         self.phase = Phase::Stopping;
@@ -261,8 +256,8 @@ impl Limits {
         self.patience / TICKS_OF_PATIENCE
     }
 
-    /// Whether a connection is out of time, after so many ticks since something was last brought to
-    /// an end: one that owes something, or one that is only there.
+    /// Whether it is out of time, after ticks since something was last brought to an end: one that
+    /// owes something, or one that is only there.
     pub(super) fn is_late(&self, ticks: u32, is_owed: bool) -> bool {
         if is_owed {
             return ticks > TICKS_OF_PATIENCE;

@@ -98,7 +98,6 @@ impl Parent {
         self.children.len() < self.limits.connections
     }
 
-    /// Whether it is to stop, a child is dead, a connection waits.
     fn wait(&self) -> io::Result<[bool; 3]> {
         let mut waiting = vec![
             PollFd::new(&self.stop, PollFlags::IN),
@@ -140,7 +139,7 @@ impl Parent {
         let _ = poll(&mut waiting, Some(&moment));
     }
 
-    /// Forks a child for a connection, true there; it is closed where no process is left.
+    /// True in the child; the connection is closed where no process is left.
     fn fork(&mut self, socket: &OwnedFd) -> io::Result<bool> {
         match children::fork(socket.as_fd()) {
             Ok(None) => return Ok(true),
@@ -158,7 +157,7 @@ impl Parent {
         Ok(false)
     }
 
-    /// What a child does, which has copies of all that its parent has.
+    /// It has copies of all that its parent has.
     fn be_child(&mut self, socket: OwnedFd, worker: &mut Worker) -> ! {
         // Whatever happens, the child must not go on as if it were its parent.
         let _exits = Exits;
@@ -170,7 +169,6 @@ impl Parent {
         children::exit(0)
     }
 
-    /// Waits for all children that have ended, and reads what they have reported.
     fn bury(&mut self) -> io::Result<()> {
         self.read_reports();
         self.deaths.forget();

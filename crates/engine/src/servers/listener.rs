@@ -11,11 +11,9 @@ use rustix::net::{SocketFlags, sockopt};
 /// Connections that wait until they are taken. The kernel caps it at net.core.somaxconn (4096).
 const BACKLOG: i32 = 4096;
 
-/// A TCP socket that listens, and its address with the port that it got. TCP_NODELAY is set, which
-/// connections inherit: an answer must not wait for the acknowledgement of the one before.
-///
-/// # Errors
-/// A port in use and an address that is not there are told with what to do.
+/// A TCP socket that listens, and its address with the port that it got. Connections inherit
+/// TCP_NODELAY: an answer must not wait for the acknowledgement of the one before. The errors of a
+/// port in use and of an absent address have a remedy.
 pub fn listen(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     let socket = tcp::socket(address, SocketFlags::empty())?;
     sockopt::set_socket_reuseaddr(&socket, true)?;

@@ -1,9 +1,6 @@
-//! What the models with blocking calls share: the connections that are open, and how to wake the
-//! threads that wait on them.
-//!
-//! A thread that waits in accept(2) or recv(2) hears of nothing else. So one further thread waits
-//! for the stop signal, and then shuts down the sockets that the others wait on, which wakes them.
-//! To ask for the signal before each call would cost a system call a request.
+//! The open connections of the models with blocking calls, and how to wake the threads that wait in
+//! accept(2) or recv(2): one further thread waits for the stop signal, and then shuts down their
+//! sockets. To ask for the signal before each call would cost a system call a request.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +18,7 @@ use super::connection::{Connection, Wants};
 use super::conversation::Worker;
 use crate::servers::{Limits, ServerSetup, ServerTally};
 
-/// How long to wait before a connection is tried again for which there was no room.
+/// Before a connection is tried again for which there was no room.
 pub(super) const RETRY: Duration = Duration::from_millis(50);
 /// Reads of next to nothing that complete no request, before a client that feeds its request in
 /// crumbs is taken for one that stalls: each read has the whole patience.
@@ -45,7 +42,7 @@ struct State {
     tally: ServerTally,
 }
 
-/// A connection that is open until this is dropped.
+/// Until this is dropped.
 pub(super) struct OpenConnection<'a> {
     open: &'a OpenConnections,
     socket: Arc<OwnedFd>,
@@ -70,8 +67,7 @@ impl OpenConnections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives each connection to `serve` until the server is stopped and the threads that were
-    /// started for them have ended, and says what was done.
+    /// Gives each connection to `serve` until the server is stopped and its threads have ended.
     pub(super) fn each<'env>(
         &'env self,
         mut serve: impl for<'scope> FnMut(&'scope Scope<'scope, 'env>, OpenConnection<'env>),
@@ -129,8 +125,8 @@ impl OpenConnections {
         Some(OpenConnection { open: self, socket })
     }
 
-    /// Waits for the stop signal, ends the input of all connections, and closes those that are
-    /// still open when the grace is over. For a thread of its own.
+    /// Ends the input of all connections at the stop signal, and closes those that are open after
+    /// the grace. For a thread of its own.
     fn wait_for_stop(&self) -> io::Result<()> {
         let mut waiting = [
             PollFd::new(&self.stop, PollFlags::IN),
@@ -162,7 +158,6 @@ impl OpenConnections {
         self.state().tally.add(tally);
     }
 
-    /// Counts a connection for which there was no thread.
     pub(super) fn turned_away(&self) {
         self.state().tally.broken += 1;
     }
@@ -191,7 +186,7 @@ pub(super) fn be_patient(setup: &ServerSetup) -> io::Result<()> {
     Ok(())
 }
 
-/// Serves a connection whose socket blocks, and has the patience as its timeouts, to its end.
+/// With the patience as its socket's timeouts.
 pub(super) fn serve_to_end<S: AsFd>(
     mut connection: Connection<S>,
     worker: &mut Worker,

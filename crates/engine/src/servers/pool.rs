@@ -125,7 +125,7 @@ impl Pool {
         }
     }
 
-    /// Takes the connections that wait, and arms the listener again if there is room for more.
+    /// The listener is armed again if there is room for more.
     fn accept(&self, worker: &mut Worker) -> io::Result<()> {
         self.listens.store(false, Ordering::Relaxed);
         for _ in 0..ACCEPTED_AT_ONCE {
@@ -174,7 +174,6 @@ impl Pool {
         }
     }
 
-    /// Arms the listener, if nobody has.
     fn listen_again(&self) -> io::Result<()> {
         if !self.stopping.load(Ordering::Relaxed) && !self.listens.swap(true, Ordering::Relaxed) {
             let data = EventData::new_u64(LISTENER);
@@ -244,7 +243,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Closes who is out of time, and says how many.
+    /// How many.
     fn close_late(&self) -> u64 {
         let mut late = 0;
         for slot in &self.slots {
@@ -264,7 +263,7 @@ impl Pool {
     }
 }
 
-/// Waits for a tick or the stop signal, and says whether it is the latter.
+/// Whether it was the stop signal, not a tick.
 fn ready(stop: &OwnedFd, ticker: &Ticker) -> io::Result<bool> {
     let mut waiting = [
         PollFd::new(stop, PollFlags::IN),

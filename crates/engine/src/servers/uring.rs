@@ -50,7 +50,6 @@ struct Client {
     is_paused: bool,
     /// Whether an answer is being sent: one at a time, since they must not pass each other.
     sends: bool,
-    /// Whether it is to go as soon as the kernel has done with it.
     leaves: bool,
     has_ended_output: bool,
     quiet_ticks: u32,
@@ -130,7 +129,6 @@ fn token(fd: &impl AsFd) -> u64 {
 }
 
 impl Engine {
-    /// Asks for connections, if none is asked for and there is room for one.
     fn accept_again(&mut self) -> io::Result<()> {
         if let Some(listener) = &self.listener
             && self.has_room
@@ -301,7 +299,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Has everyone go who is out of time.
     fn tick(&mut self) -> io::Result<()> {
         self.has_room = true;
         for fd in 0..self.clients.len() {
@@ -319,7 +316,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets nobody in any more, and ends everyone's input.
     fn begin_stop(&mut self) {
         if let Some(listener) = self.listener.take() {
             // The request for connections has the listener still: this ends it.

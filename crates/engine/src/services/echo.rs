@@ -46,7 +46,6 @@ impl Said {
         mix((u64::from(connection) << 40) ^ number)
     }
 
-    /// The piece of the pattern that follows the mark.
     fn rest(&self, mark: u64) -> &[u8] {
         let start = (mark % SHIFTS as u64) as usize;
         &self.pattern[start..start + self.size.saturating_sub(MARK)]

@@ -1,5 +1,4 @@
-//! `top`: which two processes have used the most CPU time, and how much of it in user space and
-//! in the kernel.
+//! `top`: which two processes have used the most CPU time, in user space and in the kernel.
 //!
 //! A line in, whatever it says, and a line out, so that `nc` can ask:
 //!
@@ -103,7 +102,7 @@ fn write(busy: &Busy, per_s: u64, out: &mut Vec<u8>) {
     );
 }
 
-/// A process as a client reads it from an answer.
+/// A process as a client reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// Its name.
@@ -116,7 +115,7 @@ pub struct Entry<'a> {
     pub kernel_hundredths: u64,
 }
 
-/// The processes of an answer, the most busy first; `None` in place of one that is not understood.
+/// The processes of an answer, busiest first; `None` for one that is not understood.
 pub fn entries(line: &[u8]) -> impl Iterator<Item = Option<Entry<'_>>> {
     let whole = line.strip_suffix(b"\n").unwrap_or(line);
     whole.split(|b| *b == b'\t').map(entry)
@@ -135,7 +134,7 @@ fn entry(text: &[u8]) -> Option<Entry<'_>> {
     })
 }
 
-/// The time behind the last of these words, in hundredths of a second, and what stands before.
+/// In hundredths of a second, and what stands before.
 fn last<'a>(text: &'a [u8], word: &[u8]) -> Option<(&'a [u8], u64)> {
     let at = text.windows(word.len()).rposition(|w| w == word)?;
     let time = text[at + word.len()..].strip_suffix(b" s")?;
@@ -181,7 +180,6 @@ mod tests {
     use super::*;
     use bytecost_host::Roots;
 
-    /// A folder of `/proc`, gone with the value.
     struct Proc(tempfile::TempDir);
 
     impl Proc {
