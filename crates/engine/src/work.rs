@@ -1,5 +1,5 @@
-//! Work for a CPU or its memory: so many steps a unit, and every unit's result checked against one
-//! found another way, so that a step which a compiler left out would be noticed.
+//! Work for a CPU or its memory: each unit's result is checked against one found another way, so
+//! that a step which a compiler left out would be noticed.
 
 use std::io;
 
@@ -18,7 +18,7 @@ pub use noise::of_noise;
 pub(crate) use reads::{Order, Reads};
 pub(crate) use triad::Triad;
 
-/// Bytes of a cache line, as far as strides here go; a machine with longer ones touches each twice.
+/// As far as strides here go; a machine with longer lines touches each twice.
 const LINE_BYTES: usize = 64;
 
 /// Something to do over and over.
@@ -30,7 +30,6 @@ pub trait Work: Send {
     fn steps(&self) -> (u64, u64);
 }
 
-/// The pages that a cell asks for.
 pub(crate) fn pages(asked: HugePages) -> Pages {
     match asked {
         HugePages::Auto => Pages::Any,

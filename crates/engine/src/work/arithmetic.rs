@@ -15,8 +15,7 @@ const STEPS: u64 = 4096;
 pub(super) const FACTOR: u64 = 6_364_136_223_846_793_005;
 pub(super) const ADDEND: u64 = 1_442_695_040_888_963_407;
 
-/// The factor and addend of so many steps of `x ← x·FACTOR + ADDEND` at once, by squaring: the
-/// way to the result that does not take the steps.
+/// The factor and addend of so many steps of `x ← x·FACTOR + ADDEND` at once, by squaring.
 pub(super) const fn jump(mut steps: u64) -> (u64, u64) {
     let (mut factor, mut addend) = (1u64, 0u64);
     let (mut f, mut a) = (FACTOR, ADDEND);
@@ -32,8 +31,7 @@ pub(super) const fn jump(mut steps: u64) -> (u64, u64) {
     (factor, addend)
 }
 
-/// Whole numbers: chains of multiply and add, each step of which needs the one before. They begin
-/// at a place of the flow's own.
+/// Whole numbers: chains of multiply and add, each step of which needs the one before.
 #[derive(Debug)]
 pub struct Integer {
     chains: [u64; CHAINS],

@@ -8,8 +8,8 @@ use bytecost_sys::cache_lines::{CacheLines, Pages};
 use super::arithmetic::{ADDEND, FACTOR, jump};
 use super::{LINE_BYTES, Work, lines_within};
 
-/// CacheLines of a unit: some µs in a near cache, 0.4 ms where each is a miss.
-/// Odd, so that no unit ends where it began.
+/// CacheLines of a unit: some µs in a near cache, 0.4 ms of misses. Odd: no unit ends where it
+/// began.
 const STEPS: u64 = 4095;
 
 /// A walk through memory in an order that looks random and visits every line once a round.
@@ -17,7 +17,7 @@ const STEPS: u64 = 4095;
 pub struct Chase {
     /// The first word of each line names the next line's first word.
     memory: CacheLines,
-    /// Place in the round, as the generator counts it: a number of as many bits as lines have.
+    /// In the round, as the generator counts it: a number of as many bits as lines have.
     state: u64,
     at: usize,
 }

@@ -7,8 +7,7 @@ use bytecost_sys::cache_lines::Pages;
 
 use super::{Chase, Integer, Triad, Work};
 
-/// The work of a neighbour, on so much memory where it uses any; none for an idle one. What is
-/// wrong with the memory is told as the work's own.
+/// The work of background load, on so much memory where it uses any; none for an idle one.
 pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>> {
     Ok(match noise {
         Noise::Idle => None,
@@ -23,7 +22,7 @@ pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>>
 #[derive(Debug)]
 struct Pauses;
 
-/// Of one unit: a few µs, so that it ends soon when it is told to.
+/// In a unit: a few µs, so that it ends soon when it is told to.
 const PAUSES: u64 = 64;
 
 impl Work for Pauses {

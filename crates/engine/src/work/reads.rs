@@ -1,5 +1,4 @@
-//! Reading memory line by line in an order that is known beforehand: the reads do not wait for
-//! each other, as those of a chase do.
+//! Reading memory line by line in a known order: reads do not wait for each other as in a chase.
 
 use std::hint::black_box;
 use std::io;
@@ -9,7 +8,6 @@ use bytecost_sys::cache_lines::{CacheLines, Pages};
 use super::arithmetic::{ADDEND, FACTOR};
 use super::{LINE_BYTES, Work, lines_within};
 
-/// CacheLines of a unit.
 const STEPS: usize = 4096;
 const WORDS: usize = LINE_BYTES / 8;
 /// A page of 4 KiB and a line: prefetchers do not follow, and every line's turn comes.
@@ -62,7 +60,7 @@ pub struct Reads {
     order: Order,
     memory: CacheLines,
     state: u64,
-    /// Sums of the units of a round, found without the memory.
+    /// Of the units of a round, found without the memory.
     sums: Vec<u64>,
     unit: usize,
 }
@@ -95,7 +93,7 @@ impl Reads {
         })
     }
 
-    /// Sums lines; the order is a constant of each loop.
+    /// The order is a constant of each loop.
     #[inline]
     fn sum(&mut self, order: Order) -> u64 {
         let mask = self.memory.len() as u64 - 1;

@@ -7,12 +7,10 @@ use bytecost_sys::cache_lines::{CacheLines, Pages};
 
 use super::{LINE_BYTES, Work, too_small};
 
-/// Words of a unit, read and written.
 const MOST_WORDS: usize = 8192;
-/// What is added on the way.
 const ADDED: u64 = 3;
 
-/// Two halves of memory: one is read, added to and written to the other, and then in turn.
+/// One half is read, added to and written to the other, and then in turn.
 #[derive(Debug)]
 pub struct Triad {
     from: CacheLines,
