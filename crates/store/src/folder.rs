@@ -30,17 +30,11 @@ pub struct Folder {
 
 impl Folder {
     /// The directory at a path; only that path itself may be a link.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub fn open(path: &Path) -> Result<Folder, StoreError> {
         Folder::at(CWD, path, path.to_owned(), OFlags::empty())
     }
 
     /// The same, made with all directories above it that are not there.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`], [`StoreError::OfAnother`], or what the system refused.
     pub fn make(path: &Path) -> Result<Folder, StoreError> {
         if !path.is_dir()
             && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
@@ -54,11 +48,8 @@ impl Folder {
         Folder::open(path)
     }
 
-    /// The same for nobody but its user, or whoever called sudo: what is made on the way is for
-    /// nobody else either, and root makes nothing in a directory of somebody else.
-    ///
-    /// # Errors
-    /// As [`Folder::make`], and [`StoreError::OfAnother`] for what is there and somebody else's.
+    /// The same for nobody but its user, or whoever called sudo, and so is what is made on the way;
+    /// [`StoreError::OfAnother`] for what is there and somebody else's.
     pub(crate) fn make_private(path: &Path) -> Result<Folder, StoreError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Folder::open(path);
@@ -115,7 +106,6 @@ impl Folder {
         Folder::at(self.fd.as_fd(), name, path, OFlags::NOFOLLOW)
     }
 
-    /// A new directory in this one.
     pub(crate) fn make_folder(&self, name: &str) -> Result<Folder, StoreError> {
         self.check_owner()?;
         let path = self.path.join(name);
@@ -153,9 +143,6 @@ impl Folder {
     ///
     /// Temporary files of writers that were killed are removed on the way. A writer holds a lock on
     /// its own (flock, see flock(2)), which ends with it, so that a live one is never mistaken.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`], [`StoreError::OfAnother`], or what the system refused.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         self.check_owner()?;
         let path = self.path.join(name);

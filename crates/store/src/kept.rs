@@ -14,9 +14,8 @@ use crate::folder::Folder;
 /// The longest file that is read, in bytes.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// What is kept in a directory under these circumstances, or else what is found now, which is kept
-/// then; in any case the latter if `fresh`. Without a place to keep it the next command finds it
-/// again.
+/// What is kept in a directory under these circumstances; else, or if `fresh`, what is found now,
+/// which is then kept. Without a place for it the next command finds it again.
 pub fn known_or<T: Serialize + DeserializeOwned>(
     directory: Option<&Path>,
     name: &str,
@@ -34,14 +33,12 @@ pub fn known_or<T: Serialize + DeserializeOwned>(
     found
 }
 
-/// What was found under the same circumstances; none where that is not known.
 fn get<T: DeserializeOwned>(folder: &Folder, name: &str, under: &[String]) -> Option<T> {
     let bytes = folder.read_own(name, MOST_BYTES).ok()??;
     let (then, found): (Vec<String>, T) = serde_json::from_slice(&bytes).ok()?;
     (then == under).then_some(found)
 }
 
-/// Keeps what was found, in the place of what was kept under that name.
 fn put<T: Serialize>(
     folder: &Folder,
     name: &str,

@@ -11,6 +11,10 @@
 //! | anything else | reports | atomically, through [`Run::write_output`] |
 //!
 //! Everything that a report says is computed again from the first two.
+//!
+//! Anything may answer what the system refused ([`StoreError::Io`]), what reads a file
+//! [`StoreError::Unreadable`], what writes one [`StoreError::Full`] and [`StoreError::OfAnother`];
+//! `# Errors` names others.
 
 mod error;
 mod folder;

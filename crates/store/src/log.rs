@@ -16,13 +16,11 @@ const MOST_LINE_BYTES: usize = 4 << 20;
 pub struct Loaded {
     /// The records, in the order in which they were appended.
     pub records: Vec<Record>,
-    /// Bytes that were dropped: those of an incomplete last line, of the trial that was being
-    /// written when its run was killed.
+    /// Dropped bytes of an incomplete last line: it was being written when its run was killed.
     pub dropped_bytes: usize,
 }
 
-/// A log that is open for appending. It always ends with a whole line, or knows that it is
-/// spoilt.
+/// A log open for appending. It always ends with a whole line, or knows that it is spoilt.
 #[derive(Debug)]
 pub(crate) struct Log {
     file: File,
@@ -32,8 +30,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Goes on with a log that was opened for reading and appending: an incomplete last line is
-    /// cut off, so that the next record starts a line.
+    /// Continues a log: an incomplete last line is cut off, so that the next record starts a line.
     pub(crate) fn resume(mut file: File, path: &Path) -> Result<Log, StoreError> {
         let fail = |why| StoreError::io("repair", path, why);
         let whole = end_of_last_line(&mut file).map_err(fail)?;

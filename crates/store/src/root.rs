@@ -52,8 +52,7 @@ impl Root {
     /// lock. After an error nothing of it is left.
     ///
     /// # Errors
-    /// [`StoreError::Exists`], [`StoreError::BadId`], [`StoreError::Full`], or what the system
-    /// refused.
+    /// [`StoreError::Exists`], [`StoreError::BadId`].
     pub fn create(&self, manifest: &Manifest) -> Result<Run, StoreError> {
         check_id(&manifest.id)?;
         Run::create(&Folder::make(&self.path)?, manifest)
@@ -62,9 +61,6 @@ impl Root {
     /// The same for a run that has no name yet: it is of its start to the second and its study,
     /// `20261121-141503-send-copies`, so that names sort by time, with `-2`, `-3` … behind it where
     /// that is taken.
-    ///
-    /// # Errors
-    /// As [`Root::create`].
     pub fn create_fresh(&self, mut manifest: Manifest) -> Result<Run, StoreError> {
         let started = manifest.started.chars().filter(char::is_ascii_digit);
         let started: String = started.take(14).collect();
@@ -83,8 +79,7 @@ impl Root {
     /// Opens a run by its name under the root, or by the path of its directory.
     ///
     /// # Errors
-    /// [`StoreError::NoRun`], [`StoreError::NoManifest`], [`StoreError::Newer`],
-    /// [`StoreError::Unreadable`], or what the system refused.
+    /// [`StoreError::NoRun`], `NoManifest` or `Newer`.
     pub fn open(&self, id_or_path: &str) -> Result<Run, StoreError> {
         let is_id = check_id(id_or_path).is_ok();
         let by_id = is_id.then(|| self.path.join(id_or_path));
@@ -97,9 +92,6 @@ impl Root {
 
     /// All runs under the root as [`Root::names`] has them, each with what its files say, which
     /// takes a look at every line, or why it cannot be read.
-    ///
-    /// # Errors
-    /// What the system refused when the root was listed.
     pub fn runs(&self) -> Result<Vec<RunProgress>, StoreError> {
         let progress = |id: String| {
             let run = Folder::open(&self.path.join(&id)).and_then(Run::open);
@@ -115,9 +107,6 @@ impl Root {
 
     /// The names of all runs under the root, in their order, which is that of their starts. None
     /// is opened. A root that is missing has none.
-    ///
-    /// # Errors
-    /// What the system refused when the root was listed.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let fail = |why| StoreError::io("list", &self.path, why);
         let entries = match fs::read_dir(&self.path) {

@@ -75,7 +75,6 @@ impl Run {
         Ok(run)
     }
 
-    /// Opens a directory that is there.
     pub(crate) fn open(folder: Folder) -> Result<Run, StoreError> {
         let manifest = read_manifest(&folder)?;
         Ok(Run {
@@ -97,12 +96,10 @@ impl Run {
 
     /// Takes the lock and makes the log ready to be appended to: an incomplete last line is cut
     /// off, and the run no longer counts as ended. The lock (flock(2) on the log, which child
-    /// processes do not inherit) lasts as long as this value.
-    ///
-    /// A new run holds it already; then nothing happens.
+    /// processes do not inherit) lasts as long as this value. A new run holds it already.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] where another process holds it; otherwise what the system refused.
+    /// [`StoreError::Locked`] where another process holds it.
     pub fn resume(&mut self) -> Result<(), StoreError> {
         if self.log.is_some() {
             return Ok(());
@@ -121,29 +118,20 @@ impl Run {
     }
 
     /// Notes in the manifest, in one step, that what is appended from now on is of another leg.
-    /// Samples stay as they are. Takes the lock first where [`Run::resume`] has not.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`], or what the system refused: then no leg was begun.
+    /// After an error none was begun. Takes the lock first where [`Run::resume`] has not.
     pub fn begin_leg(&mut self, leg: Leg) -> Result<(), StoreError> {
         self.resume()?;
         self.note(|manifest| manifest.legs.push(leg))
     }
 
     /// Notes in the manifest, in one step, the cells of a bisection before any of them is measured.
-    /// Takes the lock first where [`Run::resume`] has not.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`], or what the system refused: then the manifest is as it was.
+    /// After an error it is as it was. Takes the lock first where [`Run::resume`] has not.
     pub fn bisect(&mut self, bisection: Bisection) -> Result<(), StoreError> {
         self.resume()?;
         self.note(|manifest| manifest.bisection = Some(bisection))
     }
 
     /// How many blocks have a timed trial, those before them included; none where there is none.
-    ///
-    /// # Errors
-    /// As [`Run::records`].
     pub fn blocks_begun(&self) -> Result<Option<u32>, StoreError> {
         let records = self.records()?.records;
         let timed = records.iter().filter(|r| !matches!(r, Record::Evidence(_)));
@@ -161,9 +149,6 @@ impl Run {
 
     /// What its log lacks of the records that it had when the run ended; none where it lacks
     /// none, or where nothing is known of their number.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub fn damage(&self) -> Result<Option<String>, StoreError> {
         let had = self.ending()?.and_then(|ending| ending.records);
         Ok(match (self.count()?, had) {
@@ -190,32 +175,23 @@ impl Run {
         })
     }
 
-    /// Appends one record and hands it to the kernel, so that it outlives this process. Takes
-    /// the lock first where [`Run::resume`] has not.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`] where there is no room, else what was refused. The log then is as it
-    /// was before.
+    /// Appends one record and hands it to the kernel, so that it outlives this process. Takes the
+    /// lock first where [`Run::resume`] has not. After an error the log is as it was.
     pub fn append(&mut self, record: &Record) -> Result<(), StoreError> {
         self.resume()?;
         self.log.as_mut().map_or(Ok(()), |log| log.append(record))
     }
 
-    /// Makes all that was appended last on the disk (fdatasync(2)), so that it outlives the
-    /// machine.
-    ///
-    /// # Errors
-    /// What the system refused.
+    /// Makes all that was appended last on the disk (fdatasync(2)): it outlives the machine.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         self.log.as_mut().map_or(Ok(()), Log::sync)
     }
 
-    /// All records, in the order in which they were appended; an incomplete last line is left
-    /// out and told.
+    /// All records, in the order in which they were appended, none of a missing log; an incomplete
+    /// last line is left out and told.
     ///
     /// # Errors
-    /// [`StoreError::BrokenLine`] where a whole line is no record; what the system refused. A
-    /// log that is missing has no records.
+    /// [`StoreError::BrokenLine`] where a whole line is no record.
     pub fn records(&self) -> Result<Loaded, StoreError> {
         let Some(file) = self.folder.file(SAMPLES)? else {
             return Ok(Loaded::default());
@@ -240,11 +216,8 @@ impl Run {
         }
     }
 
-    /// Notes when the run ended, RFC 3339 in UTC, and why before its time, after what was appended is
-    /// on the disk.
-    ///
-    /// # Errors
-    /// What the system refused.
+    /// Notes when the run ended, RFC 3339 in UTC, and why before its time, after what was appended
+    /// is on the disk.
     pub fn end(&mut self, ended: String, early: Option<String>) -> Result<(), StoreError> {
         self.sync()?;
         let records = self.count()?;
@@ -257,34 +230,22 @@ impl Run {
     }
 
     /// When and why the run ended; none where it goes on, or was killed.
-    ///
-    /// # Errors
-    /// [`StoreError::Unreadable`], or what the system refused.
     pub fn ending(&self) -> Result<Option<Ending>, StoreError> {
         read_json(&self.folder, ENDED)
     }
 
     /// Notes the published table that the run has in the place of samples.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub fn write_published(&self, imported: &Imported) -> Result<(), StoreError> {
         let json = serde_json::to_vec_pretty(imported);
         self.folder.write_json(PUBLISHED, json)
     }
 
     /// The published table that the run has in the place of samples; none where it measured.
-    ///
-    /// # Errors
-    /// [`StoreError::Unreadable`], or what the system refused.
     pub fn published(&self) -> Result<Option<Imported>, StoreError> {
         read_json(&self.folder, PUBLISHED)
     }
 
     /// The directory of that name in the run's, made where it is not there. It is no link.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`], [`StoreError::OfAnother`], or what the system refused.
     pub fn folder(&self, name: &str) -> Result<Folder, StoreError> {
         match self.folder.make_folder(name) {
             Err(StoreError::Exists(_)) => self.folder.folder(name),
@@ -292,12 +253,11 @@ impl Run {
         }
     }
 
-    /// Writes a report beside the samples, whole or not at all: a file of that name is replaced
-    /// at once, and after an error it is as it was.
+    /// Writes a report beside the samples, whole or not at all: a file of that name is replaced at
+    /// once, and after an error it is as it was.
     ///
     /// # Errors
-    /// [`StoreError::BadOutput`] for a name that is no plain file name or one of the run's own;
-    /// [`StoreError::Full`]; what the system refused.
+    /// [`StoreError::BadOutput`] for a name that is no plain file name or one of the run's own.
     pub fn write_output(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
         let own = [MANIFEST, SAMPLES, ENDED, PUBLISHED].contains(&name);
         let plain = (1..=128).contains(&name.len())
@@ -333,7 +293,6 @@ fn write_manifest(folder: &Folder, manifest: &Manifest) -> Result<(), StoreError
     folder.write_json(MANIFEST, json.map(|json| [json, vec![b'\n']].concat()))
 }
 
-/// What a file holds; none where there is none.
 fn read_json<T: DeserializeOwned>(folder: &Folder, name: &str) -> Result<Option<T>, StoreError> {
     let bytes = folder.read(name, MOST_MANIFEST_BYTES)?;
     bytes.map(|json| parsed(folder, name, &json)).transpose()

@@ -17,7 +17,6 @@ fn root() -> (tempfile::TempDir, Root) {
     (dir, root)
 }
 
-/// Ends a run, before its time for this reason.
 fn end(run: &mut Run, early: Option<&str>) {
     let ended = "2026-11-21T14:16:03Z".to_owned();
     run.end(ended, early.map(str::to_owned)).unwrap();
