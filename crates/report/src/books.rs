@@ -70,7 +70,6 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     })
 }
 
-/// The users that appear, in the order of their table.
 fn used(users: impl Iterator<Item = CpuUser> + Clone) -> Vec<&'static CpuUserRow> {
     let appears = |row: &&CpuUserRow| users.clone().contains(&row.user);
     CPU_USERS.iter().filter(appears).collect()

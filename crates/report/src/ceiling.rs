@@ -75,7 +75,6 @@ fn copies(c: &Ceiling) -> Option<DocTable> {
     )
 }
 
-/// The table under its caption, where it has a row.
 fn captioned(caption: &str, table: DocTable) -> Option<DocTable> {
     (!table.rows.is_empty()).then(|| DocTable {
         caption: caption.to_owned(),

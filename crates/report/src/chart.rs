@@ -10,7 +10,6 @@ pub(crate) const SIZE: (f64, f64) = (640.0, 400.0);
 const LEFT: f64 = 68.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
-/// Height of a label beside the end of a line.
 const LABEL_HEIGHT: f64 = 15.0;
 /// Width of a character of a label, about.
 const CHARACTER: f64 = 7.6;
@@ -48,7 +47,6 @@ pub(crate) struct ChartLine {
     /// Path of the intervals: a band along the line, a bar where a point stands alone.
     pub band: String,
     pub dots: Vec<Dot>,
-    /// Its name beside its end, where it has a point.
     pub label: Option<Label>,
 }
 
@@ -213,9 +211,8 @@ fn label(lines: &mut [ChartLine], names: &[String], right: f64, bottom: f64) {
     }
 }
 
-/// Moves sorted places as little as it takes to have a label's height between them: those that
-/// would overlap share out the room around their middle. (Least squares with an order, by
-/// pooling neighbours that are out of order.)
+/// Moves sorted places as little as it takes for a label's height between them: those that would
+/// overlap share the room around their middle (least squares with an order, by pooling neighbours).
 fn apart(places: &mut [f64], bottom: f64) {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for (i, place) in places.iter().enumerate() {

@@ -152,7 +152,6 @@ pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
     words.join(", ")
 }
 
-/// Every finding with all of its numbers.
 fn list(a: &Analysis) -> DocTable {
     let rows = a.findings.iter().enumerate().map(|(number, f)| {
         let verdict = DocEntry::from(said(f)).marked(DocMark::of(f.verdict));

@@ -9,7 +9,6 @@ use crate::question::{place_in_words, result, way};
 
 /// The most cells that are told; findings.json has the others.
 pub(crate) const MOST_ROWS: usize = 48;
-/// The most notes of a table.
 const MOST_NOTES: usize = 12;
 /// What stands where nothing was counted.
 pub(crate) const NOTHING: &str = "–";
@@ -125,7 +124,6 @@ fn heading(name: &str) -> String {
     text.as_deref().unwrap_or(name).replace('_', " ")
 }
 
-/// The rows of the first cells.
 pub(crate) fn rows<'c>(
     a: &Analysis,
     cells: impl Iterator<Item = (&'c str, Vec<String>)>,

@@ -10,7 +10,6 @@ use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable,
 /// Sentences about crossovers that a page shows above their table.
 const SENTENCES_MOST: usize = 4;
 
-/// The section; nothing where there is no crossover.
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
     if a.crossovers.is_empty() {
         return;

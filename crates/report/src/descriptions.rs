@@ -32,14 +32,12 @@ pub(crate) fn imported(a: &Analysis) -> Option<&Published> {
     a.published.as_ref().filter(|_| !tried)
 }
 
-/// What an imported run is, in a sentence.
 pub(crate) fn imported_sentence(published: &Published) -> String {
     let cells = count(published.cells.len(), "published cell", "published cells");
     let source = &published.source;
     format!("Imported from {source}: {cells} measured elsewhere and none here.")
 }
 
-/// What to make of an imported run.
 pub(crate) const IMPORTED: &str = "These are the published numbers as they are. They came without intervals, so that nothing here says how sure they are.";
 
 /// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
@@ -141,7 +139,6 @@ fn known(
     facts.into_iter().filter_map(told).collect()
 }
 
-/// A machine and its network cards, fact by fact.
 pub(crate) fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(&'static str, String)> {
     let mut facts = self::host(host);
     facts.extend(cards.iter().flat_map(card));

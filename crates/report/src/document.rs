@@ -7,7 +7,6 @@ use bytecost_analysis::Verdict;
 
 use crate::style::Ink;
 
-/// Blocks in the order in which they are read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Document {
     pub blocks: Vec<DocBlock>,
@@ -134,7 +133,6 @@ pub(crate) struct DocEntry {
     pub tells: String,
 }
 
-/// Which drawing of a result is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DrawingRef {
     /// A chart, by its place among the figures.
@@ -191,7 +189,6 @@ impl DocBlock {
         })
     }
 
-    /// Labels, each with a line.
     pub fn terms<N: Into<String>, L: Into<DocLine>>(
         terms: impl IntoIterator<Item = (N, L)>,
     ) -> DocBlock {
@@ -200,7 +197,6 @@ impl DocBlock {
         DocBlock::Terms(terms.collect())
     }
 
-    /// Blocks that a page shows when it is asked for them.
     pub fn fold(title: impl Into<String>, blocks: Vec<DocBlock>) -> DocBlock {
         DocBlock::Fold {
             title: title.into(),
@@ -237,7 +233,6 @@ impl DocLine {
         }
     }
 
-    /// The line with the findings that it rests on.
     pub fn resting_on(self, rests_on: Vec<usize>) -> DocLine {
         DocLine { rests_on, ..self }
     }
@@ -307,7 +302,6 @@ impl DocColumn {
 }
 
 impl DocTable {
-    /// A table of texts.
     pub fn of<E: Into<DocEntry>>(
         columns: Vec<DocColumn>,
         rows: impl IntoIterator<Item = Vec<E>>,
@@ -336,7 +330,6 @@ impl DocTable {
         self
     }
 
-    /// Whether any entry has a mark.
     pub fn is_marked(&self) -> bool {
         let mut entries = self.rows.iter().flat_map(|row| &row.entries);
         entries.any(|entry| entry.mark.is_some())
@@ -382,7 +375,6 @@ impl DocMark {
         mark.map_or_else(String::new, |m| format!("{} ", m.sign))
     }
 
-    /// The sign of a verdict.
     pub fn of(verdict: Verdict) -> DocMark {
         let (sign, words, kind) = match verdict {
             Verdict::Better => ("▲", "better", MarkKind::Better),
@@ -396,7 +388,6 @@ impl DocMark {
 }
 
 impl MarkKind {
-    /// Its class on a page.
     pub fn class(self) -> &'static str {
         self.into()
     }

@@ -62,10 +62,8 @@ pub(crate) struct DrawnFigure {
 
 /// The marker of a point that waits for a delayed acknowledgement.
 pub(crate) const STALL_MARKER: &str = "M0 -7.4L6.8 4.8H-6.8ZM0 -3V1.2M0 2.6V3.2";
-/// What that marker says.
 pub(crate) const STALL_WORDS: &str = "waits for a delayed acknowledgement";
 
-/// A series, ready for the template.
 pub(crate) struct SeriesLine {
     pub name: String,
     pub color: usize,
@@ -80,7 +78,6 @@ pub(crate) struct SeriesLine {
     pub entries: Vec<EntryText>,
 }
 
-/// A point with what is said of it.
 pub(crate) struct DotText {
     pub at: Dot,
     pub x: String,
@@ -175,7 +172,6 @@ pub(crate) fn figure(
     }
 }
 
-/// The metric with its unit, its good direction and its kind of scale.
 fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
     let row = f.y.measure.row();
     let direction = match row.better {

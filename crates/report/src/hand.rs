@@ -51,7 +51,6 @@ fn always(_: &Begun) -> bool {
     true
 }
 
-/// The columns, in their order.
 const COLUMNS: &[Column] = &[
     ("second", 6, always, |_, s| Some(s.number.to_string())),
     ("Gbit/s", 8, always, |_, s| {
@@ -118,7 +117,6 @@ pub fn begun(begun: &Begun, style: Style) -> String {
     format!("{what}\n{}\n", style.paint(Ink::Faint, &heads))
 }
 
-/// What is moved, and how, in words.
 fn what(begun: &Begun) -> String {
     let cell = &begun.cell;
     let mut words = format!(

@@ -28,7 +28,6 @@ const OPACITY: (f64, f64) = (0.06, 0.5);
 /// From so many ns on, at most, all of a map is told in µs.
 const IN_US: f64 = 10_000.0;
 
-/// A heat map, laid out.
 #[derive(Template)]
 #[template(path = "heat.html", whitespace = "minimize")]
 pub(crate) struct Heat {
@@ -70,7 +69,6 @@ pub(crate) struct Field {
 pub(crate) enum HeatEntry {
     Measured(String, String),
     Gap(String),
-    /// The study did not ask for it.
     NotAsked,
 }
 

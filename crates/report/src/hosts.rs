@@ -14,7 +14,6 @@ use crate::style::{Ink, Style};
 use crate::text::count;
 use crate::{comparisons, descriptions, page};
 
-/// The version of the table as JSON.
 const FORMAT: u32 = 1;
 /// Comparisons at which hosts disagree that a sentence names.
 const LISTED: usize = 5;
@@ -138,7 +137,6 @@ pub struct HostFact {
 }
 
 impl HostEstimate {
-    /// The verdict in words.
     fn said(&self) -> &'static str {
         match self.finding.withheld {
             Some(_) => "no verdict",
@@ -204,7 +202,6 @@ fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
     }
 }
 
-/// Why a run does not have a finding of another.
 fn why_not(a: &Analysis, f: &Finding) -> String {
     let mut refusals = a.refusals.iter();
     let refusal = refusals.find(|r| r.what == f.cell || r.what == f.baseline);
@@ -306,9 +303,6 @@ pub fn json(t: &HostTable) -> String {
 }
 
 /// Renders the table as CSV: a row a comparison and host; what is not available is empty.
-///
-/// # Errors
-/// None that is known: it is written into memory.
 pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
@@ -370,7 +364,6 @@ fn answer(t: &HostTable) -> Document {
     d
 }
 
-/// Where one host has found better what another has found worse.
 fn disagreement(t: &HostTable) -> DocLine {
     let apart: Vec<&HostFinding> = t.findings.iter().filter(|f| f.hosts_disagree).collect();
     if apart.is_empty() {
@@ -400,7 +393,6 @@ fn disagreement(t: &HostTable) -> DocLine {
     )
 }
 
-/// The table, what differs between the machines, and the runs.
 fn body(t: &HostTable, all: bool) -> Document {
     let mut d = Document::default();
     d.section("Comparisons", "comparisons", "Comparisons");
