@@ -202,7 +202,6 @@ impl ColumnLayout {
         LAYOUTS.iter().find(|l| l.name == name)
     }
 
-    /// Their name of a mover.
     pub(crate) fn name_of(&self, mover: &str) -> Option<&'static str> {
         let row = self.impls.iter().find(|(_, m)| *m == mover);
         row.map(|(theirs, _)| *theirs)

@@ -7,7 +7,6 @@ use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable,
 use crate::numbers::{p_value, ratio, ratios};
 use crate::style::Ink;
 
-/// The section; nothing where there is no main effect.
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
     if a.main_effects.is_empty() {
         return;

@@ -60,7 +60,6 @@ pub(crate) fn ratios(low: f64, high: f64) -> String {
     format!("{} to {}", bare_ratio(low), bare_ratio(high))
 }
 
-/// That of a finding.
 pub(crate) fn ratio_interval(f: &Finding) -> String {
     ratios(f.low, f.high)
 }

@@ -29,7 +29,6 @@ const REASON_COLUMNS: usize = 56;
 const MOST_ROWS: usize = 60;
 const COLORS: usize = 10;
 
-/// The figure, laid out, and its table.
 #[derive(Template)]
 #[template(path = "overview.html", whitespace = "minimize")]
 pub(crate) struct Overview {

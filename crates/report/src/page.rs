@@ -326,7 +326,6 @@ impl<'a> Printer<'a> {
         out + "</tr>\n"
     }
 
-    /// The link to an entry's footnote.
     fn note(&self, entry: &DocEntry) -> String {
         entry.note.map_or_else(String::new, |note| {
             let to = format!("note-{}-{note}", self.notes + 1);
@@ -394,7 +393,6 @@ fn filter(table: &DocTable) -> String {
     out + "</div>\n"
 }
 
-/// The class of the verdict of a row.
 fn verdict_of(row: &DocRow) -> &'static str {
     let mark = row.entries.iter().find_map(|entry| entry.mark);
     mark.map_or("", |mark| mark.kind.class())
@@ -440,7 +438,6 @@ fn sign(mark: DocMark) -> String {
     format!("<i class=\"mark {class}\" role=\"img\" aria-label=\"{words}\">{sign}</i> ")
 }
 
-/// A text with its code marked.
 fn prose(text: &str) -> String {
     let spans = spans(text).into_iter();
     let spans = spans.map(|span| match span.code {

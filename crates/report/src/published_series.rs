@@ -136,7 +136,6 @@ fn waits(a: &Analysis, f: &FigureData, axis: Axis, name: &str, x: &str) -> bool 
     cells.any(|c| c.value(f.x) == x && c.value(axis) == name && is_at(c, &f.panel))
 }
 
-/// The published points of one line.
 fn points(
     a: &Analysis,
     published: &Published,

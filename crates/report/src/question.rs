@@ -32,7 +32,6 @@ pub(crate) struct QuestionRow<'a> {
 pub(crate) enum QuestionEntry<'a> {
     /// Measured, with the comparison where there is one.
     Measured(Estimate, Option<&'a Finding>),
-    /// Not measured, and why.
     Gap(String),
 }
 
@@ -255,13 +254,11 @@ fn across(a: &Analysis, metric: Metric, axis: Axis) -> Vec<Option<Axis>> {
     found
 }
 
-/// Whether a cell has these values.
 pub(crate) fn is_at(cell: &Cell, place: &[(Axis, String)]) -> bool {
     let mut values = place.iter();
     values.all(|(axis, value)| cell.value(*axis) == *value)
 }
 
-/// What a run has of a cell.
 pub(crate) fn result<'a>(a: &'a Analysis, id: &str) -> Option<&'a CellResult> {
     a.cells.iter().find(|c| c.id == id)
 }

@@ -63,10 +63,7 @@ pub fn png(picture: &Picture) -> Result<Vec<u8>, RasterError> {
     dots.map_err(|why| RasterError::Encode(why.to_string()))
 }
 
-/// Draws nothing: what would is not in this build.
-///
-/// # Errors
-/// Always.
+/// Always an error: what draws is not in this build.
 #[cfg(not(feature = "png"))]
 pub fn png(_: &Picture) -> Result<Vec<u8>, RasterError> {
     Err(RasterError::NotBuilt)

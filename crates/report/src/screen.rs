@@ -93,7 +93,6 @@ impl Room {
     }
 }
 
-/// What a reader sees first.
 pub(crate) fn answer(a: &Analysis) -> Document {
     let mut d = Document::default();
     if let Some(published) = descriptions::imported(a) {

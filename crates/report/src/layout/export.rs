@@ -10,7 +10,6 @@ use itertools::Itertools as _;
 
 use super::{Column, ColumnLayout, FIELDS, What};
 
-/// The most decimals of a number.
 const MOST_DECIMALS: usize = 12;
 
 /// Renders the cells of a run, in the layout's order. Each number is the 20 % trimmed mean over the
@@ -45,7 +44,6 @@ pub(super) fn csv(
     Ok(header(layout) + &rows.collect::<String>())
 }
 
-/// Renders a table as it was read.
 pub(super) fn csv_of_imported(layout: &ColumnLayout, imported: &Imported) -> String {
     let rows = imported.published.cells.iter().zip(&imported.rows);
     let rows = rows.map(|(cell, numbers)| {

@@ -112,7 +112,6 @@ pub(super) fn fail<T>(line: u64, message: String) -> Result<T, TableError> {
     Err(TableError { line, message })
 }
 
-/// A figure with a line a mover.
 pub(super) fn figure(title: &str, x: Axis, y: Metric) -> Figure {
     Figure {
         title: title.to_owned(),

@@ -14,11 +14,9 @@ use super::import::{fail, figure, study_of};
 use super::{LAYOUTS, TableLayout};
 use crate::times::TIMES;
 
-/// The columns, in their order.
 const COLUMNS: [&str; 3] = ["Run", "Mode", "Time_s"];
 /// The column that says which feature a mode is of, in a table that joins those of all.
 const FEATURE: &str = "feature";
-/// Decimals of its seconds.
 const DECIMALS: usize = 3;
 /// The most runs of a mode, and the shortest and the longest, in s.
 const MOST_RUNS: u64 = 10_000;
@@ -31,7 +29,6 @@ const STEPS: f64 = 1e9;
 /// The mover of the modes that are work.
 const WORK: &str = "work-integer";
 
-/// A mode of its programs.
 #[derive(Debug)]
 struct Mode {
     name: &'static str,
