@@ -337,7 +337,6 @@ fn machine(a: &Analysis, d: &mut Document) {
     d.push(DocBlock::PageOnly(own.blocks));
 }
 
-/// Both hosts, fact by fact, side by side.
 fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
     let own = descriptions::machine(host, &peer.own_cards);
     let theirs = descriptions::machine(&peer.host, &peer.cards);

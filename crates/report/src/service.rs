@@ -68,7 +68,6 @@ pub fn asked(asked: &Asked, style: Style) -> String {
     format!("{title}\n{}", labelled(rows, 12, style))
 }
 
-/// What is asked, in words.
 fn what(asking: &Asking) -> String {
     let mut words = format!("`{}`", asking.service);
     if let Some(bytes) = asking.size_bytes {

@@ -126,7 +126,6 @@ impl Row<'_> {
     }
 }
 
-/// Every figure that there is something for.
 pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
     let times = [TimePer::Kib, TimePer::Request].into_iter();
     let times = times.filter_map(|per| cpu_time(a, per));

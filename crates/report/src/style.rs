@@ -68,7 +68,6 @@ impl Style {
     }
 }
 
-/// The signs of verdicts.
 pub(crate) const VERDICTS: &[(char, Ink)] = &[
     ('▲', Ink::Good),
     ('▼', Ink::Bad),

@@ -73,7 +73,6 @@ mod tests {
     use super::*;
     use bytecost_spec::host::CpuCache;
 
-    /// So many CPUs.
     fn host(cpus: u32, cpu: impl Fn(u32) -> Cpu) -> Host {
         let cpu = |n| Cpu { cpu: n, ..cpu(n) };
         Host {
