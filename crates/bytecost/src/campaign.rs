@@ -1,5 +1,4 @@
-//! The measuring part of a run: block after block until the intervals are narrow enough or the
-//! budget is spent.
+//! Measuring: block after block until the intervals are narrow enough or the budget is spent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -168,7 +167,6 @@ impl KeptLog<'_> {
     }
 }
 
-/// What was measured so far.
 #[derive(Default)]
 struct SoFar {
     samples: Vec<Sample>,
@@ -182,7 +180,6 @@ struct SoFar {
     selections: BTreeMap<u32, BTreeSet<u32>>,
     /// Times that all blocks were begun again.
     restarts: u32,
-    /// The end of each attempt at a block.
     ends: Vec<Block>,
     failures: HashMap<u32, u32>,
     /// How many trials for evidence a cell has, by its round.
@@ -390,8 +387,7 @@ impl Campaign<'_> {
         so_far.restarts < MOST_RESTARTS && pays
     }
 
-    /// Gathers the evidence that there is to be: what takes little first. False when it was
-    /// interrupted.
+    /// Gathers the evidence there is to be, what takes little first. False when it was interrupted.
     fn watch(
         &self,
         run: &mut Run,
@@ -499,7 +495,6 @@ impl Campaign<'_> {
         left
     }
 
-    /// Makes trials for evidence, as long as there is time for them.
     fn watch_by(
         &self,
         mut watch: Watch,
@@ -553,7 +548,6 @@ impl Campaign<'_> {
         }
     }
 
-    /// What was measured so far, to be judged.
     fn input<'a>(&'a self, manifest: &'a Manifest, so_far: &'a SoFar) -> Input<'a> {
         Input {
             blocks: &so_far.ends,
@@ -570,8 +564,7 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// The cells of a block that are still to be measured, in their order: of those that are
-    /// selected, where some are.
+    /// The cells of a block still to be measured, in their order: of the selected, where some are.
     fn order(&self, block: u32, so_far: &SoFar, selection: Option<&Selection>) -> Vec<u32> {
         let order = self.plan.block(block).into_iter().map(|i| i as u32);
         let selected = so_far.selections.get(&block);

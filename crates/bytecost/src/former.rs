@@ -1,5 +1,4 @@
-//! Words of the command line that were other ones: they are still understood, and a note says the
-//! word of today.
+//! Words of the command line that were other ones: still understood, with a note of today's word.
 
 use std::ffi::OsString;
 

@@ -1,5 +1,4 @@
-//! Progress on standard error: a bar on a terminal, plain lines elsewhere. Drawn between trials
-//! only; nothing ticks while something is measured.
+//! Progress on standard error: a bar on a terminal, else lines. Nothing ticks within a trial.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -111,7 +110,6 @@ impl Display {
             .set_prefix(format!("{heading}{}", rows.collect::<String>()));
     }
 
-    /// What is compared with what, and where.
     fn heading(&self, found: &LiveEstimates) -> String {
         let others = self.varied.iter().filter(|a| **a != found.axis);
         let place = match words(others, &found.baseline) {

@@ -30,7 +30,6 @@ pub struct RecordedRun<'r> {
 }
 
 impl<'r> RecordedRun<'r> {
-    /// Reads all of a run.
     pub fn of(run: &'r Run) -> Result<RecordedRun<'r>> {
         let mut recorded = RecordedRun {
             run,

@@ -1,6 +1,5 @@
-//! System calls that a host forbids or has no room for, simulated by a filter of system calls
-//! (seccomp(2)) that answers in the kernel's place: their movers are refused with the reason, and
-//! the others are measured.
+//! System calls that a host forbids or has no room for, simulated by a filter (seccomp(2)): their
+//! movers are refused with the reason, and the others are measured.
 
 use crate::common::{BYTECOST, Ended, Place, beside, ended, says};
 use bytecost_analysis::Analysis;
@@ -16,8 +15,7 @@ const IO_URING_SETUP: u32 = 425;
 const EPERM: u32 = 1;
 const EAGAIN: u32 = 11;
 
-/// Loads a filter of four instructions: the call's number, is it that one, then its error, else
-/// allow it.
+/// A filter of four instructions: the call's number, is it that one, its error, else allow it.
 const FILTER: &str = r#"
 my ($prctl, $seccomp, $call, $errno, @command) = @ARGV;
 my $filter = pack("SCCL" x 4, 0x20, 0, 0, 0, 0x15, 0, 1, $call,
@@ -28,8 +26,7 @@ syscall($seccomp + 0, 1, 0, $program) == 0 or die "no filter: $!";
 exec @command;
 "#;
 
-/// Calls bytecost where one system call always answers an error; none where that cannot be
-/// simulated.
+/// Calls bytecost where one system call always fails; none where that cannot be simulated.
 fn without(place: &Place, call: u32, errno: u32, words: &str) -> Option<Ended> {
     let numbers = [CALLS[0], CALLS[1], call, errno].map(|n| n.to_string());
     let mut perl = place.other("perl", ["-e", FILTER]);
@@ -46,7 +43,6 @@ fn without(place: &Place, call: u32, errno: u32, words: &str) -> Option<Ended> {
     (!is_missing).then(|| end.measured())
 }
 
-/// The cells of a run that have a trial.
 fn measured(findings: &Analysis) -> impl Iterator<Item = &Cell> {
     let cells = findings.cells.iter().filter(|c| c.trials > 0);
     cells.map(|c| &c.cell)

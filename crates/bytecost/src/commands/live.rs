@@ -129,7 +129,6 @@ impl<'a> Live<'a> {
     }
 }
 
-/// The key of a file, where one is named.
 fn session_key(file: Option<&Path>) -> Result<Option<SessionKey>> {
     file.map(SessionKey::read).transpose().map_err(bad_input)
 }

@@ -50,8 +50,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     Ok(Exit::of(evidence.is_whole()))
 }
 
-/// `bytecost explain`: analyses a run and prints the answers to the questions about why; writes
-/// nothing.
+/// `bytecost explain`: prints the answers to the questions about why; writes nothing.
 pub fn explain(args: ExplainArgs) -> Result<Exit> {
     let run = open(&args.root, args.run)?;
     let analysis = RecordedRun::of(&run)?.analysis(None)?;

@@ -211,7 +211,6 @@ fn begun(
     Ok((root.create_fresh(manifest)?, plan, study))
 }
 
-/// The cells that a study asks for.
 fn cells(study: &Study) -> Vec<Cell> {
     study.cells().into_iter().map(|(_, cell)| cell).collect()
 }
@@ -404,7 +403,6 @@ fn transports(study: &Study) -> Vec<Transport> {
     all.filter(|t| !t.is_made() || is_asked(*t)).collect()
 }
 
-/// The study that the command line asks for.
 fn chosen(args: &RunArgs) -> Result<Study> {
     let mut study = match &args.study {
         None => Study::parse(STUDIES[0].1).with_context(|| STUDIES[0].0)?,

@@ -19,7 +19,6 @@ use tempfile::TempDir;
 
 pub mod networks;
 
-/// The command under test.
 pub const BYTECOST: &str = env!("CARGO_BIN_EXE_bytecost");
 
 /// Longer than anything here takes on a busy machine.
@@ -42,12 +41,10 @@ pub const FILES: [&str; 7] = [
     "samples.jsonl",
 ];
 
-/// A directory with runs in it.
 pub struct Place {
     dir: TempDir,
 }
 
-/// The end of a command.
 pub struct Ended {
     pub status: Option<i32>,
     pub stdout: String,
@@ -72,14 +69,12 @@ impl Ended {
         self
     }
 
-    /// Asserts that it succeeded, and gives what it wrote.
     #[track_caller]
     pub fn succeeded(self) -> String {
         assert_eq!(self.status, Some(0), "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// Asserts that it succeeded, and gives the JSON that it wrote.
     #[track_caller]
     pub fn json(self) -> Value {
         serde_json::from_str(&self.succeeded()).unwrap()
@@ -209,7 +204,6 @@ impl Place {
         text.lines().map(read).collect()
     }
 
-    /// The samples of the one run, each with its cell.
     pub fn samples(&self) -> Vec<(Cell, Sample)> {
         let all = self.records().into_iter();
         all.filter_map(|record| match record {
@@ -379,7 +373,6 @@ impl Started {
         self.end()
     }
 
-    /// Ends a run by Ctrl-C.
     #[track_caller]
     pub fn interrupted(self) -> Ended {
         let end = self.ended_by(Signal::INT);

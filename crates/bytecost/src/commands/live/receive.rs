@@ -14,7 +14,6 @@ use crate::args::ReceiveArgs;
 use crate::failure::{Exit, bad_input, check_time, unknown};
 use crate::{machine, signals};
 
-/// The shortest time.
 const LEAST: Duration = Duration::from_millis(1);
 
 /// Receives until its time is over, until Ctrl-C, or until the server ends: status 0 for each.

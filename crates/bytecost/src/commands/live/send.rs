@@ -22,7 +22,6 @@ use crate::{known, signals};
 const LEAST_RATE: u64 = 1024;
 /// The longest session of a stranger.
 const OF_STRANGERS: Duration = Duration::from_secs(60);
-/// What the longest session may be.
 const LONGEST: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600);
 

@@ -20,7 +20,6 @@ use crate::terminal;
 /// What the directory of every run has.
 const MANIFEST: &str = "manifest.json";
 
-/// A run with the name of its host.
 struct JudgedRun {
     host: String,
     /// Its directory, for messages.
