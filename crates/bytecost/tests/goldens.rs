@@ -15,10 +15,8 @@ use itertools::Itertools as _;
 /// What a report writes beside them, of which every byte is expected.
 const WRITTEN: &[&str] = &["findings.json", "report.md", "samples.csv"];
 const LAYOUTS: &[&str] = &["pa02-a", "pa02-b", "os-features"];
-/// The most bytes that all recorded runs may have.
 const MOST_BYTES: u64 = 5 << 20;
 
-/// The recorded runs by the names of their studies.
 fn recorded() -> Vec<(String, PathBuf)> {
     let folders = fs::read_dir(goldens()).unwrap().map(|e| e.unwrap().path());
     let runs = folders.filter(|path| path.join("manifest.json").is_file());
@@ -88,7 +86,6 @@ fn recorded_runs_give_the_same_reports_byte_for_byte() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// The first screen and the findings that are expected of a recorded run.
 fn analysed(folder: &Path) -> (String, Analysis) {
     let read = |name| fs::read_to_string(folder.join(name)).unwrap();
     let findings = serde_json::from_str(&read("findings.json"));

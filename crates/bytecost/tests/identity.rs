@@ -1,5 +1,4 @@
-//! Who a run is: machine, kernel, boot and build, which `--resume` holds it to; and whose its files
-//! are.
+//! Who a run is: machine, kernel, boot and build, held to by `--resume`; and whose its files are.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -34,7 +34,6 @@ impl Home {
         self.caches.join("bytecost/works.json")
     }
 
-    /// Writes the mark into what is kept.
     fn mark(&self) {
         let kept = fs::read_to_string(self.file()).unwrap();
         let marked = kept.replacen("moves nothing:", &format!("{MARK}:"), 1);

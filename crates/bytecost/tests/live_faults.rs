@@ -16,7 +16,6 @@ use rustix::net::{AddressFamily, SocketType};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// The bytes that hexadecimal digits stand for.
 fn digits(text: &str) -> [u8; 16] {
     u128::from_str_radix(text, 16).unwrap().to_be_bytes()
 }

@@ -43,7 +43,6 @@ impl Namespace {
     }
 }
 
-/// Two hosts with a link between them.
 struct Hosts {
     here: Namespace,
     there: Namespace,

@@ -1,5 +1,4 @@
-//! Runs over wire: what is counted there, and that nothing is left of it when they end, however they
-//! end.
+//! Runs over wire: what is counted there, and that nothing is left of it however they end.
 
 use std::fs;
 

@@ -48,7 +48,6 @@ impl Server {
         Server::of(Started::alone(&words))
     }
 
-    /// A client, to its end.
     pub fn drive(&self, words: &str) -> Ended {
         Place::new().call(format!("live receive 127.0.0.1:{} {words}", self.port))
     }
