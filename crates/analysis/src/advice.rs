@@ -47,7 +47,6 @@ const MORE_CALLS: f64 = 0.5;
 /// Share of copied buffers from which a zero-copy way is not one.
 const COPIED: f64 = 0.5;
 
-/// A way beside the baseline, at one place of the range.
 #[derive(Clone, Copy)]
 struct Compared<'v> {
     finding: &'v Finding,
@@ -105,7 +104,6 @@ fn is_decided(finding: &Finding) -> bool {
     finding.withheld.is_none() && !none
 }
 
-/// What is to be said of findings of a metric, where none of them is decided.
 fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
     let findings = || at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
     let reasons = findings().filter_map(|f| f.withheld.clone());
@@ -117,7 +115,6 @@ fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
     })
 }
 
-/// The groups of what a comparison asks for first, in the order of the study's parts.
 fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     let Some(&first) = compare.metrics.first() else {
         return Vec::new();
@@ -164,8 +161,7 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     groups.collect()
 }
 
-/// Gives each place its part of the error rate of best sets: all places of the study whose
-/// comparisons are primary have one together, and those of each comparison that are not.
+/// Shares out the error rate of best sets: primary places have one together, others one each.
 fn share_rate(all: &mut [Vec<Group<'_>>], error_rate: f64) {
     let places = |groups: &[Group<'_>], primary: bool| {
         let at = groups.iter().flat_map(|group| &group.at);
@@ -209,7 +205,6 @@ fn condition(view: &View<'_>, axis: Axis, cell: &CellTrials<'_>) -> Option<Condi
     }
 }
 
-/// What whoever compares these cells has.
 fn subject(axis: Axis, cell: &CellTrials<'_>) -> Subject {
     match (axis, cell.route) {
         (Axis::Mover, Route::MemoryToSocket) => Subject::DataInMemory,
@@ -347,12 +342,10 @@ impl<'v> Group<'v> {
     }
 
     /// **The rule.** Of the ways without a condition, those that may be the best (multiple
-    /// comparisons with the best, at the rate of the place) and that the run's corrected findings show
-    /// to be better than the baseline. None where no finding does, so that the baseline may be the
-    /// best itself and is the advice. Nothing at all where the baseline's findings are withheld.
-    ///
-    /// Both corrections are one-sided towards the baseline: where only one of the two excludes it,
-    /// the findings decide, since they are what a reader sees.
+    /// comparisons with the best) and that corrected findings show to be better than the baseline.
+    /// None where no finding does: the baseline is the advice then. Nothing where its findings are
+    /// withheld. Where one of the two one-sided corrections alone excludes the baseline, the
+    /// findings decide, since a reader sees them.
     fn may_use(
         &self,
         at: &[Compared<'v>],

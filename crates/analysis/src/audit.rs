@@ -24,9 +24,8 @@ pub const AS_PUBLISHED: &str = "as published";
 
 /// Judges claims by a run and its analysis, in the order of the claims.
 ///
-/// A comparison that the run judges keeps its verdict, at the error rate of its family. All others
-/// are a family of their own (Holm), so that judging many claims gives no more false rulings than
-/// judging one: the first round collects what is compared, the second one judges.
+/// A comparison that the run judges keeps its verdict. All others are a family of their own (Holm):
+/// many claims give no more false rulings than one. The first round collects, the second judges.
 pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Vec<Audited> {
     let trials = Trials::of_run(&input);
     let all = |family: &ClaimFamily| -> Vec<Audited> {
@@ -219,7 +218,6 @@ fn rule(tests: &[JudgedTest], reasons: &[(&str, JudgedTest)]) -> Ruled {
     (Ruling::Confirmed, format!("confirmed{less}"), because)
 }
 
-/// What denies the claim, and after it what is measured as claimed.
 fn refuted(tests: &[JudgedTest]) -> Ruled {
     let fails = || tests.iter().filter(|t| t.outcome == TestOutcome::Fails);
     let by_run = fails().find(|t| !t.of_table);

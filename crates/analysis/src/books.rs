@@ -24,7 +24,6 @@ pub(crate) const MOST_LEFT_OVER: f64 = 0.03;
 /// where a window is a number of passes, the time between them is no part of it.
 const SAME_WINDOW: f64 = 0.25;
 
-/// One trial's.
 struct Page {
     /// In ns; they add up to the time of all CPUs.
     lines: Vec<(CpuUser, f64)>,
@@ -35,13 +34,11 @@ struct Page {
 }
 
 impl Page {
-    /// CPU time of a user, in ns.
     fn of(&self, user: CpuUser) -> f64 {
         let line = self.lines.iter().find(|(of, _)| *of == user);
         line.map_or(0.0, |(_, ns)| *ns)
     }
 
-    /// That of two machines.
     fn plus(self, other: Page) -> Page {
         let lines = self.lines.iter();
         Page {
@@ -132,7 +129,6 @@ fn page(sample: &Sample, there: Option<PeerSide>) -> Option<Page> {
     })
 }
 
-/// That of one machine, on which these sides played.
 fn page_of(
     machine: &Readings,
     (sender, receiver): (Option<&SideReadings>, Option<&SideReadings>),

@@ -26,7 +26,6 @@ const COPIES_APART: f64 = 0.05;
 /// Without costs: from which factor on counts differ, and from how many a message.
 const APART: (f64, f64) = (1.2, 0.02);
 
-/// What may be a cause.
 const CANDIDATES: [CauseOf; 5] = [
     CauseOf::Copies,
     CauseOf::Event(CountedEvent::SystemCalls),

@@ -132,7 +132,6 @@ const fn two_modes(of: fn(Measure) -> bool) -> Effect {
     )
 }
 
-/// Whether a measure is made of CPU time.
 fn of_cpu_time(measure: Measure) -> bool {
     matches!(
         measure,
@@ -298,8 +297,7 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
     caveats
 }
 
-/// Why the verdict of a metric on two cells is withheld, where it is: what the first of the
-/// caveats says that does so.
+/// Why the verdict of a metric on two cells is withheld: what the first caveat says that does so.
 pub(crate) fn because<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
@@ -308,8 +306,7 @@ pub(crate) fn because<'c>(
     because_beside(caveats, metric, pair, None)
 }
 
-/// The same where one of the two was found to be slower: a caveat that keeps the other one from being
-/// faster still takes nothing from that.
+/// The same where one was found to be slower: a caveat that caps the other takes nothing from that.
 fn because_beside<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
@@ -369,7 +366,6 @@ fn caveat(
     whole.map(|caveat| Caveat { cells, ..caveat })
 }
 
-/// A caveat of the whole run.
 fn of_run(
     text: impl Into<String>,
     evidence: impl Into<String>,
@@ -385,8 +381,7 @@ fn of_run(
     })
 }
 
-/// The cells in which something shows, with what the numbers span that it shows by; none where it
-/// shows in no cell. A number that is not known of a cell is left out.
+/// The cells in which something shows, and what its known numbers span; none without a cell.
 fn spans<'v, const N: usize>(
     cells: impl Iterator<Item = &'v CellTrials<'v>>,
     shows: impl Fn(&'v CellTrials<'v>) -> Option<[Option<f64>; N]>,
@@ -421,7 +416,6 @@ fn ids<'c>(cells: impl IntoIterator<Item = &'c CellTrials<'c>>) -> Vec<String> {
     cells.into_iter().map(|c| c.id.clone()).collect()
 }
 
-/// `in 3 cells`, `in 1 cell`.
 fn in_cells(n: usize) -> String {
     format!("in {}", phrases::count(n, "cell"))
 }

@@ -42,7 +42,6 @@ fn joined(s: &Situation) -> &str {
     named.map_or(JOINED.row().default, |(_, value)| value)
 }
 
-/// Where a situation is, but for [`JOINED`].
 fn elsewhere(s: &Situation) -> Vec<&(Axis, String)> {
     let place = s.place.iter();
     place.filter(|(axis, _)| *axis != JOINED).collect()

@@ -21,7 +21,6 @@ const ALONE: &str = " alone, before the cost of reading the file";
 pub const UNDECIDED: &str = "Undecided";
 const NOTHING: &str = "Nothing decided";
 
-/// The lines of an answer: what to use, what circumstances change, what to avoid, what is undecided.
 pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
     let line = |label: &str, text: &str| AdviceLine {
         label: label.to_owned(),
@@ -159,7 +158,6 @@ fn apart(s: &Situation) -> Vec<Said<'_>> {
     told
 }
 
-/// What is said of circumstances where nothing else is said at all.
 fn no_other(s: &Situation) -> Said<'_> {
     let base = s.axis.subject(&s.baseline);
     let noun = phrases::metric(s.metric, s.unit);
@@ -265,7 +263,6 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
     })
 }
 
-/// What a copy says nothing of, where that is so.
 fn no_card(s: &Situation) -> &'static str {
     match path(s) {
         Some(path) if path == Transport::Peer.name() => "",

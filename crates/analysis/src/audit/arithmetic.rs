@@ -105,7 +105,6 @@ fn item(value: f64, place: String, met: Option<bool>, published: String) -> Item
     }
 }
 
-/// The mean of all groups, with the least and the greatest of them.
 fn of_mean(sum: &Arithmetic, numbers: &[Option<f64>]) -> Item {
     let place = format!("in the mean of {} rows", numbers.len());
     let known: Vec<f64> = numbers.iter().copied().flatten().collect();

@@ -124,7 +124,6 @@ fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): W
     }
 }
 
-/// What is expected, with the unit; of shares as percentages.
 fn expected(metric: Metric, expect: Expected) -> String {
     let of = |v: f64| value(metric, v);
     match expect {

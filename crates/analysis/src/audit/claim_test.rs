@@ -47,7 +47,6 @@ pub(super) enum CaseResult {
     NotMet,
     /// Not decided, and what would decide it.
     Open(String),
-    /// There is no number, and why.
     Absent(String),
 }
 
@@ -68,7 +67,6 @@ impl CaseResult {
     }
 }
 
-/// A metric, and what is expected of it.
 pub(super) type Wanted = (Metric, Expected);
 
 pub(super) const TABLE_ROW: &str = "row";
@@ -122,7 +120,6 @@ pub(super) struct ClaimTest {
     pub(super) noun: &'static str,
     /// One at least.
     pub(super) items: Vec<Item>,
-    /// Said after it, where there is something to say.
     pub(super) note: Option<String>,
 }
 
@@ -143,7 +140,6 @@ pub(super) struct CaseTally {
 pub(super) struct JudgedTest {
     pub(super) outcome: TestOutcome,
     pub(super) tally: CaseTally,
-    /// Whether it is of published tables alone.
     pub(super) of_table: bool,
     /// Whether the run has nothing for it.
     pub(super) is_missing: bool,
@@ -317,7 +313,6 @@ impl ClaimTest {
         let tally = CaseTally::of(self.noun, of);
         let outcome = tally.outcome(cells);
         let (subject, expected) = (&self.subject, &self.expected);
-        // In how many cells something is so, with their numbers.
         let told = |n: usize, wanted: fn(&CaseResult) -> bool| {
             let items = of.iter().copied().filter(|i| wanted(&i.state));
             tally.among(n) + &told_items(items.collect())

@@ -28,7 +28,6 @@ pub struct Grounds<'a> {
     pub studies: &'a [&'a str],
 }
 
-/// All that a test of one claim may look at.
 pub(super) struct ClaimContext<'d> {
     pub(super) input: &'d Input<'d>,
     pub(super) analysis: &'d Analysis,
@@ -266,7 +265,6 @@ fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
     words.collect_vec().join(", ")
 }
 
-/// The place of the published cell that is alike in what tells published cells apart.
 fn like(published: &Published, cell: &Cell) -> Option<usize> {
     let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
     axes.extend(TOLD_APART);

@@ -81,7 +81,6 @@ pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, of: W
     }
 }
 
-/// A ratio: `1.80×`.
 fn times(ratio: f64) -> String {
     format!("{}×", units::number(ratio))
 }
