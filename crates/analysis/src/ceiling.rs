@@ -1,5 +1,4 @@
-//! The ceiling: what this machine's copy and its disk reach at most, and what share of it a cell
-//! reaches.
+//! The ceiling: what this machine's copy and disk reach at most, and each cell's share of it.
 
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Access, Axis, Cache, Cell, Host, Manifest, Measure, Metric, Pattern, units};
@@ -31,8 +30,7 @@ const TOO_LOW: &str = "something else ran while the ceiling was measured, so tha
 const ROWS_MOST: usize = 8;
 const THROUGHPUT: Metric = Metric::both(Measure::ThroughputGbitPerS);
 
-/// The ceiling that a run of the study [`STUDY`] measured, from its manifest and its cells; none
-/// where it measured nothing.
+/// The ceiling that a run of the study [`STUDY`] measured; none where it measured nothing.
 pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
     let measured = analysis.cells.iter().filter_map(|result| {
         let cell = &result.cell;
@@ -71,7 +69,6 @@ pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
     })
 }
 
-/// What the cell of a ceiling's study measures.
 fn kind(cell: &Cell) -> Option<CeilingKind> {
     if cell.threads != 1 {
         return None;
@@ -106,12 +103,10 @@ pub fn is_same_machine(one: &Host, other: &Host) -> bool {
 }
 
 impl Ceiling {
-    /// The rate that a cell is compared with; none where the ceiling says nothing of it.
-    ///
-    /// What goes through memory is compared with one core's copy within the kernel at about the
-    /// same working set, however often it is copied itself; what comes from the disk, against the
-    /// disk's most. Several flows have several cores, who waits for answers is bound by that, and
-    /// writing to the disk was not measured.
+    /// The rate that a cell is compared with; none where the ceiling says nothing of it. Memory:
+    /// one core's copy within the kernel at about the same working set, however often it is copied
+    /// itself. Disk: the disk's most. None for several flows, which have several cores, for who
+    /// waits for answers, and for writing to the disk, which was not measured.
     fn of(&self, cell: &Cell, route: Route, device: Option<u64>) -> Option<&CeilingRate> {
         if cell.threads != 1 {
             return None;
@@ -151,7 +146,6 @@ impl Ceiling {
         }
     }
 
-    /// The rate at the working set that is nearest by its logarithm.
     fn nearest(&self, kind: CeilingKind, bytes: u64) -> Option<&CeilingRate> {
         let log = |bytes: u64| (bytes.max(1) as f64).ln();
         let distance = |r: &CeilingRate| (log(r.working_set_bytes) - log(bytes)).abs();
@@ -165,7 +159,6 @@ impl Ceiling {
     }
 }
 
-/// Gives each cell its share of the ceiling, where it has one.
 pub(crate) fn take_shares(
     cells: &mut [CellResult],
     trials: &[CellTrials<'_>],
@@ -324,8 +317,7 @@ fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<
     })
 }
 
-/// The question of what share of the ceiling is reached, with the best of each mover; none where
-/// no cell has a ceiling.
+/// What share of the ceiling is reached, with the best of each mover; none without a ceiling.
 pub(crate) fn explanation(view: &View<'_>) -> Option<Explanation> {
     let ceiling = view.input.ceiling?;
     let mut numbers = Vec::new();
@@ -451,7 +443,6 @@ mod tests {
         check(Route::FileToFile, "ring=4MiB", Some(160.0));
         check(Route::MemoryToSocket, "ring=4MiB", Some(160.0));
         check(Route::FileToSocket, "ring=4MiB", Some(160.0));
-        // Of these it says nothing.
         check(Route::Nowhere, "ring=4MiB", None);
         check(Route::MemoryToMemory, "ring=4MiB", None);
         check(Route::FileToMemory, "ring=4MiB threads=2", None);

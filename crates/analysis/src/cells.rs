@@ -12,7 +12,6 @@ use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::{LatencyQuantiles, QUANTILES, is_extreme, latencies, read, tail_share};
 
-/// Every cell of the plan with its estimates.
 pub(crate) fn results(trials: &Trials<'_>, survey: &Survey) -> Vec<CellResult> {
     let mut results: Vec<CellResult> = trials.cells.iter().map(result).collect();
     for (metric, why) in results.iter_mut().flat_map(|r| &mut r.absent) {
@@ -23,8 +22,7 @@ pub(crate) fn results(trials: &Trials<'_>, survey: &Survey) -> Vec<CellResult> {
     results
 }
 
-/// Why this machine has no such hardware counter. It is the reason whatever a trial says of itself:
-/// where there is none, it is no help to ask for it.
+/// Why this machine has no such hardware counter, whatever a trial says: to ask for it is no help.
 fn refused_here(survey: &Survey, measure: Measure) -> Option<&str> {
     let counter = match measure {
         Measure::CyclesPerByte | Measure::CyclesPerMessage => Counter::Cycles,
@@ -150,7 +148,6 @@ pub(crate) fn exp(log: f64) -> f64 {
     log.clamp(-690.0, 690.0).exp()
 }
 
-/// The quantiles over all latencies of a cell's trials together.
 fn merged_latency(cell: &CellTrials<'_>) -> Option<LatencyQuantiles> {
     let trials = cell.trials().chain(cell.twin.values());
     let mut histograms = trials.filter_map(|trial| trial.histogram());

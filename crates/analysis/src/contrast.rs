@@ -1,8 +1,7 @@
 //! The one query: a metric over an axis, one value against another, at a place.
 //!
-//! It gives each pair of cells that differ in that axis alone its paired ratio, and the run's own
-//! finding of it where there is one. A verdict is that finding's, which is corrected within its
-//! family: a pair that the study does not compare, or does not judge, has a ratio and no verdict.
+//! It gives each pair of cells that differ in that axis alone its paired ratio, and the run's
+//! finding, whose verdict is corrected within its family: a pair that is not judged has no verdict.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +17,6 @@ use crate::trials::{CellTrials, Moderations, Trials};
 use crate::value::{is_extreme, tail_share};
 use crate::view::View;
 
-/// A ratio with its interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio {
     pub(crate) value: f64,
@@ -33,7 +31,6 @@ pub(crate) struct PairContrast<'v> {
     pub(crate) metric: Metric,
     /// Of the logarithms of the other's metric over the baseline's.
     pub(crate) location: Location,
-    /// The interval of them.
     pub(crate) interval: Interval,
     /// Two-sided and not corrected.
     pub(crate) p: f64,
@@ -45,7 +42,6 @@ pub(crate) struct PairContrast<'v> {
 pub(crate) enum Standing<'v> {
     /// The corrected verdict of the run's finding, as of the contrast's own value.
     Decided(Verdict),
-    /// A caveat withholds the verdict, for this reason.
     Withheld(&'v str),
     /// The study does not compare the two, or does not judge it, so that nothing corrects it.
     NotJudged,
@@ -58,7 +54,6 @@ impl Ratio {
         Some(Ratio::between(location, interval))
     }
 
-    /// From where log ratios lie, with the interval of a level.
     pub(crate) fn at(location: &Location, level: f64) -> Option<Ratio> {
         Some(Ratio::between(*location, location.interval(level)?))
     }
@@ -89,11 +84,10 @@ pub(crate) fn is_trimmed(measure: Measure) -> bool {
 }
 
 impl<'v> PairContrast<'v> {
-    /// A pair in a metric, without a finding; none where fewer than three blocks have both.
-    ///
-    /// Its ratio is the trimmed mean over blocks, whose variance the other comparisons of the run in
-    /// that metric moderate; of a tail the quantiles of all trials together, and
-    /// of what is furthest out the mean, since there the trials at the ends are what is asked for.
+    /// A pair in a metric, without a finding; none where fewer than three blocks have both. Its
+    /// ratio is the trimmed mean over blocks, its variance moderated by the run's other comparisons
+    /// in that metric; of a tail the quantiles of all trials together; of what is furthest out the
+    /// mean, since there the trials at the ends are what is asked for.
     pub(crate) fn of(
         pairing: Pairing<'v, 'v>,
         metric: Metric,
@@ -198,8 +192,7 @@ impl Trials<'_> {
 }
 
 impl<'v> View<'v> {
-    /// The query: two cells in a metric, with the run's finding of them; none where fewer than three
-    /// blocks have both. [`crate::pairing`] says which cells are pairs.
+    /// Two cells ([`crate::pairing`]) in a metric, with the run's finding; none of under 3 blocks.
     pub(crate) fn contrast(
         &self,
         pairing: Pairing<'v, 'v>,

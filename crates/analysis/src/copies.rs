@@ -13,7 +13,6 @@ use crate::trials::Trials;
 /// Copies from which on a byte is said to have been copied at a place.
 pub(crate) const SOME: f64 = 0.01;
 
-/// What was counted, by cell.
 pub(crate) struct CountedCells {
     pub(crate) copies: Vec<CellCopies>,
     pub(crate) counts: Vec<CellCounts>,
@@ -43,8 +42,7 @@ impl CountedCells {
     }
 }
 
-/// The mean over trials of a reading for each of so many, of what is known; and why the first of them
-/// has none.
+/// The mean over trials of what is known of a reading for each of so many, else why it is not.
 fn mean_for_each<'r>(
     trials: impl Iterator<Item = (&'r Reading, u64)>,
 ) -> (Option<f64>, Option<String>) {

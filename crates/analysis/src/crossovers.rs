@@ -170,7 +170,6 @@ fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
     Crossing::At(points)
 }
 
-/// What becomes of the two along the axis, in one sentence.
 fn sentence(c: &Crossover, smallest_effect: f64, unit: Unit) -> String {
     let lower = c.axis.subject(&c.value);
     let other = phrases::capital(&lower);
@@ -201,7 +200,6 @@ fn sentence(c: &Crossover, smallest_effect: f64, unit: Unit) -> String {
     }
 }
 
-/// What one goes through along an axis.
 fn step(along: Axis) -> &'static str {
     match along {
         Axis::Size => "size",

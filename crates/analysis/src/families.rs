@@ -8,7 +8,6 @@ use crate::grouping::grouped;
 use crate::pairing::AskedPair;
 use crate::result::{FamilyFacts, Finding};
 
-/// What its family makes of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correction {
     /// None of what is not judged.

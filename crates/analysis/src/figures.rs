@@ -28,7 +28,6 @@ struct Drawing<'v> {
     shown: Vec<Cell>,
     /// All that the study spans, the left out included.
     whole: Vec<Cell>,
-    /// The ids of these.
     spanned: BTreeSet<String>,
     results: HashMap<&'v str, &'v CellResult>,
     refused: HashMap<&'v str, &'v str>,

@@ -270,7 +270,6 @@ pub(super) fn off_cpu(view: &View<'_>) -> Option<Caveat> {
     let shows = |cell: &CellTrials<'_>| {
         let threads = cell.cell.threads;
         let share = cell.typical(|t| {
-            // Ready, and waiting for a CPU.
             let waited = |side| share_of(side, Counter::RunQueueNs, threads);
             let queued = waited(&t.sample.sender);
             let other = t.sample.receiver.as_ref().and_then(waited);

@@ -1,6 +1,5 @@
 //! What a question may look at and what there is to say to it; and the query that most are rows of:
-//! who is compared with whom, in what, and how that is put into words. Better and worse are said of
-//! decided findings alone.
+//! who is compared with whom in what. Better and worse are said of decided findings alone.
 
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, ServerFacts, WorkKind};
@@ -109,7 +108,6 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Why a metric is absent, as its cells say.
     pub(super) fn why_absent(&self, metric: Metric) -> &str {
         let absent = self.cells.iter().find_map(|c| c.absent.get(&metric));
         absent.map_or("they were not counted", |why| why.trim_end_matches('.'))
@@ -125,7 +123,6 @@ pub(super) struct MeasuredWay<'v> {
     result: Option<&'v CellResult>,
 }
 
-/// A pair of a question, in one metric.
 #[derive(Clone, Copy)]
 pub(super) struct Versus<'v> {
     pub(super) contrast: PairContrast<'v>,
@@ -140,7 +137,6 @@ pub(super) type Evidence = fn(&AskedPairs<'_, '_>) -> Vec<String>;
 
 pub(super) const NONE: Evidence = |_| Vec::new();
 
-/// A question of pairs with what the run has to it.
 pub(super) struct AskedPairs<'w, 'v> {
     pub(super) view: &'w View<'v>,
     query: &'w PairQuery,
@@ -148,7 +144,6 @@ pub(super) struct AskedPairs<'w, 'v> {
     pub(super) aspects: Vec<Vec<Versus<'v>>>,
 }
 
-/// What a question compares.
 pub(super) struct PairQuery {
     pub(super) axes: &'static [Axis],
     /// Whether it is about a pair: the baseline and the other.
@@ -254,7 +249,6 @@ impl<'v> View<'v> {
         found
     }
 
-    /// A question of pairs, with those of each list of metrics.
     pub(super) fn ask<'w>(&'w self, query: &'w PairQuery) -> AskedPairs<'w, 'v> {
         let rank = |v: &Versus<'_>| (is_decided(v), v.is_compared());
         let of = |metrics: Vec<Metric>| {
@@ -402,7 +396,6 @@ impl<'v> AskedPairs<'_, 'v> {
         told.collect()
     }
 
-    /// It answered by its verdicts alone.
     pub(super) fn by_verdicts(&self, evidence: Evidence) -> Explained {
         Explained {
             evidence: [evidence(self), self.withheld()].concat(),

@@ -33,7 +33,6 @@ pub(super) const QUESTIONS: &[Question] = &[
     },
 ];
 
-/// The levels that can be counted.
 const LEVELS: [(&str, Measure); 2] = [
     ("L1 data cache", Measure::L1dLoadMissesPerKib),
     ("last level cache", Measure::LlcLoadMissesPerKib),

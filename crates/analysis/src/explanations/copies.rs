@@ -44,7 +44,6 @@ fn ask(view: &View<'_>) -> Option<Explained> {
     })
 }
 
-/// The counted cells, those together whose bytes are copied alike.
 fn ways<'v>(view: &View<'v>) -> Vec<Way<'v>> {
     let named = [Axis::Receiver, Axis::Transport, Axis::Cache];
     let mut ways: Vec<Way<'v>> = Vec::new();

@@ -16,7 +16,6 @@ pub(super) const QUESTION: Question = Question {
     would_change: "another machine, a path that leaves it, or conditions that the prediction did not speak of",
 };
 
-/// An expectation with the findings that it speaks of.
 struct Compared<'v> {
     expect: &'v Expect,
     as_expected: usize,
