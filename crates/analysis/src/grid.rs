@@ -50,7 +50,6 @@ pub(crate) fn varied<'c>(cells: impl Iterator<Item = &'c Cell> + Clone) -> Vec<A
     AXES.iter().map(|row| row.axis).filter(varies).collect()
 }
 
-/// The values of some axes of a cell.
 pub(crate) fn coordinates<'x>(
     cell: &Cell,
     axes: impl IntoIterator<Item = &'x Axis>,

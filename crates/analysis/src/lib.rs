@@ -146,7 +146,6 @@ pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
     decided.map(|f| [f.baseline.clone(), f.cell.clone()]).collect()
 }
 
-/// Every cell with its estimates, what was published of it and its share of what is reached at most.
 fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
     let mut cells = cells::results(trials, &input.manifest.survey);
     cells::take_published(&mut cells, input);

@@ -30,7 +30,6 @@ pub(crate) struct AskedPair<'t, 'a> {
 }
 
 impl AskedPair<'_, '_> {
-    /// Whether the metric is the first of its comparison.
     pub(crate) fn is_first(&self) -> bool {
         self.compare.metrics.first() == Some(&self.metric)
     }
@@ -78,7 +77,6 @@ pub(crate) fn pairings<'t, 'a>(
     found.map(|(_, pairing)| pairing).collect()
 }
 
-/// The pairings that a comparison of the study asks for.
 pub(crate) fn compared<'t, 'a>(trials: &'t Trials<'a>, compare: &Compare) -> Vec<Pairing<'t, 'a>> {
     let mut all = pairings(trials, compare.axis, &compare.baseline);
     all.retain(|p| compare.compares(&p.other.cell.value(compare.axis)));

@@ -104,12 +104,9 @@ impl<'a> Interim<'a> {
         })
     }
 
-    /// The places of the cells that need more blocks: those of primary comparisons whose intervals
-    /// are wider than `precision`, with their baselines and the twins of these. In order; none where
-    /// all are narrow enough.
-    ///
-    /// It looks at widths alone, decided or not. Choosing by what a comparison says would be
-    /// stopping by significance.
+    /// The places of the cells that need more blocks, in order: those of primary comparisons whose
+    /// intervals are wider than `precision`, with their baselines and the twins of these. By widths
+    /// alone: choosing by what a comparison says would be stopping by significance.
     pub fn too_wide(&self, precision: f64) -> Vec<usize> {
         let mut all = primaries(self.trials());
         all.retain(|contrast| half_width(contrast) > precision);
@@ -196,10 +193,8 @@ fn half_width(contrast: &PairContrast<'_>) -> f64 {
     as_share(contrast.interval.half_width())
 }
 
-/// The log ratios of every comparison of the study that its interval is made of by the trimmed
-/// mean: each with what is compared, in the order of metrics, and by block.
-///
-/// For who checks intervals by resampling a run.
+/// The log ratios of every comparison of the study whose interval the trimmed mean makes, to check
+/// it by resampling: each with what is compared, in the order of metrics, and by block.
 pub fn log_ratios(
     manifest: &Manifest,
     cells: &[Cell],

@@ -108,7 +108,6 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
     }
 }
 
-/// That measuring took longer than its budget, and what is measured in any case.
 fn took_longer(manifest: &Manifest, measured_ms: u64, budget_ms: u64) -> String {
     format!(
         "Measuring took {} s, more than the budget of {} s: {} blocks are measured in any case, and windows that are too short grow in the first ones.",

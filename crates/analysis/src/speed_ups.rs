@@ -32,7 +32,6 @@ pub(crate) fn all(view: &View<'_>) -> Vec<SpeedUp> {
     pairs.map(speed_up).collect()
 }
 
-/// Whether a study asks for both ways of a pair.
 fn spans(pair: &Pair, cells: &[Cell]) -> bool {
     let asks = |value: &String| {
         let mut there = cells.iter().filter(|c| is_at(c, &pair.at));
@@ -110,7 +109,6 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
     }
 }
 
-/// Why the two cells of a pair have no ratio.
 fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> String {
     let both = [p.other, p.baseline];
     let absent = |id: &str| view.result(id)?.absent.get(&pair.metric).cloned();

@@ -78,7 +78,6 @@ impl Stalls {
         self.any([&finding.baseline, &finding.cell])
     }
 
-    /// What stalls in a cell.
     pub(crate) fn in_cell(&self, id: &str) -> Option<&Stall> {
         self.0.get(id)
     }

@@ -31,7 +31,6 @@ pub(crate) struct Trials<'a> {
     pub(crate) moderations: OnceCell<Moderations>,
 }
 
-/// A cell with its trials.
 #[derive(Debug)]
 pub(crate) struct CellTrials<'a> {
     pub(crate) id: String,

@@ -44,7 +44,6 @@ pub(crate) fn all(trials: &Trials<'_>) -> Vec<Twin> {
     once.filter_map(twin).collect()
 }
 
-/// What the twins of a run come to.
 pub(crate) fn floor(twins: &[Twin], trials: &Trials<'_>) -> Option<NoiseFloor> {
     let width = |t: &Twin| t.high.ln() - t.low.ln();
     let widest = twins.iter().max_by(|a, b| width(a).total_cmp(&width(b)))?;

@@ -58,10 +58,8 @@ const SIDES: usize = Side::Client as usize + 1;
 /// What a counter is divided by.
 #[derive(Clone, Copy)]
 enum Per {
-    /// So many bytes.
     Bytes(f64),
     Message,
-    /// So many ns.
     Ns(f64),
 }
 

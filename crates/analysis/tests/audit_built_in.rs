@@ -26,7 +26,6 @@ const TABLES: [(&str, &str); 4] = [
     ("servers", include_str!("../../../published/servers.csv")),
 ];
 
-/// A claim of those that are built in.
 fn built_in(id: &str) -> Claim {
     let claims = claim::parse(BUILT_IN).expect("claims");
     claims.into_iter().find(|c| c.id == id).expect(id)
