@@ -1,5 +1,4 @@
-//! The books of a cell: planted holes are found, on coarse clocks and on many CPUs too, and nothing
-//! is chosen by its outcome.
+//! The books of a cell: planted holes are found on any clock, and nothing is chosen by its outcome.
 
 use bytecost_analysis::{Analysis, CellBooks, Closed, Verdict};
 use bytecost_spec::evidence::CpuUser;
@@ -12,7 +11,6 @@ use crate::world::{Found, STUDY, True, World, fires, put, scale, silent};
 const WINDOW_NS: f64 = 1e8;
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
-/// What a machine is like.
 #[derive(Clone, Copy)]
 struct Machine {
     cpus: f64,

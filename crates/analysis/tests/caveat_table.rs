@@ -38,7 +38,6 @@ fn every_row_is_tested_both_ways() {
     }
 }
 
-/// What a row withholds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Withholds {
     Nothing,

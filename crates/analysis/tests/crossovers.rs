@@ -1,5 +1,4 @@
-//! From which size on: crossings of planted costs, what is said of them, and which sizes a run
-//! measures next: between two where one way becomes better, and no others.
+//! From which size on: crossings of planted costs, what is said of them, and which sizes come next.
 
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Finding, Verdict, bisected};
 use bytecost_spec::{Axis, Cell, Measure, Metric};

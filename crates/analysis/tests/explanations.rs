@@ -1,12 +1,10 @@
-//! Questions about sockets and those of every run: answered where the run decides them, and short
-//! about what is missing elsewhere.
+//! Questions about sockets and of every run: answered where decided, else short on what is missing.
 
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Sample};
 
 use crate::world::{self, At, Found, True, World, answered, missing, of, put, study_of};
 
-/// A world of the ways that the questions are about.
 fn asked(axes: &str) -> World {
     let mut world = World::new(&study_of(axes));
     let fields = ["send-fields", "sendmsg"].map(|name| MoverFacts {

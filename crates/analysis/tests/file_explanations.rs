@@ -1,6 +1,5 @@
-//! The questions about files: answered where the run decides them, silent where nothing is to be
-//! explained, and short about what is missing elsewhere. And what movers of files are not compared
-//! with.
+//! Questions about files: answered where decided, else short about what is missing. And what movers
+//! of files are not compared with.
 
 use bytecost_spec::{Cache, Cell, Counter, Measure, Metric};
 

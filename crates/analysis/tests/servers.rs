@@ -1,5 +1,4 @@
-//! Runs with servers: what is computed of them, what clients that were too slow withhold, and
-//! the questions that such a run answers.
+//! Runs with servers: what is computed, what clients too slow withhold, and the questions answered.
 
 use bytecost_analysis::{Finding, Verdict};
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Side};

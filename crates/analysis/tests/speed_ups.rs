@@ -1,5 +1,4 @@
-//! The overview: each pair of the study with its speed-up, or the reason why there is none; and
-//! what is said of pinning and of taking turns.
+//! The overview: each pair's speed-up, or why there is none; and what is said of pinning and turns.
 
 use bytecost_analysis::{Analysis, Point, SpeedUp};
 use bytecost_spec::sample::Sample;

@@ -142,7 +142,6 @@ pub fn reason(body: &str, otherwise: &str) -> String {
     format!("[[claim.reason]]\n{body}\notherwise = \"{otherwise}\"\n")
 }
 
-/// A caveat of that kind and effect that affects those cells.
 pub fn caveat<'c>(
     kind: &str,
     effect: CaveatEffect,

@@ -76,7 +76,6 @@ impl True {
     }
 }
 
-/// Where readings are written.
 #[derive(Clone, Copy)]
 pub enum At {
     Sender,
@@ -128,13 +127,11 @@ pub fn put(readings: &mut Readings, counter: Counter, value: u64) {
     readings.insert(counter, Reading::Measured(value));
 }
 
-/// Makes a reading so many times what it was.
 pub fn scale(readings: &mut Readings, counter: Counter, times: f64) {
     let read = readings.get_mut(&counter).expect("a reading");
     *read = Reading::Measured((times * read.measured().expect("a number") as f64) as u64);
 }
 
-/// Makes the CPU time of both sides so many times what it was.
 pub fn scale_cpu_time(sample: &mut Sample, times: f64) {
     for side in sample.sides_mut() {
         scale(&mut side.readings, Counter::CpuNs, times);
@@ -155,9 +152,7 @@ pub fn cache(level: u32, size_bytes: u64) -> CpuCache {
 pub trait Found {
     fn of_mover(&self, mover: &str) -> &CellResult;
     fn of_id(&self, id: &str) -> &CellResult;
-    /// The finding about a cell.
     fn of_cell(&self, metric: Metric, id: &str) -> &Finding;
-    /// The answer to a question, which there is.
     fn answer(&self, key: &str) -> &str;
 }
 
@@ -514,7 +509,6 @@ impl World {
             .expect("a cell of the study")
     }
 
-    /// Gives a mover another name, wherever it has one.
     pub fn rename(&mut self, from: &str, to: &str) {
         let rename = |name: &mut String| *name = name.replace(from, to);
         self.cells.iter_mut().for_each(|c| rename(&mut c.mover));
@@ -550,7 +544,6 @@ impl World {
         }
     }
 
-    /// Keeps these cells alone, and their samples.
     pub fn keep(&mut self, is_kept: impl Fn(&Cell) -> bool) {
         self.cells.retain(is_kept);
         let ids: Vec<String> = self.cells.iter().map(Cell::id).collect();
@@ -561,7 +554,6 @@ impl World {
         }
     }
 
-    /// Changes every sample of the cells that are asked for.
     pub fn change(&mut self, which: impl Fn(&Cell) -> bool, mut change: impl FnMut(&mut Sample)) {
         for sample in &mut self.samples {
             if which(&self.cells[sample.trial.cell as usize]) {
