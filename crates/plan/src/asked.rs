@@ -8,10 +8,8 @@ use itertools::Itertools as _;
 
 use crate::candidates::moves_nothing;
 
-/// Sees to it that no axis of these was named for nothing.
-///
-/// # Errors
-/// The first one with a value that no cell of the study makes use of, and what it is for.
+/// Sees to it that no axis of these was named for nothing: the error is the first one with a value
+/// that no cell of the study makes use of, and what it is for.
 pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), Invalid> {
     let cells = moving(study, survey);
     let is_unused = |axis: &&Axis| {
@@ -33,7 +31,6 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
     )))
 }
 
-/// The axes that a study names.
 pub fn named(study: &Study) -> Vec<Axis> {
     let axes = AXES.iter().map(|row| row.axis);
     axes.filter(|axis| !values(study, *axis).is_empty())
@@ -67,7 +64,7 @@ pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
     study.asked.iter().filter_map(note).collect()
 }
 
-/// The cells that move something; all where none does.
+/// All where none moves anything.
 fn moving(study: &Study, survey: &Survey) -> Vec<Cell> {
     let all: Vec<Cell> = study.cells().into_iter().map(|(_, cell)| cell).collect();
     let moves = |cell: &&Cell| !moves_nothing(survey, cell);
@@ -75,7 +72,7 @@ fn moving(study: &Study, survey: &Survey) -> Vec<Cell> {
     if moving.is_empty() { all } else { moving }
 }
 
-/// The values of an axis that a study names, but for its default.
+/// But for its default.
 fn values(study: &Study, axis: Axis) -> Vec<&str> {
     let all = study.tiers.iter().flat_map(|tier| tier.values(axis));
     let others = all.filter(|value| *value != axis.row().default);

@@ -14,8 +14,7 @@ use crate::candidates::{Candidate, has_peer};
 use crate::power::{BlockLength, Power, Primaries};
 use crate::twins::Baselines;
 
-/// What trials are taken to cost beside warm-up and window. Assumptions for the budget; runs are
-/// stopped by the clock.
+/// What trials are taken to cost beside warm-up and window; runs are stopped by the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TrialCosts {
     /// Starting two processes, connecting, checking and reading, in ms.
@@ -29,14 +28,13 @@ pub(crate) struct TrialCosts {
 }
 
 impl TrialCosts {
-    /// As they are today.
     const NOW: TrialCosts = TrialCosts {
         overhead_ms: 14,
         growing_warmups: 2,
         served_ms: 15,
         connection_us: 100,
     };
-    /// What plans of manifests before format 5 were made with, so that they can be rebuilt.
+    /// Of manifests before format 5, so that their plans can be rebuilt.
     const BEFORE: TrialCosts = TrialCosts {
         overhead_ms: 25,
         growing_warmups: 1,
@@ -44,7 +42,6 @@ impl TrialCosts {
         connection_us: 300,
     };
 
-    /// Those that the plan of a study is made with.
     pub(crate) fn of(study: &Study) -> TrialCosts {
         match study.grouped {
             true => TrialCosts::NOW,
@@ -53,26 +50,24 @@ impl TrialCosts {
     }
 }
 
-/// The share of the budget that the fewest blocks may take, in percent; the rest is for trials
-/// that must be repeated and for the end.
+/// The share of the budget that the fewest blocks may take, in percent; the rest is for repeated
+/// trials and for the end.
 const SHARE_PERCENT: u64 = 90;
-/// The share of it that cells may take without which every primary comparison is measured too, where
-/// these do not have the blocks that they need, in percent.
+/// In percent of it: what other cells may take where the primary comparisons do not have the blocks
+/// that they need.
 const SECONDARY_PERCENT: u64 = 25;
 const DAY_MS: u64 = 86_400_000;
 /// From this size on a trial lasts as long as its messages do, in bytes.
 const LONG_BYTES: u64 = 4 << 20;
 /// What such messages are taken to go through at, in bytes per ms: from memory and from a disk.
-/// Assumptions for the budget; runs are stopped by the clock.
 const BYTES_PER_MS: u64 = 1_500_000;
 const COLD_BYTES_PER_MS: u64 = 500_000;
-/// Passes of a trial at least: one before the window, and one within it.
+/// One before the window, and one within it.
 const PASSES_LEAST: u64 = 2;
 
-/// What starting a mover's own program and warming it up adds to a trial, in ms. An assumption too.
+/// What a mover's own program adds to a trial, in ms, to start and to warm up: an assumption too.
 const HELPER_MS: u64 = 200;
 
-/// What cells cost and how much there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Price<'a> {
     pub(crate) study: &'a Study,
@@ -83,18 +78,15 @@ pub(crate) struct Price<'a> {
     pub(crate) blocks_least: u32,
 }
 
-/// What was bought.
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     pub(crate) chosen: Vec<Cell>,
-    /// The twins of those of the chosen that have one.
     pub(crate) twins: Vec<Cell>,
     pub(crate) left: Vec<Left>,
     pub(crate) notes: Vec<String>,
     pub(crate) expectation: Option<Expectation>,
 }
 
-/// Cells of a tier that were not bought.
 #[derive(Debug)]
 pub(crate) struct Left {
     tier: usize,
@@ -109,7 +101,6 @@ pub(crate) fn is_long(cell: &Cell) -> bool {
 }
 
 impl Price<'_> {
-    /// What blocks may take together, in ms.
     fn time_ms(&self) -> u64 {
         let time = u128::from(self.study.budget_ms) * u128::from(SHARE_PERCENT) / 100;
         u64::try_from(time).unwrap_or(u64::MAX)
@@ -150,7 +141,6 @@ impl Price<'_> {
         self.trial_ms.max(passes_ms + self.costs.overhead_ms)
     }
 
-    /// What the warm-up takes longer, in ms.
     fn growing_ms(&self, cell: &Cell) -> u64 {
         let may_grow = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
         match may_grow && has_peer(self.survey, cell) {
@@ -159,14 +149,12 @@ impl Price<'_> {
         }
     }
 
-    /// What a block of these cells is taken to last, in ms.
     pub(crate) fn of_all<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> u64 {
         let costs = cells.into_iter().map(|cell| self.of(cell));
         costs.fold(0, u64::saturating_add)
     }
 
-    /// The budget that pays for blocks of so many ms, as `--budget` takes it: whole seconds, or
-    /// minutes from two on.
+    /// The budget for blocks of so many ms, as `--budget` takes it: in s, or min from two on.
     fn for_blocks_of(&self, block_ms: u64) -> Option<String> {
         let ms = u128::from(block_ms) * u128::from(self.blocks_least) * 100;
         let seconds = u64::try_from(ms.div_ceil(u128::from(SHARE_PERCENT) * 1000)).ok()?;
@@ -180,7 +168,7 @@ impl Price<'_> {
     }
 }
 
-/// What cells and their twins cost, by their places among the candidates.
+/// By places among the candidates.
 struct Costs<'c> {
     ms: Vec<u64>,
     /// Of the cells that are paid for already.
@@ -189,19 +177,17 @@ struct Costs<'c> {
 }
 
 impl Costs<'_> {
-    /// What a block of the cells at these places is taken to last, in ms.
     fn of(&self, kept: &[usize]) -> u64 {
         let all = kept.iter().map(|&i| self.ms[i]);
         all.fold(0, u64::saturating_add)
     }
 
-    /// The same with their twins.
     fn with_twins(&self, kept: &[usize]) -> u64 {
         let twins = self.baselines.among(kept).places;
         self.of(kept).saturating_add(self.of(&twins))
     }
 
-    /// How many primary comparisons the cells at these places have, and what their blocks last.
+    /// Of the cells at these places: how many, and what their blocks last.
     fn primary(&self, kept: &[usize], primaries: &Primaries) -> (u32, BlockLength) {
         let (count, cells) = primaries.among(kept);
         let twins = self.baselines.among(kept).places.into_iter();
@@ -243,8 +229,8 @@ fn share_ms(length: BlockLength, study: &Study) -> u64 {
     all_ms.saturating_mul(100) / SECONDARY_PERCENT
 }
 
-/// Chooses from candidates in the order of their tiers. `besides` cells are paid for already. What
-/// the first tier leaves pays for its twins, before it pays for another tier with its own.
+/// Chooses from candidates by tier; `besides` cells are paid for. What the first tier leaves pays
+/// for its twins, before it pays for another tier with its own.
 pub(crate) fn choose(
     candidates: &[Candidate],
     price: Price<'_>,
@@ -328,8 +314,7 @@ pub(crate) fn choose(
     choice
 }
 
-/// Which baselines are measured only once, where some are: those of comparisons that would bring too
-/// many twins, else those that the budget does not pay for.
+/// Which baselines are measured only once: those that would bring too many twins, or cost too much.
 fn twins_note(study: &Study, cut: Option<usize>, kept: usize, all: usize) -> Option<String> {
     if kept < all {
         return Some(format!(
@@ -343,7 +328,6 @@ fn twins_note(study: &Study, cut: Option<usize>, kept: usize, all: usize) -> Opt
     ))
 }
 
-/// Tells what was not bought, beside the cells that are measured.
 pub(crate) fn left_out(left: &[Left], measured: &[Cell], price: Price<'_>) -> Vec<LeftOut> {
     left.iter()
         .map(|left| LeftOut {
@@ -452,8 +436,7 @@ impl Column {
         }
     }
 
-    /// Which values are kept: evenly spread, ends included; of one only the axis's default, or
-    /// else the middle.
+    /// Evenly spread, ends included; of one only the axis's default, or else the middle.
     fn mask(&self) -> Vec<bool> {
         let last = self.values.len().saturating_sub(1);
         let mut mask = vec![self.keep > last; self.values.len()];
@@ -471,7 +454,7 @@ impl Column {
     }
 }
 
-/// What is missing, by tier and by the values that nothing else has.
+/// By tier and by the values that nothing else has.
 fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
     // What a socket without TCP has there says nothing beside its transport.
     let mut tcp = left.to_vec();
@@ -503,7 +486,7 @@ fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
     }
 }
 
-/// The values of an axis in the order in which they appear.
+/// In the order in which they appear.
 fn values(cells: &[Cell], axis: Axis) -> Vec<String> {
     let all = cells.iter().map(|cell| cell.value(axis));
     all.unique().collect()

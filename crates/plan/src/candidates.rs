@@ -8,7 +8,6 @@ use bytecost_spec::survey::MoverFacts;
 use bytecost_spec::{Axis, Cell, Host, PeerHost, Study, Survey};
 use itertools::Itertools as _;
 
-/// A cell of the study, with the number of the tier that pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) tier: usize,
@@ -36,7 +35,6 @@ impl<'a> Norm<'a> {
         }
     }
 
-    /// What the reader of a plan must know of the substitution, where there was one.
     pub(crate) fn note(&self) -> Option<String> {
         let name = self.substitute.as_ref()?;
         Some(format!(
@@ -45,8 +43,8 @@ impl<'a> Norm<'a> {
         ))
     }
 
-    /// The cell with one value for all that does not apply to it, with the congestion control that
-    /// there is, and with no block that is larger than a request.
+    /// With one value for all that does not apply, the congestion control that there is, and no
+    /// block that is larger than a request.
     pub(crate) fn cell(&self, cell: &Cell) -> Cell {
         let facts = CellFacts::of(cell, self.survey);
         let mut normal = facts.normal();
@@ -63,28 +61,25 @@ impl<'a> Norm<'a> {
     }
 }
 
-/// Whether the cell's mover is about CPUs alone: one at work, or two that take turns.
 pub(crate) fn is_of_cpus(survey: &Survey, cell: &Cell) -> bool {
     (survey.mover(&cell.mover)).is_some_and(|m| m.route.is_of_cpus())
 }
 
-/// Whether the cell's mover has another end; one that is not known is taken to have.
+/// A mover that is not known is taken to have one.
 pub(crate) fn has_peer(survey: &Survey, cell: &Cell) -> bool {
     survey.mover(&cell.mover).is_none_or(MoverFacts::has_peer)
 }
 
-/// Whether the cell's mover moves nothing; one that is not known is taken to move something.
+/// A mover that is not known is taken to move something.
 pub(crate) fn moves_nothing(survey: &Survey, cell: &Cell) -> bool {
     (survey.mover(&cell.mover)).is_some_and(MoverFacts::moves_nothing)
 }
 
-/// Whether the cell's mover works on a file and has no other end.
 pub(crate) fn is_of_files(survey: &Survey, cell: &Cell) -> bool {
     (survey.mover(&cell.mover)).is_some_and(|m| m.route.is_of_files())
 }
 
-/// The congestion controls that a socket can be given here: what the survey found by trying,
-/// else what the host lists.
+/// What the survey found by trying, else what the host lists.
 pub(crate) fn congestion_controls<'a>(host: &'a Host, survey: &'a Survey) -> &'a [String] {
     if survey.congestion_controls.is_empty() {
         &host.congestion_available

@@ -4,9 +4,8 @@ use bytecost_spec::{Axis, Cell, Study};
 
 use crate::candidates::{Candidate, Norm, baselines};
 
-/// The groups of a plan's cells, by their places: what the first comparison of the study compares
-/// with one baseline, that baseline and its twin. A cell that it does not compare is with what the
-/// first other comparison compares it with, or else alone.
+/// By places: what the first comparison of the study compares with one baseline, that baseline and
+/// its twin; other cells go by the first other comparison that has them, or else alone.
 pub(crate) fn groups(cells: &[Cell], study: &Study, norm: &Norm<'_>) -> Vec<Vec<usize>> {
     let plain: Vec<usize> = (0..cells.len()).filter(|&i| !cells[i].twin).collect();
     let candidate = |&i: &usize| Candidate {
@@ -35,7 +34,7 @@ pub(crate) fn groups(cells: &[Cell], study: &Study, norm: &Norm<'_>) -> Vec<Vec<
     }))
 }
 
-/// The groups of the cells of a bisection, which begin at a place of the plan: those of one size.
+/// Those of one size, from a place of the plan on.
 pub(crate) fn bisected(first: usize, cells: &[Cell]) -> Vec<Vec<usize>> {
     let alike = |cell: &Cell| cell.id_without(&[Axis::Mover]);
     let groups = gathered(cells.iter().map(alike)).into_iter();
@@ -43,7 +42,7 @@ pub(crate) fn bisected(first: usize, cells: &[Cell]) -> Vec<Vec<usize>> {
     placed.collect()
 }
 
-/// The places of equal names together, in the order in which the names appear.
+/// In the order in which the names appear.
 fn gathered<K: PartialEq>(names: impl Iterator<Item = K>) -> Vec<Vec<usize>> {
     let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
     for (place, name) in names.enumerate() {

@@ -4,12 +4,11 @@ use bytecost_spec::cell::Device;
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cell, Survey};
 
-/// Why a cell's device or the size of its packets cannot be had; none where they can.
 pub(crate) fn refused(cell: &Cell, survey: &Survey) -> Option<String> {
     device(cell, survey).or_else(|| segment(cell, survey))
 }
 
-/// The other kind of device, where the cell's own cannot be made.
+/// The other kind, where the cell's own cannot be made.
 fn device(cell: &Cell, survey: &Survey) -> Option<String> {
     let why = survey.link(cell)?.refused.as_ref()?;
     if !cell.transport.is_wire() {

@@ -68,7 +68,7 @@ fn random(seed: u64, turn: u32, label: &[u8]) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(key)
 }
 
-/// A Fisher-Yates shuffle from the last place down.
+/// From the last place down.
 fn shuffle(count: usize, random: &mut impl Rng) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {
@@ -78,7 +78,7 @@ fn shuffle(count: usize, random: &mut impl Rng) -> Vec<usize> {
     order
 }
 
-/// A number below `n`, all equally likely. `n` is not 0.
+/// All equally likely. `n` is not 0.
 fn below(random: &mut impl Rng, n: u64) -> u64 {
     let fair = u64::MAX - u64::MAX % n;
     loop {

@@ -4,8 +4,8 @@ use bytecost_host::placement;
 use bytecost_spec::{Cell, Host, Neighbour, Placement, Spot};
 use itertools::Itertools as _;
 
-/// The CPUs of a cell. Flow `i` of a side takes the `i`-th set, going round; a side without sets
-/// is left to the scheduler.
+/// The CPUs of a cell. Flow `i` of a side takes set `i`, going round; without sets the scheduler
+/// does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pins {
     /// Of the sender's flows.
@@ -17,11 +17,8 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// The pins of a cell. Where there is no other end, its flows take from both sides' CPUs in
-    /// turn; of a ping-pong each flow takes two.
-    ///
-    /// # Errors
-    /// Why they cannot be had on this host, and what to do about it.
+    /// The pins of a cell, or why it has none here and what to do. Where there is no other end, its
+    /// flows take from both sides' CPUs in turn; of a ping-pong each flow takes two.
     pub fn of(cell: &Cell, has_peer: bool, host: &Host) -> Result<Pins, String> {
         if let Some(node) = cell.mem_node {
             memory(node, host)?;
@@ -73,10 +70,7 @@ impl Pins {
     }
 }
 
-/// A placement by nearness as the CPUs that it means on this host; any other as it is.
-///
-/// # Errors
-/// Why there are none that are so near, or that a CPU cannot be had.
+/// A placement by nearness as CPUs of this host, or why there are none; any other as it is.
 pub fn exact(placement: &Placement, host: &Host) -> Result<Placement, String> {
     let cell = Cell {
         placement: placement.clone(),
@@ -123,7 +117,6 @@ fn memory(node: u32, host: &Host) -> Result<(), String> {
     }
 }
 
-/// Where the neighbour's threads run.
 fn beside(
     neighbour: &Neighbour,
     sender: &[Vec<u32>],

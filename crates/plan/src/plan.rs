@@ -19,15 +19,13 @@ use crate::power::{Power, Primaries};
 use crate::twins::Baselines;
 use crate::{asked, groups, order, refusal};
 
-/// The most cells of a bisection.
 const MOST_BISECTED: usize = 64;
 
 /// What a run measures, in which order, and what it does not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The cells; `TrialKey::cell` counts into them. The first is the `null` mover's, the loop's
-    /// own cost, unless the survey knows no such mover; the last are the twins of baselines. Empty
-    /// where every cell is refused.
+    /// The cells; `TrialKey::cell` counts into them: first the `null` mover's, the loop's own cost,
+    /// unless the survey knows none; last the twins of baselines. Empty where every one is refused.
     pub cells: Vec<Cell>,
     /// Cells of the study that cannot be had on this host, each by its id.
     pub refusals: Vec<Refusal>,
@@ -44,14 +42,12 @@ pub struct Plan {
     /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and what
     /// surrounds them, or as long as a few messages take where these are long.
     pub trial_ms: u64,
-    /// The places of cells that are measured one after another; none in plans of old, whose blocks
-    /// shuffle all cells.
+    /// By place: measured one after another; none in plans of old, whose blocks shuffle all cells.
     pub(crate) groups: Vec<Vec<usize>>,
     /// The last cells, where they are those of a bisection, and the blocks that measure them alone.
     alone: Option<Alone>,
 }
 
-/// Cells that some blocks measure alone, and no block before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Alone {
     /// Where they begin in [`Plan::cells`].
@@ -62,11 +58,8 @@ struct Alone {
 impl Plan {
     /// Makes the plan of a study on a host. For a machine of a noise cells are chosen so that what
     /// the study asks first is decided, where the budget allows it. With a peer one side of each
-    /// cell plays there, and cells that cross no network are left out.
-    ///
-    /// # Errors
-    /// What is wrong with the study: a mover or receiver that the survey's tables do not have,
-    /// a message that does not divide into its fields, too many cells.
+    /// cell plays there, and cells that cross no network are left out. Fails for an unknown mover
+    /// or receiver, a message that does not divide into its fields, and too many cells.
     pub fn expecting(
         study: &Study,
         host: &Host,
@@ -147,10 +140,7 @@ impl Plan {
         })
     }
 
-    /// The plan that a run was carried out by, from its manifest.
-    ///
-    /// # Errors
-    /// As [`Plan::expecting`].
+    /// The plan that a run was carried out by. Fails as [`Plan::expecting`].
     pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
         let noise = manifest.expectation.as_ref().map(|e| &e.noise);
         let plan = Plan::of_manifest(manifest, noise)?;
@@ -160,7 +150,7 @@ impl Plan {
         }
     }
 
-    /// That of a manifest by this noise, without its bisection.
+    /// By this noise, without its bisection.
     fn of_manifest(manifest: &Manifest, noise: Option<&RatioNoise>) -> Result<Plan, Invalid> {
         Plan::expecting(
             &manifest.study,
@@ -172,11 +162,8 @@ impl Plan {
         )
     }
 
-    /// The places of the cells that the plan of a manifest would have by another noise as well: what
-    /// cannot be decided at that noise is not among them.
-    ///
-    /// # Errors
-    /// As [`Plan::from_manifest`].
+    /// Places of the cells that the manifest's plan has by another noise too: what cannot be
+    /// decided at that noise is left out. Fails as [`Plan::from_manifest`].
     pub fn kept_at(&self, manifest: &Manifest, noise: &RatioNoise) -> Result<Vec<u32>, Invalid> {
         let planned = Plan::of_manifest(manifest, Some(noise))?;
         let all = self.cells.iter().zip(0..);
@@ -184,10 +171,7 @@ impl Plan {
         Ok(kept.map(|(_, place)| place).collect())
     }
 
-    /// The plan with the cells of a bisection.
-    ///
-    /// # Errors
-    /// What is wrong with one of them, or that they are too many.
+    /// The plan with the cells of a bisection, unless one is wrong or they are too many.
     pub fn bisected(mut self, bisection: &Bisection, survey: &Survey) -> Result<Plan, Invalid> {
         if bisection.cells.len() > MOST_BISECTED {
             return Err(Invalid(format!(
@@ -211,9 +195,8 @@ impl Plan {
         Ok(self)
     }
 
-    /// The order of a block: the places in [`Plan::cells`] of the cells that it measures, each
-    /// once, shuffled by the seed and the block's number alone; cells that are compared one after
-    /// another.
+    /// The order of a block: places in [`Plan::cells`] of what it measures, each once, shuffled by
+    /// the seed and the block's number alone; cells that are compared one after another.
     pub fn block(&self, block: u32) -> Vec<usize> {
         let places = match &self.alone {
             Some(alone) if block < alone.blocks.start => 0..alone.first_cell,
@@ -242,7 +225,6 @@ impl Plan {
     }
 }
 
-/// The cells that this machine can measure, and why it refuses the others.
 fn runnable(
     all: Vec<Candidate>,
     host: &Host,
@@ -265,13 +247,12 @@ fn runnable(
     })
 }
 
-/// Whether a cell has two ends, one of which can be on another host.
+/// One of which can be on another host.
 fn has_path(survey: &Survey, cell: &Cell) -> bool {
     cell.is_served() || has_peer(survey, cell)
 }
 
-/// Cells that cross no network, of a run on two hosts: those of other transports, and those of
-/// movers with one end.
+/// Of a run on two hosts: those of other transports, and of movers with one end.
 fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
     let of = |axis: Axis, with_path: bool| {
         let own = cells.iter().map(|c| &c.cell);
@@ -287,14 +268,12 @@ fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
     paths.into_iter().chain(movers).collect()
 }
 
-/// What the reader of a plan must know of a design that is not the study's own.
 fn design_note(study: &Study) -> Option<String> {
     (study.design.as_deref() == Some(AS_PUBLISHED)).then(|| {
         "the traffic is exactly as published, with what a careful program would do otherwise; without --as-published the same cells are measured properly".to_owned()
     })
 }
 
-/// Which CPUs stand for all, where the study asks for pairs of these.
 fn pairs_note(study: &Study, host: &Host) -> Option<String> {
     let asked = |pairs: &Pairs| {
         let all = pairs.placements();
@@ -317,8 +296,8 @@ fn has_floor(survey: &Survey, cell: &Cell) -> bool {
     !cell.is_served() && !moves_nothing(survey, cell)
 }
 
-/// The cell that tells what the loop costs: the first cell that moves something, moved by `null`.
-/// None where nothing is moved, or the survey knows no mover that moves nothing.
+/// What the loop costs: the first cell that moves something, moved by `null`. None where nothing is
+/// moved, or the survey knows no such mover.
 fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
     let moves = |cell: &&Cell| has_floor(survey, cell);
     let mut moving = chosen.iter().filter(moves);

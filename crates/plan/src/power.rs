@@ -1,5 +1,4 @@
-//! What a plan can decide: the primary comparisons of a study, and the effects that a number of
-//! blocks finds in them.
+//! What a plan can decide: the effects that so many blocks find in primary comparisons.
 
 use std::collections::BTreeSet;
 
@@ -58,15 +57,13 @@ impl Primaries {
     }
 }
 
-/// What a block of a plan is taken to last, in ms: of all cells, and of those that primary
-/// comparisons are of.
+/// In ms: of all cells, and of those that primary comparisons are of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockLength {
     pub(crate) all_ms: u64,
     pub(crate) primary_ms: u64,
 }
 
-/// The noise of a machine, and what a study wants to decide by it.
 #[derive(Clone, Copy)]
 pub(crate) struct Power<'p> {
     pub(crate) noise: &'p RatioNoise,
@@ -74,7 +71,6 @@ pub(crate) struct Power<'p> {
 }
 
 impl Power<'_> {
-    /// The blocks that a plan with so many primary comparisons has at least.
     pub(crate) fn blocks_least(&self, primaries: u32) -> u32 {
         let least = self.study.blocks_least;
         let finds = |blocks: &u32| self.chance(*blocks, primaries, LARGEST_EFFECT) >= POWER;
@@ -83,8 +79,7 @@ impl Power<'_> {
             .unwrap_or(least)
     }
 
-    /// The blocks of primary comparisons that a time pays for, where the first ones measure all
-    /// cells, and later ones theirs alone.
+    /// Blocks that a time pays for: the first ones measure all cells, later ones the primary ones.
     pub(crate) fn blocks(&self, length: BlockLength, time_ms: u64) -> u32 {
         let least = self.study.blocks_least;
         let first_ms = length.all_ms.saturating_mul(u64::from(least));
@@ -102,7 +97,6 @@ impl Power<'_> {
         self.chance(blocks, primaries, self.study.smallest_effect) >= POWER
     }
 
-    /// What is expected of so many blocks.
     pub(crate) fn expectation(&self, blocks: u32, primaries: u32) -> Expectation {
         Expectation {
             noise: self.noise.clone(),
@@ -121,8 +115,7 @@ impl Power<'_> {
         least(1, 10_000, finds).map(effect)
     }
 
-    /// The chance that one of so many primary comparisons finds an effect at the level that is left
-    /// to each of them.
+    /// That one of so many primary comparisons finds an effect at the level that is left to it.
     fn chance(&self, blocks: u32, primaries: u32, effect: f64) -> f64 {
         let of = |count| Replicates {
             count,

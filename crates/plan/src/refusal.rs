@@ -49,7 +49,6 @@ pub(crate) fn refused_between(
         .or_else(of_peer)
 }
 
-/// What needs both sides on one host.
 fn apart(cell: &Cell, side: PeerSide) -> Option<String> {
     if let Placement::Near(nearness) = cell.placement {
         return Some(format!(
@@ -104,8 +103,8 @@ fn huge_pages(cell: &Cell, survey: &Survey) -> Option<String> {
     (cell.huge_pages == HugePages::On).then(|| format!("huge pages: {why}"))
 }
 
-/// Buffers of sockets that the kernel would make smaller without a word: it doubles what is asked
-/// for, and bounds it by these two before, socket(7).
+/// The kernel silently makes them smaller: it doubles what is asked for, bounded by these,
+/// socket(7).
 fn socket_buffer(cell: &Cell, host: &Host) -> Option<String> {
     let bytes = cell.socket_buffer_bytes?;
     let bounds = [
@@ -172,7 +171,6 @@ fn ends(seat: Seat, cell: &Cell, survey: &Survey) -> Option<String> {
     mover.or_else(|| seat.receives().then(receiver)?)
 }
 
-/// A message that is sent as a whole, and is too long for that.
 fn too_long(cell: &Cell) -> Option<String> {
     let over = cell.transport.name();
     let most = cell.transport.most_message_bytes()?;
@@ -193,7 +191,6 @@ fn too_long(cell: &Cell) -> Option<String> {
     })
 }
 
-/// An answer that was asked to be longer than its message, which it never is; the usual one is cut.
 fn long_answer(cell: &Cell) -> Option<String> {
     let usual = cell.answer == Cell::default().answer;
     let Answer::Bytes(bytes) = cell.answer else {
@@ -208,8 +205,7 @@ fn long_answer(cell: &Cell) -> Option<String> {
     })
 }
 
-/// A message that is sent as a whole and without a copy, from more pieces of pages than one packet
-/// has places for.
+/// From more pieces of pages than one packet has places for.
 fn too_many_pieces(cell: &Cell, survey: &Survey) -> Option<String> {
     cell.transport.most_message_bytes()?;
     let mover = survey.mover(&cell.mover)?;
@@ -259,15 +255,14 @@ fn sent_file(cell: &Cell, survey: &Survey) -> Option<String> {
     no_room(sent_bytes(cell), Route::FileToSocket, cell, files?)
 }
 
-/// Bytes of the file that all flows send.
 fn sent_bytes(cell: &Cell) -> u64 {
     cell.ring_slots()
         .saturating_mul(cell.size_bytes)
         .saturating_mul(u64::from(cell.threads))
 }
 
-/// A file that is longer than there is room for, or than the user's. Of a copy both files are
-/// bytecost's own, but for a source of the user's.
+/// Longer than the room there is, or than the user's. Of a copy both files are bytecost's own, but
+/// for a source of the user's.
 fn no_room(length: u64, route: Route, cell: &Cell, files: &FileSurvey) -> Option<String> {
     let own = u64::from(files.user_file_bytes.is_none()) + u64::from(route == Route::FileToFile);
     let made = length.saturating_mul(own);
@@ -318,7 +313,6 @@ fn reaping(cell: &Cell, survey: &Survey) -> Option<String> {
     })
 }
 
-/// What a file cannot give: a mover that does not work there, requests that do not fit.
 fn file(cell: &Cell, survey: &Survey) -> Option<String> {
     let (mover, cache) = (&cell.mover, cell.cache.name());
     if let Some(why) = survey.file_refused(mover, cell.cache) {
@@ -372,7 +366,6 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     ))
 }
 
-/// What a class and a control group cannot be together, or not here.
 fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let (class, cgroup) = (cell.class, &cell.cgroup);
     if class == Class::Deadline && cell.placement != Placement::Free {

@@ -1,10 +1,8 @@
 //! The part of a trial that a host has.
 
-/// Descriptors that an endpoint has open besides its flows: the standard three, its control
-/// socket, counters, the listener, and room for what libraries open.
+/// Besides its flows: three standard ones, control, counters, the listener, room for libraries.
 pub(crate) const DESCRIPTORS_BESIDES: u64 = 64;
 
-/// What of a trial plays on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seat {
     /// All of it.

@@ -6,11 +6,10 @@ use crate::seat::{DESCRIPTORS_BESIDES, Seat};
 
 /// Processes and threads of the machine and of the trial beside those of a connection each.
 const TASKS_BESIDES: u64 = 256;
-/// Connections for which a server has room beside those of the load: new ones may come before it
-/// has seen the end of the old ones.
+/// Beside those of the load: new ones may come before a server has seen the end of the old ones.
 const ROOM: u64 = 256;
-/// Stack of a thread and what else a process or thread takes that serves one connection, in
-/// bytes: the kernel's stack and structures, page tables, and what is touched of the program's.
+/// Of a thread or process that serves one connection, in bytes: stacks, page tables, kernel
+/// structures.
 const TASK_BYTES: u64 = 128 << 10;
 
 /// Why a server and its load cannot be had here; none where they can.
@@ -46,7 +45,6 @@ pub(crate) fn refused(
         })
 }
 
-/// What contradicts itself.
 fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
     let load = &cell.serving;
     let name = load.server.as_deref().unwrap_or_default();
@@ -79,7 +77,6 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
     })
 }
 
-/// What the host's limits do not allow.
 fn limits(cell: &Cell, survey: &Survey, seat: Seat, task_each: bool) -> Option<String> {
     let limits = survey.serving.as_ref()?.limits.as_ref()?;
     let all = cell.serving.all_connections();
