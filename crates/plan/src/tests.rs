@@ -23,7 +23,6 @@ mod served;
 mod twins;
 
 impl Plan {
-    /// What so many blocks are taken to last, in ms.
     fn blocks_ms(&self, blocks: u32) -> u64 {
         self.cells.len() as u64 * self.trial_ms * u64::from(blocks)
     }
@@ -137,7 +136,6 @@ pub(crate) fn survey() -> Survey {
     }
 }
 
-/// The same with movers of every kind, one that may leave its completions, and two services.
 fn of_all_kinds() -> Survey {
     let mut all = survey();
     for mover in &mut all.mover_facts {
@@ -173,7 +171,6 @@ fn plan_on(study: &Study, host: &Host, survey: &Survey) -> Plan {
     Plan::expecting(study, host, survey, None, 7, None).unwrap()
 }
 
-/// The manifest of a run of the study on this machine.
 pub(crate) fn manifest(study: Study) -> Manifest {
     Manifest {
         id: "x".into(),
@@ -184,7 +181,7 @@ pub(crate) fn manifest(study: Study) -> Manifest {
     }
 }
 
-/// Axes with their values, as in `axis value value; axis value`.
+/// As in `axis value value; axis value`.
 fn axes(text: &str) -> impl Iterator<Item = (Axis, Vec<&str>)> {
     let parts = text
         .split(';')
@@ -197,7 +194,6 @@ fn axes(text: &str) -> impl Iterator<Item = (Axis, Vec<&str>)> {
     })
 }
 
-/// The study with other values of axes.
 fn chosen(mut study: Study, text: &str) -> Study {
     for (axis, values) in axes(text) {
         study.set_axis(axis, &values).unwrap();
@@ -205,7 +201,6 @@ fn chosen(mut study: Study, text: &str) -> Study {
     study
 }
 
-/// The study of one cell, but for the values of these axes.
 fn one(text: &str) -> Study {
     let mut one = study(&[]);
     for axis in [Axis::Transport, Axis::Mover, Axis::Size, Axis::Threads] {
@@ -215,7 +210,6 @@ fn one(text: &str) -> Study {
     chosen(one, text)
 }
 
-/// A cell with these values of axes.
 fn cell(text: &str) -> Cell {
     let mut cell = Cell::default();
     for (axis, values) in axes(text) {
@@ -224,7 +218,7 @@ fn cell(text: &str) -> Cell {
     cell
 }
 
-/// Why the one cell with these values is refused; none where it is planned.
+/// None where it is planned.
 fn refused(text: &str, host: &Host, survey: &Survey) -> Option<String> {
     let plan = plan_on(&one(text), host, survey);
     assert_eq!(plan.cells.is_empty(), !plan.refusals.is_empty());
@@ -250,7 +244,6 @@ fn refuses(table: &str, why: impl Fn(&str) -> Option<String>) {
     }
 }
 
-/// The candidates of a study on this host.
 fn spread_out(study: &Study, survey: &Survey) -> Vec<Cell> {
     let host = host();
     let norm = Norm::new(study, &host, survey, None);
@@ -297,7 +290,6 @@ fn what_the_budget_leaves_out_is_told_in_words() {
     assert_eq!(self::plan(&enough).cells.len(), 18 + rest.cells);
 }
 
-/// The study with a budget of so many seconds.
 fn paying(seconds: u64) -> Study {
     Study {
         budget_ms: 1000 * seconds,

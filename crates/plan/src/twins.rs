@@ -7,7 +7,6 @@ use crate::candidates::{Candidate, Norm, baselines};
 /// Of all cells, twins included, at most one in so many is a twin.
 const SHARE: usize = 3;
 
-/// What has a twin among some cells.
 pub(crate) struct Twinned {
     /// Their places, in order.
     pub(crate) places: Vec<usize>,
@@ -15,7 +14,6 @@ pub(crate) struct Twinned {
     pub(crate) cut: Option<usize>,
 }
 
-/// What every cell of a study is compared with.
 pub(crate) struct Baselines {
     /// For each comparison of the study and each cell, the place of the cell's baseline.
     of: Vec<Vec<Option<usize>>>,
@@ -35,9 +33,9 @@ impl Baselines {
         }
     }
 
-    /// Which of the cells at these places have a twin where no others are measured: the baselines
-    /// of the study's comparisons, in their order, as long as they are not too many. Those of the
-    /// first never are, since each has a cell of its own that is compared with it.
+    /// Which of the cells at these places have a twin: the baselines of the comparisons in their
+    /// order, as long as they are not too many. Those of the first never are: each has a cell that
+    /// is compared with it.
     pub(crate) fn among(&self, kept: &[usize]) -> Twinned {
         let mut is_kept = vec![false; self.cells];
         for &i in kept {

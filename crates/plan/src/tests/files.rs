@@ -5,7 +5,6 @@ use bytecost_spec::{Cache, Cell, Host, Study, Survey};
 
 use super::{chosen, host, of_all_kinds, one, plan_on, refused, refuses};
 
-/// Two ways to read, in two sizes, depths and states of the page cache.
 fn study() -> Study {
     let mut study =
         one("mover pread uring-read; size 4KiB 64KiB; depth 1 8; cache warm direct; ring 256MiB");
@@ -41,7 +40,6 @@ fn survey() -> Survey {
     }
 }
 
-/// The survey with other facts of files.
 fn with(change: fn(&mut FileSurvey)) -> Survey {
     let mut survey = survey();
     change(survey.files.as_mut().unwrap());

@@ -20,7 +20,6 @@ fn peer(side: PeerSide) -> PeerHost {
     }
 }
 
-/// The plan of the study with these changes, between two hosts.
 fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
     let mut study = study(changes);
     study.go_to_peer();
@@ -28,7 +27,6 @@ fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
     Plan::expecting(&study, &host(), survey, Some(peer), 7, noise).unwrap()
 }
 
-/// Why cells of a mover are refused.
 fn why(plan: &Plan, mover: &str) -> Option<String> {
     let of_mover = |what: &str| Cell::from_id(what).is_some_and(|c| c.mover == mover);
     let found = plan.refusals.iter().find(|r| of_mover(&r.what))?;

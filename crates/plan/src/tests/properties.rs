@@ -56,7 +56,6 @@ prop_compose! {
     }
 }
 
-/// One of the values that an axis takes.
 fn one_of(axis: Axis, pick: usize) -> &'static str {
     static VALUES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
         let movers = || of_all_kinds().mover_facts.into_iter().map(|m| m.name);
