@@ -31,6 +31,7 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
     )))
 }
 
+/// The axes that a study names.
 pub fn named(study: &Study) -> Vec<Axis> {
     let axes = AXES.iter().map(|row| row.axis);
     axes.filter(|axis| !values(study, *axis).is_empty())
