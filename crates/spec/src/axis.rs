@@ -1,8 +1,7 @@
 //! The axes: the things that a study can vary.
 //!
-//! [`AXES`] is the only place that says what an axis is. From its rows come the enum, the fields
-//! of a cell and its id, what study files and the command line take, columns, words, and which
-//! cells an axis applies to.
+//! [`AXES`] alone says what an axis is: the enum, a cell's fields and id, files, options, columns
+//! and words come from its rows.
 
 use std::fmt;
 
@@ -78,10 +77,7 @@ impl Axis {
         self.is_always_told() || value != self.row().default
     }
 
-    /// A value as cells have it: `1024` is `1KiB`.
-    ///
-    /// # Errors
-    /// What is wrong and what to write instead, when the text is no value of the axis.
+    /// A value as cells have it: `1024` is `1KiB`; else what is wrong and what to write instead.
     pub fn read(self, text: &str) -> Result<String, Invalid> {
         let mut probe = Cell::default();
         probe.set(self, text)?;

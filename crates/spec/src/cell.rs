@@ -27,11 +27,9 @@ impl Cell {
         (axis.row().value)(self)
     }
 
-    /// Sets one axis from text. Names of movers, receivers and congestion controls are not
-    /// looked up here: the vocabulary does not know the tables.
-    ///
-    /// # Errors
-    /// What is wrong and what to write instead, when the text is no value of that axis.
+    /// Sets one axis from text; else what is wrong and what to write instead. Names of movers,
+    /// receivers and congestion controls are not looked up: the vocabulary does not know the
+    /// tables.
     pub fn set(&mut self, axis: Axis, text: &str) -> Result<(), Invalid> {
         (axis.row().set)(self, text)
     }

@@ -1,7 +1,6 @@
-//! Claims: what others concluded, each with the tests that settle it.
-//!
-//! Written as TOML; `published/claims.toml` holds the claims that are built in, and
-//! `published/README.md` tells how to write one's own.
+//! Claims: what others concluded, each with the tests that settle it. They are TOML:
+//! `published/claims.toml` holds those built in, `published/README.md` tells how to write one's
+//! own.
 
 use crate::axis::Axis;
 use crate::cell::Cell;

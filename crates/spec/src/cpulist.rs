@@ -5,11 +5,8 @@ use itertools::Itertools as _;
 /// One more than the largest number that is taken for a CPU's; Linux has at most 8,192.
 pub const MOST: u32 = 65_536;
 
-/// Parses a list of numbers and ranges: ascending, each once, none above [`MOST`] - 1. An empty
+/// Parses numbers and ranges: ascending, each once, below [`MOST`], or else what is wrong. An empty
 /// text is an empty list.
-///
-/// # Errors
-/// What is no number, range, or is out of bounds.
 pub fn parse(text: &str) -> Result<Vec<u32>, String> {
     let mut set = Vec::new();
     for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {

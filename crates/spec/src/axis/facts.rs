@@ -13,7 +13,6 @@ pub struct CellFacts<'a> {
     has_size: bool,
 }
 
-/// What a mover's row says of how it moves.
 #[derive(Clone, Copy, Debug)]
 struct Ways {
     route: Route,

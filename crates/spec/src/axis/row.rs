@@ -22,9 +22,8 @@ pub struct AxisRow {
     pub default: &'static str,
     /// What it says, for help texts and legends.
     pub help: &'static str,
-    /// How a value is said as a circumstance, with `{}` for the value and `{s}` for the plural;
-    /// without its first word it is the subject of a sentence. Empty where it is the name and the
-    /// value.
+    /// A value as a circumstance, with `{}` for the value and `{s}` for the plural; without its
+    /// first word it is the subject of a sentence. Empty for name and value.
     pub phrase: &'static str,
     /// Which cells it applies to: where it does not, a plan's cell has the default, or what
     /// `otherwise` says, and no two cells are kept apart by it.
@@ -123,7 +122,7 @@ pub(super) const USUAL: AxisRow = AxisRow {
     is_same: |_, _| true,
 };
 
-/// A row under the name of its variant, unless it has another.
+/// Under the name of its variant, unless it has another.
 pub(super) const fn named(row: AxisRow) -> AxisRow {
     if row.name.is_empty() {
         let name = row.formerly;

@@ -11,7 +11,6 @@ use super::Axis;
 use crate::cell::Invalid;
 use crate::units;
 
-/// The values of an axis whose field is a `T`.
 pub(super) trait Values<T> {
     /// Reads one. `or` stands before the bounds in the error: other words that are values.
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid>;
@@ -31,7 +30,6 @@ fn wrong<T>(axis: Axis, text: &str, why: &str) -> Result<T, Invalid> {
     Err(Invalid(format!("{axis} `{text}` {why}")))
 }
 
-/// Bytes within bounds, with a unit.
 pub(super) struct Bytes(pub(super) RangeInclusive<u64>);
 
 impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
@@ -57,7 +55,6 @@ impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
 /// Numbers within bounds, and what they are.
 pub(super) struct Number(pub(super) RangeInclusive<u64>, pub(super) &'static str);
 
-/// How many there are of something.
 pub(super) const fn count(least: u64, most: u32) -> Number {
     Number(least..=most as u64, "a whole number")
 }
@@ -127,7 +124,6 @@ impl Values<String> for Name {
     }
 }
 
-/// The variants of an enum.
 pub(super) struct OneOf;
 
 fn one_of<T: Copy>(
@@ -155,7 +151,6 @@ impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
     }
 }
 
-/// `on` and `off`.
 pub(super) struct OnOff;
 
 fn on_off(on: bool) -> &'static str {
@@ -172,7 +167,6 @@ impl Values<bool> for OnOff {
     }
 }
 
-/// What reads and writes itself.
 pub(super) struct Text;
 
 impl<T: FromStr<Err = Invalid> + Display> Values<T> for Text {

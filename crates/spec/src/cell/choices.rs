@@ -46,8 +46,8 @@ impl Transport {
         !self.is_wire()
     }
 
-    /// Whether it is made for a run, with rights that most do not have: what a study does not ask
-    /// for is then not tried. Its MTU can be chosen, since nobody else uses it.
+    /// Whether it is made for a run, with special rights: tried only where a study asks for it. Its
+    /// MTU can be chosen, since nobody else uses it.
     pub fn is_made(self) -> bool {
         self == Transport::Veth || self.is_wire()
     }
@@ -57,8 +57,8 @@ impl Transport {
         matches!(self, Transport::Wire | Transport::WireUdp)
     }
 
-    /// The longest message, in bytes, where a message is sent as a whole: what a packet of IPv4
-    /// has room for beside the heads of IP and UDP. None where it goes into a stream.
+    /// The longest message, in bytes, that is sent as a whole: a packet of IPv4 less the heads of
+    /// IP and UDP. None where it goes into a stream.
     pub fn most_message_bytes(self) -> Option<u64> {
         (self == Transport::WireUdp).then_some(65_535 - 20 - 8)
     }

@@ -42,7 +42,7 @@ struct RawClaim {
     beside: Vec<RawTest>,
 }
 
-/// A test of any kind; which keys it may have its kind says.
+/// Its kind says which keys it may have.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RawTest {
@@ -75,7 +75,7 @@ struct RawTest {
     says: Option<Spanned<String>>,
 }
 
-/// A term of a calculation; what it leaves out is as in the test's own.
+/// What it leaves out is as in the test's own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawTerm {
@@ -107,10 +107,7 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     ("not-in-this-run", "study why"),
 ];
 
-/// Reads claims from TOML.
-///
-/// # Errors
-/// The first thing that is wrong, with its line and column.
+/// Reads claims from TOML, up to the first thing that is wrong, with its line and column.
 pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
     if text.len() > MAX_CLAIMS_BYTES {
         let message = format!("a claims file has at most {MAX_CLAIMS_BYTES} bytes");
@@ -248,7 +245,6 @@ impl Reader<'_> {
 }
 
 impl RawTest {
-    /// The keys that stand there, with their places.
     fn given(&self) -> Vec<(&'static str, Range<usize>)> {
         fn of<T>(
             key: &'static str,

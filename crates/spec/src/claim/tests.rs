@@ -15,7 +15,7 @@ fn refused(text: &str, line: usize, says: &str) {
     assert!(!e.to_string().contains('\n'));
 }
 
-/// The lines of a test whose keys stand on one line, with ` / ` between them.
+/// Of a test whose keys stand on one line, with ` / ` between them.
 fn lines(test: &str) -> String {
     test.replace(" / ", "\n")
 }

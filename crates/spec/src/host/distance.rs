@@ -11,8 +11,8 @@ pub struct Distance {
     pub nearness: Option<Nearness>,
     /// Level of the nearest cache of data that two cores use.
     pub cache_level: Option<u32>,
-    /// Of two cores that share a cache: whether they are of two clusters, groups that the kernel
-    /// tells of below the cache that all share.
+    /// Of two cores that share a cache: whether they are of two clusters, groups of the kernel's
+    /// below it.
     pub crosses_clusters: bool,
     /// Their nodes, the lower one first, where these are two.
     pub nodes: Option<(u32, u32)>,

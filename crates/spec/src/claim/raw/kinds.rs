@@ -14,7 +14,7 @@ use crate::study::StudyError;
 use crate::study::raw::{RawText, Reader, all};
 use crate::units;
 
-/// How far beside a claimed place a crossover may lie, unless the test says otherwise.
+/// Unless the test says otherwise.
 const CROSSOVER_TOLERANCE: f64 = 2.0;
 
 /// What stands for the mean of all groups in the place of how many of them.
@@ -105,7 +105,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The metric of a count of copies: of both sides unless it names one.
+    /// Of both sides unless it names one.
     fn copies(&self, raw: &RawTest) -> Result<Metric, StudyError> {
         let metric = self.given(&raw.metric, |metric| match *metric {
             metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
