@@ -105,8 +105,8 @@ impl Manifest {
         }
     }
 
-    /// The part of an error rate that verdicts of now have: each earlier look halves it, so that all
-    /// looks together spend less than twice the rate, however many there are (the union bound).
+    /// The part of an error rate that verdicts now have: each earlier look halves it, so that all
+    /// looks together spend less than twice the rate (the union bound).
     pub fn rate_share(&self) -> f64 {
         self.looks.iter().fold(1.0, |share, _| share / 2.0)
     }

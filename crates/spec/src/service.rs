@@ -83,8 +83,7 @@ pub struct Asking {
     pub pace: Pace,
 }
 
-/// Latencies in µs: from the moment at which a request was due to its answer. Those of requests
-/// that were given up are among them, as lower bounds.
+/// Latencies in µs from when a request was due to its answer; requests given up are lower bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latencies {
     /// How many.
@@ -137,8 +136,7 @@ pub struct Asked {
     pub errors: Vec<(&'static str, u64)>,
     /// Connections that were opened.
     pub opened: u64,
-    /// Right answers of the connection that got the fewest, of the middle one, and of the one
-    /// that got the most.
+    /// Right answers of the connection with the fewest, the middle one, and the one with the most.
     pub fairness: (u64, u64, u64),
     /// The load generator.
     pub generator: GeneratorCost,

@@ -1,8 +1,7 @@
 //! A study: a question, a prediction, the axes it varies, what it compares and draws.
 //!
-//! Written as TOML; `studies/*.toml` are the examples. [`Study::parse`] reads the text, the
-//! command line may change axes afterwards ([`Study::set_axis`]), and [`Study::check`] holds the
-//! result against the tables of movers and receivers.
+//! Written as TOML, as in `studies/*.toml`: [`Study::parse`] reads it, [`Study::set_axis`] changes
+//! axes for the command line, and [`Study::check`] compares the result with the survey's tables.
 
 use std::time::Duration;
 
@@ -169,10 +168,7 @@ pub struct StudyError {
 }
 
 impl Study {
-    /// Takes the published design in the place of the study's own.
-    ///
-    /// # Errors
-    /// When the study has none.
+    /// Takes the published design in the place of the study's own, unless it has none.
     pub fn choose_as_published(&mut self) -> Result<(), Invalid> {
         if self.as_published.is_empty() {
             return Err(Invalid(format!(
@@ -191,10 +187,8 @@ impl Study {
 
     /// Gives axes the values of the command line. What is asked for is compared: an axis with
     /// several values that the study holds no baseline for gets its default as one, or else its
-    /// first value, unless the study goes along it anyway and compares something else.
-    ///
-    /// # Errors
-    /// As [`Study::set_axis`].
+    /// first value, unless the study goes along it anyway and compares something else. Fails as
+    /// [`Study::set_axis`].
     pub fn ask(&mut self, asked: &[(Axis, Vec<String>)]) -> Result<(), Invalid> {
         let is_place = |axis: &Axis| self.tiers.iter().any(|tier| tier.values(*axis).len() > 1);
         let axes = asked.iter().map(|(axis, _)| *axis);
@@ -226,9 +220,8 @@ impl Study {
         Ok(())
     }
 
-    /// Names the arrivals of each part that has a rate and names none: requests that are due as
-    /// those of many clients are. Manifests of old name none, and their requests came at even
-    /// distances.
+    /// Names the arrivals of each part that has a rate and names none: requests due as those of
+    /// many clients. Manifests of old name none, and their requests came at even distances.
     fn name_arrivals(&mut self) {
         for tier in self.tiers.iter_mut().chain(&mut self.as_published) {
             let rates = tier.values(Axis::Rate);
@@ -240,12 +233,8 @@ impl Study {
         }
     }
 
-    /// Gives an axis its values. The study then consists of its first part alone, with these
-    /// values: what was asked for, and no more. `both` stands for `on` and `off` where the axis is
-    /// a switch.
-    ///
-    /// # Errors
-    /// What is wrong with a value, or that there is none.
+    /// Gives an axis its values. The study is then its first part alone, with these values. `both`
+    /// stands for `on` and `off` of a switch. Fails for no value or a wrong one.
     pub fn set_axis(&mut self, axis: Axis, values: &[impl AsRef<str>]) -> Result<(), Invalid> {
         if values.is_empty() {
             return Err(Invalid(format!("{axis} needs at least one value")));
@@ -262,8 +251,7 @@ impl Study {
             tier.axes.retain(|(a, _)| *a != axis);
             tier.axes.push((axis, written.clone()));
         }
-        // What is asked for is compared, whatever the study compares; a part of it that lacks its
-        // baseline is gone.
+        // A part of the comparison that lacks its baseline is gone.
         self.compare.retain(|compare| {
             let is_part = compare.axis == axis && !compare.values.is_empty();
             !is_part || written.contains(&compare.baseline)
@@ -283,8 +271,7 @@ impl Study {
         Ok(())
     }
 
-    /// Makes comparisons primary as a whole that are so in parts: other cells are asked for than
-    /// those that the parts name.
+    /// Other cells are asked for than those that the primary parts name.
     fn make_whole(&mut self) {
         for compare in self.compare.iter_mut().filter(|c| !c.primary.is_empty()) {
             compare.primary.clear();
@@ -322,7 +309,6 @@ impl Study {
         }
     }
 
-    /// Changes each value of an axis that it holds.
     fn change_values(&mut self, change: impl Fn(Axis, &mut String)) {
         for (axis, values) in (self.tiers.iter_mut().chain(&mut self.as_published))
             .flat_map(|tier| &mut tier.axes)
@@ -376,10 +362,8 @@ impl Study {
         }
     }
 
-    /// Holds names and fields against the tables of a survey.
-    ///
-    /// # Errors
-    /// A time that is out of bounds, a grid of more than [`MAX_CELLS`], or as [`Survey::check`].
+    /// Compares names and fields with the tables of a survey: fails for a time out of bounds, a
+    /// grid of more than [`MAX_CELLS`], or as [`Survey::check`].
     pub fn check(&self, survey: &Survey) -> Result<(), Invalid> {
         for (what, ms, most) in [
             ("window", self.window_ms, MAX_WINDOW_MS),

@@ -205,11 +205,9 @@ impl Survey {
         serving.servers.iter().find(|s| s.name == name)
     }
 
-    /// Holds a cell's names and fields against the tables.
-    ///
-    /// # Errors
-    /// An unknown mover, receiver, server or service, a size that the service does not take, or
-    /// a message that does not divide into its fields where the mover needs that.
+    /// Compares a cell's names and fields with the tables: fails for an unknown mover, receiver,
+    /// server or service, a size that the service does not take, or a message that does not divide
+    /// into its fields where the mover needs that.
     pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
         let Some(mover) = self.mover(&cell.mover) else {
             let known = self.mover_facts.iter().map(|m| &*m.name);

@@ -31,11 +31,9 @@ pub struct TableError {
 }
 
 impl Table {
-    /// Reads comma-separated values whose first line names the columns.
-    ///
-    /// # Errors
-    /// The first line that is wrong: too few or too many values, a column twice, a value that is
-    /// too long, or more bytes, rows or columns than the bounds of this module.
+    /// Reads comma-separated values whose first line names the columns. The error is the first
+    /// wrong line: too few or too many values, a column twice, a value that is too long, or more
+    /// bytes, rows or columns than the bounds above.
     pub fn parse(name: &str, text: &str) -> Result<Table, TableError> {
         if text.len() > MAX_TABLE_BYTES {
             return fail(1, format!("the file has more than {MAX_TABLE_BYTES} bytes"));
@@ -91,10 +89,7 @@ impl Table {
     }
 }
 
-/// A value as a finite number that is not negative.
-///
-/// # Errors
-/// What it is instead.
+/// A finite number that is not negative; else what it is instead.
 pub fn number(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(n) if n.is_finite() && n >= 0.0 => Ok(n.abs()),
@@ -103,7 +98,7 @@ pub fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The line of a record, whose position is before the empty lines above it.
+/// Its position is before the empty lines above it.
 fn line_of(text: &str, position: &csv::Position) -> u64 {
     let from = usize::try_from(position.byte()).unwrap_or(usize::MAX);
     let rest = text.get(from..).unwrap_or_default().bytes();

@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use itertools::Itertools as _;
 
-/// Parses a size in bytes: `256`, `64KiB`, `1MiB`, `2GiB`, and the decimal `64kB`, `1MB`, `1GB`.
-///
-/// # Errors
-/// A sentence that says what was expected, when the text is empty, negative, not a whole number
-/// of bytes, or does not fit into 64 bits.
+/// Parses a size in bytes: `256`, `64KiB`, `1MiB`, `2GiB`, and the decimal `64kB`, `1MB`, `1GB`;
+/// else a sentence says what was expected of a whole number of bytes in 64 bits.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let expected = || {
         format!("`{text}` is not a size: write a whole number of bytes, such as 256, 64KiB or 1MiB")
@@ -30,7 +27,6 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is larger than 64 bits of bytes"))
 }
 
-/// A text's number and its unit.
 fn cut(text: &str, is_of_number: fn(char) -> bool) -> (&str, &str) {
     let text = text.trim();
     let number = text.trim_start_matches(is_of_number);
@@ -57,10 +53,7 @@ pub fn bytes_in_words(n: u64) -> String {
     }
 }
 
-/// Parses a duration: `250ms`, `60s`, `2m`, `1h`, `500us`. A bare number is seconds.
-///
-/// # Errors
-/// A sentence that says what was expected.
+/// Parses a duration: `250ms`, `60s`, `2m`, `1h`, `500us`, or seconds; else says what was expected.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || {
         format!("`{text}` is not a duration: write a number with a unit, such as 60s, 250ms or 2m")
@@ -90,10 +83,7 @@ pub fn duration(d: Duration) -> String {
     }
 }
 
-/// Parses a share: `3%` or `0.03` both give `0.03`.
-///
-/// # Errors
-/// A sentence that says what was expected, when the text is no number or not between 0 and 1.
+/// Parses a share: `3%` or `0.03` both give `0.03`; else says what was expected, from 0 to 1.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let expected = || {
         format!("`{text}` is not a share: write a percentage such as 3%, above 0% and below 100%")

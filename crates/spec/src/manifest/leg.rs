@@ -69,7 +69,7 @@ impl Measurer<'_> {
         differing.collect()
     }
 
-    /// All that must be the same, by name, as far as it is known.
+    /// By name, as far as it is known.
     fn facts(&self) -> Vec<(String, String)> {
         let (host, identity) = (self.host, &self.host.identity);
         let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// What differs between two builds on two hosts: `kernel: 6.1.0 to 6.2.0`.
+    /// As in `kernel: 6.1.0 to 6.2.0`.
     fn differing(before: (Option<&str>, &Host), after: (Option<&str>, &Host)) -> Vec<String> {
         let [before, after] = [before, after].map(|(build, host)| Measurer {
             version: "1",
@@ -140,7 +140,6 @@ mod tests {
         before.differences(&after).iter().map(told).collect()
     }
 
-    /// What differs once a host was changed.
     fn changed(change: impl Fn(&mut Host)) -> Vec<String> {
         let mut after = host();
         change(&mut after);

@@ -63,7 +63,7 @@ impl Study {
         }];
     }
 
-    /// What has no message of its own gets the size of a small one, where none was asked for.
+    /// Gets the size of a small one, where none was asked for.
     fn take_sizes(&mut self, survey: &Survey) {
         if self.asked.contains(&Axis::Size) {
             return;

@@ -112,11 +112,9 @@ struct RawExpect {
 }
 
 impl Study {
-    /// Reads a study from TOML.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, with its line and column: a syntax error, an unknown key,
-    /// a wrong type, an axis without values, a value out of bounds, a missing question.
+    /// Reads a study from TOML, up to the first thing that is wrong, with its line and column:
+    /// syntax, an unknown key, a wrong type, an axis without values, a value out of bounds, no
+    /// question.
     pub fn parse(text: &str) -> Result<Study, StudyError> {
         let mut study = Reader { text }.study(from_toml(text)?)?;
         study.name_arrivals();
@@ -193,8 +191,7 @@ impl Reader<'_> {
         self.fitting(blocks, fits, bounds).map(Some)
     }
 
-    /// The written tiers, each filled up with the first values of `[axes]`; after them all that
-    /// `[axes]` spans.
+    /// Each filled up with the first values of `[axes]`; after them all that `[axes]` spans.
     fn tiers(&self, raw: &RawStudy) -> Result<Vec<Tier>, StudyError> {
         let all = self.axes(&raw.axes)?;
         let mut tiers = Vec::new();
@@ -339,7 +336,6 @@ impl Reader<'_> {
     }
 }
 
-/// Reads each row of a list.
 pub(crate) fn all<R, T>(
     rows: &[R],
     read: impl Fn(&R) -> Result<T, StudyError>,

@@ -1,12 +1,9 @@
-//! What the engine's tables say of their rows, as others need to know it.
-//!
-//! A row of a table has its facts with words that are compiled in (`&'static str`), a survey has
-//! them with words of its own.
+//! What the engine's tables say of their rows: there with words compiled in, here with their own.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The same facts with words of their own. Both kinds are written alike, so that none is left out.
+/// Both kinds are written alike, so that none is left out.
 fn owned<Facts: DeserializeOwned>(facts: &impl Serialize) -> Facts {
     let written = serde_json::to_value(facts).and_then(serde_json::from_value);
     written.expect("what is written is read")
@@ -144,7 +141,7 @@ pub enum WorkKind {
 }
 
 impl WorkKind {
-    /// What the movers of work did when surveys did not say so.
+    /// Where surveys do not say so.
     fn of_old(mover: &str) -> WorkKind {
         match mover {
             "work-integer" | "work-float" => WorkKind::Registers,
@@ -225,14 +222,12 @@ impl<T> MoverFacts<T> {
         self.in_flight == InFlight::OneByProcess
     }
 
-    /// Whether it sends from memory that can be filled before each message, so that a buffer used
-    /// too early shows.
+    /// Whether it sends from memory that can be filled anew, so that a buffer used too early shows.
     pub fn can_refill(&self) -> bool {
         self.route == Route::MemoryToSocket && self.release != Release::Never
     }
 
-    /// Whether it sends from a file that the cell chooses: from one in memory, or from one in
-    /// the page cache or on the disk.
+    /// Whether it sends a file that the cell chooses, in memory, in the page cache or on the disk.
     pub fn sends_a_file(&self) -> bool {
         self.route == Route::FileToSocket
     }
@@ -245,8 +240,8 @@ impl MoverFacts<&str> {
     }
 }
 
-/// Reads the facts of movers. Surveys of old tell whether there is a peer in the place of a route;
-/// all that had one then could send from memory.
+/// Surveys of old tell whether there is a peer in the place of a route; all that had one then could
+/// send from memory.
 pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverFacts>, D::Error> {
     #[derive(Deserialize)]
     struct OfOld {

@@ -11,13 +11,11 @@ use crate::axis::Axis;
 use crate::study::StudyError;
 use crate::units;
 
-/// The axes of a tier or of a place, as they stand in the file.
 pub(crate) type RawAxes = BTreeMap<Axis, Spanned<RawValues>>;
 
 /// A value as text, whether it was written as a string, a whole number or a boolean.
 pub(crate) struct RawText(pub(crate) String);
 
-/// One value or a list of them.
 pub(crate) struct RawValues(pub(super) Vec<Spanned<RawText>>);
 
 impl<'de> Deserialize<'de> for RawText {
@@ -95,7 +93,6 @@ impl Reader<'_> {
         value.as_ref().map(|v| self.take(v, read)).transpose()
     }
 
-    /// A value that fits; else why it does not.
     pub(crate) fn fitting<T: Copy>(
         &self,
         value: &Spanned<T>,
