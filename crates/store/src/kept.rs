@@ -11,7 +11,6 @@ use serde::de::DeserializeOwned;
 use crate::error::StoreError;
 use crate::folder::Folder;
 
-/// The longest file that is read, in bytes.
 const MOST_BYTES: u64 = 4 << 20;
 
 /// What is kept in a directory under these circumstances; else, or if `fresh`, what is found now,

@@ -10,7 +10,6 @@ use crate::error::StoreError;
 use crate::folder::Folder;
 use crate::run::Run;
 
-/// The longest name of a run, in bytes.
 const MOST_ID_BYTES: usize = 128;
 /// How many runs may start in the same second.
 const MOST_TWINS: u32 = 1000;

@@ -18,7 +18,6 @@ use crate::error::StoreError;
 use crate::folder::Folder;
 use crate::log::{self, Loaded, Log};
 
-/// The largest manifest, in bytes.
 const MOST_MANIFEST_BYTES: u64 = 16 << 20;
 
 const MANIFEST: &str = "manifest.json";
