@@ -38,7 +38,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(write(&path, text)?)
 }
 
-/// Runs of two hosts in one table.
 fn two_hosts() -> String {
     let analyses = [fixture::planted(), fixture::analysis()];
     let run = |(host, analysis)| HostRun {

@@ -9,7 +9,6 @@ use crate::document::{DocBlock, DocColumn, DocLine, DocTable, Document};
 use crate::style::{Ink, Style};
 use crate::{descriptions, numbers, terminal};
 
-/// What is said where no ceiling of this machine is known.
 const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what this machine can copy at all; reports then say what share of it is reached.";
 
 /// What is said where rates were measured and no ceiling is known to compare them with.

@@ -11,7 +11,6 @@ use crate::question::{QuestionEntry, QuestionRow, QuestionTable, axis_in_words, 
 use crate::style::Ink;
 use crate::text::count;
 
-/// What is said where a ratio is not that of the numbers beside it.
 const NOT_THE_QUOTIENT: &str = "This ratio is not that of the two numbers. It compares block by block, and the numbers are over all trials; where values vary much between blocks, or have two modes, the two differ.";
 
 /// The tables of all questions, the first of them at once, and below them every finding.

@@ -10,7 +10,6 @@ use crate::question::{place_in_words, result, way};
 /// The most cells that are told; findings.json has the others.
 pub(crate) const MOST_ROWS: usize = 48;
 const MOST_NOTES: usize = 12;
-/// What stands where nothing was counted.
 pub(crate) const NOTHING: &str = "–";
 
 pub(crate) struct CountTable {
@@ -22,7 +21,6 @@ pub(crate) struct CountTable {
     pub lead: &'static str,
     /// Headings, without that of the cell, which is first.
     pub columns: Vec<String>,
-    /// Cells, each with a text for each column.
     pub rows: Vec<(String, Vec<String>)>,
     /// What was not counted and why, and how many cells are not here.
     pub notes: Vec<String>,

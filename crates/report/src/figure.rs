@@ -50,7 +50,6 @@ pub(crate) struct DrawnFigure {
     pub gaps: Vec<Vec<TextSpan>>,
     /// Columns with gaps: where, and what is missing there.
     pub gap_marks: Vec<(f64, String)>,
-    /// Why there is no point at all, where there is none.
     pub empty: Option<String>,
     pub note: Option<Vec<TextSpan>>,
     /// Who published the hollow points, where there are any.

@@ -91,7 +91,6 @@ const COLUMNS: &[Column] = &[
     ("max µs", 8, asks, |b, s| latency(b, s, |l| l.us_max)),
 ];
 
-/// A line with what stands in each column that a session has.
 fn aligned(begun: &Begun, text: impl Fn(&Column) -> String) -> String {
     let mut line = String::new();
     for column in COLUMNS.iter().filter(|(_, _, has, _)| has(begun)) {

@@ -62,7 +62,6 @@ pub(crate) struct Field {
     pub opacity: Option<f64>,
     /// The number, where there is room for it.
     pub label: String,
-    /// All of it in words, for who points at it.
     pub tells: String,
 }
 
@@ -229,7 +228,6 @@ fn row(m: &MatrixData, from: u32, scale: &Scale) -> (u32, Vec<HeatEntry>) {
     (from, m.cpus.iter().map(entry).collect())
 }
 
-/// Each reason once, with the pairs that it is the reason of.
 fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
     let missing = m.pairs.iter().filter_map(|p| match &p.point {
         Point::Gap(why) => Some((clean(why), format!("{}:{}", p.from, p.to))),

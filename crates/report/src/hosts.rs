@@ -175,7 +175,6 @@ fn line(run: &HostRun<'_>) -> HostLine {
     }
 }
 
-/// A finding of one run with what all of them say of it.
 fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
     let (mut hosts, gaps): (Vec<_>, Vec<_>) = runs.iter().partition_map(|run| {
         let host = run.host.to_owned();
@@ -211,7 +210,6 @@ fn why_not(a: &Analysis, f: &Finding) -> String {
     )
 }
 
-/// What is known of a run's machines and of how it measured, by name.
 fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
     let a = run.analysis;
     let own_cards = a.peer.as_ref().map_or(&[][..], |peer| &peer.own_cards);

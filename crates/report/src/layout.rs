@@ -215,7 +215,6 @@ impl ColumnLayout {
         }
     }
 
-    /// What a row is sorted by.
     pub(crate) fn place_of(&self, cell: &Cell) -> [u64; 3] {
         let mover = self.impls.iter().position(|(_, m)| *m == cell.mover);
         self.order.map(|what| match what {

@@ -126,7 +126,6 @@ impl Drawings {
         }
     }
 
-    /// A drawing; nothing where there is no such one.
     fn html(&self, which: DrawingRef) -> String {
         let drawn = match which {
             DrawingRef::Chart(i) => self.charts.get(i).map(Template::render),

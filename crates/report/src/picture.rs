@@ -70,7 +70,6 @@ struct ChartSvg {
     legend: Vec<Key>,
     reasons: Vec<(f64, String)>,
     label: String,
-    /// What stands above the axis upwards.
     upwards: String,
 }
 
@@ -100,7 +99,6 @@ struct SpeedUpsSvg {
     frame: Frame,
 }
 
-/// An entry of the legend.
 #[derive(Default)]
 struct Key {
     x: f64,

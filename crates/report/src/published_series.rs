@@ -34,7 +34,6 @@ pub(crate) struct OverlaidLine {
 }
 
 impl OverlaidLine {
-    /// Whether the point of a column waits for a delayed acknowledgement.
     pub(crate) fn stalls(&self, column: usize) -> bool {
         self.stalled.get(column).copied().unwrap_or(false)
     }
@@ -128,7 +127,6 @@ fn series_axis(a: &Analysis, f: &FigureData) -> Option<Axis> {
     }
 }
 
-/// Whether a cell of a line waits for a delayed acknowledgement.
 fn waits(a: &Analysis, f: &FigureData, axis: Axis, name: &str, x: &str) -> bool {
     let caveats = a.caveats.iter().filter(|d| d.kind == STALL);
     let cells = caveats.flat_map(|d| &d.cells);
