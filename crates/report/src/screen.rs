@@ -24,7 +24,6 @@ const ROWS: usize = 7;
 const COLUMNS: usize = 5;
 /// The most reasons for which comparisons have no verdict.
 const WITHHELD: usize = 5;
-/// What stands in the table where a comparison has no verdict.
 const NO_VERDICT: &str = "–";
 /// The most reasons for which something is not available.
 const REASONS: usize = 2;

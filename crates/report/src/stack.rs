@@ -67,7 +67,6 @@ pub(crate) struct BarPart {
     pub x: f64,
     pub width: f64,
     pub key: Key,
-    /// All of it in words, for who points at it.
     pub tells: String,
 }
 

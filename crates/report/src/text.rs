@@ -25,7 +25,6 @@ pub(crate) fn columns(text: &str) -> usize {
     textwrap::core::display_width(text)
 }
 
-/// A name of at most so many characters.
 pub(crate) fn shortened(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
         return name.to_owned();

@@ -11,7 +11,6 @@ fn runs() -> &'static Runs {
     &RUNS[0]
 }
 
-/// The published table in its own layout.
 fn published() -> String {
     let rows = JOINED.lines().skip(1).map(|line| {
         let values: Vec<&str> = line.split(',').collect();

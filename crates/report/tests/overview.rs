@@ -22,7 +22,6 @@ fn measured(value: f64) -> Point {
     Point::Measured(estimate(value, 0.1, 12))
 }
 
-/// The picture of the overview.
 fn picture(a: &Analysis) -> String {
     let picture = pictures(a).into_iter().find(|p| p.name == "speed-ups");
     picture.unwrap().svg

@@ -23,7 +23,6 @@ fn kind(party: Party, kind: Kind, ns_per_unit: f64) -> KindTime {
     }
 }
 
-/// An analysis whose first cells were watched.
 pub fn watched(cells: usize) -> Analysis {
     let mut a = fixture::analysis();
     let times = a.cells.iter().take(cells).map(|c| CellTime {
