@@ -178,7 +178,6 @@ struct SoFar {
     whole: BTreeSet<u32>,
     /// The cells of blocks that measure some alone.
     selections: BTreeMap<u32, BTreeSet<u32>>,
-    /// Times that all blocks were begun again.
     restarts: u32,
     ends: Vec<Block>,
     failures: HashMap<u32, u32>,
@@ -630,8 +629,7 @@ fn paid(mut cells: Vec<Cell>, trials: usize, least: u32, most: u32) -> Option<(V
     Some((cells, blocks))
 }
 
-/// A window was too short, and the cell's windows are longer from now on: blocks with the
-/// short ones are measured again as a whole, and stay in the log.
+/// A window was too short: blocks with short ones are measured again whole, and stay in the log.
 fn begin_again(run: &mut Run, so_far: &mut SoFar, first: u32, ended: &Block) -> Result<()> {
     so_far.restarts += 1;
     for block in so_far.whole.split_off(&first) {

@@ -130,7 +130,6 @@ impl Library {
     }
 }
 
-/// A text file of at most so many bytes.
 pub fn read(path: &Path, most: usize) -> Result<String> {
     let shown = path.display();
     let told = |e: std::io::Error| bad_input(format!("{shown}: {e}"));

@@ -7,8 +7,7 @@ use bytecost_report::Style;
 /// The widest that anything is printed.
 const WIDEST: usize = 100;
 
-/// Width and colour of standard output: colour only on a terminal and unless NO_COLOR is set
-/// (no-color.org).
+/// Width and colour of standard output: colour on a terminal alone, unless NO_COLOR (no-color.org).
 pub fn style() -> Style {
     let terminal = stdout().is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());

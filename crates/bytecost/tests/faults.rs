@@ -16,7 +16,6 @@ use rustix::process::{Signal, geteuid};
 
 /// Blocks at the least, each as short as can be.
 const TINY: &str = "--size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
-/// The user `nobody`.
 const NOBODY: u32 = 65534;
 
 /// The report in words, without the escapes of Markdown.

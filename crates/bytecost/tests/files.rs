@@ -11,7 +11,6 @@ use tempfile::TempDir;
 const READ: &str = "run file-read --mover pread --ring 1MiB --size 4KiB --access random --cache warm --budget 6s --blocks 8 --window 20ms --warmup 2ms --seed 7 --quiet";
 const SEND: &str = "run file-to-socket --mover sendfile --budget 4s --blocks 6 --window 10ms --warmup 2ms --seed 7 --quiet";
 
-/// In a directory of the test's own.
 fn within(dir: &TempDir, words: &str) -> String {
     format!("{words} --dir {}", dir.path().display())
 }

@@ -19,7 +19,6 @@ fn is_refused(said: &str) -> bool {
     is_refused
 }
 
-/// Groups of a coordinator's, wherever they are.
 fn groups_of(coordinator: u32) -> Vec<PathBuf> {
     let mark = format!("-{coordinator}-");
     let is_one = |path: &PathBuf| {

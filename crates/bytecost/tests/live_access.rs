@@ -14,7 +14,6 @@ use rustix::process::Signal;
 /// Bytes of a word of the greeting: its length, a public key and its tag.
 const WORD: usize = 4 + 32 + 16;
 
-/// The options of a new key in a place.
 fn new_key(keys: &Place, name: &str) -> String {
     let path = keys.path().join(name).display().to_string();
     keys.call(format!("key {path}")).succeeded();

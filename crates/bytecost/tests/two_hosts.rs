@@ -10,7 +10,6 @@ use crate::common::{BYTECOST as PROGRAM, Ended, Place, Started, ended, is_root, 
 use bytecost_spec::{Counter, Manifest, PeerSide, Reading, Readings, Sample, Transport};
 use bytecost_sys::network::Network;
 
-/// The address of the other host.
 const THERE: &str = "10.77.0.2";
 /// A run of two cells and the loop's own cost.
 const SMALL: &str = "run --mover null,send,sendfile --size 64KiB --budget 4s --blocks 6 --window 50ms --warmup 5ms --seed 7 --quiet";
@@ -188,7 +187,6 @@ impl SshServer {
         })
     }
 
-    /// The options of a peer that is reached by it.
     fn peer(&self) -> [String; 4] {
         let config = self.place.path().join("config");
         let ssh = format!("ssh -T -F {} db7", config.display());

@@ -104,7 +104,6 @@ pub(super) fn tell(run: &Run, is_ceiling: bool) -> Result<bool> {
     Ok(!evidence.is_whole())
 }
 
-/// Writes every figure of a run as a file and prints the paths.
 fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Path>) -> Result<()> {
     let pictures = bytecost_report::pictures(analysis);
     if pictures.is_empty() {

@@ -51,7 +51,6 @@ const QUICK: &[(Axis, &[&str])] = &[
 ];
 const QUICK_BUDGET: Duration = Duration::from_secs(15);
 
-/// The largest study file, in bytes.
 const MOST_STUDY_BYTES: u64 = 1 << 20;
 
 /// Measures, and shows the results: of the study of the ceiling by its own table.
@@ -294,7 +293,6 @@ fn asked(wanted: &[WantedEvidence], host: &Host, only_serves: bool) -> Result<Ve
     Ok(told.collect())
 }
 
-/// Why there is no such evidence of servers; none where there is.
 fn not_of_servers(means: Means) -> Option<&'static str> {
     match means {
         Means::Time | Means::Counts => None,

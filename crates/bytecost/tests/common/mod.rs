@@ -190,7 +190,6 @@ impl Place {
         fs::read_to_string(self.run().join(name)).unwrap()
     }
 
-    /// A file of the one run, which is JSON.
     #[track_caller]
     pub fn json(&self, name: &str) -> Value {
         serde_json::from_str(&self.read(name)).unwrap()
@@ -320,7 +319,6 @@ pub struct Started {
 }
 
 impl Started {
-    /// The command in a place of its own.
     pub fn alone(words: &str) -> Started {
         let place = Place::new();
         let mut started = place.start(&mut place.bytecost(words));
@@ -359,7 +357,6 @@ impl Started {
         });
     }
 
-    /// Waits until something is so while the command goes on.
     pub fn until(&mut self, what: &str, so: impl Fn() -> bool) {
         self.until_told(what, |_, _| so());
     }

@@ -88,7 +88,6 @@ impl Server {
         patient(&format!("live load 127.0.0.1:{} {words}", self.port))
     }
 
-    /// A load, to its end.
     pub fn ask(&self, words: &str) -> Ended {
         Place::new().call(self.load(words))
     }
