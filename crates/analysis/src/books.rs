@@ -1,12 +1,11 @@
 //! The books of each cell: who used the CPUs in its windows, and what nobody accounts for.
 //!
-//! The edges are those of the two machine readings. What a side has measured of itself, by its own
-//! clocks over its own window, is taken over theirs in proportion. What is left over is compared with
-//! these figures, which the costs are made of: the clocks of the processes would hide what a side does
-//! not measure of itself.
+//! The edges are those of the two machine readings. What a side has measured by its own clocks over
+//! its own window is scaled to theirs. What is left over is compared with these figures, which the
+//! costs are made of: the processes' clocks would hide what a side does not measure of itself.
 //!
 //! All of it is the sum over blocks. Idle time comes in steps of 10 ms, which begin anywhere in a
-//! window: the mean over windows is right for all that, and a median is one of the steps.
+//! window: the mean over windows is right, and a median is one of the steps.
 
 use bytecost_spec::evidence::{CPU_USERS, CpuUser, TrialEvidence};
 use bytecost_spec::{Counter, PeerSide, Readings, Sample, SideReadings, Transport};

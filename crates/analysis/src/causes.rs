@@ -259,8 +259,7 @@ impl Compared<'_, '_> {
     }
 
     /// A switch on one CPU, or one that another CPU asks for, which may cost ten times as much.
-    /// Where the scheduler decides, it is not known which of the two it was: it is the least then,
-    /// and the interval reaches to the other.
+    /// Where the scheduler chose, it is the least, and the interval reaches to the other.
     fn switch(&self) -> Option<Uncertain> {
         let same = self.cost(Priced::SwitchSameCpu);
         let other = self.cost(Priced::SwitchOtherCpu);

@@ -54,7 +54,6 @@ impl Row {
     }
 }
 
-/// What a caveat does to verdicts.
 #[derive(Clone, Copy)]
 enum Effect {
     Annotates,

@@ -291,7 +291,6 @@ pub(crate) fn answers(view: &View<'_>) -> Vec<AnswerSentence> {
     told.map(answer).collect()
 }
 
-/// What is to be known of shares of a ceiling that was disturbed, where there are any.
 fn too_low(view: &View<'_>) -> Option<String> {
     view.input.ceiling?.disturbed.as_ref()?;
     all(view.cells).next()?;

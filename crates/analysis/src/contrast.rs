@@ -37,7 +37,6 @@ pub(crate) struct PairContrast<'v> {
     finding: Option<&'v Finding>,
 }
 
-/// What may be said of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing<'v> {
     /// The corrected verdict of the run's finding, as of the contrast's own value.
@@ -203,14 +202,12 @@ impl<'v> View<'v> {
     }
 }
 
-/// Which of several cells that differ in one axis may be the best: none of them is shown to be
-/// worse than another one.
-///
-/// Multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods", 1996,
-/// chapter 4), by paired contrasts within blocks: the truly best one is in the set in at least
-/// `1 - rate` of all runs, whatever the noise of each (Bonferroni over its contrasts). Whoever asks
-/// at several places gives each its part of the rate. Cells without the metric in three blocks
-/// beside any other are not in the set, which keeps the order of `cells`.
+/// Which of several cells that differ in one axis may be the best: none is shown to be worse than
+/// another. Multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods",
+/// 1996, chapter 4), by paired contrasts within blocks: the truly best one is in the set in at
+/// least `1 - rate` of all runs, whatever the noise of each (Bonferroni over its contrasts).
+/// Whoever asks at several places gives each its part of the rate. Cells without the metric in
+/// three blocks beside any other are left out; the order is that of `cells`.
 pub(crate) fn best_set<'v>(
     cells: &[&'v CellTrials<'v>],
     axis: Axis,

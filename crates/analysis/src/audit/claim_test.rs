@@ -71,10 +71,8 @@ pub(super) type Wanted = (Metric, Expected);
 
 pub(super) const TABLE_ROW: &str = "row";
 
-/// What is said of a comparison that more blocks may decide.
 pub(super) const MORE_BLOCKS: &str = "more blocks would tell (--blocks, --budget)";
 
-/// One cell, pair of cells or row.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     /// By which items are told from the least to the most.
@@ -141,7 +139,6 @@ pub(super) struct JudgedTest {
     pub(super) outcome: TestOutcome,
     pub(super) tally: CaseTally,
     pub(super) of_table: bool,
-    /// Whether the run has nothing for it.
     pub(super) is_missing: bool,
     pub(super) sentence: String,
     pub(super) figures: Vec<AuditFigure>,
@@ -226,7 +223,6 @@ impl CaseTally {
         format!("refuted{place}{}", self.others())
     }
 
-    /// `undecided in 2 of 4 cells`.
     pub(super) fn undecided(&self) -> String {
         let place = match self.met + self.not {
             0 => String::new(),

@@ -189,7 +189,6 @@ impl<'d> ClaimContext<'d> {
         places.collect()
     }
 
-    /// What was published of the cell that is set up again here.
     pub(super) fn published(&self, cell: &Cell, metric: Metric) -> Option<f64> {
         let published = self.publication()?;
         let like = like(published, cell)?;

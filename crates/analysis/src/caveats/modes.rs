@@ -25,7 +25,6 @@ const APART: f64 = 1.25;
 const FAR_APART: f64 = 1.5;
 const MOST_SHOWN: usize = 3;
 
-/// The two groups of a cell in a metric.
 struct Modes<'v> {
     cell: &'v CellTrials<'v>,
     metric: Metric,
@@ -93,9 +92,8 @@ fn of_metric<'v>(view: &View<'v>, metric: Metric) -> Vec<Modes<'v>> {
     found.collect()
 }
 
-/// Whether the trials of two cells go from one group to the other in the same blocks, as where
-/// the machine wakes threads late for a while: then their ratios are in one group, and it is they
-/// that a finding is made of.
+/// Whether the trials of two cells change groups in the same blocks, as where the machine wakes
+/// threads late for a while: then their ratios, of which a finding is made, are in one group.
 pub(super) fn shared(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
     let mut logs = pair.log_ratios(metric);
     logs.sort_unstable_by(f64::total_cmp);

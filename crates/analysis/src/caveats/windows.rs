@@ -18,9 +18,8 @@ const FEW: f64 = 10.0;
 /// From this size on a window is a number of whole messages, however few.
 const LONG_BYTES: u64 = 4 << 20;
 
-/// How far the windows of both sides and of the machine may differ in length. Each thread counts
-/// by its own clock, so that its numbers are right in any case; but then the sides say little of
-/// the same time.
+/// How far the windows of both sides and of the machine may differ in length. Each thread counts by
+/// its own clock, so that numbers are right; but the sides say little of the same time.
 const WINDOWS_APART: f64 = 0.25;
 
 fn whole(number: f64) -> String {

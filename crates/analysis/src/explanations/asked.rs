@@ -51,7 +51,6 @@ impl Explained {
 }
 
 impl<'v> View<'v> {
-    /// The first metric of the study, then CPU time per byte, then throughput.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let usual = [Measure::CpuSPerGb, Measure::ThroughputGbitPerS].map(Metric::both);
         let all = [self.main_metric()].into_iter().chain(usual);
@@ -140,7 +139,6 @@ pub(super) const NONE: Evidence = |_| Vec::new();
 pub(super) struct AskedPairs<'w, 'v> {
     pub(super) view: &'w View<'v>,
     query: &'w PairQuery,
-    /// The pairs of each list of metrics.
     pub(super) aspects: Vec<Vec<Versus<'v>>>,
 }
 
@@ -185,7 +183,6 @@ impl<'v> MeasuredWay<'v> {
         self.facts.is_some_and(|m| m.uses_fields)
     }
 
-    /// Whether several calls were made for each message, as was counted.
     pub(super) fn calls_often(&self) -> bool {
         self.value(CALLS).is_some_and(|n| n >= SEVERAL_CALLS)
     }
@@ -215,7 +212,6 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Whether anything that is planned is such.
     pub(super) fn plans(&self, is: impl Fn(MeasuredWay<'v>) -> bool) -> bool {
         self.trials.moving().any(|c| is(self.way(c)))
     }
@@ -388,7 +384,6 @@ impl<'v> AskedPairs<'_, 'v> {
             .collect()
     }
 
-    /// How many pairs have no verdict, by what withholds it.
     pub(super) fn withheld(&self) -> Vec<String> {
         let reasons = grouped(self.all().filter_map(|v| Some((v.withheld()?, ())))).into_iter();
         let all = phrases::count(self.all().count(), "comparison");

@@ -1,5 +1,4 @@
-//! Which cache level gains most from sending without a copy, by counters or by timing what is
-//! displaced; and how threads interact with the caches.
+//! Which cache level gains most from sending without a copy; and how threads interact with caches.
 
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, Measure, Metric, units};

@@ -1,5 +1,4 @@
-//! Where the cost of an access steps up over the working set, compared with the caches that the
-//! kernel reports.
+//! Where an access's cost steps up over the working set, next to the caches that the kernel shows.
 
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::survey::WorkKind;
