@@ -15,7 +15,6 @@ use crate::result::{CeilingLine, CellResult, Estimate, FigureData, Finding, Poin
 use crate::trials::idle;
 use crate::view::View;
 
-/// All figures of the study, each with its panels in the order of the plan.
 pub(crate) fn all(view: &View<'_>) -> Vec<FigureData> {
     let drawing = Drawing::new(view);
     let figures = view.input.manifest.study.figures.iter();
@@ -255,7 +254,6 @@ impl<'v> Drawing<'v> {
         }
     }
 
-    /// What a relative figure's points are ratios to.
     fn baseline(&self, figure: &Figure) -> &str {
         let compare = &self.view.input.manifest.study.compare;
         let over = compare.iter().find(|c| c.axis == figure.series);

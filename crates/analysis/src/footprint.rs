@@ -88,10 +88,9 @@ impl CellFootprint {
     }
 }
 
-/// How much one way displaces from a cache against another, over all places together: the sums,
-/// and the ratios of the ends of their intervals, which is wider than need be. None where the
-/// other displaces next to nothing, or not much more than goes in as much time without moving
-/// anything, or either is not known.
+/// How much one way displaces from a cache against another, over all places together: the sums, and
+/// the ratios of the ends of their intervals, which is wider than need be. None where either is not
+/// known, or the other displaces next to nothing or hardly more than goes in as much time anyway.
 pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Ratio> {
     let one = displaced(pairs.iter().map(|(one, _)| *one))?;
     let others = || pairs.iter().map(|(_, other)| *other);

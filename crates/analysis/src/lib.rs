@@ -154,8 +154,7 @@ fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
     cells
 }
 
-/// The advice, and the answer in sentences: the advice, the pairs that were not measured, and shares
-/// of what this machine reaches.
+/// The advice, and the answer: advice, pairs that were not measured, shares of the ceiling.
 fn answered(view: &view::View<'_>, speed_ups: &[SpeedUp]) -> (Advice, Vec<AnswerSentence>) {
     let mut advice = advice::all(view);
     let (faster, others) = speed_ups::lines(speed_ups, view.findings);

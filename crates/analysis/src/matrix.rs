@@ -92,7 +92,6 @@ fn shared(host: &Host, a: u32, b: u32) -> String {
     }
 }
 
-/// The nearest and the farthest pair, and what each kind of distance takes.
 fn sentences(pairs: &[PairPoint], host: &Host) -> Vec<String> {
     // Kinds of distance with what was measured at them, from near to far.
     let classes = grouped(pairs.iter().filter_map(|pair| {

@@ -148,7 +148,6 @@ impl<'a> Trials<'a> {
 }
 
 impl<'t, 'a> Pairing<'t, 'a> {
-    /// The same two the other way round.
     pub(crate) fn turned(self) -> Pairing<'t, 'a> {
         Pairing {
             axis: self.axis,

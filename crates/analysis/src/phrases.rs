@@ -10,7 +10,6 @@ use crate::confidence::ERROR_RATE;
 use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
 use crate::value::QUANTILES;
 
-/// How a measure is compared in words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Less is cheaper.

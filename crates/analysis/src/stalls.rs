@@ -23,7 +23,6 @@ const IN_SOME: f64 = 0.15;
 /// How far the smoothed round-trip time must lie above the least.
 const RTT_TIMES: f64 = 10.0;
 
-/// What waits for the acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Waits {
     /// The rest of a message, which Nagle's algorithm holds back.

@@ -161,7 +161,6 @@ impl<'a> CellTrials<'a> {
         }
     }
 
-    /// The trial of a block, and its twin's.
     fn both(&self, block: u32) -> impl Iterator<Item = &Trial<'a>> {
         let both = [&self.by_block, &self.twin].into_iter();
         both.filter_map(move |trials| trials.get(&block))
@@ -182,7 +181,6 @@ impl<'a> CellTrials<'a> {
         median(&self.trials().filter_map(of).collect::<Vec<f64>>())
     }
 
-    /// The median of a metric over the trials that have it.
     pub(crate) fn usual(&self, metric: Metric) -> Option<f64> {
         self.typical(|t| t.value(metric))
     }

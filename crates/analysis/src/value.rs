@@ -55,7 +55,6 @@ pub(crate) struct Trial<'a> {
 
 const SIDES: usize = Side::Client as usize + 1;
 
-/// What a counter is divided by.
 #[derive(Clone, Copy)]
 enum Per {
     Bytes(f64),
@@ -67,12 +66,10 @@ enum Per {
 const NOBODY: &str = "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure";
 
 impl<'a> Trial<'a> {
-    /// A counter of the sending side, where it was read.
     pub(crate) fn sent(&self, counter: Counter) -> Option<f64> {
         read(&self.sample.sender, counter).ok()
     }
 
-    /// A counter of the receiving side, where it was read.
     pub(crate) fn received(&self, counter: Counter) -> Option<f64> {
         read(self.sample.receiver.as_ref()?, counter).ok()
     }
@@ -83,7 +80,6 @@ impl<'a> Trial<'a> {
         Some(self.sent(counter)? / other)
     }
 
-    /// A counter of the machine, where it was read.
     pub(crate) fn of_all(&self, counter: Counter) -> Option<f64> {
         machine(self.sample, counter).ok()
     }

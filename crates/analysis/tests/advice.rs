@@ -21,7 +21,6 @@ fn planted(cell: &Cell) -> True {
     }
 }
 
-/// The ways to use with the sizes that each is for.
 fn used(situation: &Situation) -> Vec<(&str, Vec<&str>)> {
     let mut used = Vec::new();
     for way in &situation.uses {
@@ -32,7 +31,6 @@ fn used(situation: &Situation) -> Vec<(&str, Vec<&str>)> {
     used
 }
 
-/// A world in which movers are what they are.
 fn with_facts(study: &str, rows: Vec<MoverFacts>) -> World {
     let mut world = World::new(study);
     world.manifest.survey.mover_facts.extend(rows);

@@ -1,5 +1,4 @@
-//! Why one way costs less than another: what its messages take less of, what that costs, and where
-//! the CPU time goes.
+//! Why one way costs less than another: what its messages take less of, at what cost, and where.
 
 use bytecost_spec::evidence::{KINDS, Means};
 use bytecost_spec::units;

@@ -118,11 +118,9 @@ const TOGETHER: PairQuery = PairQuery {
     needs: "needs work in registers with one and with two threads, on two CPUs",
 };
 
-/// Whether two CPUs share a core, by what two threads cost each other.
-///
-/// Threads that take turns on one CPU get done what one does, at the same CPU time a step. Two
-/// hardware threads of one core run at the same time and slow each other: each step costs more CPU
-/// time. Wall time alone does not tell these apart, and work on memory slows by itself.
+/// Whether two CPUs share a core, by what two threads cost each other. By turns on one CPU a step
+/// costs the same CPU time. Two hardware threads of one core slow each other: each step costs more.
+/// Wall time alone does not tell these apart, and work on memory slows by itself.
 fn shared_core(view: &View<'_>) -> Option<Explained> {
     let asked = view.ask(&TOGETHER);
     let steps = asked.aspects[0].iter().filter(|v| {
