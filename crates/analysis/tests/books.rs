@@ -204,7 +204,6 @@ fn repeated(block: &Block) -> Block {
     }
 }
 
-/// The second attempt at a block.
 fn second(block: u32) -> Block {
     Block {
         block,

@@ -31,7 +31,6 @@ fn points<const N: usize>(crossover: &Crossover) -> [&CrossingPoint; N] {
     }
 }
 
-/// The values that a place lies between.
 fn ends(point: &CrossingPoint) -> (&str, &str) {
     (
         point.low.as_deref().unwrap_or_default(),
@@ -145,7 +144,6 @@ fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
     says(&found.sentence, [said]);
 }
 
-/// What a finding decides at each size.
 fn verdicts(analysis: &Analysis, value: &str) -> Vec<Verdict> {
     let of = |f: &&Finding| f.value == value && f.metric == COST;
     let found = analysis.findings.iter().filter(of);

@@ -71,7 +71,6 @@ fn kib(analysis: &Analysis, mover: &str, level: usize) -> f64 {
     level.displaced_kib.as_ref().unwrap().value
 }
 
-/// Each level of each cell, to change it.
 fn levels(world: &mut World) -> impl Iterator<Item = &mut LevelProbe> {
     let footprints = world.evidence.iter_mut().flat_map(|e| &mut e.footprint);
     footprints.flat_map(|f| &mut f.levels)

@@ -7,7 +7,6 @@ use proptest::prelude::*;
 
 use crate::world::{True, World, put, with_axes};
 
-/// One thing that may be wrong with a sample.
 fn spoil(sample: &mut Sample, g: &mut Generator) {
     let counters: Vec<Counter> = sample.sender.readings.keys().copied().collect();
     let counter = counters[g.below(counters.len())];

@@ -212,7 +212,6 @@ fn a_window_that_fills_buffers_is_too_short() {
     fires(&kept(0.1), "short-window", 1, "10.5 % between");
 }
 
-/// The text of a study that comes with the program.
 fn text_of(file: &Path) -> String {
     fs::read_to_string(file).expect("a study")
 }

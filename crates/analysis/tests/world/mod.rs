@@ -16,7 +16,6 @@ use bytecost_stats::Generator;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
-/// A run and all that is known of it.
 pub struct World {
     pub manifest: Manifest,
     pub cells: Vec<Cell>,
@@ -324,7 +323,6 @@ pub fn row(name: &str, route: Route) -> MoverFacts {
     }
 }
 
-/// A question of a run; none where it is not asked.
 pub fn question<'a>(analysis: &'a Analysis, key: &str) -> Option<&'a Explanation> {
     analysis.explanations.iter().find(|e| e.key == key)
 }
@@ -500,7 +498,6 @@ impl World {
         self.manifest.evidence = asked.collect();
     }
 
-    /// The place in the plan of a mover's cell.
     pub fn place(&self, mover: &str, size_bytes: u64) -> usize {
         let own = |c: &Cell| c.mover == mover && c.size_bytes == size_bytes;
         self.cells
