@@ -11,7 +11,6 @@ use crate::text::{count, joined};
 
 /// The version of what [`json`] writes.
 const FORMAT: u32 = 1;
-/// The most figures of a claim on a terminal.
 const MOST_FIGURES: usize = 8;
 
 /// A claim as a run settles it.

@@ -146,7 +146,6 @@ pub(crate) fn further(all: usize, shown: usize, what: &str) -> Option<String> {
     Some(format!("{more} {what} are in findings.json."))
 }
 
-/// Events that could not be counted, each reason once.
 fn absent(counts: &[CellCounts]) -> Vec<String> {
     let rates = counts.iter().flat_map(|c| &c.events);
     let told = rates.filter_map(|rate| {

@@ -333,7 +333,6 @@ pub(crate) fn place_line(a: &Analysis) -> String {
     parts.join(" · ")
 }
 
-/// The command line as it can be typed again.
 pub(crate) fn command(a: &Analysis) -> String {
     bytecost_analysis::command_line(&a.run.command)
 }

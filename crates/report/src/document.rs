@@ -1,7 +1,5 @@
-//! What is said of a result, as blocks without a look. Words are made once, here and in the
-//! modules that write documents; a printer for each medium gives them their look.
-//!
-//! Texts are one line each, with `code` between backticks. Printers clean and escape them.
+//! What is said of a result, as blocks; a printer for each medium gives them their look. Texts are
+//! one line each, with `code` between backticks. Printers clean and escape them.
 
 use bytecost_analysis::Verdict;
 
@@ -179,7 +177,6 @@ impl DocBlock {
         DocBlock::Paragraph(DocLine::of(ink, text))
     }
 
-    /// A heading within a section.
     pub fn heading(text: impl Into<String>) -> DocBlock {
         DocBlock::Heading(DocHeading {
             level: 3,

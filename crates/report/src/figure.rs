@@ -32,7 +32,6 @@ const MARKERS: [&str; 11] = [
     "M-5 -4.4L5 0L-5 4.4L-2.2 0Z",
 ];
 
-/// A figure, ready for the template.
 #[derive(Template)]
 #[template(path = "figure.html", whitespace = "minimize")]
 pub(crate) struct DrawnFigure {

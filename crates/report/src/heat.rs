@@ -239,7 +239,6 @@ fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
 }
 
 impl Heat {
-    /// The map as a table, for who sees no drawing.
     pub(crate) fn told(&self) -> Vec<DocBlock> {
         let columns = DocColumn::numbers("CPU", self.columns.iter().map(u32::to_string));
         let rows = self.rows.iter().map(|(cpu, entries)| {

@@ -347,7 +347,6 @@ fn hosts(t: &HostTable) -> String {
     parts.join(" and ")
 }
 
-/// What is said before the table: where hosts disagree, and how to read it.
 fn answer(t: &HostTable) -> Document {
     let mut d = Document::default();
     let compared = count(t.findings.len(), "comparison", "comparisons");

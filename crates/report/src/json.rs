@@ -4,9 +4,8 @@ use bytecost_analysis::Analysis;
 
 use crate::text::pretty;
 
-/// Renders a result as `findings.json`: indented, fields in the order of [`Analysis`].
-///
-/// A number that is not finite is written as `null`: JSON has no other word for it.
+/// Renders a result as `findings.json`: indented, fields in the order of [`Analysis`]; a number
+/// that is not finite is `null`.
 pub fn findings_json(a: &Analysis) -> String {
     pretty(a)
 }

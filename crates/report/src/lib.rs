@@ -1,12 +1,10 @@
 //! Findings to terminal, HTML, CSV, JSON and Markdown; pure.
 //!
-//! Every renderer takes an [`Analysis`](bytecost_analysis::Analysis) and gives back text. The
-//! same analysis always gives the same bytes: nothing here asks the clock, the environment or
-//! the file system.
+//! The same [`Analysis`](bytecost_analysis::Analysis) always gives the same bytes: nothing here
+//! asks the clock, the environment or the file system.
 //!
-//! Words and headings are made once: `sections` and `comparisons` write a `document` of a result,
-//! `screen` its beginning, and `terminal`, `markdown` and `page` print its blocks. Drawings are
-//! made beside it, and enter it by their places.
+//! Words are made once: `sections` and `comparisons` write a `document` of a result, `screen` its
+//! beginning, and `terminal`, `markdown` and `page` print it, with drawings by their places.
 
 pub mod audit;
 mod books;

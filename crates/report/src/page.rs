@@ -92,7 +92,6 @@ struct PageHtml {
     foot: String,
 }
 
-/// Anchor and short name of every section.
 fn sections_of(blocks: &[DocBlock]) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     for block in blocks {

@@ -170,7 +170,6 @@ fn point(value: f64) -> Point {
     })
 }
 
-/// The axes in which the cells of a published table differ.
 fn varied(published: &Published) -> Vec<Axis> {
     let cells = || published.cells.iter();
     let differ = |axis: &Axis| !cells().map(|c| c.cell.value(*axis)).all_equal();

@@ -74,9 +74,8 @@ impl Figures {
     }
 }
 
-/// Jain's index of the flows' rates: 1 where all are equal, one over their number where one has
-/// everything (Jain, Chiu, Hawe: A quantitative measure of fairness, 1984). None for one flow, or
-/// where nothing moved.
+/// Jain's index of the flows' rates, 1 where all are equal (Jain, Chiu, Hawe: A quantitative
+/// measure of fairness, 1984). None for one flow, or where nothing moved.
 fn fairness(rates: &[f64]) -> Option<f64> {
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|r| r * r).sum();
