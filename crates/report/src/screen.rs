@@ -122,8 +122,7 @@ pub(crate) fn document(a: &Analysis) -> Document {
     document
 }
 
-/// Renders all of a result for a terminal. No line is wider than `style.width`; every line ends
-/// in a newline.
+/// Renders all of a result for a terminal, every line ended and none wider than `style.width`.
 pub fn terminal(a: &Analysis, style: Style) -> String {
     print(&document(a), style)
 }

@@ -1,5 +1,4 @@
-//! All that is said of a result, section by section. Headings and words stand here once; the
-//! printers give them the look of a terminal, of Markdown and of a page.
+//! All that is said of a result, section by section; printers give it the look of a medium.
 
 use bytecost_analysis::{
     Analysis, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData, PeerFacts,
@@ -30,7 +29,6 @@ use crate::stack::stacks;
 use crate::style::Ink;
 use crate::text::count;
 
-/// Places of the findings with these ids.
 pub(crate) fn findings(a: &Analysis, ids: &[String]) -> Vec<usize> {
     let place = |id: &String| a.findings.iter().position(|f| f.id == *id);
     ids.iter().filter_map(place).collect()

@@ -22,7 +22,6 @@ pub(crate) const BAR: f64 = 15.0;
 const HEADING: f64 = 28.0;
 /// The most bars that are drawn; findings.json has the others.
 const MOST_BARS: usize = 48;
-/// The most characters of a bar's name.
 const NAME_MOST: usize = 24;
 
 #[derive(Template)]
@@ -77,7 +76,6 @@ pub(crate) struct Key {
 }
 
 impl Stack {
-    /// The bars as a table, for who cannot see them.
     pub(crate) fn told(&self) -> DocTable {
         let rows = self.groups.iter().flat_map(|group| {
             group.bars.iter().map(|bar| {

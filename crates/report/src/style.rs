@@ -23,7 +23,6 @@ pub(crate) enum Ink {
 }
 
 impl Ink {
-    /// Its ANSI escape sequence.
     fn code(self) -> &'static str {
         match self {
             Ink::Plain => "0",

@@ -1,5 +1,4 @@
-//! Runs of one study on several hosts: each host's own estimate and verdict in every medium, where
-//! hosts disagree, and what differs between them.
+//! Runs of one study on several hosts: each one's verdict, where they disagree and how they differ.
 
 use crate::fixture;
 

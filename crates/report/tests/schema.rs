@@ -1,5 +1,4 @@
-//! The published schemas. That real files fit them is tested beside the page, where a validator
-//! costs nothing to build.
+//! The published schemas. The page's tests, which have a validator, try real files with them.
 
 #[test]
 fn the_published_schemas_are_those_that_the_types_give() {
