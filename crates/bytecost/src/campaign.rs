@@ -148,7 +148,6 @@ impl How {
     }
 }
 
-/// The log of a run, until it cannot be written.
 struct KeptLog<'r> {
     run: &'r mut Run,
     stop: &'r AtomicBool,

@@ -38,7 +38,6 @@ pub struct Display {
 }
 
 impl Display {
-    /// A display for cells that may take `budget`.
     pub fn new(cells: &[Cell], budget: Duration, quiet: bool) -> Display {
         let terminal = io::stderr().is_terminal();
         let target = match terminal && !quiet {
@@ -190,7 +189,6 @@ impl Display {
     }
 }
 
-/// A cell by its values of some axes.
 fn words<'a>(axes: impl IntoIterator<Item = &'a Axis>, cell: &Cell) -> String {
     let mut values = axes.into_iter().map(|a| a.word(&cell.value(*a)).to_owned());
     values.join(" ")

@@ -1,9 +1,7 @@
-//! What was found by trying on this machine, kept for the next command of the same user.
-//!
-//! It holds for what it was found under: this boot and build, what the process may do, its control
-//! group, namespaces and limits, the settings and modules of the kernel, the file system of the
-//! directory of test files, and the Java in PATH. Where one of these is another, or nothing can be
-//! kept, all is tried again.
+//! What was found by trying on this machine, kept for the next command of the same user while this
+//! is the same: boot and build, what the process may do, its control group, namespaces and limits,
+//! the settings and modules of the kernel, the file system of the directory of test files, the Java
+//! in PATH.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

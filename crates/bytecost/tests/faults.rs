@@ -67,8 +67,7 @@ fn too_few_open_files_refuse_the_cells_that_need_more() {
     assert!(!place.samples().is_empty());
 }
 
-/// The command as a user without rights, with a locked-memory limit in KiB; none, and the reason
-/// printed, where that cannot be arranged.
+/// The command without rights, with a locked-memory limit in KiB; none where that cannot be.
 fn unprivileged(place: &Place, locked_kib: u32, words: &str) -> Option<Command> {
     let limit = format!("-l {locked_kib}");
     if !geteuid().is_root() {

@@ -1,5 +1,4 @@
-//! What a killed run may leave is found and removed by `doctor --clean` and by the next run;
-//! what belongs to a living one stays.
+//! What a killed run leaves is removed by `doctor --clean` and the next run; a living one's stays.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

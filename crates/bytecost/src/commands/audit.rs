@@ -45,7 +45,6 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
     })
 }
 
-/// The newest run that measured.
 fn newest(root: &Root) -> Result<Run> {
     for name in root.names()?.into_iter().rev() {
         let run = root.open(&name)?;

@@ -35,7 +35,6 @@ pub fn completions(_: Shell) -> Result<Exit> {
     page(None)
 }
 
-/// Says how to get them.
 #[cfg(not(feature = "manual"))]
 pub fn page(_: Option<&Path>) -> Result<Exit> {
     Err(crate::failure::bad_input(

@@ -1,5 +1,4 @@
-//! `bytecost report`: a run shown again from its samples, on any machine, without root; and
-//! `bytecost explain`.
+//! `bytecost report`, a run shown again from its samples, anywhere and without root, and `explain`.
 
 mod hosts;
 

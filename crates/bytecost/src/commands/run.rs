@@ -374,7 +374,6 @@ fn go_through_whole(study: &mut Study, args: &RunArgs, bytes: u64) {
     }
 }
 
-/// The files of the plan, made before anything is measured.
 fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<Files> {
     let Some(found) = found else {
         return Ok(Files::default());

@@ -230,7 +230,6 @@ impl Place {
         place
     }
 
-    /// Runs that were recorded, each under the name of its study.
     pub fn recorded(studies: &[&str]) -> Place {
         let place = Place::new();
         for study in studies {

@@ -35,8 +35,7 @@ pub fn apart(coordinator: u32) -> Option<u32> {
     endpoints_of(coordinator).into_iter().find(is_apart)
 }
 
-/// What a thread finds that goes to the network of a process for it; none where the process is gone
-/// by then.
+/// What a thread finds in the network of a process; none where the process is gone by then.
 pub fn within<T: Send + 'static>(pid: u32, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let there = File::open(process(pid).join("ns/net")).ok()?;
     let work = move || {

@@ -17,7 +17,6 @@ use crate::failure::{Exit, bad_input};
 use crate::recorded_run::RecordedRun;
 use crate::terminal;
 
-/// What the directory of every run has.
 const MANIFEST: &str = "manifest.json";
 
 struct JudgedRun {
@@ -37,8 +36,7 @@ pub fn are_meant(args: &ReportArgs) -> bool {
     }
 }
 
-/// The table of all runs that can be read, each of the newest of its host; what is left out is
-/// reported, and makes the status 1.
+/// The table of the newest run of each host; what is left out is noted, and makes the status 1.
 pub fn run(args: &ReportArgs) -> Result<Exit> {
     if args.figures.is_some() || args.beside.is_some() {
         return Err(bad_input(
