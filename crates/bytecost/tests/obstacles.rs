@@ -18,8 +18,7 @@ fn tool(words: &str) -> bool {
     status.is_ok_and(|s| s.success())
 }
 
-/// Asserts that a run says nothing of the throughput that something in the way sets, and gives what
-/// it says of that in a caveat of this kind.
+/// Asserts that a run withholds throughput, and gives the evidence of its caveat of this kind.
 #[track_caller]
 fn named(found: &Analysis, kind: &str) -> String {
     let about = |s: &&str| s.to_lowercase().contains("throughput") && !s.contains("no verdict");

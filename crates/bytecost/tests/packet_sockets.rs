@@ -10,8 +10,7 @@ use crate::common::{Place, is_root};
 use bytecost_spec::Transport;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
-/// A packet socket in the network of a process, made by a thread that goes there for it; none
-/// where the process is gone by then.
+/// A packet socket made in the network of a process; none where the process is gone by then.
 fn listening(pid: u32) -> Option<OwnedFd> {
     within(pid, || {
         let (family, raw) = (AddressFamily::PACKET, SocketType::RAW);

@@ -8,7 +8,6 @@ use bytecost_sys::process;
 
 const SHORT: &str = "--budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
 
-/// The samples of all cells but that of the loop.
 fn samples(place: &Place) -> impl Iterator<Item = (Cell, Sample)> {
     let all = place.samples().into_iter();
     all.filter(|(cell, _)| cell.mover != "null")

@@ -1,5 +1,4 @@
-//! The study of servers from the command line to its report, and what a served trial leaves when
-//! the run is killed or another one cleans up.
+//! The study of servers, and what a served trial leaves when it is killed or another run cleans up.
 
 use crate::common::{PATIENCE, Place, endpoints_of, until};
 use rustix::process::Signal;

@@ -86,7 +86,6 @@ impl Hosts {
         serde_json::from_str(&self.place.read("manifest.json")).unwrap()
     }
 
-    /// The samples of cells that go to the other host.
     fn crossed(&self) -> Vec<Sample> {
         let samples = self.place.samples().into_iter().map(|(_, sample)| sample);
         samples.filter(|s| s.cell.starts_with("peer/")).collect()
