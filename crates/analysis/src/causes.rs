@@ -286,7 +286,6 @@ impl Compared<'_, '_> {
         within(location).filter(|cost| cost.low > 0.0)
     }
 
-    /// Whether trials of evidence have counted anything in both cells.
     fn is_counted(&self) -> bool {
         let is_seen = |cell: &CellTrials<'_>, of| !self.counted(of, cell).is_empty();
         let of = |of| is_seen(self.baseline, of) && is_seen(self.other, of);

@@ -150,7 +150,6 @@ fn is_rate(measure: Measure) -> bool {
     )
 }
 
-/// Whether a measure is a rate or a time that goes by.
 fn is_of_time(measure: Measure) -> bool {
     is_rate(measure) || is_latency(measure)
 }

@@ -263,7 +263,6 @@ fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare
     cells.iter().filter_map(|c| Some((c, c.ceiling.as_ref()?)))
 }
 
-/// In how many cells the share is withheld, and why.
 fn withheld(view: &View<'_>) -> Option<String> {
     let why = all(view.cells).filter_map(|(_, s)| s.withheld.as_ref());
     let why = why.collect_vec();

@@ -53,7 +53,6 @@ pub(crate) fn corrected(all: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Cor
     found
 }
 
-/// What is promised of each family that has a comparison.
 pub(crate) fn facts(findings: &[Finding], share: f64) -> Vec<FamilyFacts> {
     let facts = Family::ALL.iter().map(|family| FamilyFacts {
         family: *family,

@@ -21,7 +21,6 @@ use crate::phrases;
 use crate::result::{MainEffect, PlaceDeviation, PlaceEffect};
 use crate::view::View;
 
-/// The effect before others moderate and correct it.
 struct RawEffect<'v> {
     compare: &'v Compare,
     metric: Metric,
@@ -58,7 +57,6 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MainEffect> {
     effects.collect()
 }
 
-/// Those of one comparison.
 fn of_compare<'v>(view: &View<'v>, compare: &'v Compare) -> Vec<RawEffect<'v>> {
     let study = &view.input.manifest.study;
     let metric = compare.metrics.first().copied();
@@ -114,14 +112,12 @@ impl<'v> RawEffect<'v> {
         })
     }
 
-    /// What no two effects have in common.
     fn key(&self) -> (Metric, Axis, String, String) {
         let other = self.pairings[0].other.cell.id_without(&[self.over]);
         let baseline = self.compare.baseline.clone();
         (self.metric, self.compare.axis, baseline, other)
     }
 
-    /// Whether the study names the axis over which is averaged.
     fn is_asked(&self) -> bool {
         self.compare.over == Some(self.over)
     }
@@ -130,7 +126,6 @@ impl<'v> RawEffect<'v> {
         self.pairings[place].other.cell.value(self.over)
     }
 
-    /// Each place's own ratio over the same blocks, with its location.
     fn places(&self) -> Option<Vec<(PlaceEffect, Location)>> {
         let place = |(place, logs): (usize, &Vec<f64>)| {
             let location = trimmed_mean(logs)?;

@@ -31,7 +31,6 @@ pub(crate) enum Waits {
     Completion,
 }
 
-/// The cells that stall, by their id.
 #[derive(Debug, Default)]
 pub(crate) struct Stalls(BTreeMap<String, Stall>);
 
@@ -135,7 +134,6 @@ impl Signs {
         }
     }
 
-    /// The median of each sign.
     fn typical(all: &[Signs]) -> Signs {
         let of = |sign: fn(&Signs) -> Option<f64>| {
             median(&all.iter().filter_map(sign).collect::<Vec<f64>>())

@@ -43,7 +43,6 @@ impl<'v> View<'v> {
         self.cells.iter().find(|c| c.id == id)
     }
 
-    /// A metric within a sentence.
     pub(crate) fn words(&self, metric: Metric) -> String {
         phrases::metric(metric, self.trials.unit)
     }
@@ -97,7 +96,6 @@ impl<'v> View<'v> {
     }
 }
 
-/// CPUs that a run could use.
 pub(crate) fn cpus(input: &Input<'_>) -> usize {
     let host = &input.manifest.host;
     match host.cpus_allowed.len() {

@@ -31,7 +31,6 @@ fn built_in(id: &str) -> Claim {
     claims.into_iter().find(|c| c.id == id).expect(id)
 }
 
-/// What a run says of it, with the published tables.
 fn settled(world: &World, claim: Claim) -> Audited {
     let grounds = Grounds {
         claims: &[claim],
@@ -52,7 +51,6 @@ fn checker(id: &str) -> impl Fn(&World, Ruling, &str) -> Audited {
     }
 }
 
-/// Figures in which a measured number stands.
 fn measured(found: &Audited) -> usize {
     let of = |f: &&AuditFigure| f.measured.is_some();
     found.figures.iter().filter(of).count()

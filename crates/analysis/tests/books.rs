@@ -68,12 +68,10 @@ fn is_hidden(cell: &Cell) -> bool {
     cell.mover == "sendfile" && cell.size_bytes == 1 << 20
 }
 
-/// So much hidden work in the one cell.
 fn hole(ns: f64) -> impl Fn(&Cell) -> f64 {
     move |cell| if is_hidden(cell) { ns } else { 0.0 }
 }
 
-/// The books of the cell in which something is hidden.
 fn hidden(analysis: &Analysis) -> &CellBooks {
     let mut books = analysis.books.iter();
     let own = |b: &&CellBooks| is_hidden(&Cell::from_id(&b.cell).expect("an id"));

@@ -18,12 +18,10 @@ pub(super) fn over(above: f64, below: f64, why_not: &str) -> Found {
     }
 }
 
-/// A side's counter as a number, or why it is absent.
 pub(crate) fn read(side: &SideReadings, counter: Counter) -> Found {
     found(side.readings.get(&counter), counter)
 }
 
-/// A counter of the machine as a number, or why it is absent.
 pub(crate) fn machine(sample: &Sample, counter: Counter) -> Found {
     found(sample.machine.get(&counter), counter)
 }

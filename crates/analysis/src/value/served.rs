@@ -11,7 +11,6 @@ const BUSY: u64 = 1;
 /// architectures and kernels built for debugging have other sizes.
 pub(crate) const KERNEL_STACK_BYTES: f64 = 16384.0;
 
-/// What has a meaning where there is a server, and nowhere else.
 pub(super) fn only(measure: Measure) -> bool {
     matches!(
         measure,
@@ -82,7 +81,6 @@ pub(super) fn memory_kib(sample: &Sample, cell: &Cell) -> Found {
     over(kib, connections, "there are no connections")
 }
 
-/// Whether the clients may have limited the rate themselves.
 pub(crate) fn is_limited(sample: &Sample) -> bool {
     let limited = sample.sender.readings.get(&Counter::GeneratorLimited);
     match limited.and_then(Reading::measured) {
@@ -92,7 +90,6 @@ pub(crate) fn is_limited(sample: &Sample) -> bool {
     }
 }
 
-/// Whether the server had next to no idle time.
 fn is_never_idle(sample: &Sample) -> Result<bool, String> {
     let server = sample.receiver.as_ref().ok_or("there is no server")?;
     let value = |counter| read(server, counter);

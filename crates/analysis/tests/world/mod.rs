@@ -30,7 +30,6 @@ pub struct World {
     pub damage: Option<String>,
 }
 
-/// What a cell truly costs.
 #[derive(Clone, Copy)]
 pub struct True {
     pub sender_ns_per_byte: f64,
@@ -115,7 +114,6 @@ pub fn ends(text: impl AsRef<str>, part: impl AsRef<str>) {
     assert!(text.ends_with(part), "not `{part}`: {text}");
 }
 
-/// The one of a list that has no other.
 #[track_caller]
 pub fn one<T: std::fmt::Debug>(list: &[T]) -> &T {
     assert_eq!(list.len(), 1, "{list:#?}");
@@ -147,7 +145,6 @@ pub fn cache(level: u32, size_bytes: u64) -> CpuCache {
     }
 }
 
-/// What tests look up in an analysis.
 pub trait Found {
     fn of_mover(&self, mover: &str) -> &CellResult;
     fn of_id(&self, id: &str) -> &CellResult;
@@ -206,7 +203,6 @@ blocks-most = 40
 }
 pub(crate) use study;
 
-/// The study that most tests ask.
 pub const STUDY: &str = r#"
 name = "send-copies"
 title = "How to send"
