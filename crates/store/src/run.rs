@@ -201,8 +201,7 @@ impl Run {
         Ok(loaded)
     }
 
-    /// Gives cells the ids that this version writes: to those of old, axes said something that did
-    /// not apply to them.
+    /// Gives cells the ids of today: in those of old, axes said what did not apply to them.
     fn rename_cells(&self, records: &mut [Record]) {
         let mut known: HashMap<String, String> = HashMap::new();
         for id in records.iter_mut().filter_map(Record::cell_mut) {
@@ -270,8 +269,7 @@ impl Run {
     }
 }
 
-/// Takes the lock of a log. A list of runs holds it for a moment to look whether a run goes on,
-/// so that one refusal is not the last word.
+/// Takes the lock of a log; more than once, since a list of runs holds it for a moment to look.
 fn lock(file: &File, dir: &Path) -> Result<(), StoreError> {
     const ATTEMPTS: u32 = 5;
     for attempt in 1..=ATTEMPTS {
