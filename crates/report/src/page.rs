@@ -140,7 +140,6 @@ struct Printer<'a> {
     drawings: &'a Drawings,
     /// The drawing that stands beside the answer, and so nowhere else.
     leading: Option<DrawingRef>,
-    /// Lists of footnotes so far.
     notes: usize,
     out: String,
     /// The last heading: what tables below it are called.

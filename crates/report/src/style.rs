@@ -73,5 +73,4 @@ pub(crate) const VERDICTS: &[(char, Ink)] = &[
     ('?', Ink::Warning),
     ('=', Ink::Faint),
 ];
-/// The signs of what works and what does not.
 pub(crate) const MARKS: &[(char, Ink)] = &[('✓', Ink::Good), ('✗', Ink::Bad)];

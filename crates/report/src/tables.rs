@@ -23,7 +23,6 @@ pub struct RunLine {
     pub state: String,
 }
 
-/// The columns of a table of what works.
 #[derive(Clone, Copy)]
 struct Over<C: 'static> {
     columns: &'static [C],
