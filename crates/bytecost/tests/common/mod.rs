@@ -337,7 +337,6 @@ impl Started {
         fs::read_to_string(self.dir.join("stderr")).unwrap()
     }
 
-    /// Threads and open files of the process.
     pub fn held(&self) -> (usize, usize) {
         let held = |what| count(Path::new(&format!("/proc/{}/{what}", self.pid())));
         (held("task"), held("fd"))

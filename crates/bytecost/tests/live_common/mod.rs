@@ -145,7 +145,6 @@ pub fn places(pid: u32) -> Vec<String> {
     places
 }
 
-/// A client once it has told something.
 fn busy(words: &str) -> Started {
     let mut client = Started::alone(words);
     client.until_told("a second or an answer", |out, _| !objects(out).is_empty());
