@@ -17,7 +17,6 @@ use crate::trials::Trials;
 /// Blocks beyond which it is no help to say how many it would take.
 const MOST_BLOCKS: usize = 10_000;
 
-/// A comparison before the correction over all of them.
 struct Raw<'t> {
     asked: AskedPair<'t, 't>,
     contrast: PairContrast<'t>,

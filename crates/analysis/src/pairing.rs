@@ -11,7 +11,6 @@ use crate::grid;
 use crate::result::Finding;
 use crate::trials::{CellTrials, Trials, of_block};
 
-/// Two cells that differ in one axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pairing<'t, 'a> {
     pub(crate) axis: Axis,

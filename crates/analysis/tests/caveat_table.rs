@@ -11,7 +11,6 @@ use crate::world::{
     study_of,
 };
 
-/// The sources of all tests, without white space.
 fn sources() -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let files = fs::read_dir(folder).expect("the tests");

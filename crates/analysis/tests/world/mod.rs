@@ -564,7 +564,6 @@ fn measured(list: &[(Counter, f64)]) -> Readings {
         .collect()
 }
 
-/// A side whose flows moved `bytes` altogether.
 fn side(cell: &Cell, bytes: f64, cpu_ns: f64) -> SideReadings {
     let messages = bytes / cell.size_bytes as f64;
     let mut readings = measured(&[
