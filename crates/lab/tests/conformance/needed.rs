@@ -1,4 +1,5 @@
-//! A row is right: the survey refuses a mover only where something that it needs is not there.
+//! A row is right: the survey refuses a mover where something that it needs is not there, and
+//! nowhere else.
 
 use bytecost_engine::Mover;
 use bytecost_engine::statement::Requirement;
