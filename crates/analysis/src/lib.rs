@@ -141,9 +141,13 @@ pub fn analyse(input: Input<'_>) -> Analysis {
 pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
     let stalls = stalls::Stalls::of(&Trials::of_run(&input));
     let findings = analyse(input).findings;
-    let told = findings.iter().filter(|f| causes::is_worth_a_reason(f, &stalls));
+    let told = findings
+        .iter()
+        .filter(|f| causes::is_worth_a_reason(f, &stalls));
     let decided = causes::greatest(told, |_| true).into_iter();
-    decided.map(|f| [f.baseline.clone(), f.cell.clone()]).collect()
+    decided
+        .map(|f| [f.baseline.clone(), f.cell.clone()])
+        .collect()
 }
 
 fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {

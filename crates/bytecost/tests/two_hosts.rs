@@ -291,7 +291,6 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     says(&hosts.place.call("runs").stdout, &["complete"]);
 }
 
-// Invariant 9.
 /// The user whose rights a process has.
 fn user_of(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -324,6 +323,7 @@ fn root_plays_the_other_host_as_nobody() {
     run.interrupted();
 }
 
+// Invariant 9.
 #[test]
 fn who_interrupts_while_the_other_host_is_sought_leaves_nothing() {
     let place = Place::new();
