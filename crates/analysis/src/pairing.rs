@@ -40,9 +40,9 @@ impl AskedPair<'_, '_> {
 }
 
 /// The pairings of one comparison of the study: baselines in the order of the plan, for each of them
-/// the other values in the order of the study. Movers that move nothing are in none. Of files, reading
-/// is not held against writing; a mover that can have one request in flight only is the baseline of
-/// all depths, as one that has no block is of all blocks.
+/// the other values in the order of the study. Movers that move nothing are in none. Reading
+/// a file is not compared with writing it; a mover that can have one request in flight only is the
+/// baseline of all depths, as one that has no block is of all blocks.
 pub(crate) fn pairings<'t, 'a>(
     trials: &'t Trials<'a>,
     axis: Axis,

@@ -73,8 +73,8 @@ fn rows(pair: &Pair, view: &View<'_>) -> Vec<SpeedUpRow> {
     found.iter().map(row).collect()
 }
 
-/// The pairs of a value, and those of what it is held against that are in none: a way that takes a
-/// file whole has a pair with each block of one that does not.
+/// The pairs of a value with its baseline, and the baseline's own pairs that are not among them: a
+/// way that takes a file whole has a pair with each block of one that does not.
 fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pairing<'t, 'a>> {
     let mut found = contrasted(trials, pair.axis, value, &pair.against, &pair.at);
     let turned = contrasted(trials, pair.axis, &pair.against, value, &pair.at);

@@ -6,7 +6,7 @@ use crate::capabilities;
 use crate::cgroups;
 use crate::roots::Roots;
 
-/// Why a class cannot be had here, and what to do about it; none where trying must tell.
+/// Why this machine does not have a class, and what to do about it; none where only a try can tell.
 pub fn barred(roots: &Roots, class: Class) -> Option<String> {
     if !class.is_realtime() {
         return None;

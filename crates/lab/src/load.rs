@@ -6,7 +6,7 @@
 //! does, and latency counts from then, so that waiting in line is part of it. (Gil Tene, "How NOT to
 //! Measure Latency", 2013, calls the mistake coordinated omission.)
 //!
-//! One thread serves thousands of connections, on io_uring where that can be had, else with epoll,
+//! One thread serves thousands of connections, on io_uring where the kernel permits it, else with epoll,
 //! and allocates nothing once everyone is connected. Whether it was itself what limited the rate, it
 //! says in [`GeneratorLoad`].
 //!

@@ -138,7 +138,7 @@ pub struct HostPart {
 }
 
 impl HostPart {
-    /// What the other host is told of it: that there is a file, and whether it is one of ours.
+    /// What the other host learns of it: that there is a file, and whether it is one of ours.
     pub(crate) fn elsewhere(&self) -> HostPart {
         HostPart {
             file: self.file.as_ref().map(|f| FileTask::elsewhere(f.own)),

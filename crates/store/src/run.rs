@@ -130,7 +130,8 @@ impl Run {
         self.note(|manifest| manifest.bisection = Some(bisection))
     }
 
-    /// How many blocks have a timed trial, those before them included; none where there is none.
+    /// How many blocks have a timed trial, those before them included; none where there is none. Errors
+    /// are those of [`Run::records`].
     pub fn blocks_begun(&self) -> Result<Option<u32>, StoreError> {
         let records = self.records()?.records;
         let timed = records.iter().filter(|r| !matches!(r, Record::Evidence(_)));

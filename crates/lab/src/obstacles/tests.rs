@@ -13,7 +13,7 @@ fn tc(words: &str) -> bool {
     status.is_ok_and(|s| s.success())
 }
 
-/// What is told of loopback in a new network after a change; none, and printed why, if it fails.
+/// The obstacles of loopback in a new network after a change; none, with the reason printed, if it fails.
 fn after(change: impl FnOnce() -> bool + Send) -> Option<Vec<Obstacle>> {
     let Ok(network) = Network::new() else {
         assert!(!rustix::process::geteuid().is_root());
