@@ -4,7 +4,7 @@
 //! is refused, that is printed in its place; a kernel that is known to allow some is held to it by
 //! `BYTECOST_MEANS=functions,tracepoints`, and root is held to tracepoints everywhere.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -60,22 +60,16 @@ fn of_socket(into_kernel: f64, delivery: f64, to_reader: f64) -> PerByte {
 /// Gives the most bytes that TCP sent again, which a busy machine has it do.
 fn over(listener: &TcpListener, work: impl FnOnce(&TcpStream)) -> u64 {
     let sending = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (mut taking, _) = listener.accept().unwrap();
+    let (taking, _) = listener.accept().unwrap();
     sending.set_write_timeout(Some(PATIENCE)).unwrap();
     taking.set_read_timeout(Some(PATIENCE)).unwrap();
     let reader = thread::spawn(move || {
-        let mut buffer = vec![0; 256 << 10];
-        let mut all = 0;
-        loop {
-            match taking.read(&mut buffer).unwrap() {
-                0 => return all,
-                n => all += n,
-            }
-        }
+        let mut taking = BufReader::with_capacity(256 << 10, taking);
+        io::copy(&mut taking, &mut io::sink()).unwrap()
     });
     work(&sending);
     sending.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(reader.join().unwrap(), PAYLOAD_BYTES);
+    assert_eq!(reader.join().unwrap(), PAYLOAD_BYTES as u64);
     let info = tcp::info(&sending).unwrap();
     u64::from(info.retransmits) * u64::from(info.snd_mss_bytes)
 }

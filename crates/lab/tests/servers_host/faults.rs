@@ -122,7 +122,7 @@ fn half_closed(server: &'static Server) {
     for _ in 0..3 {
         answer(&mut client, 70_000);
     }
-    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    assert_eq!(client.read_to_end(&mut Vec::new()).unwrap(), 0);
     assert_eq!(running.stop().requests, 3);
 }
 

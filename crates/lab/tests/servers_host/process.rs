@@ -97,7 +97,7 @@ impl Running {
     pub fn descriptors_alone(&self) -> usize {
         let mut client = TcpStream::connect(self.address).unwrap();
         client.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        assert_eq!(client.read_to_end(&mut Vec::new()).unwrap(), 0);
         self.descriptors()
     }
 

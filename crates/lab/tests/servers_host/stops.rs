@@ -36,7 +36,7 @@ fn stopped_with_a_request(server: &'static Server) {
         for _ in 0..3 {
             answer(client, 100);
         }
-        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        assert_eq!(client.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
     assert_eq!(running.stop().requests, 4 * number);
 }
@@ -103,7 +103,7 @@ fn signalled(server: &'static Server) {
         let mut rest = vec![0; 3 * LARGE - 1000];
         client.read_exact(&mut rest).unwrap();
         if !children.is_empty() {
-            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+            assert_eq!(client.read_to_end(&mut Vec::new()).unwrap(), 0);
         }
         drop(client);
         running.has_no_children();
