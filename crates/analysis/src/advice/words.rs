@@ -382,7 +382,7 @@ fn span(s: &Situation, at: &[String]) -> String {
     };
     let follows = |(a, b)| place(a).zip(place(b)).is_some_and(|(a, b)| a + 1 == b);
     let is_whole = at.iter().tuple_windows().all(follows);
-    if !is_whole {
+    if !is_whole || at.len() == 2 {
         let names = std::iter::once(with(first)).chain(at.iter().skip(1).map(name));
         return format!(" {}", phrases::list(names));
     }
