@@ -21,20 +21,24 @@ pub const FOLIO_MOST: u64 = 2 << 20;
 /// Brings a piece of a file into the page cache: `UnexpectedEof` where the file ends before,
 /// `OutOfMemory` where the cache does not keep it.
 pub fn warm(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
+    const TRIES: usize = 3;
     let file = file.as_fd();
     let enough = || -> io::Result<bool> {
         let (resident, pages) = resident_pages(file, whole(offset), len)?;
         Ok(resident as f64 >= RESIDENT_LEAST * pages as f64)
     };
-    if enough()? {
-        return Ok(());
-    }
     let mut chunk = vec![0; CHUNK_BYTES];
-    let mut at = 0;
-    while at < len {
-        let most = CHUNK_BYTES.min((len - at) as usize);
-        read_whole(file, &mut chunk[..most], offset + at)?;
-        at += most as u64;
+    // The kernel may take pages back while others are read, as DAMON does.
+    for _ in 0..TRIES {
+        if enough()? {
+            return Ok(());
+        }
+        let mut at = 0;
+        while at < len {
+            let most = CHUNK_BYTES.min((len - at) as usize);
+            read_whole(file, &mut chunk[..most], offset + at)?;
+            at += most as u64;
+        }
     }
     if enough()? {
         return Ok(());
