@@ -165,13 +165,11 @@ fn a_flow_of_udp_begins_anew_with_its_opening() {
     for wire in wires(LINK_MTU_BYTES) {
         let mut far = responder(&wire, 1);
         let to = |port| SocketAddrV4::new(*FAR_END.ip(), FAR_END.port() + port);
+        let bind = || std::net::UdpSocket::bind((SENDER, 40_000));
+        let socket = wire.network.within(bind).unwrap().unwrap();
         for bytes in [5000, 70] {
-            let sent = wire.network.within(|| {
-                let socket = std::net::UdpSocket::bind((SENDER, 40_000)).unwrap();
-                socket.send_to(&[], to(1)).unwrap();
-                socket.send_to(&vec![1; bytes], to(0)).unwrap()
-            });
-            assert_eq!(sent.unwrap(), bytes);
+            socket.send_to(&[], to(1)).unwrap();
+            assert_eq!(socket.send_to(&vec![1; bytes], to(0)).unwrap(), bytes);
         }
         far.look().unwrap();
         let seen = far.seen().next().unwrap();
