@@ -25,7 +25,7 @@ one() {
 }
 logged() {
 	local log=$logs/${1//\//-} began=$SECONDS
-	"${@:2}" >"$log" 2>&1 </dev/null || echo "$log" >>"$logs/failed"
+	"${@:2}" >"$log" 2>&1 </dev/null || { echo "exit status $?" >>"$log"; echo "$log" >>"$logs/failed"; }
 	printf '%s, %s s: %s\n' "$1" $((SECONDS - began)) "$(grep '^test result: ' "$log" | tail -n 1 || true)"
 }
 export -f one logged
