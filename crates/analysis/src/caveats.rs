@@ -164,6 +164,11 @@ const CAVEATS: &[Row] = &[
         .with(Effect::WithholdsAll("some trials delivered wrong bytes")),
     row("many-failed-trials", One(course::many_failed_trials))
         .with(Effect::WithholdsAll("too many of its trials failed")),
+    row("stood-still", One(course::stood_still))
+        .with(Effect::Withholds(
+            |m, _| !matches!(m, Measure::CpuSPerGb | Measure::CpuNsPerMessage),
+            "its flow stood still through whole windows",
+        )),
     row("failed-trials", One(course::failed_trials)),
     row("two-modes-cpu-time", One(|view| modes::far(view, of_cpu_time)))
         .with(two_modes(of_cpu_time)),

@@ -95,7 +95,7 @@ fn failed(blocks: u32, reason: &str) -> World {
 
 #[test]
 fn the_course_of_the_run() {
-    use Withholds::{All, Nothing};
+    use Withholds::{All, Nothing, Times};
     let early = planted(|w| w.ended_early = Some("Ctrl-C".to_owned()));
     both("ended-early", &quiet(), &early, Nothing, "of the log");
     let changed = planted(|w| w.notes = vec!["`cubic` is not available".to_owned()]);
@@ -113,6 +113,9 @@ fn the_course_of_the_run() {
     let told = "10 % of their trials";
     both("many-failed-trials", &once, &often, All, told);
     silent(&often, "failed-trials");
+    let [once, often] = [1, 3].map(|n| failed(n, "a flow moved nothing and used no CPU."));
+    both("stood-still", &once, &often, Times, told);
+    silent(&often, "many-failed-trials");
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl Lab {
             Ok(parts) => {
                 idle = self.settings.check == ContentCheck::Quick && parts.has_idle_flow();
                 match idle && self.is_longest(cell) {
-                    true => Err(nothing_moved(cell, self.window(cell, None))),
+                    true => Err(nothing_moved(cell, self.window(cell, None), &parts)),
                     false => Ok(self.sample(trial, cell, started_ms, began_ns, parts)),
                 }
             }
@@ -484,11 +484,15 @@ impl Lab {
 }
 
 /// Said of a trial in which a flow moved nothing, however long its window.
-fn nothing_moved(cell: &Cell, window: Duration) -> String {
+fn nothing_moved(cell: &Cell, window: Duration, parts: &TrialOutput) -> String {
     let (ms, served) = (window.as_millis(), cell.is_served());
     let fewer = if served { "connections" } else { "threads" };
+    let what = match parts.used_no_cpu() {
+        true => Failure::STOOD_STILL,
+        false => "a flow moved nothing",
+    };
     format!(
-        "a flow moved nothing within {ms} ms: use a longer --window or fewer --{fewer}, or stop other programs"
+        "{what} within {ms} ms: use a longer --window or fewer --{fewer}, or stop other programs"
     )
 }
 

@@ -69,4 +69,13 @@ impl TrialOutput {
         };
         idle(&self.sender) || self.receiver.as_ref().is_some_and(idle)
     }
+
+    /// Whether both sides together used a CPU for less than a twentieth of the window.
+    pub(crate) fn used_no_cpu(&self) -> bool {
+        let of = |counter| self.machine.get(&counter).and_then(Reading::measured);
+        let used = [Counter::SenderProcessesNs, Counter::ReceiverProcessesNs].map(of);
+        let elapsed = of(Counter::MachineElapsedNs);
+        let used = used.into_iter().sum::<Option<u64>>().zip(elapsed);
+        used.is_some_and(|(used, elapsed)| used * 20 < elapsed)
+    }
 }

@@ -11,9 +11,7 @@ const ONE_THREAD: &str = "other threads of the process do a part of the work, wh
 /// Reads the clocks of the thread that opened it, and [`crate::PROCESS_COUNTERS`] of the whole
 /// process. What else exists of one thread only is absent. [`crate::WithWorkers`] has the others'.
 #[derive(Debug)]
-pub struct ProcessMeter {
-    thread: ThreadMeter,
-}
+pub struct ProcessMeter(pub ThreadMeter);
 
 /// What a [`ProcessMeter`] read.
 #[derive(Clone, Copy, Debug)]
@@ -22,30 +20,23 @@ pub struct ProcessSnapshot {
     usage: Option<ThreadUsage>,
 }
 
-impl ProcessMeter {
-    /// The process's meter beside that of the calling thread.
-    pub fn new(thread: ThreadMeter) -> ProcessMeter {
-        ProcessMeter { thread }
-    }
-}
-
 impl Meter for ProcessMeter {
     type Snapshot = ProcessSnapshot;
 
     fn read_start(&mut self) -> ProcessSnapshot {
         let usage = process::process_usage().ok();
-        let thread = self.thread.read_start();
+        let thread = self.0.read_start();
         ProcessSnapshot { thread, usage }
     }
 
     fn read_end(&mut self) -> ProcessSnapshot {
-        let thread = self.thread.read_end();
+        let thread = self.0.read_end();
         let usage = process::process_usage().ok();
         ProcessSnapshot { thread, usage }
     }
 
     fn difference(&self, start: &ProcessSnapshot, end: &ProcessSnapshot) -> Readings {
-        let of_thread = self.thread.difference(&start.thread, &end.thread);
+        let of_thread = self.0.difference(&start.thread, &end.thread);
         let readings = of_thread.into_iter().map(|(counter, own)| {
             let (start, end) = (start.usage.as_ref(), end.usage.as_ref());
             let of_process = usage::between(counter, start, end, usage::NO_USAGE);
@@ -71,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_work_of_another_thread_is_counted_and_what_only_one_thread_has_is_absent() {
-        let mut meter = ProcessMeter::new(ThreadMeter::open_without_perf());
+        let mut meter = ProcessMeter(ThreadMeter::open_without_perf());
         let start = meter.read_start();
         let before = clock::thread_cpu_ns();
         std::thread::spawn(|| spin(BUSY_NS)).join().unwrap();

@@ -187,6 +187,14 @@ pub struct Failure {
 const WRONG_BYTES: [&str; 2] = ["is not what", "bytes were sent,"];
 
 impl Failure {
+    /// Begins the reason of a trial in which a flow moved nothing and next to no CPU time was used.
+    pub const STOOD_STILL: &'static str = "a flow moved nothing and used no CPU";
+
+    /// Whether it failed so: what a byte costs in CPU time is the same without it.
+    pub fn stood_still(&self) -> bool {
+        self.reason.starts_with(Failure::STOOD_STILL)
+    }
+
     /// Whether the trial failed since its bytes were wrong.
     pub fn has_wrong_bytes(&self) -> bool {
         WRONG_BYTES.iter().any(|part| self.reason.contains(part))

@@ -135,35 +135,45 @@ fn first_of(failures: &[&Failure]) -> Option<String> {
     Some(format!("the first: {reason}"))
 }
 
-/// Of the trials of a cell and of its twin.
-fn failed_share(cell: &CellTrials<'_>) -> f64 {
-    let failed = cell.failures.len();
-    let begun = failed + cell.by_block.len() + cell.twin.len();
-    failed as f64 / begun.max(1) as f64
+/// The share of the trials of a cell and of its twin that failed, by standing still or otherwise.
+fn failed_share(cell: &CellTrials<'_>, still: bool) -> f64 {
+    let begun = cell.failures.len() + cell.by_block.len() + cell.twin.len();
+    let failed = cell.failures.iter().filter(|f| f.stood_still() == still);
+    failed.count() as f64 / begun.max(1) as f64
 }
 
-fn many_failed(cell: &CellTrials<'_>) -> bool {
-    failed_share(cell) > MANY_FAILED
+fn many_failed(cell: &CellTrials<'_>, still: bool) -> bool {
+    failed_share(cell, still) > MANY_FAILED
+}
+
+fn many(view: &View<'_>, still: bool, text: &str, remedy: &str) -> Option<Caveat> {
+    let are_many = |c: &&CellTrials<'_>| many_failed(c, still);
+    let cells = view.measured().filter(are_many).collect_vec();
+    let shares = cells.iter().map(|c| failed_share(c, still)).collect_vec();
+    let shares = span(&shares, percent);
+    let mut failures = cells.iter().flat_map(|c| c.failures.iter().copied());
+    let first = first_of(&[failures.find(|f| f.stood_still() == still)?])?;
+    let (many, place) = (percent(MANY_FAILED), in_cells(cells.len()));
+    let text = format!("More than {many} of the trials {place} {text}");
+    let evidence = format!("{shares} of their trials, {first}");
+    caveat(text, evidence, remedy, ids(cells))
 }
 
 pub(super) fn many_failed_trials(view: &View<'_>) -> Option<Caveat> {
-    let cells = view.measured().filter(|c| many_failed(c)).collect_vec();
-    let shares = cells.iter().map(|c| failed_share(c)).collect_vec();
-    let first = first_of(&cells.first()?.failures)?;
-    let (many, place) = (percent(MANY_FAILED), in_cells(cells.len()));
-    caveat(
-        format!(
-            "More than {many} of the trials failed {place}: those that did not may be the lucky ones."
-        ),
-        format!("{} of their trials, {first}", span(&shares, percent)),
-        FAILED_REMEDY,
-        ids(cells),
-    )
+    let text = "failed: those that did not may be the lucky ones.";
+    many(view, false, text, FAILED_REMEDY)
+}
+
+/// CPU time per byte is that of all windows, since these have neither bytes nor CPU time.
+pub(super) fn stood_still(view: &View<'_>) -> Option<Caveat> {
+    let text = "stood still for a whole window and were left out: rates and latencies are those of a flow that moves.";
+    many(view, true, text, "a longer --window, with what waits cost")
 }
 
 pub(super) fn failed_trials(view: &View<'_>) -> Option<Caveat> {
+    let is_told = |c: &CellTrials<'_>| [false, true].iter().any(|still| many_failed(c, *still));
     let some =
-        |c: &&CellTrials<'_>| !c.failures.is_empty() && (c.by_block.is_empty() || !many_failed(c));
+        |c: &&CellTrials<'_>| !c.failures.is_empty() && (c.by_block.is_empty() || !is_told(c));
     let failed = view.trials.cells.iter().filter(some).collect_vec();
     let number = failed.iter().map(|c| c.failures.len()).sum();
     let (trials, place) = (phrases::count(number, "trial"), in_cells(failed.len()));

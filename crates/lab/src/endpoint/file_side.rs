@@ -68,7 +68,7 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
     let of_process = mover.in_flight == InFlight::SeveralByThreads;
     let thread = task.here.meters.thread();
     let mut done = if of_process {
-        let mut meter = turn.metered(flow, ProcessMeter::new(thread));
+        let mut meter = turn.metered(flow, ProcessMeter(thread));
         let stretches = requests.run(turn.gate, &mut meter, finish)?;
         FlowDone::stretches(&stretches, &meter)
     } else {

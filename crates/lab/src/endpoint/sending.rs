@@ -44,7 +44,7 @@ pub(super) fn run(
     } else if let Some(every_ns) = mover.beat_ns() {
         flow.wake(turn, thread, every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
-        let meter = ProcessMeter::new(thread);
+        let meter = ProcessMeter(thread);
         flow.carry(turn, turn.metered(number, meter))?
     } else {
         flow.carry(turn, turn.metered(number, thread))?
@@ -64,7 +64,7 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     ThreadBinding::take(pins, 2 * flow + 1, cell.mem_node)?;
     let mut ready = Flow::ready(task, mover, None, flow)?;
     let hold = ThreadBinding::take(pins, 2 * flow, cell.mem_node)?;
-    let meter = ProcessMeter::new(task.here.meters.thread());
+    let meter = ProcessMeter(task.here.meters.thread());
     let mut done = ready.carry(turn, turn.metered(flow, meter))?;
     done.of_process = true;
     let helper = ready.engine.helper();
