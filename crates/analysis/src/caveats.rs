@@ -166,7 +166,7 @@ const CAVEATS: &[Row] = &[
         .with(Effect::WithholdsAll("too many of its trials failed")),
     row("stood-still", One(course::stood_still))
         .with(Effect::Withholds(
-            |m, _| !matches!(m, Measure::CpuSPerGb | Measure::CpuNsPerMessage),
+            |m, _| is_of_time(m) || matches!(m, Measure::CpuUtilization | Measure::LeastServedShare),
             "its flow stood still through whole windows",
         )),
     row("failed-trials", One(course::failed_trials)),

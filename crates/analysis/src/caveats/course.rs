@@ -135,15 +135,17 @@ fn first_of(failures: &[&Failure]) -> Option<String> {
     Some(format!("the first: {reason}"))
 }
 
-/// The share of the trials of a cell and of its twin that failed, by standing still or otherwise.
+/// The share of the trials of a cell and of its twin that failed, with those that stood still or not.
 fn failed_share(cell: &CellTrials<'_>, still: bool) -> f64 {
     let begun = cell.failures.len() + cell.by_block.len() + cell.twin.len();
-    let failed = cell.failures.iter().filter(|f| f.stood_still() == still);
+    let failed = cell.failures.iter().filter(|f| still || !f.stood_still());
     failed.count() as f64 / begun.max(1) as f64
 }
 
+/// Whether a caveat of its own tells of the failures of this kind.
 fn many_failed(cell: &CellTrials<'_>, still: bool) -> bool {
-    failed_share(cell, still) > MANY_FAILED
+    let is_own = |f: &&Failure| f.stood_still() == still;
+    cell.failures.iter().any(is_own) && failed_share(cell, still) > MANY_FAILED
 }
 
 fn many(view: &View<'_>, still: bool, text: &str, remedy: &str) -> Option<Caveat> {
@@ -166,23 +168,26 @@ pub(super) fn many_failed_trials(view: &View<'_>) -> Option<Caveat> {
 
 /// CPU time per byte is that of all windows, since these have neither bytes nor CPU time.
 pub(super) fn stood_still(view: &View<'_>) -> Option<Caveat> {
-    let text = "stood still for a whole window and were left out: rates and latencies are those of a flow that moves.";
+    let text = "stood still for a whole window, or failed, and were left out: rates and latencies are those of a flow that moves.";
     many(view, true, text, "a longer --window, with what waits cost")
 }
 
 pub(super) fn failed_trials(view: &View<'_>) -> Option<Caveat> {
-    let is_told = |c: &CellTrials<'_>| [false, true].iter().any(|still| many_failed(c, *still));
-    let some =
-        |c: &&CellTrials<'_>| !c.failures.is_empty() && (c.by_block.is_empty() || !is_told(c));
-    let failed = view.trials.cells.iter().filter(some).collect_vec();
-    let number = failed.iter().map(|c| c.failures.len()).sum();
+    let rest = view.trials.cells.iter().flat_map(|c| {
+        let is_told = |f: &Failure| !c.by_block.is_empty() && many_failed(c, f.stood_still());
+        let rest = c.failures.iter().copied().filter(move |f| !is_told(f));
+        rest.map(move |f| (c, f))
+    });
+    let (failed, failures): (Vec<_>, Vec<_>) = rest.unzip();
+    let failed = failed.into_iter().unique_by(|c| &c.id).collect_vec();
+    let number = failures.len();
     let (trials, place) = (phrases::count(number, "trial"), in_cells(failed.len()));
     let verb = if number == 1 { "was" } else { "were" };
     caveat(
         format!(
             "{trials} {place} failed and {verb} left out. What made them fail may have affected others."
         ),
-        first_of(&failed.first()?.failures)?,
+        first_of(&failures)?,
         FAILED_REMEDY,
         ids(failed),
     )
