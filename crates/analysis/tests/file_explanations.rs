@@ -62,7 +62,7 @@ fn why_asynchronous_is_slower_is_told_from_what_was_counted() {
         "Threads of the process carry out the requests of `posix-aio`",
         "2.00 (2.00 to 2.00) context switches per request instead of 0",
         "in the page cache no request waits for the disk (",
-        "more requests in flight do not help `posix-aio`",
+        "the throughput of `posix-aio` becomes",
         "with one request in flight nothing overlaps",
         "the throughput of `libaio` becomes ",
     ];

@@ -438,7 +438,7 @@ impl Versus<'_> {
         }
     }
 
-    fn withheld(&self) -> Option<&str> {
+    pub(super) fn withheld(&self) -> Option<&str> {
         match self.contrast.standing() {
             Standing::Withheld(why) => Some(why),
             _ => None,

@@ -6,6 +6,7 @@ use itertools::Itertools as _;
 
 use super::asked::{CALLS, End, MeasuredWay, NONE, PairQuery, Versus, hull, ids, joined};
 use super::{Answers, Explained, MOST_ROWS, Question, View};
+use crate::caveats;
 use crate::contrast::Ratio;
 use crate::grouping::grouped;
 use crate::pairing::Pairing;
@@ -164,7 +165,7 @@ fn why_slower(view: &View<'_>) -> Option<Explained> {
             format!("with one request in flight nothing overlaps: with the most in flight the throughput of {who} becomes {r}")
         }),
         gains(view, &deep, |r| r.high < OVERLAP).map(|(who, r)| {
-            format!("more requests in flight do not help {who}: with the most its throughput becomes {r}, so that its requests to one file go one after the other")
+            format!("with the most requests in flight the throughput of {who} becomes {r}: its requests to one file hardly overlap")
         }),
     ];
     let answer = joined(reasons.into_iter().flatten(), view.why_absent(SWITCHES));
@@ -221,7 +222,8 @@ fn gains(
             other: most,
         };
         let is_apart = one.cell.depth == 1 && most.cell.depth > 1;
-        Some(view.contrast(pairing, SPEED).filter(|_| is_apart)?.ratio())
+        let told = is_apart && caveats::because(view.caveats, SPEED, &pairing).is_none();
+        Some(view.contrast(pairing, SPEED).filter(|_| told)?.ratio())
     };
     let found = own.iter().filter_map(|v| Some((*v, deeper(v)?)));
     let (own, gains): (Vec<_>, Vec<_>) = found.filter(|(_, r)| fits(r)).unzip();
