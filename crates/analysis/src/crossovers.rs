@@ -68,9 +68,11 @@ fn curves<'v>(view: &View<'v>, axis: Axis, baseline: &str, along: Axis) -> Vec<C
     let curves = grouped(points).into_iter();
     let curves = curves.filter(|(_, points)| points.len() > 1);
     let curve = |points: Vec<(f64, String, Pairing<'v, 'v>)>| {
-        let (base, other) = (points[0].2.baseline.cell, points[0].2.other.cell);
-        let held = |a: &&Axis| **a != axis && **a != along && base.value(**a) == other.value(**a);
-        let place = grid::coordinates(other, view.varied.iter().filter(held));
+        let (base, other) = (points[0].2.baseline.cell, points[0].2.other);
+        // A baseline without a depth, say, is that of all depths, each of which has its own place.
+        let is_of = |a: Axis| base.value(a) == other.cell.value(a) || other.facts.applies(a);
+        let held = |a: &&Axis| **a != axis && **a != along && is_of(**a);
+        let place = grid::coordinates(other.cell, view.varied.iter().filter(held));
         let points = points.into_iter().sorted_by(|a, b| a.0.total_cmp(&b.0));
         Curve {
             along,

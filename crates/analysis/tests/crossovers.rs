@@ -3,6 +3,7 @@
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Finding, Verdict, bisected};
 use bytecost_spec::{Axis, Cell, Measure, Metric};
 
+use crate::file_worlds::{READS, reads};
 use crate::world::{self, STUDY, True, World, says, with_axes};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
@@ -142,6 +143,14 @@ fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
     assert_eq!(ends(point), ("2", "4"));
     let said = " up to between 2 threads and 4 threads";
     says(&found.sentence, [said]);
+
+    // A baseline that has no depth hides none.
+    let study = READS.replace("[1, 16]", "[1, 4, 16]");
+    let read = reads(&study, |_| True::costs(0.2), |_| 0).analyse();
+    let of = |c: &&Crossover| c.value == "libaio" && c.along == Axis::Size;
+    let found = read.crossovers.iter().filter(of);
+    let found = found.filter(|c| c.place.iter().any(|(axis, _)| *axis == Axis::Depth));
+    assert_eq!(found.count(), 2 * 2 * 3, "of two metrics and caches");
 }
 
 fn verdicts(analysis: &Analysis, value: &str) -> Vec<Verdict> {
