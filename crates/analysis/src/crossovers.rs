@@ -13,6 +13,9 @@ use crate::phrases::{self, percent};
 use crate::result::{Crossing, CrossingPoint, Crossover, Finding, Verdict};
 use crate::view::View;
 
+/// A value along the axis, and how two ways stand there.
+type Step<'s> = (&'s str, Standing<'s>);
+
 /// Two values of an axis over the numbers of another axis, all else alike.
 struct Curve<'v> {
     along: Axis,
@@ -113,7 +116,7 @@ impl<'v> Curve<'v> {
             sentence: String::new(),
         };
         let smallest = view.input.manifest.study.smallest_effect;
-        crossover.sentence = sentence(&crossover, smallest, view.trials.unit);
+        crossover.sentence = sentence(&crossover, &steps, smallest, view.trials.unit);
         Some(crossover)
     }
 }
@@ -129,11 +132,11 @@ fn decided(standing: Standing<'_>) -> Option<Verdict> {
 
 /// What becomes of two ways along values in their order. A place lies between the last decided
 /// value on its one side and the first on its other: values that are not decided widen it.
-fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
-    type Step<'s> = (&'s str, Verdict);
+fn crossing(steps: &[Step<'_>]) -> Crossing {
+    type Known<'s> = (&'s str, Verdict);
     let known = steps.iter().filter_map(|(x, s)| Some((*x, decided(*s)?)));
-    let known: Vec<Step<'_>> = known.collect();
-    let is_better = |step: &Step<'_>| step.1 == Verdict::Better;
+    let known: Vec<Known<'_>> = known.collect();
+    let is_better = |step: &Known<'_>| step.1 == Verdict::Better;
     let whole = known.len() == steps.len();
     if !known.iter().any(is_better) {
         return match whole && !known.is_empty() {
@@ -144,7 +147,7 @@ fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
     if whole && known.iter().all(is_better) {
         return Crossing::AlwaysBetter;
     }
-    let place = |low: Option<&Step<'_>>, high: Option<&Step<'_>>| {
+    let place = |low: Option<&Known<'_>>, high: Option<&Known<'_>>| {
         let mut ends = [low, high].into_iter().flatten();
         CrossingPoint {
             better_above: high.is_some_and(is_better),
@@ -156,7 +159,7 @@ fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
     let mut points = Vec::new();
     // Values beyond the first and the last decided one leave the end open.
     let (first, last) = (known.first(), known.last());
-    let is_end = |end: Option<&Step<'_>>, step: Option<&(&str, Standing<'_>)>| {
+    let is_end = |end: Option<&Known<'_>>, step: Option<&Step<'_>>| {
         let ends = end.zip(step);
         ends.is_some_and(|(end, step)| is_better(end) && end.0 != step.0)
     };
@@ -172,7 +175,7 @@ fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
     Crossing::At(points)
 }
 
-fn sentence(c: &Crossover, smallest_effect: f64, unit: Unit) -> String {
+fn sentence(c: &Crossover, steps: &[Step<'_>], smallest_effect: f64, unit: Unit) -> String {
     let lower = c.axis.subject(&c.value);
     let other = phrases::capital(&lower);
     let base = c.axis.subject(&c.baseline);
@@ -196,7 +199,7 @@ fn sentence(c: &Crossover, smallest_effect: f64, unit: Unit) -> String {
         ),
         Crossing::At(points) => {
             let spans = spans(c.along, points);
-            let beyond = beyond(c, points);
+            let beyond = beyond(c, steps);
             format!("{other} is better than {base} in {noun} {spans}{place}{beyond}.")
         }
     }
@@ -238,17 +241,19 @@ fn told(along: Axis, point: &CrossingPoint) -> String {
 }
 
 /// What lies on the other side: one thing, or values that are not decided.
-fn beyond(c: &Crossover, points: &[CrossingPoint]) -> String {
+fn beyond(c: &Crossover, steps: &[Step<'_>]) -> String {
     if !c.open.is_empty() {
         let values: Vec<String> = c.open.iter().map(|x| c.along.subject(x)).collect();
-        format!("; not decided at {}", phrases::list(&values))
-    } else if points.iter().all(|p| p.fades) {
-        "; elsewhere there is no difference that matters".to_owned()
-    } else if points.iter().all(|p| !p.fades) {
-        "; elsewhere it is worse".to_owned()
-    } else {
-        String::new()
+        return format!("; not decided at {}", phrases::list(&values));
     }
+    let verdicts = steps.iter().filter_map(|(_, s)| decided(*s));
+    let mut rest = verdicts.filter(|v| *v != Verdict::Better);
+    let told = match rest.all_equal_value() {
+        Ok(Verdict::Worse) => "; elsewhere it is worse",
+        Ok(_) => "; elsewhere there is no difference that matters",
+        Err(_) => "",
+    };
+    told.to_owned()
 }
 
 #[cfg(test)]

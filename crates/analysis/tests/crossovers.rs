@@ -86,6 +86,15 @@ fn none_fading_and_always_are_answers_too() {
     let always = crossover(&analysis, "sendfile");
     assert_eq!(always.outcome, Crossing::AlwaysBetter);
     says(&always.sentence, ["at every size from 256 B to 1 MiB"]);
+    // What is the same at one size and worse at another is neither everywhere else.
+    let both = |c: &Cell| match (c.mover.as_str(), c.size_bytes) {
+        ("sendfile", ..65_536) => 0.5,
+        ("sendfile", 1_048_576) => 2.0,
+        _ => 1.0,
+    };
+    let analysis = world(3, 0.003, both).analyse();
+    let said = " up to between 4 KiB and 64 KiB.";
+    world::ends(&crossover(&analysis, "sendfile").sentence, said);
     let undecided = world(4, 0.4, |_| 1.0).analyse();
     assert_eq!(crossover(&undecided, "writev").outcome, Crossing::Undecided);
 }
