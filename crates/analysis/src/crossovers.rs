@@ -180,25 +180,32 @@ fn sentence(c: &Crossover, steps: &[Step<'_>], smallest_effect: f64, unit: Unit)
     let other = phrases::capital(&lower);
     let base = c.axis.subject(&c.baseline);
     let noun = phrases::metric(c.metric, unit);
+    let [at, at_most] = [&c.range.0, &c.range.1].map(|v| c.along.circumstance(v));
     let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
-    let range = format!("from {least} to {most}");
     let step = step(c.along);
     let place = phrases::joined_circumstances(&c.place);
+    // Two measured values are told as two.
+    let [every, no, any] = match steps.len() {
+        2 => [
+            format!("{at} and {most}"),
+            format!("neither {at} nor {at_most}"),
+            format!("{at} or {most}"),
+        ],
+        _ => ["every", "no", "any"].map(|word| format!("at {word} {step} from {least} to {most}")),
+    };
     match &c.outcome {
         Crossing::AlwaysBetter => {
-            format!("{other} is better than {base} in {noun} at every {step} {range}{place}.")
+            format!("{other} is better than {base} in {noun} {every}{place}.")
         }
         Crossing::NeverBetter => {
             let bound = percent(smallest_effect);
-            format!(
-                "{other} is at no {step} {range} better than {base} in {noun} by {bound} or more{place}."
-            )
+            format!("{other} is {no} better than {base} in {noun} by {bound} or more{place}.")
         }
-        Crossing::Undecided => format!(
-            "Whether {lower} is better than {base} in {noun} at any {step} {range} is not decided{place}."
-        ),
+        Crossing::Undecided => {
+            format!("Whether {lower} is better than {base} in {noun} {any} is not decided{place}.")
+        }
         Crossing::At(points) => {
-            let spans = spans(c.along, points);
+            let spans = spans(c, points);
             let beyond = beyond(c, steps);
             format!("{other} is better than {base} in {noun} {spans}{place}{beyond}.")
         }
@@ -215,19 +222,25 @@ fn step(along: Axis) -> &'static str {
     }
 }
 
-/// The stretches in which the other is better: `from between 4 KiB and 16 KiB on`.
-fn spans(along: Axis, points: &[CrossingPoint]) -> String {
+/// The stretches in which the other is better: `from between 4 KiB and 16 KiB on`, `at 1 MiB`.
+fn spans(c: &Crossover, points: &[CrossingPoint]) -> String {
+    let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
+    let at = |name: &str| c.along.circumstance(&c.range.0).replacen(&least, name, 1);
     let mut spans: Vec<String> = Vec::new();
     let mut open: Option<String> = None;
     for point in points {
-        let told = told(along, point);
+        let told = told(c.along, point);
         match (point.better_above, open.take()) {
             (true, _) => open = Some(told),
+            (false, start) if *start.as_ref().unwrap_or(&least) == told => spans.push(at(&told)),
             (false, Some(start)) => spans.push(format!("from {start} to {told}")),
             (false, None) => spans.push(format!("up to {told}")),
         }
     }
-    spans.extend(open.map(|start| format!("from {start} on")));
+    spans.extend(open.map(|start| match start == most {
+        true => at(&start),
+        false => format!("from {start} on"),
+    }));
     phrases::list(&spans)
 }
 

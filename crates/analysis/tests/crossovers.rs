@@ -100,6 +100,51 @@ fn none_fading_and_always_are_answers_too() {
 }
 
 #[test]
+fn two_sizes_are_told_as_two_and_one_as_one() {
+    let study = STUDY.replace("\"4KiB\", \"64KiB\", ", "");
+    let check = |noise, wrong_at: Option<u64>, value, said: &str| {
+        let mut world = World::new(&study).run(3, 16, noise, |c| match c.mover.as_str() {
+            "sendfile" => True::both(0.5),
+            "send-zerocopy" => True::both(1.5),
+            _ => True::both(1.0),
+        });
+        if let Some(size_bytes) = wrong_at {
+            world.fail(
+                0,
+                &world.id("sendfile", size_bytes),
+                "wrong content at byte 7",
+            );
+        }
+        says(&crossover(&world.analyse(), value).sentence, [said]);
+    };
+    check(0.003, None, "sendfile", " byte at 256 B and 1 MiB.");
+    check(
+        0.003,
+        None,
+        "send-zerocopy",
+        " is neither at 256 B nor at 1 MiB better than ",
+    );
+    check(
+        0.4,
+        None,
+        "writev",
+        " byte at 256 B or 1 MiB is not decided.",
+    );
+    check(
+        0.003,
+        Some(256),
+        "sendfile",
+        " byte at 1 MiB; not decided at 256 B.",
+    );
+    check(
+        0.003,
+        Some(1 << 20),
+        "sendfile",
+        " byte at 256 B; not decided at 1 MiB.",
+    );
+}
+
+#[test]
 fn two_crossings_come_in_order() {
     let valley = |c: &Cell| match c.mover.as_str() {
         "sendfile" if (c.size_bytes == 256) || (c.size_bytes == 1 << 20) => 1.4,
