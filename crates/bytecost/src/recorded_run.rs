@@ -76,7 +76,11 @@ impl<'r> RecordedRun<'r> {
         recorded.refusals = plan.refusals;
         recorded.left_out = plan.left_out;
         recorded.notes = plan.notes;
-        recorded.ended_early = run.ending()?.and_then(|e| e.early);
+        recorded.ended_early = match run.ending()? {
+            Some(ending) => ending.early,
+            None if run.is_locked() => Some("it is still running".to_owned()),
+            None => Some("it was killed".to_owned()),
+        };
         recorded.damage = run.damage()?;
         recorded.ceiling = newest_ceiling(run);
         Ok(recorded)

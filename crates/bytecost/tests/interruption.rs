@@ -38,6 +38,8 @@ fn interrupted_by(signal: Signal) -> Place {
     let place = Place::new();
     let mut run = place.start(&mut place.bytecost(LONG));
     run.until("a few trials", || place.lines() >= 3);
+    let report = place.call("report").flat();
+    says(&report, &["This run ended early: it is still running"]);
     let coordinator = run.pid();
     let end = run.ended_by(signal);
     assert_eq!(end.status, Some(130), "{}", end.stderr);
@@ -103,6 +105,8 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
         serde_json::from_str::<Value>(line).unwrap();
     }
     says(&place.call("runs").stdout, &["killed"]);
+    let report = place.call("report").flat();
+    says(&report, &["This run ended early: it was killed"]);
     let had = place.lines();
     let words = format!("run --resume {} --quiet", place.id());
     let mut run = place.start(&mut place.bytecost(words));

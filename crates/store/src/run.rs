@@ -168,7 +168,7 @@ impl Run {
     }
 
     /// Whether a process appends to the run now.
-    pub(crate) fn is_locked(&self) -> bool {
+    pub fn is_locked(&self) -> bool {
         self.folder.file(SAMPLES).is_ok_and(|file| {
             let locked = file.map(|f| flock(f, FlockOperation::NonBlockingLockShared));
             locked == Some(Err(Errno::WOULDBLOCK))
