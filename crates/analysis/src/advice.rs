@@ -336,7 +336,9 @@ impl<'v> Group<'v> {
             conditional,
             avoid: worse.into_iter().map(|cost| self.avoid(cost)).collect(),
             gains,
-            undecided: measured(&|all| all.iter().filter(|c| is_open(c)).all(undecided)),
+            undecided: measured(&|all| {
+                all.iter().any(is_open) && all.iter().filter(|c| is_open(c)).all(undecided)
+            }),
             withheld: measured(&|all| !all.iter().any(is_open)),
         }
     }

@@ -146,6 +146,11 @@ fn a_withheld_baseline_gives_no_advice() {
     assert_eq!(line.label, "Nothing decided");
     let why = ": too many of its trials failed";
     ends(&line.text, why);
+    let mut world = World::new(STUDY).run(6, 16, 0.003, planted);
+    world.fail(0, &world.id("send", 4096), "wrong content at byte 7");
+    let advice = world.analyse().advice;
+    assert!(advice.situations[0].undecided.is_empty());
+    ends(&advice.lines[1].text, "; no verdict at 4 KiB");
 }
 
 #[test]

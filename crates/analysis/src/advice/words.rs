@@ -137,8 +137,10 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
         text.push_str(&format!("; but {who} has {buts}"));
     }
     let is_last = s.uses.last() == Some(u);
-    if is_last && !s.undecided.is_empty() {
-        text.push_str(&format!("; undecided at {}", names(s, &s.undecided)));
+    for (what, at) in [("undecided", &s.undecided), ("no verdict", &s.withheld)] {
+        if is_last && !at.is_empty() {
+            text.push_str(&format!("; {what} at {}", names(s, at)));
+        }
     }
     told.push(text.into());
     told
