@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::common::{FILES, Place, RECORDED, count, ended, flat, says};
+use crate::common::{FILES, Place, RECORDED, count, edit, ended, flat, says};
 use bytecost_plan::Plan;
 use bytecost_spec::{Manifest, Record};
 
@@ -108,6 +108,24 @@ fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
     assert!(!asked.is_empty());
     for question in asked {
         says(&said, &[question["question"].as_str().unwrap()]);
+    }
+    // What would decide more has the axes of the run's own command, and each option once.
+    for (asked, again) in [
+        ("--mover send -q --budget=4s", "run --mover send"),
+        ("run send-copies --quiet --seed 3", "run send-copies"),
+        ("", "run send-copies"),
+    ] {
+        let words: Vec<&str> = "bytecost"
+            .split(' ')
+            .chain(asked.split_whitespace())
+            .collect();
+        edit(&place.run(), |manifest| manifest["command"] = words.into());
+        let found = place.call("report --json").json();
+        let command = &found["advice"]["undecided"]["command"];
+        assert_eq!(
+            *command,
+            format!("bytecost {again} --budget 380s --blocks 38")
+        );
     }
     assert_eq!(count(&place.run()), RECORDED.len());
     place.refuses(

@@ -62,14 +62,14 @@ pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
 fn command(view: &View<'_>, seconds: u64, blocks: usize) -> String {
     let study = &view.input.manifest.study;
     let mut words = vec!["bytecost".to_owned(), "run".to_owned()];
-    let asked = view.input.manifest.command.iter();
-    let mut asked = asked.skip_while(|word| *word != "run").skip(1);
+    let mut asked = view.input.manifest.command.iter().skip(1).peekable();
+    asked.next_if(|word| *word == "run");
     while let Some(word) = asked.next() {
-        match word.as_str() {
+        match word.split('=').next().unwrap_or_default() {
             "--budget" | "--resume" | "--blocks" | "--seed" | "--runs-dir" => {
-                asked.next();
+                asked.next_if(|_| !word.contains('='));
             }
-            "--quiet" => {}
+            "--quiet" | "-q" => {}
             _ => words.push(word.clone()),
         }
     }
