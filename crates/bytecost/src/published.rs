@@ -1,7 +1,8 @@
 //! What others published: their tables and claims that are built in, and those of a user's file.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
@@ -130,16 +131,21 @@ impl Library {
     }
 }
 
+/// A file that the user names, read no further than it may be long: a device says no length.
 pub fn read(path: &Path, most: usize) -> Result<String> {
     let shown = path.display();
-    let told = |e: std::io::Error| bad_input(format!("{shown}: {e}"));
-    let size = fs::metadata(path).map_err(told)?.len();
-    if size > most as u64 {
+    let told = |e: io::Error| bad_input(format!("{shown}: {e}"));
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(told)?;
+    file.take(most as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(told)?;
+    if bytes.len() > most {
         return Err(bad_input(format!(
-            "{shown}: {size} bytes are too many; at most {most}"
+            "{shown} is too long: at most {most} bytes"
         )));
     }
-    fs::read_to_string(path).map_err(told)
+    io::read_to_string(&*bytes).map_err(told)
 }
 
 #[cfg(test)]

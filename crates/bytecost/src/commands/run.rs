@@ -51,7 +51,7 @@ const QUICK: &[(Axis, &[&str])] = &[
 ];
 const QUICK_BUDGET: Duration = Duration::from_secs(15);
 
-const MOST_STUDY_BYTES: u64 = 1 << 20;
+const MOST_STUDY_BYTES: usize = 1 << 20;
 
 /// Measures, and shows the results: of the study of the ceiling by its own table.
 pub fn run(args: RunArgs) -> Result<Exit> {
@@ -448,14 +448,7 @@ fn from_file(name: &str) -> Result<Study> {
     if !is_file {
         return Err(unknown(name));
     }
-    let told = |e: io::Error| bad_input(format!("{name}: {e}"));
-    let size = std::fs::metadata(path).map_err(told)?.len();
-    if size > MOST_STUDY_BYTES {
-        return Err(bad_input(format!(
-            "{name}: {size} bytes is too long for a study file"
-        )));
-    }
-    let text = std::fs::read_to_string(path).map_err(told)?;
+    let text = crate::published::read(path, MOST_STUDY_BYTES)?;
     let study = Study::parse(&text).map_err(|e| bad_input(format!("{name}: {e}")))?;
     check_asked(&study, &named(&study), &known::tables())
         .map_err(|why| bad_input(format!("{name}: {}", why.0)))?;
