@@ -106,11 +106,12 @@ fn is_decided(finding: &Finding) -> bool {
 
 fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
     let findings = || at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
-    let reasons = findings().filter_map(|f| f.withheld.clone());
+    // Reasons of some are none of the others, which more blocks may decide.
+    let reasons: Option<Vec<String>> = findings().map(|f| f.withheld.clone()).collect();
     (!findings().any(is_decided)).then(|| NothingDecided {
         metric,
         comparisons: findings().count(),
-        withheld: reasons.unique().collect(),
+        withheld: reasons.into_iter().flatten().unique().collect(),
         blocks: findings().filter_map(|f| f.blocks_needed).min(),
     })
 }

@@ -51,6 +51,11 @@ fn nothing_is_claimed_that_was_not_decided() {
     assert_eq!(line.label, "Nothing decided");
     let what = "none of 24 comparisons has a verdict; a longer run would ";
     begins(&line.text, what);
+    // One that is withheld is no reason for the others.
+    let mut world = World::new(STUDY).run(2, 8, 0.3, alike);
+    world.fail(0, &world.id("sendfile", 256), "wrong content at byte 7");
+    let open = world.analyse().advice.situations[0].open.clone().unwrap();
+    assert!(open.withheld.is_empty() && open.blocks.is_some());
 }
 
 #[test]
