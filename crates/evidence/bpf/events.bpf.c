@@ -14,6 +14,12 @@ struct side {
 	u64 flushes;
 };
 
+struct packets {
+	u64 packets;  // with payload, to the port
+	u64 segments; // that they are of, as the wire would have them
+	u64 acknowledgements;
+};
+
 struct sums {
 	u64 port;      // the receiver's
 	u64 network;   // the sender's namespace; 0 is any
@@ -21,10 +27,9 @@ struct sums {
 	u64 from;      // counted is what happens from then on
 	u64 to;        // and before then, by CLOCK_MONOTONIC
 	struct side side[2];
-	u64 packets;  // with payload, to the port
-	u64 segments; // that they are of, as the wire would have them
-	u64 acknowledgements;
+	struct packets sent;  // as they were handed to a device
 	u64 retransmits;
+	struct packets taken; // as a device freed them
 };
 
 struct {
@@ -129,7 +134,7 @@ int flushed(u64 *arguments)
 }
 
 // To the port with payload, and from it without.
-INLINE void count(struct sums *all, struct sk_buff *skb)
+INLINE void count(struct sums *all, struct packets *of, struct sk_buff *skb)
 {
 	struct sock *sk = skb->sk;
 	struct seen seen = {};
@@ -140,10 +145,10 @@ INLINE void count(struct sums *all, struct sk_buff *skb)
 	if (!look(skb, &seen))
 		return;
 	if (to && seen.payload) {
-		add(&all->packets, 1);
-		add(&all->segments, seen.segments > 1 ? seen.segments : 1);
+		add(&of->packets, 1);
+		add(&of->segments, seen.segments > 1 ? seen.segments : 1);
 	} else if (!to && !seen.payload) {
-		add(&all->acknowledgements, 1);
+		add(&of->acknowledgements, 1);
 	}
 }
 
@@ -153,7 +158,7 @@ int queued(u64 *arguments)
 	struct sums *all = found();
 
 	if (all)
-		count(all, (void *)arguments[0]);
+		count(all, &all->sent, (void *)arguments[0]);
 	return 0;
 }
 
@@ -164,7 +169,7 @@ int consumed(u64 *arguments)
 	struct sums *all = found();
 
 	if (all)
-		count(all, (void *)arguments[0]);
+		count(all, &all->taken, (void *)arguments[0]);
 	return 0;
 }
 

@@ -22,7 +22,7 @@ use crate::symbols;
 
 pub mod choice;
 mod functions;
-mod packets;
+pub(crate) mod packets;
 
 use choice::{HOOKS, Hook, HookChoice, Tried, choose};
 

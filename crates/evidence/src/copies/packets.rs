@@ -18,12 +18,18 @@ const COPIED: usize = 0;
 const PINNED: usize = 1;
 const PACKETS: usize = 3;
 
-/// What a sender handed over of bytes or packets. A device without a receiver frees packets before
-/// they are queued; a card frees those once more that were queued to it.
 fn sent(words: &[u64; WORDS], of: usize) -> u64 {
-    match words[QUEUED + PACKETS] >= words[FREED + PACKETS] {
-        true => words[QUEUED + of],
-        false => words[QUEUED + of] + words[FREED + of],
+    let [by, of] = [PACKETS, of].map(|of| [QUEUED, FREED].map(|at| words[at + of]));
+    handed_over(by, of)
+}
+
+/// What a sender handed over, of what was queued to a device and what one freed. A device without a
+/// receiver frees packets before they are queued; a card frees those once more that were queued to
+/// it. `by` shows which one it was.
+pub(crate) fn handed_over(by: [u64; 2], [queued, freed]: [u64; 2]) -> u64 {
+    match by[0] >= by[1] {
+        true => queued,
+        false => queued + freed,
     }
 }
 
