@@ -77,6 +77,13 @@ fn a_file_of_the_users_is_gone_through_whole_and_stays_as_it_was() {
         assert!(!cells.is_empty() && cells.iter().all(is_whole), "{cells:?}");
         let is_told = place.read("report.md").contains("never written to");
         assert!(is_told || mover == "/sendfile/");
+        // Where the file is gone, the run stays as it is: whole.
+        fs::remove_file(&path).unwrap();
+        place.refuses(
+            "",
+            &format!("run --resume {} => mine: No such file", place.id()),
+        );
+        assert!(place.run().join("ended.json").is_file());
     }
 }
 
@@ -120,8 +127,12 @@ fn what_cannot_be_had_of_files_is_told_in_a_line() {
 #[test]
 fn a_disk_without_room_and_one_that_is_read_only_are_told_before_anything_is_made() {
     let sending = format!("{SEND} --size 7MiB --cache warm");
+    let two = READ
+        .replace("pread", "pread,pwrite")
+        .replace("1MiB", "64MiB");
     for (words, options, says) in [
         (READ, "size=2m", "no space | which has 2 MiB"),
+        (&two, "size=96m", "no space: a file of 128 MiB"),
         (&sending, "size=2m", "no space"),
         (&sending, "ro", "Read-only file system"),
     ] {

@@ -1,12 +1,16 @@
 //! A run that is resumed: as it was, or, where machine, boot or build changed, as a new leg.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use bytecost_lab::files::Files;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::own_build;
 use bytecost_plan::Plan;
 use bytecost_spec::manifest::{Difference, Leg, Measurer};
+use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Host, Study};
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
@@ -60,7 +64,7 @@ pub(super) fn resumed(
     name: &str,
     args: &RunArgs,
     peer: Option<&PeerLink>,
-) -> Result<(Run, Plan, Study)> {
+) -> Result<(Run, Plan, Study, Files)> {
     let mut run = root.open(name)?;
     let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
     let mut study = run.manifest().study.clone();
@@ -89,9 +93,28 @@ pub(super) fn resumed(
         true => None,
         false => Some(leg(&run, &study, build, host, differences)?),
     };
+    let files = files_ready(&plan, run.manifest().survey.files.as_ref())?;
     run.resume()?;
     leg.map_or(Ok(()), |leg| run.begin_leg(leg))?;
-    Ok((run, plan, study))
+    Ok((run, plan, study, files))
+}
+
+/// The files of a plan. They come before the run is begun or resumed: where they are refused, a new
+/// run leaves nothing, and one that is there stays as it is.
+pub(super) fn files_ready(plan: &Plan, found: Option<&FileSurvey>) -> Result<Files> {
+    let Some(found) = found else {
+        return Ok(Files::default());
+    };
+    let user = found.user_file.as_ref().map(PathBuf::from);
+    if let Some(path) = &user {
+        File::open(path).map_err(|why| bad_input(format!("{}: {why}", path.display())))?;
+    }
+    let mut files = Files::new(PathBuf::from(&found.dir), user);
+    files.check_room(&plan.cells).map_err(bad_input)?;
+    for cell in &plan.cells {
+        files.prepare(cell).map_err(bad_input)?;
+    }
+    Ok(files)
 }
 
 /// The leg that begins behind the last block of the run.

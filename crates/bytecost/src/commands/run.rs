@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use bytecost_spec::{
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
 
-use super::resume::{only_limits, resumed, set_limits};
+use super::resume::{files_ready, only_limits, resumed, set_limits};
 use super::{note, peer};
 use crate::args::{self, CeilingArgs, MeasuringArgs, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
@@ -83,7 +83,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     };
     let link = peer::opened(&of_peer, &stop)?;
     let peer = link.as_ref();
-    let (mut run, plan, study) = match resume {
+    let (mut run, plan, study, files) = match resume {
         Some(name) => resumed(&root, name, &args, peer)?,
         None => begun(&root, &args, &program, peer, &stop)?,
     };
@@ -104,8 +104,12 @@ pub fn run(args: RunArgs) -> Result<Exit> {
                 note(format!("no evidence of {}: {why}", asked.means.name()));
             }
         }
+        if let Some(found) = &run.manifest().survey.files {
+            let own = || format!("test files in {}", found.dir);
+            let what = found.user_file.clone().unwrap_or_else(own);
+            note(format!("{what}, {}", found.file_system));
+        }
     }
-    let files = files_ready(&plan, run.manifest().survey.files.as_ref(), *quiet)?;
     let campaign = Campaign {
         study: &study,
         plan,
@@ -157,7 +161,7 @@ fn begun(
     program: &Program,
     peer: Option<&PeerLink>,
     stop: &AtomicBool,
-) -> Result<(Run, Plan, Study)> {
+) -> Result<(Run, Plan, Study, Files)> {
     let mut study = chosen(args)?;
     if peer.is_some() {
         study.go_to_peer();
@@ -193,6 +197,7 @@ fn begun(
     let clock = survey.cpu_clock.as_ref();
     let clock = clock.map_or(ClockVerdict::NotTold, CpuClock::verdict);
     survey.unit_costs = tried::costs(&host, clock);
+    let files = files_ready(&plan, survey.files.as_ref())?;
     let manifest = Manifest {
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
         build_id: Some(own_build()?),
@@ -207,7 +212,7 @@ fn begun(
         expectation: plan.expectation.clone(),
         ..Manifest::new(study.clone())
     };
-    Ok((root.create_fresh(manifest)?, plan, study))
+    Ok((root.create_fresh(manifest)?, plan, study, files))
 }
 
 fn cells(study: &Study) -> Vec<Cell> {
@@ -372,24 +377,6 @@ fn go_through_whole(study: &mut Study, args: &RunArgs, bytes: u64) {
         tier.axes.retain(|(a, _)| *a != axis);
         tier.axes.push((axis, vec![value.clone()]));
     }
-}
-
-fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<Files> {
-    let Some(found) = found else {
-        return Ok(Files::default());
-    };
-    let user = found.user_file.as_ref().map(PathBuf::from);
-    let mut files = Files::new(PathBuf::from(&found.dir), user);
-    files.check_room(&plan.cells).map_err(bad_input)?;
-    if !quiet {
-        let own = || format!("test files in {}", found.dir);
-        let what = found.user_file.clone().unwrap_or_else(own);
-        note(format!("{what}, {}", found.file_system));
-    }
-    for cell in &plan.cells {
-        files.prepare(cell).map_err(bad_input)?;
-    }
-    Ok(files)
 }
 
 /// What is tried out for a study: all that costs nothing, and what it asks for itself.
