@@ -1,13 +1,21 @@
 //! What the engine's tables say of their rows: there with words compiled in, here with their own.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Both kinds are written alike, so that none is left out.
-fn owned<Facts: DeserializeOwned>(facts: &impl Serialize) -> Facts {
-    let written = serde_json::to_value(facts).and_then(serde_json::from_value);
-    written.expect("what is written is read")
+macro_rules! owned_words {
+    ($($facts:ident)*) => {$(
+        impl $facts<&str> {
+            /// The same with words of its own. Both kinds are written alike, so that none is left
+            /// out.
+            pub fn owned(&self) -> $facts {
+                let written = serde_json::to_value(self).and_then(serde_json::from_value);
+                written.expect("what is written is read")
+            }
+        }
+    )*};
 }
+
+owned_words! { MoverFacts ReceiverFacts ServerFacts ServiceFacts }
 
 /// Whether a mover is done with a buffer, and when. Decides what may be rewritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -233,13 +241,6 @@ impl<T> MoverFacts<T> {
     }
 }
 
-impl MoverFacts<&str> {
-    /// The same with words of its own.
-    pub fn owned(&self) -> MoverFacts {
-        owned(self)
-    }
-}
-
 /// Surveys of old tell whether there is a peer in the place of a route; all that had one then could
 /// send from memory.
 pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverFacts>, D::Error> {
@@ -275,13 +276,6 @@ pub struct ReceiverFacts<T = String> {
     pub sees_content: bool,
 }
 
-impl ReceiverFacts<&str> {
-    /// The same with words of its own.
-    pub fn owned(&self) -> ReceiverFacts {
-        owned(self)
-    }
-}
-
 /// What is known of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -309,13 +303,6 @@ pub struct ServerFacts<T = String> {
     pub refused: Option<T>,
 }
 
-impl ServerFacts<&str> {
-    /// The same with words of its own.
-    pub fn owned(&self) -> ServerFacts {
-        owned(self)
-    }
-}
-
 /// What is known of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -326,13 +313,6 @@ pub struct ServiceFacts<T = String> {
     pub summary: T,
     /// The sizes that it takes in bytes, least and most; none where it takes none.
     pub sizes: Option<(u64, u64)>,
-}
-
-impl ServiceFacts<&str> {
-    /// The same with words of its own.
-    pub fn owned(&self) -> ServiceFacts {
-        owned(self)
-    }
 }
 
 #[cfg(test)]
