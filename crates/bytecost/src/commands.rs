@@ -22,7 +22,7 @@ use anyhow::Result;
 use bytecost_engine::Mover;
 use bytecost_lab::leftovers::{self, Leftover};
 use bytecost_lab::survey::{Helpers, helped, survey};
-use bytecost_spec::{Cell, Host, Survey, Transport};
+use bytecost_spec::{Cell, Host, Survey, Transport, units};
 use bytecost_store::Root;
 
 use crate::failure::Exit;
@@ -42,6 +42,7 @@ fn printed(text: &str) -> Result<Exit> {
 
 /// Prints a note to standard error; that nobody reads it is no failure.
 pub fn note(text: impl Display) {
+    let text = units::one_line(&text.to_string());
     let _ = writeln!(io::stderr(), "note: {text}");
 }
 

@@ -57,7 +57,7 @@ pub fn unknown<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> anyhow::Error {
-    let (name, known) = (units::one_line(name), known.into_iter().join(", "));
+    let known = known.into_iter().join(", ");
     bad_input(format!(
         "{thing} `{name}` is not known: choose from {known}"
     ))

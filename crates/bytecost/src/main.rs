@@ -19,6 +19,7 @@ mod tried;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use bytecost_spec::units;
 use clap::error::ErrorKind;
 use itertools::Itertools as _;
 
@@ -89,7 +90,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let lines = lines.take_while(|l| !l.starts_with("Usage:"));
     let is_told = |line: &&str| !line.is_empty() && !line.starts_with("For more information");
     let told = lines.filter(is_told).join("; ");
-    let told = told.replace(":;", ":").replace("; tip: ", "; ");
+    let told = units::one_line(&told.replace(":;", ":").replace("; tip: ", "; "));
     let _ = writeln!(io::stderr(), "{told} (see `{command} --help`)");
     ExitCode::from(2)
 }
@@ -106,7 +107,8 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         let _ = writeln!(io::stderr(), "{error}");
         return Exit::Interrupted.code();
     }
-    let _ = writeln!(io::stderr(), "error: {error:#}");
+    let told = units::one_line(&format!("{error:#}"));
+    let _ = writeln!(io::stderr(), "error: {told}");
     let is_input = error
         .chain()
         .any(|e| e.is::<BadInput>() || e.is::<bytecost_store::StoreError>());

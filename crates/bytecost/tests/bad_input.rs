@@ -164,13 +164,21 @@ fn a_spoilt_run_directory_is_told_and_a_cut_log_is_read() {
 #[test]
 fn words_that_are_no_text_are_refused() {
     let place = Place::new();
-    let mut command = place.bytecost("run");
-    command.arg(OsStr::from_bytes(b"\xff\xfe"));
-    let end = ended(&mut command);
-    assert_eq!(
-        (end.status, end.stderr.trim_end().lines().count()),
-        (Some(2), 1)
-    );
+    for word in [
+        &b"\xff\xfe"[..],
+        b"a\nb",
+        b"a\nb.toml",
+        b"\x1b[2J/",
+        b"--\x1b[2J",
+    ] {
+        let mut command = place.bytecost("run");
+        let end = ended(command.arg(OsStr::from_bytes(word)));
+        assert_eq!(
+            (end.status, end.stderr.trim_end().lines().count()),
+            (Some(2), 1)
+        );
+        assert!(!end.stderr.contains('\u{1b}'), "{}", end.stderr);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What others published: read as runs, written in their layouts, and judged.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::common::{Place, says};
@@ -24,9 +25,19 @@ fn a_published_table_is_a_run_that_can_be_shown_and_written_again() {
         let written = call(&export);
         let original = fs::read_to_string(published(layout)).unwrap();
         assert_eq!(written, original.replace("\r\n", "\n"));
+        let [again, before, link] =
+            ["again.csv", "before.csv", "link"].map(|name| place.path().join(name));
+        fs::write(&before, "old").unwrap();
+        fs::hard_link(&before, &again).unwrap();
         call(&format!("{export} --out again.csv"));
-        let again = fs::read_to_string(place.path().join("again.csv")).unwrap();
-        assert_eq!(again, written);
+        assert_eq!(fs::read_to_string(again).unwrap(), written);
+        assert_eq!(fs::read(before).unwrap(), b"old", "not whole or not at all");
+        symlink("/dev/stdout", link).unwrap();
+        assert_eq!(call(&format!("{export} --out link")), written);
+        place.refuses(
+            &export,
+            "--out nowhere/a.csv => nowhere\n--out . => . | cannot write",
+        );
         says(&call("runs"), &[layout, "complete"]);
         call("report");
         assert_eq!(place.findings().cells.len(), 48);

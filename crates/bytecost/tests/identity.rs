@@ -188,6 +188,13 @@ fn what_sudo_writes_belongs_to_whoever_called_it_and_root_writes_nowhere_else() 
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../published/pa02-a.csv")
     );
     called(&import, Some(CALLER)).succeeded();
+    let id = fs::read_dir(&runs).unwrap().next().unwrap().unwrap();
+    let export = format!(
+        "export {} --layout pa02-a --out {}",
+        id.path().display(),
+        runs.join("out.csv").display()
+    );
+    called(&export, Some(CALLER)).succeeded();
     for path in below(runs.parent().unwrap()) {
         let owner = fs::symlink_metadata(&path).unwrap();
         assert_eq!((owner.uid(), owner.gid()), (CALLER, CALLER), "{path:?}");

@@ -1,11 +1,15 @@
 //! `bytecost export`: a run in the columns of a publication.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytecost_report::layout::{TableLayout, layouts};
 use bytecost_spec::study::AS_PUBLISHED;
-use bytecost_store::Root;
+use bytecost_store::{Folder, Root};
+use rustix::process::geteuid;
 
 use crate::args::ExportArgs;
 use crate::failure::{Exit, bad_input, unknown};
@@ -32,7 +36,17 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
     let Some(path) = &args.out else {
         return super::printed(&text);
     };
-    fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    // A device or a pipe is written to, and so is a link; for root only where root made it.
+    let is_followed = |to: &Metadata| !to.is_symlink() || to.uid() == 0 || !geteuid().is_root();
+    let there = fs::symlink_metadata(path).ok();
+    let through = there.is_some_and(|to| !to.is_file() && is_followed(&to));
+    match (path.parent(), path.file_name().and_then(OsStr::to_str)) {
+        (Some(dir), Some(name)) if !through => {
+            Folder::open(&Path::new(".").join(dir))?.write(name, text.as_bytes())?;
+        }
+        _ => fs::write(path, &text)
+            .map_err(|why| bad_input(format!("cannot write {}: {why}", path.display())))?,
+    }
     Ok(Exit::Done)
 }
 

@@ -16,9 +16,9 @@ use bytecost_host::Roots;
 use bytecost_lab::cpu_clock;
 use bytecost_lab::hand::{SessionEvent, SessionKey};
 use bytecost_report::hand;
+use bytecost_spec::Axis;
 use bytecost_spec::hand::{Begun, Served, Summary};
 use bytecost_spec::survey::ClockVerdict;
-use bytecost_spec::{Axis, units};
 
 use super::note;
 use crate::args::{AxisArgs, OutputArgs};
@@ -55,9 +55,7 @@ impl<'a> Live<'a> {
     pub fn show(&mut self, event: SessionEvent) {
         match event {
             SessionEvent::Listening(address) => self.listening(address),
-            SessionEvent::TurnedAway(why) => {
-                note(format!("turned away {}", units::one_line(&why)));
-            }
+            SessionEvent::TurnedAway(why) => note(format!("turned away {why}")),
             SessionEvent::Began(begun) => {
                 if !self.how.json && !self.how.quiet {
                     self.print(&hand::begun(&begun, terminal::style()));
@@ -96,10 +94,7 @@ impl<'a> Live<'a> {
 
     fn listening(&self, address: SocketAddr) {
         let key = match &self.key {
-            Some(file) => format!(
-                " --key-file {}",
-                units::one_line(&file.display().to_string())
-            ),
+            Some(file) => format!(" --key-file {}", file.display()),
             None => {
                 note_reach(address, "send");
                 String::new()
@@ -135,7 +130,7 @@ fn session_key(file: Option<&Path>) -> Result<Option<SessionKey>> {
 
 /// `bytecost key`: makes a file with a key for live sessions between machines.
 pub fn make_key(file: &Path) -> Result<Exit> {
-    let name = units::one_line(&file.display().to_string());
+    let name = file.display();
     SessionKey::make(file).map_err(|e| match e.kind() {
         io::ErrorKind::AlreadyExists => bad_input(format!(
             "{name} exists and is left as it is: choose another name, or remove it first"

@@ -23,9 +23,7 @@ use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
-use bytecost_spec::{
-    Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport, units,
-};
+use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport};
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
 
@@ -458,7 +456,6 @@ fn unknown(name: &str) -> anyhow::Error {
             names.join(", ")
         ),
     };
-    let name = units::one_line(name);
     bad_input(format!("study `{name}` is not known: {remedy}"))
 }
 
