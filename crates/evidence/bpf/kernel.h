@@ -188,18 +188,26 @@ INLINE int look(struct sk_buff *skb, struct seen *seen)
 	return 1;
 }
 
+// The port is the sender's own, who listens, and not the receiver's.
+#define OF_SENDER (1 << 16)
+
 // Whether a connected socket of this network namespace, or of any, sends to this port; no port is
 // nobody's.
 INLINE int sends_to(struct sock *sk, u64 port, u64 network)
 {
-	if (!sk || !port || __builtin_bswap16(sk->__sk_common.skc_dport) != port)
+	if (!sk || !port)
 		return 0;
-	return !network || sk->__sk_common.skc_net.net->ns.inum == network;
+	struct sock_common *of = &sk->__sk_common;
+	u64 found = port & OF_SENDER ? of->skc_num | OF_SENDER : __builtin_bswap16(of->skc_dport);
+	return found == port && (!network || of->skc_net.net->ns.inum == network);
 }
 
 INLINE int is_at(struct sock *sk, u64 port)
 {
-	return sk && port && sk->__sk_common.skc_num == port;
+	if (!sk || !port)
+		return 0;
+	struct sock_common *of = &sk->__sk_common;
+	return port == (port & OF_SENDER ? __builtin_bswap16(of->skc_dport) | OF_SENDER : of->skc_num);
 }
 
 // Whether a task is of that process, or of one that it has started, or that such a one has: a child

@@ -96,7 +96,7 @@ impl Copies {
 
     /// Begins anew, with the bytes of these, bpf(2).
     pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
-        let port = u64::from(parties.port.unwrap_or(0));
+        let port = parties.port_word();
         let network = parties.network.unwrap_or(0);
         let sender = u64::from(parties.sender);
         let receiver = u64::from(parties.receiver.unwrap_or(0));

@@ -122,7 +122,7 @@ impl Events {
     pub fn schedule(&mut self, from_ns: u64, to_ns: u64) -> io::Result<()> {
         let of = self.parties;
         self.object.begin(&[
-            u64::from(of.port.unwrap_or(0)),
+            of.port_word(),
             of.network.unwrap_or(0),
             u64::from(of.sender),
             u64::from(of.receiver.unwrap_or(0)),

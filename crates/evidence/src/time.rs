@@ -208,6 +208,7 @@ mod tests {
         sender: 10,
         receiver: Some(20),
         port: None,
+        sender_listens: false,
         network: None,
     };
 

@@ -106,9 +106,14 @@ impl Truths {
     }
 
     fn begin(&mut self, port: Option<u16>) {
+        self.begin_where(port, false);
+    }
+
+    fn begin_where(&mut self, port: Option<u16>, sender_listens: bool) {
         let me = std::process::id();
         let parties = Parties {
             port,
+            sender_listens,
             network: None,
             sender: me,
             receiver: Some(me),
@@ -188,8 +193,14 @@ impl Truths {
         self.unix(&message);
         // What goes to another port is not this connection's.
         self.begin(Some(9));
-        over(&TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), send);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        over(&listener, send);
         self.check("what goes elsewhere", of_socket(0.0, 0.0, 0.0), 0);
+        let again_bytes = over(&listener, |socket| {
+            self.begin_where(Some(socket.local_addr().unwrap().port()), true);
+            send(socket);
+        });
+        self.check("a sender known by its own port", copied, again_bytes);
     }
 
     fn files(&mut self) {

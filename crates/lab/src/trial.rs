@@ -319,7 +319,7 @@ impl Lab {
             link,
             window,
         };
-        let (mut ends, address) =
+        let (mut ends, listens) =
             sides.ready(task, has_peer.then_some(pins.receiver), ready_ns, stop)?;
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
@@ -337,7 +337,7 @@ impl Lab {
         let background =
             NeighbourProcess::beside(former, program, cell, cpus, &self.host, most_ns, stop)?;
         if let Some(watch) = &mut watch {
-            watch.trial_begins(cell, &ends, address.as_deref(), background.as_ref())?;
+            watch.trial_begins(cell, &ends, listens, background.as_ref())?;
         }
         let carry = match passes {
             Some(_) => window::by_passes,

@@ -34,6 +34,9 @@ const FOOTPRINT_ROUND: u32 = 2;
 /// Counting may begin late by one part in so many of the window.
 const MOST_LATE: u64 = 10;
 
+const OF_PEER: &str =
+    "acknowledgements come from the other host, so none is queued to a device of this one";
+
 /// Places whose counts are not to be believed, each with the reason.
 pub(crate) type AffectedPlaces = BTreeMap<CopyPlace, String>;
 
@@ -143,18 +146,19 @@ impl Watch {
         &mut self,
         cell: &Cell,
         ends: &[Endpoint],
-        address: Option<&str>,
+        listens: Option<(Role, String)>,
         background: Option<&NeighbourProcess>,
     ) -> io::Result<()> {
         let of = |role| ends.iter().find(|e| e.role() == role)?.local_pid();
         let sender = of(Role::Sender).unwrap_or(0);
         // Over wire a responder stands in the receiver's place.
         let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
-        let address = address.and_then(|a| a.parse::<SocketAddr>().ok());
+        let address = |(_, at): &(Role, String)| at.parse::<SocketAddr>().ok();
         // Over wire the port is always the same, and another run may be under way.
         let network = fs::metadata(format!("/proc/{sender}/ns/net"));
         self.trial_of(Parties {
-            port: address.map(|a| a.port()),
+            port: listens.as_ref().and_then(address).map(|a| a.port()),
+            sender_listens: listens.is_some_and(|(role, _)| role == Role::Sender),
             network: network.ok().map(|m| m.ino()),
             sender,
             receiver,
@@ -272,15 +276,19 @@ impl Watch {
         Ok(())
     }
 
-    /// Over wire a responder has counted acknowledgements, which pass no tracepoint.
+    /// Acknowledgements that are not queued here pass no tracepoint: over wire a responder has
+    /// counted them.
     pub(crate) fn counts(&mut self, cell: &Cell, parts: &TrialOutput) -> Vec<EventCount> {
         let mut counts = std::mem::take(&mut self.seen.counts);
-        let written = parts.machine.get(&Counter::WireAcknowledgements);
-        let of_responder = written.filter(|_| !cell.transport.has_receiver());
-        if let Some(written) = of_responder {
+        let elsewhere = match cell.transport {
+            Transport::Peer => Some(Reading::absent(OF_PEER)),
+            over if over.has_receiver() => None,
+            _ => parts.machine.get(&Counter::WireAcknowledgements).cloned(),
+        };
+        if let Some(reading) = elsewhere {
             let mut all = counts.iter_mut();
             let own = all.find(|c| c.event == CountedEvent::Acknowledgements);
-            own.into_iter().for_each(|c| c.count = written.clone());
+            own.into_iter().for_each(|c| c.count = reading.clone());
         }
         counts
     }

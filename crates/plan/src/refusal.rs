@@ -2,7 +2,7 @@
 
 use bytecost_host::placement;
 use bytecost_spec::cell::{Answer, Pattern, Payload, Reaping};
-use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
+use bytecost_spec::survey::{FileSurvey, InFlight, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{
     Cache, Cell, Class, Host, HugePages, PeerHost, PeerSide, Placement, Route, Survey, Transport,
@@ -17,6 +17,10 @@ use crate::{link, served};
 const MOST_DATAGRAMS: u64 = 64;
 /// Pieces of pages that a packet refers to: the kernel's MAX_SKB_FRAGS, unless it was built with more.
 const MOST_PIECES: u64 = 17;
+/// Bytes that one request moves at most: the kernel's MAX_RW_COUNT.
+const MOST_REQUEST_BYTES: u64 = 0x7fff_f000;
+/// Bytes of one buffer that io_uring registers, at most: io_uring_register(2).
+const MOST_REGISTERED_BYTES: u64 = 1 << 30;
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
 pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
@@ -93,6 +97,7 @@ fn refused_at(seat: Seat, cell: &Cell, host: &Host, survey: &Survey) -> Option<S
         .or_else(|| isolation(cell, host, survey))
         .or_else(|| spinning(cell, host, survey))
         .or_else(|| descriptors(cell, host, survey))
+        .or_else(|| seat.sends().then(|| too_long_for_a_request(cell, survey))?)
         .or_else(|| seat.sends().then(|| locked_memory(cell, host, survey))?)
         .or_else(|| memory(cell, host, survey))
 }
@@ -411,6 +416,30 @@ fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         format!(
             "RLIMIT_NOFILE: {flows} of `{}` need {needed} open files, the limit is {limit}: raise it with `ulimit -n {needed}`, or choose fewer --threads",
             cell.mover
+        )
+    })
+}
+
+/// A message that is one request, or memory that is registered as one buffer: of a file each
+/// request's, else the ring.
+fn too_long_for_a_request(cell: &Cell, survey: &Survey) -> Option<String> {
+    let mover = survey.mover(&cell.mover)?;
+    let (name, size) = (&cell.mover, cell.size_bytes);
+    let in_pieces = matches!(mover.in_flight, InFlight::One | InFlight::OneByProcess);
+    if size > MOST_REQUEST_BYTES && !in_pieces && !mover.sends_a_file() {
+        return Some(format!(
+            "mover `{name}` with messages of {}: each is one request, which moves at most {MOST_REQUEST_BYTES} bytes: choose a smaller --size",
+            bytes_in_words(size)
+        ));
+    }
+    let messages = match mover.has_peer() {
+        true => cell.ring_slots(),
+        false => 1,
+    };
+    let buffer = messages.saturating_mul(size);
+    (buffer > MOST_REGISTERED_BYTES && mover.locks_rings > 0).then(|| {
+        format!(
+            "mover `{name}` with a buffer of {buffer} bytes: io_uring registers at most 1 GiB as one: choose a smaller --ring or --size"
         )
     })
 }

@@ -23,6 +23,9 @@ pub(super) struct Sides<'l> {
     pub(super) window: Duration,
 }
 
+/// Which side listens, and where.
+pub(crate) type Listens = (Role, String);
+
 impl Sides<'_> {
     pub(super) fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
         let (program, network) = (&self.settings.program, self.between.of(role));
@@ -41,16 +44,16 @@ impl Sides<'_> {
     }
 
     /// The processes of a trial, ready: the receiver's first, where there is one with these pins;
-    /// and where the one listens that does.
+    /// and which one listens, and where.
     pub(super) fn ready(
         &mut self,
         task: Task,
         receiver: Option<Vec<Vec<u32>>>,
         ready_ns: u64,
         stop: &AtomicBool,
-    ) -> Result<(Vec<Endpoint>, Option<String>), TrialError> {
+    ) -> Result<(Vec<Endpoint>, Option<Listens>), TrialError> {
         let mut ends = Vec::with_capacity(2);
-        let mut address = None;
+        let mut listens = None;
         let mut tasks = vec![task];
         if let Some(pins) = receiver {
             let mut receiver = Task {
@@ -64,14 +67,14 @@ impl Sides<'_> {
                 tasks.reverse();
             }
             if let Some(task) = tasks.pop() {
-                address = Some(self.listening(&mut ends, task, stop)?.0);
+                listens = Some((task.role, self.listening(&mut ends, task, stop)?.0));
             }
         }
         for task in tasks {
             let role = task.role;
             let mut end = self.start(role)?;
-            let meets = match &address {
-                Some(address) => self.connects(role, address)?,
+            let meets = match &listens {
+                Some((_, address)) => self.connects(role, address)?,
                 None => Meets::Nobody,
             };
             end.order(&ToEndpoint::Prepare(Box::new(Task { meets, ..task })))?;
@@ -84,7 +87,7 @@ impl Sides<'_> {
         for _ in 0..ends.len() {
             one_ready(&mut ends, ready_ns, stop)?;
         }
-        Ok((ends, address))
+        Ok((ends, listens))
     }
 
     /// Starts the side that listens: where it does, and the process of a server.

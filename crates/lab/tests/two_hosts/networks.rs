@@ -8,7 +8,9 @@ use bytecost_lab::protocol::Role;
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::veth::{RECEIVER, VethPair};
 use bytecost_lab::trial::Settings;
-use bytecost_spec::{Counter, PeerSide};
+use bytecost_lab::{Event, Watch, loopback_exchange};
+use bytecost_spec::evidence::CountedEvent::{Acknowledgements, Packets, Segments};
+use bytecost_spec::{Counter, PeerSide, Reading, Record};
 use libtest_mimic::Trial;
 
 use super::{
@@ -25,6 +27,7 @@ pub fn trials() -> Vec<Trial> {
     };
     vec![
         trial("every cell, both ways", every_cell),
+        trial("packets are counted whichever side listens", counted),
         trial("over IPv6", over_ipv6),
         trial("packets that become smaller", changed_mtu),
         trial("a link that is down for a while", link_down),
@@ -104,6 +107,46 @@ fn every_cell(two: &Two) {
             });
             way.program.are_gone();
         }
+    }
+}
+
+fn counted(two: &Two) {
+    for data_from_here in [false, true] {
+        let Ok(events) = loopback_exchange::events() else {
+            return println!("skipped: nothing can be counted here");
+        };
+        let mut watch = Watch::counting(None, Some(events), Duration::from_millis(500));
+        let (way, mut seen) = (two.way(PeerSide::Receiver, data_from_here), None);
+        two.here(|| {
+            let mut lab = way.lab(settings());
+            lab.watched(
+                &mut watch,
+                [(0, 0, cell(""))],
+                None,
+                &NO_STOP,
+                &mut |event| {
+                    if let Event::TrialEnded(record) = event {
+                        seen = Some(record);
+                    }
+                },
+            )
+        });
+        let Some(Record::Evidence(found)) = seen.map(|record| *record) else {
+            panic!("the trial failed");
+        };
+        let counted: Vec<bool> = [Packets, Segments, Acknowledgements]
+            .iter()
+            .map(|event| {
+                let of = found.counts.iter().find(|c| c.event == *event).unwrap();
+                match &of.count {
+                    // On a busy machine they may begin too late.
+                    Reading::Absent { absent } => absent.contains("the counters began"),
+                    count => count.measured() > Some(0),
+                }
+            })
+            .collect();
+        assert_eq!(counted, [true, true, false], "{:?}", found.counts);
+        way.program.are_gone();
     }
 }
 

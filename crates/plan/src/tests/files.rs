@@ -100,6 +100,11 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
             ring 8KiB; threads 3 | fewer --threads
             cache memory; ring 4GiB; threads 2 | the file and its requests need
             mover uring-read; size 1MiB; depth 64 | RLIMIT_MEMLOCK: `uring-read` locks 64 MiB
+            mover uring-read; cache memory; size 1GiB; ring message | RLIMIT_MEMLOCK: `uring-read` locks 1 GiB
+            mover uring-read; cache memory; size 1025MiB; ring message | io_uring registers at most 1 GiB as one
+            mover uring-read; cache memory; size 2147479552; ring message | io_uring registers at most 1 GiB as one
+            mover uring-read; cache memory; size 2GiB; ring message | messages of 2 GiB: each is one request, which moves at most 2147479552 bytes
+            cache memory; size 2GiB; ring message |
             mover copy_file_range; cache direct; block 1000 | choose a --block that is a multiple of 512
             mover copy_file_range; cache direct; block 5000 |
             cache direct; block 1000 |

@@ -22,6 +22,8 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         congestion bbr; transport unix |
         mover uring-send-zc; threads 4 | locks 16 MiB of payload, the limit is 8 MiB: raise it with `ulimit -l 16384`
         mover uring-send-zc; size 3MiB | RLIMIT_MEMLOCK: `uring-send-zc` locks 12 MiB
+        mover uring-send-zc; size 256MiB | RLIMIT_MEMLOCK: `uring-send-zc` locks 1 GiB
+        mover uring-send-zc; size 257MiB | with a buffer of 1077936128 bytes: io_uring registers at most 1 GiB as one
         threads 256 |
         threads 256; ring 12MiB | memory: both sides need 6 GiB for payload, more than half of this machine's 8.0 GiB
         placement 0:2 | CPU 2 is not among those that this process may use (0-1)
