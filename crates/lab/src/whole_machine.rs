@@ -55,15 +55,16 @@ impl WholeMachine<'_> {
         }
     }
 
-    /// What happened between two edges. Who came meanwhile is looked up here.
+    /// What happened between two edges. Who came meanwhile is looked up and read here: soon after
+    /// the second one, so that what they use until then counts too.
     pub(crate) fn difference(&mut self, from: &MachineEdge, to: &MachineEdge) -> Readings {
         let mut readings = self.meter.difference(&from.machine, &to.machine);
         readings.extend(self.frequency.difference(&from.frequency, &to.frequency));
         if let (Some(from), Some(to)) = (&from.throttled, &to.throttled) {
             readings.extend(Throttled::between(from, to));
         }
-        self.clocks.list(&[]);
-        let used = self.clocks.between(&from.clocks, &to.clocks);
+        let all = self.clocks.with_newcomers(&to.clocks);
+        let used = self.clocks.between(&from.clocks, &all);
         let of = |whose| Reading::Measured(used.get(&whose).copied().unwrap_or(0));
         let of_kernel = match self.clocks.sees_kernel() {
             true => of(ProcessOwner::Kernel),
@@ -130,4 +131,56 @@ pub(crate) fn owners(
     let load = neighbour.map(|neighbour| (neighbour.pid(), ProcessOwner::Background));
     let side = |end: &Endpoint| Some((end.local_pid()?, whose(end.role())));
     ends.iter().filter_map(side).chain(load).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+
+    use bytecost_sys::clock::process_cpu_ns_of;
+    use rustix::process::{Pid, Signal, kill_process};
+
+    /// Starts a process that works when it is told to, says its number, and ends with it.
+    const STARTER: &str = "ulimit -t 60; read _; while :; do :; done & echo $!; wait";
+
+    #[test]
+    fn who_comes_within_a_window_counts_and_who_goes_right_after_it_too() {
+        let mut starter = Command::new("sh")
+            .args(["-c", STARTER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut clocks = ProcessClocks::new(Path::new("/"));
+        clocks.list(&[(starter.id(), ProcessOwner::Background)]);
+        let mut machine = WholeMachine {
+            meter: &mut MachineMeter::open(Path::new("/")),
+            clocks: &mut clocks,
+            frequency: &FrequencyMeter::default(),
+            has_load: true,
+            group: None,
+        };
+        let mut pid = String::new();
+        for goes in [false, true] {
+            let opened = machine.read_start();
+            if let (Some(mut tell), Some(hear)) = (starter.stdin.take(), starter.stdout.take()) {
+                tell.write_all(b"\n").unwrap();
+                BufReader::new(hear).read_line(&mut pid).unwrap();
+            }
+            let pid = pid.trim().parse().unwrap();
+            let until_ns = process_cpu_ns_of(pid as u32).unwrap() + 20_000_000;
+            while process_cpu_ns_of(pid as u32).unwrap() < until_ns {}
+            let closed = machine.read_end();
+            if goes {
+                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+                starter.wait().unwrap();
+            }
+            let used = &machine.difference(&opened, &closed)[&Counter::NeighbourNs];
+            assert!(matches!(used, Reading::Measured(20_000_000..)), "{used:?}");
+        }
+        starter.wait().unwrap();
+    }
 }

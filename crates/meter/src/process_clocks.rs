@@ -139,6 +139,17 @@ impl ProcessClocks {
         read
     }
 
+    /// A reading, and all that those have used by now who came since the list. It forgets nobody.
+    pub fn with_newcomers(&mut self, read: &ClocksRead) -> ClocksRead {
+        let before = self.known.clone();
+        self.list(&[]);
+        let mut all = self.read();
+        all.ns.retain(|pid, _| !before.contains_key(pid));
+        all.ns.extend(&read.ns);
+        self.known.extend(before);
+        all
+    }
+
     /// What was used between two moments, by owner; all of it by who was not there at the first.
     pub fn between(&self, from: &ClocksRead, to: &ClocksRead) -> BTreeMap<ProcessOwner, u64> {
         let mut owners = BTreeMap::new();
