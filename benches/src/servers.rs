@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use bytecost_lab::descriptors;
-use bytecost_lab::load::{Limit, Load, LoadOutcome, LoadSpan, RequestPace};
+use bytecost_lab::load::{Limit, Load, LoadOutcome, LoadSpan, Pace};
 use bytecost_spec::service::is_saturated;
 use bytecost_spec::units;
 use bytecost_stats::quantile;
@@ -193,7 +193,7 @@ impl Place {
         load.connections = connections;
         load.threads = self.generator.len() as u32;
         load.patience = PATIENCE;
-        load.pace = RequestPace::Closed {
+        load.pace = Pace::Closed {
             think: Duration::ZERO,
         };
         load.span = LoadSpan::Time {

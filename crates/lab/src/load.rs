@@ -35,6 +35,7 @@ mod threads;
 pub(crate) use client_loop::SOURCES;
 
 pub use ask::ask;
+pub use bytecost_spec::service::Pace;
 pub use outcome::{Errors, GeneratorLoad, Limit, LoadError, LoadOutcome};
 
 /// The most connections of one load.
@@ -63,7 +64,7 @@ pub struct Load {
     /// Connections beside them that are only there.
     pub idle: u32,
     /// When the next request is made.
-    pub pace: RequestPace,
+    pub pace: Pace,
     /// Open loop: how the times at which requests are due lie.
     pub arrivals: Arrivals,
     /// What those times are drawn from, where they are drawn.
@@ -83,8 +84,8 @@ pub struct Load {
     pub patience: Duration,
     /// Threads of the generator, which share the connections evenly.
     pub threads: u32,
-    /// Whether it ends when the server has gone: when every connection of a thread was refused and
-    /// none was opened in between.
+    /// Whether it ends when the server has gone: when each connection of a thread has been tried, so
+    /// many were refused with none opened in between, and none that asks is open.
     pub ends_with_server: bool,
     /// TCP congestion control of each connection. Without one, connections that are kept have the
     /// one that costs the clients least, and new ones the system's.
@@ -124,22 +125,6 @@ impl LoadInterface {
             LoadInterface::Epoll => "epoll",
         }
     }
-}
-
-/// When the next request is made.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum RequestPace {
-    /// Closed loop: when the answer has come and the client has thought for so long.
-    Closed {
-        /// Time between an answer and the next request.
-        think: Duration,
-    },
-    /// Open loop: at times that nobody's answer changes, for all connections together, whoever is
-    /// free.
-    Open {
-        /// Requests per second.
-        per_s: f64,
-    },
 }
 
 /// How long a load lasts.
@@ -182,7 +167,7 @@ impl Load {
             asking,
             connections: 1,
             idle: 0,
-            pace: RequestPace::Closed {
+            pace: Pace::Closed {
                 think: Duration::ZERO,
             },
             arrivals: Arrivals::Poisson,
@@ -203,7 +188,7 @@ impl Load {
     }
 
     pub(crate) fn takes_round(&self) -> bool {
-        self.rounds_least > 0 && self.greets() && matches!(self.pace, RequestPace::Closed { .. })
+        self.rounds_least > 0 && self.greets() && matches!(self.pace, Pace::Closed { .. })
     }
 
     /// Whether each connection asks once before all of them begin.
@@ -235,8 +220,8 @@ impl Load {
         let (threads, depth) = (self.threads, self.depth);
         let all = u64::from(asking) + u64::from(idle);
         let may_pipeline = match self.pace {
-            RequestPace::Closed { think } => self.kept && think.is_zero(),
-            RequestPace::Open { .. } => false,
+            Pace::Closed { think } => self.kept && think.is_zero(),
+            Pace::Open { .. } => false,
         };
         let wrong = if asking == 0 || all > u64::from(MOST_CONNECTIONS) {
             format!(
@@ -252,7 +237,7 @@ impl Load {
             format!(
                 "depth {depth} needs connections that are kept and a closed loop without --think"
             )
-        } else if let RequestPace::Open { per_s } = self.pace
+        } else if let Pace::Open { per_s } = self.pace
             && !(per_s > 0.0 && per_s <= 1e8)
         {
             format!(
@@ -269,7 +254,7 @@ impl Load {
         let mut share = self.clone();
         share.connections = of(self.connections);
         share.idle = of(self.idle);
-        if let RequestPace::Open { per_s } = &mut share.pace {
+        if let Pace::Open { per_s } = &mut share.pace {
             *per_s *= f64::from(share.connections) / f64::from(self.connections);
         }
         share
@@ -309,7 +294,7 @@ mod tests {
         check(&|l| (l.depth, l.kept) = (2, false), "needs connections");
         check(&|l| l.asking.size = 0, "size `0`");
         for per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            check(&|l| l.pace = RequestPace::Open { per_s }, "rate");
+            check(&|l| l.pace = Pace::Open { per_s }, "rate");
         }
     }
 
@@ -317,10 +302,10 @@ mod tests {
     fn threads_share_everything() {
         let mut load = load();
         (load.connections, load.idle, load.threads) = (10, 5, 4);
-        load.pace = RequestPace::Open { per_s: 1000.0 };
+        load.pace = Pace::Open { per_s: 1000.0 };
         let shares = [0, 1, 2, 3].map(|nth| load.share(nth));
         let shares = shares.map(|share| (share.connections, share.idle, share.pace));
-        let rate = |per_s| RequestPace::Open { per_s };
+        let rate = |per_s| Pace::Open { per_s };
         let (more, less) = (rate(300.0), rate(200.0));
         assert_eq!(
             shares,

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use bytecost_engine::services::{self, TOO_LONG};
 use bytecost_engine::{Server, Service, servers};
-use bytecost_lab::load::{
-    Load, LoadError, LoadInterface, LoadOutcome, LoadSpan, RequestPace, Stage, ask,
-};
+use bytecost_lab::load::{Load, LoadError, LoadInterface, LoadOutcome, LoadSpan, Pace, Stage, ask};
 use bytecost_spec::Arrivals;
 
 const SIZE: usize = 64;
@@ -18,7 +16,7 @@ const SIZE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each asks again as soon as it has its answer.
-const CLOSED: RequestPace = RequestPace::Closed {
+const CLOSED: Pace = Pace::Closed {
     think: Duration::ZERO,
 };
 
@@ -126,7 +124,7 @@ fn waiting_in_line_is_latency() {
         assert_eq!(outcome.answers, 200);
         assert!(slow(&outcome) >= 1);
         let mut open = load(stalling(), way, span);
-        open.pace = RequestPace::Open { per_s: 200.0 };
+        open.pace = Pace::Open { per_s: 200.0 };
         open.arrivals = Arrivals::Fixed;
         let outcome = run(&open);
         assert_eq!((outcome.answers, outcome.unanswered), (200, 0));
@@ -145,7 +143,7 @@ fn what_is_never_answered_is_not_left_out() {
             let silent =
                 server(|nth, socket, message| nth >= 10 || socket.write_all(message).is_ok());
             let mut load = load(silent, way, time(0, 300));
-            load.pace = RequestPace::Open { per_s: 500.0 };
+            load.pace = Pace::Open { per_s: 500.0 };
             load.arrivals = Arrivals::Fixed;
             load.patience = Duration::from_secs(patience_s);
             run(&load)
@@ -169,7 +167,7 @@ fn no_server_changes_when_it_is_asked() {
                 silent || socket.write_all(message).is_ok()
             };
             let mut load = load(server(does), way, time(0, 300));
-            load.pace = RequestPace::Open { per_s: 500.0 };
+            load.pace = Pace::Open { per_s: 500.0 };
             (load.seed, load.connections, load.threads) = (seed, 4, threads);
             load.patience = Duration::from_millis(if silent { 50 } else { 60_000 });
             all_due(&run(&load))
@@ -268,7 +266,7 @@ fn thinking_keeps_the_rate_down() {
     for way in ways() {
         let mut load = load(honest(), way, time(0, 300));
         load.connections = 3;
-        load.pace = RequestPace::Closed {
+        load.pace = Pace::Closed {
             think: Duration::from_millis(50),
         };
         let outcome = run(&load);
@@ -283,7 +281,7 @@ fn thinking_keeps_the_rate_down() {
 fn asking_does_not_allocate() {
     for way in ways() {
         for kept in [true, false] {
-            for pace in [CLOSED, RequestPace::Open { per_s: 20_000.0 }] {
+            for pace in [CLOSED, Pace::Open { per_s: 20_000.0 }] {
                 let address = honest();
                 let allocations = |each| {
                     let mut load = load(address, way, LoadSpan::Requests(each));
@@ -325,7 +323,7 @@ fn answers_may_come_in_pieces_and_be_larger_than_a_buffer() {
 #[test]
 fn who_closes_is_asked_again() {
     for way in ways() {
-        for pace in [CLOSED, RequestPace::Open { per_s: 2000.0 }] {
+        for pace in [CLOSED, Pace::Open { per_s: 2000.0 }] {
             let address =
                 server(|nth, socket, message| socket.write_all(message).is_ok() && nth % 4 != 3);
             let mut load = load(address, way, LoadSpan::Requests(12));
@@ -335,10 +333,43 @@ fn who_closes_is_asked_again() {
             assert!(outcome.answers >= 12 && outcome.opened > 2, "{outcome:?}");
             let closed = errors.of(LoadError::Closed) + errors.of(LoadError::Reset);
             assert_eq!(errors.all(), closed, "{errors:?}");
-            if matches!(pace, RequestPace::Closed { .. }) {
+            if matches!(pace, Pace::Closed { .. }) {
                 assert_eq!(outcome.answers + errors.all(), 24);
             }
         }
+    }
+}
+
+/// A server of echoes for two, at which all others are refused.
+fn of_two() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().take(2).map(Result::unwrap) {
+            std::thread::spawn(move || std::io::copy(&mut &socket, &mut &socket));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_load_ends_with_its_server_and_not_while_it_serves_anyone() {
+    for way in ways() {
+        let mut load = load(of_two(), way, time(0, 300));
+        (load.connections, load.ends_with_server) = (4, true);
+        let outcome = run(&load);
+        assert_eq!(outcome.window_ns, 300_000_000, "{:?}", outcome.errors);
+        assert_eq!(outcome.server_gone_ns, None);
+        // Refused from the warm-up on, and all of them within the window.
+        let (_held, nobody) = nobody();
+        (load.address, load.span) = (nobody, time(50, 60_000));
+        (load.connections, load.kept) = (10, false);
+        load.pace = Pace::Open { per_s: 100.0 };
+        load.arrivals = Arrivals::Fixed;
+        let outcome = run(&load);
+        assert!(outcome.server_gone_ns.is_some(), "{:?}", outcome.errors);
+        assert!(outcome.window_ns < 60_000_000_000, "{}", outcome.window_ns);
+        assert!(outcome.generator.busy_share <= 1.5);
     }
 }
 

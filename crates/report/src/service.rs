@@ -86,12 +86,12 @@ fn what(asking: &Asking) -> String {
         words.push_str(&format!(", each with {} requests in flight", asking.depth));
     }
     words.push_str(&match asking.pace {
-        Pace::Open { per_s, arrivals } => {
-            let (per_s, arrivals) = (units::number(per_s), arrivals.name());
+        Pace::Open { per_s } => {
+            let (per_s, arrivals) = (units::number(per_s), asking.arrivals.name());
             format!("; open loop, {per_s} requests/s, {arrivals} arrivals")
         }
-        Pace::Closed { think_s } if think_s > 0.0 => {
-            let think_s = units::number(think_s);
+        Pace::Closed { think } if !think.is_zero() => {
+            let think_s = units::number(think.as_secs_f64());
             format!("; closed loop, the next request {think_s} s after the response")
         }
         Pace::Closed { .. } => "; closed loop, the next request upon the response".to_owned(),
@@ -180,16 +180,14 @@ fn verdict(asked: &Asked) -> String {
         return format!("none, {few} are too few to judge the server: use a longer --duration");
     }
     match asked.asking.pace {
-        Pace::Open { per_s, arrivals }
-            if asked.answers_per_s >= KEPT_UP * least_due(per_s, arrivals, asked.elapsed_s) =>
-        {
+        Pace::Open { per_s } if asked.answers_per_s >= KEPT_UP * least_due(per_s, asked) => {
             "the server kept up with the rate".to_owned()
         }
-        Pace::Open { per_s, .. } => {
+        Pace::Open { per_s } => {
             let share = percent(asked.answers_per_s / per_s);
             format!("the server did not keep up: {share} of the requested rate")
         }
-        Pace::Closed { think_s } if think_s > 0.0 => {
+        Pace::Closed { think } if !think.is_zero() => {
             "the clients' pauses set the rate: see the latency".to_owned()
         }
         Pace::Closed { .. } => {
@@ -199,10 +197,10 @@ fn verdict(asked: &Asked) -> String {
 }
 
 /// Requests per second that are due at the least: random ones vary by 3 times their square root.
-fn least_due(per_s: f64, arrivals: Arrivals, elapsed_s: f64) -> f64 {
-    match arrivals {
+fn least_due(per_s: f64, asked: &Asked) -> f64 {
+    match asked.asking.arrivals {
         Arrivals::Fixed => per_s,
-        Arrivals::Poisson => per_s - 3.0 * (per_s / elapsed_s.max(1e-9)).sqrt(),
+        Arrivals::Poisson => per_s - 3.0 * (per_s / asked.elapsed_s.max(1e-9)).sqrt(),
     }
 }
 

@@ -2,26 +2,11 @@
 
 use bytecost_analysis::grouped;
 use bytecost_spec::survey::ServerSurvey;
-use bytecost_spec::{Cache, Host, Route, Study, Survey, Transport};
+use bytecost_spec::{Cache, Host, Route, RunProgress, Study, Survey, Transport};
 
 use crate::document::{DocBlock, DocColumn, DocTable, DocTerm, Document};
 use crate::style::{Ink, Style};
 use crate::{descriptions, sections, terminal, topology};
-
-/// A run, as `bytecost runs` lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunLine {
-    /// Its name.
-    pub id: String,
-    /// Its start, RFC 3339.
-    pub started: String,
-    /// Its study.
-    pub study: String,
-    /// Trials in its log.
-    pub trials: usize,
-    /// How it stands: `complete`, `interrupted`, or why it cannot be read.
-    pub state: String,
-}
 
 #[derive(Clone, Copy)]
 struct Over<C: 'static> {
@@ -111,20 +96,15 @@ pub fn doctor(host: &Host, style: Style) -> String {
 }
 
 /// Renders `bytecost runs`, in the order given.
-pub fn runs(runs: &[RunLine], style: Style) -> String {
+pub fn runs(runs: &[RunProgress], style: Style) -> String {
     let mut d = Document::default();
-    if runs.is_empty() {
-        let none = "There is no run yet: `bytecost run` makes one.";
-        d.paragraph(Ink::Plain, none);
-        return terminal::print(&d, style);
-    }
     let rows = runs.iter().map(|r| {
-        let trials = r.trials.to_string();
-        let texts = [&r.id, &r.started, &r.study, &trials, &r.state];
+        let records = r.records.to_string();
+        let texts = [&r.id, &r.started, &r.study, &records, &r.state];
         texts.map(String::clone).to_vec()
     });
     let mut columns = vec![DocColumn::names("run")];
-    columns.extend(["started", "study", "trials", "state"].map(DocColumn::left));
+    columns.extend(["started", "study", "records", "state"].map(DocColumn::left));
     d.push(DocBlock::Table(DocTable::of(columns, rows)));
     terminal::print(&d, style)
 }

@@ -1,5 +1,7 @@
 //! What is said of servers by hand, and of loads on them.
 
+use std::time::Duration;
+
 use bytecost_report::{Style, service};
 use bytecost_spec::Arrivals;
 use bytecost_spec::service::{
@@ -9,6 +11,7 @@ use bytecost_spec::service::{
 const STYLE: Style = Style::plain(100);
 
 fn asked() -> Asked {
+    let think = Duration::ZERO;
     Asked {
         asking: Asking {
             address: "127.0.0.1:8080".to_owned(),
@@ -19,7 +22,8 @@ fn asked() -> Asked {
             kept: true,
             depth: 1,
             threads: 2,
-            pace: Pace::Closed { think_s: 0.0 },
+            pace: Pace::Closed { think },
+            arrivals: Arrivals::Fixed,
         },
         elapsed_s: 2.0,
         answers: 123_456,
@@ -75,7 +79,8 @@ fn the_verdict_is_what_the_figures_bear() {
         wrong(l);
         l.fairness.0 = 0;
     };
-    let think = |l: &mut Asked| l.asking.pace = Pace::Closed { think_s: 0.1 };
+    let think = Duration::from_millis(100);
+    let think = |l: &mut Asked| l.asking.pace = Pace::Closed { think };
     check(&limit, reason);
     check(&both, reason);
     check(&wrong, "did not serve all");
@@ -84,7 +89,9 @@ fn the_verdict_is_what_the_figures_bear() {
     check(&|l| l.answers = 999, "none, 999 responses are too few");
     check(&think, "pauses set the rate");
     for arrivals in [Arrivals::Fixed, Arrivals::Poisson] {
-        let open = |l: &mut Asked, per_s| l.asking.pace = Pace::Open { per_s, arrivals };
+        let open = |l: &mut Asked, per_s| {
+            (l.asking.pace, l.asking.arrivals) = (Pace::Open { per_s }, arrivals);
+        };
         check(&|l| open(l, 62_000.0), "kept up with the rate");
         check(&|l| open(l, 123_456.0), "did not keep up: 50\u{a0}%");
     }

@@ -4,11 +4,11 @@ use crate::fixture;
 
 use bytecost_report::Style;
 use bytecost_report::layout::{RUNS, TableLayout as _};
-use bytecost_report::tables::{self, RunLine};
+use bytecost_report::tables;
 use bytecost_spec::survey::{
     MoverFacts, ReceiverFacts, Route, ServerFacts, ServerSurvey, ServiceFacts,
 };
-use bytecost_spec::{Published, Refusal, Study, Support, Survey, Transport};
+use bytecost_spec::{Published, Refusal, RunProgress, Study, Support, Survey, Transport};
 
 const PLAIN: Style = Style::plain(100);
 
@@ -87,12 +87,12 @@ fn study() -> Study {
     }
 }
 
-fn runs() -> Vec<RunLine> {
-    let run = |[id, started, study, state]: [&str; 4], trials| RunLine {
+fn runs() -> Vec<RunProgress> {
+    let run = |[id, started, study, state]: [&str; 4], records| RunProgress {
         id: id.to_owned(),
         started: started.to_owned(),
         study: study.to_owned(),
-        trials,
+        records,
         state: state.to_owned(),
     };
     let newer =
@@ -126,7 +126,6 @@ fn what_this_machine_is() {
 #[test]
 fn which_runs_there_are() {
     insta::assert_snapshot!("runs", tables::runs(&runs(), PLAIN));
-    assert!(tables::runs(&[], PLAIN).contains("bytecost run"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What `bytecost live server` and `live load` show. Not stored, and without statistics.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::cell::Arrivals;
@@ -46,17 +48,16 @@ pub enum Response {
 /// When the next request is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// When the answer has come, and so many seconds later.
+    /// Closed loop: when the answer has come and the client has thought for so long.
     Closed {
-        /// Time between an answer and the next request, in seconds.
-        think_s: f64,
+        /// Time between an answer and the next request.
+        think: Duration,
     },
-    /// At times of its own, whatever the server does.
+    /// Open loop: at times that nobody's answer changes, for all connections together, whoever is
+    /// free.
     Open {
         /// Requests per second.
         per_s: f64,
-        /// How these times lie.
-        arrivals: Arrivals,
     },
 }
 
@@ -81,6 +82,8 @@ pub struct Asking {
     pub threads: u32,
     /// When the next request is made.
     pub pace: Pace,
+    /// Open loop: how the times at which requests are due lie.
+    pub arrivals: Arrivals,
 }
 
 /// Latencies in µs from when a request was due to its answer; requests given up are lower bounds.

@@ -27,5 +27,5 @@ pub use error::StoreError;
 pub use folder::{Folder, caller};
 pub use kept::known_or;
 pub use log::Loaded;
-pub use root::{Root, RunProgress};
+pub use root::Root;
 pub use run::{Ending, Run};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bytecost_spec::Manifest;
+use bytecost_spec::{Manifest, RunProgress};
 
 use crate::error::StoreError;
 use crate::folder::Folder;
@@ -18,22 +18,6 @@ const MOST_TWINS: u32 = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     path: PathBuf,
-}
-
-/// A run in a line; of one that cannot be read its name alone, and why.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunProgress {
-    /// Its name under the root.
-    pub id: String,
-    /// Its start, RFC 3339, UTC.
-    pub started: String,
-    /// Name of its study.
-    pub study: String,
-    /// Whole lines of its log.
-    pub records: u64,
-    /// How it stands, in words: whether a process appends to it now, how it ended, and whether it can
-    /// be resumed.
-    pub state: String,
 }
 
 impl Root {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use bytecost_spec::manifest::{Bisection, FORMAT, Leg};
-use bytecost_spec::{Cell, Host};
-use bytecost_store::{Root, Run, RunProgress, StoreError};
+use bytecost_spec::{Cell, Host, RunProgress};
+use bytecost_store::{Root, Run, StoreError};
 use common::{failure, manifest};
 
 fn root() -> (tempfile::TempDir, Root) {

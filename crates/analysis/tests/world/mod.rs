@@ -16,6 +16,7 @@ use bytecost_stats::Generator;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
+#[derive(Default)]
 pub struct World {
     pub manifest: Manifest,
     pub cells: Vec<Cell>,
@@ -377,15 +378,7 @@ impl World {
                 ..Manifest::new(study)
             },
             cells,
-            refusals: Vec::new(),
-            left_out: Vec::new(),
-            samples: Vec::new(),
-            failures: Vec::new(),
-            blocks: Vec::new(),
-            evidence: Vec::new(),
-            notes: Vec::new(),
-            ended_early: None,
-            damage: None,
+            ..World::default()
         }
     }
 
@@ -441,19 +434,15 @@ impl World {
 
     pub fn input(&self) -> Input<'_> {
         Input {
-            manifest: &self.manifest,
-            cells: &self.cells,
             refusals: &self.refusals,
             left_out: &self.left_out,
-            samples: &self.samples,
             failures: &self.failures,
             blocks: &self.blocks,
             evidence: &self.evidence,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
             damage: self.damage.as_deref(),
-            published: None,
-            ceiling: None,
+            ..Input::of(&self.manifest, &self.cells, &self.samples)
         }
     }
 

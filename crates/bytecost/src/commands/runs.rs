@@ -1,8 +1,8 @@
 //! `bytecost runs`: the runs that are there.
 
 use anyhow::Result;
-use bytecost_report::tables::{self, RunLine};
-use bytecost_store::{Root, RunProgress};
+use bytecost_report::tables;
+use bytecost_store::Root;
 
 use crate::args::RootArgs;
 use crate::failure::Exit;
@@ -16,13 +16,5 @@ pub fn run(args: &RootArgs) -> Result<Exit> {
             args.runs_dir.display()
         ));
     }
-    let line = |run: RunProgress| RunLine {
-        id: run.id,
-        started: run.started,
-        study: run.study,
-        trials: run.records as usize,
-        state: run.state,
-    };
-    let lines: Vec<RunLine> = runs.into_iter().map(line).collect();
-    super::printed(&tables::runs(&lines, terminal::style()))
+    super::printed(&tables::runs(&runs, terminal::style()))
 }

@@ -18,9 +18,7 @@ use super::side::encode;
 use crate::descriptors;
 use crate::flow_setup::unknown;
 use crate::greeters::FlowKey;
-use crate::load::{
-    GREETED_FROM, Limit, Load, LoadError, LoadOutcome, LoadSpan, RequestPace, Stage,
-};
+use crate::load::{GREETED_FROM, Limit, Load, LoadError, LoadOutcome, LoadSpan, Pace, Stage};
 use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, out_of_turn};
 
 pub(super) mod served;
@@ -72,10 +70,10 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
         connections: asked.connections,
         idle: asked.idle,
         pace: match asked.rate_per_s {
-            None => RequestPace::Closed {
+            None => Pace::Closed {
                 think: Duration::from_nanos(asked.think_ns),
             },
-            Some(rate) => RequestPace::Open { per_s: rate as f64 },
+            Some(rate) => Pace::Open { per_s: rate as f64 },
         },
         arrivals: asked.arrivals,
         seed: task.keys.first().map_or(0, FlowKey::seed),

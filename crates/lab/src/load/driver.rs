@@ -13,7 +13,7 @@ use super::client::{Client, ClientState, Due, Tongue};
 use super::client_loop::ClientLoop;
 use super::outcome::{LoadOutcome, record};
 use super::start_gate::StartGate;
-use super::{Load, LoadSpan, RequestPace, Stage};
+use super::{Load, LoadSpan, Pace, Stage};
 
 mod turn;
 
@@ -90,8 +90,8 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             timers: BinaryHeap::with_capacity(all as usize + 1),
             free: VecDeque::with_capacity(all as usize + 1),
             arrivals: match load.pace {
-                RequestPace::Open { per_s } => Some(ArrivalTimes::of(load, per_s, nth)),
-                RequestPace::Closed { .. } => None,
+                Pace::Open { per_s } => Some(ArrivalTimes::of(load, per_s, nth)),
+                Pace::Closed { .. } => None,
             },
             handed: 0,
             at_once: load.at_once(),
@@ -135,10 +135,10 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
                 self.close_window(now_ns, told);
                 self.phase = Phase::Over;
             }
-            if self.load.ends_with_server && self.refused.0 >= self.load.connections as usize {
-                self.end_with_server(told);
-            }
             self.advance(now_ns, told);
+            if self.load.ends_with_server && self.is_ready {
+                self.look_for_server(now_ns, told);
+            }
             if self.phase == Phase::Over {
                 break;
             }
@@ -164,7 +164,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.load.pace, RequestPace::Closed { .. })
+        matches!(self.load.pace, Pace::Closed { .. })
     }
 
     fn is_idle(&self, i: u32) -> bool {
@@ -249,20 +249,28 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             return;
         }
         self.closes_ns = self.closes_ns.min(now_ns);
-        let window_ns = self.closes_ns - self.opens_ns;
-        self.outcome.window_ns = window_ns;
-        self.outcome.generator.busy_share = self.busy_ns as f64 / window_ns.max(1) as f64;
+        self.outcome.window_ns = self.closes_ns - self.opens_ns;
+        let elapsed_ns = now_ns.saturating_sub(self.opens_ns).max(1);
+        self.outcome.generator.busy_share = self.busy_ns as f64 / elapsed_ns as f64;
         self.outcome.generator.cpu_ns = thread_cpu_ns() - self.cpu_from_ns;
         self.phase = Phase::Rest;
         told(Stage::WindowCloses);
     }
 
-    /// Ends what counts at the moment at which the server went.
-    fn end_with_server(&mut self, told: &dyn Fn(Stage)) {
-        let gone_ns = self.refused.1;
-        self.outcome.server_gone_ns = Some(gone_ns.saturating_sub(self.opens_ns));
-        self.closes_ns = self.closes_ns.min(gone_ns.max(self.opens_ns));
-        self.close_window(gone_ns, told);
+    /// Ends what counts at the moment at which the server went, if it has.
+    fn look_for_server(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
+        let asks = &self.clients[..self.load.connections as usize];
+        if self.refused.0 < asks.len() {
+            return;
+        }
+        if asks.iter().any(|c| c.state == ClientState::Connected) {
+            self.refused.0 = 0;
+            return;
+        }
+        let gone_ns = self.refused.1.max(self.opens_ns);
+        self.outcome.server_gone_ns = Some(gone_ns - self.opens_ns);
+        self.closes_ns = self.closes_ns.min(gone_ns);
+        self.close_window(now_ns, told);
         self.phase = Phase::Over;
     }
 
@@ -398,5 +406,24 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
                 record(&mut self.outcome.latency_ns, now_ns.saturating_sub(due_ns));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client_loop::epoll::EpollLoop;
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_refused_at_once_does_not_hold_up_the_others() {
+        let (start, mut load) = (StartGate::of(2), super::super::tests::load());
+        load.ends_with_server = true;
+        let (warmup, window) = (load.ramp, load.patience);
+        load.span = LoadSpan::Time { warmup, window };
+        let wire = EpollLoop::new(&load).unwrap();
+        let one = Driver::new(&load, wire, 0, &start).run(&AtomicBool::new(false), &|_| ());
+        assert_eq!(one.unwrap().server_gone_ns, Some(0));
+        start.ready(1, 0, 0);
+        assert_eq!(start.at_ns(), Some(1));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use bytecost_engine::{Server, Service};
-use bytecost_lab::load::{Errors, Load, LoadSpan, RequestPace};
+use bytecost_lab::load::{Errors, Load, LoadSpan, Pace};
 
 use crate::process::{Running, Start};
 
@@ -24,7 +24,7 @@ pub const LOADS: &[Way] = &[
     }),
     ("open", |load| {
         load.connections = 10;
-        load.pace = RequestPace::Open { per_s: 2000.0 };
+        load.pace = Pace::Open { per_s: 2000.0 };
         load.span = LoadSpan::Requests(20);
     }),
 ];
@@ -62,7 +62,7 @@ pub fn check(server: &'static Server, service: &'static Service, (name, way): Wa
         assert_eq!((outcome.answers, outcome.unanswered), (all, 0));
         assert_eq!(outcome.latency_ns.len(), all);
         let [least, _, most] = outcome.fairness();
-        if matches!(load.pace, RequestPace::Closed { .. }) {
+        if matches!(load.pace, Pace::Closed { .. }) {
             assert_eq!((least, most), (each, each));
         }
         running.has_descriptors(descriptors);

@@ -27,10 +27,10 @@ pub fn answer_json(asking: &Asking, answer: &Response) -> String {
 /// What a load found as one line of JSON. What is not available is `null`; `generator_limit` is so
 /// where the figures are the server's.
 pub fn asked_json(asked: &Asked) -> String {
-    let Asking { pace, .. } = &asked.asking;
-    let (think_s, rate_per_s, arrivals) = match *pace {
-        Pace::Closed { think_s } => (Some(think_s), None, None),
-        Pace::Open { per_s, arrivals } => (None, Some(per_s), Some(arrivals.name())),
+    let Asking { pace, arrivals, .. } = asked.asking;
+    let (think_s, rate_per_s, arrivals) = match pace {
+        Pace::Closed { think } => (Some(think.as_secs_f64()), None, None),
+        Pace::Open { per_s } => (None, Some(per_s), Some(arrivals.name())),
     };
     let errors: BTreeMap<_, _> = asked.errors.iter().copied().collect();
     let latency = asked.latency.as_ref();

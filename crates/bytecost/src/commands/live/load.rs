@@ -82,8 +82,8 @@ fn wished(args: &LoadArgs) -> Result<Load> {
     load.patience = args.patience;
     load.ramp = args.ramp.unwrap_or_default();
     load.pace = match args.rate {
-        Some(per_s) => load::RequestPace::Open { per_s },
-        None => load::RequestPace::Closed {
+        Some(per_s) => Pace::Open { per_s },
+        None => Pace::Closed {
             think: args.think.unwrap_or_default(),
         },
     };
@@ -140,15 +140,8 @@ fn asking(load: &Load) -> Asking {
         kept: load.kept,
         depth: load.depth,
         threads: load.threads,
-        pace: match load.pace {
-            load::RequestPace::Closed { think } => Pace::Closed {
-                think_s: think.as_secs_f64(),
-            },
-            load::RequestPace::Open { per_s } => Pace::Open {
-                per_s,
-                arrivals: load.arrivals,
-            },
-        },
+        pace: load.pace,
+        arrivals: load.arrivals,
     }
 }
 

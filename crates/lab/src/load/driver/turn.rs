@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::super::client::{ClientState, Due};
 use super::super::client_loop::{ClientLoop, LoopEvent};
 use super::super::outcome::{LoadError, record};
-use super::super::{LoadSpan, RequestPace};
+use super::super::{LoadSpan, Pace};
 use super::{Driver, LONGEST_WAIT_NS, Phase};
 
 /// How long a client rests after a failure, so that a server that refuses is not overrun.
@@ -208,8 +208,8 @@ impl<W: ClientLoop> Driver<'_, W> {
     fn counts(&self, due: Due, now_ns: u64) -> bool {
         let decides_ns = match (self.load.span, self.load.pace) {
             (LoadSpan::Requests(_), _) => return true,
-            (_, RequestPace::Closed { .. }) => now_ns,
-            (_, RequestPace::Open { .. }) => due.intended_ns,
+            (_, Pace::Closed { .. }) => now_ns,
+            (_, Pace::Open { .. }) => due.intended_ns,
         };
         (self.opens_ns..self.closes_ns).contains(&decides_ns)
     }
@@ -227,9 +227,9 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
         let client = &self.clients[i as usize];
         match (self.load.pace, self.load.span) {
-            (RequestPace::Open { .. }, _) => self.free.push_back((i, now_ns)),
+            (Pace::Open { .. }, _) => self.free.push_back((i, now_ns)),
             (_, LoadSpan::Requests(most)) if client.asked >= most => self.finish(i),
-            (RequestPace::Closed { think }, _) if !think.is_zero() => {
+            (Pace::Closed { think }, _) if !think.is_zero() => {
                 let until_ns = now_ns + think.as_nanos() as u64;
                 self.timers.push(Reverse((until_ns, i)));
             }
