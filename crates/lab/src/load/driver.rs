@@ -250,8 +250,12 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
         self.closes_ns = self.closes_ns.min(now_ns);
         self.outcome.window_ns = self.closes_ns - self.opens_ns;
-        let elapsed_ns = now_ns.saturating_sub(self.opens_ns).max(1);
-        self.outcome.generator.busy_share = self.busy_ns as f64 / elapsed_ns as f64;
+        // A server that has gone may have cut the window to nothing.
+        let span_ns = match self.outcome.server_gone_ns {
+            Some(_) => now_ns.saturating_sub(self.opens_ns),
+            None => self.outcome.window_ns,
+        };
+        self.outcome.generator.busy_share = self.busy_ns as f64 / span_ns.max(1) as f64;
         self.outcome.generator.cpu_ns = thread_cpu_ns() - self.cpu_from_ns;
         self.phase = Phase::Rest;
         told(Stage::WindowCloses);
