@@ -225,20 +225,22 @@ fn step(along: Axis) -> &'static str {
 /// The stretches in which the other is better: `from between 4 KiB and 16 KiB on`, `at 1 MiB`.
 fn spans(c: &Crossover, points: &[CrossingPoint]) -> String {
     let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
-    let at = |name: &str| c.along.circumstance(&c.range.0).replacen(&least, name, 1);
+    let at = |value: &String| c.along.circumstance(value);
     let mut spans: Vec<String> = Vec::new();
     let mut open: Option<String> = None;
     for point in points {
         let told = told(c.along, point);
         match (point.better_above, open.take()) {
             (true, _) => open = Some(told),
-            (false, start) if *start.as_ref().unwrap_or(&least) == told => spans.push(at(&told)),
+            (false, start) if *start.as_ref().unwrap_or(&least) == told => {
+                spans.extend(point.low.as_ref().map(at));
+            }
             (false, Some(start)) => spans.push(format!("from {start} to {told}")),
             (false, None) => spans.push(format!("up to {told}")),
         }
     }
     spans.extend(open.map(|start| match start == most {
-        true => at(&start),
+        true => at(&c.range.1),
         false => format!("from {start} on"),
     }));
     phrases::list(&spans)

@@ -119,13 +119,8 @@ fn the_course_of_the_run() {
     // One and one more of another kind are too many for times, and each is told.
     let mut mixed = once;
     mixed.fail(1, &mixed.id("sendfile", 4096), "the receiver was killed.");
-    both(
-        "stood-still",
-        &quiet(),
-        &mixed,
-        Times,
-        "6.5 % of their trials",
-    );
+    let told = "6.5 % of their trials";
+    both("stood-still", &quiet(), &mixed, Times, told);
     fires(&mixed, "failed-trials", 1, "killed");
 }
 

@@ -109,39 +109,26 @@ fn two_sizes_are_told_as_two_and_one_as_one() {
             _ => True::both(1.0),
         });
         if let Some(size_bytes) = wrong_at {
-            world.fail(
-                0,
-                &world.id("sendfile", size_bytes),
-                "wrong content at byte 7",
-            );
+            let cell = world.id("sendfile", size_bytes);
+            world.fail(0, &cell, "wrong content at byte 7");
         }
         says(&crossover(&world.analyse(), value).sentence, [said]);
     };
+    let never = " is neither at 256 B nor at 1 MiB better than ";
     check(0.003, None, "sendfile", " byte at 256 B and 1 MiB.");
-    check(
-        0.003,
-        None,
-        "send-zerocopy",
-        " is neither at 256 B nor at 1 MiB better than ",
-    );
+    check(0.003, None, "send-zerocopy", never);
     check(
         0.4,
         None,
         "writev",
         " byte at 256 B or 1 MiB is not decided.",
     );
-    check(
-        0.003,
-        Some(256),
-        "sendfile",
+    let [at_most, at_least] = [
         " byte at 1 MiB; not decided at 256 B.",
-    );
-    check(
-        0.003,
-        Some(1 << 20),
-        "sendfile",
         " byte at 256 B; not decided at 1 MiB.",
-    );
+    ];
+    check(0.003, Some(256), "sendfile", at_most);
+    check(0.003, Some(1 << 20), "sendfile", at_least);
 }
 
 #[test]

@@ -62,7 +62,8 @@ fn why_asynchronous_is_slower_is_told_from_what_was_counted() {
         "Threads of the process carry out the requests of `posix-aio`",
         "2.00 (2.00 to 2.00) context switches per request instead of 0",
         "in the page cache no request waits for the disk (",
-        "the throughput of `posix-aio` becomes",
+        "with the most requests in flight the throughput of `posix-aio` becomes",
+        "its requests to one file hardly overlap",
         "with one request in flight nothing overlaps",
         "the throughput of `libaio` becomes ",
     ];

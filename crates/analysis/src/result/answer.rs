@@ -112,7 +112,7 @@ pub struct NothingDecided {
     pub metric: Metric,
     /// All of them.
     pub comparisons: usize,
-    /// Why some have no verdict, each reason once; empty where all are merely undecided.
+    /// Why none has a verdict, each reason once; empty where some are merely undecided.
     pub withheld: Vec<String>,
     /// The blocks that the first of them would take, where that is known.
     pub blocks: Option<u32>,

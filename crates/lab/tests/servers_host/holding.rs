@@ -34,17 +34,16 @@ pub fn check(server: &'static Server) {
     let mut load = running.load("echo", 64);
     load.connections = ASKING;
     load.idle = CONNECTIONS - ASKING;
-    // Each that is idle is greeted: of so many at once a server's full queue would forget some.
-    load.span = LoadSpan::Time {
-        warmup: Duration::ZERO,
-        window: Duration::from_millis(100),
-    };
-    load.rounds_least = 1;
+    load.span = LoadSpan::Requests(3);
+    // All at once overflow the server's queue, which may forget one: its request is then reset.
+    load.ramp = Duration::from_secs(2);
     let outcome = load.run(&AtomicBool::new(false), &|_| ()).unwrap();
     assert_eq!(outcome.errors, Errors::default());
     assert_eq!(outcome.opened, all);
+    let [least, _, most] = outcome.fairness();
+    assert_eq!((least, most), (3, 3));
     running.has_descriptors(descriptors);
     let tally = running.stop();
     assert_eq!(tally.connections, all + 1);
-    assert!(tally.requests >= all - u64::from(ASKING), "{tally:?}");
+    assert_eq!(tally.requests, u64::from(ASKING) * 3);
 }
