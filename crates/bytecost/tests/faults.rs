@@ -32,14 +32,12 @@ fn an_endpoint_that_is_killed_fails_its_trial_alone() {
     let failed = || place.lines() > 0 && place.read("samples.jsonl").contains("\"failure\"");
     // One that was about to end anyway fails nothing, so another one is tried.
     while !failed() {
-        run.until_both_sides(&place, 0);
+        let records = place.lines();
+        run.until_both_sides(&place, records);
         if let Some(victim) = endpoints_of(coordinator).first() {
             let _ = kill(*victim, Signal::KILL);
         }
-        let told = Instant::now();
-        while !failed() && told.elapsed() < Duration::from_secs(3) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        run.until("its record", || place.lines() > records);
     }
     let end = run.end();
     assert_eq!(end.status, Some(1), "{}", end.stderr);

@@ -375,11 +375,16 @@ impl Started {
         end
     }
 
-    /// Waits until both sides of a trial are there, and so many records.
+    /// Waits until both sides of a trial are at work, which who was started ahead of it is not,
+    /// and so many records.
     pub fn until_both_sides(&mut self, place: &Place, records: usize) {
         let coordinator = self.pid();
+        // By its thread for the trial.
+        let works =
+            |pid: &u32| fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|t| t.count() > 1);
         self.until("a trial of two sides", || {
-            place.lines() >= records && endpoints_of(coordinator).len() == 2
+            let ends = endpoints_of(coordinator);
+            place.lines() >= records && ends.len() == 2 && ends.iter().all(works)
         });
     }
 
