@@ -1,40 +1,28 @@
 //! The studies that are built in: one file a question.
 
+macro_rules! studies {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../studies/", $name, ".toml")))),*]
+    };
+}
+
 /// Name and text of each, in the order of the documentation; the first is the default.
-pub const STUDIES: &[(&str, &str)] = &[
-    (
-        "send-copies",
-        include_str!("../../../studies/send-copies.toml"),
-    ),
-    ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
-    ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
-    ("send-wire", include_str!("../../../studies/send-wire.toml")),
-    ("file-read", include_str!("../../../studies/file-read.toml")),
-    ("file-copy", include_str!("../../../studies/file-copy.toml")),
-    (
-        "file-to-socket",
-        include_str!("../../../studies/file-to-socket.toml"),
-    ),
-    ("placement", include_str!("../../../studies/placement.toml")),
-    (
-        "cpu-to-cpu",
-        include_str!("../../../studies/cpu-to-cpu.toml"),
-    ),
-    ("smt", include_str!("../../../studies/smt.toml")),
-    (
-        "os-features",
-        include_str!("../../../studies/os-features.toml"),
-    ),
-    (
-        "access-patterns",
-        include_str!("../../../studies/access-patterns.toml"),
-    ),
-    ("isolation", include_str!("../../../studies/isolation.toml")),
-    ("ceiling", include_str!("../../../studies/ceiling.toml")),
-    (
-        "server-models",
-        include_str!("../../../studies/server-models.toml"),
-    ),
+pub const STUDIES: &[(&str, &str)] = studies![
+    "send-copies",
+    "pa02-a",
+    "pa02-b",
+    "send-wire",
+    "file-read",
+    "file-copy",
+    "file-to-socket",
+    "placement",
+    "cpu-to-cpu",
+    "smt",
+    "os-features",
+    "access-patterns",
+    "isolation",
+    "ceiling",
+    "server-models",
 ];
 
 #[cfg(test)]
