@@ -6,7 +6,7 @@ use bytecost_analysis::{Analysis, Ceiling, Input, analyse, audit};
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
-use bytecost_spec::{Cell, Failure, Imported, LeftOut, Published, Record, Refusal, Sample};
+use bytecost_spec::{Cell, Failure, Imported, Published, Record, Sample};
 use bytecost_store::{Root, Run};
 
 use crate::failure::bad_input;
@@ -15,15 +15,13 @@ use crate::published::Library;
 /// A run with its samples; of an imported one, what was published in their place.
 pub struct RecordedRun<'r> {
     pub run: &'r Run,
-    pub cells: Vec<Cell>,
+    /// Of an imported one its cells alone.
+    pub plan: Plan,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
     blocks: Vec<Block>,
     watched: Vec<TrialEvidence>,
     pub imported: Option<Imported>,
-    refusals: Vec<Refusal>,
-    left_out: Vec<LeftOut>,
-    notes: Vec<String>,
     ended_early: Option<String>,
     pub damage: Option<String>,
     ceiling: Option<Ceiling>,
@@ -33,22 +31,19 @@ impl<'r> RecordedRun<'r> {
     pub fn of(run: &'r Run) -> Result<RecordedRun<'r>> {
         let mut recorded = RecordedRun {
             run,
-            cells: Vec::new(),
+            plan: Plan::default(),
             samples: Vec::new(),
             failures: Vec::new(),
             blocks: Vec::new(),
             watched: Vec::new(),
             imported: run.published()?,
-            refusals: Vec::new(),
-            left_out: Vec::new(),
-            notes: Vec::new(),
             ended_early: None,
             damage: None,
             ceiling: None,
         };
         if let Some(imported) = &recorded.imported {
             let cells = imported.published.cells.iter().map(|c| c.cell.clone());
-            recorded.cells = cells.collect();
+            recorded.plan.cells = cells.collect();
             return Ok(recorded);
         }
         let records = run.records()?.records;
@@ -72,10 +67,7 @@ impl<'r> RecordedRun<'r> {
                 Record::Selection(_) => {}
             }
         }
-        recorded.cells = plan.cells;
-        recorded.refusals = plan.refusals;
-        recorded.left_out = plan.left_out;
-        recorded.notes = plan.notes;
+        recorded.plan = plan;
         recorded.ended_early = match run.ending()? {
             Some(ending) => ending.early,
             None if run.is_locked() => Some("it is still running".to_owned()),
@@ -90,14 +82,14 @@ impl<'r> RecordedRun<'r> {
     pub fn input<'e>(&'e self, published: Option<&'e Published>) -> Input<'e> {
         Input {
             manifest: self.run.manifest(),
-            cells: &self.cells,
-            refusals: &self.refusals,
-            left_out: &self.left_out,
+            cells: &self.plan.cells,
+            refusals: &self.plan.refusals,
+            left_out: &self.plan.left_out,
             samples: &self.samples,
             failures: &self.failures,
             blocks: &self.blocks,
             evidence: &self.watched,
-            notes: &self.notes,
+            notes: &self.plan.notes,
             ended_early: self.ended_early.as_deref(),
             damage: self.damage.as_deref(),
             published: published.or(self.imported.as_ref().map(|i| &i.published)),

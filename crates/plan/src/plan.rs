@@ -22,7 +22,7 @@ use crate::{asked, groups, order, refusal};
 const MOST_BISECTED: usize = 64;
 
 /// What a run measures, in which order, and what it does not.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The cells; `TrialKey::cell` counts into them: first the `null` mover's, the loop's own cost,
     /// unless the survey knows none; last the twins of baselines. Empty where every one is refused.

@@ -29,7 +29,7 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
         }
         None => {
             let as_published = run.manifest().study.design.as_deref() == Some(AS_PUBLISHED);
-            let text = layout.csv(&evidence.cells, &evidence.samples, as_published);
+            let text = layout.csv(&evidence.plan.cells, &evidence.samples, as_published);
             text.map_err(bad_input)?
         }
     };

@@ -117,10 +117,7 @@ impl<'a> Live<'a> {
 
     /// What went wrong with printing, if anything did.
     pub fn end(self) -> Result<()> {
-        match self.failed {
-            Some(e) => Err(e.into()),
-            None => Ok(()),
-        }
+        self.failed.map_or(Ok(()), |e| Err(e.into()))
     }
 }
 

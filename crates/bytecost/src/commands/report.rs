@@ -32,7 +32,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     let published = published.transpose()?;
     let evidence = RecordedRun::of(&run)?;
     if let Some(other) = &published
-        && beside(other, &evidence.cells).cells.is_empty()
+        && beside(other, &evidence.plan.cells).cells.is_empty()
     {
         return Err(bad_input(format!(
             "run {} has no cell that {} published",
@@ -152,7 +152,7 @@ fn write(evidence: &RecordedRun<'_>, analysis: &Analysis) -> Result<()> {
     write("report.md", bytecost_report::markdown(analysis).as_bytes())?;
     let findings = bytecost_report::findings_json(analysis);
     write("findings.json", findings.as_bytes())?;
-    let samples = bytecost_report::samples_csv(&evidence.cells, &evidence.samples)?;
+    let samples = bytecost_report::samples_csv(&evidence.plan.cells, &evidence.samples)?;
     write("samples.csv", &samples)?;
     Ok(())
 }

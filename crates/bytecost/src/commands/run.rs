@@ -3,6 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
+use std::iter;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -252,7 +253,7 @@ fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> Ra
             return None;
         }
         let recorded = RecordedRun::of(&run).ok()?;
-        Interim::of(manifest, &recorded.cells, &recorded.samples).noise()
+        Interim::of(manifest, &recorded.plan.cells, &recorded.samples).noise()
     });
     measured.unwrap_or(RatioNoise::ASSUMED)
 }
@@ -461,10 +462,7 @@ fn unknown(name: &str) -> anyhow::Error {
 
 /// The command line as it was given, but for where the program lies.
 pub fn command_line() -> Vec<String> {
-    let words = std::env::args_os()
-        .skip(1)
-        .map(|w| w.to_string_lossy().into_owned());
-    std::iter::once("bytecost".to_owned())
-        .chain(words)
-        .collect()
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|w| w.to_string_lossy().into_owned());
+    iter::once("bytecost".to_owned()).chain(words).collect()
 }
