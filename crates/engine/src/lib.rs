@@ -17,6 +17,7 @@ pub mod servers;
 pub mod services;
 mod setup;
 pub mod statement;
+mod table;
 mod tally;
 mod walk;
 pub mod work;

@@ -1,7 +1,6 @@
 //! A row of the table of movers, and a mover at work.
 
 use std::io;
-use std::ops::Deref;
 
 use bytecost_spec::Held;
 pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, WorkKind};
@@ -72,14 +71,6 @@ impl Mover {
             Open::Beats { every_ns, .. } => Some(every_ns),
             _ => None,
         }
-    }
-}
-
-impl Deref for Mover {
-    type Target = MoverFacts<&'static str>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.facts
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! A new mover is one file under `movers/` and two lines here: its `mod` and its row.
 
-use crate::mover::Mover;
+use crate::mover::{Mover, MoverFacts};
+use crate::table::table;
 
 mod aio;
 mod file_copy;
@@ -94,9 +95,4 @@ pub const MOVERS: &[Mover] = &[
     planted::PREAD_PLUS_5,
 ];
 
-impl Mover {
-    /// The row of that name.
-    pub fn named(name: &str) -> Option<&'static Mover> {
-        MOVERS.iter().find(|m| m.name == name)
-    }
-}
+table!(Mover, MoverFacts, MOVERS);

@@ -4,10 +4,11 @@
 //! copy several times slower on some processors, whose string moves stumble over such an offset.
 
 use std::io;
-use std::ops::Deref;
 use std::os::fd::OwnedFd;
 
 pub use bytecost_spec::survey::ReceiverFacts;
+
+use crate::table::table;
 
 mod recv;
 mod recvmsg;
@@ -15,12 +16,7 @@ mod recvmsg;
 /// All receivers, in the order of the documentation.
 pub const RECEIVERS: &[Receiver] = &[recv::RECV, recvmsg::RECEIVER, recv::DISCARD, recv::WAITALL];
 
-impl Receiver {
-    /// The row of that name.
-    pub fn named(name: &str) -> Option<&'static Receiver> {
-        RECEIVERS.iter().find(|r| r.name == name)
-    }
-}
+table!(Receiver, ReceiverFacts, RECEIVERS);
 
 /// A row of the table of receivers. It reads as its facts.
 #[derive(Clone, Copy, Debug)]
@@ -29,14 +25,6 @@ pub struct Receiver {
     pub facts: ReceiverFacts<&'static str>,
     /// Makes it ready: a connected, blocking socket, and the bytes to ask for in one call.
     pub open: fn(OwnedFd, usize) -> io::Result<Box<dyn Take>>,
-}
-
-impl Deref for Receiver {
-    type Target = ReceiverFacts<&'static str>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.facts
-    }
 }
 
 /// A receiver at work. All calls come from one thread.

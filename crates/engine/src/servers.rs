@@ -12,7 +12,6 @@
 //! Linux's behaviour, not POSIX's.)
 
 use std::io;
-use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ pub use bytecost_spec::service::ServerTally;
 pub use bytecost_spec::survey::ServerFacts;
 
 use crate::services::{Service, ServiceSetup};
+use crate::table::table;
 
 mod accepted;
 mod connection;
@@ -61,14 +61,6 @@ pub struct Server {
     /// Serves until it is stopped. It fails where the kernel does not give what it needs, never by
     /// what a client does.
     pub serve: fn(ServerSetup) -> io::Result<ServerTally>,
-}
-
-impl Deref for Server {
-    type Target = ServerFacts<&'static str>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.facts
-    }
 }
 
 /// One thread serves all connections.
@@ -126,12 +118,9 @@ impl Default for Limits {
     }
 }
 
-impl Server {
-    /// The row of that name.
-    pub fn named(name: &str) -> Option<&'static Server> {
-        SERVERS.iter().find(|s| s.name == name)
-    }
+table!(Server, ServerFacts, SERVERS);
 
+impl Server {
     /// Why so many connections cannot be served by this model; none where they can.
     pub fn refuses(&self, connections: usize) -> Option<String> {
         let (most, reason) = self.bound.filter(|(most, _)| connections as u64 > *most)?;

@@ -2,10 +2,10 @@
 //! both halves of its protocol: how a request is answered ([`Responder`]), and how one is asked and
 //! its answer checked ([`Requester`]). How bytes become requests is [`Framing`].
 
-use std::ops::Deref;
-
 use bytecost_host::Roots;
 pub use bytecost_spec::survey::ServiceFacts;
+
+use crate::table::table;
 
 mod echo;
 mod fixed;
@@ -34,14 +34,6 @@ pub struct Service {
     pub open: fn(&ServiceSetup) -> Box<dyn Responder>,
     /// Makes the client's half ready, one for each thread.
     pub question: fn(&ServiceSetup) -> Box<dyn Requester>,
-}
-
-impl Deref for Service {
-    type Target = ServiceFacts<&'static str>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.facts
-    }
 }
 
 /// What a service is made from.
@@ -116,12 +108,9 @@ pub trait Requester: Send {
     fn is_right(&self, connection: u32, number: u64, at: usize, piece: &[u8]) -> bool;
 }
 
-impl Service {
-    /// The row of that name.
-    pub fn named(name: &str) -> Option<&'static Service> {
-        SERVICES.iter().find(|s| s.name == name)
-    }
+table!(Service, ServiceFacts, SERVICES);
 
+impl Service {
     /// Why the service is not available in that size, as one line that says the bounds.
     pub fn check_size(&self, size: usize) -> Result<(), String> {
         match self.sizes {
