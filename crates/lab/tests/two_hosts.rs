@@ -233,9 +233,14 @@ impl Marked {
         });
         found.unwrap().0
     }
+}
 
-    fn are_gone(&self) {
-        in_time("something is left behind", || self.processes().is_empty());
+/// Whoever is done with the program has left none of its processes behind.
+impl Drop for Marked {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            in_time("something is left behind", || self.processes().is_empty());
+        }
     }
 }
 
@@ -272,8 +277,6 @@ fn all_arrives(way: &Way, values: &str) {
     for _ in 0..2 {
         arrives(&mut lab, &cell(values));
     }
-    drop(lab);
-    way.program.are_gone();
 }
 
 fn arrives(lab: &mut Lab, cell: &Cell) -> Sample {
@@ -311,8 +314,6 @@ fn is_served(side: PeerSide, values: &str) {
     };
     let mut lab = way.lab(settings());
     is_answered(&mut lab, values);
-    drop(lab);
-    way.program.are_gone();
 }
 
 fn is_answered(lab: &mut Lab, values: &str) {

@@ -108,13 +108,11 @@ fn disturbed(word: &str, with: Signal, expected: &str) {
     assert!(reason.contains(expected), "{reason}");
     // The next one is whole again.
     arrives(&mut lab, &cell);
-    drop(lab);
     if with == Signal::STOP {
         for (pid, _) in way.program.processes() {
             signal(pid, Signal::CONT);
         }
     }
-    way.program.are_gone();
 }
 
 /// Closing the channel is all that a coordinator that is killed can do.
@@ -129,7 +127,6 @@ fn lost_coordinator() {
     way.program.process("agent");
     drop(child.stdin.take());
     child.wait().unwrap();
-    way.program.are_gone();
 }
 
 /// They say nothing, a part, or too much, and stay; on one host and between two.
@@ -223,8 +220,7 @@ fn round_trips() {
             for _ in 0..2 {
                 sample(&mut lab, &cell(values));
             }
-            drop(lab);
-            way.program.are_gone();
+            drop((lab, way));
             let said = fs::read_to_string(said).unwrap();
             let trials: Vec<&str> = said.split("> start\n").skip(1).collect();
             assert_eq!(trials.len(), 2, "{said}");

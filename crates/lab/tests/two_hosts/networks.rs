@@ -105,7 +105,6 @@ fn every_cell(two: &Two) {
                     is_answered(&mut lab, values);
                 }
             });
-            way.program.are_gone();
         }
     }
 }
@@ -146,7 +145,6 @@ fn counted(two: &Two) {
             })
             .collect();
         assert_eq!(counted, [true, true, false], "{:?}", found.counts);
-        way.program.are_gone();
     }
 }
 
@@ -163,7 +161,6 @@ fn changed_mtu(two: &Two) {
             assert_eq!(told, Some(mtu));
         }
     });
-    way.program.are_gone();
 }
 
 fn over_ipv6(two: &Two) {
@@ -183,7 +180,6 @@ fn over_ipv6(two: &Two) {
                 is_answered(&mut lab, values);
             }
         });
-        way.program.are_gone();
     }
 }
 
@@ -210,5 +206,4 @@ fn link_down(two: &Two) {
             arrives(&mut lab, &cell(""));
         }
     });
-    way.program.are_gone();
 }
