@@ -1,6 +1,6 @@
 //! The loops that move bytes: one flow of one side, from warm-up to the last completion.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 
 use bytecost_engine::{Checker, Move, Offer, Take, Tally};
@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 
 use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
 use crate::phase::Gate;
+use crate::socket::Socket;
 
 /// The longest round-trip time that is told apart, in ns: a minute.
 pub(crate) const MOST_LATENCY_NS: u64 = 60_000_000_000;
@@ -235,7 +236,7 @@ impl Intake<'_> {
         self.checker.check(self.receiver, got)?;
         if let Some((socket, answer)) = &self.answers {
             for _ in before..self.checker.offset() / self.size_bytes {
-                write_all(socket, answer)?;
+                Socket(socket).write_all(answer)?;
             }
         }
         Ok(true)
@@ -271,16 +272,4 @@ impl Steps for Intake<'_> {
     fn may_close(&self, opened: &Tally) -> bool {
         !self.is_awaited(opened.bytes + self.size_bytes)
     }
-}
-
-fn write_all(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
-    let mut left = bytes;
-    while !left.is_empty() {
-        match rustix::net::send(socket, left, rustix::net::SendFlags::NOSIGNAL) {
-            Ok(n) => left = &left[n..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(())
 }

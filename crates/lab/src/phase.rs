@@ -3,8 +3,10 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use strum::FromRepr;
+
 /// Where a trial stands. Phases only go forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromRepr)]
 #[repr(u8)]
 #[allow(missing_docs)]
 pub enum Phase {
@@ -85,20 +87,7 @@ impl SharedGate {
 impl Gate for SharedGate {
     #[inline]
     fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Relaxed) {
-            0 => Phase::Waiting,
-            1 => Phase::Warmup,
-            2 => Phase::Window,
-            3 => Phase::Eighth2,
-            4 => Phase::Eighth3,
-            5 => Phase::Eighth4,
-            6 => Phase::Eighth5,
-            7 => Phase::Eighth6,
-            8 => Phase::Eighth7,
-            9 => Phase::Eighth8,
-            10 => Phase::Cooldown,
-            _ => Phase::Stop,
-        }
+        Phase::from_repr(self.phase.load(Ordering::Relaxed)).unwrap_or(Phase::Stop)
     }
 
     fn eighth_ns(&self) -> u64 {
