@@ -137,7 +137,6 @@ impl Meter for HelpedMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PROCESS_COUNTERS;
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Child, Command, Stdio};
 
@@ -195,8 +194,8 @@ mod tests {
         assert!(split + 40_000_000 > worked, "{split} of {worked}");
         // It has waited for what it started.
         assert!(read(Counter::ContextSwitchesVoluntary) >= 1);
-        for counter in PROCESS_COUNTERS {
-            assert!(readings[counter].measured().is_some(), "{counter:?}");
+        for (counter, _) in usage::OF_PROCESS {
+            assert!(readings[&counter].measured().is_some(), "{counter:?}");
         }
         for counter in [Counter::Migrations, Counter::TaskClockNs, Counter::Cycles] {
             assert_eq!(readings[&counter], Reading::absent(HELPER));
@@ -211,7 +210,8 @@ mod tests {
         let (start, end) = (meter.read_start(), meter.read_end());
         let readings = meter.difference(&start, &end);
         assert!(readings[&Counter::ElapsedNs].measured().is_some());
-        for counter in PROCESS_COUNTERS.iter().chain([&Counter::WorkersNs]) {
+        let of_process = usage::OF_PROCESS.map(|(counter, _)| counter);
+        for counter in of_process.iter().chain([&Counter::WorkersNs]) {
             assert_eq!(readings[counter], Reading::absent(UNREADABLE));
         }
     }

@@ -44,7 +44,7 @@ pub use process_tree::{
 };
 pub use thread::{Extras, LEFT_OUT, Snapshot, ThreadMeter};
 pub use total::sum;
-pub use usage::PROCESS_COUNTERS;
+pub use usage::is_of_process;
 pub use workers::{KnownThreads, WithWorkers};
 
 /// Something that can be read at the edges of a window.

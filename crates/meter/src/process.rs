@@ -8,7 +8,7 @@ use crate::{Meter, usage};
 
 const ONE_THREAD: &str = "other threads of the process do a part of the work, which this counter of one thread does not see";
 
-/// Reads the clocks of the thread that opened it, and [`crate::PROCESS_COUNTERS`] of the whole
+/// Reads the clocks of the thread that opened it, and what [`crate::is_of_process`] of the whole
 /// process. What else exists of one thread only is absent. [`crate::WithWorkers`] has the others'.
 #[derive(Debug)]
 pub struct ProcessMeter(pub ThreadMeter);
@@ -53,7 +53,6 @@ impl Meter for ProcessMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PROCESS_COUNTERS;
     use crate::tests::spin;
     use bytecost_sys::clock;
 
@@ -74,8 +73,8 @@ mod tests {
         assert!(split >= BUSY_NS.max(own));
         assert!(read(Counter::CpuNs).unwrap() >= own);
         assert!(read(Counter::ElapsedNs).unwrap() > 0);
-        for counter in PROCESS_COUNTERS {
-            assert!(read(*counter).is_some(), "{counter:?}");
+        for (counter, _) in usage::OF_PROCESS {
+            assert!(read(counter).is_some(), "{counter:?}");
         }
         for counter in [Counter::Migrations, Counter::TaskClockNs, Counter::Cycles] {
             assert_eq!(readings[&counter], Reading::absent(ONE_THREAD));

@@ -8,7 +8,8 @@ use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::process::ThreadUsage;
 use bytecost_sys::usage::{self, Usage};
 
-use crate::{PROCESS_COUNTERS, grown, grown_if_read, usage as counters};
+use crate::usage::OF_PROCESS;
+use crate::{grown, grown_if_read};
 
 mod inherited;
 mod live;
@@ -153,16 +154,15 @@ impl ProcessTreeMeter {
         };
         let mut both = [start, end].into_iter();
         let has_live = both.any(|s| s.look.children.as_ref().is_none_or(|c| !c.is_empty()));
-        for counter in PROCESS_COUNTERS {
+        for (counter, of) in OF_PROCESS {
             let all = |s: &ProcessTreeSnapshot| {
-                let of = |usage: &ThreadUsage| counters::value(usage, *counter);
-                Some(of(&s.usage.own)? + of(&s.usage.children)? + of(s.look.live.as_ref()?)?)
+                Some(of(&s.usage.own) + of(&s.usage.children) + of(s.look.live.as_ref()?))
             };
             let reading = match counter {
                 Counter::UserNs | Counter::SystemNs if has_live => Reading::absent(LIVE),
                 _ => grown_if_read(all(start), all(end), unread),
             };
-            readings.insert(*counter, reading);
+            readings.insert(counter, reading);
         }
         readings
     }

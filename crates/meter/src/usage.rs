@@ -6,29 +6,23 @@ use bytecost_sys::process::ThreadUsage;
 use crate::grown_if_read;
 
 /// The counters of a usage, which exist of a thread and of a process as a whole.
-pub const PROCESS_COUNTERS: &[Counter] = &[
-    Counter::UserNs,
-    Counter::SystemNs,
-    Counter::ContextSwitchesVoluntary,
-    Counter::ContextSwitchesInvoluntary,
-    Counter::PageFaultsMinor,
-    Counter::PageFaultsMajor,
+pub(crate) const OF_PROCESS: [(Counter, fn(&ThreadUsage) -> u64); 6] = [
+    (Counter::UserNs, |u| u.user_ns),
+    (Counter::SystemNs, |u| u.system_ns),
+    (Counter::ContextSwitchesVoluntary, |u| u.switches_voluntary),
+    (Counter::ContextSwitchesInvoluntary, |u| {
+        u.switches_involuntary
+    }),
+    (Counter::PageFaultsMinor, |u| u.faults_minor),
+    (Counter::PageFaultsMajor, |u| u.faults_major),
 ];
 
 pub(crate) const NO_USAGE: &str =
     "getrusage is refused: let the seccomp filter of the container pass it";
 
-/// What a usage says of a counter; none of one that is not of [`PROCESS_COUNTERS`].
-pub(crate) fn value(usage: &ThreadUsage, counter: Counter) -> Option<u64> {
-    Some(match counter {
-        Counter::UserNs => usage.user_ns,
-        Counter::SystemNs => usage.system_ns,
-        Counter::ContextSwitchesVoluntary => usage.switches_voluntary,
-        Counter::ContextSwitchesInvoluntary => usage.switches_involuntary,
-        Counter::PageFaultsMinor => usage.faults_minor,
-        Counter::PageFaultsMajor => usage.faults_major,
-        _ => return None,
-    })
+/// Whether a counter exists of a process as a whole, and is not the sum of its threads'.
+pub fn is_of_process(counter: Counter) -> bool {
+    OF_PROCESS.iter().any(|(of, _)| *of == counter)
 }
 
 /// The increase of a counter between two usages, where it is theirs; absent where one was not read.
@@ -38,8 +32,6 @@ pub(crate) fn between(
     end: Option<&ThreadUsage>,
     unread: &str,
 ) -> Option<Reading> {
-    let of = |usage: Option<&ThreadUsage>| value(usage?, counter);
-    PROCESS_COUNTERS
-        .contains(&counter)
-        .then(|| grown_if_read(of(start), of(end), unread))
+    let (_, of) = OF_PROCESS.iter().find(|(of, _)| *of == counter)?;
+    Some(grown_if_read(start.map(of), end.map(of), unread))
 }

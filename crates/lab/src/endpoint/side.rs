@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::{Checker, Mover, Tally, file};
-use bytecost_meter::{Meter, PROCESS_COUNTERS};
+use bytecost_meter::{Meter, is_of_process};
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::evidence::Footprint;
 use bytecost_spec::sample::{FlowReading, SubWindows};
@@ -217,7 +217,7 @@ pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Re
     let mut sum = bytecost_meter::sum(&readings);
     if of_process && let Some(first) = readings.first() {
         // Each flow has read the same process, so one of them tells it.
-        let whole = first.iter().filter(|(c, _)| PROCESS_COUNTERS.contains(c));
+        let whole = first.iter().filter(|(c, _)| is_of_process(**c));
         sum.extend(whole.map(|(c, r)| (*c, r.clone())));
     }
     if let Some(Reading::Measured(of_threads)) = sum.get_mut(&Counter::EdgesNs) {
