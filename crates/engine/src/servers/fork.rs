@@ -67,15 +67,6 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     }
 }
 
-/// Ends the process when it is dropped, which only a panic brings about.
-struct Exits;
-
-impl Drop for Exits {
-    fn drop(&mut self) {
-        children::exit(1)
-    }
-}
-
 impl Parent {
     fn new(setup: ServerSetup) -> io::Result<Parent> {
         rustix::io::ioctl_fionbio(&setup.listener, true)?;
@@ -160,7 +151,7 @@ impl Parent {
     /// It has copies of all that its parent has.
     fn be_child(&mut self, socket: OwnedFd, worker: &mut Worker) -> ! {
         // Whatever happens, the child must not go on as if it were its parent.
-        let _exits = Exits;
+        let _exits = children::Exits;
         self.children.clear(); // its siblings are not its own to end
         self.listener = None;
         serve_to_end(Connection::new(socket), worker, &self.limits);

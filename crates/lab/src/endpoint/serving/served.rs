@@ -113,7 +113,7 @@ impl Child {
             };
         }
         // Whatever happens, the child must not go on as if it were its parent.
-        let _exits = Exits;
+        let _exits = children::Exits;
         drop((told, stop, report));
         let served = usage::tell_when_asked(tell).and_then(|()| {
             rustix::io::write(&report_to, &[BEGUN])?;
@@ -243,15 +243,6 @@ pub(crate) fn looked_at(server: &Server, cell: &Cell) -> u64 {
         (true, true) => all,
         (true, false) => all.min(MOST_THREADS as u64),
         (false, _) => 0,
-    }
-}
-
-/// Ends the process when it is dropped, which only a panic brings about.
-struct Exits;
-
-impl Drop for Exits {
-    fn drop(&mut self) {
-        children::exit(1)
     }
 }
 
