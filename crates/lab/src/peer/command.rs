@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytecost_spec::{PeerSide, units};
+use thiserror::Error;
 
 /// How long the command may take to end once it has nobody to talk to.
 pub(super) const ENDED_WITHIN: Duration = Duration::from_secs(2);
@@ -142,7 +143,8 @@ pub struct PeerOptions {
 }
 
 /// Why the other host cannot be reached.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Error)]
+#[error("{}", units::one_line(why))]
 pub struct PeerError {
     pub(super) why: String,
     /// Whether another program there would do.
@@ -170,14 +172,6 @@ impl PeerError {
         self.interrupted
     }
 }
-
-impl fmt::Display for PeerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&units::one_line(&self.why))
-    }
-}
-
-impl std::error::Error for PeerError {}
 
 #[cfg(test)]
 mod tests {
