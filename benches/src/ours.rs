@@ -31,16 +31,10 @@ impl Ours {
     /// A lab whose endpoints are played by this program.
     pub fn new(window: Duration) -> Result<Ours> {
         let settings = Settings {
-            program: Program::own()?,
             warmup: WARMUP,
             window,
-            check: ContentCheck::Quick,
-            port: None,
-            // Trials alternate with those of peers, which are not repeated either.
-            foreign_cpus: f64::INFINITY,
-            repeats_most: 0,
-            repeats_for: Duration::ZERO,
-            earlier: Duration::ZERO,
+            // They alternate with those of peers, which are not repeated either.
+            ..Settings::of_single_trials(Program::own()?, ContentCheck::Quick)
         };
         Ok(Ours {
             lab: Lab::new(settings, MachineMeter::open(Path::new("/"))),

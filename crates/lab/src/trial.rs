@@ -70,6 +70,23 @@ pub struct Settings {
     pub earlier: Duration,
 }
 
+impl Settings {
+    /// Of trials that are not measured again, on any free port; how long they take is not said.
+    pub fn of_single_trials(program: Program, check: ContentCheck) -> Settings {
+        Settings {
+            program,
+            warmup: Duration::ZERO,
+            window: Duration::ZERO,
+            check,
+            port: None,
+            foreign_cpus: f64::INFINITY,
+            repeats_most: 0,
+            repeats_for: Duration::ZERO,
+            earlier: Duration::ZERO,
+        }
+    }
+}
+
 /// Where trials are made.
 pub struct Lab {
     settings: Settings,

@@ -64,7 +64,8 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         _ => return Ok(()),
     }
     let (host, survey) = machine();
-    let lab = Lab::new(settings(program), MachineMeter::open(Path::new("/")));
+    let settings = Settings::of_single_trials(program, ContentCheck::Quick);
+    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
     let mut agent = Agent {
         lab: lab.on(host.clone()).surveyed(&survey),
         say,
@@ -123,20 +124,6 @@ fn heard(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
 }
 
 /// Those of its lab; a trial brings its own.
-fn settings(program: Program) -> Settings {
-    Settings {
-        program,
-        warmup: Duration::ZERO,
-        window: Duration::ZERO,
-        check: ContentCheck::Quick,
-        port: None,
-        foreign_cpus: f64::INFINITY,
-        repeats_most: 0,
-        repeats_for: Duration::ZERO,
-        earlier: Duration::ZERO,
-    }
-}
-
 struct Agent {
     lab: Lab,
     say: mpsc::Sender<FromAgent>,

@@ -79,14 +79,8 @@ pub fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
 /// Short trials of this program, none of which is repeated.
 pub fn settings(check: ContentCheck) -> Settings {
     Settings {
-        program: Program::own().unwrap(),
         warmup: Duration::from_millis(2),
         window: Duration::from_millis(10),
-        check,
-        port: None,
-        foreign_cpus: f64::INFINITY,
-        repeats_most: 0,
-        repeats_for: Duration::ZERO,
-        earlier: Duration::ZERO,
+        ..Settings::of_single_trials(Program::own().unwrap(), check)
     }
 }
