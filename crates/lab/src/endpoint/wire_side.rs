@@ -17,6 +17,7 @@ use crate::greeters::KEY_BYTES;
 use crate::phase::{Gate, Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Task, out_of_turn};
 use crate::thread_binding::ThreadBinding;
+use crate::transports::link::LinkChoice;
 use crate::transports::wire::FAR_END;
 use crate::transports::wire::responder::{ResponderTally, Rules, WireResponder};
 use crate::transports::wire::shared_counters::FlowReceived;
@@ -25,8 +26,7 @@ use crate::transports::wire::shared_counters::FlowReceived;
 pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let [far, map] = protocol::taken_over(&*control)?;
     let rules = Rules {
-        device: task.cell.device,
-        mtu_bytes: task.cell.link_mtu_bytes(),
+        link: LinkChoice::of(&task.cell),
         acknowledge_bytes: task.cell.ack_bytes,
         flows_most: task.cell.threads as usize,
     };

@@ -57,8 +57,7 @@ impl Wire {
     ) -> io::Result<WireResponder> {
         let [far, map] = self.descriptors().map(|fd| fd.try_clone_to_owned());
         let rules = Rules {
-            device: self.link.device,
-            mtu_bytes: self.link.mtu_bytes,
+            link: self.link,
             acknowledge_bytes,
             flows_most,
         };

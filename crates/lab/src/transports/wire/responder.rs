@@ -7,7 +7,6 @@ use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::thread;
 
-use bytecost_spec::cell::Device;
 use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -16,6 +15,7 @@ use super::device::lead_bytes;
 use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, Saying, SynPacket};
 use super::shared_counters::{FlowReceived, WireCounters};
 use super::udp;
+use crate::transports::link::LinkChoice;
 
 /// After so long, less than the rules ask for is acknowledged: the sender may wait for that.
 const QUIET_NS: u64 = 10_000;
@@ -34,9 +34,7 @@ const OWN_START: u32 = 1;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    pub(crate) device: Device,
-    /// MTU of the device, in bytes.
-    pub(crate) mtu_bytes: u32,
+    pub(crate) link: LinkChoice,
     /// Bytes of a flow after which they are acknowledged.
     pub(crate) acknowledge_bytes: u64,
     /// Flows that are answered; openings beyond are not.
@@ -181,7 +179,7 @@ impl WireResponder {
         match rustix::io::read(&self.far, &mut packet[..]) {
             // From the head of IPv4 on; what is shorter is no packet.
             Ok(len) => {
-                let lead = lead_bytes(self.rules.device);
+                let lead = lead_bytes(self.rules.link.device);
                 Ok(Some(packet.get(lead..len).unwrap_or_default()))
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
@@ -228,8 +226,8 @@ impl WireResponder {
                 acknowledged: opening.sequence.wrapping_add(1),
                 flags: SYN | ACK,
             };
-            let (device, mtu_bytes) = (self.rules.device, self.rules.mtu_bytes);
-            let answer = Packet::opened(device, saying, mtu_bytes, opening.scales);
+            let link = self.rules.link;
+            let answer = Packet::opened(link.device, saying, link.mtu_bytes, opening.scales);
             // One that is lost is asked for again.
             self.write(&answer)?;
         }
@@ -274,7 +272,7 @@ impl WireResponder {
                 .wrapping_add(u32::from(seen.closed)),
             flags: if seen.closed { FIN | ACK } else { ACK },
         };
-        if self.write(&Packet::plain(self.rules.device, saying))? {
+        if self.write(&Packet::plain(self.rules.link.device, saying))? {
             let flow = &mut self.flows[at];
             flow.acknowledged = seen.bytes;
             flow.strays = strays;
