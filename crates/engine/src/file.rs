@@ -1,6 +1,5 @@
 //! Files that are read and written: bytecost's own, gone at the end, and the user's, only read.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -123,11 +122,7 @@ fn unlinked(dir: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
     for _ in 0..NAMES_MOST {
         let mut random = [0; 16];
         io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut random)?;
-        let mut name = String::from(".bytecost-");
-        for byte in random {
-            let _ = write!(name, "{byte:02x}");
-        }
-        let path = dir.join(name);
+        let path = dir.join(format!(".bytecost-{:032x}", u128::from_be_bytes(random)));
         match rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
             Ok(file) => {
                 rustix::fs::unlinkat(rustix::fs::CWD, &path, AtFlags::empty())?;

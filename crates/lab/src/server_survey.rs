@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::servers::{self, Limits, ServerSetup};
-use bytecost_engine::{SERVERS, SERVICES, Server, Service, services};
-use bytecost_host::Roots;
+use bytecost_engine::services::ServiceSetup;
+use bytecost_engine::{SERVERS, SERVICES, Server, Service};
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
 use rustix::process::{Resource, getrlimit};
 
@@ -43,10 +43,7 @@ fn tried(server: &Server) -> ServerFacts {
 
 fn attempt(server: &Server) -> io::Result<()> {
     let echo = Service::named("echo").ok_or(io::ErrorKind::NotFound)?;
-    let serving = services::ServiceSetup {
-        size: SIZE,
-        roots: Roots::real(),
-    };
+    let serving = ServiceSetup::of(SIZE);
     let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, 0).into())?;
     let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let setup = ServerSetup {

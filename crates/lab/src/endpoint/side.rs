@@ -25,6 +25,7 @@ use crate::marks;
 use crate::passes::Passes;
 use crate::protocol::{ContentCheck, Done, Task};
 
+#[derive(Default)]
 pub(super) struct FlowDone {
     pub(super) readings: Readings,
     /// What the tally grew by between them.
@@ -105,8 +106,9 @@ fn checker(task: &Task, flow: u32) -> io::Result<Checker> {
 }
 
 /// When a sender learns of completions.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) enum Completions {
+    #[default]
     None,
     /// As they come, so that those of the window are known.
     Taken,
@@ -159,12 +161,7 @@ impl FlowDone {
             grown: all.grown(),
             total: all.total,
             sub_windows: all.marks.and_then(|marks| marks.sub_windows()),
-            completions: Completions::None,
-            of_process: false,
-            compared_bytes: 0,
-            latency_ns: None,
-            held: Vec::new(),
-            footprint: None,
+            ..FlowDone::default()
         }
     }
 
