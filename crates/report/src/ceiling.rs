@@ -39,10 +39,8 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     });
     let busy = a.caveats.iter().filter(|c| c.kind == "other-processes");
     let busy = busy.map(|c| DocLine::of(Ink::Warning, format!("{} {}", c.text, c.evidence)));
-    let lines: Vec<DocLine> = refusals.chain(failures).chain(busy).collect();
-    if !lines.is_empty() {
-        d.push(DocBlock::List(lines));
-    }
+    let lines = refusals.chain(failures).chain(busy);
+    d.push(DocBlock::List(lines.collect()));
     let about = [descriptions::run(a), descriptions::place_line(a)].join("; ");
     let used = format!(
         "Reports on other runs beside {} say what share of these they reach; a copy counts once, by one core.",

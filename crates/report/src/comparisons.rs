@@ -41,9 +41,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         let title = count(rest.len(), "more table", "more tables");
         d.push(DocBlock::rest(title, rest));
     }
-    if !notes.is_empty() {
-        d.push(DocBlock::Notes(notes));
-    }
+    d.push(DocBlock::Notes(notes));
     let number = a.findings.len();
     let title = format!("All {number} comparisons, with interval, p value and blocks");
     let fold = DocBlock::fold(title, vec![DocBlock::Table(list(a))]);
@@ -171,17 +169,10 @@ fn list(a: &Analysis) -> DocTable {
             ..DocRow::default()
         }
     });
-    let of_finding = [
-        "Metric",
-        "What",
-        "Where",
-        "Family",
-        "Ratio>",
-        "95 % interval>",
-    ];
-    let of_verdict = ["p (corrected)>", "Verdict", "Blocks>", "Could have seen>"];
+    let of_finding = "Metric | What | Where | Family | Ratio> | 95 % interval>";
+    let of_verdict = "p (corrected)> | Verdict | Blocks> | Could have seen>";
     DocTable {
-        columns: DocColumn::all(&[&of_finding[..], &of_verdict].concat()),
+        columns: DocColumn::all(&format!("{of_finding} | {of_verdict}")),
         rows: rows.collect(),
         ..DocTable::default()
     }

@@ -142,8 +142,15 @@ pub(crate) enum DrawingRef {
 }
 
 impl Document {
+    /// What has nothing in it is left out.
     pub fn push(&mut self, block: DocBlock) {
-        self.blocks.push(block);
+        match &block {
+            DocBlock::List(lines) if lines.is_empty() => {}
+            DocBlock::Terms(terms) if terms.is_empty() => {}
+            DocBlock::Notes(notes) if notes.is_empty() => {}
+            DocBlock::PageOnly(blocks) if blocks.is_empty() => {}
+            _ => self.blocks.push(block),
+        }
     }
 
     pub fn section(&mut self, text: &str, anchor: &'static str, short: &'static str) {
@@ -162,9 +169,7 @@ impl Document {
     /// A list of which the end is folded away.
     pub fn list(&mut self, mut lines: Vec<DocLine>, most: usize, more: &str) {
         let rest = lines.split_off(lines.len().min(most));
-        if !lines.is_empty() {
-            self.push(DocBlock::List(lines));
-        }
+        self.push(DocBlock::List(lines));
         if !rest.is_empty() {
             let title = format!("{} {more}", rest.len());
             self.push(DocBlock::rest(title, vec![DocBlock::List(rest)]));
@@ -270,13 +275,14 @@ impl DocColumn {
         }
     }
 
-    /// Columns by their headings; `>` ends that of one whose entries stand to the right.
-    pub fn all(headings: &[&str]) -> Vec<DocColumn> {
-        let column = |heading: &&str| match heading.strip_suffix('>') {
+    /// Columns by their headings, `|` between two; `>` ends that of one whose entries stand to
+    /// the right.
+    pub fn all(headings: &str) -> Vec<DocColumn> {
+        let column = |heading: &str| match heading.strip_suffix('>') {
             Some(heading) => DocColumn::right(heading),
-            None => DocColumn::left(*heading),
+            None => DocColumn::left(heading),
         };
-        headings.iter().map(column).collect()
+        headings.split(" | ").map(column).collect()
     }
 
     /// Those of a table of numbers, after the column of what they are of.

@@ -400,9 +400,7 @@ fn body(t: &HostTable, all: bool) -> Document {
     }
     let mut notes = Vec::new();
     d.push(DocBlock::Table(findings(t, &shown, &mut notes)));
-    if !notes.is_empty() {
-        d.push(DocBlock::Notes(notes));
-    }
+    d.push(DocBlock::Notes(notes));
     if !rest.is_empty() {
         let more = count(rest.len(), "more comparison", "more comparisons");
         d.paragraph(Ink::Faint, format!("{more}: --all"));
@@ -446,9 +444,8 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
         });
         rows.collect::<Vec<_>>()
     });
-    let names = ["metric", "what", "where", "host"];
-    let numbers = ["ratio>", "95 % interval>", "verdict"];
-    let columns = DocColumn::all(&[&names[..], &numbers].concat());
+    let columns =
+        DocColumn::all("metric | what | where | host | ratio> | 95 % interval> | verdict");
     let mut table = DocTable::of(columns, rows).without_empty_columns();
     table.caption = metric.clone().unwrap_or_default();
     table

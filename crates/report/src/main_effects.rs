@@ -3,7 +3,7 @@
 use bytecost_analysis::{Analysis, MainEffect};
 use itertools::Itertools as _;
 
-use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocTable, Document};
 use crate::numbers::{p_value, ratio, ratios};
 use crate::style::Ink;
 
@@ -17,26 +17,15 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         "One way against another over all places of an axis at once: each block gives the mean of their ratios. Those with a verdict are asked for by the study and corrected together; the others have the interval of the single comparison. The last columns show the place that differs most from the mean, and the chance of that where all places are alike.",
     );
     let asked = a.main_effects.iter().filter(|e| e.p_corrected.is_some());
-    let lines: Vec<DocLine> = asked.map(|e| e.sentence.as_str().into()).collect();
-    if !lines.is_empty() {
-        d.push(DocBlock::List(lines));
-    }
-    let names = ["What", "Metric", "Over", "Where"];
-    let numbers = [
-        "Mean ratio",
-        "95 % interval",
-        "Differs most",
-        "By",
-        "Chance",
-    ];
-    let columns = DocColumn::all(&[&names[..], &numbers].concat());
+    let lines = asked.map(|e| e.sentence.as_str().into()).collect();
+    d.push(DocBlock::List(lines));
+    let numbers = "Mean ratio | 95 % interval | Differs most | By | Chance";
+    let columns = DocColumn::all(&format!("What | Metric | Over | Where | {numbers}"));
     let mut notes = Vec::new();
     let rows = a.main_effects.iter().map(|e| row(a, e, &mut notes));
     let table = DocTable::of(columns, rows).without_empty_columns();
     d.push(DocBlock::Table(table));
-    if !notes.is_empty() {
-        d.push(DocBlock::Notes(notes));
-    }
+    d.push(DocBlock::Notes(notes));
 }
 
 fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {

@@ -243,12 +243,6 @@ pub(crate) fn table(a: &Analysis) -> DocTable {
             vec![clean(&s.title), name(s, row), times, interval, published]
         })
     });
-    let headings = [
-        "Pair",
-        "Where",
-        "Times as fast>",
-        "95 % interval",
-        "Published>",
-    ];
-    DocTable::of(DocColumn::all(&headings), rows).without_empty_columns()
+    let columns = DocColumn::all("Pair | Where | Times as fast> | 95 % interval | Published>");
+    DocTable::of(columns, rows).without_empty_columns()
 }

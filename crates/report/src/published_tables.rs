@@ -58,14 +58,9 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         d.paragraph(Ink::Faint, note);
     }
     for (metric, rows) in tables {
-        let columns = DocColumn::all(&[
-            "Cell",
-            &format!("{}>", published.source),
-            "Measured here>",
-            "95 % interval",
-            "Here / there>",
-            "Differs in",
-        ]);
+        let headings = "Cell | > | Measured here> | 95 % interval | Here / there> | Differs in";
+        let mut columns = DocColumn::all(headings);
+        columns[1].heading.clone_from(&published.source);
         let heading = descriptions::metric_with_unit(metric, a.study.unit);
         let title = format!("{heading}: {}", count(rows.len(), "cell", "cells"));
         let table = DocBlock::Table(DocTable::of(columns, rows));

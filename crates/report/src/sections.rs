@@ -230,9 +230,7 @@ fn bars(a: &Analysis, d: &mut Document) {
         own.push(DocBlock::Figure(DrawingRef::Stack(place), Vec::new()));
         own.push(as_fold(vec![DocBlock::Table(stack.told())]));
     }
-    if !own.blocks.is_empty() {
-        d.push(DocBlock::PageOnly(own.blocks));
-    }
+    d.push(DocBlock::PageOnly(own.blocks));
 }
 
 fn count_table(of: CountTable, unit: Unit, d: &mut Document) {

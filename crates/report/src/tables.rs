@@ -180,8 +180,5 @@ fn support<C: Copy>(
     });
     let terms = grouped(reasons).into_iter();
     let terms = terms.map(|(why, whos)| DocTerm::new(format!("✗ {}", whos.join(", ")), [why]));
-    let terms: Vec<DocTerm> = terms.collect();
-    if !terms.is_empty() {
-        d.push(DocBlock::Terms(terms));
-    }
+    d.push(DocBlock::Terms(terms.collect()));
 }
