@@ -27,11 +27,6 @@ pub(crate) const ROWS: &[CapabilityRow] = &[
     row(39, "BPF", "programs that show what the kernel copies"),
 ];
 
-const IPC_LOCK: u32 = 14;
-const SYS_ADMIN: u32 = 21;
-const SYS_NICE: u32 = 23;
-const PERFMON: u32 = 38;
-
 #[derive(Clone, Debug)]
 pub(crate) struct Capabilities {
     pub(crate) effective: Result<u64, String>,
@@ -56,26 +51,25 @@ pub(crate) fn read(roots: &Roots) -> Capabilities {
 
 impl Capabilities {
     pub(crate) fn has(&self, row: &CapabilityRow) -> bool {
-        self.bit(row.bit)
+        let bits = self.effective.as_ref();
+        bits.is_ok_and(|bits| bits >> row.bit & 1 == 1)
     }
 
     /// Whether RLIMIT_MEMLOCK does not bind: CAP_IPC_LOCK counts in the first user namespace.
     pub(crate) fn lift_memlock(&self) -> bool {
-        self.first_namespace && self.bit(IPC_LOCK)
+        self.first_namespace && self.named("IPC_LOCK")
     }
 
     pub(crate) fn schedule(&self) -> bool {
-        self.first_namespace && self.bit(SYS_NICE)
+        self.first_namespace && self.named("SYS_NICE")
     }
 
     /// Whether perf_event_paranoid does not bind.
     pub(crate) fn count_kernel(&self) -> bool {
-        self.first_namespace && (self.bit(PERFMON) || self.bit(SYS_ADMIN))
+        self.first_namespace && (self.named("PERFMON") || self.named("SYS_ADMIN"))
     }
 
-    fn bit(&self, bit: u32) -> bool {
-        self.effective
-            .as_ref()
-            .is_ok_and(|bits| bits >> bit & 1 == 1)
+    fn named(&self, name: &str) -> bool {
+        ROWS.iter().any(|row| row.name == name && self.has(row))
     }
 }

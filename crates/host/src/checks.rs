@@ -1,12 +1,23 @@
 //! What `bytecost doctor` tells: for each fact what it means for results and what to do.
 
+use bytecost_spec::Host;
+use bytecost_spec::Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
 use bytecost_spec::host::{Check, Level, Obstacle};
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::units::count;
-use bytecost_spec::{Host, Nearness};
 
 use crate::capabilities::Capabilities;
 use crate::roots::Roots;
+
+/// What was read; where nothing could be, the check ends with that and what is not known by it.
+macro_rules! known {
+    ($read:expr, $means:expr) => {
+        match $read {
+            Ok(read) => read,
+            Err(why) => return Told::unknown(why, $means),
+        }
+    };
+}
 
 mod isolation;
 mod noise;
@@ -52,19 +63,11 @@ const ROWS: &[Row] = &[
     ("caches", processor::caches),
     ("SMT", processor::smt),
     ("NUMA", processor::nodes),
-    ("same-cpu", |seen| placements::told(seen, Nearness::SameCpu)),
-    ("smt-sibling", |seen| {
-        placements::told(seen, Nearness::SmtSibling)
-    }),
-    ("same-cache", |seen| {
-        placements::told(seen, Nearness::SameCache)
-    }),
-    ("cross-cache", |seen| {
-        placements::told(seen, Nearness::CrossCache)
-    }),
-    ("cross-node", |seen| {
-        placements::told(seen, Nearness::CrossNode)
-    }),
+    ("same-cpu", |seen| placements::told(seen, SameCpu)),
+    ("smt-sibling", |seen| placements::told(seen, SmtSibling)),
+    ("same-cache", |seen| placements::told(seen, SameCache)),
+    ("cross-cache", |seen| placements::told(seen, CrossCache)),
+    ("cross-node", |seen| placements::told(seen, CrossNode)),
     ("offline CPUs", placements::offline),
     ("memory nodes", placements::memory),
     ("virtualization", processor::virtualization),

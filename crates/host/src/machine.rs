@@ -1,9 +1,9 @@
 //! Plain facts: kernel, distribution, CPU model, memory, limits, congestion control.
 
+use bytecost_spec::cpulist;
 use bytecost_spec::host::Cpu;
 
 use crate::roots::{Roots, value};
-use bytecost_spec::cpulist;
 
 /// Arm cores by `CPU implementer` and `CPU part` (Arm ARM, MIDR_EL1; makers' technical manuals).
 const ARM_CORES: &[(u32, u32, &str)] = &[

@@ -6,9 +6,7 @@
 use std::cmp::Reverse;
 
 use bytecost_spec::host::Cpu;
-use bytecost_spec::{Host, Nearness};
-
-use bytecost_spec::cpulist;
+use bytecost_spec::{Host, Nearness, cpulist};
 
 /// Pairs of CPUs that are as near to each other as was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

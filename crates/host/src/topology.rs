@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bytecost_spec::cpulist;
 use bytecost_spec::host::{Cpu, CpuCache};
 
 use crate::roots::Roots;
-use bytecost_spec::cpulist;
 
 const MOST_CACHES: u32 = 16;
 const CPUS: &str = "devices/system/cpu";

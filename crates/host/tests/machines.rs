@@ -3,9 +3,8 @@
 use crate::common;
 
 use bytecost_host::{Roots, read};
-use bytecost_spec::Host;
-use bytecost_spec::cpulist;
 use bytecost_spec::host::CpuCache;
+use bytecost_spec::{Host, cpulist};
 use common::{MACHINES, Unpacked, change, host, probes, tree, unpacked};
 
 /// A host's caches in the kernel's words: level, kind, KiB, CPUs.

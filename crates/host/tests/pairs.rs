@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 
 use bytecost_host::pairs::{self, MOST_CPUS};
 use bytecost_host::placement;
-use bytecost_spec::cpulist;
 use bytecost_spec::host::{Cpu, CpuCache, Distance};
-use bytecost_spec::{Host, Nearness};
+use bytecost_spec::{Host, Nearness, cpulist};
 use common::host;
 
 /// The CPUs that are chosen, and the nearest pair of two.

@@ -3,8 +3,7 @@
 use crate::common;
 
 use bytecost_host::placement;
-use bytecost_spec::cpulist;
-use bytecost_spec::{Host, Nearness};
+use bytecost_spec::{Host, Nearness, cpulist};
 use common::{change, host, probes, unpacked};
 
 fn named(nearness: &str) -> Nearness {

@@ -31,10 +31,7 @@ pub(super) fn load(seen: &CheckInput<'_>) -> Told {
             _ => Err(format!("/proc/loadavg says `{first}`")),
         }
     });
-    let average = match average {
-        Ok(average) => average,
-        Err(why) => return Told::unknown(why, means),
-    };
+    let average = known!(average, means);
     let running = seen.roots.proc("stat").ok().and_then(|stat| {
         let line = stat
             .lines()
@@ -81,12 +78,8 @@ pub(super) fn steal(seen: &CheckInput<'_>) -> Told {
 }
 
 pub(super) fn clock_source(seen: &CheckInput<'_>) -> Told {
-    let name = match seen.roots.sys(CLOCK) {
-        Ok(name) => name,
-        Err(why) => {
-            return Told::unknown(why, "what reading the clock costs is measured by `null`");
-        }
-    };
+    let unknown = "what reading the clock costs is measured by `null`";
+    let name = known!(seen.roots.sys(CLOCK), unknown);
     match name.as_str() {
         "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => {
             Told::good(name, "the clock is read without a system call")
@@ -155,10 +148,8 @@ pub(super) fn timers(seen: &CheckInput<'_>) -> Told {
 
 pub(super) fn huge_pages(seen: &CheckInput<'_>) -> Told {
     let means = "they change the cost of a copy and of a pinned page; the payload has them only where the kernel always gives them";
-    let text = match seen.roots.sys("kernel/mm/transparent_hugepage/enabled") {
-        Ok(text) => text,
-        Err(why) => return Told::unknown(why, means),
-    };
+    let read = seen.roots.sys("kernel/mm/transparent_hugepage/enabled");
+    let text = known!(read, means);
     let chosen = text.split(['[', ']']).nth(1).unwrap_or(&text);
     if chosen != "always" {
         return Told::good(chosen, means);
@@ -185,10 +176,7 @@ pub(super) fn numa_balancing(seen: &CheckInput<'_>) -> Told {
 
 pub(super) fn swap(seen: &CheckInput<'_>) -> Told {
     let means = "payload that is swapped out costs a read from disk";
-    let text = match seen.roots.proc("swaps") {
-        Ok(text) => text,
-        Err(why) => return Told::unknown(why, means),
-    };
+    let text = known!(seen.roots.proc("swaps"), means);
     let lines = text.lines().skip(1).filter(|line| !line.trim().is_empty());
     let used_kib: Vec<u64> = lines
         .map(|line| line.split_whitespace().nth(3).and_then(|n| n.parse().ok()))

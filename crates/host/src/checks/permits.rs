@@ -21,10 +21,7 @@ pub(super) fn hardware_counters(seen: &CheckInput<'_>) -> Told {
 
 pub(super) fn perf_event_paranoid(seen: &CheckInput<'_>) -> Told {
     let unknown = "whether events may be counted is found by trying";
-    let text = match seen.roots.proc("sys/kernel/perf_event_paranoid") {
-        Ok(text) => text,
-        Err(why) => return Told::unknown(why, unknown),
-    };
+    let text = known!(seen.roots.proc("sys/kernel/perf_event_paranoid"), unknown);
     let Ok(value) = text.parse::<i64>() else {
         return Told::unknown(text, unknown);
     };
@@ -184,10 +181,8 @@ pub(super) fn congestion(seen: &CheckInput<'_>) -> Told {
 }
 
 pub(super) fn packet_sockets(seen: &CheckInput<'_>) -> Told {
-    let text = match seen.roots.proc("net/packet") {
-        Ok(text) => text,
-        Err(why) => return Told::unknown(why, "whether something copies every packet is not seen"),
-    };
+    let unknown = "whether something copies every packet is not seen";
+    let text = known!(seen.roots.proc("net/packet"), unknown);
     match text.lines().skip(1).filter(|l| !l.trim().is_empty()).count() {
         0 => Told::good("none open", "nothing but the receivers takes packets"),
         n => Told::warning(

@@ -1,10 +1,9 @@
 //! Checks of what `--placement` and `--mem-node` can have here.
 
-use bytecost_spec::Nearness;
+use bytecost_spec::{Nearness, cpulist};
 
 use super::{CheckInput, Told, count};
 use crate::placement;
-use bytecost_spec::cpulist;
 
 const NAMED: usize = 4;
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use bytecost_spec::cpulist;
 use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::units::bytes_in_words;
 
 use super::{CheckInput, Told, count};
-use bytecost_spec::cpulist;
 
 pub(super) fn kernel(seen: &CheckInput<'_>) -> Told {
     let host = seen.host;

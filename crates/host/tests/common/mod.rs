@@ -9,9 +9,8 @@ use std::fs;
 use std::sync::{Mutex, PoisonError};
 
 use bytecost_host::{Probes, Roots, read};
-use bytecost_spec::Host;
-use bytecost_spec::cpulist;
 use bytecost_spec::host::Check;
+use bytecost_spec::{Host, cpulist};
 
 pub const MACHINES: &[(&str, &str)] = &[
     ("vm", include_str!("../trees/vm.tree")),
