@@ -370,6 +370,20 @@ pub(crate) fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> 
     taken.try_into().map_err(|_| invalid(why))
 }
 
+/// Reads the schedule, which is what comes now.
+pub(crate) fn scheduled(from: &mut impl Read) -> io::Result<Schedule> {
+    match read(from)? {
+        ToEndpoint::Go(schedule) => Ok(schedule),
+        _ => Err(out_of_turn()),
+    }
+}
+
+/// Reads that order, which is what comes now.
+pub(crate) fn ordered(from: &mut impl Read, order: &ToEndpoint) -> io::Result<()> {
+    let came: ToEndpoint = read(from)?;
+    (came == *order).then_some(()).ok_or_else(out_of_turn)
+}
+
 /// That the coordinator said what does not come now.
 pub(crate) fn out_of_turn() -> io::Error {
     invalid("protocol error: unexpected message from the coordinator")

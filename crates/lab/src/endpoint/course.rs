@@ -12,7 +12,7 @@ use bytecost_sys::clock;
 use super::growth::Growth;
 use crate::passes::Passes;
 use crate::phase::{EIGHTHS, Gate, Phase, SharedGate};
-use crate::protocol::{self, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint, out_of_turn};
+use crate::protocol::{self, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint};
 
 /// How long before its end nobody looks into a window.
 const UNDISTURBED_NS: u64 = 300_000_000;
@@ -118,9 +118,7 @@ fn watch<T>(
         return Ok(0);
     }
     protocol::write(control, &FromEndpoint::Ready)?;
-    let ToEndpoint::Go(schedule) = protocol::read(control)? else {
-        return Err(out_of_turn());
-    };
+    let schedule = protocol::scheduled(control)?;
     clock::sleep_until_ns(schedule.begin_ns);
     go_on(Phase::Warmup);
     let passes = Passes::of(&task.cell);
@@ -142,9 +140,7 @@ fn watch<T>(
             protocol::write(control, &FromEndpoint::Opening)?;
             // A receiver goes by what comes.
             if role == Role::Sender {
-                let ToEndpoint::Open = protocol::read(control)? else {
-                    return Err(out_of_turn());
-                };
+                protocol::ordered(control, &ToEndpoint::Open)?;
                 let window_ns = schedule.window_to_ns - schedule.window_from_ns;
                 let until_ns = clock::monotonic_ns() + window_ns;
                 go_on(Phase::Window);
@@ -167,10 +163,7 @@ fn watch<T>(
         // It ends with its connections.
         return Ok(edges_ns);
     }
-    match protocol::read(control)? {
-        ToEndpoint::Stop => Ok(edges_ns),
-        _ => Err(out_of_turn()),
-    }
+    protocol::ordered(control, &ToEndpoint::Stop).map(|()| edges_ns)
 }
 
 /// The window's schedule, or one for when connections no longer grow; None if a thread ended early.
@@ -202,10 +195,7 @@ fn warmed_up(
     }
     drop(growth);
     protocol::write(control, &FromEndpoint::Warm(steady))?;
-    match protocol::read(control)? {
-        ToEndpoint::Go(schedule) => Ok(Some(schedule)),
-        _ => Err(out_of_turn()),
-    }
+    protocol::scheduled(control).map(Some)
 }
 
 /// In eighths where a flow asks: how many threads closed theirs, or none where one ended early.

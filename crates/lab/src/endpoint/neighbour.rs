@@ -10,7 +10,7 @@ use bytecost_engine::work;
 use bytecost_spec::{Class, Held, Noise};
 use rustix::event::PollFlags;
 
-use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, await_event, out_of_turn};
+use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, await_event};
 use crate::thread_binding::ThreadBinding;
 
 /// Keeps CPUs busy until told to stop, alone, or out of time; says first where they are held.
@@ -69,8 +69,5 @@ fn wait(what: &Disturb, control: &mut UnixStream) -> io::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::TimedOut => return Ok(()),
         awaited => awaited?,
     }
-    match protocol::read(control)? {
-        ToEndpoint::Stop => Ok(()),
-        _ => Err(out_of_turn()),
-    }
+    protocol::ordered(control, &ToEndpoint::Stop)
 }

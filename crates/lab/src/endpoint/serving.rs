@@ -19,7 +19,7 @@ use crate::descriptors;
 use crate::flow_setup::unknown;
 use crate::greeters::FlowKey;
 use crate::load::{GREETED_FROM, Limit, Load, LoadError, LoadOutcome, LoadSpan, Pace, Stage};
-use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, out_of_turn};
+use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, out_of_turn};
 
 pub(super) mod served;
 
@@ -116,9 +116,7 @@ pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let tree = task.here.meters.process_tree(cell);
     descriptors::make_room(cell.serving.all_connections() + u64::from(cell.threads))?;
     protocol::write(control, &FromEndpoint::Ready)?;
-    let ToEndpoint::Go(schedule) = protocol::read(control)? else {
-        return Err(out_of_turn());
-    };
+    let schedule = protocol::scheduled(control)?;
     let load = load(task, address, schedule)?;
     let edges: Mutex<Vec<ProcessTreeSnapshot>> = Mutex::new(Vec::with_capacity(2));
     let failed = Mutex::new(None);

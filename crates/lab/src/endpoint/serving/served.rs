@@ -63,16 +63,12 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     };
     protocol::write(control, &listening)?;
     protocol::write(control, &FromEndpoint::Ready)?;
-    let ToEndpoint::Go(schedule) = protocol::read(control)? else {
-        return Err(out_of_turn());
-    };
+    let schedule = protocol::scheduled(control)?;
     let mut done = Done::default();
     done.side.readings = child.watch(server, cell, &tree, schedule)?;
     task.here.meters.take_cpu(&mut done.side.readings);
     protocol::write(control, &FromEndpoint::Closed)?;
-    let ToEndpoint::Stop = protocol::read(control)? else {
-        return Err(out_of_turn());
-    };
+    protocol::ordered(control, &ToEndpoint::Stop)?;
     child.end()?;
     Ok(done)
 }
