@@ -57,15 +57,14 @@ fn take_one_in() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loopback_exchange;
     use bytecost_engine::file::TestFile;
     use bytecost_sys::file_map::resident_pages;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::TcpStream;
     use std::time::Instant;
 
     fn sent(file: &TestFile) -> (TcpStream, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut taker, _) = listener.accept().unwrap();
+        let (sender, mut taker) = loopback_exchange::connection().unwrap();
         let len = file.len();
         let reader = thread::spawn(move || {
             let mut left = vec![0; len as usize];

@@ -87,6 +87,7 @@ fn is_steady(first: Look, second: Look, last: Look) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loopback_exchange;
 
     #[test]
     fn what_grows_in_buffer_window_or_rate_is_not_steady() {
@@ -111,9 +112,7 @@ mod tests {
     #[test]
     fn a_connection_is_steady_once_it_has_moved_without_growing_and_none_is_not_looked_at() {
         use std::io::{Read, Write};
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sending = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut receiving, _) = listener.accept().unwrap();
+        let (mut sending, mut receiving) = loopback_exchange::connection().unwrap();
         let kept = [Some(OwnedFd::from(receiving.try_clone().unwrap()))];
         let mut growth = Growth::of(Role::Receiver, &kept).unwrap().unwrap();
         assert!(!growth.has_stopped(), "there is nothing to compare with");

@@ -100,7 +100,7 @@ pub(super) fn await_up(name: &str) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use bytecost_spec::cell::LINK_MTU_BYTES;
 
     use super::*;
@@ -115,6 +115,16 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::process::{Child, Command, Stdio};
 
+    /// What was made, or none without the rights, which must be what the error names.
+    pub(in crate::transports) fn if_allowed<T>(made: io::Result<T>) -> Option<T> {
+        made.map_err(|e| {
+            assert!(!rustix::process::geteuid().is_root(), "{e}");
+            assert!(e.to_string().contains("sudo bytecost"), "{e}");
+            eprintln!("skipped: {e}");
+        })
+        .ok()
+    }
+
     /// A pair; none, and the reason printed, without the rights for one.
     fn pair(mtu_bytes: u32, segment_bytes: Option<u32>) -> Option<VethPair> {
         let link = LinkChoice {
@@ -122,15 +132,7 @@ mod tests {
             segment_bytes,
             ..LinkChoice::default()
         };
-        match VethPair::new(link) {
-            Ok(pair) => Some(pair),
-            Err(e) => {
-                assert!(!rustix::process::geteuid().is_root(), "{e}");
-                assert!(e.to_string().contains("sudo bytecost"), "{e}");
-                eprintln!("skipped: {e}");
-                None
-            }
-        }
+        if_allowed(VethPair::new(link))
     }
 
     fn cell() -> Cell {

@@ -30,12 +30,14 @@ pub fn trials() -> [Trial; 3] {
 
 /// Ends the first endpoint that appears, as a crash would.
 fn lost_endpoint() {
-    let is_ended = |endpoints: Vec<Pid>| {
-        let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        endpoints.first().is_some_and(|pid| kill(*pid).is_ok())
-    };
-    let record = disturbed(&cell(""), Files::default(), is_ended);
+    let record = disturbed(&cell(""), Files::default(), |all| is_ended(&all));
     fails(record, &["signal 9", "gone"]);
+}
+
+/// Ends the first of them, if there is one.
+pub fn is_ended(all: &[Pid]) -> bool {
+    let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    all.first().is_some_and(|pid| kill(*pid).is_ok())
 }
 
 /// A trial of some seconds, with what is done to its endpoints, tried until it is done.

@@ -11,7 +11,7 @@ use bytecost_spec::{Cache, Cell, Counter, Failure, Pattern, Reading, Sample, Sur
 use libtest_mimic::Trial;
 use rustix::process::Pid;
 
-use super::endpoints::{self, children};
+use super::endpoints::{self, children, is_ended};
 use super::files::{files, has_open, refused_on, sample_of, trial_of};
 use super::{case, cell, fails, read, sample, tried};
 
@@ -153,10 +153,7 @@ fn truncated(mover: &Mover) {
 /// Ends the receiver while the other endpoint sends a file.
 fn lost_receiver() {
     let cell = sending("read-write", "16MiB", "warm");
-    let record = disturbed(&cell, 16 << 20, |_, others| {
-        let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        others.first().is_some_and(|pid| kill(*pid).is_ok())
-    });
+    let record = disturbed(&cell, 16 << 20, |_, others| is_ended(others));
     fails(record, &["signal 9", "gone", "reset"]);
 }
 

@@ -11,6 +11,7 @@ use bytecost_engine::servers::{self, Limits, ServerTally};
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
 use bytecost_lab::load::Load;
+use bytecost_sys::children;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
@@ -128,11 +129,9 @@ impl Running {
 
     /// The children of the server; none where the kernel does not tell (CONFIG_PROC_CHILDREN).
     pub fn children(&self) -> Vec<Pid> {
-        let pid = self.child.id();
-        let path = format!("/proc/{pid}/task/{pid}/children");
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let numbers = text.split_whitespace().map(|n| n.parse().unwrap());
-        numbers.map(|n| Pid::from_raw(n).unwrap()).collect()
+        let numbers = children::of("/".as_ref(), self.child.id()).unwrap_or_default();
+        let pids = numbers.into_iter().map(|n| Pid::from_raw(n as i32));
+        pids.collect::<Option<_>>().unwrap()
     }
 
     pub fn tell_to_stop(&mut self) {

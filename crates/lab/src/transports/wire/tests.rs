@@ -2,6 +2,7 @@ use super::device::NAME;
 use super::*;
 use crate::netlink::Netlink;
 use crate::transports::veth::SENDER;
+use crate::transports::veth::tests::if_allowed;
 use bytecost_engine::{Move, Mover, Offer, Setup};
 use bytecost_spec::Cell;
 use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
@@ -28,15 +29,7 @@ fn wire(device: Device, mtu_bytes: u32, segment_bytes: Option<u32>) -> Option<Wi
         mtu_bytes,
         segment_bytes,
     };
-    match Wire::new(link) {
-        Ok(wire) => Some(wire),
-        Err(e) => {
-            assert!(!rustix::process::geteuid().is_root(), "{e}");
-            assert!(e.to_string().contains("sudo bytecost"), "{e}");
-            eprintln!("skipped: {e}");
-            None
-        }
-    }
+    if_allowed(Wire::new(link))
 }
 
 fn responder(wire: &Wire, flows_most: usize) -> WireResponder {
