@@ -85,7 +85,7 @@ pub(crate) fn all<'v>(view: &'v View<'v>) -> Advice {
         let told = situations.filter(|s| place == 0 || says(s));
         advice.situations.extend(told);
     }
-    if view.findings.is_empty() {
+    if view.known.findings.is_empty() {
         advice.nothing = Some(undecided::why_nothing(view));
     }
     advice.undecided = undecided::undecided(view);
@@ -134,7 +134,7 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         let is_of = f.axis == compare.axis && f.baseline_value == compare.baseline;
         is_of && compare.compares(&f.value) && f.verdict != Verdict::NotJudged
     };
-    let findings = view.findings.iter().filter(of_compare);
+    let findings = view.known.findings.iter().filter(of_compare);
     let compared = findings.filter_map(|finding| {
         let pair = view.trials.pair(finding)?;
         let (baseline, cell) = (pair.baseline, pair.other);
@@ -231,7 +231,7 @@ impl<'v> Group<'v> {
         members: Vec<Compared<'v>>,
     ) -> Group<'v> {
         let first = members.first().map(|first| first.cell);
-        let place = first.map(|c| place(c, compare.axis, along, view.varied));
+        let place = first.map(|c| place(c, compare.axis, along, view.varied()));
         let x = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
         let mut at = grouped(members.into_iter().map(|c| (x(&c), c)));
         if let Some(axis) = along {
@@ -285,7 +285,7 @@ impl<'v> Group<'v> {
         let same = |f: &&Finding| {
             f.metric == metric && f.cell == c.finding.cell && f.baseline == c.finding.baseline
         };
-        self.view.findings.iter().find(same)
+        self.view.known.findings.iter().find(same)
     }
 
     /// What each reader has to do: who has data in memory has other ways than who has a file.
@@ -298,7 +298,8 @@ impl<'v> Group<'v> {
         let is_fair = |s: &Subject| {
             let baseline = |f: &Finding| self.view.trials.by_id(&f.baseline);
             let of = |f: &Finding| baseline(f).is_some_and(|c| subject(f.axis, c) == *s);
-            !apart(s) || !self.view.findings.iter().any(|f| f.axis == axis && of(f))
+            let mut findings = self.view.known.findings.iter();
+            !apart(s) || !findings.any(|f| f.axis == axis && of(f))
         };
         let subjects = subjects.filter(is_fair);
         subjects.map(|s| self.situation(s, apart(&s))).collect()

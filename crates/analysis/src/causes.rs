@@ -51,8 +51,8 @@ struct Counts {
 
 /// The causes of every decided finding about time, in the order of the findings.
 pub(crate) fn all(view: &View<'_>) -> Vec<FindingCauses> {
-    let is_told = |f: &&Finding| is_worth_a_reason(f, view.stalls);
-    let findings = view.findings.iter().filter(is_told);
+    let is_told = |f: &&Finding| is_worth_a_reason(f, &view.stalls);
+    let findings = view.known.findings.iter().filter(is_told);
     findings.filter_map(|f| of(view, f)).collect()
 }
 

@@ -84,7 +84,7 @@ impl Effect {
         };
         let affects = |cell: &CellTrials<'_>| caveat.cells.contains(&cell.id);
         let is_affected = |pair: &Pairing<'_, '_>| affects(pair.baseline) || affects(pair.other);
-        let findings = view.findings.iter().filter(|f| of(f.metric.measure));
+        let findings = view.known.findings.iter().filter(|f| of(f.metric.measure));
         let affected = findings.filter_map(|f| Some((f.metric, view.trials.pair(f)?)));
         let mut affected = affected.filter(|(_, pair)| is_affected(pair)).peekable();
         affected.peek().is_some() && affected.all(|(metric, pair)| shared(&pair, metric))
@@ -280,7 +280,7 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
     for row in CAVEATS {
         let effect = row.effect;
         if !wanted(effect.of_result()) {
-            let known = view.caveats.iter().filter(|c| c.kind == row.kind);
+            let known = view.known.caveats.iter().filter(|c| c.kind == row.kind);
             caveats.extend(known.cloned());
             continue;
         }
@@ -335,7 +335,7 @@ pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
             _ => None,
         };
         let pair = view.trials.pair(finding)?;
-        let because = because_beside(view.caveats, finding.metric, &pair, slower)?;
+        let because = because_beside(&view.known.caveats, finding.metric, &pair, slower)?;
         let mut finding = Finding {
             verdict: match finding.verdict {
                 Verdict::NotJudged => Verdict::NotJudged,
@@ -350,12 +350,12 @@ pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
             &finding,
             (pair.other.cell, view.trials.unit),
             study,
-            view.varied,
+            view.varied(),
         );
         Some(finding)
     };
     let told = |f: &Finding| withheld(f).unwrap_or_else(|| f.clone());
-    view.findings.iter().map(told).collect()
+    view.known.findings.iter().map(told).collect()
 }
 
 /// A caveat of some cells; none where there are none.

@@ -252,8 +252,8 @@ fn with_interval(share: &CeilingShare) -> String {
 }
 
 /// Cells with a share of one sort of ceiling, the largest share first; then in their order.
-fn shares<'v>(view: &View<'v>, of_disk: bool) -> Vec<(&'v CellResult, &'v CeilingShare)> {
-    let own = all(view.cells).filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk);
+fn shares<'v>(view: &'v View<'v>, of_disk: bool) -> Vec<(&'v CellResult, &'v CeilingShare)> {
+    let own = all(&view.known.cells).filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk);
     let own = own.filter_map(|(cell, s)| Some((s.share?, (cell, s))));
     let own = own.sorted_by(|a, b| b.0.total_cmp(&a.0));
     own.map(|(_, of_cell)| of_cell).collect()
@@ -264,7 +264,7 @@ fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare
 }
 
 fn withheld(view: &View<'_>) -> Option<String> {
-    let why = all(view.cells).filter_map(|(_, s)| s.withheld.as_ref());
+    let why = all(&view.known.cells).filter_map(|(_, s)| s.withheld.as_ref());
     let why = why.collect_vec();
     let (cells, first) = (phrases::count(why.len(), "cell"), why.first()?);
     Some(format!("in {cells} no share is given, since {first}"))
@@ -280,7 +280,7 @@ fn named(cell: &CellResult, varied: &[Axis]) -> String {
 /// The largest and the smallest share of each sort of ceiling; nothing without a ceiling.
 pub(crate) fn answers(view: &View<'_>) -> Vec<AnswerSentence> {
     let own = [false, true].into_iter();
-    let own = own.filter_map(|of_disk| sentence(&shares(view, of_disk), view.varied));
+    let own = own.filter_map(|of_disk| sentence(&shares(view, of_disk), view.varied()));
     let withheld = withheld(view).map(|why| phrases::capital(&phrases::sentence(&why)));
     let told = own.chain(withheld).chain(too_low(view));
     let answer = |sentence| AnswerSentence {
@@ -292,7 +292,7 @@ pub(crate) fn answers(view: &View<'_>) -> Vec<AnswerSentence> {
 
 fn too_low(view: &View<'_>) -> Option<String> {
     view.input.ceiling?.disturbed.as_ref()?;
-    all(view.cells).next()?;
+    all(&view.known.cells).next()?;
     let too_low = phrases::capital(TOO_LOW);
     Some(format!("{too_low}: `bytecost ceiling` measures it again."))
 }
@@ -330,7 +330,7 @@ pub(crate) fn explanation(view: &View<'_>) -> Option<Explanation> {
         let [most, least] = [most, least].map(|(_, s)| percent(s));
         spans.push(format!("{} of {of}", phrases::from_to([least, most])));
         numbers.extend(bests.iter().map(|(cell, share)| {
-            let [cell, share_of] = [named(cell, view.varied), of_what(&share.ceiling)];
+            let [cell, share_of] = [named(cell, view.varied()), of_what(&share.ceiling)];
             format!("{cell}: {} of {share_of}", with_interval(share))
         }));
     }

@@ -193,12 +193,12 @@ impl Trials<'_> {
 impl<'v> View<'v> {
     /// Two cells ([`crate::pairing`]) in a metric, with the run's finding; none of under 3 blocks.
     pub(crate) fn contrast(
-        &self,
+        &'v self,
         pairing: Pairing<'v, 'v>,
         metric: Metric,
     ) -> Option<PairContrast<'v>> {
         let moderations = self.trials.moderations();
-        Some(PairContrast::of(pairing, metric, moderations)?.found(self.findings))
+        Some(PairContrast::of(pairing, metric, moderations)?.found(&self.known.findings))
     }
 }
 

@@ -6,41 +6,13 @@ use bytecost_stats::{mean, median};
 use itertools::Itertools as _;
 
 use crate::result::{
-    CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input, LegCopies,
+    Analysis, CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input,
+    LegCopies,
 };
 use crate::trials::Trials;
 
 /// Copies from which on a byte is said to have been copied at a place.
 pub(crate) const SOME: f64 = 0.01;
-
-pub(crate) struct CountedCells {
-    pub(crate) copies: Vec<CellCopies>,
-    pub(crate) counts: Vec<CellCounts>,
-    pub(crate) cost: Option<CountingCost>,
-}
-
-impl CountedCells {
-    /// All that was counted, in the order of the plan: of a cell the mean over its trials. Where
-    /// copies were not counted, completion flags are told of cells that have them.
-    pub(crate) fn of(input: &Input<'_>, cells: &[CellResult]) -> CountedCells {
-        let is_counted = |e: &TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
-        let counted = input.evidence_by_cell(is_counted);
-        let trials = || counted.iter().map(|(cell, trials)| (*cell, &trials[..]));
-        let mut copies: Vec<_> = trials().filter_map(|(_, all)| mean_copies(all)).collect();
-        let is_new = |cell: &&CellResult| copies.iter().all(|c| c.cell != cell.id);
-        let flagged = cells.iter().filter(is_new).filter_map(flagged);
-        let flagged = flagged.collect_vec();
-        copies.extend(flagged);
-        let place = |id: &str| cells.iter().position(|c| c.id == id);
-        copies.sort_by_key(|c| place(&c.cell));
-        let counts = trials().filter_map(|(cell, all)| mean_counts(all, cell));
-        CountedCells {
-            counts: counts.collect(),
-            copies,
-            cost: cost(&counted, cells),
-        }
-    }
-}
 
 /// The mean over trials of what is known of a reading for each of so many, else why it is not.
 fn mean_for_each<'r>(
@@ -154,8 +126,31 @@ fn cost(counted: &[(&Cell, Vec<&TrialEvidence>)], cells: &[CellResult]) -> Optio
     })
 }
 
+/// Takes all that was counted into the result, in the order of the plan: of a cell the mean over its
+/// trials. Where copies were not counted, completion flags are told of cells that have them.
+pub(crate) fn take(known: &mut Analysis, input: &Input<'_>, trials: &Trials<'_>) {
+    let cells = &known.cells;
+    let is_counted = |e: &TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
+    let counted = input.evidence_by_cell(is_counted);
+    let of_cells = || counted.iter().map(|(cell, trials)| (*cell, &trials[..]));
+    let mut copies = of_cells()
+        .filter_map(|(_, all)| mean_copies(all))
+        .collect_vec();
+    let is_new = |cell: &&CellResult| copies.iter().all(|c| c.cell != cell.id);
+    let flagged = cells.iter().filter(is_new).filter_map(flagged);
+    let flagged = flagged.collect_vec();
+    copies.extend(flagged);
+    let place = |id: &str| cells.iter().position(|c| c.id == id);
+    copies.sort_by_key(|c| place(&c.cell));
+    let counts = of_cells().filter_map(|(cell, all)| mean_counts(all, cell));
+    known.counts = counts.collect();
+    known.counting_cost = cost(&counted, cells);
+    take_copies(&mut known.cells, &copies, input, trials);
+    known.copies = copies;
+}
+
 /// Gives cells the metric, without an interval since most cells have one trial; or says why there is none.
-pub(crate) fn take(
+fn take_copies(
     cells: &mut [CellResult],
     copies: &[CellCopies],
     input: &Input<'_>,

@@ -53,7 +53,7 @@ fn alongs(view: &View<'_>, compared: Axis) -> Vec<Axis> {
     if is_numeric(&compared) {
         return Vec::new();
     }
-    let axes = view.varied.iter().copied().filter(is_numeric);
+    let axes = view.varied().iter().copied().filter(is_numeric);
     axes.sorted_by_key(|a| *a != Axis::Size).collect()
 }
 
@@ -75,7 +75,7 @@ fn curves<'v>(view: &View<'v>, axis: Axis, baseline: &str, along: Axis) -> Vec<C
         // A baseline without a depth, say, is that of all depths, each of which has its own place.
         let is_of = |a: Axis| base.value(a) == other.cell.value(a) || other.facts.applies(a);
         let held = |a: &&Axis| **a != axis && **a != along && is_of(**a);
-        let place = grid::coordinates(other.cell, view.varied.iter().filter(held));
+        let place = grid::coordinates(other.cell, view.varied().iter().filter(held));
         let points = points.into_iter().sorted_by(|a, b| a.0.total_cmp(&b.0));
         Curve {
             along,
@@ -88,7 +88,7 @@ fn curves<'v>(view: &View<'v>, axis: Axis, baseline: &str, along: Axis) -> Vec<C
 
 impl<'v> Curve<'v> {
     /// Where the two cross in a metric; none where fewer than two points have it.
-    fn crossover(&self, view: &View<'v>, metric: Metric) -> Option<Crossover> {
+    fn crossover(&self, view: &'v View<'v>, metric: Metric) -> Option<Crossover> {
         let is_judged = |f: &Finding| f.verdict != Verdict::NotJudged;
         let asked = self.points.iter();
         let asked = asked.filter_map(|(x, pairing)| Some((x, view.contrast(*pairing, metric)?)));

@@ -6,7 +6,8 @@ use bytecost_stats::{false_discovery, holm};
 use crate::confidence::{ERROR_RATE, FALSE_DISCOVERY_RATE};
 use crate::grouping::grouped;
 use crate::pairing::AskedPair;
-use crate::result::{FamilyFacts, Finding};
+use crate::result::FamilyFacts;
+use crate::view::View;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correction {
@@ -53,7 +54,9 @@ pub(crate) fn corrected(all: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Cor
     found
 }
 
-pub(crate) fn facts(findings: &[Finding], share: f64) -> Vec<FamilyFacts> {
+pub(crate) fn facts(view: &View<'_>) -> Vec<FamilyFacts> {
+    let findings = &view.known.findings;
+    let share = view.input.manifest.rate_share();
     let facts = Family::ALL.iter().map(|family| FamilyFacts {
         family: *family,
         comparisons: findings.iter().filter(|f| f.family == *family).count(),

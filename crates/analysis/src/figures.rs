@@ -45,11 +45,12 @@ impl<'v> Drawing<'v> {
         let is_refused = |c: &&Cell| !planned.contains(c) && refused.contains_key(&*c.id());
         let moving = view.trials.moving().map(|c| c.cell);
         let shown = moving.chain(whole.iter().filter(is_refused)).cloned();
+        let results = view.known.cells.iter();
         Drawing {
             view,
             shown: shown.collect(),
             spanned: whole.iter().map(Cell::id).collect(),
-            results: view.cells.iter().map(|c| (c.id.as_str(), c)).collect(),
+            results: results.map(|c| (c.id.as_str(), c)).collect(),
             refused,
             whole,
         }
@@ -139,7 +140,7 @@ impl<'v> Drawing<'v> {
         if some && !series.iter().any(|s| s.points.iter().any(measured)) {
             return None;
         }
-        let held = self.view.varied.iter().filter(|a| !free.contains(a));
+        let held = self.view.varied().iter().filter(|a| !free.contains(a));
         let panel = grid::coordinates(first, held);
         let ceiling = self.ceiling(figure, first, &series, &x_values);
         Some(FigureData {
@@ -267,7 +268,7 @@ impl<'v> Drawing<'v> {
             return Some(Estimate::bare(1.0, estimate.trials));
         }
         let is_of = |f: &&Finding| f.axis == figure.series && f.metric == figure.y && f.cell == id;
-        let finding = self.view.findings.iter().find(is_of)?;
+        let finding = self.view.known.findings.iter().find(is_of)?;
         Some(Estimate {
             value: finding.ratio,
             low: Some(finding.low),

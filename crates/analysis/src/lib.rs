@@ -50,6 +50,7 @@ pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
 pub use result::*;
 
 use trials::Trials;
+use view::View;
 
 /// Judges a run: the same input always gives the same analysis.
 ///
@@ -57,83 +58,53 @@ use trials::Trials;
 /// result with its reason.
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of_run(&input);
-    let study = run::study_facts(input.manifest, &trials);
-    let mut cells = cell_results(&input, &trials);
-    let stalls = stalls::Stalls::of(&trials);
-    let findings = findings::all(input.manifest, &trials, &study.varied);
-    let cpu_time = cpu_time::all(&input);
-    let counted = copies::CountedCells::of(&input, &cells);
-    copies::take(&mut cells, &counted.copies, &input, &trials);
-    let footprints = footprint::all(&input);
-    let books = books::all(&trials, &input);
+    let manifest = input.manifest;
+    let study = run::study_facts(manifest, &trials);
     let twins = twins::all(&trials);
-    let noise_floor = twins::floor(&twins, &trials);
-    let mut view = view::View {
-        input: &input,
-        trials: &trials,
-        cells: &cells,
-        findings: &findings,
-        stalls: &stalls,
-        varied: &study.varied,
-        caveats: &[],
-        cpu_time: &cpu_time,
-        copies: &counted.copies,
-        cost: counted.cost,
-        causes: &[],
-        footprints: &footprints,
-        books: &books,
-        twins: &twins,
-        noise_floor: noise_floor.as_ref(),
-    };
-    let withholding = caveats::withholding(&view);
-    view.caveats = &withholding;
-    let findings = caveats::withhold(&view);
-    view.findings = &findings;
-    let caveats = caveats::all(&view);
-    view.caveats = &caveats;
-    let causes = causes::all(&view);
-    view.causes = &causes;
-    let speed_ups = speed_ups::all(&view);
-    let (advice, answers) = answered(&view, &speed_ups);
-    let mut explanations = explanations::all(&view);
-    explanations.extend(ceiling::explanation(&view));
-    Analysis {
+    let mut known = Analysis {
         format: FORMAT,
-        crossovers: crossovers::all(&view),
-        figures: figures::all(&view),
-        main_effects: main_effects::all(&view),
-        matrices: matrix::all(&view),
-        run: run::run_facts(&input, &trials, &findings),
-        host: input.manifest.host.clone(),
-        peer: PeerFacts::of(input.manifest),
-        answers,
-        advice,
-        families: families::facts(&findings, input.manifest.rate_share()),
+        host: manifest.host.clone(),
+        peer: PeerFacts::of(manifest),
         loop_floor_ns_per_message: cells::loop_floor(&trials),
-        counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
+        counters_cost: cells::counters_cost(&manifest.survey.counters_cost),
+        noise_floor: twins::floor(&twins, &trials),
         twins,
-        noise_floor,
-        caveats,
-        refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
-        left_out: input.left_out.to_vec(),
-        failures: input.failures.to_vec(),
+        cells: cell_results(&input, &trials),
+        findings: findings::all(manifest, &trials, &study.varied),
         study,
-        cells,
-        findings,
-        explanations,
-        cpu_time,
-        copies: counted.copies,
-        counts: counted.counts,
-        causes,
-        books,
+        cpu_time: cpu_time::all(&input),
+        books: books::all(&trials, &input),
         roles: roles::all(&trials),
-        counting_cost: counted.cost,
-        footprints,
-        audit: Vec::new(),
+        footprints: footprint::all(&input),
         ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),
-        speed_ups,
-    }
+        refusals: [input.refusals, &manifest.survey.counters_refused].concat(),
+        left_out: input.left_out.to_vec(),
+        failures: input.failures.to_vec(),
+        ..Analysis::default()
+    };
+    copies::take(&mut known, &input, &trials);
+    let mut view = View {
+        input: &input,
+        trials: &trials,
+        stalls: stalls::Stalls::of(&trials),
+        known,
+    };
+    view.known.caveats = caveats::withholding(&view);
+    view.known.findings = caveats::withhold(&view);
+    view.known.caveats = caveats::all(&view);
+    view.known.causes = causes::all(&view);
+    view.known.run = run::run_facts(&view);
+    view.known.families = families::facts(&view);
+    view.known.main_effects = main_effects::all(&view);
+    view.known.crossovers = crossovers::all(&view);
+    view.known.figures = figures::all(&view);
+    view.known.matrices = matrix::all(&view);
+    view.known.speed_ups = speed_ups::all(&view);
+    (view.known.advice, view.known.answers) = answered(&view);
+    view.known.explanations = explanations::all(&view);
+    view.known.explanations.extend(ceiling::explanation(&view));
+    view.known
 }
 
 /// The cells of decided comparisons, baseline first, those that differ most before others: what is
@@ -159,9 +130,9 @@ fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
 }
 
 /// The advice, and the answer: advice, pairs that were not measured, shares of the ceiling.
-fn answered(view: &view::View<'_>, speed_ups: &[SpeedUp]) -> (Advice, Vec<AnswerSentence>) {
+fn answered(view: &View<'_>) -> (Advice, Vec<AnswerSentence>) {
     let mut advice = advice::all(view);
-    let (faster, others) = speed_ups::lines(speed_ups, view.findings);
+    let (faster, others) = speed_ups::lines(&view.known);
     // A study of pairs asks how much faster they are.
     advice.lines.splice(0..0, faster);
     let advised = advice.lines.iter().chain(&others);

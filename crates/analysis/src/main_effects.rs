@@ -169,7 +169,7 @@ impl<'v> RawEffect<'v> {
     fn effect(&self, view: &View<'_>, p_corrected: Option<f64>) -> Option<MainEffect> {
         let compare = self.compare;
         let first = &self.pairings[0];
-        let because = |p| caveats::because(view.caveats, self.metric, p);
+        let because = |p| caveats::because(&view.known.caveats, self.metric, p);
         let withheld = self.pairings.iter().find_map(because);
         let location = self.mean;
         let (ratio, interval) = (Ratio::at(&location, LEVEL)?, location.interval(LEVEL)?);
@@ -184,7 +184,7 @@ impl<'v> RawEffect<'v> {
         let bound = study.smallest_effect.ln_1p();
         let is_rest =
             |a: &&Axis| ![compare.axis, self.over].contains(a) && first.other.facts.applies(**a);
-        let rest = view.varied.iter().filter(is_rest);
+        let rest = view.varied().iter().filter(is_rest);
         let is_open = withheld.is_none() && !turns;
         let corrected = p_corrected.filter(|_| is_open);
         let corrected = corrected.map(|p| (p, view.error_rate()));

@@ -32,7 +32,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
     let groups = groups.filter(|pairs| pairs.len() > 1 && pairs.iter().any(measured));
     let matrix = |pairs: Vec<(Cell, PairPoint)>| {
         let first = &pairs[0].0;
-        let others = view.varied.iter().filter(is_other);
+        let others = view.varied().iter().filter(is_other);
         let (mover, panel) = (first.mover.clone(), grid::coordinates(first, others));
         let far = |p: &PairPoint| (host.distance(p.from, p.to).class(), p.from, p.to);
         let pairs = pairs.into_iter().map(|(_, pair)| pair);

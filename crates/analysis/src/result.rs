@@ -136,7 +136,7 @@ impl PeerFacts {
 }
 
 /// The whole result of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Analysis {
     /// [`FORMAT`] of the writer.
@@ -236,7 +236,7 @@ pub struct Analysis {
 }
 
 /// The run, in a few facts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFacts {
     /// Its name.
@@ -284,7 +284,7 @@ pub struct RunFacts {
 }
 
 /// What was asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyFacts {
     /// Its name.

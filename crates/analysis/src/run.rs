@@ -9,8 +9,9 @@ use itertools::Itertools as _;
 use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
 use crate::progress::noise_of;
-use crate::result::{Finding, Input, RunFacts, StudyFacts, Verdict};
+use crate::result::{Finding, RunFacts, StudyFacts, Verdict};
 use crate::trials::{CellTrials, Trials};
+use crate::view::View;
 
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
     let study = &manifest.study;
@@ -64,7 +65,8 @@ fn looks(manifest: &Manifest) -> Option<String> {
     ))
 }
 
-pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Finding]) -> RunFacts {
+pub(crate) fn run_facts(view: &View<'_>) -> RunFacts {
+    let (input, trials, findings) = (view.input, view.trials, &view.known.findings);
     let manifest = input.manifest;
     let samples = || input.samples.iter();
     let failed = input.failures.iter().map(|f| (f.started_ms, f.started_ms));

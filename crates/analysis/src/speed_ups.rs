@@ -11,7 +11,7 @@ use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{AdviceLine, Estimate, Finding, Point, SpeedUp, SpeedUpRow, Verdict};
+use crate::result::{AdviceLine, Analysis, Estimate, Finding, Point, SpeedUp, SpeedUpRow, Verdict};
 use crate::trials::Trials;
 use crate::view::View;
 
@@ -88,7 +88,7 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pa
 
 /// The ratio, turned over where less is faster.
 fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
-    if let Some(why) = caveats::because(view.caveats, pair.metric, p) {
+    if let Some(why) = caveats::because(&view.known.caveats, pair.metric, p) {
         return Point::Gap(format!("withheld: {why}"));
     }
     let faster = match pair.metric.better() {
@@ -143,13 +143,10 @@ fn why_none(pair: &Pair, view: &View<'_>) -> String {
 }
 
 /// A line for each pair, with what was published of it: those that were measured, and the others.
-pub(crate) fn lines(
-    speed_ups: &[SpeedUp],
-    findings: &[Finding],
-) -> (Vec<AdviceLine>, Vec<AdviceLine>) {
-    speed_ups.iter().partition_map(|s| {
+pub(crate) fn lines(known: &Analysis) -> (Vec<AdviceLine>, Vec<AdviceLine>) {
+    known.speed_ups.iter().partition_map(|s| {
         let of_row = |row: &SpeedUpRow| {
-            let mut findings = findings.iter();
+            let mut findings = known.findings.iter();
             findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline))
         };
         let own = s.rows.iter().map(of_row).collect_vec();

@@ -4,10 +4,7 @@ use bytecost_spec::{Axis, Measure, Metric};
 
 use crate::confidence::ERROR_RATE;
 use crate::phrases;
-use crate::result::{
-    Caveat, CellBooks, CellCopies, CellFootprint, CellResult, CellTime, CountingCost, Finding,
-    FindingCauses, Input, NoiseFloor, Point, Twin,
-};
+use crate::result::{Analysis, CellResult, Input, Point};
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
 
@@ -15,22 +12,10 @@ use crate::trials::{CellTrials, Trials};
 pub(crate) struct View<'v> {
     pub(crate) input: &'v Input<'v>,
     pub(crate) trials: &'v Trials<'v>,
-    pub(crate) cells: &'v [CellResult],
-    pub(crate) findings: &'v [Finding],
-    pub(crate) stalls: &'v Stalls,
-    /// Axes that take several values in the run, in their order.
-    pub(crate) varied: &'v [Axis],
-    /// Those that withhold verdicts are there before the findings have theirs, the others after.
-    pub(crate) caveats: &'v [Caveat],
-    pub(crate) cpu_time: &'v [CellTime],
-    pub(crate) copies: &'v [CellCopies],
-    pub(crate) cost: Option<CountingCost>,
-    /// Empty until caveats have said which findings have a verdict.
-    pub(crate) causes: &'v [FindingCauses],
-    pub(crate) footprints: &'v [CellFootprint],
-    pub(crate) books: &'v [CellBooks],
-    pub(crate) twins: &'v [Twin],
-    pub(crate) noise_floor: Option<&'v NoiseFloor>,
+    pub(crate) stalls: Stalls,
+    /// The result as far as it is made: caveats that withhold verdicts are there before the findings
+    /// have theirs, the others after, and causes last.
+    pub(crate) known: Analysis,
 }
 
 impl<'v> View<'v> {
@@ -39,8 +24,13 @@ impl<'v> View<'v> {
         ERROR_RATE * self.input.manifest.rate_share()
     }
 
-    pub(crate) fn result(&self, id: &str) -> Option<&'v CellResult> {
-        self.cells.iter().find(|c| c.id == id)
+    pub(crate) fn result(&self, id: &str) -> Option<&CellResult> {
+        self.known.cells.iter().find(|c| c.id == id)
+    }
+
+    /// Axes that take several values in the run, in their order.
+    pub(crate) fn varied(&self) -> &[Axis] {
+        &self.known.study.varied
     }
 
     pub(crate) fn words(&self, metric: Metric) -> String {

@@ -22,7 +22,7 @@ const LONGER: usize = 20;
 /// What is undecided, and the fresh run that would decide most of it at the corrected level: of the
 /// primary comparisons, or of the secondary ones where no primary one is open.
 pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
-    let judged = || (view.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
+    let judged = || (view.known.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
     let is_open = |f: &&Finding| f.verdict == Verdict::NotDecided && f.withheld.is_none();
     let withheld = judged().filter(|f| f.withheld.is_some()).count();
     let asks = judged().filter(is_open).map(|f| f.family).min();
@@ -126,18 +126,18 @@ pub(super) fn why_nothing(view: &View<'_>) -> String {
 
 /// Where nothing is compared, each way's main measure along the range, with its name.
 pub(super) fn measured(view: &View<'_>) -> Vec<(String, String)> {
-    let cells = view.cells.iter().zip(&view.trials.cells);
+    let cells = view.known.cells.iter().zip(&view.trials.cells);
     let moving = cells.filter(|(_, trials)| !trials.idle);
     let told = moving.filter_map(|(cell, trials)| {
         let metric = *trials.facts.metrics().first()?;
         let number = view.estimates([cell.id.as_str()], metric)?;
         let mut ranges = RANGES.into_iter();
-        let along = ranges.find(|a| view.varied.contains(a) && trials.facts.applies(*a));
+        let along = ranges.find(|a| view.varied().contains(a) && trials.facts.applies(*a));
         let who = match &cell.cell.serving.server {
             Some(server) => Axis::Server.subject(server),
             None => Axis::Mover.subject(&cell.cell.mover),
         };
-        let place = place(trials, Axis::Mover, along, view.varied);
+        let place = place(trials, Axis::Mover, along, view.varied());
         let who = format!("{who}{}", phrases::joined_circumstances(&place));
         let at = along.map(|axis| axis.circumstance(&cell.cell.value(axis)));
         let number = [number].into_iter().chain(at).join(" ");

@@ -201,7 +201,7 @@ fn not_decided(situations: &[Situation]) -> Vec<Said<'_>> {
 
 /// The answer of a run in which nothing is decided: why, and what would decide it.
 fn nothing(view: &View<'_>, undecided: &Undecided) -> String {
-    let judged = view.findings.iter();
+    let judged = view.known.findings.iter();
     let judged = judged.filter(|f| f.verdict != Verdict::NotJudged);
     let why = phrases::list(judged.filter_map(|f| f.withheld.as_ref()).unique());
     let comparisons = undecided.by_family.iter().map(|own| own.comparisons).sum();

@@ -196,7 +196,7 @@ pub(super) fn failed_trials(view: &View<'_>) -> Option<Caveat> {
 pub(super) fn few_blocks(view: &View<'_>) -> Option<Caveat> {
     let study = &view.input.manifest.study;
     let least = study.blocks_least as usize;
-    let few = view.findings.iter().filter(|f| f.blocks < least);
+    let few = view.known.findings.iter().filter(|f| f.blocks < least);
     let few = few.collect_vec();
     let blocks = few.iter().map(|f| f.blocks as f64).collect_vec();
     let blocks = span(&blocks, |b| b.to_string());
@@ -214,7 +214,7 @@ pub(super) fn few_blocks(view: &View<'_>) -> Option<Caveat> {
 
 pub(super) fn imprecise(view: &View<'_>) -> Option<Caveat> {
     let asked = view.input.manifest.study.precision;
-    let first = || view.findings.iter().filter(|f| f.first);
+    let first = || view.known.findings.iter().filter(|f| f.first);
     let wide = first().filter(|f| half_width(f) > asked).collect_vec();
     let widths = wide.iter().map(|f| half_width(f)).collect_vec();
     let (n, verb) = (wide.len(), if wide.len() == 1 { "is" } else { "are" });
@@ -329,8 +329,9 @@ pub(super) fn several_legs(view: &View<'_>) -> Option<Caveat> {
 const CHANCE_LEAST: f64 = 0.01;
 
 pub(super) fn twins_differ(view: &View<'_>) -> Option<Caveat> {
-    let floor = view.noise_floor.filter(|f| f.chance < CHANCE_LEAST)?;
-    let different = || view.twins.iter().filter(|t| t.different);
+    let floor = view.known.noise_floor.as_ref();
+    let floor = floor.filter(|f| f.chance < CHANCE_LEAST)?;
+    let different = || view.known.twins.iter().filter(|t| t.different);
     let ratios = phrases::list(different().map(|t| phrases::ratio(t.ratio, t.low, t.high)));
     let (n, all) = (floor.different, phrases::count(floor.twins, "twin"));
     let [rate, chance] = [ERROR_RATE, floor.chance].map(percent);

@@ -17,7 +17,7 @@ fn of_kind(
     closed: Closed,
     number: fn(&CellBooks) -> f64,
 ) -> (Vec<String>, Vec<f64>) {
-    let books = view.books.iter().filter(|b| b.closed == closed);
+    let books = view.known.books.iter().filter(|b| b.closed == closed);
     books.map(|b| (b.cell.clone(), number(b))).unzip()
 }
 
@@ -53,7 +53,7 @@ pub(super) fn books_not_closed(view: &View<'_>) -> Option<Caveat> {
 /// Runs of old have none.
 pub(super) fn no_books(view: &View<'_>) -> Option<Caveat> {
     let is_measured = view.measured().next().is_some();
-    if !is_measured || !view.books.is_empty() || !view.input.blocks.is_empty() {
+    if !is_measured || !view.known.books.is_empty() || !view.input.blocks.is_empty() {
         return None;
     }
     of_run(

@@ -124,7 +124,7 @@ fn told(view: &View<'_>, of: fn(Measure) -> bool, apart: Range<f64>) -> Option<C
     let modes = modes.collect_vec();
     let cells = modes.iter().map(|m| m.cell);
     let cells = ids(cells.dedup_by(|a, b| a.id == b.id));
-    let varied = grid::varied(view.cells.iter().map(|c| &c.cell));
+    let varied = grid::varied(view.known.cells.iter().map(|c| &c.cell));
     let shown = modes.iter().take(MOST_SHOWN).map(|m| {
         let unit = m.metric.measure.row().unit;
         let [low, high] = m.values.map(|v| format!("{} {unit}", units::number(v)));

@@ -346,7 +346,7 @@ pub(super) fn sizes_differ(view: &View<'_>) -> Option<Caveat> {
         let is_told = link(one.cell) == link(other.cell) && times >= ALIKE;
         is_told.then(|| (times, told(), [one, other]))
     };
-    let all = view.findings.iter().filter_map(apart).collect_vec();
+    let all = view.known.findings.iter().filter_map(apart).collect_vec();
     // Of equals the first.
     let (_, told, _) = all.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0))?;
     caveat(

@@ -113,7 +113,7 @@ const CURES: [(Axis, &str, &str); 8] = [
 ];
 
 /// The cells beside a stalled one that do not stall, by what remedies them.
-fn remedied<'v>(view: &View<'v>, cell: &Cell) -> Vec<(&'static str, &'v CellResult)> {
+fn remedied<'v>(view: &'v View<'v>, cell: &Cell) -> Vec<(&'static str, &'v CellResult)> {
     let beside = CURES.iter().filter_map(|(axis, value, told)| {
         let mut other = cell.clone();
         other.set(*axis, value).ok()?;

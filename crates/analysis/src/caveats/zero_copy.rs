@@ -54,7 +54,7 @@ impl CopiedMover {
 }
 
 pub(crate) fn copied(view: &View<'_>) -> Vec<CopiedMover> {
-    let told = view.cells.iter().filter_map(|cell| {
+    let told = view.known.cells.iter().filter_map(|cell| {
         let way = (&cell.cell.mover, cell.cell.transport);
         Some((way, (after_all(view, cell)?, &cell.id)))
     });
@@ -152,7 +152,7 @@ pub(crate) struct AfterAll {
 /// What became of its bytes, by the strongest means; none for movers that copy anyway.
 pub(crate) fn after_all(view: &View<'_>, cell: &CellResult) -> Option<AfterAll> {
     let flagged = cell.value(COPIED_SHARE)?;
-    let counted = view.copies.iter().find(|c| c.cell == cell.id);
+    let counted = view.known.copies.iter().find(|c| c.cell == cell.id);
     let counted = counted.and_then(|c| c.after_all());
     Some(AfterAll {
         // What is sent again is copied again.
@@ -171,7 +171,7 @@ pub(super) fn contradicted(view: &View<'_>) -> Vec<Caveat> {
     let flagged = |c: &CellResult| c.value(COPIED_SHARE).unwrap_or(0.0);
     let counted = |c: &CellResult| after_all(view, c).filter(|a| a.is_counted);
     let apart = |c: &&CellResult| counted(c).is_some_and(|a| (a.share - flagged(c)).abs() > APART);
-    let apart = view.cells.iter().filter(apart);
+    let apart = view.known.cells.iter().filter(apart);
     let movers = grouped(apart.map(|c| (&c.cell.mover, c)));
     let told = movers.into_iter().filter_map(|(mover, cells)| {
         let counts = cells.iter().filter_map(|c| Some(counted(c)?.share));

@@ -60,7 +60,7 @@ impl<'v> View<'v> {
     /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
     pub(super) fn place(&self, finding: &Finding) -> String {
         let place = self.result(&finding.cell).map(|c| {
-            let others = self.varied.iter().filter(|a| **a != finding.axis);
+            let others = self.varied().iter().filter(|a| **a != finding.axis);
             let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
             phrases::circumstances(&values)
         });
@@ -108,7 +108,7 @@ impl<'v> View<'v> {
     }
 
     pub(super) fn why_absent(&self, metric: Metric) -> &str {
-        let absent = self.cells.iter().find_map(|c| c.absent.get(&metric));
+        let absent = self.known.cells.iter().find_map(|c| c.absent.get(&metric));
         absent.map_or("they were not counted", |why| why.trim_end_matches('.'))
     }
 }
@@ -132,13 +132,13 @@ pub(super) struct Versus<'v> {
 pub(super) type End = for<'a> fn(&Versus<'a>) -> MeasuredWay<'a>;
 
 /// What else bears on the answer that pairs give.
-pub(super) type Evidence = fn(&AskedPairs<'_, '_>) -> Vec<String>;
+pub(super) type Evidence = fn(&AskedPairs<'_>) -> Vec<String>;
 
 pub(super) const NONE: Evidence = |_| Vec::new();
 
-pub(super) struct AskedPairs<'w, 'v> {
-    pub(super) view: &'w View<'v>,
-    query: &'w PairQuery,
+pub(super) struct AskedPairs<'v> {
+    pub(super) view: &'v View<'v>,
+    query: &'v PairQuery,
     pub(super) aspects: Vec<Vec<Versus<'v>>>,
 }
 
@@ -201,7 +201,7 @@ impl<'v> MeasuredWay<'v> {
 }
 
 impl<'v> View<'v> {
-    pub(super) fn way(&self, trials: &'v CellTrials<'v>) -> MeasuredWay<'v> {
+    pub(super) fn way(&'v self, trials: &'v CellTrials<'v>) -> MeasuredWay<'v> {
         let survey = &self.input.manifest.survey;
         let server = trials.cell.serving.server.as_deref();
         MeasuredWay {
@@ -212,12 +212,12 @@ impl<'v> View<'v> {
         }
     }
 
-    pub(super) fn plans(&self, is: impl Fn(MeasuredWay<'v>) -> bool) -> bool {
+    pub(super) fn plans(&'v self, is: impl Fn(MeasuredWay<'v>) -> bool) -> bool {
         self.trials.moving().any(|c| is(self.way(c)))
     }
 
     /// Every pair in a metric; where the run compares a value with some, those alone.
-    pub(super) fn versus(&self, asked: &PairQuery, metric: Metric) -> Vec<Versus<'v>> {
+    pub(super) fn versus(&'v self, asked: &PairQuery, metric: Metric) -> Vec<Versus<'v>> {
         let mut found: Vec<Versus<'v>> = Vec::new();
         for axis in asked.axes {
             let moving = self.trials.moving();
@@ -245,7 +245,7 @@ impl<'v> View<'v> {
         found
     }
 
-    pub(super) fn ask<'w>(&'w self, query: &'w PairQuery) -> AskedPairs<'w, 'v> {
+    pub(super) fn ask(&'v self, query: &'v PairQuery) -> AskedPairs<'v> {
         let rank = |v: &Versus<'_>| (is_decided(v), v.is_compared());
         let of = |metrics: Vec<Metric>| {
             let all = metrics.into_iter().map(|m| self.versus(query, m));
@@ -261,7 +261,7 @@ impl<'v> View<'v> {
     }
 }
 
-impl<'v> AskedPairs<'_, 'v> {
+impl<'v> AskedPairs<'v> {
     pub(super) fn all(&self) -> impl Iterator<Item = &Versus<'v>> {
         self.aspects.iter().flatten()
     }
@@ -309,7 +309,7 @@ impl<'v> AskedPairs<'_, 'v> {
             false => format!("{} ", axis.subject(&v.value())),
         };
         let is_said = |a: &&Axis| **a != axis && !self.is_along(**a) && self.is_in_head(**a);
-        let places = places(v.other.cell(), self.view.varied.iter().filter(is_said));
+        let places = places(v.other.cell(), self.view.varied().iter().filter(is_said));
         let first = format!("{who}compared with {against} in {metric}");
         [first].into_iter().chain(places).join(", ")
     }
@@ -326,7 +326,7 @@ impl<'v> AskedPairs<'_, 'v> {
             return (String::new(), axis.subject(&v.value()));
         }
         let varied = self.query.along.iter();
-        let mut varied = varied.filter(|a| self.view.varied.contains(a));
+        let mut varied = varied.filter(|a| self.view.varied().contains(a));
         let mut words = places(v.other.cell(), varied.clone());
         let first = |a: &Axis| a.circumstance(&v.other.cell().value(*a));
         let last = words.pop().or_else(|| varied.next().map(first));
@@ -373,7 +373,7 @@ impl<'v> AskedPairs<'_, 'v> {
             let axis = v.contrast.pairing.axis;
             let own = self.is_along(axis).then(|| axis.circumstance(&v.value()));
             let is_left = |a: &&Axis| **a != axis && (self.is_along(**a) || !self.is_in_head(**a));
-            let places = places(v.other.cell(), self.view.varied.iter().filter(is_left));
+            let places = places(v.other.cell(), self.view.varied().iter().filter(is_left));
             let place = own.into_iter().chain(places).join(", ");
             let told = format!("{} {place}", phrases::ratio(r.value, r.low, r.high));
             told.trim_end().to_owned()

@@ -40,7 +40,7 @@ const LEVELS: [(&str, Measure); 2] = [
 /// The first level whose misses no cell has.
 fn uncounted(view: &View<'_>) -> Option<&'static str> {
     let has = |m: Measure| {
-        let mut cells = view.cells.iter();
+        let mut cells = view.known.cells.iter();
         cells.any(|c| c.estimates.contains_key(&Metric::both(m)))
     };
     LEVELS.iter().find(|(_, m)| !has(*m)).map(|(name, _)| *name)
@@ -223,7 +223,7 @@ struct Timed {
 impl Timed {
     /// Of the first two ways that were looked at; none where no such pair was.
     fn of(view: &View<'_>) -> Option<Timed> {
-        let ways = view.footprints.iter().filter_map(|f| {
+        let ways = view.known.footprints.iter().filter_map(|f| {
             let mut all = view.trials.moving();
             Some((view.way(all.find(|c| c.id == f.cell)?), f))
         });

@@ -23,10 +23,10 @@ pub(super) const QUESTION: Question = Question {
 };
 
 fn ask(view: &View<'_>) -> Option<Explained> {
-    let causes = |f: &Finding| view.causes.iter().find(|c| c.finding == f.id);
-    let has_causes = |f: &&Finding| is_worth_a_reason(f, view.stalls) && causes(f).is_some();
+    let causes = |f: &Finding| view.known.causes.iter().find(|c| c.finding == f.id);
+    let has_causes = |f: &&Finding| is_worth_a_reason(f, &view.stalls) && causes(f).is_some();
     let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.counted);
-    let findings = greatest(view.findings.iter().filter(has_causes), is_counted);
+    let findings = greatest(view.known.findings.iter().filter(has_causes), is_counted);
     let sentence = |f: &Finding| {
         let told = causes(f).map_or_else(String::new, |c| sentence(view, f, c));
         match between(view, f) {
@@ -136,7 +136,7 @@ fn by_kind(view: &View<'_>) -> Option<Explained> {
     }
     let pairs = pairs(view);
     let was_watched = view.input.evidence.iter().any(|e| e.time.is_some());
-    let answer = match (pairs.first(), view.cpu_time.is_empty()) {
+    let answer = match (pairs.first(), view.known.cpu_time.is_empty()) {
         (Some(first), _) => {
             let of = match first.other.per {
                 TimePer::Kib => "on both sides together",
@@ -159,14 +159,14 @@ fn by_kind(view: &View<'_>) -> Option<Explained> {
     })
 }
 
-fn pairs<'v>(view: &View<'v>) -> Vec<Pair<'v>> {
-    let is_told = |f: &&Finding| is_worth_a_reason(f, view.stalls) && pair(view, f).is_some();
-    let told = greatest(view.findings.iter().filter(is_told), |_| true).into_iter();
+fn pairs<'v>(view: &'v View<'v>) -> Vec<Pair<'v>> {
+    let is_told = |f: &&Finding| is_worth_a_reason(f, &view.stalls) && pair(view, f).is_some();
+    let told = greatest(view.known.findings.iter().filter(is_told), |_| true).into_iter();
     told.filter_map(|f| pair(view, f)).collect()
 }
 
-fn pair<'f>(view: &View<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
-    let watched = |id: &str| view.cpu_time.iter().find(|c| c.cell == id);
+fn pair<'f>(view: &'f View<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
+    let watched = |id: &str| view.known.cpu_time.iter().find(|c| c.cell == id);
     Some(Pair {
         finding,
         baseline: watched(&finding.baseline)?,
@@ -176,7 +176,7 @@ fn pair<'f>(view: &View<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
 
 /// The kinds of work in which the costlier cell of a finding has more, where both were watched:
 /// `of the CPU time for each KiB, in ns: …`; none where there is no such kind.
-fn between<'v>(view: &View<'v>, finding: &'v Finding) -> Option<String> {
+fn between<'v>(view: &'v View<'v>, finding: &'v Finding) -> Option<String> {
     let pair = pair(view, finding)?;
     let whose = match pair.other.per {
         TimePer::Kib => "of the CPU time",
@@ -223,10 +223,11 @@ fn row(view: &View<'_>, pair: &Pair<'_>) -> String {
 fn evidence(view: &View<'_>) -> Vec<String> {
     let shares: [fn(&CellTime) -> f64; 4] =
         [|c| c.unattributed, |c| c.moved, |c| c.rest, |c| c.lost];
-    let most = |share: fn(&CellTime) -> f64| view.cpu_time.iter().map(share).fold(0.0, f64::max);
+    let most =
+        |share: fn(&CellTime) -> f64| view.known.cpu_time.iter().map(share).fold(0.0, f64::max);
     let [unknown, moved, rest, lost] = shares.map(|share| phrases::percent(most(share)));
-    let samples: u64 = view.cpu_time.iter().map(|c| c.looks).sum();
-    let cells = phrases::count(view.cpu_time.len(), "cell");
+    let samples: u64 = view.known.cpu_time.iter().map(|c| c.looks).sum();
+    let cells = phrases::count(view.known.cpu_time.len(), "cell");
     if samples == 0 {
         return Vec::new();
     }

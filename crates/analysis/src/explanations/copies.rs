@@ -44,14 +44,14 @@ fn ask(view: &View<'_>) -> Option<Explained> {
     })
 }
 
-fn ways<'v>(view: &View<'v>) -> Vec<Way<'v>> {
+fn ways<'v>(view: &'v View<'v>) -> Vec<Way<'v>> {
     let named = [Axis::Receiver, Axis::Transport, Axis::Cache];
     let mut ways: Vec<Way<'v>> = Vec::new();
-    for copies in view.copies.iter().filter(|c| !c.is_flagged_only()) {
+    for copies in view.known.copies.iter().filter(|c| !c.is_flagged_only()) {
         let Some(cell) = view.result(&copies.cell) else {
             continue;
         };
-        let varied = named.iter().filter(|axis| view.varied.contains(axis));
+        let varied = named.iter().filter(|axis| view.varied().contains(axis));
         let varied = varied.map(|axis| axis.circumstance(&cell.cell.value(*axis)));
         // What is said of it, but for the size.
         let mover = Axis::Mover.subject(&cell.cell.mover);
@@ -120,7 +120,7 @@ fn told(way: &Way<'_>, all: &[Way<'_>]) -> String {
 
 fn evidence(view: &View<'_>) -> Vec<String> {
     let mut told = Vec::new();
-    let counted = || view.copies.iter().filter(|c| !c.is_flagged_only());
+    let counted = || view.known.copies.iter().filter(|c| !c.is_flagged_only());
     for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
         let legs = CopyPlace::ALL.iter().filter(|leg| {
             let mut all = counted().flat_map(|c| &c.legs);
@@ -135,7 +135,7 @@ fn evidence(view: &View<'_>) -> Vec<String> {
     let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
     let lost = gaps.chain(absent).unique();
     told.extend(lost.map(|why| format!("unavailable: {why}")));
-    if let Some(cost) = &view.cost {
+    if let Some(cost) = &view.known.counting_cost {
         let of = match cost.cells < cost.of_cells {
             true => format!(" of {}, within a tenth of the budget", cost.of_cells),
             false => String::new(),

@@ -222,7 +222,7 @@ fn gains(
             other: most,
         };
         let is_apart = one.cell.depth == 1 && most.cell.depth > 1;
-        let told = is_apart && caveats::because(view.caveats, SPEED, &pairing).is_none();
+        let told = is_apart && caveats::because(&view.known.caveats, SPEED, &pairing).is_none();
         Some(view.contrast(pairing, SPEED).filter(|_| told)?.ratio())
     };
     let found = own.iter().filter_map(|v| Some((*v, deeper(v)?)));

@@ -69,7 +69,7 @@ fn ask(view: &View<'_>) -> Option<Explained> {
     })
 }
 
-fn compare<'v>(view: &View<'v>, expect: &'v Expect) -> Compared<'v> {
+fn compare<'v>(view: &'v View<'v>, expect: &'v Expect) -> Compared<'v> {
     let survey = &view.input.manifest.survey;
     let is_there = |id: &String| {
         let cell = view.result(id).map(|c| &c.cell);
@@ -88,7 +88,7 @@ fn compare<'v>(view: &View<'v>, expect: &'v Expect) -> Compared<'v> {
         Outcome::Worse => Verdict::Worse,
         Outcome::NoDifference => Verdict::NoDifferenceThatMatters,
     };
-    let spoken_of = view.findings.iter().filter(speaks);
+    let spoken_of = view.known.findings.iter().filter(speaks);
     let (open, decided): (Vec<_>, Vec<_>) =
         spoken_of.partition(|f| f.verdict == Verdict::NotDecided);
     let (met, otherwise): (Vec<_>, _) = decided.into_iter().partition(|f| f.verdict == expected);

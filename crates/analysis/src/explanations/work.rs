@@ -163,7 +163,7 @@ const PINNED: PairQuery = PairQuery {
     needs: "no pinned work was measured next to free work",
 };
 
-fn moves(asked: &AskedPairs<'_, '_>) -> Vec<String> {
+fn moves(asked: &AskedPairs<'_>) -> Vec<String> {
     let free = asked.all().map(|v| v.baseline.trials.id.as_str());
     let moves = asked
         .view
@@ -264,7 +264,7 @@ const BESIDE: PairQuery = PairQuery {
     ..PINNED
 };
 
-fn limits(asked: &AskedPairs<'_, '_>) -> Vec<String> {
+fn limits(asked: &AskedPairs<'_>) -> Vec<String> {
     let is_limit = |c: &Cell| c.class == Class::Deadline || c.cgroup.quota_percent.is_some();
     let any = asked.all().any(|v| is_limit(v.other.cell()));
     let told = "a deadline thread and a quota are limits as well: alone work gets done no more with them than they allow";
@@ -281,7 +281,7 @@ const WAKES: PairQuery = PairQuery {
     needs: "needs wake-ups with and without a class or group",
 };
 
-fn throttled(asked: &AskedPairs<'_, '_>) -> Vec<String> {
+fn throttled(asked: &AskedPairs<'_>) -> Vec<String> {
     let ways = asked.view.measured().map(|c| asked.view.way(c));
     let told = ways.filter(|w| w.works(WorkKind::Beats)).filter_map(|w| {
         let share = phrases::percent(w.value(Metric::both(Measure::ThrottledShare))?);
