@@ -79,10 +79,7 @@ fn a_file_of_the_users_is_gone_through_whole_and_stays_as_it_was() {
         assert!(is_told || mover == "/sendfile/");
         // Where the file is gone, the run stays as it is: whole.
         fs::remove_file(&path).unwrap();
-        place.refuses(
-            "",
-            &format!("run --resume {} => mine: No such file", place.id()),
-        );
+        place.refuses("", &place.resume("=> mine: No such file"));
         assert!(place.run().join("ended.json").is_file());
     }
 }

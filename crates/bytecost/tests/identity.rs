@@ -16,10 +16,6 @@ fn measured() -> Place {
     place
 }
 
-fn resume(place: &Place, more: &str) -> String {
-    format!("run --resume {} {more}", place.id())
-}
-
 fn last_block(place: &Place) -> u32 {
     let records = place.records();
     let blocks = records.iter().filter_map(|r| Some(r.trial()?.block));
@@ -35,7 +31,7 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
     assert!(tried.all(|row| row["transport"] != "veth"), "{tried:?}");
     let path = place.run().join("manifest.json");
     let whole = fs::read(&path).unwrap();
-    let log = fs::read(place.run().join("samples.jsonl")).unwrap();
+    let log = place.read("samples.jsonl");
     for (pointer, what) in [
         ("/host/kernel", "kernel was other, is "),
         ("/host/identity/boot_id", "boot was other, is "),
@@ -50,14 +46,14 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
         edit(&place.run(), |m| {
             *m.pointer_mut(pointer).unwrap() = "other".into()
         });
-        let end = place.call(resume(&place, "--blocks 8"));
+        let end = place.call(place.resume("--blocks 8"));
         end.refused(&[what, "--anyway"]);
         fs::write(&path, &whole).unwrap();
     }
-    assert_eq!(fs::read(place.run().join("samples.jsonl")).unwrap(), log);
+    assert_eq!(place.read("samples.jsonl"), log);
     place.refuses("run --anyway", "=> --resume");
     // Nothing differs any more, so that it goes on as one leg.
-    let words = resume(&place, "--blocks 7 --precision 0.01% --quiet");
+    let words = place.resume("--blocks 7 --precision 0.01% --quiet");
     let end = place.call(words).measured();
     assert_eq!(end.stderr.matches("note:").count(), 0, "{}", end.stderr);
     assert_eq!(place.json("manifest.json").get("legs"), None);
@@ -71,7 +67,7 @@ fn a_run_of_old_is_resumed_with_a_note() {
         m.as_object_mut().unwrap().remove("build_id");
         m["host"].as_object_mut().unwrap().remove("identity");
     });
-    let words = resume(&place, "--blocks 7 --precision 0.01%");
+    let words = place.resume("--blocks 7 --precision 0.01%");
     let end = place.call(words).measured();
     says(&end.stderr, &["has no record of its boot and its build"]);
     assert_eq!(last_block(&place), 6);
@@ -95,12 +91,12 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
         m["host"]["identity"]["boot_id"] = "before".into()
     });
     let begun = last_block(&place) + 1;
-    let end = place.call(resume(&place, "--anyway --blocks 6 --quiet"));
+    let end = place.call(place.resume("--anyway --blocks 6 --quiet"));
     if begun == 6 {
         end.refused(&["--blocks"]);
     }
     let more = format!("--anyway --blocks {} --precision 0.01% --quiet", begun + 2);
-    place.call(resume(&place, &more)).measured();
+    place.call(place.resume(&more)).measured();
     let manifest = place.json("manifest.json");
     let leg = &manifest["legs"][0];
     assert_eq!(
@@ -130,7 +126,7 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     assert!(caveat.evidence.starts_with(&says), "{caveat:?}");
     // As the second leg it is the same, and goes on without another one.
     let more = format!("--blocks {} --precision 0.01% --quiet", begun + 3);
-    place.call(resume(&place, &more)).measured();
+    place.call(place.resume(&more)).measured();
     assert_eq!(last_block(&place), begun + 2);
 }
 

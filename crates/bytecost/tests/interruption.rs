@@ -58,24 +58,19 @@ fn interrupted_by(signal: Signal) -> Place {
 #[test]
 fn ctrl_c_keeps_what_is_finished_and_the_run_can_be_gone_on_with() {
     let place = interrupted_by(Signal::INT);
-    let dir = place.run();
-    let log = dir.join("samples.jsonl");
-    let before = fs::read(&log).unwrap();
-    let words = format!(
-        "run --resume {} --blocks 8 --budget 60s --quiet",
-        place.id()
-    );
+    let before = place.read("samples.jsonl");
+    let words = place.resume("--blocks 8 --budget 60s --quiet");
     place.call(words).measured();
-    let after = fs::read(&log).unwrap();
+    let after = place.read("samples.jsonl");
     assert!(after.len() > before.len() && after.starts_with(&before));
     let all = place.records();
-    let (_, first) = trials(&all[..before.split(|b| *b == b'\n').count() - 1]);
+    let (_, first) = trials(&all[..before.matches('\n').count()]);
     let (keys, cells) = trials(&all);
     assert!(first.iter().all(|(k, v)| cells.get(k) == Some(v)));
     // Fewer than the plan had.
     assert!(keys.iter().all(|[block, ..]| *block < 8), "{keys:?}");
     says(&place.call("runs").stdout, &["complete"]);
-    assert_only_known_files(&dir);
+    assert_only_known_files(&place.run());
 }
 
 #[test]
@@ -98,8 +93,7 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     until("the end of all three", Duration::from_secs(25), || {
         endpoints_of(coordinator).is_empty()
     });
-    let dir = place.run();
-    let text = fs::read_to_string(dir.join("samples.jsonl")).unwrap();
+    let text = place.read("samples.jsonl");
     let whole = text.rfind('\n').unwrap() + 1;
     for line in text[..whole].lines() {
         serde_json::from_str::<Value>(line).unwrap();
@@ -108,11 +102,10 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let report = place.call("report").flat();
     says(&report, &["This run ended early: it was killed"]);
     let had = place.lines();
-    let words = format!("run --resume {} --quiet", place.id());
-    let mut run = place.start(&mut place.bytecost(words));
+    let mut run = place.start(&mut place.bytecost(place.resume("--quiet")));
     run.until("another trial", || place.lines() > had);
     run.interrupted();
-    let after = fs::read_to_string(dir.join("samples.jsonl")).unwrap();
+    let after = place.read("samples.jsonl");
     assert!(after.starts_with(&text[..whole]));
     trials(&place.records());
 }
@@ -122,14 +115,12 @@ fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
     let place = Place::new();
     let words = "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
     place.call(words).measured();
-    let dir = place.run();
     let mut samples = place.samples().into_iter().map(|(_, sample)| sample);
     let mut first = samples.find(|s| s.trial.attempt == 0).unwrap();
     first.repeated_because = Some("others were busy".to_owned());
     let line = serde_json::to_string(&Record::Sample(first.clone())).unwrap();
-    fs::write(dir.join("samples.jsonl"), format!("{line}\n")).unwrap();
-    let words = format!("run --resume {} --budget 60s --quiet", place.id());
-    place.call(words).measured();
+    fs::write(place.run().join("samples.jsonl"), line + "\n").unwrap();
+    place.call(place.resume("--budget 60s --quiet")).measured();
     let all = place.records();
     let (keys, _) = trials(&all);
     let next = [first.trial.block, first.trial.cell, 1];
@@ -142,10 +133,7 @@ fn a_block_of_some_cells_measures_them_and_no_others_however_often_it_is_cut_sho
     let place = Place::new();
     let words = "run --mover null,send,sendfile --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
     place.call(words).measured();
-    let more = format!(
-        "run --resume {} --blocks 11 --precision 0.01% --budget 600s --quiet",
-        place.id()
-    );
+    let more = place.resume("--blocks 11 --precision 0.01% --budget 600s --quiet");
     let had = place.lines();
     let mut run = place.start(&mut place.bytecost(&more));
     run.until("a block of some cells", || place.lines() >= had + 3);

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::common::{Ended, PATIENCE, Place, Started, says, unread, until};
+use crate::common::{Ended, PATIENCE, Place, says, unread, until};
 use crate::live_common::{Server, bytes_of, last, objects, summaries};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -199,25 +199,6 @@ fn a_reader_that_has_seen_enough_ends_the_session() {
     let words = format!("live receive 127.0.0.1:{}", server.port);
     unread(&mut Place::new().bytecost(words));
     server.serves();
-}
-
-// Invariant 10.
-#[test]
-fn who_can_reach_the_port_is_said_where_it_is_more_than_this_machine() {
-    for command in ["live send", "live server top"] {
-        for (address, options, is_open) in [
-            ("0.0.0.0", "--insecure", true),
-            ("127.0.0.1", "--insecure", false),
-            ("127.0.0.1", "", false),
-        ] {
-            let listening = format!("{command} --port 0 --listen {address} {options}");
-            let mut running = Started::alone(&listening);
-            let told = format!("listening at {address}:");
-            running.until_told("a port", |_, err| err.contains(&told));
-            assert_eq!(running.err().contains("anyone who can reach"), is_open);
-            running.ended_by(Signal::INT).succeeded();
-        }
-    }
 }
 
 #[test]

@@ -135,14 +135,30 @@ fn a_key_file_is_its_users_alone() {
     directory.refused(&["no regular file"]);
 }
 
+// Invariant 10.
 #[test]
-fn with_a_key_other_machines_may_connect() {
+fn who_can_reach_the_port_is_said_where_anyone_on_another_machine_may_connect() {
     let keys = Place::new();
     let key = new_key(&keys, "key");
-    let mut running = Started::alone(&format!("live send --port 0 --listen 0.0.0.0 {key}"));
-    running.until_told("a port", |_, err| err.contains("listening at 0.0.0.0:"));
-    assert!(!running.err().contains("anyone"), "{}", running.err());
-    running.ended_by(Signal::INT).succeeded();
+    for (command, address, options, is_open) in [
+        ("send", "0.0.0.0", "--insecure", true),
+        ("send", "0.0.0.0", &*key, false),
+        ("send", "127.0.0.1", "--insecure", false),
+        ("send", "127.0.0.1", "", false),
+        ("server top", "0.0.0.0", "--insecure", true),
+        ("server top", "127.0.0.1", "--insecure", false),
+        ("server top", "127.0.0.1", "", false),
+    ] {
+        let listening = format!("live {command} --port 0 --listen {address} {options}");
+        let mut running = Started::alone(&listening);
+        let told = format!("listening at {address}:");
+        running.until_told("a port", |_, err| err.contains(&told));
+        let said = running.err();
+        for part in ["anyone", "anyone who can reach"] {
+            assert_eq!(said.contains(part), is_open, "{said}");
+        }
+        running.ended_by(Signal::INT).succeeded();
+    }
 }
 
 #[test]

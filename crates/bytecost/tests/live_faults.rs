@@ -1,7 +1,7 @@
 //! What a server by hand meets on an open port, and what a client meets behind an address.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -272,35 +272,33 @@ fn cell(values: &[(Axis, &str)]) -> String {
 
 #[test]
 fn what_is_no_server_is_told_in_one_line() {
-    let check = |status: i32, says: &str, act: fn(TcpStream)| {
-        let end = against(move |stream, _| act(stream));
+    let check = |status: i32, says: &str, act: fn(&mut TcpStream)| {
+        let end = against(move |mut stream, _| {
+            act(&mut stream);
+            rest(&mut stream);
+        });
         assert_eq!(end.status, Some(status), "{}", end.stderr);
         assert_eq!(end.stderr.lines().count(), 1, "{}", end.stderr);
         assert!(end.stderr.contains(says), "`{says}`: {}", end.stderr);
         assert_eq!(end.stdout, "");
     };
-    check(1, "the connection was closed", drop);
-    check(1, "is not `bytecost live send` of this version", |mut s| {
+    check(1, "the connection was closed", |s| {
+        s.shutdown(Shutdown::Both).unwrap();
+    });
+    check(1, "is not `bytecost live send` of this version", |s| {
         s.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-        rest(&mut s);
     });
-    check(1, "is not `bytecost live send` of this version", |mut s| {
+    check(1, "is not `bytecost live send` of this version", |s| {
         s.write_all(&u32::MAX.to_le_bytes()).unwrap();
-        rest(&mut s);
     });
-    check(2, "the same version", |mut s| {
-        welcome(&mut s, "no/such/cell");
-        rest(&mut s);
-    });
-    check(2, "buffers of 16 GiB", |mut s| {
+    check(2, "the same version", |s| welcome(s, "no/such/cell"));
+    check(2, "buffers of 16 GiB", |s| {
         let cell = cell(&[(Axis::Threads, "256"), (Axis::ReadSize, "64MiB")]);
-        welcome(&mut s, &cell);
-        rest(&mut s);
+        welcome(s, &cell);
     });
-    check(2, "no\\u{1b}[2J", |mut s| {
+    check(2, "no\\u{1b}[2J", |s| {
         let reason = "no\u{1b}[2J".to_owned();
-        protocol::write(&mut s, &SessionWord::Refused { reason }).unwrap();
-        rest(&mut s);
+        protocol::write(s, &SessionWord::Refused { reason }).unwrap();
     });
 }
 

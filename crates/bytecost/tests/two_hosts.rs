@@ -125,8 +125,7 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
     let output = hosts.call(SMALL, &peer);
     measured(&hosts, output, THERE, PeerSide::Receiver);
     let before = hosts.crossed().len();
-    let id = hosts.manifest().id;
-    let more = format!("run --resume {id} --blocks 9 --budget 30s --quiet");
+    let more = hosts.place.resume("--blocks 9 --budget 30s --quiet");
     hosts.call(&more, &[]).measured();
     assert!(hosts.crossed().len() > before, "{before}");
     // With its options the peer is that of the run, and no other.
@@ -281,12 +280,12 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     let told: Vec<&str> = told.collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("the other host was lost"), "{told:?}");
-    let before = fs::read(hosts.place.run().join("samples.jsonl")).unwrap();
+    let before = hosts.place.read("samples.jsonl");
     assert!(hosts.crossed().len() >= 2);
     hosts.here.ip("link set card0 up");
-    let more = format!("run --resume {} --blocks 8 --quiet", hosts.manifest().id);
+    let more = hosts.place.resume("--blocks 8 --quiet");
     hosts.call(&more, &[]).measured();
-    let after = fs::read(hosts.place.run().join("samples.jsonl")).unwrap();
+    let after = hosts.place.read("samples.jsonl");
     assert!(after.len() > before.len() && after.starts_with(&before));
     says(&hosts.place.call("runs").stdout, &["complete"]);
 }

@@ -14,10 +14,7 @@ fn a_killed_run_leaves_no_namespace_and_no_link() {
         return;
     }
     let place = ended_by(Signal::KILL, PAIR, 2, |_| true);
-    let words = format!(
-        "run --resume {} --blocks 6 --budget 60s --quiet",
-        place.id()
-    );
+    let words = place.resume("--blocks 6 --budget 60s --quiet");
     place.call(words).measured();
     ended_by(Signal::INT, PAIR, 2, |_| true);
 }

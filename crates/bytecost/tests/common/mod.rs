@@ -185,6 +185,11 @@ impl Place {
         self.run().file_name().unwrap().to_str().unwrap().to_owned()
     }
 
+    /// The words that go on with its one run.
+    pub fn resume(&self, more: &str) -> String {
+        format!("run --resume {} {more}", self.id())
+    }
+
     #[track_caller]
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.run().join(name)).unwrap()
