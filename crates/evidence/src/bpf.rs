@@ -33,6 +33,11 @@ pub fn told(error: &(dyn Error + 'static)) -> io::Error {
     io::Error::new(kind.unwrap_or(io::ErrorKind::Other), text)
 }
 
+/// The same of a system error, with what it is of before it.
+pub(crate) fn of(what: &str, e: io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{what}: {e}"))
+}
+
 fn shortened(text: &str) -> String {
     let chars = text.chars().count();
     if chars <= MOST_CHARS {
@@ -46,13 +51,8 @@ fn shortened(text: &str) -> String {
 /// The types of the running kernel, without which no program here can be loaded.
 pub fn types(root: &Path) -> io::Result<Btf> {
     let file = root.join("sys/kernel/btf/vmlinux");
-    Btf::parse_file(&file, aya::Endianness::default()).map_err(|e| {
-        let why = told(&e);
-        io::Error::new(
-            why.kind(),
-            format!("the kernel does not tell its types (CONFIG_DEBUG_INFO_BTF): {why}"),
-        )
-    })
+    let what = "the kernel does not tell its types (CONFIG_DEBUG_INFO_BTF)";
+    Btf::parse_file(&file, aya::Endianness::default()).map_err(|e| of(what, told(&e)))
 }
 
 /// An object whose one map, `sums`, has `N` words: the first are ours, the others its programs'.

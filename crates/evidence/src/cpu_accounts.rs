@@ -14,7 +14,7 @@ use bytecost_spec::evidence::CpuAccounts;
 use bytecost_sys::file_map::FileMap;
 use bytecost_sys::{clock, process};
 
-use crate::bpf::{self, Object, told};
+use crate::bpf::{self, Object, of, told};
 
 mod window_accounts;
 
@@ -92,16 +92,15 @@ impl CpuAccountant {
     /// Attaches its programs: needs rights for BPF.
     pub fn open(root: &Path) -> io::Result<CpuAccountant> {
         let types = bpf::types(root)?;
-        let asked = |(what, e): (&str, io::Error)| io::Error::new(e.kind(), format!("{what}: {e}"));
+        let asked = |(what, e): (&str, io::Error)| of(what, e);
         let online = aya::util::online_cpus().map_err(asked)?;
         let highest = online.iter().max().map_or(0, |cpu| *cpu as usize);
         let possible = aya::util::nr_cpus().map_err(asked)?.max(highest + 1);
         let mut object = Object::load(OBJECT, &types, &[("cpus", possible as u32)])?;
         for tracepoint in NEEDED {
-            object.attach(tracepoint, tracepoint, &types).map_err(|e| {
-                let why = format!("the tracepoint `{tracepoint}` cannot be hooked: {e}");
-                io::Error::new(e.kind(), why)
-            })?;
+            let attached = object.attach(tracepoint, tracepoint, &types);
+            let what = format!("the tracepoint `{tracepoint}` cannot be hooked");
+            attached.map_err(|e| of(&what, e))?;
         }
         for tracepoint in OTHERS {
             // Interrupts that are not seen count for who was interrupted.

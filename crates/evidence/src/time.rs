@@ -11,6 +11,7 @@ use bytecost_sys::sampler::{Fork, Sampler};
 
 use crate::Parties;
 use crate::attribution::{Attribution, MAP, Map};
+use crate::bpf::of;
 use crate::symbols::Symbols;
 
 /// From one look to the next: no divisor of the timer's tick, which it would keep in step with.
@@ -34,20 +35,16 @@ pub struct TimeSampler {
     lost: u64,
 }
 
-fn told(what: &str, e: io::Error) -> io::Error {
-    io::Error::new(e.kind(), format!("{what}: {e}"))
-}
-
 fn sampler(cpus: &[u32]) -> io::Result<Sampler> {
     let what = "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)";
-    Sampler::open(cpus, EVERY_NS).map_err(|e| told(what, e))
+    Sampler::open(cpus, EVERY_NS).map_err(|e| of(what, e))
 }
 
 impl TimeSampler {
     /// Makes it ready; nothing is sampled yet. Refused in words that say what to do about it.
     pub fn open(root: &Path, cpus: &[u32]) -> io::Result<TimeSampler> {
         let sampler = sampler(cpus)?;
-        let symbols = Symbols::read(root).map_err(|e| told("/proc/kallsyms", e))?;
+        let symbols = Symbols::read(root).map_err(|e| of("/proc/kallsyms", e))?;
         Ok(TimeSampler {
             sampler,
             symbols,
@@ -63,7 +60,7 @@ impl TimeSampler {
     /// Whether [`TimeSampler::open`] would go well, without reading all symbols for it.
     pub fn check(root: &Path, cpus: &[u32]) -> io::Result<()> {
         sampler(cpus)?;
-        Symbols::check(root).map_err(|e| told("/proc/kallsyms", e))
+        Symbols::check(root).map_err(|e| of("/proc/kallsyms", e))
     }
 
     /// Opens a window.

@@ -21,7 +21,7 @@ pub fn is_saturated(used_ns: f64, window_ns: f64, cpus: f64) -> bool {
 }
 
 /// A process, as the service `top` tells of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Process {
     /// Its name.
     pub name: String,

@@ -277,16 +277,12 @@ fn asked(wanted: &[WantedEvidence], host: &Host, only_serves: bool) -> Result<Ve
     }
     let unasked = wanted.is_empty();
     let asked = wanted.iter().filter_map(|w| w.0);
-    let mut all: Vec<Means> = Vec::new();
-    for means in asked.chain(Means::BY_DEFAULT.iter().copied().filter(|_| unasked)) {
-        if !all.contains(&means) {
-            all.push(means);
-        }
-    }
+    let by_default = Means::BY_DEFAULT.iter().copied().filter(|_| unasked);
     let of_servers = |means| not_of_servers(means).filter(|_| only_serves);
     // Nobody misses what nobody asked for.
-    all.retain(|means| !(unasked && of_servers(*means).is_some()));
-    let told = all.into_iter().map(|means| EvidenceAsked {
+    let is_missed = |means: &Means| !(unasked && of_servers(*means).is_some());
+    let all = asked.chain(by_default).unique().filter(is_missed);
+    let told = all.map(|means| EvidenceAsked {
         means,
         refused: match of_servers(means) {
             Some(why) => Some(why.to_owned()),

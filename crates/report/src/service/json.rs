@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::service::{Asked, Asking, Pace, Process, Response, ServerTally};
+use bytecost_spec::service::{Asked, Asking, Pace, Response, ServerTally};
 use serde_json::json;
 
 use crate::text::line;
@@ -15,10 +15,7 @@ pub fn answer_json(asking: &Asking, answer: &Response) -> String {
         "service": asking.service,
     });
     match answer {
-        Response::Busiest(processes) => {
-            let process = |p: &Process| json!({"name": p.name, "pid": p.pid, "user_s": p.user_s, "kernel_s": p.kernel_s});
-            object["processes"] = processes.iter().map(process).collect();
-        }
+        Response::Busiest(processes) => object["processes"] = json!(processes),
         Response::Content { bytes } => object["bytes"] = (*bytes).into(),
     }
     line(&object)

@@ -68,16 +68,13 @@ fn wishes(args: &ReceiveArgs) -> Result<Vec<(Axis, String)>> {
 
 /// Where the server is: nothing is looked up.
 pub(super) fn address(text: &str, port: Option<u16>) -> Result<SocketAddr> {
-    let whole: Option<SocketAddr> = text.parse().ok();
-    match (whole, port) {
-        (Some(address), None) => return Ok(address),
-        (Some(address), Some(port)) if address.port() == port => return Ok(address),
-        (Some(_), Some(_)) => {
-            return Err(bad_input(format!(
+    if let Ok(whole) = text.parse::<SocketAddr>() {
+        return match port.is_none_or(|port| port == whole.port()) {
+            true => Ok(whole),
+            false => Err(bad_input(format!(
                 "address `{text}` has a port, and --port names another: give one of them"
-            )));
-        }
-        (None, _) => {}
+            ))),
+        };
     }
     let ip = match text {
         "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),

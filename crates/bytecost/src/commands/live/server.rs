@@ -115,16 +115,14 @@ pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::
 
 /// How many connections are served at one time, and descriptors for so many.
 fn room(model: &Server, args: &ServiceArgs) -> Result<usize> {
-    let most = match args.connections {
-        Some(wanted) => {
-            if let Some(why) = model.refuses(wanted as usize) {
-                return Err(bad_input(why));
-            }
-            descriptors::make_room(wanted.into()).map_err(bad_input)?;
-            return Ok(wanted as usize);
+    if let Some(wanted) = args.connections {
+        if let Some(why) = model.refuses(wanted as usize) {
+            return Err(bad_input(why));
         }
-        None => Limits::default().connections,
-    };
+        descriptors::make_room(wanted.into()).map_err(bad_input)?;
+        return Ok(wanted as usize);
+    }
+    let most = Limits::default().connections;
     let room = descriptors::make_most_room(most as u64).map_err(bad_input)?;
     Ok(usize::try_from(room).unwrap_or(most))
 }
