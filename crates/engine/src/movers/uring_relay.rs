@@ -30,14 +30,13 @@ pub const SPLICE: Mover = Mover {
     states: TAKEN
         .by(&[call("IORING_OP_SPLICE").times(2), ENTER])
         .needing(URING),
-    open: Open::Stream(|mut setup| {
-        let socket = setup.take_socket()?;
-        let work = take(&mut setup)?;
-        let pipe = Pipe::new(PIPE_BYTES)?;
-        // A piece that begins within a page takes a slot of the pipe more than its pages.
-        let piece = pipe.capacity.saturating_sub(ALIGN_BYTES);
-        let ring = UringRelay::new(work.file, socket, PIECES as u32, RelayedBy::Pipe(pipe))?;
-        Ok(Box::new(Relay::new(ring, work.walk, &setup, piece, true)))
+    open: Open::Stream(|setup| {
+        relaying(setup, true, |_| {
+            let pipe = Pipe::new(PIPE_BYTES)?;
+            // A piece that begins within a page takes a slot of the pipe more than its pages.
+            let piece = pipe.capacity.saturating_sub(ALIGN_BYTES);
+            Ok((RelayedBy::Pipe(pipe), piece))
+        })
     }),
 };
 
@@ -56,13 +55,10 @@ pub const READ_SEND: Mover = Mover {
             ENTER,
         ])
         .needing(URING),
-    open: Open::Stream(|mut setup| {
-        let socket = setup.take_socket()?;
-        let work = take(&mut setup)?;
-        let block = work.block.max(1);
-        let between = RelayedBy::Buffer(IoBuffers::new(1, block)?);
-        let ring = UringRelay::new(work.file, socket, PIECES as u32, between)?;
-        Ok(Box::new(Relay::new(ring, work.walk, &setup, block, false)))
+    open: Open::Stream(|setup| {
+        relaying(setup, false, |block| {
+            Ok((RelayedBy::Buffer(IoBuffers::new(1, block)?), block))
+        })
     }),
 };
 
@@ -91,21 +87,29 @@ struct Outcome {
     failed: Option<i32>,
 }
 
-impl Relay {
-    /// `piece` is at most what the ring holds; `is_kept` where what was brought stays there.
-    fn new(ring: UringRelay, walk: Walk, setup: &Setup, piece: usize, is_kept: bool) -> Relay {
-        Relay {
-            ring,
-            walk,
-            size: setup.size,
-            piece: piece.max(1),
-            patience: setup.patience,
-            left: 0,
-            is_kept,
-            tally: Tally::default(),
-        }
-    }
+/// `make` makes what is between, of a block's bytes, and says the most bytes of a piece; `is_kept`
+/// where what was brought stays there.
+fn relaying(
+    mut setup: Setup,
+    is_kept: bool,
+    make: impl FnOnce(usize) -> io::Result<(RelayedBy, usize)>,
+) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let work = take(&mut setup)?;
+    let (between, piece) = make(work.block.max(1))?;
+    Ok(Box::new(Relay {
+        ring: UringRelay::new(work.file, socket, PIECES as u32, between)?,
+        walk: work.walk,
+        size: setup.size,
+        piece: piece.max(1),
+        patience: setup.patience,
+        left: 0,
+        is_kept,
+        tally: Tally::default(),
+    }))
+}
 
+impl Relay {
     /// Queues pieces from `done` bytes of the message on: how many requests.
     fn queue(&mut self, start: u64, done: usize) -> io::Result<usize> {
         if self.left > 0 && self.is_kept {
