@@ -5,8 +5,7 @@
 //! the socket has room, somebody reads, the file is cached. It has a main: a mover is a case.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,21 +18,23 @@ use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::statement::{self, Call, Each, Moved, Requirement};
 use bytecost_engine::{FileWork, InFlight, MOVERS, Mover, Open, Route, Setup, Tally, Walk};
-use bytecost_lab::edges::{Finish, by_gate};
+use bytecost_lab::edges::by_gate;
 use bytecost_lab::flow::Stream;
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::Requests;
-use bytecost_lab::transports::set_patience;
+use bytecost_lab::transports::Socket;
 use bytecost_meter::NoMeter;
-use bytecost_spec::Access;
+use bytecost_spec::{Access, Transport};
 use bytecost_sys::call_listener::{CALLS, CallListener, PendingCall, SystemCall};
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::net::sockopt;
 
+mod loops;
 mod machine;
 #[path = "calls/requests.rs"]
 mod requests;
 
+use loops::{finish, pair};
 use requests::UringRequests;
 
 const SIZE: usize = 16 << 10;
@@ -287,22 +288,18 @@ fn carry_out(
     opened: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<Tally> {
     let (gate, mut meter) = (CountingGate::new(0, MESSAGES), NoMeter);
-    let finish = Finish {
-        closed: || (),
-        messages_least: 0,
-    };
     match mover.open {
         Open::File(open) => {
             let mut engine = open(setup)?;
             opened()?;
             let places = file::written_places(SIZE, DEPTH);
             let mut requests = Requests::new(&mut *engine, places, None, None);
-            Ok(requests.run(&gate, &mut meter, finish)?.total)
+            Ok(requests.run(&gate, &mut meter, finish())?.total)
         }
         _ => {
             let mut engine = mover.open(setup)?;
             opened()?;
-            Ok(by_gate(&mut Stream(&mut *engine), &gate, &mut meter, finish)?.total)
+            Ok(by_gate(&mut Stream(&mut *engine), &gate, &mut meter, finish())?.total)
         }
     }
 }
@@ -328,15 +325,11 @@ fn ready(mover: &Mover) -> io::Result<(Setup, Option<JoinHandle<io::Result<Owned
 }
 
 fn connected() -> io::Result<(OwnedFd, JoinHandle<io::Result<OwnedFd>>)> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let sender = OwnedFd::from(TcpStream::connect(listener.local_addr()?)?);
-    let (mut receiver, _) = listener.accept()?;
+    let (sender, receiver) = pair(Transport::Loopback);
     sockopt::set_socket_send_buffer_size(&sender, ROOM_BYTES)?;
-    set_patience(&sender, PATIENCE)?;
     let reader = thread::spawn(move || {
-        let mut room = vec![0; ROOM_BYTES];
-        while receiver.read(&mut room)? > 0 {}
-        Ok(receiver.into())
+        io::copy(&mut Socket(&receiver), &mut io::sink())?;
+        Ok(receiver)
     });
     Ok((sender, reader))
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use bytecost_spec::Cell;
-use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
+use bytecost_spec::cell::Device;
 
 use crate::netlink::Netlink;
 
@@ -31,11 +31,7 @@ pub struct LinkChoice {
 
 impl Default for LinkChoice {
     fn default() -> LinkChoice {
-        LinkChoice {
-            device: Device::default(),
-            mtu_bytes: LINK_MTU_BYTES,
-            segment_bytes: None,
-        }
+        LinkChoice::of(&Cell::default())
     }
 }
 
