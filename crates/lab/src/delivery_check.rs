@@ -35,6 +35,14 @@ pub(crate) fn of(
     }))
 }
 
+/// Which flow's bytes have not all arrived, by what was sent and what came of each.
+pub(crate) fn lost(flows: impl Iterator<Item = (u64, u64)>) -> Option<String> {
+    let (flow, (sent, got)) = flows.enumerate().find(|(_, (sent, got))| sent != got)?;
+    Some(format!(
+        "flow {flow}: {sent} bytes were sent, {got} arrived"
+    ))
+}
+
 /// Content is checked where it arrives, the count here. A file that is not `own` is not known.
 fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Truth, TrialError> {
     let flows = [sender, receiver].map(|side| side.total_bytes.len());
@@ -44,11 +52,9 @@ fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Tru
             cell.threads
         )));
     }
-    let both = sender.total_bytes.iter().zip(&receiver.total_bytes);
-    if let Some((flow, (sent, got))) = both.enumerate().find(|(_, (sent, got))| sent != got) {
-        return Err(TrialError::Failed(format!(
-            "flow {flow}: {sent} bytes were sent, {got} arrived"
-        )));
+    let sent = sender.total_bytes.iter().copied();
+    if let Some(why) = lost(sent.zip(receiver.total_bytes.iter().copied())) {
+        return Err(TrialError::Failed(why));
     }
     let sees_content = own
         && cell.transport.has_receiver()

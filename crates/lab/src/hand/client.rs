@@ -15,6 +15,7 @@ use super::session::Session;
 use super::session_key::Cipher;
 use super::wire::{Control, after, connect};
 use super::{Drive, PATIENCE, PREPARATION, SessionError, SessionEvent};
+use crate::delivery_check::lost;
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
 use crate::protocol::DeadlineReader;
@@ -248,12 +249,5 @@ fn wrong(
     if all != came {
         return Some(format!("{all} flows were sent, {came} arrived"));
     }
-    let pairs = sent
-        .iter()
-        .zip(flows)
-        .map(|(sent, got)| (sent.bytes, got.bytes));
-    let (flow, (sent, got)) = pairs.enumerate().find(|(_, (sent, got))| sent != got)?;
-    Some(format!(
-        "flow {flow}: {sent} bytes were sent, {got} arrived"
-    ))
+    lost(sent.iter().zip(flows).map(|(s, f)| (s.bytes, f.bytes)))
 }

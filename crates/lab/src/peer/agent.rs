@@ -287,11 +287,7 @@ impl Agent {
 
     fn fail(&mut self, id: u64, error: TrialError) {
         self.playing.remove(&id);
-        let reason = match error {
-            TrialError::Interrupted => "interrupted".to_owned(),
-            TrialError::Failed(reason) => reason,
-        };
-        self.answer(id, FromEndpoint::Failed(reason), Readings::new());
+        self.answer(id, FromEndpoint::Failed(error.to_string()), Readings::new());
     }
 
     fn order(&mut self, id: u64, order: &ToEndpoint) {
