@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -36,22 +37,27 @@ fn server_of(
     size: usize,
     does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
 ) -> SocketAddr {
+    let count = AtomicU64::new(0);
+    serving(usize::MAX, move |mut socket| {
+        let mut message = vec![0; size];
+        while socket.read_exact(&mut message).is_ok() {
+            let nth = count.fetch_add(1, Ordering::Relaxed);
+            if !does(nth, &mut socket, &mut message) {
+                return;
+            }
+        }
+    })
+}
+
+/// A server of so many connections, each with a thread; all others are refused.
+fn serving(most: usize, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let shared = std::sync::Arc::new((does, AtomicU64::new(0)));
+    let serve = Arc::new(serve);
     std::thread::spawn(move || {
-        for socket in listener.incoming() {
-            let (mut socket, shared) = (socket.unwrap(), shared.clone());
-            std::thread::spawn(move || {
-                let (does, count) = &*shared;
-                let mut message = vec![0; size];
-                while socket.read_exact(&mut message).is_ok() {
-                    let nth = count.fetch_add(1, Ordering::Relaxed);
-                    if !does(nth, &mut socket, &mut message) {
-                        return;
-                    }
-                }
-            });
+        for socket in listener.incoming().take(most).map(Result::unwrap) {
+            let serve = Arc::clone(&serve);
+            std::thread::spawn(move || serve(socket));
         }
     });
     address
@@ -340,22 +346,11 @@ fn who_closes_is_asked_again() {
     }
 }
 
-/// A server of echoes for two, at which all others are refused.
-fn of_two() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for socket in listener.incoming().take(2).map(Result::unwrap) {
-            std::thread::spawn(move || std::io::copy(&mut &socket, &mut &socket));
-        }
-    });
-    address
-}
-
 #[test]
 fn a_load_ends_with_its_server_and_not_while_it_serves_anyone() {
     for way in ways() {
-        let mut load = load(of_two(), way, time(0, 300));
+        let of_two = serving(2, |s| drop(std::io::copy(&mut &s, &mut &s)));
+        let mut load = load(of_two, way, time(0, 300));
         (load.connections, load.ends_with_server) = (4, true);
         let outcome = run(&load);
         assert_eq!(outcome.window_ns, 300_000_000, "{:?}", outcome.errors);
