@@ -5,15 +5,13 @@ use crate::common;
 use bytecost_host::Probes;
 use bytecost_spec::host::Level::{Good, Note, Warning};
 use bytecost_spec::survey::CpuClock;
-use common::{MACHINES, Unpacked, change, check, host, probes, unpacked};
+use common::{MACHINES, Unpacked, change, check, columns, host, probes, unpacked};
 
 /// A line is a machine, a check, its level, and a part of what it found, means or advises.
 fn check_all(table: &str) {
     for row in table.lines() {
-        let [machine, name, level, needle] = row.split(" | ").collect::<Vec<_>>()[..] else {
-            panic!("{row}");
-        };
-        let host = host(machine.trim());
+        let [machine, name, level, needle] = columns(row);
+        let host = host(machine);
         let check = check(&host, name);
         let remedy = check.remedy.as_deref().unwrap_or_default();
         let text = format!("{} | {} | {remedy}", check.found, check.means);

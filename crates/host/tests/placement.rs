@@ -4,7 +4,7 @@ use crate::common;
 
 use bytecost_host::placement;
 use bytecost_spec::{Host, Nearness, cpulist};
-use common::{change, host, probes, unpacked};
+use common::{change, columns, host, probes, unpacked};
 
 fn named(nearness: &str) -> Nearness {
     *Nearness::ALL.iter().find(|n| n.name() == nearness).unwrap()
@@ -108,13 +108,10 @@ fn only_cpus_that_may_be_used_are_chosen() {
         same-cache | laptop | 6,8 | 6:8 share the L3 of 18 MiB
         cross-cache | epyc | 0-1,8-9 | cores of one node share no cache here, but not among";
     for row in table.lines() {
-        let [nearness, machine, allowed, expected] = row.split(" | ").collect::<Vec<_>>()[..]
-        else {
-            panic!("{row}");
-        };
+        let [nearness, machine, allowed, expected] = columns(row);
         let mut host = host(machine);
         host.cpus_allowed = cpulist::parse(allowed).unwrap();
-        let told = told(named(nearness.trim()), &host);
+        let told = told(named(nearness), &host);
         assert!(told.starts_with(expected), "{row}: {told}");
     }
 }
@@ -171,13 +168,10 @@ fn a_place_beside_a_cpu_avoids_the_others() {
         epyc | smt-sibling | 7 | none | no CPU that this process may use is smt-sibling to CPU 7
         vm | same-cpu | 9 | none | CPU 9 is not online";
     for row in table.lines() {
-        let [machine, nearness, of, avoid, expected] = row.split(" | ").collect::<Vec<_>>()[..]
-        else {
-            panic!("{row}");
-        };
+        let [machine, nearness, of, avoid, expected] = columns(row);
         let avoid = cpulist::parse(avoid).unwrap_or_default();
         let (near, of) = (named(nearness), of.parse().unwrap());
-        match placement::near(near, of, &avoid, &host(machine.trim())) {
+        match placement::near(near, of, &avoid, &host(machine)) {
             Ok(cpu) => assert_eq!(cpu.to_string(), expected, "{row}"),
             Err(why) => assert!(why.starts_with(expected), "{row}: {why}"),
         }

@@ -117,7 +117,7 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
     let facts = [
         ("CPU", Some(host.cpu_model.clone())),
         ("CPUs online", Some(online)),
-        ("Caches", Some(caches(host).join(", "))),
+        ("Caches", Some(host.caches.iter().join(", "))),
         ("Memory", Some(format!("{memory_gib:.1} GiB"))),
         ("Kernel", Some(kernel)),
         ("Distribution", host.distribution.clone()),
@@ -184,23 +184,6 @@ fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
         ("Interrupts on CPUs", Some(cpus.join(", "))),
     ];
     known(facts)
-}
-
-fn caches(host: &Host) -> Vec<String> {
-    let caches = host.caches.iter().map(|c| {
-        let kind = match c.kind.as_str() {
-            "Data" => "d",
-            "Instruction" => "i",
-            _ => "",
-        };
-        let shared = match c.shared_by.len() {
-            0 | 1 => String::new(),
-            n => format!(" shared by {n}"),
-        };
-        let size = units::bytes_in_words(c.size_bytes);
-        format!("L{}{kind} {size}{shared}", c.level)
-    });
-    caches.collect()
 }
 
 /// How the numbers were made, with the numbers of this run.

@@ -1,6 +1,10 @@
 //! What a machine is, as values. The host crate reads them; reports print them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+use crate::units::bytes_in_words;
 
 mod distance;
 mod identity;
@@ -20,6 +24,23 @@ pub struct CpuCache {
     pub size_bytes: u64,
     /// CPUs that share it.
     pub shared_by: Vec<u32>,
+}
+
+impl fmt::Display for CpuCache {
+    /// `L1d 32 KiB shared by 2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind.as_str() {
+            "Data" => "d",
+            "Instruction" => "i",
+            _ => "",
+        };
+        let size = bytes_in_words(self.size_bytes);
+        write!(f, "L{}{kind} {size}", self.level)?;
+        match self.shared_by.len() {
+            0 | 1 => Ok(()),
+            n => write!(f, " shared by {n}"),
+        }
+    }
 }
 
 /// One logical CPU.
@@ -183,6 +204,6 @@ pub struct Host {
     /// All that was looked at, in words.
     pub checks: Vec<Check>,
     /// Which machine, which boot, and how its kernel is set; unknown in manifests of old.
-    #[serde(default, skip_serializing_if = "Identity::is_unknown")]
+    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
     pub identity: Identity,
 }

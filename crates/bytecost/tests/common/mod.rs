@@ -128,12 +128,9 @@ impl Place {
 
     /// The command called by a shell with a limit set: `limit` is what `ulimit` is given.
     pub fn limited(&self, limit: &str, words: &str) -> Command {
-        let mut command = self.other("sh", ["-c"]);
-        command
-            .arg(format!("ulimit {limit}; exec \"$0\" \"$@\""))
-            .arg(BYTECOST)
-            .args(words.split_whitespace());
-        command
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        let shell = ["-c", &script, BYTECOST].into_iter();
+        self.other("sh", shell.chain(words.split_whitespace()))
     }
 
     /// Those tests that are about evidence ask for it. Tests run side by side, so that a block would
@@ -245,13 +242,9 @@ impl Place {
 
     pub fn start(&self, command: &mut Command) -> Started {
         let file = |name| File::create(self.path().join(name)).unwrap();
-        let child = command
-            .stdout(file("stdout"))
-            .stderr(file("stderr"))
-            .spawn()
-            .unwrap();
+        command.stdout(file("stdout")).stderr(file("stderr"));
         Started {
-            child,
+            child: command.spawn().unwrap(),
             dir: self.path().to_owned(),
             _place: None,
         }
@@ -444,14 +437,9 @@ pub fn in_tmpfs(place: &Place, options: &str, there: &Path, words: &str) -> Opti
     let script = format!("mount -t tmpfs -o {options} none {there} && exec {BYTECOST} {words}");
     let mut unshare = place.other("unshare", ["--user", "--map-root-user", "--mount"]);
     let output = unshare.args(["sh", "-c", &script]).output();
-    let end = Ended::from(
-        output
-            .inspect_err(|e| eprintln!("skipped: unshare(1): {e}"))
-            .ok()?,
-    );
-    let is_refused = ["unshare:", "mount:"]
-        .iter()
-        .any(|w| end.stderr.contains(w));
+    let output = output.inspect_err(|e| eprintln!("skipped: unshare(1): {e}"));
+    let end = Ended::from(output.ok()?);
+    let is_refused = end.stderr.contains("unshare:") || end.stderr.contains("mount:");
     if is_refused {
         eprintln!("skipped: no namespaces here: {}", end.stderr);
     }
@@ -472,12 +460,8 @@ pub fn among_no_others(test: &str) -> bool {
         if !geteuid().is_root() {
             unshare.args(["--user", "--map-root-user"]);
         }
-        unshare
-            .arg("--")
-            .arg(program)
-            .args(words)
-            .env(INSIDE, "yes");
-        unshare.output()
+        unshare.arg("--").arg(program).args(words);
+        unshare.env(INSIDE, "yes").output()
     };
     if !unshared(Path::new("true"), &[]).is_ok_and(|end| end.status.success()) {
         return true;

@@ -57,10 +57,7 @@ const fn tracepoint(
 ) -> Hook {
     Hook {
         means: CopyMeans::Tracepoints,
-        program,
-        target,
-        legs,
-        need: Must,
+        ..function(program, target, legs, Must)
     }
 }
 
@@ -222,15 +219,13 @@ fn why(tried: &BTreeMap<&str, Tried>, hook: &Hook) -> String {
         CopyMeans::Functions => "function",
         _ => "tracepoint",
     };
+    let it = format!("{what} `{}`", hook.target);
     match tried.get(hook.program) {
-        Some(Tried::Refused(why)) => {
-            format!("the {what} `{}` cannot be hooked: {why}", hook.target)
+        Some(Tried::Refused(why)) => format!("the {it} cannot be hooked: {why}"),
+        Some(Tried::NotThere) => {
+            format!("this kernel has no {it}: it was renamed, or is compiled into its callers")
         }
-        Some(Tried::NotThere) => format!(
-            "this kernel has no {what} `{}`: it was renamed, or is compiled into its callers",
-            hook.target
-        ),
-        Some(Tried::Attached) | None => format!("the {what} `{}` was not tried", hook.target),
+        Some(Tried::Attached) | None => format!("the {it} was not tried"),
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::cpulist;
 use bytecost_spec::host::{Cpu, CpuCache};
-use bytecost_spec::units::bytes_in_words;
 
 use super::{CheckInput, Told, count};
 
@@ -87,17 +86,8 @@ pub(super) fn caches(seen: &CheckInput<'_>) -> Told {
     let of_first = |c: &&CpuCache| {
         c.kind != "Instruction" && first.is_some_and(|cpu| c.shared_by.contains(&cpu))
     };
-    let part = |c: &CpuCache| {
-        let (level, size) = (c.level, bytes_in_words(c.size_bytes));
-        let kind = if c.kind == "Data" { "d" } else { "" };
-        let shared = match c.shared_by.len() {
-            1 => String::new(),
-            n => format!(" shared by {n}"),
-        };
-        format!("L{level}{kind} {size}{shared}")
-    };
-    let caches = seen.host.caches.iter();
-    let parts: Vec<String> = caches.filter(of_first).map(part).collect();
+    let caches = seen.host.caches.iter().filter(of_first);
+    let parts: Vec<String> = caches.map(CpuCache::to_string).collect();
     if parts.is_empty() {
         let means = "what fits into a cache is not drawn";
         return Told::unknown("the kernel reports no caches", means);

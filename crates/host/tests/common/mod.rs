@@ -142,3 +142,9 @@ pub fn check<'a>(host: &'a Host, name: &str) -> &'a Check {
 pub fn change(path: &str, content: &str) -> (String, Option<Vec<u8>>) {
     (path.to_owned(), Some(content.as_bytes().to_vec()))
 }
+
+/// The columns of a row of a table, ` | ` between two.
+pub fn columns<const N: usize>(row: &str) -> [&str; N] {
+    let columns: Vec<&str> = row.trim().split(" | ").collect();
+    columns.try_into().unwrap_or_else(|_| panic!("{row}"))
+}
