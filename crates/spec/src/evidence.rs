@@ -41,7 +41,7 @@ pub struct EvidenceAsked {
     /// Why not, where it cannot be had here.
     pub refused: Option<String>,
     /// Whether nobody asked for it, so that it may take [`UNASKED_SHARE`] of the budget at most.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
     pub unasked: bool,
 }
 

@@ -26,6 +26,7 @@ pub mod study;
 pub mod survey;
 pub mod table;
 pub mod units;
+mod usual;
 
 pub use axis::Axis;
 pub use cell::{

@@ -128,7 +128,7 @@ pub struct Compare {
     /// What is compared; the first is what the answer speaks of.
     pub metrics: Vec<Metric>,
     /// What it is for; [`Compare::family_of`] says what that means of one of its cells.
-    #[serde(default, skip_serializing_if = "Family::is_default")]
+    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
     pub family: Family,
     /// Its primary parts, where it is not primary as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

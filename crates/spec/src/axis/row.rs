@@ -170,7 +170,7 @@ macro_rules! axes {
             pub serving: Serving,
             /// Whether it is the second measurement of a baseline, under a name of its own. No axis: the
             /// plan alone sets it, and cells without it are written as they were before there were twins.
-            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+            #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
             pub twin: bool,
         }
 

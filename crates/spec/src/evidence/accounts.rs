@@ -49,12 +49,8 @@ pub struct CpuLine {
     /// Time on a CPU, in ns, with interrupts on top of it.
     pub ns: u64,
     /// What of that was interrupts and soft interrupts, in ns.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
     pub interrupts_ns: u64,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// Who used the CPUs within the window of one trial. The lines and what is left over add up to the

@@ -30,10 +30,3 @@ pub struct Identity {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
 }
-
-impl Identity {
-    /// Whether nothing is known.
-    pub fn is_unknown(&self) -> bool {
-        *self == Identity::default()
-    }
-}

@@ -47,11 +47,6 @@ impl Family {
             Family::Exploratory => None,
         }
     }
-
-    /// Whether it is the one that every comparison has unless a study says otherwise.
-    pub fn is_default(&self) -> bool {
-        *self == Family::default()
-    }
 }
 
 impl PrimaryPart {

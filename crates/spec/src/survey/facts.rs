@@ -158,10 +158,6 @@ impl WorkKind {
             _ => WorkKind::Memory,
         }
     }
-
-    fn is_memory(&self) -> bool {
-        *self == WorkKind::Memory
-    }
 }
 
 /// What is known of a mover.
@@ -183,7 +179,7 @@ pub struct MoverFacts<T = String> {
     #[serde(default)]
     pub in_flight: InFlight,
     /// What it does where it only works.
-    #[serde(default, skip_serializing_if = "WorkKind::is_memory")]
+    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
     pub work: WorkKind,
     /// Payload memory that it locks for good, as a multiple of the ring (0 or 1).
     pub locks_rings: u32,
