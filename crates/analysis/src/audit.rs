@@ -26,7 +26,7 @@ pub const AS_PUBLISHED: &str = "as published";
 ///
 /// A comparison that the run judges keeps its verdict. All others are a family of their own (Holm):
 /// many claims give no more false rulings than one. The first round collects, the second judges.
-pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Vec<Audited> {
+pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds) -> Vec<Audited> {
     let trials = Trials::of_run(&input);
     let all = |family: &ClaimFamily| -> Vec<Audited> {
         let of_claim = |claim| {

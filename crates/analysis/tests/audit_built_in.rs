@@ -32,10 +32,11 @@ fn built_in(id: &str) -> Claim {
 }
 
 fn settled(world: &World, claim: Claim) -> Audited {
+    let tables = TABLES.map(|(name, text)| Table::parse(name, text).expect(name));
     let grounds = Grounds {
-        claims: &[claim],
-        tables: &TABLES.map(|(name, text)| Table::parse(name, text).expect(name)),
-        studies: &["file-read", "file-copy", "file-to-socket", "os-features"],
+        claims: vec![claim],
+        tables: tables.to_vec(),
+        studies: vec!["file-read", "file-copy", "file-to-socket", "os-features"],
         ..Grounds::default()
     };
     audit(world.input(), &world.analyse(), &grounds).remove(0)

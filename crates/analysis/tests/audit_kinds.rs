@@ -181,8 +181,8 @@ fn published_files_are_held_against_themselves() {
     ] {
         let claims = claims(&format!("[[claim.test]]\nkind = \"arithmetic\"\n{test}\n"));
         let grounds = Grounds {
-            claims: &claims,
-            tables: &tables,
+            claims,
+            tables: tables.to_vec(),
             ..Grounds::default()
         };
         let found = audit(world.input(), analysis, &grounds).remove(0);

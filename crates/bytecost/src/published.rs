@@ -9,9 +9,9 @@ use anyhow::{Context, Result, anyhow};
 use bytecost_analysis::Grounds;
 use bytecost_report::layout::{ColumnLayout, TableLayout as _};
 use bytecost_report::times::TIMES;
+use bytecost_spec::Table;
 use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, TestKind};
 use bytecost_spec::table::MAX_TABLE_BYTES;
-use bytecost_spec::{Published, Table};
 
 use crate::failure::bad_input;
 use crate::studies::STUDIES;
@@ -37,98 +37,75 @@ const TABLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Claims with all that they are judged by.
-pub struct Library {
-    pub claims: Vec<Claim>,
-    tables: Vec<Table>,
-    published: Vec<Published>,
-    studies: Vec<&'static str>,
+pub fn built_in() -> Result<Grounds> {
+    let claims = claim::parse(CLAIMS).context("published/claims.toml")?;
+    with_tables(claims)
 }
 
-impl Library {
-    pub fn built_in() -> Result<Library> {
-        let claims = claim::parse(CLAIMS).context("published/claims.toml")?;
-        Library::new(claims)
-    }
+/// What is built in and settled by a study.
+pub fn of_study(study: &str) -> Result<Grounds> {
+    let mut grounds = built_in()?;
+    grounds.claims.retain(|c| c.is_of_study(study));
+    Ok(grounds)
+}
 
-    /// What is built in and settled by a study.
-    pub fn of_study(study: &str) -> Result<Library> {
-        let mut library = Library::built_in()?;
-        library.claims.retain(|c| c.is_of_study(study));
-        Ok(library)
-    }
-
-    /// The claims of a file, with the tables beside it that they name, and those built in.
-    pub fn from_file(path: &Path) -> Result<Library> {
-        let shown = path.display();
-        let text = read(path, MAX_CLAIMS_BYTES)?;
-        let claims = claim::parse(&text).map_err(|e| bad_input(format!("{shown}: {e}")))?;
-        let mut library = Library::new(claims)?;
-        let beside = path.parent().unwrap_or(Path::new("."));
-        for name in library.named_tables() {
-            let path = beside.join(format!("{name}.csv"));
-            // Names come from the file: none leads out of its directory.
-            let plain = !name.contains(['/', '\\', '\0']) && !name.starts_with('.');
-            if plain && path.is_file() {
-                let text = read(&path, MAX_TABLE_BYTES)?;
-                let table = Table::parse(&name, &text)
-                    .map_err(|e| bad_input(format!("{}: {e}", path.display())))?;
-                library.tables.retain(|t| t.name != name);
-                library.tables.push(table);
-            }
-        }
-        Ok(library)
-    }
-
-    fn new(claims: Vec<Claim>) -> Result<Library> {
-        let mut tables = Vec::new();
-        let mut published = Vec::new();
-        for (name, text) in TABLES {
-            tables.push(Table::parse(name, text).with_context(|| *name)?);
-            if let Some(layout) = ColumnLayout::named(name) {
-                published.push(layout.import(text).with_context(|| *name)?.published);
-            }
-        }
-        for times in TIMES {
-            let found = times.published(&tables);
-            published.push(found.map_err(|why| anyhow!("{}: {why}", times.source))?);
-        }
-        Ok(Library {
-            claims,
-            tables,
-            published,
-            studies: STUDIES.iter().map(|(name, _)| *name).collect(),
-        })
-    }
-
-    fn named_tables(&self) -> BTreeSet<String> {
-        let tests = self.claims.iter().flat_map(|c| {
-            let reasons = c.reasons.iter().map(|r| &r.test);
-            let beside = c.beside.iter().map(|b| &b.test);
-            c.tests.iter().chain(reasons).chain(beside)
-        });
-        let mut names = BTreeSet::new();
-        for test in tests {
-            if let TestKind::Arithmetic(sum) = &test.kind {
-                names.insert(sum.term.table.clone());
-                names.extend(sum.against.iter().map(|t| t.table.clone()));
-            }
-        }
-        names
-    }
-
-    pub fn publication(&self, name: &str) -> Option<Published> {
-        self.published.iter().find(|p| p.source == name).cloned()
-    }
-
-    pub fn grounds(&self) -> Grounds<'_> {
-        Grounds {
-            claims: &self.claims,
-            tables: &self.tables,
-            published: &self.published,
-            studies: &self.studies,
+/// The claims of a file, with the tables beside it that they name, and those built in.
+pub fn from_file(path: &Path) -> Result<Grounds> {
+    let shown = path.display();
+    let text = read(path, MAX_CLAIMS_BYTES)?;
+    let claims = claim::parse(&text).map_err(|e| bad_input(format!("{shown}: {e}")))?;
+    let mut grounds = with_tables(claims)?;
+    let beside = path.parent().unwrap_or(Path::new("."));
+    for name in named_tables(&grounds.claims) {
+        let path = beside.join(format!("{name}.csv"));
+        // Names come from the file: none leads out of its directory.
+        let plain = !name.contains(['/', '\\', '\0']) && !name.starts_with('.');
+        if plain && path.is_file() {
+            let text = read(&path, MAX_TABLE_BYTES)?;
+            let table = Table::parse(&name, &text)
+                .map_err(|e| bad_input(format!("{}: {e}", path.display())))?;
+            grounds.tables.retain(|t| t.name != name);
+            grounds.tables.push(table);
         }
     }
+    Ok(grounds)
+}
+
+fn with_tables(claims: Vec<Claim>) -> Result<Grounds> {
+    let mut tables = Vec::new();
+    let mut published = Vec::new();
+    for (name, text) in TABLES {
+        tables.push(Table::parse(name, text).with_context(|| *name)?);
+        if let Some(layout) = ColumnLayout::named(name) {
+            published.push(layout.import(text).with_context(|| *name)?.published);
+        }
+    }
+    for times in TIMES {
+        let found = times.published(&tables);
+        published.push(found.map_err(|why| anyhow!("{}: {why}", times.source))?);
+    }
+    Ok(Grounds {
+        claims,
+        tables,
+        published,
+        studies: STUDIES.iter().map(|(name, _)| *name).collect(),
+    })
+}
+
+fn named_tables(claims: &[Claim]) -> BTreeSet<String> {
+    let tests = claims.iter().flat_map(|c| {
+        let reasons = c.reasons.iter().map(|r| &r.test);
+        let beside = c.beside.iter().map(|b| &b.test);
+        c.tests.iter().chain(reasons).chain(beside)
+    });
+    let mut names = BTreeSet::new();
+    for test in tests {
+        if let TestKind::Arithmetic(sum) = &test.kind {
+            names.insert(sum.term.table.clone());
+            names.extend(sum.against.iter().map(|t| t.table.clone()));
+        }
+    }
+    names
 }
 
 /// A file that the user names, read no further than it may be long: a device says no length.
@@ -154,22 +131,22 @@ mod tests {
 
     #[test]
     fn what_is_built_in_is_sound_and_every_claim_has_its_tests() {
-        let library = Library::built_in().unwrap();
-        assert!(!library.claims.is_empty());
-        for claim in &library.claims {
+        let grounds = built_in().unwrap();
+        assert!(!grounds.claims.is_empty());
+        for claim in &grounds.claims {
             assert!(!claim.tests.is_empty(), "{}", claim.id);
         }
-        let tables: Vec<&str> = library.tables.iter().map(|t| t.name.as_str()).collect();
-        for name in library.named_tables() {
+        let tables: Vec<&str> = grounds.tables.iter().map(|t| t.name.as_str()).collect();
+        for name in named_tables(&grounds.claims) {
             assert!(tables.contains(&name.as_str()), "{name}");
         }
-        let published = library.published.iter().map(|p| p.source.as_str());
+        let published = grounds.published.iter().map(|p| p.source.as_str());
         assert!(published.eq(["pa02-a", "pa02-b", "file-transfer", "os-features"]));
     }
 
     #[test]
     fn every_published_cell_is_one_of_the_study_that_sets_it_up_again() {
-        let grids = Library::built_in().unwrap().published;
+        let grids = built_in().unwrap().published;
         let grids = grids.into_iter().filter(|p| p.tells.is_empty());
         for published in grids {
             let (_, text) = STUDIES
@@ -188,8 +165,8 @@ mod tests {
 
     #[test]
     fn the_speed_ups_that_a_study_shows_are_those_of_the_table() {
-        let library = Library::built_in().unwrap();
-        let table = library.tables.iter().find(|t| t.name == "os-features");
+        let grounds = built_in().unwrap();
+        let table = grounds.tables.iter().find(|t| t.name == "os-features");
         let table = table.unwrap();
         let mean = |mode: &str| {
             let [at, time] = ["mode", "time_s"].map(|name| table.column(name).unwrap());

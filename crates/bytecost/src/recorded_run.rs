@@ -10,7 +10,7 @@ use bytecost_spec::{Cell, Failure, Imported, Published, Record, Sample};
 use bytecost_store::{Root, Run};
 
 use crate::failure::bad_input;
-use crate::published::Library;
+use crate::published::of_study;
 
 /// A run with its samples; of an imported one, what was published in their place.
 pub struct RecordedRun<'r> {
@@ -106,9 +106,9 @@ impl<'r> RecordedRun<'r> {
     pub fn analysis(&self, published: Option<&Published>) -> Result<Analysis> {
         let input = self.input(published);
         let mut analysis = analyse(input);
-        let library = Library::of_study(&self.run.manifest().study.name)?;
-        if self.imported.is_none() && !library.claims.is_empty() {
-            analysis.audit = audit(input, &analysis, &library.grounds());
+        let grounds = of_study(&self.run.manifest().study.name)?;
+        if self.imported.is_none() && !grounds.claims.is_empty() {
+            analysis.audit = audit(input, &analysis, &grounds);
         }
         Ok(analysis)
     }

@@ -15,24 +15,24 @@ use crate::phrases;
 use crate::result::{Analysis, Caveat, CaveatEffect, CellResult, Input};
 use crate::trials::{CellTrials, Trials};
 
-/// What claims are judged by besides the run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Grounds<'a> {
+/// Claims with all that they are judged by besides the run.
+#[derive(Clone, Debug, Default)]
+pub struct Grounds {
     /// The claims.
-    pub claims: &'a [Claim],
+    pub claims: Vec<Claim>,
     /// Published tables, for calculations on them.
-    pub tables: &'a [Table],
+    pub tables: Vec<Table>,
     /// Published cells by their source, to stand next to measured ones.
-    pub published: &'a [Published],
+    pub published: Vec<Published>,
     /// Names of studies that can be run.
-    pub studies: &'a [&'a str],
+    pub studies: Vec<&'static str>,
 }
 
 pub(super) struct ClaimContext<'d> {
     pub(super) input: &'d Input<'d>,
     pub(super) analysis: &'d Analysis,
     pub(super) trials: &'d Trials<'d>,
-    pub(super) grounds: &'d Grounds<'d>,
+    pub(super) grounds: &'d Grounds,
     pub(super) claim: &'d Claim,
     pub(super) family: &'d ClaimFamily,
 }

@@ -77,7 +77,7 @@ pub fn claims(tests: &str) -> Vec<Claim> {
 
 pub fn judged(world: &World, analysis: &Analysis, tests: &str) -> Audited {
     let grounds = Grounds {
-        claims: &claims(tests),
+        claims: claims(tests),
         ..Grounds::default()
     };
     audit(world.input(), analysis, &grounds).remove(0)

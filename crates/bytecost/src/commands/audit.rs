@@ -8,18 +8,18 @@ use itertools::Itertools as _;
 
 use crate::args::AuditArgs;
 use crate::failure::{Exit, bad_input};
-use crate::published::Library;
+use crate::published;
 use crate::recorded_run::RecordedRun;
 
 pub fn run(args: &AuditArgs) -> Result<Exit> {
-    let mut library = match &args.claims {
-        Some(path) => Library::from_file(path)?,
-        None => Library::built_in()?,
+    let mut grounds = match &args.claims {
+        Some(path) => published::from_file(path)?,
+        None => published::built_in()?,
     };
     if let Some(source) = &args.source {
-        let sources = library.claims.iter().map(|c| &c.source).dedup().join(", ");
-        library.claims.retain(|c| c.source == *source);
-        if library.claims.is_empty() {
+        let sources = grounds.claims.iter().map(|c| &c.source).dedup().join(", ");
+        grounds.claims.retain(|c| c.source == *source);
+        if grounds.claims.is_empty() {
             return Err(bad_input(format!(
                 "no claim has the source `{source}`: choose from {sources}"
             )));
@@ -35,7 +35,7 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
     let judged = runs.iter().map(|run| {
         let recorded = RecordedRun::of(run)?;
         let input = recorded.input(None);
-        let rulings = audit(input, &analyse(input), &library.grounds());
+        let rulings = audit(input, &analyse(input), &grounds);
         Ok((run.manifest().id.clone(), rulings))
     });
     let settled = settled(judged.collect::<Result<_>>()?);

@@ -11,7 +11,7 @@ use bytecost_store::{Folder, Root, Run};
 
 use crate::args::{ExplainArgs, FigureFormat, ReportArgs, RootArgs};
 use crate::failure::{Exit, bad_input};
-use crate::published::Library;
+use crate::published;
 use crate::recorded_run::{RecordedRun, measured_ceiling};
 use crate::terminal;
 
@@ -75,7 +75,8 @@ fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
 
 /// The published table of an imported run, or one that is built in.
 fn imported(root: &Root, name: &str) -> Result<Published> {
-    if let Some(published) = Library::built_in()?.publication(name) {
+    let mut built_in = published::built_in()?.published.into_iter();
+    if let Some(published) = built_in.find(|p| p.source == name) {
         return Ok(published);
     }
     match root.open(name)?.published()? {
