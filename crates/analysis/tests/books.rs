@@ -31,9 +31,8 @@ const HERE: Machine = Machine {
 fn kept(machine: Machine, blocks: u32, hidden_ns: impl Fn(&Cell) -> f64) -> World {
     let mut world = World::new(STUDY).run(3, blocks, 0.02, |_| True::costs(0.2));
     let mut g = Generator::new(18);
-    let cells = world.cells.clone();
-    world.each(|sample| {
-        let hidden = hidden_ns(&cells[sample.trial.cell as usize]);
+    world.by_cell(|cell, sample| {
+        let hidden = hidden_ns(cell);
         let of = |side: &bytecost_spec::SideReadings| {
             side.readings[&Counter::CpuNs].measured().unwrap_or(0) as f64
         };

@@ -5,9 +5,9 @@ use bytecost_spec::evidence::{Kind, Looks, Means, Party, TimeByKind, TrialEviden
 
 use crate::world::{STUDY, True, World, missing, question, says};
 
-const EVERY_NS: u64 = 200_000;
+pub const EVERY_NS: u64 = 200_000;
 
-fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> Looks {
+pub fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> Looks {
     Looks {
         party,
         kind,
@@ -17,18 +17,23 @@ fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> Lo
     }
 }
 
+/// What so many looks at the CPUs found within a window of 400 ms.
+pub fn time_by_kind(looks: Vec<Looks>) -> Option<TimeByKind> {
+    Some(TimeByKind {
+        every_ns: EVERY_NS,
+        elapsed_ns: 400_000_000,
+        looks,
+        idle: 10,
+        lost: 0,
+    })
+}
+
 /// Evidence of a cell that sent 1 MiB in each of `messages` messages.
 fn evidence(world: &World, mover: &str, found: Vec<Looks>) -> TrialEvidence {
     TrialEvidence {
         sent_bytes: 200 << 20,
         sent_messages: 200,
-        time: Some(TimeByKind {
-            every_ns: EVERY_NS,
-            elapsed_ns: 400_000_000,
-            looks: found,
-            idle: 10,
-            lost: 0,
-        }),
+        time: time_by_kind(found),
         ..world.evidence_of(world.place(mover, 1 << 20))
     }
 }

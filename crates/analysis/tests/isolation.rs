@@ -5,7 +5,7 @@ use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Class, Counter, Measure, Metric};
 use itertools::Itertools as _;
 
-use crate::world::{self, At, True, World, answered, latencies, of, says};
+use crate::world::{self, At, True, World, answered, latencies, says};
 
 const STUDY: &str = world::study!(
     "isolation",
@@ -59,15 +59,16 @@ fn analysed() -> Analysis {
     };
     let mut world = world.run(7, 12, 0.01, truth);
     world.each(|sample| sample.receiver = None);
-    world.change(of("wake-up"), |sample| {
-        let cell = Cell::from_id(&sample.cell).unwrap();
+    world.by_cell(|cell, sample| {
         let us = match cell.class {
             Class::Fifo => 20.0,
             _ if cell.cgroup.quota_percent.is_some() => 50_000.0,
             _ if cell.neighbour.is_idle() => 80.0,
             _ => 4000.0,
         };
-        sample.latency_ns_histogram = Some(latencies([us; 1000]));
+        if cell.mover == "wake-up" {
+            sample.latency_ns_histogram = Some(latencies([us; 1000]));
+        }
     });
     let has_quota = |c: &Cell| c.cgroup.quota_percent.is_some();
     let throttled = [(Counter::CgroupThrottledNs, 40_000_000)];

@@ -191,9 +191,7 @@ fn more_flows_than_queues_are_told() {
             for cell in &mut w.cells {
                 cell.threads = 2;
             }
-            for sample in &mut w.samples {
-                sample.cell = w.cells[sample.trial.cell as usize].id();
-            }
+            w.by_cell(|cell, sample| sample.cell = cell.id());
         })
     };
     fires(&queues(1), "shared-queues", 6, "1 queue on eth1 of db7");

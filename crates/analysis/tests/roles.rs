@@ -1,24 +1,17 @@
 //! What a server's role takes for a request: by counters, by events and by looks at the CPUs.
 
 use bytecost_analysis::{CellCounts, TimePer};
-use bytecost_spec::evidence::{
-    CountedEvent, EventCount, Kind, Looks, Means, Party, TimeByKind, TrialEvidence,
-};
+use bytecost_spec::evidence::{CountedEvent, EventCount, Kind, Means, Party, TrialEvidence};
 use bytecost_spec::{Cell, Counter, Reading, Side};
 
+use crate::cpu_time::{EVERY_NS, looks, time_by_kind};
 use crate::server_worlds::{run, server};
 use crate::world::{self, Found, World, begins, put, says, scale};
 
 /// A thousand requests were answered: the server was found so often in its scheduler, and called
 /// the kernel so often for each.
 fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> TrialEvidence {
-    let looks = |party, kind, count| Looks {
-        party,
-        kind,
-        function: "f".to_owned(),
-        count,
-        moved: 0,
-    };
+    let looks = |party, kind, count| looks(party, kind, "f", count, 0);
     let called = |side, n| EventCount {
         event: CountedEvent::SystemCalls,
         side,
@@ -26,17 +19,11 @@ fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> TrialEv
     };
     TrialEvidence {
         counts: vec![called(Side::Sender, 7), called(Side::Receiver, calls)],
-        time: Some(TimeByKind {
-            every_ns: 200_000,
-            elapsed_ns: 400_000_000,
-            looks: vec![
-                looks(Party::Sender, Kind::Protocol, 900),
-                looks(Party::Receiver, Kind::Protocol, 100),
-                looks(Party::Receiver, Kind::Scheduling, switching),
-            ],
-            idle: 10,
-            lost: 0,
-        }),
+        time: time_by_kind(vec![
+            looks(Party::Sender, Kind::Protocol, 900),
+            looks(Party::Receiver, Kind::Protocol, 100),
+            looks(Party::Receiver, Kind::Scheduling, switching),
+        ]),
         ..world.evidence_of(number)
     }
 }
@@ -62,7 +49,7 @@ fn watched() -> World {
 #[test]
 fn what_a_request_takes_is_told_of_the_server_alone() {
     let analysis = watched().analyse();
-    let ns_per_look = 200_000.0 / 1000.0;
+    let ns_per_look = EVERY_NS as f64 / 1000.0;
     for (id, switching) in [("epoll", 20.0), ("thread", 400.0)] {
         let mut times = analysis.cpu_time.iter();
         let time = times.find(|t| t.cell.contains(&format!("server={id}")));

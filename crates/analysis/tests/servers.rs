@@ -44,9 +44,7 @@ fn who_serves_one_at_a_time_is_compared_although_the_study_does_not() {
 /// limited them.
 fn limited(how: impl Fn(&Cell) -> u64) -> World {
     let mut world = run();
-    let all = world.cells.clone();
-    world.each(|sample| {
-        let cell = &all[sample.trial.cell as usize];
+    world.by_cell(|cell, sample| {
         let of_clients = &mut sample.sender.readings;
         put(of_clients, Counter::GeneratorLimited, how(cell));
         let of_server = &mut sample.receiver.as_mut().unwrap().readings;
@@ -88,12 +86,10 @@ fn clients_that_were_the_limit_withhold_rates_and_leave_the_cost_of_a_request() 
 fn clients_that_limit_the_faster_server_leave_the_slower_one_its_verdict() {
     let of_thread = |limited_server: &'static str, factor: u64| {
         let mut world = limited(|cell| u64::from(server(cell) == limited_server));
-        let all = world.cells.clone();
-        world.each(|sample| {
-            if server(&all[sample.trial.cell as usize]) == "thread" {
-                for flow in &mut sample.sender.flows {
-                    flow.messages = flow.messages * factor / 4;
-                }
+        let is_thread = |cell: &Cell| server(cell) == "thread";
+        world.change(is_thread, |sample| {
+            for flow in &mut sample.sender.flows {
+                flow.messages = flow.messages * factor / 4;
             }
         });
         let analysis = world.analyse();

@@ -36,11 +36,10 @@ fn course(sample: &mut Sample, g: &mut Generator, noise: f64, rate: f64, cost: f
 fn with_courses(planted: impl Fn(&Cell) -> (f64, f64)) -> World {
     let mut world = usual(16);
     let mut g = Generator::new(5);
-    let cells = world.cells.clone();
-    for sample in &mut world.samples {
-        let (rate, cost) = planted(&cells[sample.trial.cell as usize]);
+    world.by_cell(|cell, sample| {
+        let (rate, cost) = planted(cell);
         course(sample, &mut g, 0.1, rate, cost);
-    }
+    });
     world
 }
 
@@ -247,9 +246,7 @@ fn too_short(text: &str, window_ms: Option<u64>) -> Vec<String> {
     let cells = cells.filter(|(tier, cell)| *tier < written && !cell.is_served());
     world.cells = cells.map(|(_, cell)| cell).collect();
     world = world.run(1, 1, 0.003, |_| True::costs(0.2));
-    let cells = world.cells.clone();
-    for sample in &mut world.samples {
-        let cell = &cells[sample.trial.cell as usize];
+    world.by_cell(|cell, sample| {
         let ns = window_ms as f64 * 1e6;
         let messages = ns / message_ns(cell) * f64::from(cell.threads);
         for side in sample.sides_mut() {
@@ -258,7 +255,7 @@ fn too_short(text: &str, window_ms: Option<u64>) -> Vec<String> {
             put(&mut side.readings, Counter::Messages, messages as u64);
         }
         put(&mut sample.machine, Counter::MachineElapsedNs, ns as u64);
-    }
+    });
     let caveats = found(&world, "short-window").into_iter();
     caveats.flat_map(|d| d.cells).collect()
 }

@@ -61,9 +61,7 @@ fn movers_of_files_and_of_memory_are_one_group() {
         cell.set(Axis::Cache, "warm").unwrap();
         cell.set(Axis::Block, "64KiB").unwrap();
     }
-    for sample in &mut world.samples {
-        sample.cell = world.cells[sample.trial.cell as usize].id();
-    }
+    world.by_cell(|cell, sample| sample.cell = cell.id());
     fires(&world, "same-rate", 6, "6 cells: ");
 }
 

@@ -89,8 +89,7 @@ fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
 /// A world in which a message is an access, whatever the size.
 fn stepped(study: &str, truth: impl Fn(&Cell) -> True) -> World {
     let mut world = world(study, truth);
-    world.each(|sample| {
-        let cell = Cell::from_id(&sample.cell).unwrap();
+    world.by_cell(|cell, sample| {
         if cell.mover != "null" {
             let accesses = cell.size_bytes as f64 / 64.0;
             scale(&mut sample.sender.readings, Counter::Messages, accesses);

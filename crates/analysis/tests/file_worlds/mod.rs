@@ -69,15 +69,11 @@ pub fn reads(study: &str, truth: fn(&Cell) -> True, switches: fn(&Cell) -> u64) 
         sample.receiver = None;
         sample.latency_ns_histogram.clone_from(&histogram);
     });
-    for cell in world.cells.clone() {
-        let times = switches(&cell);
-        let own = |c: &Cell| *c == cell;
-        world.change(own, |sample| {
-            let messages = count(&sample.sender, Counter::Messages);
-            set(sample, Counter::ContextSwitchesVoluntary, times * messages);
-            set(sample, Counter::ContextSwitchesInvoluntary, 0);
-        });
-    }
+    world.by_cell(|cell, sample| {
+        let switched = switches(cell) * count(&sample.sender, Counter::Messages);
+        set(sample, Counter::ContextSwitchesVoluntary, switched);
+        set(sample, Counter::ContextSwitchesInvoluntary, 0);
+    });
     world
 }
 

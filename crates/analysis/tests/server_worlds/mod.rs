@@ -87,9 +87,7 @@ pub fn run() -> World {
         copied: None,
     };
     let mut world = world.run(3, 12, 0.01, truth);
-    let all: Vec<Cell> = world.cells.clone();
-    world.each(|sample| {
-        let cell = &all[sample.trial.cell as usize];
+    world.by_cell(|cell, sample| {
         let tasks = match server(cell) {
             "thread" => cell.serving.all_connections(),
             _ => 1,

@@ -499,8 +499,8 @@ impl World {
         facts.for_each(|row| rename(&mut row.name));
     }
 
-    pub fn each(&mut self, change: impl FnMut(&mut Sample)) {
-        self.change(all, change);
+    pub fn each(&mut self, mut change: impl FnMut(&mut Sample)) {
+        self.by_cell(|_, sample| change(sample));
     }
 
     /// Lets the first attempt at a cell fail in that block.
@@ -537,10 +537,17 @@ impl World {
     }
 
     pub fn change(&mut self, which: impl Fn(&Cell) -> bool, mut change: impl FnMut(&mut Sample)) {
-        for sample in &mut self.samples {
-            if which(&self.cells[sample.trial.cell as usize]) {
+        self.by_cell(|cell, sample| {
+            if which(cell) {
                 change(sample);
             }
+        });
+    }
+
+    /// Changes every sample by what its cell is.
+    pub fn by_cell(&mut self, mut change: impl FnMut(&Cell, &mut Sample)) {
+        for sample in &mut self.samples {
+            change(&self.cells[sample.trial.cell as usize], sample);
         }
     }
 }
