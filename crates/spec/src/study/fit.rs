@@ -90,28 +90,8 @@ impl Study {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::tests::SMALL;
     use crate::survey::{MoverFacts, Route, WorkKind};
-
-    const STUDY: &str = r#"
-name = "sends"
-title = "Sends"
-question = "Which?"
-prediction = "One."
-smallest-effect = "5%"
-precision = "3%"
-budget = "9s"
-warmup = "1ms"
-window = "9ms"
-blocks-least = 6
-blocks-most = 9
-[axes]
-mover = ["send", "writev"]
-size = ["256", "1MiB"]
-[[compare]]
-axis = "mover"
-baseline = "send"
-metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
-"#;
 
     fn survey() -> Survey {
         let row = |name: &str, route, work| MoverFacts {
@@ -134,7 +114,8 @@ metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
     }
 
     fn asked(axes: &[(Axis, &[&str])]) -> Study {
-        let mut study = Study::parse(STUDY).unwrap();
+        let text = SMALL.replace(r#"size = ["64KiB"]"#, r#"size = ["256", "1MiB"]"#);
+        let mut study = Study::parse(&text).unwrap();
         let owned = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect();
         let axes: Vec<(Axis, Vec<String>)> = axes.iter().map(|(a, v)| (*a, owned(v))).collect();
         study.ask(&axes).unwrap();

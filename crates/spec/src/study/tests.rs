@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::survey::{MoverFacts, ReceiverFacts, ServerFacts, ServerSurvey, ServiceFacts};
 
-const SMALL: &str = r#"
+pub(super) const SMALL: &str = r#"
 name = "small"
 title = "Small"
 question = "Which?"
