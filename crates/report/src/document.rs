@@ -142,11 +142,10 @@ pub(crate) enum DrawingRef {
 }
 
 impl Document {
-    /// What has nothing in it is left out.
+    /// A list, notes or what a page alone shows are left out where there is nothing in them.
     pub fn push(&mut self, block: DocBlock) {
         match &block {
             DocBlock::List(lines) if lines.is_empty() => {}
-            DocBlock::Terms(terms) if terms.is_empty() => {}
             DocBlock::Notes(notes) if notes.is_empty() => {}
             DocBlock::PageOnly(blocks) if blocks.is_empty() => {}
             _ => self.blocks.push(block),

@@ -180,5 +180,8 @@ fn support<C: Copy>(
     });
     let terms = grouped(reasons).into_iter();
     let terms = terms.map(|(why, whos)| DocTerm::new(format!("✗ {}", whos.join(", ")), [why]));
-    d.push(DocBlock::Terms(terms.collect()));
+    let terms: Vec<DocTerm> = terms.collect();
+    if !terms.is_empty() {
+        d.push(DocBlock::Terms(terms));
+    }
 }
