@@ -5,8 +5,10 @@ use bytecost_sys::process::ThreadUsage;
 
 use crate::grown_if_read;
 
+type FieldOfUsage = fn(&ThreadUsage) -> u64;
+
 /// The counters of a usage, which exist of a thread and of a process as a whole.
-pub(crate) const OF_PROCESS: [(Counter, fn(&ThreadUsage) -> u64); 6] = [
+pub(crate) const OF_PROCESS: [(Counter, FieldOfUsage); 6] = [
     (Counter::UserNs, |u| u.user_ns),
     (Counter::SystemNs, |u| u.system_ns),
     (Counter::ContextSwitchesVoluntary, |u| u.switches_voluntary),
