@@ -347,6 +347,7 @@ impl Lab {
             until_steady: window::may_grow(cell),
             window,
             slowest_ns,
+            warmup_passes: passes.map_or(0, |p| p.warmup),
         };
         let program = &self.settings.program;
         let most_ns = span.most_ns();

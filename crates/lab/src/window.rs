@@ -37,13 +37,15 @@ pub(crate) struct WindowTimes {
     pub(crate) window: Duration,
     /// How long a pass may take, in ns; 0 without passes.
     pub(crate) slowest_ns: u64,
+    /// Passes before the window.
+    pub(crate) warmup_passes: u64,
 }
 
 impl WindowTimes {
     /// How long a trial may take from its first order on, in ns; for who must end by itself.
     pub(crate) fn most_ns(self) -> u64 {
         let windows = WARMUPS_MOST * self.warmup_ns() + 2 * self.window.as_nanos() as u64;
-        windows + 2 * GRACE_NS + 8 * self.slowest_ns
+        windows + 2 * GRACE_NS + (7 + self.warmup_passes) * self.slowest_ns
     }
 
     fn warmup_ns(self) -> u64 {
@@ -263,8 +265,10 @@ pub(crate) fn by_passes(
     let schedule = span.schedule();
     talk.order(&ToEndpoint::Go(schedule))?;
     let patience_ns = GRACE_NS + 2 * span.slowest_ns;
+    // A mover whose program compiles itself has many of them, each of which may be slow.
+    let warmup_ns = span.warmup_passes * span.slowest_ns;
     for _ in 0..talk.ends.len() {
-        match talk.next(schedule.begin_ns + patience_ns)? {
+        match talk.next(schedule.begin_ns + warmup_ns + patience_ns)? {
             (_, FromEndpoint::Opening) => {}
             (_, other) => return Err(out_of_turn(&other)),
         }
