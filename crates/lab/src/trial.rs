@@ -325,9 +325,15 @@ impl Lab {
             false => NetworkPath::Nothing,
         };
         let passes = Passes::of(cell);
-        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
+        let span = WindowTimes {
+            warmup: self.settings.warmup,
+            until_steady: window::may_grow(cell),
+            window,
+            slowest_ns: passes.map_or(0, |p| p.most_ns(cell.threads)),
+            warmup_passes: passes.map_or(0, |p| p.warmup),
+        };
         let own = task.here.file.as_ref().is_none_or(|file| file.own);
-        let ready_ns = slowest_ns + start_ns(&task, mover);
+        let ready_ns = span.slowest_ns + start_ns(&task, mover);
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
         let mut sides = Sides {
             settings: &self.settings,
@@ -342,15 +348,7 @@ impl Lab {
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
         let registers = mover.is_some_and(|m| m.locks_rings > 0);
         let huge = ends.last().filter(|_| registers).and_then(huge_bytes);
-        let span = WindowTimes {
-            warmup: self.settings.warmup,
-            until_steady: window::may_grow(cell),
-            window,
-            slowest_ns,
-            warmup_passes: passes.map_or(0, |p| p.warmup),
-        };
-        let program = &self.settings.program;
-        let most_ns = span.most_ns();
+        let (program, most_ns) = (&self.settings.program, span.most_ns());
         let cpus = pins.neighbour;
         let background =
             NeighbourProcess::beside(former, program, cell, cpus, &self.host, most_ns, stop)?;
