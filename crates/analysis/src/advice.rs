@@ -478,7 +478,7 @@ impl<'v> Group<'v> {
     fn avoid(&self, cost: DecidedRange) -> Avoid {
         let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.id);
         let cells = self.at.iter().flat_map(|(_, all)| all).filter(is_of);
-        let value = |cell: &CellTrials<'_>, metric| self.view.result(&cell.id)?.value(metric);
+        let value = |cell: &CellTrials<'_>, metric| self.view.known.result(&cell.id)?.value(metric);
         let copied = |c: &Compared<'_>| value(c.cell, Metric::both(Measure::CopiedShare));
         let copied: Option<Vec<f64>> = cells.clone().map(copied).collect();
         let least = copied.and_then(|all| all.into_iter().reduce(f64::min));

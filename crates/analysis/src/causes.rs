@@ -154,7 +154,7 @@ impl Compared<'_, '_> {
             Measure::LatencyUsP50 if !self.other.cell.is_served() => (Measure::LatencyUsP50, 1e3),
             _ => return None,
         };
-        let baseline = self.view.result(&finding.baseline)?;
+        let baseline = self.view.known.result(&finding.baseline)?;
         let ns = ns * baseline.value(Metric::of(measure, finding.metric.side))?;
         let sizes = [self.baseline, self.other].map(|c| c.cell.size_bytes);
         let [value, one, other] =

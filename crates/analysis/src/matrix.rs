@@ -54,7 +54,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
 fn asked(view: &View<'_>) -> Vec<(Cell, Point)> {
     let pings = view.trials.moving().filter(|c| c.route.is_ping());
     let planned = pings.filter_map(|trials| {
-        let result = view.result(&trials.id)?;
+        let result = view.known.result(&trials.id)?;
         Some((trials.cell.clone(), view.point(result, METRIC)))
     });
     let survey = &view.input.manifest.survey;

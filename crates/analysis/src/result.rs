@@ -235,6 +235,13 @@ pub struct Analysis {
     pub speed_ups: Vec<SpeedUp>,
 }
 
+impl Analysis {
+    /// The result of the cell with that id.
+    pub fn result(&self, id: &str) -> Option<&CellResult> {
+        self.cells.iter().find(|c| c.id == id)
+    }
+}
+
 /// The run, in a few facts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -443,7 +450,7 @@ impl Finding {
     }
 
     /// Whether one of the two is said to be better.
-    pub(crate) fn is_apart(&self) -> bool {
+    pub fn is_apart(&self) -> bool {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)
     }
 }

@@ -111,7 +111,7 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
 
 fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> String {
     let both = [p.other, p.baseline];
-    let absent = |id: &str| view.result(id)?.absent.get(&pair.metric).cloned();
+    let absent = |id: &str| view.known.result(id)?.absent.get(&pair.metric).cloned();
     let failed = || both.iter().find_map(|c| c.failures.first());
     if let Some(why) = both.iter().find_map(|c| absent(&c.id)) {
         why

@@ -24,10 +24,6 @@ impl<'v> View<'v> {
         ERROR_RATE * self.input.manifest.rate_share()
     }
 
-    pub(crate) fn result(&self, id: &str) -> Option<&CellResult> {
-        self.known.cells.iter().find(|c| c.id == id)
-    }
-
     /// Axes that take several values in the run, in their order.
     pub(crate) fn varied(&self) -> &[Axis] {
         &self.known.study.varied

@@ -1,6 +1,6 @@
 //! The advice: what is used where, by one rule, and that its words say no more than the verdicts.
 
-use bytecost_analysis::{Advice, Finding, Situation, Subject, UndecidedOf, Verdict};
+use bytecost_analysis::{Advice, Finding, Situation, Subject, UndecidedOf};
 use bytecost_spec::survey::{Condition, MoverFacts, Release, Route};
 use bytecost_spec::{Cell, Refusal};
 
@@ -164,8 +164,7 @@ fn every_number_of_the_advice_is_a_decided_finding() {
         let analysis = World::new(STUDY).run(seed, 12, 0.05, planted).analyse();
         let decided = |id: &String| {
             let finding = analysis.findings.iter().find(|f| f.id == *id).unwrap();
-            let is_told = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
-            is_told && finding.withheld.is_none()
+            finding.is_apart() && finding.withheld.is_none()
         };
         for line in &analysis.advice.lines {
             assert!(line.findings.iter().all(decided), "{line:?}");

@@ -22,10 +22,6 @@ primary = [{ values = ["sendfile"], where = { size = ["64KiB"] } }]
 "#
 );
 
-fn is_told(f: &&Finding) -> bool {
-    matches!(f.verdict, Verdict::Better | Verdict::Worse)
-}
-
 fn of(a: &Analysis, family: Family) -> impl Iterator<Item = &Finding> {
     a.findings.iter().filter(move |f| f.family == family)
 }
@@ -42,7 +38,7 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         let all = world.analyse();
         assert_eq!(of(&all, Family::Primary).count(), 1);
         assert_eq!(of(&all, Family::Secondary).count(), 143);
-        decided[0] += of(&all, Family::Primary).filter(is_told).count();
+        decided[0] += of(&all, Family::Primary).filter(|f| f.is_apart()).count();
         // The same with every comparison in the one family.
         let compare = &mut world.manifest.study.compare[0];
         compare.primary.clear();
@@ -55,7 +51,7 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         let primary = all.findings.iter().find(|f| f.family == Family::Primary);
         let same = one.findings.iter().find(|f| f.id == primary.unwrap().id);
         assert_eq!(of(&one, Family::Primary).count(), 144);
-        decided[1] += same.iter().copied().filter(is_told).count();
+        decided[1] += same.iter().copied().filter(|f| f.is_apart()).count();
     }
     assert!(decided[0] >= 6 && decided[1] <= 1, "{decided:?}");
 }
@@ -84,7 +80,7 @@ primary = [{ where = { size = ["64KiB"] } }]
         };
         let alarms = (0..runs).filter(|seed| {
             let found = World::new(SMALL).run(3000 + seed, 8, 0.05, truth).analyse();
-            of(&found, Family::Primary).any(|f| is_told(&f))
+            of(&found, Family::Primary).any(Finding::is_apart)
         });
         // 5 % of 120 are 6; 14 or more would come up once in a thousand.
         let alarms = alarms.count();
@@ -200,7 +196,7 @@ fn a_run_that_took_longer_than_its_budget_says_so() {
 #[test]
 fn two_looks_together_raise_fewer_alarms_than_their_rates_add_up_to() {
     let runs = 120;
-    let alarm = |world: &World| of(&world.analyse(), Family::Primary).any(|f| is_told(&f));
+    let alarm = |world: &World| of(&world.analyse(), Family::Primary).any(Finding::is_apart);
     let alarms = (0..runs).filter(|seed| {
         let mut world = World::new(WIDE);
         world.cells.retain(|c| c.size_bytes == 65_536);

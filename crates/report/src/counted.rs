@@ -5,7 +5,7 @@ use bytecost_spec::evidence::{CountedEvent, EVENTS};
 use bytecost_spec::{Side, units};
 use itertools::Itertools as _;
 
-use crate::question::{place_in_words, result, way};
+use crate::question::{place_in_words, way};
 
 /// The most cells that are told; findings.json has the others.
 pub(crate) const MOST_ROWS: usize = 48;
@@ -132,7 +132,7 @@ pub(crate) fn rows<'c>(
 
 /// A cell by what varies: `send, 64 KiB`.
 fn label(a: &Analysis, id: &str) -> Option<String> {
-    let cell = &result(a, id)?.cell;
+    let cell = &a.result(id)?.cell;
     let varied = a.study.varied.iter().map(|axis| (*axis, cell.value(*axis)));
     Some(match place_in_words(varied) {
         none if none.is_empty() => way(cell).clone(),

@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocTable};
-use crate::question::{is_at, result, sort_values};
+use crate::question::{is_at, sort_values};
 use crate::style::Ink;
 
 /// Axes by which a published cell is found; in the others it may differ from what was measured.
@@ -130,7 +130,7 @@ fn series_axis(a: &Analysis, f: &FigureData) -> Option<Axis> {
 fn waits(a: &Analysis, f: &FigureData, axis: Axis, name: &str, x: &str) -> bool {
     let caveats = a.caveats.iter().filter(|d| d.kind == STALL);
     let cells = caveats.flat_map(|d| &d.cells);
-    let mut cells = cells.filter_map(|id| Some(&result(a, id)?.cell));
+    let mut cells = cells.filter_map(|id| Some(&a.result(id)?.cell));
     cells.any(|c| c.value(f.x) == x && c.value(axis) == name && is_at(c, &f.panel))
 }
 

@@ -259,10 +259,6 @@ pub(crate) fn is_at(cell: &Cell, place: &[(Axis, String)]) -> bool {
     values.all(|(axis, value)| cell.value(*axis) == *value)
 }
 
-pub(crate) fn result<'a>(a: &'a Analysis, id: &str) -> Option<&'a CellResult> {
-    a.cells.iter().find(|c| c.id == id)
-}
-
 /// What a cell tries: its server, or its mover.
 pub(crate) fn way(cell: &Cell) -> &String {
     cell.serving.server.as_ref().unwrap_or(&cell.mover)

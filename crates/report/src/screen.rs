@@ -11,7 +11,7 @@ use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document,
 };
 use crate::numbers::{self, bare_ratio, whole};
-use crate::question::{QuestionEntry, QuestionRow, QuestionTable, questions, result, way};
+use crate::question::{QuestionEntry, QuestionRow, QuestionTable, questions, way};
 use crate::sections::{self, findings};
 use crate::style::{Ink, Style};
 use crate::terminal::print;
@@ -405,7 +405,7 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
         }
         _ if row.is_baseline => {
             let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
-            let of = here.find_map(|f| result(a, &f.baseline));
+            let of = here.find_map(|f| a.result(&f.baseline));
             let estimate = of.and_then(|c| c.estimates.get(&q.metric));
             estimate.map_or(NO_VERDICT.into(), |e| units::number(e.value).into())
         }

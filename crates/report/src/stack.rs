@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use crate::counted::further;
 use crate::document::{DocColumn, DocTable};
 use crate::numbers;
-use crate::question::{axis_in_words, result, way};
+use crate::question::{axis_in_words, way};
 use crate::scale::down;
 use crate::text::{clean, shortened};
 
@@ -132,7 +132,7 @@ pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
 /// Where the CPU time goes, of both sides or of servers; none where no such cell was watched.
 fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
     let known = a.cpu_time.iter().filter(|time| time.per == per);
-    let known = known.filter_map(|time| Some((time, &result(a, &time.cell)?.cell)));
+    let known = known.filter_map(|time| Some((time, &a.result(&time.cell)?.cell)));
     let watched: Vec<(&CellTime, &Cell)> = known.collect();
     if watched.is_empty() {
         return None;
@@ -187,7 +187,7 @@ fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
 /// How often each byte is copied; none where no cell was counted.
 fn copies(a: &Analysis) -> Option<Stack> {
     let known = a.copies.iter().filter(|c| !c.is_flagged_only());
-    let known = known.filter_map(|c| Some((c, &result(a, &c.cell)?.cell)));
+    let known = known.filter_map(|c| Some((c, &a.result(&c.cell)?.cell)));
     let rows: Vec<Row<'_>> = known.map(|(c, cell)| copied(c, cell)).collect();
     if rows.is_empty() {
         return None;

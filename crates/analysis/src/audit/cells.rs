@@ -30,7 +30,7 @@ pub(super) fn level(
     let any = !found.is_empty();
     // Cells beyond a tenth of the budget are not counted, which takes nothing from the others.
     found.retain(|c| {
-        context.result(&c.id).is_some_and(knows) || (c.by_block.is_empty() && !is_copies)
+        context.analysis.result(&c.id).is_some_and(knows) || (c.by_block.is_empty() && !is_copies)
     });
     if found.is_empty() {
         return Err(match is_copies && any {
@@ -67,7 +67,7 @@ fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wan
     let scale = |v: f64| if on_logs { v.ln() } else { v };
     let scaled = known.iter().map(|v| scale(*v)).collect_vec();
     let location = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
-    let estimate = context.result(&cell.id);
+    let estimate = context.analysis.result(&cell.id);
     let estimate = estimate.and_then(|r| r.estimates.get(&metric));
     let of = |v: f64| value(metric, v);
     let mut measured = estimate.map(|e| match (e.low, e.high) {
@@ -109,7 +109,7 @@ fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> String {
 
 /// As it was counted: a count has no chance in it but for what TCP sends again.
 fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wanted) -> Item {
-    let estimate = context.result(&cell.id);
+    let estimate = context.analysis.result(&cell.id);
     let Some(estimate) = estimate.and_then(|r| r.estimates.get(&metric)) else {
         return Item::of(CaseResult::Absent(context.absent(&[cell], metric)));
     };

@@ -12,7 +12,7 @@ use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{Analysis, Caveat, CaveatEffect, CellResult, Input};
+use crate::result::{Analysis, Caveat, CaveatEffect, Input};
 use crate::trials::{CellTrials, Trials};
 
 /// Claims with all that they are judged by besides the run.
@@ -120,7 +120,7 @@ impl<'d> ClaimContext<'d> {
         if let Some(refusal) = refused.find(|r| name.starts_with(&r.what)) {
             return format!("{noun} is not available on this machine: {}", refusal.why);
         }
-        let of_cell = |c: &&CellTrials<'_>| self.result(&c.id)?.absent.get(&metric);
+        let of_cell = |c: &&CellTrials<'_>| self.analysis.result(&c.id)?.absent.get(&metric);
         if let Some(why) = cells.iter().find_map(of_cell) {
             return format!("{noun} is not available: {why}");
         }
@@ -132,10 +132,6 @@ impl<'d> ClaimContext<'d> {
 
     pub(super) fn words(&self, metric: Metric) -> String {
         phrases::metric(metric, self.trials.unit)
-    }
-
-    pub(super) fn result(&self, id: &str) -> Option<&'d CellResult> {
-        self.analysis.cells.iter().find(|c| c.id == id)
     }
 
     pub(super) fn affected(&self, kind: &str, id: &str) -> bool {

@@ -118,7 +118,7 @@ fn remedied<'v>(view: &'v View<'v>, cell: &Cell) -> Vec<(&'static str, &'v CellR
         let mut other = cell.clone();
         other.set(*axis, value).ok()?;
         let id = other.id();
-        let result = view.result(&id).filter(|c| c.trials > 0)?;
+        let result = view.known.result(&id).filter(|c| c.trials > 0)?;
         let takes_effect = *axis != Axis::Nodelay || other.sends_at_once();
         let remedies = other != *cell && takes_effect && view.stalls.waits(&id).is_none();
         remedies.then_some((*told, result))
@@ -142,7 +142,7 @@ fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
         }
         .to_owned();
     }
-    let value = |c: &&CellTrials<'_>| view.result(&c.id)?.value(metric);
+    let value = |c: &&CellTrials<'_>| view.known.result(&c.id)?.value(metric);
     let stalled = cells.iter().filter_map(value).collect_vec();
     let told = |values: &[f64]| format!("{} {unit}", span(values, units::number));
     let parts = measured.iter();

@@ -163,7 +163,7 @@ pub(crate) fn after_all(view: &View<'_>, cell: &CellResult) -> Option<AfterAll> 
 
 /// Whether a cell's bytes were mostly copied, so that it says nothing of zero-copy.
 pub(crate) fn is_no_zero_copy(view: &View<'_>, id: &str) -> bool {
-    let found = view.result(id).and_then(|c| after_all(view, c));
+    let found = view.known.result(id).and_then(|c| after_all(view, c));
     found.is_some_and(|f| f.share >= MOSTLY)
 }
 

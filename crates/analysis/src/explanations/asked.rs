@@ -59,7 +59,7 @@ impl<'v> View<'v> {
 
     /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
     pub(super) fn place(&self, finding: &Finding) -> String {
-        let place = self.result(&finding.cell).map(|c| {
+        let place = self.known.result(&finding.cell).map(|c| {
             let others = self.varied().iter().filter(|a| **a != finding.axis);
             let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
             phrases::circumstances(&values)
@@ -88,7 +88,7 @@ impl<'v> View<'v> {
         metric: Metric,
     ) -> Option<String> {
         let cells = cells.into_iter();
-        let known = cells.filter_map(|id| self.result(id)?.estimates.get(&metric));
+        let known = cells.filter_map(|id| self.known.result(id)?.estimates.get(&metric));
         let known = known.collect_vec();
         if known.is_empty() {
             return None;
@@ -208,7 +208,7 @@ impl<'v> View<'v> {
             trials,
             facts: survey.mover(&trials.cell.mover),
             server: server.and_then(|s| survey.server(s)),
-            result: self.result(&trials.id),
+            result: self.known.result(&trials.id),
         }
     }
 

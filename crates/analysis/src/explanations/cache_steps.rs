@@ -92,7 +92,7 @@ fn points(view: &View<'_>, pages: HugePages) -> Vec<Point> {
         waits_for_each(view.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages
     });
     let points = own.filter_map(|c| {
-        let e = view.result(&c.id)?.estimates.get(&METRIC)?;
+        let e = view.known.result(&c.id)?.estimates.get(&METRIC)?;
         Some(Point {
             bytes: c.cell.size_bytes,
             ns: e.value,

@@ -57,7 +57,7 @@ fn ask(view: &View<'_>) -> Option<Explained> {
 /// calls a message instead of 1.04 explain 51 % of the difference (45 to 57)``
 fn sentence(view: &View<'_>, finding: &Finding, found: &FindingCauses) -> String {
     let unit = view.trials.unit;
-    let cell = view.result(&finding.cell);
+    let cell = view.known.result(&finding.cell);
     let whose = match cell.is_some_and(|c| c.cell.is_served()) {
         true => "of the server for each request".to_owned(),
         false => unit.in_words("a message"),

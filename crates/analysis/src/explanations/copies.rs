@@ -48,7 +48,7 @@ fn ways<'v>(view: &'v View<'v>) -> Vec<Way<'v>> {
     let named = [Axis::Receiver, Axis::Transport, Axis::Cache];
     let mut ways: Vec<Way<'v>> = Vec::new();
     for copies in view.known.copies.iter().filter(|c| !c.is_flagged_only()) {
-        let Some(cell) = view.result(&copies.cell) else {
+        let Some(cell) = view.known.result(&copies.cell) else {
             continue;
         };
         let varied = named.iter().filter(|axis| view.varied().contains(axis));

@@ -72,7 +72,7 @@ fn ask(view: &View<'_>) -> Option<Explained> {
 fn compare<'v>(view: &'v View<'v>, expect: &'v Expect) -> Compared<'v> {
     let survey = &view.input.manifest.survey;
     let is_there = |id: &String| {
-        let cell = view.result(id).map(|c| &c.cell);
+        let cell = view.known.result(id).map(|c| &c.cell);
         cell.is_some_and(|c| expect.holds_at(&CellFacts::of(c, survey)))
     };
     let speaks = |f: &&Finding| {
