@@ -10,7 +10,7 @@ use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
 use crate::grid::{self, RANGES, place};
 use crate::grouping::grouped;
-use crate::phrases;
+use crate::phrases::{Kind, kind};
 use crate::result::{
     Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, NothingDecided,
     Situation, Subject, Use, Verdict,
@@ -510,5 +510,5 @@ fn worst(finding: &Finding) -> f64 {
 
 /// Whether a metric is something that users pay or wait for, on both sides or on a server.
 fn is_cost(metric: Metric) -> bool {
-    matches!(metric.side, Side::Both | Side::Server) && !phrases::is_count(metric)
+    matches!(metric.side, Side::Both | Side::Server) && kind(metric.measure) != Kind::Number
 }

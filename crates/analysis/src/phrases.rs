@@ -11,18 +11,18 @@ use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
 use crate::value::QUANTILES;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     /// Less is cheaper.
     Cost,
     /// More is a higher rate.
     Rate,
     /// Less is quicker.
     Time,
-    /// A number of things, of which fewer are better.
+    /// A number of things, of which fewer are better, and which nobody pays or waits for as such.
     Number,
 }
 
-fn kind(measure: Measure) -> Kind {
+pub(crate) fn kind(measure: Measure) -> Kind {
     use Measure as M;
     match measure {
         M::CpuSPerGb | M::CpuNsPerMessage => Kind::Cost,
@@ -65,16 +65,6 @@ pub(crate) fn metric(metric: Metric, unit: Unit) -> String {
         Side::Client => " of the clients",
     };
     format!("{noun}{of}")
-}
-
-/// Whether a metric is spent, rather than waited for.
-pub(crate) fn is_spent(metric: Metric) -> bool {
-    kind(metric.measure) == Kind::Cost
-}
-
-/// Whether a metric is a number of things, which nobody pays or waits for as such.
-pub(crate) fn is_count(metric: Metric) -> bool {
-    kind(metric.measure) == Kind::Number
 }
 
 /// A ratio with its interval, as finely as that bears: `0.42× (0.40 to 0.44)`.

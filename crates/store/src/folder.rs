@@ -72,16 +72,13 @@ impl Folder {
         mode: u32,
         how: OFlags,
     ) -> Result<Folder, StoreError> {
-        let made = match mkdirat(&self.fd, name, Mode::from(mode)) {
-            // Somebody made it before, or meanwhile.
-            Err(Errno::EXIST) => false,
-            other => {
-                other.map_err(|why| StoreError::io("create", path, why))?;
-                true
-            }
-        };
+        let made = mkdirat(&self.fd, name, Mode::from(mode));
+        // What exists somebody made before, or meanwhile.
+        if made != Err(Errno::EXIST) {
+            made.map_err(|why| StoreError::io("create", path, why))?;
+        }
         let folder = Folder::at(self.fd.as_fd(), name, path.to_owned(), how)?;
-        if made {
+        if made.is_ok() {
             given(&folder.fd).map_err(|why| StoreError::io("create", path, why))?;
         }
         Ok(folder)

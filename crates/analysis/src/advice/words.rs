@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use super::sentence::{OVER_NETWORK, Part, Said, amount, at, is_less, merged, places, transport};
 use super::undecided::measured;
 use crate::grouping::grouped;
-use crate::phrases;
+use crate::phrases::{self, Kind, kind};
 use crate::result::{
     Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedRange, Situation, Subject, Undecided,
     UndecidedOf, Use, Verdict,
@@ -354,7 +354,7 @@ fn against(s: &Situation, head: String, range: &DecidedRange) -> Vec<Part> {
 
 fn need(s: &Situation) -> String {
     let noun = phrases::metric(s.metric, s.unit);
-    match (s.metric.better(), phrases::is_spent(s.metric)) {
+    match (s.metric.better(), kind(s.metric.measure) == Kind::Cost) {
         (Better::Lower, true) => format!("need less {noun}"),
         (Better::Lower, false) => format!("have a lower {noun}"),
         (Better::Higher, _) => format!("reach a higher {noun}"),

@@ -295,11 +295,6 @@ impl PeerLink {
         probe::cards(self.way.here)
     }
 
-    /// The round trip of the way, as it was at the start.
-    pub(crate) fn round_trip(&self) -> Duration {
-        Duration::from_micros(self.host.round_trip_us)
-    }
-
     /// Why the link is down; none while it is not.
     pub(crate) fn why_down(&self) -> Option<String> {
         self.joined.state.why_down()

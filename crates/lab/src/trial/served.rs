@@ -53,7 +53,8 @@ impl Lab {
             link,
             window,
         };
-        let notice = NOTICE + link.map_or(Duration::ZERO, |link| 2 * link.round_trip());
+        let way_us = link.map_or(0, |link| link.host().round_trip_us);
+        let notice = NOTICE + 2 * Duration::from_micros(way_us);
         let mut ends = Vec::with_capacity(2);
         let server = Task {
             role: Role::Server,
