@@ -126,8 +126,8 @@ fn cost(counted: &[(&Cell, Vec<&TrialEvidence>)], cells: &[CellResult]) -> Optio
     })
 }
 
-/// Takes all that was counted into the result, in the order of the plan: of a cell the mean over its
-/// trials. Where copies were not counted, completion flags are told of cells that have them.
+/// Puts all that was counted into the result, in the order of the plan: the mean over a cell's
+/// trials. Where copies were not counted, cells with completion flags report those.
 pub(crate) fn take(known: &mut Analysis, input: &Input<'_>, trials: &Trials<'_>) {
     let cells = &known.cells;
     let is_counted = |e: &TrialEvidence| e.copies.is_some() || !e.counts.is_empty();

@@ -40,6 +40,9 @@ const OF_PEER: &str =
 /// Places whose counts are not to be believed, each with the reason.
 pub(crate) type AffectedPlaces = BTreeMap<CopyPlace, String>;
 
+/// Which side listens, and where.
+pub(crate) type Listens = (Role, String);
+
 /// Who watches, and what was seen in the last trial.
 #[derive(Debug, Default)]
 pub struct Watch {
@@ -146,14 +149,14 @@ impl Watch {
         &mut self,
         cell: &Cell,
         ends: &[Endpoint],
-        listens: Option<(Role, String)>,
+        listens: Option<Listens>,
         background: Option<&NeighbourProcess>,
     ) -> io::Result<()> {
         let of = |role| ends.iter().find(|e| e.role() == role)?.local_pid();
         let sender = of(Role::Sender).unwrap_or(0);
         // Over wire a responder stands in the receiver's place.
         let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
-        let address = |(_, at): &(Role, String)| at.parse::<SocketAddr>().ok();
+        let address = |(_, at): &Listens| at.parse::<SocketAddr>().ok();
         // Over wire the port is always the same, and another run may be under way.
         let network = fs::metadata(format!("/proc/{sender}/ns/net"));
         self.trial_of(Parties {

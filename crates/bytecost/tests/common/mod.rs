@@ -182,7 +182,7 @@ impl Place {
         self.run().file_name().unwrap().to_str().unwrap().to_owned()
     }
 
-    /// The words that go on with its one run.
+    /// The command line that resumes its one run.
     pub fn resume(&self, more: &str) -> String {
         format!("run --resume {} {more}", self.id())
     }

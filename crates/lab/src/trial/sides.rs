@@ -10,6 +10,7 @@ use crate::endpoint_process::{Endpoint, StartedAhead, TrialError, wait};
 use crate::networks::NetworkPath;
 use crate::peer::PeerLink;
 use crate::protocol::{FromEndpoint, Meets, Role, Task, ToEndpoint};
+use crate::watch::Listens;
 use crate::window::{GRACE_NS, out_of_turn};
 
 /// Where the sides of a trial play, and what lies between them.
@@ -22,9 +23,6 @@ pub(super) struct Sides<'l> {
     /// How long the window is to be.
     pub(super) window: Duration,
 }
-
-/// Which side listens, and where.
-pub(crate) type Listens = (Role, String);
 
 impl Sides<'_> {
     pub(super) fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
