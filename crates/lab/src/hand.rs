@@ -48,10 +48,12 @@ pub const CLIENT_AXES: &[Axis] = &[
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long memory and threads may take to be made ready.
 const PREPARATION: Duration = Duration::from_secs(60);
-/// How long flows may take to end by themselves before they are cut off.
-const GRACE: Duration = Duration::from_millis(400);
-/// How long the other side's last word may take once all flows are over.
-const LAST_WORD: Duration = Duration::from_millis(300);
+/// How long flows may take to end by themselves before they are cut off, and after that, or after a
+/// failure, the other side's last word: it may be dead, and the user waits.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the other side's last word may take once all flows have ended as they should: it lives,
+/// and may have to wait for a CPU.
+const LAST_WORD: Duration = Duration::from_secs(10);
 /// How long a client waits for the one before it to be gone.
 const TURN: Duration = Duration::from_secs(1);
 /// How often a wait looks up to see whether it was told to stop.

@@ -52,10 +52,13 @@ impl Server {
         Place::new().call(format!("live receive 127.0.0.1:{} {words}", self.port))
     }
 
-    /// A client that goes on until something ends it, once it has told a second.
+    /// A client that goes on until something ends it, once it has told of bytes.
     pub fn driven(&self, words: &str) -> Started {
         let words = format!("live receive 127.0.0.1 --port {} --json {words}", self.port);
-        busy(&words)
+        let mut client = Started::alone(&words);
+        let is_some = |second: &Value| second["bytes"].as_u64() > Some(0);
+        client.until_told("bytes", |out, _| objects(out).iter().any(is_some));
+        client
     }
 
     pub fn connected(&self) -> TcpStream {
@@ -67,7 +70,7 @@ impl Server {
 
     /// Served as ever: a short session, the bytes of which are all there.
     pub fn serves(&self) {
-        let told = self.drive("--duration 300ms --json").succeeded();
+        let told = self.driven("").ended_by(Signal::INT).succeeded();
         assert!(bytes_of(&last(&told)["own"]) > 0);
     }
 
@@ -99,7 +102,9 @@ impl Server {
 
     /// A load that goes on until something ends it, once something was answered.
     pub fn loaded(&self, words: &str) -> Started {
-        busy(&self.load(&format!("{words} --json")))
+        let mut load = Started::alone(&self.load(&format!("{words} --json")));
+        load.until_told("an answer", |out, _| !objects(out).is_empty());
+        load
     }
 
     /// A signal, which is its proper end: its tally.
@@ -143,12 +148,6 @@ pub fn places(pid: u32) -> Vec<String> {
         }
     }
     places
-}
-
-fn busy(words: &str) -> Started {
-    let mut client = Started::alone(words);
-    client.until_told("a second or an answer", |out, _| !objects(out).is_empty());
-    client
 }
 
 /// The objects of an output, one a line; a line that is being written is left out.

@@ -203,9 +203,9 @@ fn carried(
     if end == SessionEnd::Here {
         let _ = session.control.say(&SessionWord::Stop);
     }
-    let (mut own, failed) = session.end_flows();
+    let (mut own, failed) = session.end_flows(&end);
     own.failed = failed;
-    let peer = session.last_words(&own, events);
+    let peer = session.last_words(&own, &end, events, |_| {});
     let wrong = || wrong(&session, &own, peer.as_ref(), &end);
     let limit = peer.as_ref().and_then(|peer| peer.limit.as_ref());
     let end = match (own.failed.clone().or_else(wrong), &end, limit) {

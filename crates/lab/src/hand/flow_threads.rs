@@ -91,7 +91,7 @@ impl FlowThreads {
     }
 
     /// Waits until all flows have ended by themselves, cuts them off at `until_ns`, and joins what
-    /// they bring back. Beside it what went wrong first, unless it was that they were cut off.
+    /// they bring back. Beside it what went wrong, unless it was that they were cut off.
     pub(super) fn end_by(&mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
         while !self.have_all_ended() && clock::monotonic_ns() < until_ns {
             clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
@@ -104,7 +104,7 @@ impl FlowThreads {
         };
         let mut readings = Vec::with_capacity(self.threads.len());
         let mut times = Vec::with_capacity(self.threads.len());
-        let mut failed = None;
+        let mut failed = Vec::new();
         for thread in self.threads.drain(..) {
             let panicked = |_| Err(io::Error::other("a thread panicked"));
             match thread.join().unwrap_or_else(panicked) {
@@ -112,20 +112,22 @@ impl FlowThreads {
                     readings.push(end.readings);
                     part.whole.side.flows.push(end.flow);
                     part.compared_bytes += end.compared_bytes;
-                    failed = failed.or(end.failed.filter(|e| !(self.cut && is_cut(e))));
+                    failed.extend(end.failed.filter(|e| !(self.cut && is_cut(e))));
                     times.extend(end.latency_ns);
                 }
-                Err(e) => failed = failed.or(Some(e)),
+                Err(e) => failed.push(e),
             }
         }
         let mut all = self.reader.latency_ns.take();
         for one in times.into_iter().chain(self.counters.unread()) {
             let added = all.as_mut().map_or(Ok(()), |all| all.add(&one));
-            failed = failed.or(added.err().map(io::Error::other));
+            failed.extend(added.err().map(io::Error::other));
         }
         part.whole.side.readings = bytecost_meter::sum(&readings);
         part.whole.latency = all.as_ref().and_then(latency);
-        (part, failed)
+        // What the other side's end brings about explains least.
+        let failed = failed.into_iter();
+        (part, failed.min_by_key(|e| is_cut(e) || is_late(e)))
     }
 }
 
@@ -141,7 +143,11 @@ impl Drop for FlowThreads {
     }
 }
 
-fn is_cut(error: &io::Error) -> bool {
+pub(super) fn is_late(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::TimedOut
+}
+
+pub(super) fn is_cut(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
     matches!(
         error.kind(),

@@ -146,13 +146,13 @@ impl Server<'_> {
             (most, SessionEnd::Limit(why))
         });
         let gone = SessionEnd::Failed(session.gone().to_owned());
-        let look = |events: &mut dyn FnMut(_)| self.queue.look(Duration::ZERO, events);
+        let mut look = |events: &mut dyn FnMut(_)| self.queue.look(Duration::ZERO, events);
         let mut end = match session.control.say(&SessionWord::Go) {
-            Ok(()) => session.watch(self.events, look),
+            Ok(()) => session.watch(self.events, &mut look),
             Err(_) => gone.clone(),
         };
         session.flow_threads.stop();
-        let (mut own, failed) = session.end_flows();
+        let (mut own, failed) = session.end_flows(&end);
         // What a flow met explains more than that it ended, unless its peer was gone.
         if let Some(failed) = failed.filter(|_| end != gone) {
             end = SessionEnd::Failed(failed);
@@ -162,7 +162,7 @@ impl Server<'_> {
             SessionEnd::Limit(why) => own.limit = Some(why.clone()),
             SessionEnd::Here | SessionEnd::There => {}
         }
-        let peer = session.last_words(&own, self.events);
+        let peer = session.last_words(&own, &end, self.events, look);
         if let Some(why) = peer.as_ref().and_then(|p| p.failed.as_ref())
             && own.failed.is_none()
         {

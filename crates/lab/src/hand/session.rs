@@ -8,16 +8,14 @@ use bytecost_spec::Side;
 use bytecost_spec::hand::{Begun, Second, SessionEnd, SessionPart, Stretch};
 use bytecost_sys::clock;
 
-use super::flow_threads::FlowThreads;
+use super::flow_threads::{FlowThreads, is_cut, is_late};
 use super::greeting::SessionWord;
 use super::wire::{Control, after, is_readable};
-use super::{GRACE, LAST_WORD, LOOK, SessionEvent};
+use super::{GRACE, LAST_WORD, LOOK, PATIENCE, SessionEvent};
 use crate::endpoint::explain;
 
 /// How long a second's line of the receiving side waits for the sender's figures of it.
 const PEER_LATE: Duration = Duration::from_millis(300);
-/// Words of the other side that may be under way before its last one.
-const MOST_UNDER_WAY: usize = 8;
 
 /// One side of a session, and the other as it is heard.
 pub(super) struct Session<'a> {
@@ -88,7 +86,7 @@ impl<'a> Session<'a> {
             let next_ns = began_ns + number * 1_000_000_000;
             let late_ns = self.pending.as_ref().map_or(u64::MAX, |(_, late)| *late);
             if is_readable(&self.control.socket, next_ns.min(over_ns).min(late_ns)) {
-                self.hear(after(LAST_WORD));
+                self.hear(after(PATIENCE).min(over_ns));
             }
             self.tell(false, events);
             aside(events);
@@ -101,7 +99,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn ended(&self, over_ns: u64) -> Option<SessionEnd> {
+    fn ended(&mut self, over_ns: u64) -> Option<SessionEnd> {
         if self.stop.load(Ordering::Relaxed) {
             return Some(SessionEnd::Here);
         }
@@ -113,14 +111,16 @@ impl<'a> Session<'a> {
             let is_over = has_ended || self.broken.is_some() || self.part.is_some();
             return is_over.then_some(SessionEnd::There);
         }
+        // The client may have asked to stop and cut them off before this side looked up. And the
+        // control connection may tell a moment later that its process is gone.
+        let is_silent = !self.asks_to_stop && self.part.is_none() && self.broken.is_none();
+        if has_ended && is_silent && is_readable(&self.control.socket, after(LOOK)) {
+            self.hear(after(PATIENCE).min(over_ns));
+        }
         let failed = |why: &str| Some(SessionEnd::Failed(why.to_owned()));
         match self.broken {
+            _ if self.asks_to_stop || self.part.is_some() => Some(SessionEnd::There),
             Some(why) => failed(why),
-            None if self.asks_to_stop || self.part.is_some() => Some(SessionEnd::There),
-            // The control connection may tell a moment later that its process is gone.
-            None if has_ended && is_readable(&self.control.socket, after(LOOK)) => {
-                failed(self.gone())
-            }
             None if has_ended => failed("a flow ended before its time"),
             None => None,
         }
@@ -133,7 +133,8 @@ impl<'a> Session<'a> {
         if self.sends() {
             let stretch = Box::new(own.clone());
             let word = SessionWord::Second { number, stretch };
-            if self.control.say(&word).is_err() {
+            // What it said before it went is heard first.
+            if self.control.say(&word).is_err() && !is_readable(&self.control.socket, 0) {
                 self.broken = Some(self.gone());
             }
             wait = Duration::ZERO;
@@ -143,7 +144,7 @@ impl<'a> Session<'a> {
     }
 
     fn hear(&mut self, until_ns: u64) {
-        // The caller's flag is of no use here: it may be set, and the wait is short.
+        // The caller's flag is of no use here: it may be set, and a word that began is soon whole.
         match (self.control.hear(until_ns, None), self.sends()) {
             (Ok(SessionWord::Second { number, stretch }), false) => {
                 self.heard = Some((number, *stretch));
@@ -172,29 +173,53 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What the flows come to, and in words what went wrong with them first.
-    pub(super) fn end_flows(&mut self) -> (SessionPart, Option<String>) {
-        let (part, failed) = self.flow_threads.end_by(after(GRACE));
-        let explained = |e: io::Error| match e.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.gone().to_owned(),
-            _ => explain(&e),
+    /// What the flows come to, and in words what went wrong with them. In a session that a side has
+    /// ended, a flow that meets the other side's end was cut off: one of both did not keep up.
+    pub(super) fn end_flows(&mut self, end: &SessionEnd) -> (SessionPart, Option<String>) {
+        let (mut part, failed) = self.flow_threads.end_by(after(GRACE));
+        let was_cut = match (&failed, end) {
+            (Some(e), SessionEnd::Here | SessionEnd::Limit(_)) => is_cut(e) || is_late(e),
+            (Some(e), SessionEnd::There) if is_cut(e) => {
+                // A sender's client has said so; a client's server does not before its flows end.
+                if !self.sends() {
+                    self.hear_out(after(LAST_WORD), || {});
+                }
+                self.asks_to_stop || self.part.is_some()
+            }
+            _ => false,
         };
-        (part, failed.map(explained))
+        part.cut |= was_cut;
+        let explained = |e: io::Error| match is_cut(&e) {
+            true => self.gone().to_owned(),
+            false => explain(&e),
+        };
+        (part, failed.filter(|_| !was_cut).map(explained))
+    }
+
+    /// Hears the other side to its last word or end; a Ctrl-C that comes meanwhile ends the wait.
+    fn hear_out(&mut self, until_ns: u64, mut aside: impl FnMut()) {
+        let stop = self.stop.load(Ordering::Relaxed);
+        while self.broken.is_none() && self.part.is_none() && clock::monotonic_ns() < until_ns {
+            match is_readable(&self.control.socket, until_ns) {
+                true => self.hear(until_ns),
+                false if self.stop.load(Ordering::Relaxed) != stop => return,
+                false => aside(),
+            }
+        }
     }
 
     /// Tells the other side what was done, and hears what it did.
     pub(super) fn last_words(
         &mut self,
         own: &SessionPart,
+        end: &SessionEnd,
         events: &mut dyn FnMut(SessionEvent),
+        mut aside: impl FnMut(&mut dyn FnMut(SessionEvent)),
     ) -> Option<SessionPart> {
         let _ = (self.control).say(&SessionWord::Done(Box::new(own.clone())));
-        let until_ns = after(LAST_WORD);
-        for _ in 0..MOST_UNDER_WAY {
-            if self.broken.is_none() && self.part.is_none() {
-                self.hear(until_ns);
-            }
-        }
+        let is_there = own.failed.is_none() && (!own.cut || *end == SessionEnd::There);
+        let until_ns = after(if is_there { LAST_WORD } else { GRACE });
+        self.hear_out(until_ns, || aside(events));
         self.tell(true, events);
         self.part.take()
     }
