@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 mod found;
 mod lines;
@@ -31,6 +31,8 @@ const PROGRAM: &str = include_str!("../java/FileSender.java");
 
 /// How long the machine may take to be ready: to compile the program takes some 1 s of CPU time.
 pub const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How long one that has closed its pipe may take to end.
+const END_PATIENCE: Duration = Duration::from_secs(30);
 /// In bytes, its end included.
 const LINE_BYTES: usize = 256;
 /// What is kept of what it says beside its answers, in bytes: as much as a pipe holds.
@@ -226,7 +228,7 @@ impl Jvm {
     ) -> io::Result<&'l str> {
         let mut got = 0;
         loop {
-            if !self.speaks(patience)? {
+            if !is_readable(&self.answers, patience)? {
                 let seconds = patience.as_secs_f32();
                 let why = format!(
                     "java said nothing for {seconds} s{}",
@@ -254,13 +256,6 @@ impl Jvm {
         }
     }
 
-    fn speaks(&self, patience: Duration) -> io::Result<bool> {
-        let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut polled = [PollFd::new(&self.answers, PollFlags::IN)];
-        // Where a signal handler ran, it is asked again; there are few.
-        Ok(retry_on_intr(|| poll(&mut polled, Some(&timeout)))? > 0)
-    }
-
     #[cold]
     fn end(&mut self) -> io::Error {
         // It has closed its pipe and may be about to end by itself, with a status that says more.
@@ -280,17 +275,12 @@ impl Jvm {
         told(&format!("java {how}{}", last_line(&said)))
     }
 
-    /// Where it ends within a moment.
+    /// Where it ends in time; before Linux 5.3, where it has ended already.
     fn ended(&mut self) -> Option<std::process::ExitStatus> {
-        const LOOKS: u32 = 50;
-        for _ in 0..LOOKS {
-            match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-                Ok(Some(status)) => return Some(status),
-                Err(_) => break,
-            }
+        if let Ok(process) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
+            let _ = is_readable(&process, END_PATIENCE);
         }
-        None
+        self.child.try_wait().ok().flatten()
     }
 
     fn said(&self) -> String {
@@ -315,6 +305,13 @@ impl Drop for Jvm {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn is_readable(fd: impl AsFd, patience: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut polled = [PollFd::new(&fd, PollFlags::IN)];
+    // Where a signal handler ran, it is asked again; there are few.
+    Ok(retry_on_intr(|| poll(&mut polled, Some(&timeout)))? > 0)
 }
 
 #[cold]

@@ -10,13 +10,12 @@ use bytecost_spec::survey::{FileSupport, FileSurvey};
 use bytecost_spec::{Cache, Cell, Ring};
 use rustix::io::Errno;
 
-use crate::files::{self, FileTask, Files};
+use crate::files::{self, DISK_PATIENCE, FileTask, Files};
 use crate::side_by_side;
 use crate::survey::{self, Helpers};
 
 /// A request that every file system takes past the page cache, where it takes any.
 const SIZE_BYTES: u64 = 4 << 10;
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a file is made cold anew, after a pause: the mover before may still hold its pages.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -187,7 +186,7 @@ fn attempt(
     let mut engine = mover.open_file(Setup {
         file: Some(work),
         java,
-        ..Setup::new(cell.size_bytes as usize, PATIENCE)
+        ..Setup::new(cell.size_bytes as usize, DISK_PATIENCE)
     })?;
     let place = match engine.offer()? {
         Offer::Moved => Some(0),

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::page_cache;
 
+/// How long a call of what works on a file may go without progress: a busy disk is slow to sync.
+pub(crate) const DISK_PATIENCE: Duration = Duration::from_secs(60);
+
 /// The file of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

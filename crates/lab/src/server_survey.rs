@@ -17,7 +17,7 @@ use crate::side_by_side;
 use crate::survey::reason;
 
 const SIZE: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tries every server once. One that forks needs its own process, and is taken to work.
 pub fn survey() -> ServerSurvey {

@@ -15,6 +15,7 @@ use bytecost_spec::cell::Device;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
+use crate::files::DISK_PATIENCE;
 use crate::networks::{NetworkPath, Networks};
 use crate::protocol::Role;
 use crate::side_by_side;
@@ -27,8 +28,9 @@ pub(crate) use away::SIZE;
 use away::{PATIENCE, SLOTS, cell};
 pub use links::links;
 
-/// How often what lacks memory is tried again, and how long after.
-const MOST_TRIES: u32 = 4;
+/// How often what lacks memory is tried again, and how long after: a ring that was closed gives its
+/// own back when the kernel comes to it.
+const MOST_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tries every mover and receiver over these transports with one small message, checked byte by
@@ -258,8 +260,13 @@ fn one_message(
     java: Option<PathBuf>,
 ) -> io::Result<()> {
     let (sender, taker) = place.connect()?;
-    transports::set_patience(&sender, PATIENCE)?;
-    transports::set_patience(&taker, PATIENCE)?;
+    let patience = match (&file, mover.is_helped()) {
+        (Some(_), _) => DISK_PATIENCE,
+        (None, true) => START_PATIENCE,
+        (None, false) => PATIENCE,
+    };
+    transports::set_patience(&sender, patience)?;
+    transports::set_patience(&taker, patience)?;
     sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
     let (file, size, known) = match file {
         Some((file, size, known)) => (Some(file), size, Some(known)),
@@ -271,7 +278,7 @@ fn one_message(
         java,
         fields: 8,
         slots: SLOTS,
-        ..Setup::new(size, PATIENCE)
+        ..Setup::new(size, patience)
     };
     let mut checker = match known.unwrap_or_else(|| Some(setup.pattern(false))) {
         Some(pattern) => Checker::new(pattern, true),

@@ -19,7 +19,7 @@ use bytecost_spec::{
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError};
-use crate::files::{FileTask, Files};
+use crate::files::{DISK_PATIENCE, FileTask, Files};
 use crate::greeters::FlowKey;
 use crate::groups::ControlGroups;
 use crate::meters::AvailableCounters;
@@ -246,6 +246,11 @@ impl Lab {
             self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
         }
         let java = self.compiled.as_ref().map(Compiled::path);
+        let file = match is_here {
+            true => self.files.prepare(cell)?,
+            false => (mover.filter(|m| m.route.reads_a_file())).map(|_| FileTask::elsewhere(true)),
+        };
+        let patience = file.as_ref().map_or(PATIENCE, |_| DISK_PATIENCE);
         Ok(Task {
             role: Role::Sender,
             cell: cell.clone(),
@@ -258,14 +263,10 @@ impl Lab {
                 ContentCheck::Full if is_of_files => 3 * cell.file_slots(),
                 ContentCheck::Full => 3 * cell.ring_slots(),
             },
-            patience_ms: PATIENCE.as_millis() as u64,
+            patience_ms: patience.as_millis() as u64,
             here: HostPart {
                 pins: pins.sender.clone(),
-                file: match is_here {
-                    true => self.files.prepare(cell)?,
-                    false => (mover.filter(|m| m.route.reads_a_file()))
-                        .map(|_| FileTask::elsewhere(true)),
-                },
+                file,
                 java: java.filter(|_| is_helped),
                 meters: self.means.meters(cell, pins, self.settings.window),
                 ..HostPart::default()
@@ -331,9 +332,10 @@ impl Lab {
             window,
             slowest_ns: passes.map_or(0, |p| p.most_ns(cell.threads)),
             warmup_passes: passes.map_or(0, |p| p.warmup),
+            patience_ns: task.patience_ms * 1_000_000,
         };
         let own = task.here.file.as_ref().is_none_or(|file| file.own);
-        let ready_ns = span.slowest_ns + start_ns(&task, mover);
+        let ready_ns = span.slowest_ns + span.patience_ns + start_ns(&task, mover);
         let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
         let mut sides = Sides {
             settings: &self.settings,
@@ -367,7 +369,7 @@ impl Lab {
             has_load: background.is_some(),
             group: group.as_ref(),
         };
-        let mut talk = Talk::new(&mut ends, watch.as_deref_mut(), stop);
+        let mut talk = Talk::new(&mut ends, watch.as_deref_mut(), stop, span.patience_ns);
         let core_to_core = CoreToCore::before(self.core_to_core.as_ref());
         let mut machine = carry(&mut machine, &mut talk, &network, span)?;
         machine.extend(core_to_core.after());

@@ -8,7 +8,7 @@ use bytecost_meter::NetworkMeter;
 use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait, wait_until};
+use crate::endpoint_process::{Endpoint, TrialError, wait, wait_until};
 use crate::passes::Passes;
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
 use crate::watch::Watch;
@@ -39,13 +39,15 @@ pub(crate) struct WindowTimes {
     pub(crate) slowest_ns: u64,
     /// Passes before the window.
     pub(crate) warmup_passes: u64,
+    /// How long a call of a side's may go without progress, in ns.
+    pub(crate) patience_ns: u64,
 }
 
 impl WindowTimes {
     /// How long a trial may take from its first order on, in ns; for who must end by itself.
     pub(crate) fn most_ns(self) -> u64 {
         let windows = WARMUPS_MOST * self.warmup_ns() + 2 * self.window.as_nanos() as u64;
-        windows + 2 * GRACE_NS + (7 + self.warmup_passes) * self.slowest_ns
+        windows + 2 * (GRACE_NS + self.patience_ns) + (7 + self.warmup_passes) * self.slowest_ns
     }
 
     fn warmup_ns(self) -> u64 {
@@ -70,6 +72,8 @@ pub(crate) struct Talk<'t> {
     pub(crate) ends: &'t mut [Endpoint],
     pub(crate) watch: Option<&'t mut Watch>,
     stop: &'t AtomicBool,
+    /// As in [`WindowTimes`].
+    patience_ns: u64,
     closed: Vec<bool>,
     done: Vec<Option<Done>>,
     /// Whether the samplers have to be looked after.
@@ -81,6 +85,7 @@ impl<'t> Talk<'t> {
         ends: &'t mut [Endpoint],
         watch: Option<&'t mut Watch>,
         stop: &'t AtomicBool,
+        patience_ns: u64,
     ) -> Talk<'t> {
         Talk {
             closed: vec![false; ends.len()],
@@ -88,6 +93,7 @@ impl<'t> Talk<'t> {
             ends,
             watch,
             stop,
+            patience_ns,
             is_watched: false,
         }
     }
@@ -153,7 +159,7 @@ impl<'t> Talk<'t> {
 
     /// What the sides bring back, once they were told to stop: the receiver's first.
     pub(crate) fn brought_back(mut self) -> Result<Vec<Done>, TrialError> {
-        let deadline_ns = clock::monotonic_ns() + GRACE_NS;
+        let deadline_ns = clock::monotonic_ns() + self.patience_ns + GRACE_NS;
         self.until_so(|talk| talk.done.iter().all(Option::is_some), || deadline_ns)?;
         Ok(self.done.into_iter().flatten().collect())
     }
@@ -225,7 +231,7 @@ pub(crate) fn carried(
         talk.is_watched = false;
     }
     let mut machine = around.difference(&opened, &closed);
-    let deadline_ns = clock::monotonic_ns() + PATIENCE.as_nanos() as u64 + GRACE_NS;
+    let deadline_ns = clock::monotonic_ns() + talk.patience_ns + GRACE_NS;
     talk.until_so(all_closed, || deadline_ns)?;
     let after = there.unwrap_or_else(|| network.read());
     machine.extend(network.difference(&packets, &after));
@@ -264,7 +270,7 @@ pub(crate) fn by_passes(
 ) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
     talk.order(&ToEndpoint::Go(schedule))?;
-    let patience_ns = GRACE_NS + 2 * span.slowest_ns;
+    let patience_ns = GRACE_NS + span.patience_ns + 2 * span.slowest_ns;
     // A mover whose program compiles itself has many of them, each of which may be slow.
     let warmup_ns = span.warmup_passes * span.slowest_ns;
     for _ in 0..talk.ends.len() {

@@ -11,7 +11,7 @@ use crate::transports::wire::{FAR_END, Wire};
 
 pub(crate) const SIZE: usize = 4096;
 pub(super) const SLOTS: usize = 4;
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Why movers that start another program are refused there.
 pub(super) const NO_HELPERS: &str =
     "movers that start another program are not supported over this transport";

@@ -108,7 +108,8 @@ impl Lab {
         }))?;
         let schedule = connected(cell, ends, begin_ns, stop)?;
         ends[SERVER].order(&ToEndpoint::Go(schedule))?;
-        let mut talk = Talk::new(ends, watch, stop);
+        let patience_ns = PATIENCE.as_nanos() as u64;
+        let mut talk = Talk::new(ends, watch, stop, patience_ns);
         if let Some(watch) = &mut talk.watch {
             watch.schedule(&schedule)?;
         }
@@ -127,7 +128,6 @@ impl Lab {
         let mut machine = carried(&mut around, network, &mut talk, Edges::By(schedule), true)?;
         machine.extend(core_to_core.after());
         // In an open loop the last answers may take as long as the clients wait for them.
-        let patience_ns = PATIENCE.as_nanos() as u64;
         talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
         talk.ends[SERVER].order(&ToEndpoint::Stop)?;
         self.ahead.start(&self.settings.program);
