@@ -5,7 +5,8 @@
  *
  *     epoll PORT
  *
- * Listens on 127.0.0.1 until its standard input ends.
+ * Listens on 127.0.0.1 until its standard input ends. Its output says at which port: 0 takes a
+ * free one.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -44,6 +45,7 @@ static int listen_on(int port)
 		.sin_port = htons((uint16_t)port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
+	socklen_t length = sizeof own;
 	int on = 1;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -52,8 +54,11 @@ static int listen_on(int port)
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
 	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
 		fail("setsockopt");
-	if (bind(fd, (struct sockaddr *)&own, sizeof own) != 0 || listen(fd, BACKLOG) != 0)
+	if (bind(fd, (struct sockaddr *)&own, sizeof own) != 0 || listen(fd, BACKLOG) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&own, &length) != 0)
 		fail("listen");
+	printf("%d\n", ntohs(own.sin_port));
+	fflush(stdout);
 	return fd;
 }
 

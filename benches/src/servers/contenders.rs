@@ -138,6 +138,7 @@ mod tests {
     use super::*;
     use crate::bench::Context;
     use bytecost_lab::load::LoadSpan;
+    use std::io::{BufRead as _, BufReader};
     use std::time::Duration;
 
     fn place() -> Place {
@@ -155,10 +156,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let program = compile(directory.path()).unwrap();
         let place = place();
-        let port = peer::free_port().unwrap();
-        let mut peer = bare(&program, port, place.server).unwrap();
-        peer::wait_for_listener(port, &mut peer).unwrap();
-        let mut load = place.load(8, port);
+        let mut peer = bare(&program, 0, place.server).unwrap();
+        let (mut port, told) = (String::new(), peer.child().stdout.as_mut().unwrap());
+        BufReader::new(told).read_line(&mut port).unwrap();
+        let mut load = place.load(8, port.trim().parse().unwrap());
         load.span = LoadSpan::Requests(5);
         let edges = Edges::new(peer.child().id());
         let outcome = place.asked(&load, &edges).unwrap();

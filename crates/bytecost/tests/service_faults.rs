@@ -120,7 +120,7 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn what_a_client_does_wrong_is_in_the_tally() {
-    let served = Server::of_service("top --patience 3s --idle-timeout 3s");
+    let served = Server::of_service("top --patience 10s --idle-timeout 10s");
     let mut half = served.connected();
     half.write_all(b"to").unwrap();
     let mut silent = served.connected();

@@ -283,7 +283,10 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     let before = hosts.place.read("samples.jsonl");
     assert!(hosts.crossed().len() >= 2);
     hosts.here.ip("link set card0 up");
-    let more = hosts.place.resume("--blocks 8 --quiet");
+    // However many blocks there were before the link was down.
+    let last = hosts.crossed().iter().map(|s| s.trial.block).max().unwrap();
+    let blocks = format!("--blocks {} --quiet", last.max(5) + 3);
+    let more = hosts.place.resume(&blocks);
     hosts.call(&more, &[]).measured();
     let after = hosts.place.read("samples.jsonl");
     assert!(after.len() > before.len() && after.starts_with(&before));

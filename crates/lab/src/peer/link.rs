@@ -46,8 +46,8 @@ struct JoinedCommand {
     child: Child,
     state: Arc<LinkState>,
     replies: mpsc::Receiver<FromAgent>,
-    /// The first line that it said beside.
-    said: Arc<Mutex<String>>,
+    /// The first line that it says beside, or an empty one once it says no more.
+    said: mpsc::Receiver<String>,
 }
 
 impl JoinedCommand {
@@ -75,12 +75,12 @@ impl JoinedCommand {
             ends: Mutex::default(),
             down: Mutex::default(),
         });
-        let said = Arc::default();
+        let (note, said) = mpsc::channel();
         let joined = JoinedCommand {
             child,
             state: Arc::clone(&state),
             replies,
-            said: Arc::clone(&said),
+            said,
         };
         let incoming = IncomingWords::new(OwnedFd::from(from), JOINED_WITHIN);
         let to = OwnedFd::from(to);
@@ -88,7 +88,7 @@ impl JoinedCommand {
         let threads = [
             thread::Builder::new().spawn(move || write_out(to, &words, || ToAgent::Beat, is_last)),
             thread::Builder::new().spawn(move || read_in(incoming, &state, &tell)),
-            thread::Builder::new().spawn(move || listen_beside(beside, &said)),
+            thread::Builder::new().spawn(move || listen_beside(beside, &note)),
         ];
         for thread in threads {
             thread.map_err(failed)?;
@@ -123,10 +123,10 @@ impl JoinedCommand {
     }
 
     fn explained(&mut self, error: PeerError) -> PeerError {
-        let status = ended_within(&mut self.child, LOOK * 10, None);
-        // What it said last may still be on its way.
-        thread::sleep(LOOK);
-        let said = held(&self.said).clone();
+        let status = ended_within(&mut self.child, ENDED_WITHIN, None);
+        // What one that has ended said last may still be on its way.
+        let patience = status.map_or(Duration::ZERO, |_| ENDED_WITHIN);
+        let said = self.said.recv_timeout(patience).unwrap_or_default();
         let beside = match said.is_empty() {
             true => String::new(),
             false => format!(" ({said})"),
@@ -222,13 +222,13 @@ fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<F
     });
 }
 
-fn listen_beside(from: ChildStderr, said: &Mutex<String>) {
+fn listen_beside(from: ChildStderr, note: &mpsc::Sender<String>) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     let _ = (&mut from)
         .take(MOST_SAID_BYTES)
         .read_until(b'\n', &mut line);
-    *held(said) = units::one_line(String::from_utf8_lossy(&line).trim());
+    let _ = note.send(units::one_line(String::from_utf8_lossy(&line).trim()));
     let _ = io::copy(&mut from, &mut io::sink());
 }
 

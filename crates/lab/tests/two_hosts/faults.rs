@@ -3,15 +3,18 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions};
 use bytecost_lab::trial::Settings;
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Counter, TrialKey};
+use bytecost_sys::tcp;
 use libtest_mimic::Trial;
+use rustix::net::{SocketFlags, bind, getsockname, sockopt};
 use rustix::process::Signal;
 
 use super::{
@@ -84,19 +87,16 @@ fn no_word() {
     }
 }
 
-/// Settings with a window that is long enough for something to happen in it.
-fn long() -> Settings {
-    Settings {
-        window: Duration::from_secs(2),
-        ..settings()
-    }
-}
-
 /// What is said of a trial in which something is done to the process of that name.
 fn disturbed(word: &str, with: Signal, expected: &str) {
     let way = Way::default();
-    let mut lab = way.lab(long());
+    let mut lab = way.lab(settings());
     let cell = cell("");
+    // A window of 30 s, so that a busy machine does it in time: the trial ends with it.
+    lab.resume(&Block {
+        longer: [(cell.id(), 1500)].into(),
+        ..Block::default()
+    });
     let ((), failed) = meanwhile(
         |_| {
             way.program.process("endpoint");
@@ -106,7 +106,8 @@ fn disturbed(word: &str, with: Signal, expected: &str) {
     );
     let reason = failed.unwrap_err().reason;
     assert!(reason.contains(expected), "{reason}");
-    // The next one is whole again.
+    // The next one, with a window of the usual length, is whole again.
+    lab.resume(&Block::default());
     arrives(&mut lab, &cell);
     if with == Signal::STOP {
         for (pid, _) in way.program.processes() {
@@ -131,9 +132,13 @@ fn lost_coordinator() {
 
 /// They say nothing, a part, or too much, and stay; on one host and between two.
 fn strangers() {
-    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = held.local_addr().unwrap().port();
-    drop(held);
+    // The port is given to nobody else while this is held, and listened at beside it.
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let held = tcp::socket(any, SocketFlags::empty()).unwrap();
+    sockopt::set_socket_reuseaddr(&held, true).unwrap();
+    bind(&held, &any).unwrap();
+    let port = SocketAddr::try_from(getsockname(&held).unwrap());
+    let port = port.unwrap().port();
     let way = Way {
         address: Some("127.0.0.1"),
         ..Way::default()

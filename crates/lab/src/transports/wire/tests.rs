@@ -58,23 +58,25 @@ fn all_that_is_sent_is_counted_and_acknowledged() {
     for wire in mtus.into_iter().flat_map(wires) {
         let mut far = responder(&wire, 1);
         let sizes = [1_usize, 12, 4096, 1 << 20, 300_001];
-        let segment = answered(&wire, &mut far, 1, || {
+        let stream = answered(&wire, &mut far, 1, || {
             let mut stream = TcpStream::connect(FAR_END).unwrap();
             for size in sizes {
                 stream.write_all(&vec![7; size]).unwrap();
             }
             stream.shutdown(Shutdown::Write).unwrap();
-            bytecost_sys::tcp::info(OwnedFd::from(stream))
-                .unwrap()
-                .snd_mss_bytes
+            stream
         });
-        let link = wire.link;
+        let (link, tally) = (wire.link, far.tally());
+        let sent = bytecost_sys::tcp::info(&stream).unwrap();
+        let segment = sent.snd_mss_bytes;
         assert_eq!(segment, link.mtu_bytes - 40, "only the opening has options");
         let seen = far.seen().next().unwrap();
         assert_eq!(seen.bytes, sizes.iter().sum::<usize>() as u64, "{link:?}");
         assert!(seen.closed && !seen.reset, "{seen:?}");
-        let tally = far.tally();
-        assert_eq!((tally.gaps, tally.repeats), (0, 0), "{link:?} {tally:?}");
+        assert_eq!(tally.gaps, 0, "{link:?} {tally:?}");
+        // On a busy machine TCP may send again for lack of patience, and counts that itself.
+        let again = u64::from(sent.retransmits);
+        assert!(tally.repeats <= again, "{link:?} {tally:?} {again}");
         assert!(tally.acknowledgements >= 2, "{tally:?}");
     }
 }
