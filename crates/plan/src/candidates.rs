@@ -144,7 +144,8 @@ pub(crate) fn baselines(
             .filter(|&i| is_moved(i) && is_baseline(i))
             .collect();
         let baseline = |i: usize| {
-            if !is_moved(i) || is_baseline(i) {
+            let value = list[i].cell.value(compare.axis);
+            if !is_moved(i) || is_baseline(i) || !compare.compares(&value) {
                 return None;
             }
             let mut exact = list[i].cell.clone();

@@ -34,9 +34,7 @@ impl Primaries {
                 let facts = CellFacts::of(cell, norm.survey);
                 let is_primary = |metric| compare.family_of(&facts, metric) == Family::Primary;
                 let metrics = compare.metrics.iter().filter(|m| is_primary(**m)).count();
-                if let (Some(baseline), 1..) = (baseline, metrics)
-                    && compare.compares(&cell.value(compare.axis))
-                {
+                if let (Some(baseline), 1..) = (baseline, metrics) {
                     pairs.push((place, baseline, metrics as u32));
                 }
             }
