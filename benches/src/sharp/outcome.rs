@@ -194,6 +194,10 @@ impl Comparison {
             _ => Verdict::Open,
         };
         let axis = primary.axis()?;
+        // Where threads run is each build's to choose, unless the list says it.
+        let is_said = axis == Axis::Placement || primary.names(Axis::Placement);
+        let besides = (!is_said).then_some(Axis::Placement);
+        let apart: Vec<Axis> = [axis].into_iter().chain(besides).collect();
         let log = |name: &str| {
             finding[name]
                 .as_f64()
@@ -202,7 +206,7 @@ impl Comparison {
         };
         let ratio = log("ratio").zip(log("low")).zip(log("high"));
         Ok(Comparison {
-            place: cell.id_without(&[axis]),
+            place: cell.id_without(&apart),
             way: cell.value(axis),
             ratio: ratio.map(|((ratio, low), high)| [ratio, low, high]),
             more_is_better: metric.better() == bytecost_spec::Better::Higher,

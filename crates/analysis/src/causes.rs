@@ -266,7 +266,7 @@ impl Compared<'_, '_> {
         match &self.other.cell.placement {
             Placement::Within { cpus } if cpus.len() == 1 => same,
             Placement::Cpus { sender, receiver } if sender == receiver => same,
-            Placement::Cpus { .. } => other,
+            Placement::Cpus { .. } | Placement::Pinned => other,
             _ => {
                 let both = same.zip(other).map(|(same, other)| Uncertain {
                     high: same.high.max(other.high),

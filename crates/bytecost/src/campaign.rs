@@ -21,7 +21,7 @@ use bytecost_plan::Plan;
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
 use bytecost_spec::manifest::{Bisection, Expectation};
 use bytecost_spec::sample::{Block, Selection};
-use bytecost_spec::survey::CounterTrial;
+use bytecost_spec::survey::{CounterTrial, PlacementTrial};
 use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey};
 use bytecost_store::{Run, StoreError};
 
@@ -85,6 +85,22 @@ pub fn counters_cost(
     let settings = settings(study, None, Duration::ZERO, Program::own()?);
     let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
     Ok(lab.on(host.clone()).surveyed(survey).counters_cost(stop))
+}
+
+/// Whether trials are steadier with pinned ends, of these cells: some two seconds.
+pub fn steadiness(
+    study: &Study,
+    cells: &[Cell],
+    host: &Host,
+    survey: &Survey,
+    stop: &AtomicBool,
+) -> Result<Vec<PlacementTrial>> {
+    let settings = settings(study, None, Duration::ZERO, Program::own()?);
+    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    Ok(lab
+        .on(host.clone())
+        .surveyed(survey)
+        .steadiness(cells, stop))
 }
 
 pub fn cpus(host: &Host) -> Vec<u32> {

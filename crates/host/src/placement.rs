@@ -44,6 +44,28 @@ pub fn pairs(nearness: Nearness, host: &Host) -> Result<NearPairs, String> {
     }
 }
 
+/// The nearest two usable cores, and the next two; where there are no two, the threads of one, else
+/// the one CPU; or that the kernel tells no CPUs.
+pub fn pinned(host: &Host) -> Result<NearPairs, String> {
+    use Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
+    let first = |kinds: &[Nearness]| kinds.iter().find_map(|n| pairs(*n, host).ok());
+    // Where the caches are not told, no two cores are known to be near each other or far apart.
+    let untold = || {
+        let cores: Vec<u32> = match host.cpus.is_empty() {
+            true => host.cpus_allowed.clone(),
+            false => one_a_core(&usable(host)).iter().map(|c| c.cpu).collect(),
+        };
+        let cpus: Vec<_> = cores.chunks_exact(2).map(|c| (c[0], c[1])).collect();
+        let &(a, b) = cpus.first()?;
+        let shares = host.shared(a, b);
+        Some(NearPairs { cpus, shares })
+    };
+    first(&[SameCache, CrossCache, CrossNode])
+        .or_else(untold)
+        .or_else(|| first(&[SmtSibling]))
+        .map_or_else(|| pairs(SameCpu, host), Ok)
+}
+
 /// A CPU so near to this one, not one to avoid if there is another; or why there is none.
 pub fn near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u32, String> {
     let usable = usable(host);

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use bytecost_host::placement;
+use bytecost_host::placement::{self, NearPairs};
 use bytecost_spec::{Host, Nearness, cpulist};
 use common::{change, columns, host, probes, unpacked};
 
@@ -10,9 +10,13 @@ fn named(nearness: &str) -> Nearness {
     *Nearness::ALL.iter().find(|n| n.name() == nearness).unwrap()
 }
 
-/// The first pairs and what they share, or the reason.
 fn told(nearness: Nearness, host: &Host) -> String {
-    match placement::pairs(nearness, host) {
+    in_words(placement::pairs(nearness, host))
+}
+
+/// The first pairs and what they share, or the reason.
+fn in_words(found: Result<NearPairs, String>) -> String {
+    match found {
         Ok(pairs) => {
             let first = pairs.cpus.iter().take(3);
             let first: Vec<String> = first.map(|(a, b)| format!("{a}:{b}")).collect();
@@ -94,6 +98,36 @@ fn every_machine_gives_the_pairs_that_it_has() {
             );
         }
     }
+}
+
+#[test]
+fn pinned_ends_have_the_nearest_two_cores_or_what_there_is() {
+    let table = "vm |  | 0:1 share the L3 of 32 MiB
+        laptop |  | 0:2 4:6 8:9 share the L3 of 18 MiB
+        epyc |  | 0:1 2:3 4:5 share the L3 of 16 MiB
+        epyc | 0,2 | 0:2 share node 0, and no cache
+        server | 3,15 | 3:15 share nothing
+        container |  | 4:5 share a core
+        server | 5 | 5:5 share all";
+    let told = |host: &Host| in_words(placement::pinned(host));
+    for row in table.lines() {
+        let [machine, allowed, expected] = columns(row);
+        let mut host = host(machine);
+        if !allowed.is_empty() {
+            host.cpus_allowed = cpulist::parse(allowed).unwrap();
+        }
+        let told = told(&host);
+        assert!(told.starts_with(expected), "{row}: {told}");
+        // Where no cache is told either, two cores are two cores.
+        host.caches.clear();
+        assert!(placement::pinned(&host).is_ok(), "{row}");
+    }
+    assert!(told(&Host::default()).contains("reports no CPUs"));
+    let bare = Host {
+        cpus_allowed: vec![2, 7],
+        ..Host::default()
+    };
+    assert!(told(&bare).starts_with("2:7 share nothing that the kernel reports"));
 }
 
 #[test]

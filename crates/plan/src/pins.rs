@@ -34,15 +34,24 @@ impl Pins {
                 usable(receiver, host)?;
                 (each(sender), each(receiver))
             }
+            Placement::Steadier => {
+                return Err(
+                    "placement steadier stands for pinned or free: run it as a study, or choose one"
+                        .to_owned(),
+                );
+            }
             Placement::Pairs => {
                 return Err(
                     "placement pairs stands for several: run it as a study, or name CPUs as in 0:1"
                         .to_owned(),
                 );
             }
-            Placement::Near(nearness) => {
-                let pairs = placement::pairs(*nearness, host)
-                    .map_err(|why| format!("placement {}: {why}", nearness.name()))?;
+            Placement::Near(_) | Placement::Pinned => {
+                let pairs = match &cell.placement {
+                    Placement::Near(nearness) => placement::pairs(*nearness, host),
+                    _ => placement::pinned(host),
+                }
+                .map_err(|why| format!("placement {}: {why}", cell.placement))?;
                 let (a, b): (Vec<u32>, Vec<u32>) = pairs.cpus.into_iter().unzip();
                 (each(&a), each(&b))
             }
@@ -78,7 +87,7 @@ pub fn exact(placement: &Placement, host: &Host) -> Result<Placement, String> {
     };
     let pins = Pins::of(&cell, true, host)?;
     Ok(match placement {
-        Placement::Near(_) => Placement::Cpus {
+        Placement::Near(_) | Placement::Pinned => Placement::Cpus {
             sender: pins.sender.concat(),
             receiver: pins.receiver.concat(),
         },

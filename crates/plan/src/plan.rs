@@ -17,7 +17,7 @@ use crate::candidates::{
 };
 use crate::power::{Power, Primaries};
 use crate::twins::Baselines;
-use crate::{asked, groups, order, refusal};
+use crate::{asked, groups, order, refusal, steadier};
 
 const MOST_BISECTED: usize = 64;
 
@@ -128,6 +128,7 @@ impl Plan {
             cells,
             notes: (design_note(study).into_iter())
                 .chain(pairs_note(study, host))
+                .chain(steadier::note(&survey.placement_trials))
                 .chain(asked::notes(study, survey))
                 .chain(note)
                 .chain(choice.notes)

@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{Axis, CellFacts};
-use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Transport};
+use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Placement, STEADIER, Transport};
 use crate::metric::Metric;
 use crate::survey::Survey;
 use crate::units;
@@ -360,6 +360,47 @@ impl Study {
                 nearest.clone_into(&mut compare.baseline);
             }
         }
+    }
+
+    /// Whether a part leaves it to the machine whether ends are pinned.
+    pub fn asks_for_steadier(&self) -> bool {
+        let mut tiers = self.tiers.iter().chain(&self.as_published);
+        tiers.any(|tier| tier.values(Axis::Placement).iter().any(|v| v == STEADIER))
+    }
+
+    /// The baseline of the first comparison as a cell with pinned ends, at up to three places.
+    pub fn steadiness_cells(&self) -> Vec<Cell> {
+        let Some(compare) = self.compare.first() else {
+            return Vec::new();
+        };
+        let is_one = |c: &Cell| {
+            c.placement == Placement::Steadier && c.value(compare.axis) == compare.baseline
+        };
+        let cells = self.tiers.first().map(Tier::cells).unwrap_or_default();
+        let of_baseline: Vec<Cell> = cells.into_iter().filter(is_one).collect();
+        let last = of_baseline.len().saturating_sub(1);
+        let places = [0, last / 2, last].into_iter().unique();
+        let pinned = |cell: &Cell| Cell {
+            placement: Placement::Pinned,
+            ..cell.clone()
+        };
+        places
+            .filter_map(|at| of_baseline.get(at))
+            .map(pinned)
+            .collect()
+    }
+
+    /// Puts one of the two in the place of the word.
+    pub fn take_steadier(&mut self, pinned: bool) {
+        let taken = match pinned {
+            true => Placement::Pinned.to_string(),
+            false => Placement::Free.to_string(),
+        };
+        self.change_values(|axis, value| {
+            if axis == Axis::Placement && value == STEADIER {
+                taken.clone_into(value);
+            }
+        });
     }
 
     /// Compares names and fields with the tables of a survey: fails for a time out of bounds, a

@@ -32,11 +32,17 @@ const MOST_TIMES_LONGER: f64 = 30.0;
 pub(super) fn changed_plan(view: &View<'_>) -> Vec<Caveat> {
     let told = view.input.notes.iter().filter_map(|note| {
         let note = note.trim_end_matches('.');
-        of_run(
-            format!("Not all is as it was asked: {note}."),
-            "the plan of this run",
-            "`bytecost doctor` for what this machine lacks, --budget for what took too long",
-        )
+        let (what, remedy) = match note.starts_with("placement: ") {
+            true => (
+                "Chosen by trials on this machine",
+                "`--placement free`, or another one, where that is what you run",
+            ),
+            false => (
+                "Not all is as it was asked",
+                "`bytecost doctor` for what this machine lacks, --budget for what took too long",
+            ),
+        };
+        of_run(format!("{what}: {note}."), "the plan of this run", remedy)
     });
     told.collect()
 }
@@ -301,7 +307,7 @@ pub(super) fn who_pays(view: &View<'_>) -> Option<Caveat> {
         format!(
             "the sender's share of the CPU time spreads over {spread} points of 100 from its 10 % to its 90 % quantile"
         ),
-        "--placement, so that each end stays on its CPU",
+        "`--placement pinned`, where it was free, so that each end stays on its CPU",
         cells,
     )
 }

@@ -139,7 +139,7 @@ fn told(view: &View<'_>, of: fn(Measure) -> bool, apart: Range<f64>) -> Option<C
     caveat(
         format!("The trials fall into two groups {place}. No single number stands for both."),
         shown.chain(more).join("; "),
-        "--placement, so that each end stays on its CPU; samples.csv has the trials",
+        "`--placement pinned`, where it was free, so that each end stays on its CPU; samples.csv has the trials",
         cells,
     )
 }

@@ -160,7 +160,8 @@ fn pins(cell: &Cell, side: Side) -> Vec<Vec<u32>> {
         (Placement::Within { cpus }, _) => return vec![cpus.clone()],
         (Placement::Cpus { receiver, .. }, Side::Receiver) => receiver,
         (Placement::Cpus { sender, .. }, _) => sender,
-        (Placement::Free | Placement::Near(_) | Placement::Pairs, _) => return Vec::new(),
+        // The others were made exact.
+        _ => return Vec::new(),
     };
     cpus.iter().map(|cpu| vec![*cpu]).collect()
 }

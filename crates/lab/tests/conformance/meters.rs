@@ -7,8 +7,10 @@ use bytecost_lab::Lab;
 use bytecost_lab::files::Files;
 use bytecost_lab::trial::Settings;
 use bytecost_meter::{LEFT_OUT, ThreadMeter};
+use bytecost_spec::host::Cpu;
 use bytecost_spec::survey::CpuClock;
-use bytecost_spec::{Counter, Reading, Readings, Refusal, Sample, Survey};
+use bytecost_spec::{Counter, Host, Reading, Readings, Refusal, Sample, Survey};
+use bytecost_sys::process;
 use libtest_mimic::Trial;
 
 use super::{case, cell, given, lab, read, settings, trial_in};
@@ -20,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
         case("where no means serves there is no CPU time", by_nothing),
         case("no perf event without hardware counters", no_events),
         case("what counters cost is tried by turns", counters_cost),
+        case("pinned and free ends are tried by turns", steadiness),
     ]
 }
 
@@ -76,7 +79,7 @@ fn by_task_clock() {
 }
 
 fn by_interrupts() {
-    let cpus = bytecost_sys::process::affinity().unwrap();
+    let cpus = process::affinity().unwrap();
     let [one, other, ..] = cpus[..] else {
         println!("skipped: one CPU, so that both sides share it");
         return;
@@ -178,4 +181,31 @@ fn counters_cost() {
             read(side, Counter::TaskClockNs);
         }
     }
+}
+
+fn steadiness() {
+    let cpus_allowed = process::affinity().unwrap();
+    let cpu = |cpu: &u32| Cpu {
+        cpu: *cpu,
+        siblings: vec![*cpu],
+        ..Cpu::default()
+    };
+    let host = Host {
+        cpus: cpus_allowed.iter().map(cpu).collect(),
+        cpus_allowed,
+        ..Host::default()
+    };
+    let mut lab = surveyed(&Survey::default(), SHORT).on(host);
+    let cells = ["256", "64KiB"].map(|size| cell(&format!("placement=pinned size={size}")));
+    let found = lab.steadiness(&cells, &AtomicBool::new(false));
+    for (pinned, size_bytes) in [(true, 256), (false, 256), (true, 65_536), (false, 65_536)] {
+        let same = (found.iter()).filter(|t| t.pinned == pinned && t.size_bytes == size_bytes);
+        // A machine that is too busy may leave some out.
+        let n = same.clone().count();
+        assert!((1..=8).contains(&n), "{n} trials of {size_bytes}, {pinned}");
+        for t in same {
+            assert!(t.cpu_ns > 0 && t.bytes > 0, "{t:?}");
+        }
+    }
+    assert!(lab.steadiness(&cells, &AtomicBool::new(true)).is_empty());
 }

@@ -46,6 +46,7 @@ fn every_placement_becomes_cpus() {
         placement 0,2:1 | [[0], [2]] | [[1]] | []
         placement smt-sibling | [[0], [1], [2], [3]] | [[4], [5], [6], [7]] | []
         placement same-cache | [[0], [2]] | [[1], [3]] | []
+        placement pinned | [[0], [2]] | [[1], [3]] | []
         placement cross-node; background chase@smt-sibling | [[0], [1]] | [[2], [3]] | [4]
         placement same-cache; background stream@same-cache | [[0], [2]] | [[1], [3]] | [5]
         placement 0:1; background spin@same-cpu | [[0]] | [[1]] | [0]";

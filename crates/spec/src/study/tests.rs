@@ -149,6 +149,32 @@ fn pairs_stand_for_several_placements() {
 }
 
 #[test]
+fn what_is_steadier_becomes_a_placement_and_a_few_cells_tell_which() {
+    let mut study = small();
+    assert!(!study.asks_for_steadier() && study.steadiness_cells().is_empty());
+    let sizes = ["256", "4KiB", "16KiB", "64KiB", "1MiB"];
+    study.set_axis(Axis::Size, &sizes).unwrap();
+    study
+        .set_axis(Axis::Placement, &["steadier", "free"])
+        .unwrap();
+    let compare = Compare::of(Axis::Placement, "steadier", Vec::new());
+    study.compare.push(compare);
+    assert!(study.asks_for_steadier());
+    let told = study.steadiness_cells();
+    let sizes: Vec<u64> = told.iter().map(|cell| cell.size_bytes).collect();
+    assert_eq!(sizes, [256, 16_384, 1 << 20]);
+    let is_pinned = |c: &Cell| c.mover == "send" && c.placement == Placement::Pinned;
+    assert!(told.iter().all(is_pinned), "{told:?}");
+    for (pinned, cells, placement) in [(true, 20, "pinned"), (false, 10, "free")] {
+        let mut study = study.clone();
+        study.take_steadier(pinned);
+        assert!(!study.asks_for_steadier());
+        assert_eq!(study.cells().len(), cells);
+        assert_eq!(study.compare.last().unwrap().baseline, placement);
+    }
+}
+
+#[test]
 fn the_command_line_narrows_a_study_to_what_was_asked() {
     let mut study = small();
     let movers = ["sendfile", "sendmsg"];

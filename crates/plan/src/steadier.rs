@@ -1,0 +1,88 @@
+//! Whether pinned ends make trials steadier on this machine: what trials of both kinds tell.
+//!
+//! Only how much costs vary is looked at, before anything is compared, so that the choice favours no
+//! way. A pinned thread waits where others use its CPU, so that on a busy machine free ends are steadier.
+
+use bytecost_spec::survey::PlacementTrial;
+use bytecost_stats::median;
+use itertools::Itertools as _;
+
+/// Ends are pinned where trials then vary at most so much as with free ends: half the blocks then do.
+const STEADIER: f64 = 0.7;
+/// The standard deviation of normal values whose median absolute deviation is 1.
+const OF_NORMAL: f64 = 1.4826;
+
+/// Whether they do; not where pinned trials failed or there are none.
+pub fn is_steadier(trials: &[PlacementTrial]) -> bool {
+    let count = |pinned| trials.iter().filter(|t| t.pinned == pinned).count();
+    let [pinned, free] = [true, false].map(|pinned| spread(trials, pinned));
+    let spreads = pinned.zip(free);
+    count(true) >= count(false) && spreads.is_some_and(|(pinned, free)| pinned <= STEADIER * free)
+}
+
+/// How far the logarithms of CPU time per byte lie around their median at each size, robustly: as a
+/// standard deviation.
+fn spread(trials: &[PlacementTrial], pinned: bool) -> Option<f64> {
+    let of_kind = trials.iter().filter(|t| t.pinned == pinned);
+    let by_size = of_kind.map(|t| (t.size_bytes, (t.cpu_ns as f64 / t.bytes as f64).ln()));
+    let apart = by_size.into_group_map().into_values().flat_map(|costs| {
+        let middle = median(&costs);
+        costs
+            .into_iter()
+            .filter_map(move |cost| Some((cost - middle?).abs()))
+    });
+    median(&apart.collect_vec()).map(|deviation| OF_NORMAL * deviation)
+}
+
+/// What was found and chosen; none where it was not asked.
+pub(crate) fn note(trials: &[PlacementTrial]) -> Option<String> {
+    let [pinned, free] = [true, false].map(|pinned| spread(trials, pinned));
+    let percent = |spread: f64| bytecost_spec::units::percent(spread);
+    let (pinned, free) = (percent(pinned?), percent(free?));
+    let chosen = match is_steadier(trials) {
+        true => "the ends are pinned",
+        false => "the ends are left free",
+    };
+    Some(format!(
+        "placement: {chosen}, since CPU time per byte varied from trial to trial by {pinned} with pinned ends and by {free} with free ones ({} trials)",
+        trials.len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Trials at two sizes whose costs are so many parts of a thousand apart.
+    fn trials(pinned: bool, apart: &[u64]) -> Vec<PlacementTrial> {
+        let sizes = [256, 1 << 20].into_iter();
+        let trial = |(size_bytes, apart): (u64, &u64)| PlacementTrial {
+            pinned,
+            size_bytes,
+            cpu_ns: (1000 + apart) * (1 << 30) / size_bytes,
+            bytes: 1000 * (1 << 20),
+        };
+        sizes.cartesian_product(apart).map(trial).collect()
+    }
+
+    #[test]
+    fn ends_are_pinned_where_their_trials_vary_clearly_less_and_none_failed() {
+        let still = trials(true, &[0, 10, 20, 30, 40]);
+        let moved = trials(false, &[0, 50, 100, 150, 200]);
+        let check = |trials: &[Vec<PlacementTrial>], expected, words: &str| {
+            let trials = trials.concat();
+            assert_eq!(is_steadier(&trials), expected, "{words}");
+            let note = note(&trials).unwrap();
+            assert!(note.contains(words), "{note}");
+        };
+        let both = [still.clone(), moved.clone()];
+        check(&both, true, "the ends are pinned, since");
+        check(&both, true, "by 1.5 % with pinned ends");
+        let alike = trials(false, &[0, 12, 24, 36, 48]);
+        check(&[still.clone(), alike], false, "are left free, since");
+        let failed = still[1..].to_vec();
+        check(&[failed, moved.clone()], false, "are left free, since");
+        assert!(!is_steadier(&[]) && note(&[]).is_none());
+        assert!(!is_steadier(&moved) && note(&moved).is_none());
+    }
+}
