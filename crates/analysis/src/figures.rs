@@ -103,7 +103,12 @@ impl<'v> Drawing<'v> {
             self.panel(&figure, cells, whole, measured)
         };
         let panels = self.joined(alike(&self.shown, &free), &free);
-        panels.iter().filter_map(panel).collect()
+        let mut panels: Vec<FigureData> = panels.iter().filter_map(panel).collect();
+        // One line among panels of several compares nothing: a table has its numbers.
+        if panels.iter().any(|p| p.series.len() > 1) {
+            panels.retain(|p| p.series.len() > 1);
+        }
+        panels
     }
 
     /// A panel, if it has two values across or more and, where that is asked for, a measured point.
