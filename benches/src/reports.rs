@@ -55,7 +55,7 @@ fn run(context: &Context) -> Result<Told> {
     ];
     let blocks = alternate(subjects, context.blocks, context.seed)?;
     let peaks: Vec<u64> = (0..3)
-        .map(|_| peak_memory_bytes(&mut report()))
+        .map(|_| peak_memory_bytes(&mut report(), |_| ()))
         .collect::<Result<_>>()?;
     let peak = peaks.iter().max().copied().unwrap_or(0) as f64 / MEGABYTE;
     let middle = |of| median(&blocks.values(of, |s| *s)).unwrap_or(f64::NAN);
@@ -134,8 +134,8 @@ fn seconds(command: &mut Command) -> Result<f64> {
 }
 
 /// The most memory that a command held, by looking while it runs: proc_pid_status(5), VmHWM. What
-/// it might take in its last ms is missed.
-fn peak_memory_bytes(command: &mut Command) -> Result<u64> {
+/// it might take in its last ms is missed. `seen` is given the most so far after each look.
+fn peak_memory_bytes(command: &mut Command, mut seen: impl FnMut(u64)) -> Result<u64> {
     let mut child = quiet(command).spawn()?;
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
@@ -146,6 +146,7 @@ fn peak_memory_bytes(command: &mut Command) -> Result<u64> {
         {
             peak = peak.max(bytes);
         }
+        seen(peak);
         match child.try_wait()? {
             Some(ended) if ended.success() && peak > 0 => return Ok(peak),
             Some(ended) => bail!("{ended}, memory {peak}"),
@@ -184,7 +185,16 @@ mod tests {
 
     #[test]
     fn memory_is_that_of_the_command() {
-        let peak = peak_memory_bytes(Command::new("sleep").arg("0.05")).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let end = dir.path().join("end");
+        let mut waiting = Command::new("sh");
+        waiting.args(["-c", r#"until [ -e "$0" ]; do sleep 0.01; done"#]);
+        let end_once_seen = |peak: u64| {
+            if peak >= 100_000 {
+                fs::write(&end, "").unwrap();
+            }
+        };
+        let peak = peak_memory_bytes(waiting.arg(&end), end_once_seen).unwrap();
         assert!((100_000..100_000_000).contains(&peak), "{peak}");
     }
 }

@@ -4,6 +4,7 @@ use bytecost_analysis::{Estimate, Interim};
 use bytecost_spec::{Counter, Pattern, Reading, Sample};
 use bytecost_stats::Generator;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use crate::world::{True, World, put, with_axes};
 
@@ -37,7 +38,7 @@ fn ordered(e: &Estimate) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, rng_seed: RngSeed::Fixed(20_261_121), ..ProptestConfig::default() })]
 
     #[test]
     fn any_log_is_judged(seed in any::<u64>(), blocks in 1..6_u32, spoilt in 0..60_usize, ask in any::<bool>()) {

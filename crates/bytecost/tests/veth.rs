@@ -28,7 +28,13 @@ fn the_stall_of_small_writes_shows_in_its_delayed_acknowledgements() {
     }
     let place = Place::new();
     let words = "run --transport veth --pattern request-response --mover send-fields --size 256 --fields 8 --nodelay on,off --blocks 6 --window 150ms --warmup 50ms --budget 60s --quiet";
-    place.call(words).measured();
+    // In real time the receiver gets its CPU before the timer, however busy the machine is. That needs
+    // a permission, which even root may lack.
+    let end = place.call(format!("{words} --class fifo"));
+    match end.stderr.contains("nothing of this study works") {
+        true => place.call(words).measured(),
+        false => end.measured(),
+    };
     let (mut with, mut without) = ([0, 0], [0, 0]);
     for (cell, sample) in place.samples() {
         if cell.mover == "null" {

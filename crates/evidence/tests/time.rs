@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use bytecost_evidence::{Parties, TimeSampler};
 use bytecost_spec::evidence::{Kind, Looks, Party};
@@ -33,10 +34,9 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
     };
     let mut found = copying();
     // Where this process is kept waiting for long, what it does not take meanwhile is lost.
-    for _ in 0..10 {
-        if found.lost > 0 {
-            found = copying();
-        }
+    let until = Instant::now() + Duration::from_secs(60);
+    while found.lost > 0 && Instant::now() < until {
+        found = copying();
     }
     assert_eq!(found.lost, 0);
     let mine = |of: &[Looks], counts: fn(Kind) -> bool| -> u64 {

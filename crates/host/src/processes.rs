@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use crate::tests::machine;
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     fn stat(pid: u32, name: &str, user: u64, kernel: u64) -> String {
         format!("{pid} ({name}) S 1 2 3 4 5 6 7 8 9 10 {user} {kernel} 0 0 20 0 1 0 12345\n")
@@ -154,6 +155,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(20_261_121), ..ProptestConfig::default() })]
+
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&bytes);

@@ -239,7 +239,9 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
         Err(why) => Some(why),
     };
     // A thread that ends or parks has words of its own; the mover's is used the most.
-    let turns = futexes.into_values().max_by_key(|counted| counted.values().sum::<u64>());
+    let turns = futexes
+        .into_values()
+        .max_by_key(|counted| counted.values().sum::<u64>());
     calls.extend(turns.into_iter().flatten());
     let worked = working.join().map_err(|_| "the mover panicked")?;
     let mut seen = worked.map_err(|e| format!("{e}; until then: {}", in_words(&calls)))?;

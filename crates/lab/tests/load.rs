@@ -175,7 +175,7 @@ fn no_server_changes_when_it_is_asked() {
             let mut load = load(server(does), way, time(0, 300));
             load.pace = Pace::Open { per_s: 500.0 };
             (load.seed, load.connections, load.threads) = (seed, 4, threads);
-            load.patience = Duration::from_millis(if silent { 50 } else { 60_000 });
+            load.patience = Duration::from_millis(if silent { 1_000 } else { 60_000 });
             all_due(&run(&load))
         };
         for threads in [1, 2] {
@@ -245,7 +245,7 @@ fn a_window_begins_and_ends_once() {
         assert_eq!(outcome.answers, outcome.latency_ns.len());
         assert_eq!((outcome.opened, outcome.errors.all()), (9, 0));
         assert_eq!(outcome.answers_by_connection.len(), 6);
-        assert!((0.0..=1.5).contains(&outcome.generator.busy_share));
+        assert!((0.0..=1.0).contains(&outcome.generator.busy_share));
     }
 }
 
@@ -270,14 +270,12 @@ fn a_stop_ends_it_early() {
 #[test]
 fn thinking_keeps_the_rate_down() {
     for way in ways() {
-        let mut load = load(honest(), way, time(0, 300));
-        load.connections = 3;
-        load.pace = Pace::Closed {
-            think: Duration::from_millis(50),
-        };
+        let think = Duration::from_millis(50);
+        let mut load = load(honest(), way, LoadSpan::Requests(5));
+        (load.connections, load.pace) = (3, Pace::Closed { think });
         let outcome = run(&load);
-        assert!(outcome.fairness()[2] <= 7, "{:?}", outcome.fairness());
-        assert!(outcome.answers > 0);
+        assert_eq!(outcome.fairness(), [5; 3]);
+        assert!(Duration::from_nanos(outcome.window_ns) >= 4 * think);
     }
 }
 
@@ -364,7 +362,7 @@ fn a_load_ends_with_its_server_and_not_while_it_serves_anyone() {
         let outcome = run(&load);
         assert!(outcome.server_gone_ns.is_some(), "{:?}", outcome.errors);
         assert!(outcome.window_ns < 60_000_000_000, "{}", outcome.window_ns);
-        assert!(outcome.generator.busy_share <= 1.5);
+        assert!(outcome.generator.busy_share <= 1.0);
     }
 }
 
@@ -391,10 +389,10 @@ fn slow<const MS: u64>() -> &'static Service {
 #[test]
 fn a_generator_that_was_the_bottleneck_says_so() {
     for way in ways() {
-        let mut load = load(honest(), way, time(0, 200));
-        load.service = slow::<5>();
+        let mut load = load(honest(), way, time(0, 800));
+        load.service = slow::<10>();
         // While it makes the requests of all, the server has time for each, however slow it is.
-        load.connections = 60;
+        load.connections = 100;
         let said = run(&load).generator_limit().unwrap().to_string();
         assert!(said.contains("busy "), "{said}");
     }

@@ -130,6 +130,9 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         let mut worked = false;
         loop {
             let now_ns = self.wire.now_ns();
+            if worked {
+                self.count_busy(woke_ns, now_ns);
+            }
             if stop.load(Ordering::Relaxed) || self.start.is_given_up() {
                 self.closes_ns = self.closes_ns.min(now_ns);
                 self.close_window(now_ns, told);
@@ -149,8 +152,8 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
                 let late_ns = pause.from_ns.saturating_sub(could_ns);
                 record(&mut self.outcome.generator.late_ns, late_ns);
             }
-            if worked && self.phase == Phase::Window {
-                self.busy_ns += pause.from_ns - woke_ns;
+            if worked {
+                self.count_busy(now_ns, pause.from_ns);
             }
             woke_ns = pause.to_ns;
             worked = false;
@@ -161,6 +164,12 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
         self.count_unanswered();
         Ok(self.outcome)
+    }
+
+    /// What of this time lies within the window.
+    fn count_busy(&mut self, from_ns: u64, to_ns: u64) {
+        let from_ns = from_ns.max(self.opens_ns);
+        self.busy_ns += to_ns.min(self.closes_ns).saturating_sub(from_ns);
     }
 
     fn is_closed(&self) -> bool {

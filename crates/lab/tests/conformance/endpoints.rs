@@ -81,16 +81,17 @@ fn of_one_trial_each() {
     let (mut ahead, mut failed) = (Vec::new(), Vec::new());
     let numbers = [0, 1, 2, 2, 2];
     // What /proc lists may lack one while another ends, so it is read until all are seen.
-    let mut see = |event| match event {
-        Event::TrialStarted { .. } => {
-            let until = Instant::now() + SOON;
-            let mut there = endpoints(&marked);
-            while there.len() < numbers[ahead.len()] && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(1));
-                there = endpoints(&marked);
-            }
-            ahead.push(there);
+    let seen = |number: usize| {
+        let until = Instant::now() + SOON;
+        let mut there = endpoints(&marked);
+        while there.len() < number && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+            there = endpoints(&marked);
         }
+        there
+    };
+    let mut see = |event| match event {
+        Event::TrialStarted { .. } => ahead.push(seen(numbers[ahead.len()])),
         Event::TrialEnded(record) => failed.push(matches!(*record, Record::Failure(_))),
         Event::BlockEnded(_) => {}
     };
@@ -100,7 +101,7 @@ fn of_one_trial_each() {
     let all: HashSet<Pid> = ahead.iter().flatten().copied().collect();
     let of_two = all.len() < numbers.iter().sum();
     assert!(!of_two, "one is of two trials: {ahead:?}");
-    assert_eq!(endpoints(&marked).len(), 2, "they waited");
+    assert_eq!(seen(2).len(), 2, "they waited");
     drop(lab);
     assert!(endpoints(&marked).is_empty(), "some are left");
 }
