@@ -82,9 +82,14 @@ pub fn counters_cost(
     if !plan.cells.iter().any(reads_hardware) {
         return Ok(Vec::new());
     }
+    Ok(lab_before(study, host, survey)?.counters_cost(stop))
+}
+
+/// A lab for the trials before a run's plan or its first block.
+fn lab_before(study: &Study, host: &Host, survey: &Survey) -> Result<Lab> {
     let settings = settings(study, None, Duration::ZERO, Program::own()?);
     let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
-    Ok(lab.on(host.clone()).surveyed(survey).counters_cost(stop))
+    Ok(lab.on(host.clone()).surveyed(survey))
 }
 
 /// Whether trials are steadier with pinned ends, of these cells: some two seconds.
@@ -95,12 +100,7 @@ pub fn steadiness(
     survey: &Survey,
     stop: &AtomicBool,
 ) -> Result<Vec<PlacementTrial>> {
-    let settings = settings(study, None, Duration::ZERO, Program::own()?);
-    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
-    Ok(lab
-        .on(host.clone())
-        .surveyed(survey)
-        .steadiness(cells, stop))
+    Ok(lab_before(study, host, survey)?.steadiness(cells, stop))
 }
 
 pub fn cpus(host: &Host) -> Vec<u32> {

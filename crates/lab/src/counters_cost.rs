@@ -30,7 +30,7 @@ impl Lab {
         }
         let before = self.means.clone();
         let mut found = Vec::new();
-        for with in turns() {
+        for with in turns(TRIALS) {
             self.means = before.clone();
             if !with {
                 self.means.stand_in = false;
@@ -54,23 +54,30 @@ impl Lab {
     }
 }
 
-/// Whether counters are read in each trial of a mover: with, without, without, with.
-fn turns() -> impl Iterator<Item = bool> {
-    (0..2 * TRIALS).map(|turn| matches!(turn % 4, 0 | 3))
+/// Of two kinds of trial, so many each, whether it is the first one's turn: yes, no, no, yes.
+pub(crate) fn turns(trials: usize) -> impl Iterator<Item = bool> {
+    (0..2 * trials).map(|turn| matches!(turn % 4, 0 | 3))
+}
+
+/// A counter of the sender's side and of the receiver's, 0 where there is none; none where a side
+/// has not read it.
+pub(crate) fn of_sides(parts: &TrialOutput, counter: Counter) -> Option<[u64; 2]> {
+    let read = |readings: &Readings| readings.get(&counter).and_then(Reading::measured);
+    let of_receiver = match &parts.receiver {
+        Some(receiver) => read(&receiver.side.readings)?,
+        None => 0,
+    };
+    Some([read(&parts.sender.side.readings)?, of_receiver])
 }
 
 fn told(mover: &str, with: bool, parts: &TrialOutput) -> Option<CounterTrial> {
-    let read = |readings: &Readings, counter| readings.get(&counter).and_then(Reading::measured);
-    let sender = &parts.sender.side.readings;
-    let of_receiver = match &parts.receiver {
-        Some(receiver) => read(&receiver.side.readings, Counter::CpuNs)?,
-        None => 0,
-    };
-    Some(CounterTrial {
+    let [messages, _] = of_sides(parts, Counter::Messages)?;
+    let cpu_ns = of_sides(parts, Counter::CpuNs)?.iter().sum();
+    (messages > 0).then(|| CounterTrial {
         mover: mover.to_owned(),
         with,
-        cpu_ns: read(sender, Counter::CpuNs)? + of_receiver,
-        messages: read(sender, Counter::Messages).filter(|n| *n > 0)?,
+        cpu_ns,
+        messages,
     })
 }
 
@@ -80,7 +87,7 @@ mod tests {
 
     #[test]
     fn with_and_without_come_by_turns_and_as_often() {
-        let turns: Vec<bool> = turns().collect();
+        let turns: Vec<bool> = turns(TRIALS).collect();
         let with = turns.iter().filter(|with| **with).count();
         assert_eq!((with, turns.len()), (TRIALS, 2 * TRIALS));
         assert!(turns.chunks(2).all(|two| two[0] != two[1]));

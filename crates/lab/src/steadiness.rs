@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_spec::survey::PlacementTrial;
-use bytecost_spec::{Cell, Counter, Placement, Reading};
+use bytecost_spec::{Cell, Counter, Placement};
 
+use crate::counters_cost::{of_sides, turns};
 use crate::trial::Lab;
 
 /// Trials of each cell with pinned ends, and as many with free ones.
@@ -15,8 +16,7 @@ impl Lab {
     /// left out.
     pub fn steadiness(&mut self, cells: &[Cell], stop: &AtomicBool) -> Vec<PlacementTrial> {
         let mut found = Vec::new();
-        for turn in 0..2 * TRIALS {
-            let pinned = matches!(turn % 4, 0 | 3);
+        for pinned in turns(TRIALS) {
             for cell in cells {
                 if stop.load(Ordering::Relaxed) {
                     return found;
@@ -27,17 +27,12 @@ impl Lab {
                 }
                 let parts = self.attempt(&cell, None, stop).ok();
                 let trial = parts.and_then(|parts| {
-                    let sides = [&parts.sender, parts.receiver.as_ref()?];
-                    let [sender, receiver] = sides.map(|side| {
-                        let readings = &side.side.readings;
-                        let read = |c| readings.get(&c).and_then(Reading::measured);
-                        Some((read(Counter::CpuNs)?, read(Counter::Bytes)?))
-                    });
-                    let ((sent_ns, _), (taken_ns, bytes)) = sender.zip(receiver)?;
-                    (bytes > 0 && sent_ns + taken_ns > 0).then_some(PlacementTrial {
+                    let [_, bytes] = of_sides(&parts, Counter::Bytes)?;
+                    let cpu_ns = of_sides(&parts, Counter::CpuNs)?.iter().sum();
+                    (bytes > 0 && cpu_ns > 0).then_some(PlacementTrial {
                         pinned,
                         size_bytes: cell.size_bytes,
-                        cpu_ns: sent_ns + taken_ns,
+                        cpu_ns,
                         bytes,
                     })
                 });

@@ -337,11 +337,11 @@ impl Study {
         }
     }
 
-    /// Whether a part asks for pairs of CPUs without naming them.
-    pub fn asks_for_pairs(&self) -> bool {
-        let tiers = self.tiers.iter().chain(&self.as_published);
-        let mut axes = tiers.flat_map(|tier| &tier.axes);
-        axes.any(|(axis, values)| *axis == Axis::Placement && values.iter().any(|v| v == PAIRS))
+    /// Whether a part asks for this placement: of [`PAIRS`] and [`STEADIER`], what they stand for has
+    /// to take their place.
+    pub fn asks_for_placement(&self, word: &str) -> bool {
+        let mut tiers = self.tiers.iter().chain(&self.as_published);
+        tiers.any(|tier| tier.values(Axis::Placement).iter().any(|v| v == word))
     }
 
     /// Puts pairs of CPUs in the place of their word; a baseline of that word becomes `nearest`.
@@ -360,12 +360,6 @@ impl Study {
                 nearest.clone_into(&mut compare.baseline);
             }
         }
-    }
-
-    /// Whether a part leaves it to the machine whether ends are pinned.
-    pub fn asks_for_steadier(&self) -> bool {
-        let mut tiers = self.tiers.iter().chain(&self.as_published);
-        tiers.any(|tier| tier.values(Axis::Placement).iter().any(|v| v == STEADIER))
     }
 
     /// The baseline of the first comparison as a cell with pinned ends, at up to three places.

@@ -20,7 +20,7 @@ use bytecost_lab::program::{Program, own_build};
 use bytecost_lab::survey::Helpers;
 use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
-use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
+use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, PAIRS, Ring, STEADIER};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey, PlacementTrial};
@@ -171,7 +171,7 @@ fn begun(
     study.grouped = true;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
-    if study.asks_for_pairs() {
+    if study.asks_for_placement(PAIRS) {
         let pairs = bytecost_host::pairs::chosen(&host).map_err(bad_input)?;
         study.take_pairs(&pairs.placements(), &pairs.nearest());
     }
@@ -187,7 +187,7 @@ fn begun(
     let only_serves = all.iter().all(Cell::is_served);
     survey.links = bytecost_lab::survey::links(&all);
     survey.isolation = isolation_survey::survey(program, &Roots::real(), &host, &all);
-    if study.asks_for_steadier() {
+    if study.asks_for_placement(STEADIER) {
         let trials = placement_trials(&study, peer.is_some(), &host, &survey, stop)?;
         study.take_steadier(bytecost_plan::is_steadier(&trials));
         survey.placement_trials = trials;

@@ -52,7 +52,7 @@ impl Server {
         Place::new().call(format!("live receive 127.0.0.1:{} {words}", self.port))
     }
 
-    /// A client that goes on until something ends it, once it has told of bytes.
+    /// A client that goes on until something ends it, once it has reported bytes.
     pub fn driven(&self, words: &str) -> Started {
         let words = format!("live receive 127.0.0.1 --port {} --json {words}", self.port);
         let mut client = Started::alone(&words);

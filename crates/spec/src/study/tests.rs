@@ -140,9 +140,9 @@ fn pairs_stand_for_several_placements() {
     study.set_axis(Axis::Placement, &placements).unwrap();
     let compare = Compare::of(Axis::Placement, "pairs", Vec::new());
     study.compare.push(compare);
-    assert!(study.asks_for_pairs());
+    assert!(study.asks_for_placement(PAIRS));
     study.take_pairs(&["0:0", "1:1", "0:1"].map(str::to_owned), "0:1");
-    assert!(!study.asks_for_pairs());
+    assert!(!study.asks_for_placement(PAIRS));
     let (_, values) = study.tiers[0].axes.last().unwrap();
     assert_eq!(values, &["free", "0:0", "1:1", "0:1"], "each once");
     assert_eq!(study.compare.last().unwrap().baseline, "0:1");
@@ -151,7 +151,7 @@ fn pairs_stand_for_several_placements() {
 #[test]
 fn what_is_steadier_becomes_a_placement_and_a_few_cells_tell_which() {
     let mut study = small();
-    assert!(!study.asks_for_steadier() && study.steadiness_cells().is_empty());
+    assert!(!study.asks_for_placement(STEADIER) && study.steadiness_cells().is_empty());
     let sizes = ["256", "4KiB", "16KiB", "64KiB", "1MiB"];
     study.set_axis(Axis::Size, &sizes).unwrap();
     study
@@ -159,7 +159,7 @@ fn what_is_steadier_becomes_a_placement_and_a_few_cells_tell_which() {
         .unwrap();
     let compare = Compare::of(Axis::Placement, "steadier", Vec::new());
     study.compare.push(compare);
-    assert!(study.asks_for_steadier());
+    assert!(study.asks_for_placement(STEADIER));
     let told = study.steadiness_cells();
     let sizes: Vec<u64> = told.iter().map(|cell| cell.size_bytes).collect();
     assert_eq!(sizes, [256, 16_384, 1 << 20]);
@@ -168,7 +168,7 @@ fn what_is_steadier_becomes_a_placement_and_a_few_cells_tell_which() {
     for (pinned, cells, placement) in [(true, 20, "pinned"), (false, 10, "free")] {
         let mut study = study.clone();
         study.take_steadier(pinned);
-        assert!(!study.asks_for_steadier());
+        assert!(!study.asks_for_placement(STEADIER));
         assert_eq!(study.cells().len(), cells);
         assert_eq!(study.compare.last().unwrap().baseline, placement);
     }
