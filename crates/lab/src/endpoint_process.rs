@@ -27,7 +27,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the coordinator looks up to see whether it was told to stop.
 const LOOK_NS: u64 = 50_000_000;
 /// How long the other side is listened to when one has failed.
-const LAST_WORDS_NS: u64 = 200_000_000;
+const LAST_WORDS_NS: u64 = 1_000_000_000;
 
 #[derive(Debug, Error)]
 pub(crate) enum TrialError {

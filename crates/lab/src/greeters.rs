@@ -25,8 +25,8 @@ use crate::transports::Listener;
 
 /// Connections that may be about to say who they are; of more, the oldest is dropped.
 const MOST_GREETED: usize = 64;
-/// How long a flow of a trial may take to say its key.
-const KEY_WITHIN: Duration = Duration::from_millis(250);
+/// How long a flow of a trial may take to say its key; silence costs nobody else's time.
+const KEY_WITHIN: Duration = Duration::from_secs(2);
 
 /// One address, or all that begin with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
