@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytecost_host::pairs::{self, Pairs};
+use bytecost_spec::cell::PINNED;
 use bytecost_spec::manifest::{Bisection, Expectation, RatioNoise};
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::survey::{MoverFacts, Survey};
@@ -121,6 +122,8 @@ impl Plan {
             true => groups::groups(&cells, study, &norm),
             false => Vec::new(),
         };
+        // As it was when the run began, whatever this program would say of its trials.
+        let is_pinned = study.asks_for_placement(PINNED);
         Ok(Plan {
             groups,
             refusals,
@@ -128,7 +131,7 @@ impl Plan {
             cells,
             notes: (design_note(study).into_iter())
                 .chain(pairs_note(study, host))
-                .chain(steadier::note(&survey.placement_trials))
+                .chain(steadier::note(&survey.placement_trials, is_pinned))
                 .chain(asked::notes(study, survey))
                 .chain(note)
                 .chain(choice.notes)

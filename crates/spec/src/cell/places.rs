@@ -87,7 +87,8 @@ pub enum Placement {
     Pairs,
 }
 
-const PINNED: &str = "pinned";
+/// The name of [`Placement::Pinned`].
+pub const PINNED: &str = "pinned";
 /// The name of [`Placement::Steadier`].
 pub const STEADIER: &str = "steadier";
 
