@@ -90,12 +90,13 @@ fn a_receiver_that_stalls_is_waited_for_as_long_as_patience_lasts() {
     }
 }
 
-/// A script in the place of Java; `$A` is where it answers to, `$C` where its commands come from.
+/// A script in the place of Java, which says `out`; then its output are answers, and `$C` is where its
+/// commands come from, whatever numbers their pipes have.
 fn fake(script: &str, patience: Duration, expected: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("java");
     let text = format!(
-        "#!/bin/sh\nfor w; do C=$A; A=$w; done\nC=/proc/self/fd/$C; exec 9>/proc/self/fd/$A\n{script}\n"
+        "#!/bin/sh\necho out; for w; do C=$A; A=$w; done\nC=/proc/self/fd/$C; exec >/proc/self/fd/$A\n{script}\n"
     );
     // Written by a process of its own: what any process still has open for writing, as one does
     // that another test is just starting, is not executed.
@@ -134,37 +135,37 @@ fn a_java_that_does_not_do_its_work_is_told_and_nothing_is_left_running() {
         }
     };
     check(
-        r#"exit 3 => java ended with status 3
-        echo out; echo of memory >&2; exit 1 => java ended with status 1 (of memory)
+        r#"exit 3 => java ended with status 3 (out)
+        echo of memory >&2; exit 1 => java ended with status 1 (of memory)
         kill -9 $$ => java was ended by signal 9
         echo Module jdk.compiler not found >&2; exit 1 => this java cannot run a source file: install a JDK
-        echo Unrecognized option: --source; exit 1 => install a JDK of version 11
-        echo garbage >&9; sleep 600 => /java: "garbage"
-        echo 'ready ' >&9; sleep 600 => unexpected response
-        echo 'ready 17;rm' >&9; sleep 600 => unexpected response
-        printf '\377\n' >&9; sleep 600 => not text
-        printf '%999d\n' 1 >&9; sleep 600 => a line of more than 256 bytes
-        printf 'ready 1\nready 1\n' >&9; sleep 600 => more than one line
-        echo failed >&9; sleep 600 => unexpected response"#,
+        echo Unrecognized option: --source >&2; exit 1 => install a JDK of version 11
+        echo garbage; sleep 600 => /java: "garbage"
+        echo 'ready '; sleep 600 => unexpected response
+        echo 'ready 17;rm'; sleep 600 => unexpected response
+        printf '\377\n'; sleep 600 => not text
+        printf '%999d\n' 1; sleep 600 => a line of more than 256 bytes
+        printf 'ready 1\nready 1\n'; sleep 600 => more than one line
+        echo failed; sleep 600 => unexpected response"#,
         "",
         LONG,
     );
     check(
         "sleep 600 => java said nothing for 0.2 s
-        echo ready 1 >&9; sleep 600 => java said nothing for 0.2 s",
+        echo ready 1; sleep 600 => java said nothing for 0.2 s",
         "",
         Duration::from_millis(200),
     );
     check(
         r#"exit 4 => java ended with status 4
-        echo sent 4095 9 >&9; sleep 600 => unexpected response from java: "sent 4095 9"
-        echo sent 4096 >&9; sleep 600 => unexpected response
-        echo sent +4096 1 >&9; sleep 600 => unexpected response
-        echo sent 4096 1 1 >&9; sleep 600 => unexpected response
-        echo sent 4096 99999999999999999999 >&9; sleep 600 => unexpected response
-        echo failed java.io.IOException: disk on fire >&9; sleep 600 => java: disk on fire
-        cat /dev/zero >&9; sleep 600 => a line of more than 256 bytes"#,
-        "echo ready 1 >&9; read line < $C; ",
+        echo sent 4095 9; sleep 600 => unexpected response from java: "sent 4095 9"
+        echo sent 4096; sleep 600 => unexpected response
+        echo sent +4096 1; sleep 600 => unexpected response
+        echo sent 4096 1 1; sleep 600 => unexpected response
+        echo sent 4096 99999999999999999999; sleep 600 => unexpected response
+        echo failed java.io.IOException: disk on fire; sleep 600 => java: disk on fire
+        cat /dev/zero; sleep 600 => a line of more than 256 bytes"#,
+        "echo ready 1; read line < $C; ",
         LONG,
     );
 }
