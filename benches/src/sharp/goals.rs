@@ -194,9 +194,8 @@ impl Reached {
 }
 
 /// In how many places of how many the best set is as it should be: it excludes every way that costs
-/// so much more than the best one, and the worst way is decided. findings.json has no best set, only
-/// comparisons with the baseline; so a way counts as excluded where it is worse than the baseline, or
-/// where one that is better has an interval that lies wholly on the better side of its own.
+/// so much more than the best one, and the worst way is decided. A run of a build that tells no sets
+/// has none that is.
 fn best_sets(outcome: &Outcome, effects: &BTreeMap<Id, f64>, worse: f64) -> (usize, usize) {
     let mut places: BTreeMap<&str, BTreeSet<&Id>> = BTreeMap::new();
     for id in effects.keys() {
@@ -205,53 +204,34 @@ fn best_sets(outcome: &Outcome, effects: &BTreeMap<Id, f64>, worse: f64) -> (usi
         places.entry(at).or_default().insert(id);
     }
     let good = places.values().filter(|ids| {
-        let ids: Vec<&Id> = ids.iter().copied().collect();
-        is_best_set_as_asked(outcome, effects, &ids, worse)
+        let ways = ids
+            .iter()
+            .map(|id| (effects[*id], outcome.comparisons.get(*id)));
+        is_best_set_as_asked(&ways.collect::<Vec<_>>(), worse)
     });
     (good.count(), places.len())
 }
 
-fn is_best_set_as_asked(
-    outcome: &Outcome,
-    effects: &BTreeMap<Id, f64>,
-    ids: &[&Id],
-    worse: f64,
-) -> bool {
-    let found: Vec<Option<&Comparison>> =
-        ids.iter().map(|id| outcome.comparisons.get(*id)).collect();
-    let more_is_better = found.iter().flatten().all(|c| c.more_is_better);
+/// Of the ways at a place, each with its effect.
+fn is_best_set_as_asked(ways: &[(f64, Option<&Comparison>)], worse: f64) -> bool {
+    let found: Vec<&Comparison> = ways.iter().filter_map(|(_, found)| *found).collect();
+    let more_is_better = found.iter().all(|c| c.more_is_better);
     // From here on a greater number is better.
-    let sign = if more_is_better { 1.0 } else { -1.0 };
-    let goodness: Vec<f64> = ids.iter().map(|id| sign * effects[*id]).collect();
-    let best = goodness.iter().copied().fold(0.0, f64::max);
-    let ends = |c: &Comparison| {
-        c.ratio.map(|[_, low, high]| match more_is_better {
-            true => (low, high),
-            false => (-high, -low),
-        })
-    };
-    let better = found
+    let good = |effect: f64| if more_is_better { effect } else { -effect };
+    let best = ways
         .iter()
-        .flatten()
-        .filter(|c| c.verdict == Verdict::Better);
-    let bound = better
-        .filter_map(|c| ends(c))
-        .map(|(low, _)| low)
-        .fold(f64::NEG_INFINITY, f64::max);
-    let is_excluded = |c: &Comparison| {
-        let is_below = ends(c).is_some_and(|(_, high)| high < bound);
-        c.verdict == Verdict::Worse || c.verdict != Verdict::Open && is_below
-    };
-    let ways = goodness.iter().zip(&found);
-    let all_excluded = ways
-        .clone()
-        .filter(|(good, _)| best - **good > worse)
-        .all(|(_, c)| c.is_some_and(is_excluded));
-    let baseline_excluded = best <= worse || bound > 0.0;
-    let worst = ways.min_by(|a, b| a.0.total_cmp(b.0));
+        .map(|(effect, _)| good(*effect))
+        .fold(0.0, f64::max);
+    let has_set = found.iter().any(|c| c.may_be_best.contains(&true));
+    let mut far = ways
+        .iter()
+        .filter(|(effect, _)| best - good(*effect) > worse);
+    let far_excluded = far.all(|(_, found)| found.is_some_and(|c| !c.may_be_best[0]));
+    let baseline_excluded = best <= worse || found.iter().all(|c| !c.may_be_best[1]);
+    let worst = ways.iter().min_by(|a, b| good(a.0).total_cmp(&good(b.0)));
     let worst_is_decided =
-        worst.is_some_and(|(_, c)| c.is_some_and(|c| c.verdict != Verdict::Open));
-    all_excluded && baseline_excluded && worst_is_decided
+        worst.is_some_and(|(_, found)| found.is_some_and(|c| c.verdict != Verdict::Open));
+    has_set && far_excluded && baseline_excluded && worst_is_decided
 }
 
 #[cfg(test)]
@@ -263,6 +243,7 @@ mod tests {
     };
     use super::*;
     use crate::result::Verdict as Goal;
+    use serde_json::{Value, json};
 
     fn reached(runs: &[&[Made<'_>]], change: fn(&mut Part)) -> (Reached, Vec<Goal>) {
         let mut list = List::read().unwrap();
@@ -318,27 +299,31 @@ mod tests {
 
     #[test]
     fn the_best_set_excludes_what_is_worse_and_the_worst_is_decided() {
-        let check = |findings: &[Made<'_>], expected: (usize, usize)| {
-            let (reached, _) = reached(&[findings], |part| part.best_set = Some(0.15));
-            assert_eq!(reached.best, expected, "{findings:?}");
+        let check = |findings: &[Made<'_>], best: &[&str], expected: usize| {
+            let mut line = line(findings);
+            let cells = line["findings"]["cells"].as_array().unwrap().iter();
+            let best = cells.filter(|c| best.iter().any(|mover| c["cell"]["mover"] == *mover));
+            let best: Vec<Value> = best.map(|c| c["id"].clone()).collect();
+            line["findings"]["best"] =
+                json!([{ "axis": "mover", "metric": "cpu_s_per_gb", "may_be_best": best }]);
+            let mut list = List::read().unwrap();
+            let outcome = Outcome::read(&line, list.part("send-copies")).unwrap();
+            let effects = effects(std::iter::once(&outcome));
+            let found = best_sets(&outcome, &effects, 0.15_f64.ln_1p());
+            assert_eq!(found, (expected, 1), "{findings:?} {best:?}");
         };
         let worst = ("send-fields", "256", 2.0, 0.1, "worse");
-        check(
-            &[worst, ("splice", "256", 1.05, 0.1, "not-decided")],
-            (1, 1),
-        );
-        check(&[worst, ("splice", "256", 1.4, 0.5, "not-decided")], (0, 1));
-        check(&[("send-fields", "256", 2.0, 1.0, "not-decided")], (0, 1));
-        // One that is better leaves the baseline behind, and who is within what is small by far.
+        let near = ("splice", "256", 1.05, 0.1, "not-decided");
+        check(&[worst, near], &["send", "splice"], 1);
+        check(&[worst, near], &[], 0);
+        check(&[worst, near], &["send", "send-fields"], 0);
+        let open = ("splice", "256", 1.4, 0.5, "not-decided");
+        check(&[worst, open], &["send"], 1);
+        check(&[open], &["send"], 0);
+        // One that is better leaves the baseline behind.
         let best = ("sendfile", "256", 0.5, 0.05, "better");
-        check(
-            &[
-                best,
-                ("splice", "256", 1.0, 0.02, "no-difference-that-matters"),
-            ],
-            (1, 1),
-        );
-        check(&[best, ("splice", "256", 1.0, 0.2, "not-decided")], (0, 1));
+        check(&[best, worst], &["sendfile"], 1);
+        check(&[best, worst], &["sendfile", "send"], 0);
     }
 
     #[test]

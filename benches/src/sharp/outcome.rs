@@ -1,5 +1,5 @@
-//! One run: what its findings say of the primary comparisons. Of findings.json only what both builds
-//! write is read.
+//! One run: what its findings say of the primary comparisons. Of findings.json what both builds write
+//! is read, and the sets of ways that may be the best, which the later one has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +53,9 @@ pub(super) struct Comparison {
     /// Whether more of the metric is better.
     pub(super) more_is_better: bool,
     pub(super) verdict: Verdict,
+    /// Whether the way may be the best, and the baseline, by the run's set of these; what is
+    /// withheld is not excluded.
+    pub(super) may_be_best: [bool; 2],
 }
 
 /// A verdict, as far as it counts here.
@@ -99,7 +102,21 @@ pub(super) fn kept(all: &Value) -> Value {
         "cells": of("cells", &["id", "cell"]),
         "caveats": caveats.iter().filter(stalls).collect::<Vec<_>>(),
         "first": all["advice"]["lines"][0],
+        "best": all["advice"]["situations"].as_array().into_iter().flatten().map(best_of).collect::<Vec<_>>(),
     })
+}
+
+/// What is kept of a situation of the advice.
+fn best_of(situation: &Value) -> Value {
+    let named = ["axis", "metric", "may_be_best"].map(|n| (n.to_owned(), situation[n].clone()));
+    named.into_iter().collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Whether the cell at this end of a finding is in the run's set of those that may be the best.
+fn may_be_best(all: &Value, finding: &Value, end: &str) -> bool {
+    let sets = all["best"].as_array().into_iter().flatten();
+    let mut sets = sets.filter(|set| ["axis", "metric"].iter().all(|n| set[n] == finding[n]));
+    sets.any(|set| (set["may_be_best"].as_array()).is_some_and(|best| best.contains(&finding[end])))
 }
 
 impl Outcome {
@@ -133,7 +150,10 @@ impl Outcome {
                     continue;
                 };
                 asked.remove(&(value, place));
-                let comparison = Comparison::read(finding, primary, cell)?;
+                let mut comparison = Comparison::read(finding, primary, cell)?;
+                for (end, may) in ["cell", "baseline"].iter().zip(&mut comparison.may_be_best) {
+                    *may |= may_be_best(all, finding, end);
+                }
                 let id = format!(
                     "{}: {}, {}",
                     primary.metric, comparison.place, comparison.way
@@ -211,6 +231,7 @@ impl Comparison {
             ratio: ratio.map(|((ratio, low), high)| [ratio, low, high]),
             more_is_better: metric.better() == bytecost_spec::Better::Higher,
             verdict,
+            may_be_best: [is_withheld; 2],
         })
     }
 

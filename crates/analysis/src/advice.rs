@@ -323,6 +323,10 @@ impl<'v> Group<'v> {
             true => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
             false => (Vec::new(), Vec::new(), better()),
         };
+        let is_free = |c: &Compared<'_>| is_choice && c.condition.is_none();
+        let may_be_best = at
+            .iter()
+            .filter_map(|(_, all)| self.may_be_best(all, is_free));
         Situation {
             subject: subject_of,
             place: self.place.clone(),
@@ -335,6 +339,7 @@ impl<'v> Group<'v> {
             along: self.along,
             measured: measured(&|_| true),
             uses,
+            may_be_best: may_be_best.flatten().map(|c| c.id.clone()).collect(),
             conditional,
             avoid: worse.into_iter().map(|cost| self.avoid(cost)).collect(),
             gains,
@@ -355,20 +360,29 @@ impl<'v> Group<'v> {
         at: &[Compared<'v>],
         with: impl Fn(&Compared<'v>) -> bool,
     ) -> Option<Vec<Compared<'v>>> {
-        let open = || at.iter().filter(|c| c.finding.withheld.is_none());
-        let baseline = open().next()?.baseline;
-        let free = open().filter(|c| with(c)).collect_vec();
-        let better = free.iter().filter(|c| c.finding.verdict == Verdict::Better);
-        let better: Vec<Compared<'v>> = better.map(|c| **c).collect();
-        let cells = free.iter().map(|c| c.cell);
-        let cells = std::iter::once(baseline).chain(cells).collect_vec();
-        let (primary, other) = self.rates;
-        let rate = if is_primary(at) { primary } else { other };
-        let moderations = self.view.trials.moderations();
-        let best = best_set(&cells, self.compare.axis, self.metric, rate, moderations);
+        let best = self.may_be_best(at, &with)?;
+        let open = at.iter().filter(|c| c.finding.withheld.is_none());
+        let better = open.filter(|c| with(c) && c.finding.verdict == Verdict::Better);
+        let better: Vec<Compared<'v>> = better.copied().collect();
         let may_be_best = |c: &&Compared<'_>| best.iter().any(|b| b.id == c.cell.id);
         let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).copied().collect();
         Some(if best.is_empty() { better } else { best })
+    }
+
+    /// Of these ways and the baseline, those that may be the best; none where all is withheld.
+    fn may_be_best(
+        &self,
+        at: &[Compared<'v>],
+        with: impl Fn(&Compared<'v>) -> bool,
+    ) -> Option<Vec<&'v CellTrials<'v>>> {
+        let open = || at.iter().filter(|c| c.finding.withheld.is_none());
+        let cells = open().filter(|c| with(c)).map(|c| c.cell);
+        let cells = std::iter::once(open().next()?.baseline).chain(cells);
+        let (primary, other) = self.rates;
+        let rate = if is_primary(at) { primary } else { other };
+        let (axis, moderations) = (self.compare.axis, self.view.trials.moderations());
+        let cells = cells.collect_vec();
+        Some(best_set(&cells, axis, self.metric, rate, moderations))
     }
 
     /// The rule along the range: a way is kept as long as it may be used, the safest bound first.

@@ -119,6 +119,29 @@ metrics = ["cpu_s_per_gb"]
 }
 
 #[test]
+fn the_ways_that_may_be_the_best_are_all_but_those_shown_to_be_worse_than_one() {
+    let world = World::new(STUDY).run(1, 16, 0.003, planted);
+    let analysis = world.analyse();
+    let best = analysis
+        .advice
+        .situations
+        .iter()
+        .flat_map(|s| &s.may_be_best);
+    let best: Vec<&String> = best.collect();
+    for (mover, size, may_be_best) in [
+        ("send", 256, true),
+        ("writev", 256, true),
+        ("sendfile", 256, false),
+        ("send-zerocopy", 256, false),
+        ("sendfile", 1 << 20, true),
+        ("send", 1 << 20, false),
+    ] {
+        let is_in = best.contains(&&world.id(mover, size));
+        assert_eq!(is_in, may_be_best, "{mover} {size} {best:?}");
+    }
+}
+
+#[test]
 fn what_leaves_no_room_for_amounts_names_all_ways_to_avoid_and_their_path() {
     let world = World::new(STUDY).run(1, 16, 0.003, planted);
     let advice = world.analyse().advice;

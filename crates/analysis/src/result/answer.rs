@@ -92,6 +92,12 @@ pub struct Situation {
     /// What to use where anything is decided, in the order of the values along the axis; none for a
     /// circumstance.
     pub uses: Vec<Use>,
+    /// The cells of the ways without a condition, the baseline included, of which none is shown to be
+    /// worse than another one at the same value along the axis (multiple comparisons with the best,
+    /// Hsu 1996): the best one is among them in 95 % of runs, at all primary places together. None
+    /// for a circumstance, and where all is withheld.
+    #[serde(default)]
+    pub may_be_best: Vec<String>,
     /// Ways that are better under a condition.
     pub conditional: Vec<Conditional>,
     /// Ways that are worse.
