@@ -121,6 +121,21 @@ impl Running {
         eventually(has_so_many, told);
     }
 
+    /// Waits until all threads of the server sleep: it does nothing more for those who are there.
+    pub fn falls_asleep(&self) {
+        let sleeps = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // The state stands behind the name, which may have any characters.
+            stat.rsplit_once(") ")
+                .is_none_or(|(_, state)| state.starts_with('S'))
+        };
+        let tasks = || std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        eventually(
+            || tasks().all(|task| sleeps(task.unwrap())),
+            || "it is always busy",
+        );
+    }
+
     /// Waits until the server has no children, living or not waited for.
     pub fn has_no_children(&self) {
         let told = || format!("children are left: {:?}", self.children());
