@@ -79,33 +79,54 @@ impl ProcessClocks {
 
     /// Looks who is there. What `ours` have started is theirs; others that are known keep owners.
     pub fn list(&mut self, ours: &[(u32, ProcessOwner)]) {
-        let mut pids = pids(&self.proc);
-        pids.sort_unstable();
         let mut before = std::mem::take(&mut self.known);
-        let me = std::process::id();
-        for pid in pids {
-            let named = ours.iter().find(|(own, _)| *own == pid).map(|(_, w)| *w);
-            let known = before
-                .remove(&pid)
-                .filter(|k| named.is_none_or(|w| w == k.whose));
-            let Some(known) = known.or_else(|| {
-                let stat = self.stat(pid)?;
-                let parent = self.known.get(&stat.parent).map(|k| k.whose);
-                let whose = named.unwrap_or(match parent {
-                    _ if stat.is_kernel_thread => ProcessOwner::Kernel,
-                    _ if pid == me => ProcessOwner::Instrument,
-                    Some(ProcessOwner::Kernel | ProcessOwner::Other) | None => ProcessOwner::Other,
-                    Some(of_parent) => of_parent,
-                });
-                Some(Known {
+        let mut came = BTreeMap::new();
+        for pid in pids(&self.proc) {
+            match before.remove(&pid) {
+                Some(known) if named(ours, pid).is_none_or(|w| w == known.whose) => {
+                    self.known.insert(pid, known);
+                }
+                _ => came.extend(self.stat(pid).map(|stat| (pid, stat))),
+            }
+        }
+        let whose = came.keys().map(|pid| self.whose(*pid, &came, ours));
+        let whose: Vec<ProcessOwner> = whose.collect();
+        for ((pid, stat), whose) in came.into_iter().zip(whose) {
+            let (name, parent) = (stat.name, stat.parent);
+            self.known.insert(
+                pid,
+                Known {
                     whose,
-                    name: stat.name,
-                    parent: stat.parent,
-                })
-            }) else {
-                continue;
-            };
-            self.known.insert(pid, known);
+                    name,
+                    parent,
+                },
+            );
+        }
+    }
+
+    /// Whose one is that has come: its nearest ancestor's that is anybody's, itself included. Numbers
+    /// begin anew when they are used up, so that a child's may be smaller than its parent's.
+    fn whose(
+        &self,
+        pid: u32,
+        came: &BTreeMap<u32, Stat>,
+        ours: &[(u32, ProcessOwner)],
+    ) -> ProcessOwner {
+        let mut at = pid;
+        // No further than there are ancestors, should a number have been given away meanwhile.
+        for _ in 0..=came.len() {
+            let Some(stat) = came.get(&at) else { break };
+            match named(ours, at) {
+                Some(whose) => return whose,
+                None if stat.is_kernel_thread && at == pid => return ProcessOwner::Kernel,
+                None if stat.is_kernel_thread => return ProcessOwner::Other,
+                None if at == std::process::id() => return ProcessOwner::Instrument,
+                None => at = stat.parent,
+            }
+        }
+        match self.known.get(&at).map(|known| known.whose) {
+            Some(ProcessOwner::Kernel) | None => ProcessOwner::Other,
+            Some(whose) => whose,
         }
     }
 
@@ -216,6 +237,11 @@ fn used(from: &ClocksRead, to: &ClocksRead) -> BTreeMap<u32, u64> {
     used
 }
 
+fn named(ours: &[(u32, ProcessOwner)], pid: u32) -> Option<ProcessOwner> {
+    let own = ours.iter().find(|(own, _)| *own == pid);
+    own.map(|(_, whose)| *whose)
+}
+
 fn pids(proc: &Path) -> Vec<u32> {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let number = |name: std::ffi::OsString| name.to_str()?.parse().ok();
@@ -256,6 +282,9 @@ mod tests {
             (31, "server", 30, 0, 0),
             (32, "worker) (x", 31, 0, 0),
             (40, "rustc", 1, 0, 64 * 3),
+            // Numbers had begun anew when this one came.
+            (12, "helper", 13, 0, 0),
+            (13, "sh", 32, 0, 0),
         ]);
         let mut clocks = ProcessClocks::new(root.path());
         // 64 children of 30 ms each, as a machine of 64 CPUs has them: none lives at the end.
@@ -263,11 +292,20 @@ mod tests {
         assert_eq!([30, 40].map(waited), [0, 64 * 3]);
         clocks.list(&[(30, ProcessOwner::Sender), (31, ProcessOwner::Receiver)]);
         let none = at(&[]);
-        let all = at(&[(1, 1), (2, 20), (30, 300), (31, 4), (32, 5), (40, 6_000)]);
+        let all = [
+            (1, 1),
+            (2, 20),
+            (12, 70_000),
+            (30, 300),
+            (31, 4),
+            (32, 5),
+            (40, 6_000),
+        ];
+        let all = at(&all);
         let used = clocks.between(&none, &all);
         let of = |whose| used.get(&whose).copied();
         assert_eq!(of(ProcessOwner::Sender), Some(300));
-        assert_eq!(of(ProcessOwner::Receiver), Some(9));
+        assert_eq!(of(ProcessOwner::Receiver), Some(70_009));
         assert_eq!(of(ProcessOwner::Kernel), Some(20));
         assert_eq!(of(ProcessOwner::Other), Some(6_001));
         let named = clocks.largest(&at(&[(1, 1)]), &all);
@@ -276,6 +314,23 @@ mod tests {
         // The number of one that ended goes to another.
         let used = clocks.between(&at(&[(40, 9_000)]), &at(&[(40, 50)]));
         assert_eq!(used, [(ProcessOwner::Other, 50)].into());
+        // One that comes later is its parent's as well.
+        put(
+            root.path(),
+            "proc/11/stat",
+            "11 (late) S 40 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0",
+        );
+        put(
+            root.path(),
+            "proc/10/stat",
+            "10 (late) S 13 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0",
+        );
+        clocks.list(&[]);
+        let used = clocks.between(&none, &at(&[(10, 7), (11, 8), (30, 9)]));
+        let of = |whose| used.get(&whose).copied();
+        assert_eq!(of(ProcessOwner::Receiver), Some(7));
+        assert_eq!(of(ProcessOwner::Other), Some(8));
+        assert_eq!(of(ProcessOwner::Sender), Some(9));
     }
 
     #[test]
