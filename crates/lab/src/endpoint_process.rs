@@ -313,12 +313,18 @@ pub(crate) fn wait_until(
 fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     let others = ends.iter_mut().enumerate();
     let mut reasons = vec![reason];
+    let until_ns = clock::monotonic_ns() + LAST_WORDS_NS;
     for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
-        // One that is well says something else, which nobody waits for any more.
-        if matches!(poll(&mut [end.poll_fd()], LAST_WORDS_NS), Ok(1))
-            && let Err(TrialError::Failed(why)) = end.answer()
-        {
-            reasons.push(why);
+        // What it said while it was well may come before that, from another host most of all.
+        while !end.over {
+            let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+            if !matches!(poll(&mut [end.poll_fd()], left_ns), Ok(1)) {
+                break;
+            }
+            if let Err(error) = end.answer() {
+                reasons.push(error.to_string());
+                break;
+            }
         }
     }
     reasons.join("; ")

@@ -165,11 +165,16 @@ impl Agent {
             let is_ready = ready(&mut polled, wait_ns)?;
             drop(polled);
             self.pass_edges();
+            // What an answer follows from was said here before it.
+            while ready(&mut [from.poll_fd()], 0)?[0] {
+                if !heard(&mut from)?.is_some_and(|word| self.hear(word)) {
+                    return Ok(());
+                }
+            }
             for (id, _) in ids.iter().zip(&is_ready[1..]).filter(|(_, ready)| **ready) {
                 self.answered(*id);
             }
-            let goes_on = !is_ready[0] || heard(&mut from)?.is_some_and(|word| self.hear(word));
-            if !goes_on || from.is_silent() {
+            if from.is_silent() {
                 return Ok(());
             }
         }
