@@ -87,7 +87,7 @@ fn what_is_displaced_from_the_caches_is_told_level_by_level_or_why_not() {
 #[test]
 fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_model() {
     let place = Place::new();
-    let words = "run server-models --placement free --blocks 6 --window 50ms --warmup 2ms --budget 60s --service echo --connect kept --idle 0 --connections 3 --server epoll,uring,thread,fork --evidence time,counts,copies";
+    let words = "run server-models --placement free --blocks 6 --window 50ms --warmup 50ms --budget 60s --service echo --connect kept --idle 0 --connections 3 --server epoll,uring,thread,fork --evidence time,counts,copies";
     let said = place.call(words).measured().stderr;
     says(
         &said,

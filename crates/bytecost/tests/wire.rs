@@ -44,7 +44,7 @@ fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
         return;
     }
     let place = Place::new();
-    let words = "run --transport wire,wire-udp --mover send,send-zerocopy --size 4KiB --evidence copies,counts,time --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
+    let words = "run --transport wire,wire-udp --mover send,send-zerocopy --size 4KiB --evidence copies,counts,time --blocks 6 --window 20ms --warmup 30ms --budget 60s --quiet";
     place.call(words).measured();
     let found = place.findings();
     let cells = found.cells.iter().filter(|c| c.cell.mover != "null");

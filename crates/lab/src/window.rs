@@ -16,6 +16,8 @@ use crate::whole_machine::WholeMachine;
 
 /// From the order to go to the first byte: both sides must have read it by then.
 pub(crate) const LEAD_NS: u64 = 500_000;
+/// The same where counters are set meanwhile, by a coordinator that may wait for a CPU.
+const WATCHED_LEAD_NS: u64 = 10_000_000;
 /// How long a side may take for anything outside of its schedule.
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 /// In the study's warm-ups. Here, on loopback and 2 CPUs, 1 of 280 connections still grew then.
@@ -178,7 +180,8 @@ impl<'t> Talk<'t> {
             }
         }
         let window_ns = schedule.window_to_ns - schedule.window_from_ns;
-        let window_from_ns = clock::monotonic_ns() + LEAD_NS;
+        let lead_ns = self.watch.as_ref().map_or(LEAD_NS, |_| WATCHED_LEAD_NS);
+        let window_from_ns = clock::monotonic_ns() + lead_ns;
         let schedule = Schedule {
             window_from_ns,
             window_to_ns: window_from_ns + window_ns,

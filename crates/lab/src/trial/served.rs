@@ -110,10 +110,10 @@ impl Lab {
         ends[SERVER].order(&ToEndpoint::Go(schedule))?;
         let patience_ns = PATIENCE.as_nanos() as u64;
         let mut talk = Talk::new(ends, watch, stop, patience_ns);
+        let _prompt = Promptness::take(true);
         if let Some(watch) = &mut talk.watch {
             watch.schedule(&schedule)?;
         }
-        let _prompt = Promptness::take(true);
         // By then a server has started a process for each connection, if it does.
         let look_ns = LIST_NS + look(cell).as_nanos() as u64;
         talk.until(schedule.window_from_ns.saturating_sub(look_ns))?;
