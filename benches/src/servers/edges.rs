@@ -1,7 +1,7 @@
 //! What a server and the machine used between the edges of a window.
 
 use std::fs;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +10,9 @@ use anyhow::{Context as _, Result, bail};
 use bytecost_lab::load::Stage;
 use bytecost_meter::{MachineMeter, MachineSnapshot, Meter};
 use bytecost_spec::{Counter, Reading};
+
+/// The thread that a file of /proc is about is gone, errno(3).
+const ESRCH: i32 = 3;
 
 /// CPU time of the server and of the machine at both edges of the window.
 pub struct Edges {
@@ -92,8 +95,13 @@ impl Edges {
 fn times_of(pid: u32) -> Result<(u64, u64)> {
     let (mut cpu_ns, mut waited_ns) = (0, 0);
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let mut text = String::new();
-        fs::File::open(task?.path().join("schedstat"))?.read_to_string(&mut text)?;
+        let text = match fs::read_to_string(task?.path().join("schedstat")) {
+            // A thread may end once it is listed, before it is opened or before it is read.
+            Err(e) if e.kind() == ErrorKind::NotFound || e.raw_os_error() == Some(ESRCH) => {
+                continue;
+            }
+            text => text?,
+        };
         let mut numbers = text.split_whitespace().map(str::parse::<u64>);
         for sum in [&mut cpu_ns, &mut waited_ns] {
             *sum += numbers.next().context("schedstat has no number")??;
@@ -113,7 +121,7 @@ mod tests {
             let end = bytecost_sys::clock::thread_cpu_ns() + 50_000_000;
             while bytecost_sys::clock::thread_cpu_ns() < end {}
         };
-        // Both are there when it is read; other tests' threads may be too, or be gone again.
+        // Both are there when it is read; other tests' threads may be too, and end meanwhile.
         spin();
         thread::scope(|scope| {
             scope.spawn(|| {
