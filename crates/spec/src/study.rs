@@ -91,7 +91,8 @@ pub struct Study {
     /// formats before 2 there is none, so that their plans stay as they were.
     #[serde(default)]
     pub twins: bool,
-    /// Whether only those of primary comparisons are. A new run sets it; plans of old stay as they were.
+    /// Whether only those of primary comparisons are. A new run sets it; in manifests of formats
+    /// before 6 there is none, so that their plans stay as they were.
     #[serde(default)]
     pub primary_twins: bool,
     /// Whether cells that are compared are measured one after another. A new run sets it; in
