@@ -89,19 +89,16 @@ impl ProcessClocks {
                 _ => came.extend(self.stat(pid).map(|stat| (pid, stat))),
             }
         }
-        let whose = came.keys().map(|pid| self.whose(*pid, &came, ours));
-        let whose: Vec<ProcessOwner> = whose.collect();
-        for ((pid, stat), whose) in came.into_iter().zip(whose) {
-            let (name, parent) = (stat.name, stat.parent);
-            self.known.insert(
-                pid,
-                Known {
-                    whose,
-                    name,
-                    parent,
-                },
-            );
-        }
+        let known = |(pid, stat): (&u32, &Stat)| {
+            let known = Known {
+                whose: self.whose(*pid, &came, ours),
+                name: stat.name.clone(),
+                parent: stat.parent,
+            };
+            (*pid, known)
+        };
+        let newcomers: Vec<(u32, Known)> = came.iter().map(known).collect();
+        self.known.extend(newcomers);
     }
 
     /// Whose one is that has come: its nearest ancestor's that is anybody's, itself included. Numbers
