@@ -1,7 +1,6 @@
 //! Twins: a baseline is measured twice in each block, under two names.
 
 use bytecost_spec::Study;
-use bytecost_spec::study::Compare;
 
 use crate::candidates::{Candidate, Norm, baselines};
 
@@ -22,22 +21,12 @@ pub(crate) struct Baselines {
 }
 
 impl Baselines {
-    /// None at all where the study has no twins, and none of a comparison that is not primary where
-    /// others are and twins are for these, which need the time.
+    /// None at all where the study has no twins.
     pub(crate) fn of(candidates: &[Candidate], study: &Study, norm: &Norm<'_>) -> Baselines {
-        let mut of = match study.twins {
+        let of = match study.twins {
             true => baselines(candidates, study, norm),
             false => Vec::new(),
         };
-        let of_primary = study.primary_twins && study.compare.iter().any(Compare::has_primary);
-        let is_bare = |compare: &Compare| of_primary && !compare.has_primary();
-        for (own, _) in of
-            .iter_mut()
-            .zip(&study.compare)
-            .filter(|(_, c)| is_bare(c))
-        {
-            own.fill(None);
-        }
         Baselines {
             of,
             cells: candidates.len(),

@@ -21,8 +21,8 @@ pub use leg::{Difference, Leg, Measurer};
 /// alone knows nothing. 3: a cell has one value where an axis does not apply to it, and an MTU of
 /// 1500 bytes is written as such. 4: a run may measure sizes between two of its plan.
 /// 5: a block may measure what is compared in groups, and later blocks some cells alone; a plan knows
-/// how noisy the machine is. 6: the baselines of primary comparisons alone may have twins.
-pub const FORMAT: u32 = 6;
+/// how noisy the machine is.
+pub const FORMAT: u32 = 5;
 
 /// All that a run's plan can be rebuilt from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -91,10 +91,6 @@ pub struct Study {
     /// formats before 2 there is none, so that their plans stay as they were.
     #[serde(default)]
     pub twins: bool,
-    /// Whether only those of primary comparisons are. A new run sets it; in manifests of formats
-    /// before 6 there is none, so that their plans stay as they were.
-    #[serde(default)]
-    pub primary_twins: bool,
     /// Whether cells that are compared are measured one after another. A new run sets it; in
     /// manifests of formats before 5 there is none, so that their orders stay as they were.
     #[serde(default)]
@@ -451,11 +447,6 @@ impl Compare {
             family: Family::default(),
             primary: Vec::new(),
         }
-    }
-
-    /// Whether any of it is primary.
-    pub fn has_primary(&self) -> bool {
-        self.family == Family::Primary || !self.primary.is_empty()
     }
 
     /// The family of the comparison of a cell with its baseline in a metric.

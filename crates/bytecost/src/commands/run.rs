@@ -168,7 +168,6 @@ fn begun(
         study.go_to_peer();
     }
     study.twins = true;
-    study.primary_twins = true;
     study.grouped = true;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);

@@ -1,8 +1,6 @@
 //! Which cells are measured twice in a block, and what that takes of the budget.
 
-use std::collections::BTreeSet;
-
-use bytecost_spec::study::{Compare, Family};
+use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 
@@ -51,32 +49,6 @@ fn where_twins_would_be_more_than_a_third_those_of_the_first_comparison_stay() {
     assert_eq!(twins(&both).len(), alone);
     let note = "twins: only the baselines of the comparison over mover are measured twice";
     assert!(both.notes[0].starts_with(note), "{:?}", both.notes);
-}
-
-#[test]
-fn what_is_compared_in_a_secondary_comparison_alone_takes_no_time_from_primary_ones() {
-    // Of as few cells that twins are no third of all.
-    let compare = |baseline: &str, value: &str, family| Compare {
-        values: vec![value.to_owned()],
-        family,
-        ..Compare::of(Axis::Mover, baseline, vec!["cpu_s_per_gb".parse().unwrap()])
-    };
-    let with_twins = |primary_twins, first| {
-        let study = Study {
-            compare: vec![
-                compare("uring-send-zc", "send", first),
-                compare("sendfile", "uring-send-zc", Family::Secondary),
-            ],
-            primary_twins,
-            ..twinned(paying(3600))
-        };
-        let plan = plan(&study);
-        let movers = twins(&plan).into_iter().map(|c| c.mover.clone());
-        movers.collect::<BTreeSet<_>>().len()
-    };
-    assert_eq!(with_twins(false, Family::Primary), 2, "as of old");
-    assert_eq!(with_twins(true, Family::Primary), 1);
-    assert_eq!(with_twins(true, Family::Secondary), 2, "none is primary");
 }
 
 #[test]
