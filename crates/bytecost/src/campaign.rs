@@ -92,7 +92,7 @@ fn lab_before(study: &Study, host: &Host, survey: &Survey) -> Result<Lab> {
     Ok(lab.on(host.clone()).surveyed(survey))
 }
 
-/// Whether trials are steadier with pinned ends, of these cells: some two seconds.
+/// Whether trials are steadier with pinned ends, of these cells: some seconds.
 pub fn steadiness(
     study: &Study,
     cells: &[Cell],

@@ -17,7 +17,7 @@ impl Lab {
     pub fn steadiness(&mut self, cells: &[Cell], stop: &AtomicBool) -> Vec<PlacementTrial> {
         let mut found = Vec::new();
         for pinned in turns(TRIALS) {
-            for cell in cells {
+            for (place, cell) in (0..).zip(cells) {
                 if stop.load(Ordering::Relaxed) {
                     return found;
                 }
@@ -31,6 +31,7 @@ impl Lab {
                     let cpu_ns = of_sides(&parts, Counter::CpuNs)?.iter().sum();
                     (bytes > 0 && cpu_ns > 0).then_some(PlacementTrial {
                         pinned,
+                        place,
                         size_bytes: cell.size_bytes,
                         cpu_ns,
                         bytes,

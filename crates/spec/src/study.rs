@@ -29,6 +29,9 @@ pub const MAX_WINDOW_MS: u64 = 60_000;
 /// The longest budget, in ms: a day.
 pub const MAX_BUDGET_MS: u64 = 86_400_000;
 
+/// Cells that show whether pinned ends make trials steadier: some have one flow, others several.
+const STEADINESS_PLACES: usize = 8;
+
 /// The most cells that a study may spread out to.
 pub const MAX_CELLS: usize = 20_000;
 
@@ -362,7 +365,7 @@ impl Study {
         }
     }
 
-    /// The baseline of the first comparison as a cell with pinned ends, at up to three places.
+    /// The baseline of the first comparison as a cell with pinned ends, at up to eight places.
     pub fn steadiness_cells(&self) -> Vec<Cell> {
         let Some(compare) = self.compare.first() else {
             return Vec::new();
@@ -373,12 +376,13 @@ impl Study {
         let cells = self.tiers.first().map(Tier::cells).unwrap_or_default();
         let of_baseline: Vec<Cell> = cells.into_iter().filter(is_one).collect();
         let last = of_baseline.len().saturating_sub(1);
-        let places = [0, last / 2, last].into_iter().unique();
+        let places = (0..STEADINESS_PLACES).map(|n| n * last / (STEADINESS_PLACES - 1));
         let pinned = |cell: &Cell| Cell {
             placement: Placement::Pinned,
             ..cell.clone()
         };
         places
+            .unique()
             .filter_map(|at| of_baseline.get(at))
             .map(pinned)
             .collect()

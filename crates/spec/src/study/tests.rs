@@ -162,9 +162,20 @@ fn what_is_steadier_becomes_a_placement_and_a_few_cells_tell_which() {
     assert!(study.asks_for_placement(STEADIER));
     let told = study.steadiness_cells();
     let sizes: Vec<u64> = told.iter().map(|cell| cell.size_bytes).collect();
-    assert_eq!(sizes, [256, 16_384, 1 << 20]);
+    assert_eq!(sizes, [256, 4096, 16_384, 65_536, 1 << 20]);
     let is_pinned = |c: &Cell| c.mover == "send" && c.placement == Placement::Pinned;
     assert!(told.iter().all(is_pinned), "{told:?}");
+    let mut several = study.clone();
+    several
+        .set_axis(Axis::Threads, &["1", "2", "4", "8"])
+        .unwrap();
+    let threads = several.steadiness_cells();
+    let threads: Vec<u32> = threads.iter().map(|cell| cell.threads).collect();
+    assert_eq!(
+        threads,
+        [1, 4, 2, 1, 4, 2, 1, 8],
+        "of 20 cells, from all over"
+    );
     for (pinned, cells, placement) in [(true, 20, "pinned"), (false, 10, "free")] {
         let mut study = study.clone();
         study.take_steadier(pinned);
@@ -471,6 +482,8 @@ fn the_bench_of_decisions_asks_for_primary_comparisons() {
             // A part may leave out what is not as usual.
             let is_within = |(axis, own): &(Axis, Vec<String>)| match asked.at.get(axis) {
                 Some(asked) => asked.iter().all(|v| own.contains(&read(*axis, v))),
+                // Where threads run is each build's to choose.
+                None if *axis == Axis::Placement => true,
                 None => own.contains(&axis.row().default.to_owned()),
             };
             let has = |part: &PrimaryPart, value| part.values.contains(&read(asked.axis, value));

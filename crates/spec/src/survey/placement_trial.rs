@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 pub struct PlacementTrial {
     /// Whether its ends were pinned, and not left free.
     pub pinned: bool,
+    /// Which of the cells that were tried; in manifests of old their sizes tell them apart.
+    #[serde(default)]
+    pub place: u32,
     /// Bytes of a message.
     pub size_bytes: u64,
     /// CPU time of both sides in the window, in ns.
