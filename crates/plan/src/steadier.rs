@@ -53,7 +53,7 @@ pub(crate) fn note(trials: &[PlacementTrial], is_pinned: bool) -> Option<String>
 mod tests {
     use super::*;
 
-    /// Trials of three cells, two of which have the same size, whose costs are so many parts of a thousand apart.
+    /// Trials of three cells, two of one size, whose costs are so many parts of a thousand apart.
     fn trials(pinned: bool, apart: &[u64]) -> Vec<PlacementTrial> {
         let cells = [(0, 256, 1), (1, 1 << 20, 1), (2, 1 << 20, 3)].into_iter();
         let trial = |((place, size_bytes, times), apart): ((u32, u64, u64), &u64)| PlacementTrial {
