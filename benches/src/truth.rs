@@ -29,7 +29,7 @@ const KINDS: [(&str, &str, &[&str]); 3] = [
     (
         "powered",
         PLANTED_STUDY,
-        &["--precision", "2.7%", "--blocks", "300", "--budget", "60s"],
+        &["--precision", "2.3%", "--blocks", "300", "--budget", "60s"],
     ),
 ];
 const PLANTED_STUDY: &str = include_str!("../studies/truth-planted.toml");

@@ -1,5 +1,6 @@
 //! A trial's window as the coordinator keeps it, with machine and network read at its edges.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ use crate::whole_machine::WholeMachine;
 pub(crate) const LEAD_NS: u64 = 500_000;
 /// The same where counters are set meanwhile, by a coordinator that may wait for a CPU.
 const WATCHED_LEAD_NS: u64 = 10_000_000;
+/// How long behind an edge of a window the machine is read: as a rule the sides have read their own
+/// clocks by then, which brings the kernel's account of a thread that runs on up to date. Where they
+/// come after the machine at one edge and before it at the other, up to a tick is too much.
+const BEHIND_EDGE_NS: u64 = 250_000;
 /// How long a side may take for anything outside of its schedule.
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 /// In the study's warm-ups. Here, on loopback and 2 CPUs, 1 of 280 connections still grew then.
@@ -202,7 +207,14 @@ pub(crate) enum Edges {
     },
 }
 
-/// Reads machine and network at the window's edges, and waits until all have closed it: an exchange
+/// When the machine is read in a window by the clock. Processes that end with their connections as
+/// soon as it is over (`ends_there`) have no clocks after that.
+pub(crate) fn machine_edges_ns(schedule: &Schedule, ends_there: bool) -> Range<u64> {
+    let behind_ns = if ends_there { 0 } else { BEHIND_EDGE_NS };
+    schedule.window_from_ns + behind_ns..schedule.window_to_ns + behind_ns
+}
+
+/// Reads network and machine at the window's edges, and waits until all have closed it: an exchange
 /// is finished first, its packets in flows' windows, unless connections close then (`ends_there`).
 pub(crate) fn carried(
     around: &mut WholeMachine<'_>,
@@ -214,14 +226,18 @@ pub(crate) fn carried(
     if let Edges::By(schedule) = edges {
         talk.until(schedule.window_from_ns)?;
     }
-    let (opened, packets) = (around.read_start(), network.read());
+    let packets = network.read();
+    if let Edges::By(schedule) = &edges {
+        talk.until(machine_edges_ns(schedule, ends_there).start)?;
+    }
+    let opened = around.read_start();
     if let Some(watch) = &mut talk.watch {
         watch.begin()?;
         talk.is_watched = true;
     }
     let all_closed = |talk: &Talk<'_>| talk.closed.iter().all(|closed| *closed);
     match edges {
-        Edges::By(schedule) => talk.until(schedule.window_to_ns)?,
+        Edges::By(schedule) => talk.until(machine_edges_ns(&schedule, ends_there).end)?,
         Edges::Passes { each_ns } => {
             talk.order_sender(&ToEndpoint::Open)?;
             talk.until_so(all_closed, || clock::monotonic_ns() + each_ns)?;
@@ -295,4 +311,24 @@ pub(crate) fn out_of_turn(answer: &FromEndpoint) -> TrialError {
     TrialError::Failed(format!(
         "protocol error: unexpected message from the endpoint: {answer:?}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_read_behind_both_edges_alike_unless_processes_end_there() {
+        let schedule = Schedule {
+            begin_ns: 0,
+            window_from_ns: 10_000_000,
+            window_to_ns: 30_000_000,
+            steady_by_ns: None,
+        };
+        let machine_ns = machine_edges_ns(&schedule, false);
+        assert!(machine_ns.start > schedule.window_from_ns);
+        assert_eq!(machine_ns.end - machine_ns.start, 20_000_000);
+        let at_once = machine_edges_ns(&schedule, true);
+        assert_eq!(at_once, schedule.window_from_ns..schedule.window_to_ns);
+    }
 }

@@ -33,6 +33,7 @@ use crate::protocol::{ContentCheck, FromEndpoint, Role, Schedule, Task, ToEndpoi
 use crate::socket::ready;
 use crate::trial::{Lab, Settings};
 use crate::whole_machine::{MachineEdge, owners};
+use crate::window::machine_edges_ns;
 
 /// How often it is looked whether the channel is silent, in ns.
 const LOOK_NS: u64 = 500_000_000;
@@ -345,8 +346,9 @@ impl PlayedSide {
     /// It is known when the window is, unless another schedule is to follow, or passes make it.
     fn goes(&mut self, lab: &mut Lab, schedule: &Schedule) {
         let by_clock = schedule.steady_by_ns.is_none() && Passes::of(&self.cell).is_none();
-        if by_clock && self.end.role() != Role::Client {
-            self.watches(lab, schedule.window_from_ns..schedule.window_to_ns);
+        let role = self.end.role();
+        if by_clock && role != Role::Client {
+            self.watches(lab, machine_edges_ns(schedule, role == Role::Server));
         }
     }
 
