@@ -227,8 +227,8 @@ pub(crate) fn carried(
         talk.until(schedule.window_from_ns)?;
     }
     let packets = network.read();
-    if let Edges::By(schedule) = &edges {
-        talk.until(machine_edges_ns(schedule, ends_there).start)?;
+    if let Edges::By(schedule) = edges {
+        talk.until(machine_edges_ns(&schedule, ends_there).start)?;
     }
     let opened = around.read_start();
     if let Some(watch) = &mut talk.watch {
