@@ -11,9 +11,11 @@ use crate::survey::Survey;
 
 mod expectation;
 mod leg;
+mod rounds;
 
 pub use expectation::{Expectation, RatioNoise};
 pub use leg::{Difference, Leg, Measurer};
+pub use rounds::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
 
 /// The format that this version writes. Readers accept this and every older one.
 ///
@@ -67,6 +69,9 @@ pub struct Manifest {
     /// What the plan expects to decide; none in manifests of old, whose plans asked for no power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expectation: Option<Expectation>,
+    /// How much ratios differ from round to round here; assumed where a manifest does not have it.
+    #[serde(default)]
+    pub rounds: RoundNoise,
     /// Blocks that had begun each time that the run had ended before it went on: its verdicts could
     /// be seen then, so that each of these looks has spent a part of the error rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

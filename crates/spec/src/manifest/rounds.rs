@@ -1,0 +1,95 @@
+//! How much ratios differ from round to round on this machine, as known before the first trial.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Metric;
+
+/// The variance between rounds (τ²) that every printed interval of a run contains.
+///
+/// A round is a group of blocks separated from the next by a pause, or another run. All variances
+/// are of the natural logarithm of a ratio. A report reads them from the manifest alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RoundNoise {
+    /// Earlier rounds of this machine, as the names of their runs, oldest first; none where the
+    /// variances are assumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<String>,
+    /// What is taken for a comparison whose metric is not in `metrics`.
+    pub assumed: RoundVariance,
+    /// What the comparisons of a metric have in common, for a comparison that is not in `comparisons`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricRounds>,
+    /// Comparisons that at least three earlier rounds measured, each shrunk towards its metric's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<ComparisonRounds>,
+}
+
+/// A variance between rounds, and how well it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RoundVariance {
+    /// τ², of the natural logarithm of the ratio.
+    pub variance: f64,
+    /// Degrees of freedom of that variance; need not be whole.
+    pub degrees: f64,
+}
+
+/// The variance between rounds that is typical of a metric's comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MetricRounds {
+    /// The metric.
+    pub metric: Metric,
+    /// Its variance.
+    #[serde(flatten)]
+    pub between: RoundVariance,
+}
+
+/// The variance between rounds of one comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ComparisonRounds {
+    /// The metric.
+    pub metric: Metric,
+    /// Id of the baseline cell.
+    pub baseline: String,
+    /// Id of the other cell.
+    pub cell: String,
+    /// How many rounds measured it.
+    pub rounds: u32,
+    /// Its variance, shrunk towards that of its metric.
+    #[serde(flatten)]
+    pub between: RoundVariance,
+}
+
+impl RoundNoise {
+    /// What is assumed of a machine without three earlier rounds.
+    pub const ASSUMED: RoundNoise = RoundNoise {
+        runs: Vec::new(),
+        assumed: RoundVariance {
+            variance: 0.04 * 0.04,
+            degrees: 8.0,
+        },
+        metrics: Vec::new(),
+        comparisons: Vec::new(),
+    };
+
+    /// The variance between rounds of a comparison of two cells, in either order: its own, else its
+    /// metric's, else the assumed one.
+    pub fn between(&self, metric: Metric, one: &str, other: &str) -> RoundVariance {
+        let is_pair = |c: &&ComparisonRounds| {
+            c.metric == metric && [[one, other], [other, one]].contains(&[&*c.baseline, &*c.cell])
+        };
+        let own = self.comparisons.iter().find(is_pair).map(|c| c.between);
+        let of_metric = || self.metrics.iter().find(|m| m.metric == metric);
+        own.or_else(|| of_metric().map(|m| m.between))
+            .unwrap_or(self.assumed)
+    }
+}
+
+impl Default for RoundNoise {
+    fn default() -> RoundNoise {
+        RoundNoise::ASSUMED
+    }
+}
