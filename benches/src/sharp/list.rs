@@ -74,13 +74,6 @@ impl Primary {
         ))
     }
 
-    /// Whether it says where on an axis its comparisons are.
-    pub(super) fn names(&self, asked: Axis) -> bool {
-        self.place
-            .keys()
-            .any(|name| Axis::named(name) == Some(asked))
-    }
-
     /// Every place at which they are: each axis of it with its value, as cells have them.
     pub(super) fn places(&self) -> Result<Vec<Vec<(Axis, String)>>> {
         let mut places = vec![Vec::new()];

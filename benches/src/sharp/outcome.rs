@@ -83,7 +83,6 @@ pub(super) fn kept(all: &Value) -> Value {
         "id",
         "metric",
         "axis",
-        "family",
         "baseline",
         "baseline_value",
         "cell",
@@ -143,11 +142,7 @@ impl Outcome {
                 .iter()
                 .flat_map(|value| (0..places.len()).map(move |place| (value, place)))
                 .collect();
-            let findings = all["findings"].as_array().into_iter().flatten();
-            let mut findings: Vec<&Value> = findings.collect();
-            // Where one place was measured free and pinned, the one counts that the study asks for.
-            findings.sort_by_key(|f| f["family"] != "primary");
-            for finding in findings {
+            for finding in all["findings"].as_array().into_iter().flatten() {
                 let id = finding["cell"].as_str().context("a finding's cell")?;
                 let cell = cells.get(id).with_context(|| format!("no cell {id}"))?;
                 let Some((value, place)) = matches(primary, &values, &places, finding, cell)?
@@ -163,9 +158,6 @@ impl Outcome {
                     "{}: {}, {}",
                     primary.metric, comparison.place, comparison.way
                 );
-                if outcome.comparisons.contains_key(&id) {
-                    continue;
-                }
                 let ends =
                     ["cell", "baseline"].map(|end| finding[end].as_str().unwrap_or_default());
                 if ends.iter().any(|end| stalls.contains(end)) {
@@ -222,10 +214,6 @@ impl Comparison {
             _ => Verdict::Open,
         };
         let axis = primary.axis()?;
-        // Where threads run is each build's to choose, unless the list says it.
-        let is_said = axis == Axis::Placement || primary.names(Axis::Placement);
-        let besides = (!is_said).then_some(Axis::Placement);
-        let apart: Vec<Axis> = [axis].into_iter().chain(besides).collect();
         let log = |name: &str| {
             finding[name]
                 .as_f64()
@@ -234,7 +222,7 @@ impl Comparison {
         };
         let ratio = log("ratio").zip(log("low")).zip(log("high"));
         Ok(Comparison {
-            place: cell.id_without(&apart),
+            place: cell.id_without(&[axis]),
             way: cell.value(axis),
             ratio: ratio.map(|((ratio, low), high)| [ratio, low, high]),
             more_is_better: metric.better() == bytecost_spec::Better::Higher,
@@ -370,29 +358,6 @@ pub(super) mod tests {
             "less CPU time is better"
         );
         assert_eq!(outcome.sentence, Sentence::Decided);
-    }
-
-    #[test]
-    fn of_one_place_free_and_pinned_the_primary_comparison_counts() {
-        let made = ("sendfile", "64KiB", 0.6, 0.02, "better");
-        let mut line = line(&[made, ("sendfile", "64KiB", 0.9, 0.3, "not-decided")]);
-        let all = &mut line["findings"];
-        for (at, family) in [(0, "secondary"), (1, "primary")] {
-            all["findings"][at]["family"] = family.into();
-        }
-        for end in ["cell", "baseline"] {
-            let id = all["findings"][1][end].clone();
-            let of_all = all["cells"].as_array_mut().unwrap();
-            let found = of_all.iter().find(|c| c["id"] == id).unwrap();
-            let mut cell: Cell = serde_json::from_value(found["cell"].clone()).unwrap();
-            cell.set(Axis::Placement, "pinned").unwrap();
-            of_all.push(json!({ "id": cell.id(), "cell": cell }));
-            all["findings"][1][end] = cell.id().into();
-        }
-        let outcome = read(&line);
-        let found: Vec<&Comparison> = outcome.comparisons.values().collect();
-        assert_eq!((found.len(), found[0].verdict), (1, Verdict::Open));
-        assert!((found[0].half_width() - 0.3).abs() < 1e-9, "{found:?}");
     }
 
     #[test]

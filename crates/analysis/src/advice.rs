@@ -180,8 +180,8 @@ fn is_primary(at: &[Compared<'_>]) -> bool {
     at.iter().any(|c| c.finding.family == Family::Primary)
 }
 
-/// Whether a part of the study asks for the cell, whatever its size, since sizes between two of a
-/// part are measured too. Which congestion control it got is the host's choice.
+/// Whether a part of the study asks for the cell, whatever its size, since a later part may ask for
+/// the sizes between. Which congestion control it got is the host's choice.
 fn is_part(tier: &Tier, cell: &Cell) -> bool {
     let is_named = |axis: Axis| ![Axis::Congestion, Axis::Size].contains(&axis);
     let mut named = tier.axes.iter().filter(|(axis, _)| is_named(*axis));

@@ -122,10 +122,7 @@ impl<'v> Drawing<'v> {
         let first = *cells.first()?;
         let study = &self.view.input.manifest.study;
         let applies = |c: &&&Cell| self.facts(c).applies(figure.x);
-        // A size that a run added for two ways alone would leave a gap in the line of each other one.
-        let added = self.view.input.manifest.bisection.as_ref();
-        let is_planned = |c: &&&Cell| added.is_none_or(|added| !added.cells.contains(c));
-        let among = cells.iter().filter(applies).filter(is_planned);
+        let among = cells.iter().filter(applies);
         let among: BTreeSet<String> = among.map(|c| c.value(figure.x)).collect();
         let mut x_values = grid::values(study, figure.x, cells.iter().copied());
         x_values.retain(|v| among.contains(v));

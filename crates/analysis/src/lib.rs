@@ -5,7 +5,6 @@
 
 mod advice;
 mod audit;
-mod bisection;
 mod books;
 mod causes;
 mod caveats;
@@ -41,7 +40,6 @@ mod view;
 
 pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
-pub use bisection::bisected;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;

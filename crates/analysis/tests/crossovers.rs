@@ -1,6 +1,6 @@
 //! From which size on: crossings of planted costs, what is said of them, and which sizes come next.
 
-use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Finding, Verdict, bisected};
+use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Finding, Verdict};
 use bytecost_spec::{Axis, Cell, Measure, Metric};
 
 use crate::file_worlds::{READS, reads};
@@ -258,44 +258,4 @@ fn what_has_no_verdict_is_no_end_of_an_interval() {
     assert_eq!(found.open, ["64KiB"]);
     let said = " from between 4 KiB and 1 MiB on; not decided at 64 KiB.";
     world::ends(&found.sentence, said);
-}
-
-/// What is measured next where `sendfile` and `writev` cost so many times what `send` does.
-fn next(noise: f64, ratio: fn(&Cell) -> f64) -> Vec<(String, u64)> {
-    let cells = bisected(world(1, noise, ratio).input()).into_iter();
-    cells.map(|c| (c.mover, c.size_bytes)).collect()
-}
-
-fn is_long(cell: &Cell) -> bool {
-    cell.size_bytes >= 65_536
-}
-
-#[test]
-fn both_are_measured_between_the_sizes_where_one_becomes_better() {
-    let found = next(0.003, |cell| match cell.mover.as_str() {
-        "sendfile" if is_long(cell) => 0.6,
-        "sendfile" => 1.4,
-        _ => 1.0,
-    });
-    let both = ["send", "sendfile"].map(|mover| (mover.to_owned(), 16_384));
-    assert_eq!(found, both, "between 4 KiB and 64 KiB");
-    // A gain that ceases to matter is one too; a baseline that two need is measured once.
-    let found = next(0.003, |cell| match cell.mover.as_str() {
-        "sendfile" | "writev" if !is_long(cell) => 0.6,
-        _ => 1.0,
-    });
-    assert_eq!(found.len(), 3, "{found:?}");
-}
-
-#[test]
-fn nothing_is_measured_where_nothing_crosses_or_nothing_is_decided() {
-    assert_eq!(next(0.003, |_| 1.0), []);
-    let always = |cell: &Cell| if cell.mover == "sendfile" { 0.6 } else { 1.0 };
-    assert_eq!(next(0.003, always), []);
-    let open = next(1.0, |cell| match cell.mover.as_str() {
-        "sendfile" if is_long(cell) => 0.9,
-        "sendfile" => 1.1,
-        _ => 1.0,
-    });
-    assert_eq!(open, []);
 }

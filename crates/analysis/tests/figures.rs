@@ -1,7 +1,6 @@
 //! Figures: panels, order, and gaps with their reasons.
 
 use bytecost_analysis::{FigureData, Interim, LeftOut, Point};
-use bytecost_spec::manifest::Bisection;
 use bytecost_spec::{Cell, Counter, Refusal};
 
 use crate::world::{STUDY, True, World, at, of, one, put, scale_cpu_time};
@@ -17,24 +16,6 @@ fn gap(figure: &FigureData, series: &str, at: usize) -> String {
         Point::Gap(why) => why.clone(),
         Point::Measured(_) => panic!("{series} was measured at {at}"),
     }
-}
-
-#[test]
-fn a_size_that_a_run_added_for_two_ways_is_in_no_figure() {
-    let mut world = World::new(STUDY);
-    let is_added = |c: &Cell| c.size_bytes == 4096;
-    let is_of_two = |c: &Cell| ["send", "writev"].contains(&c.mover.as_str());
-    let keep = |c: &Cell| !is_added(c) || is_of_two(c);
-    world.cells.retain(keep);
-    let mut world = world.run(1, 8, 0.01, |_| True::costs(0.2));
-    let added = world.cells.iter().filter(|c| is_added(c));
-    world.manifest.bisection = Some(Bisection {
-        first_block: 0,
-        blocks: 8,
-        cells: added.cloned().collect(),
-    });
-    let analysis = world.analyse();
-    assert_eq!(analysis.figures[0].x_values, ["256", "64KiB", "1MiB"]);
 }
 
 // Invariant 5.

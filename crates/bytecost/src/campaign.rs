@@ -19,9 +19,9 @@ use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
-use bytecost_spec::manifest::{Bisection, Expectation};
+use bytecost_spec::manifest::Expectation;
 use bytecost_spec::sample::{Block, Selection};
-use bytecost_spec::survey::{CounterTrial, PlacementTrial};
+use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey};
 use bytecost_store::{Run, StoreError};
 
@@ -82,25 +82,10 @@ pub fn counters_cost(
     if !plan.cells.iter().any(reads_hardware) {
         return Ok(Vec::new());
     }
-    Ok(lab_before(study, host, survey)?.counters_cost(stop))
-}
-
-/// A lab for the trials before a run's plan or its first block.
-fn lab_before(study: &Study, host: &Host, survey: &Survey) -> Result<Lab> {
     let settings = settings(study, None, Duration::ZERO, Program::own()?);
     let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
-    Ok(lab.on(host.clone()).surveyed(survey))
-}
-
-/// Whether trials are steadier with pinned ends, of these cells: some seconds.
-pub fn steadiness(
-    study: &Study,
-    cells: &[Cell],
-    host: &Host,
-    survey: &Survey,
-    stop: &AtomicBool,
-) -> Result<Vec<PlacementTrial>> {
-    Ok(lab_before(study, host, survey)?.steadiness(cells, stop))
+    let mut lab = lab.on(host.clone()).surveyed(survey);
+    Ok(lab.counters_cost(stop))
 }
 
 pub fn cpus(host: &Host) -> Vec<u32> {
@@ -110,17 +95,9 @@ pub fn cpus(host: &Host) -> Vec<u32> {
 /// Share of the budget that may go into blocks that are measured again since others used the CPUs.
 const REPEATS_SHARE: f64 = 0.1;
 
-/// Share of the budget after which sizes are chosen between which one way becomes better: as much
-/// as is left measures a few cells in as many blocks as the others have.
-const BISECTED_FROM: f64 = 0.85;
-
 /// Blocks after which a run looks again which cells are not precise enough.
 const LOOKS_EVERY: u32 = 6;
 
-/// Whether a run looks for such sizes: once, and not where the cells are those of a publication.
-fn bisects(manifest: &Manifest) -> bool {
-    manifest.bisection.is_none() && manifest.legs.is_empty() && manifest.study.design.is_none()
-}
 /// Share of the time for counting that goes into cells whose counts are compared; each of the
 /// others is counted once in the rest, as far as that goes.
 const COMPARED_SHARE: f64 = 0.8;
@@ -134,7 +111,7 @@ const MOST_FAILURES: u32 = 3;
 pub struct Campaign<'a> {
     /// The study, with the limits of the command line.
     pub study: &'a Study,
-    /// Its plan, to which sizes between may come.
+    /// Its plan.
     pub plan: Plan,
     pub port: Option<u16>,
     /// The other host, where one side plays there.
@@ -299,7 +276,7 @@ impl Campaign<'_> {
     }
 
     fn measure(
-        &mut self,
+        &self,
         run: &mut Run,
         lab: &mut Lab,
         so_far: &mut SoFar,
@@ -313,17 +290,15 @@ impl Campaign<'_> {
         // Blocks of an earlier leg stay as they are.
         let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
         let mut block = first;
-        let mut looked = !bisects(&manifest);
         loop {
-            let all = block >= self.plan.bisection_ends().max(self.study.blocks_most);
-            if all && looked {
+            if block >= self.study.blocks_most {
                 return Ok(How::Whole);
             }
             let interim = Interim::of(&manifest, &self.plan.cells, &so_far.samples);
             let selection = self.selection(&manifest, block, so_far, &interim);
             let order = self.order(block, so_far, selection.as_ref());
             let none_wide = selection.as_ref().is_some_and(|s| s.cells.is_empty());
-            if order.is_empty() && !all && !none_wide {
+            if order.is_empty() && !none_wide {
                 block += 1;
                 continue;
             }
@@ -334,19 +309,9 @@ impl Campaign<'_> {
             let trial = display.trial_cost(self.plan.trial_ms);
             let cost = trial * order.len() as u32;
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
-            if block >= self.study.blocks_least {
-                let nearly = spent(began) + cost > budget.mul_f64(BISECTED_FROM);
-                if (enough || nearly || all) && !std::mem::replace(&mut looked, true) {
-                    let left = budget.saturating_sub(spent(began));
-                    if let Some(bisection) = self.bisection(run, so_far, block, left, trial) {
-                        self.bisect(run, display, bisection)?;
-                        continue;
-                    }
-                }
-                let is_precise = enough && !self.plan.is_bisecting(block);
-                if all || is_precise || spent(began) + cost > budget {
-                    return Ok(How::Whole);
-                }
+            let is_over = enough || spent(began) + cost > budget;
+            if block >= self.study.blocks_least && is_over {
+                return Ok(How::Whole);
             }
             display.block(block, order.len(), widest.as_ref(), spent(began));
             display.estimates(block, || interim.estimates());
@@ -534,26 +499,6 @@ impl Campaign<'_> {
         Ok(whole)
     }
 
-    /// The sizes to measure between those of the plan, where crossovers lie there and the time that
-    /// is left pays for the least number of blocks: of as many cells as it pays for.
-    fn bisection(
-        &self,
-        run: &Run,
-        so_far: &SoFar,
-        block: u32,
-        left: Duration,
-        trial: Duration,
-    ) -> Option<Bisection> {
-        let cells = bytecost_analysis::bisected(self.input(run.manifest(), so_far));
-        let trials = (left.as_secs_f64() / trial.as_secs_f64().max(1e-3)) as usize;
-        let (cells, blocks) = paid(cells, trials, self.study.blocks_least, block)?;
-        Some(Bisection {
-            first_block: block,
-            blocks,
-            cells,
-        })
-    }
-
     fn log<'r>(&'r self, run: &'r mut Run) -> KeptLog<'r> {
         KeptLog {
             run,
@@ -569,15 +514,6 @@ impl Campaign<'_> {
         }
     }
 
-    fn bisect(&mut self, run: &mut Run, display: &mut Display, bisection: Bisection) -> Result<()> {
-        let plan = self.plan.clone();
-        let plan = plan.bisected(&bisection, &run.manifest().survey)?;
-        display.bisection(&bisection.cells);
-        run.bisect(bisection)?;
-        self.plan = plan;
-        Ok(())
-    }
-
     /// The cells of a block still to be measured, in their order: of the selected, where some are.
     fn order(&self, block: u32, so_far: &SoFar, selection: Option<&Selection>) -> Vec<u32> {
         let order = self.plan.block(block).into_iter().map(|i| i as u32);
@@ -590,8 +526,8 @@ impl Campaign<'_> {
     }
 
     /// The cells that a block measures alone, where it has not begun: those of primary comparisons
-    /// that are not precise enough. None where it measures all: the first ones, those of a
-    /// bisection, and blocks of plans of old. By widths alone, never by verdicts; every few blocks,
+    /// that are not precise enough. None where it measures all: the first ones and
+    /// blocks of plans of old. By widths alone, never by verdicts; every few blocks,
     /// and what is left out stays out: looks at every block would end what looks quiet by chance
     /// (`cargo run -p bytecost-stats --example moderation`).
     fn selection(
@@ -605,7 +541,7 @@ impl Campaign<'_> {
             so_far.selections.contains_key(&block) || so_far.attempts.contains_key(&block);
         let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
         let later = block.checked_sub(self.study.blocks_least.max(first));
-        if !manifest.study.grouped || has_begun || self.plan.is_bisecting(block) {
+        if !manifest.study.grouped || has_begun {
             return None;
         }
         let before = so_far.selections.range(first..block).next_back();
@@ -635,15 +571,6 @@ impl Campaign<'_> {
     }
 }
 
-/// As many pairs of cells as so many trials pay the least number of blocks for, and the blocks that
-/// they pay for, at most so many; none where they pay for none.
-fn paid(mut cells: Vec<Cell>, trials: usize, least: u32, most: u32) -> Option<(Vec<Cell>, u32)> {
-    cells.truncate(trials / least.max(1) as usize / 2 * 2);
-    let blocks = trials.checked_div(cells.len())?;
-    let blocks = u32::try_from(blocks).unwrap_or(most).min(most);
-    Some((cells, blocks))
-}
-
 /// A window was too short: blocks with short ones are measured again whole, and stay in the log.
 fn begin_again(run: &mut Run, so_far: &mut SoFar, first: u32, ended: &Block) -> Result<()> {
     so_far.restarts += 1;
@@ -661,26 +588,4 @@ fn begin_again(run: &mut Run, so_far: &mut SoFar, first: u32, ended: &Block) -> 
         so_far.take(record);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bisection_takes_what_is_left_of_the_budget_and_no_more() {
-        for (pairs, trials, expected) in [
-            // No more blocks than others have.
-            (3, 1000, Some((6, 20))),
-            (3, 60, Some((6, 10))),
-            // Two pairs are what 8 blocks pay for.
-            (3, 47, Some((4, 11))),
-            (3, 15, None),
-            (0, 1000, None),
-        ] {
-            let found = paid(vec![Cell::default(); 2 * pairs], trials, 8, 20);
-            let found = found.map(|(cells, blocks)| (cells.len(), blocks));
-            assert_eq!(found, expected, "{pairs} pairs, {trials} trials");
-        }
-    }
 }

@@ -122,16 +122,6 @@ impl Display {
         )
     }
 
-    /// Further cells are measured, between two sizes each.
-    pub fn bisection(&mut self, cells: &[Cell]) {
-        self.cells.extend_from_slice(cells);
-        if self.shows() {
-            let sizes = cells.iter().map(|c| c.size_bytes).sorted().dedup();
-            let sizes = sizes.map(units::bytes_in_words).join(", ");
-            self.line(&format!("crossovers: measuring sizes between, at {sizes}"));
-        }
-    }
-
     /// The trials for evidence begin: how many there are, and how long each is.
     pub fn evidence(&mut self, cells: usize, window: Duration) {
         if self.shows() {

@@ -72,8 +72,6 @@ mod tests {
                 if as_published {
                     study.choose_as_published().unwrap();
                 }
-                // With pinned ends, beside which some are left free, there are most cells.
-                study.take_steadier(true);
                 let plan = Plan::expecting(&study, &host, &survey, None, 7, None).unwrap();
                 assert_eq!(plan.left_out, [], "{name}");
                 if *name != "os-features" {

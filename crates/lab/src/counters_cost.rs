@@ -55,13 +55,13 @@ impl Lab {
 }
 
 /// Of two kinds of trial, so many each, whether it is the first one's turn: yes, no, no, yes.
-pub(crate) fn turns(trials: usize) -> impl Iterator<Item = bool> {
+fn turns(trials: usize) -> impl Iterator<Item = bool> {
     (0..2 * trials).map(|turn| matches!(turn % 4, 0 | 3))
 }
 
 /// A counter of the sender's side and of the receiver's, 0 where there is none; none where a side
 /// has not read it.
-pub(crate) fn of_sides(parts: &TrialOutput, counter: Counter) -> Option<[u64; 2]> {
+fn of_sides(parts: &TrialOutput, counter: Counter) -> Option<[u64; 2]> {
     let read = |readings: &Readings| readings.get(&counter).and_then(Reading::measured);
     let of_receiver = match &parts.receiver {
         Some(receiver) => read(&receiver.side.readings)?,

@@ -43,7 +43,6 @@ pub mod requests;
 pub mod server_survey;
 mod side_by_side;
 mod socket;
-mod steadiness;
 pub mod survey;
 mod thread_binding;
 pub mod transports;

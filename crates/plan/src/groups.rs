@@ -1,6 +1,6 @@
 //! Groups: cells that are compared, which a block measures one after another.
 
-use bytecost_spec::{Axis, Cell, Study};
+use bytecost_spec::{Cell, Study};
 
 use crate::candidates::{Candidate, Norm, baselines};
 
@@ -32,14 +32,6 @@ pub(crate) fn groups(cells: &[Cell], study: &Study, norm: &Norm<'_>) -> Vec<Vec<
         };
         group[of].unwrap_or(of)
     }))
-}
-
-/// Those of one size, from a place of the plan on.
-pub(crate) fn bisected(first: usize, cells: &[Cell]) -> Vec<Vec<usize>> {
-    let alike = |cell: &Cell| cell.id_without(&[Axis::Mover]);
-    let groups = gathered(cells.iter().map(alike)).into_iter();
-    let placed = groups.map(|group| group.into_iter().map(|i| first + i).collect());
-    placed.collect()
 }
 
 /// In the order in which the names appear.

@@ -17,7 +17,6 @@ mod power;
 mod refusal;
 mod seat;
 mod served;
-mod steadier;
 #[cfg(test)]
 mod tests;
 mod twins;
@@ -26,4 +25,3 @@ pub use asked::{check_asked, named};
 pub use pins::{Pins, exact};
 pub use plan::Plan;
 pub use refusal::refused;
-pub use steadier::is_steadier;

@@ -34,12 +34,6 @@ impl Pins {
                 usable(receiver, host)?;
                 (each(sender), each(receiver))
             }
-            Placement::Steadier => {
-                return Err(
-                    "placement steadier stands for pinned or free: run it as a study, or choose one"
-                        .to_owned(),
-                );
-            }
             Placement::Pairs => {
                 return Err(
                     "placement pairs stands for several: run it as a study, or name CPUs as in 0:1"

@@ -1,10 +1,7 @@
 //! The plan of a run.
 
-use std::ops::Range;
-
 use bytecost_host::pairs::{self, Pairs};
-use bytecost_spec::cell::PINNED;
-use bytecost_spec::manifest::{Bisection, Expectation, RatioNoise};
+use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{
@@ -18,9 +15,7 @@ use crate::candidates::{
 };
 use crate::power::{Power, Primaries};
 use crate::twins::Baselines;
-use crate::{asked, groups, order, refusal, steadier};
-
-const MOST_BISECTED: usize = 64;
+use crate::{asked, groups, order, refusal};
 
 /// What a run measures, in which order, and what it does not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,15 +40,6 @@ pub struct Plan {
     pub trial_ms: u64,
     /// By place: measured one after another; none in plans of old, whose blocks shuffle all cells.
     pub(crate) groups: Vec<Vec<usize>>,
-    /// The last cells, where they are those of a bisection, and the blocks that measure them alone.
-    alone: Option<Alone>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Alone {
-    /// Where they begin in [`Plan::cells`].
-    first_cell: usize,
-    blocks: Range<u32>,
 }
 
 impl Plan {
@@ -122,8 +108,6 @@ impl Plan {
             true => groups::groups(&cells, study, &norm),
             false => Vec::new(),
         };
-        // As it was when the run began, whatever this program would say of its trials.
-        let is_pinned = study.asks_for_placement(PINNED);
         Ok(Plan {
             groups,
             refusals,
@@ -131,7 +115,6 @@ impl Plan {
             cells,
             notes: (design_note(study).into_iter())
                 .chain(pairs_note(study, host))
-                .chain(steadier::note(&survey.placement_trials, is_pinned))
                 .chain(asked::notes(study, survey))
                 .chain(note)
                 .chain(choice.notes)
@@ -140,21 +123,16 @@ impl Plan {
             seed,
             blocks_least: study.blocks_least,
             trial_ms,
-            alone: None,
         })
     }
 
     /// The plan that a run was carried out by. Fails as [`Plan::expecting`].
     pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
         let noise = manifest.expectation.as_ref().map(|e| &e.noise);
-        let plan = Plan::of_manifest(manifest, noise)?;
-        match &manifest.bisection {
-            Some(bisection) => plan.bisected(bisection, &manifest.survey),
-            None => Ok(plan),
-        }
+        Plan::of_manifest(manifest, noise)
     }
 
-    /// By this noise, without its bisection.
+    /// By this noise.
     fn of_manifest(manifest: &Manifest, noise: Option<&RatioNoise>) -> Result<Plan, Invalid> {
         Plan::expecting(
             &manifest.study,
@@ -175,57 +153,14 @@ impl Plan {
         Ok(kept.map(|(_, place)| place).collect())
     }
 
-    /// The plan with the cells of a bisection, unless one is wrong or they are too many.
-    pub fn bisected(mut self, bisection: &Bisection, survey: &Survey) -> Result<Plan, Invalid> {
-        if bisection.cells.len() > MOST_BISECTED {
-            return Err(Invalid(format!(
-                "a bisection has at most {MOST_BISECTED} cells, not {}",
-                bisection.cells.len()
-            )));
-        }
-        for cell in &bisection.cells {
-            survey.check(cell)?;
-        }
-        let last = bisection.first_block.saturating_add(bisection.blocks);
-        self.alone = Some(Alone {
-            first_cell: self.cells.len(),
-            blocks: bisection.first_block..last,
-        });
-        if !self.groups.is_empty() {
-            let groups = groups::bisected(self.cells.len(), &bisection.cells);
-            self.groups.extend(groups);
-        }
-        self.cells.extend(bisection.cells.iter().cloned());
-        Ok(self)
-    }
-
     /// The order of a block: places in [`Plan::cells`] of what it measures, each once, shuffled by
     /// the seed and the block's number alone; cells that are compared one after another.
     pub fn block(&self, block: u32) -> Vec<usize> {
-        let places = match &self.alone {
-            Some(alone) if block < alone.blocks.start => 0..alone.first_cell,
-            Some(alone) if alone.blocks.contains(&block) => alone.first_cell..self.cells.len(),
-            _ => 0..self.cells.len(),
-        };
         if self.groups.is_empty() {
-            let order = order::shuffled(places.len(), self.seed, block).into_iter();
-            return order.map(|i| places.start + i).collect();
+            return order::shuffled(self.cells.len(), self.seed, block);
         }
-        // No group has cells of both parts.
-        let groups = self.groups.iter().filter(|g| places.contains(&g[0]));
-        let groups: Vec<&[usize]> = groups.map(Vec::as_slice).collect();
+        let groups: Vec<&[usize]> = self.groups.iter().map(Vec::as_slice).collect();
         order::grouped(&groups, self.seed, block)
-    }
-
-    /// The first block after those of a bisection; 0 where there is none.
-    pub fn bisection_ends(&self) -> u32 {
-        self.alone.as_ref().map_or(0, |alone| alone.blocks.end)
-    }
-
-    /// Whether a block measures the cells of a bisection alone.
-    pub fn is_bisecting(&self, block: u32) -> bool {
-        let alone = self.alone.as_ref();
-        alone.is_some_and(|a| a.blocks.contains(&block))
     }
 }
 

@@ -1,6 +1,5 @@
 //! What a plan promises, by examples.
 
-use bytecost_spec::manifest::Bisection;
 use bytecost_spec::survey::{
     InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerSurvey, Support, Survey,
 };
@@ -388,41 +387,6 @@ fn a_plan_is_rebuilt_from_its_manifest() {
     let text = serde_json::to_string(&manifest).unwrap();
     let read: Manifest = serde_json::from_str(&text).unwrap();
     assert_eq!(Plan::from_manifest(&read).unwrap(), plan(&study(&[])));
-}
-
-// Invariant 7.
-#[test]
-fn cells_of_a_bisection_have_blocks_of_their_own_and_earlier_ones_stay_as_they_are() {
-    let (study, survey) = (study(&[]), survey());
-    let before = plan(&study);
-    let known = before.cells.len();
-    let between = |size_bytes| Cell {
-        size_bytes,
-        ..before.cells[1].clone()
-    };
-    let bisection = Bisection {
-        first_block: 9,
-        blocks: 3,
-        cells: vec![between(8192), between(32768)],
-    };
-    let after = before.clone().bisected(&bisection, &survey).unwrap();
-    assert_eq!(after.block(8), before.block(8));
-    let mut alone = after.block(9);
-    alone.sort_unstable();
-    assert_eq!(alone, [known, known + 1]);
-    assert!(after.is_bisecting(11) && !after.is_bisecting(12));
-    assert_eq!(after.block(12).len(), known + 2);
-    let unknown = Bisection {
-        cells: vec![cell("mover teleport")],
-        ..bisection.clone()
-    };
-    let error = before.clone().bisected(&unknown, &survey).unwrap_err();
-    assert!(error.0.contains("teleport"), "{error:?}");
-    let many = Bisection {
-        cells: vec![between(8192); 65],
-        ..bisection
-    };
-    assert!(before.bisected(&many, &survey).is_err());
 }
 
 // Invariant 7.

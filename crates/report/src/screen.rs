@@ -234,15 +234,17 @@ fn header(a: &Analysis) -> String {
     joined(parts, " · ")
 }
 
-/// Where all cells had their ends, and what ran beside all of them, where that is not the usual.
+/// Where cells had their ends, in one way or in two, and what ran beside all of them, where that is
+/// not the usual.
 fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
-    let of_all = |axis: Axis| {
+    let words = |(axis, most): (Axis, usize)| {
         let values = a.cells.iter().map(|c| c.cell.value(axis)).unique();
-        let value = values.exactly_one().ok()?;
-        (value != axis.row().default).then(|| axis.subject(&value))
+        let values = values.collect_vec();
+        let is_usual = values.iter().all(|value| value == axis.row().default);
+        (!is_usual && values.len() <= most).then(|| axis.subject(&values.join(" and ")))
     };
-    let axes = [Axis::Placement, Axis::Neighbour].into_iter();
-    axes.filter_map(of_all)
+    let axes = [(Axis::Placement, 2), (Axis::Neighbour, 1)].into_iter();
+    axes.filter_map(words)
 }
 
 /// The movers and servers that the command line names and that have no cell, by the reason.

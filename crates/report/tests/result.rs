@@ -5,7 +5,7 @@ use crate::fixture::distances::paired;
 use crate::fixture::{self, empty, hostile, imported, planted};
 
 use bytecost_analysis::{Analysis, CountersCost, Estimate, Point, Verdict};
-use bytecost_report::{Style, findings_json, html, markdown, pictures, terminal};
+use bytecost_report::{Style, findings_json, html, markdown, pictures, screen, terminal};
 
 const PLAIN: Style = Style::plain(100);
 const WIDE: Style = Style::plain(20_000);
@@ -331,4 +331,21 @@ fn pictures_are_of_all_figures() {
         let drawn = a.figures.len() + a.matrices.len();
         assert!(pictures(&a).len() >= drawn, "{study}");
     }
+}
+
+#[test]
+fn the_first_line_says_where_ends_were_pinned_and_that_some_were_free() {
+    let line_of = |placements: [&str; 2]| {
+        let mut a = fixture::golden("send-copies");
+        for (of, cell) in a.cells.iter_mut().enumerate() {
+            cell.cell.placement = placements[of % 2].parse().unwrap();
+        }
+        let screen = screen(&a, WIDE, "report.html", "run");
+        screen.lines().next().unwrap().to_owned()
+    };
+    assert!(!line_of(["free", "free"]).contains("placement"));
+    let pinned = line_of(["pinned", "pinned"]);
+    assert!(pinned.contains(" · placement pinned · "), "{pinned}");
+    let both = line_of(["free", "pinned"]);
+    assert!(both.contains(" · placement free and pinned · "), "{both}");
 }

@@ -16,7 +16,7 @@ pub use isolation::{
     Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
     QUOTA_PERIOD_US, WEIGHTS,
 };
-pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, PINNED, Placement, STEADIER, Spot};
+pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, PINNED, Placement, Spot};
 
 /// What ends the name of a twin.
 const TWIN: &str = "/twin";

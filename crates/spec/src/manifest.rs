@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Cell;
 use crate::evidence::EvidenceAsked;
 use crate::host::Host;
 use crate::peer::{NetworkCard, PeerHost};
@@ -21,7 +20,7 @@ pub use rounds::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
 ///
 /// 2: the plan may have twins, and a run may have several legs, of which a version that knows format 1
 /// alone knows nothing. 3: a cell has one value where an axis does not apply to it, and an MTU of
-/// 1500 bytes is written as such. 4: a run may measure sizes between two of its plan.
+/// 1500 bytes is written as such. 4: a run may measure sizes between two of its plan; newer ones do not.
 /// 5: a block may measure what is compared in groups, and later blocks some cells alone; a plan knows
 /// how noisy the machine is.
 pub const FORMAT: u32 = 5;
@@ -63,9 +62,6 @@ pub struct Manifest {
     /// Where the run was resumed under other conditions, in their order; mostly none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub legs: Vec<Leg>,
-    /// Cells between sizes of the plan, once they are chosen; none where no crossover asks for any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bisection: Option<Bisection>,
     /// What the plan expects to decide; none in manifests of old, whose plans asked for no power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expectation: Option<Expectation>,
@@ -115,17 +111,4 @@ impl Manifest {
     pub fn rate_share(&self) -> f64 {
         self.looks.iter().fold(1.0, |share, _| share / 2.0)
     }
-}
-
-/// Cells that are measured in blocks of their own, at sizes between two of the plan: one way is
-/// better at the one and not at the other, so that the crossover lies between.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Bisection {
-    /// The first block that measures them.
-    pub first_block: u32,
-    /// Blocks that measure them alone; later ones measure all cells.
-    pub blocks: u32,
-    /// The cells, behind those of the plan.
-    pub cells: Vec<Cell>,
 }

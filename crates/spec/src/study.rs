@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{Axis, CellFacts};
-use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Placement, STEADIER, Transport};
+use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Transport};
 use crate::metric::Metric;
 use crate::survey::Survey;
 use crate::units;
@@ -28,9 +28,6 @@ pub use pair::Pair;
 pub const MAX_WINDOW_MS: u64 = 60_000;
 /// The longest budget, in ms: a day.
 pub const MAX_BUDGET_MS: u64 = 86_400_000;
-
-/// Cells that show whether pinned ends make trials steadier: some have one flow, others several.
-const STEADINESS_PLACES: usize = 8;
 
 /// The most cells that a study may spread out to.
 pub const MAX_CELLS: usize = 20_000;
@@ -340,11 +337,10 @@ impl Study {
         }
     }
 
-    /// Whether a part asks for this placement: of [`PAIRS`] and [`STEADIER`], what they stand for has
-    /// to take their place.
-    pub fn asks_for_placement(&self, word: &str) -> bool {
+    /// Returns true if a part asks for [`PAIRS`], whose place the pairs have to take.
+    pub fn asks_for_pairs(&self) -> bool {
         let mut tiers = self.tiers.iter().chain(&self.as_published);
-        tiers.any(|tier| tier.values(Axis::Placement).iter().any(|v| v == word))
+        tiers.any(|tier| tier.values(Axis::Placement).iter().any(|v| v == PAIRS))
     }
 
     /// Puts pairs of CPUs in the place of their word; a baseline of that word becomes `nearest`.
@@ -363,42 +359,6 @@ impl Study {
                 nearest.clone_into(&mut compare.baseline);
             }
         }
-    }
-
-    /// The baseline of the first comparison as a cell with pinned ends, at up to eight places.
-    pub fn steadiness_cells(&self) -> Vec<Cell> {
-        let Some(compare) = self.compare.first() else {
-            return Vec::new();
-        };
-        let is_one = |c: &Cell| {
-            c.placement == Placement::Steadier && c.value(compare.axis) == compare.baseline
-        };
-        let cells = self.tiers.first().map(Tier::cells).unwrap_or_default();
-        let of_baseline: Vec<Cell> = cells.into_iter().filter(is_one).collect();
-        let last = of_baseline.len().saturating_sub(1);
-        let places = (0..STEADINESS_PLACES).map(|n| n * last / (STEADINESS_PLACES - 1));
-        let pinned = |cell: &Cell| Cell {
-            placement: Placement::Pinned,
-            ..cell.clone()
-        };
-        places
-            .unique()
-            .filter_map(|at| of_baseline.get(at))
-            .map(pinned)
-            .collect()
-    }
-
-    /// Puts one of the two in the place of the word.
-    pub fn take_steadier(&mut self, pinned: bool) {
-        let taken = match pinned {
-            true => Placement::Pinned.to_string(),
-            false => Placement::Free.to_string(),
-        };
-        self.change_values(|axis, value| {
-            if axis == Axis::Placement && value == STEADIER {
-                taken.clone_into(value);
-            }
-        });
     }
 
     /// Compares names and fields with the tables of a survey: fails for a time out of bounds, a

@@ -7,7 +7,6 @@ use crate::{Counter, units};
 
 mod cpu_clock;
 mod facts;
-mod placement_trial;
 mod unit_costs;
 
 pub use cpu_clock::{ClockVerdict, CounterTrial, CpuClock};
@@ -15,7 +14,6 @@ pub use facts::{
     Condition, InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerFacts, ServiceFacts,
     WorkKind,
 };
-pub use placement_trial::PlacementTrial;
 pub use unit_costs::{CostTrial, PRICED, Priced, PricedRow, UnitCost};
 
 /// The counters that a thread reads from the CPU.
@@ -195,9 +193,6 @@ pub struct Survey {
     /// Trials that show what reading hardware counters costs, where the study reads any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters_cost: Vec<CounterTrial>,
-    /// Trials that show whether pinned ends make trials steadier, where the study asks that.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub placement_trials: Vec<PlacementTrial>,
     /// What one event of each kind costs; none in runs of old.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unit_costs: Vec<UnitCost>,

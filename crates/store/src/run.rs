@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytecost_spec::axis::CellFacts;
-use bytecost_spec::manifest::{Bisection, FORMAT, Leg};
+use bytecost_spec::manifest::{FORMAT, Leg};
 use bytecost_spec::{Cell, Imported, Manifest, Record};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -121,13 +121,6 @@ impl Run {
     pub fn begin_leg(&mut self, leg: Leg) -> Result<(), StoreError> {
         self.resume()?;
         self.note(|manifest| manifest.legs.push(leg))
-    }
-
-    /// Notes in the manifest, in one step, the cells of a bisection before any of them is measured.
-    /// After an error it is as it was. Takes the lock first where [`Run::resume`] has not.
-    pub fn bisect(&mut self, bisection: Bisection) -> Result<(), StoreError> {
-        self.resume()?;
-        self.note(|manifest| manifest.bisection = Some(bisection))
     }
 
     /// How many blocks have a timed trial, those before them included; none where there is none. Errors

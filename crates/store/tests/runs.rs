@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use bytecost_spec::manifest::{Bisection, FORMAT, Leg};
-use bytecost_spec::{Cell, Host, RunProgress};
+use bytecost_spec::manifest::{FORMAT, Leg};
+use bytecost_spec::{Host, RunProgress};
 use bytecost_store::{Root, Run, StoreError};
 use common::{failure, manifest};
 
@@ -296,7 +296,7 @@ fn a_full_disk_keeps_the_finished_trials_and_leaves_nothing_half_written() {
 }
 
 #[test]
-fn legs_and_bisections_are_noted_and_no_sample_changes() {
+fn legs_are_noted_and_no_sample_changes() {
     let (_dir, root) = root();
     let mut run = root.create(&manifest("one")).unwrap();
     run.append(&failure(0)).unwrap();
@@ -310,13 +310,7 @@ fn legs_and_bisections_are_noted_and_no_sample_changes() {
         host: Host::default(),
         differences: Vec::new(),
     };
-    let bisection = Bisection {
-        first_block: 1,
-        blocks: 2,
-        cells: vec![Cell::default()],
-    };
     run.begin_leg(leg.clone()).unwrap();
-    run.bisect(bisection.clone()).unwrap();
     run.append(&failure(1)).unwrap();
     assert!(fs::read(&log).unwrap().starts_with(&before));
     drop(run);
@@ -324,7 +318,6 @@ fn legs_and_bisections_are_noted_and_no_sample_changes() {
     let manifest = run.manifest();
     // A version that does not know of legs reads format 1 at most, and says so.
     assert_eq!((manifest.format, &manifest.legs), (FORMAT, &vec![leg]));
-    assert_eq!(manifest.bisection, Some(bisection));
     assert_eq!((manifest.leg_of(0), manifest.leg_of(1)), (0, 1));
     assert_eq!(manifest.measurer().build, Some("ab"));
 }

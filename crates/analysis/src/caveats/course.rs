@@ -30,21 +30,18 @@ const FAILED_REMEDY: &str = "remove the cause that the reason names and run agai
 const MOST_TIMES_LONGER: f64 = 30.0;
 
 pub(super) fn changed_plan(view: &View<'_>) -> Vec<Caveat> {
-    let told = view.input.notes.iter().filter_map(|note| {
-        let note = note.trim_end_matches('.');
-        let (what, remedy) = match note.starts_with("placement: ") {
-            true => (
-                "Chosen by trials on this machine",
-                "`--placement free`, or another one, where that is what you run",
+    let notes = view.input.notes.iter();
+    let caveats = notes.filter_map(|note| {
+        of_run(
+            format!(
+                "Not all is as it was asked: {}.",
+                note.trim_end_matches('.')
             ),
-            false => (
-                "Not all is as it was asked",
-                "`bytecost doctor` for what this machine lacks, --budget for what took too long",
-            ),
-        };
-        of_run(format!("{what}: {note}."), "the plan of this run", remedy)
+            "the plan of this run",
+            "`bytecost doctor` for what this machine lacks, --budget for what took too long",
+        )
     });
-    told.collect()
+    caveats.collect()
 }
 
 /// Blocks are measured again for what others did, which no mover can bring about. That this does

@@ -142,7 +142,7 @@ fn is_apart(cell: &CellTrials<'_>) -> bool {
 pub(super) fn one_cpu(view: &View<'_>) -> Option<Caveat> {
     let single = view.cpus() == 1;
     let shared = |placement: &Placement| match placement {
-        Placement::Free | Placement::Pinned | Placement::Steadier | Placement::Pairs => false,
+        Placement::Free | Placement::Pinned | Placement::Pairs => false,
         Placement::Near(nearness) => *nearness == Nearness::SameCpu,
         Placement::Within { cpus } => cpus.len() == 1,
         Placement::Cpus { sender, receiver } => sender.iter().any(|cpu| receiver.contains(cpu)),
@@ -255,7 +255,7 @@ fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     let ends = if cell.route.is_work() { 1 } else { 2 };
     let fits = (ends * of_cell.threads) as usize <= view.cpus();
     let apart = match &of_cell.placement {
-        Placement::Free | Placement::Pinned | Placement::Steadier | Placement::Pairs => true,
+        Placement::Free | Placement::Pinned | Placement::Pairs => true,
         Placement::Near(nearness) => *nearness != Nearness::SameCpu,
         Placement::Within { cpus } => cpus.len() >= (ends * of_cell.threads) as usize,
         Placement::Cpus { sender, receiver } => {

@@ -20,10 +20,10 @@ use bytecost_lab::program::{Program, own_build};
 use bytecost_lab::survey::Helpers;
 use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
-use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, PAIRS, Ring, STEADIER};
+use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, PAIRS, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::RatioNoise;
-use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey, PlacementTrial};
+use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
 use bytecost_spec::{
     Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Survey, Transport,
 };
@@ -171,7 +171,7 @@ fn begun(
     study.grouped = true;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
-    if study.asks_for_placement(PAIRS) {
+    if study.asks_for_pairs() {
         let pairs = bytecost_host::pairs::chosen(&host).map_err(bad_input)?;
         study.take_pairs(&pairs.placements(), &pairs.nearest());
     }
@@ -187,11 +187,6 @@ fn begun(
     let only_serves = all.iter().all(Cell::is_served);
     survey.links = bytecost_lab::survey::links(&all);
     survey.isolation = isolation_survey::survey(program, &Roots::real(), &host, &all);
-    if study.asks_for_placement(STEADIER) {
-        let trials = placement_trials(&study, peer.is_some(), &host, &survey, stop)?;
-        study.take_steadier(bytecost_plan::is_steadier(&trials));
-        survey.placement_trials = trials;
-    }
     let random = || RandomState::new().build_hasher().finish() >> 16;
     let seed = args.seed.unwrap_or_else(random);
     let there = peer.map(PeerLink::host);
@@ -219,28 +214,6 @@ fn begun(
         ..Manifest::new(study.clone())
     };
     Ok((root.create_fresh(manifest)?, plan, study, files))
-}
-
-/// The shortest budget of which the trials are no large part.
-const STEADIER_FROM: Duration = Duration::from_secs(30);
-
-/// What tells whether pinned ends are steadier. Nothing, so that they are left free, where the other
-/// one is on another host; and, unless it was asked for, where the time is short, or more than movers
-/// and sizes was asked for.
-fn placement_trials(
-    study: &Study,
-    is_apart: bool,
-    host: &Host,
-    survey: &Survey,
-    stop: &AtomicBool,
-) -> Result<Vec<PlacementTrial>> {
-    let is_usual = |axis: &Axis| matches!(axis, Axis::Mover | Axis::Size);
-    let is_short = Duration::from_millis(study.budget_ms) < STEADIER_FROM;
-    let is_left_out = is_short || !study.asked.iter().all(is_usual);
-    if is_apart || is_left_out && !study.asked.contains(&Axis::Placement) {
-        return Ok(Vec::new());
-    }
-    campaign::steadiness(study, &study.steadiness_cells(), host, survey, stop)
 }
 
 fn cells(study: &Study) -> Vec<Cell> {

@@ -22,7 +22,6 @@ pub fn trials() -> Vec<Trial> {
         case("where no means serves there is no CPU time", by_nothing),
         case("no perf event without hardware counters", no_events),
         case("what counters cost is tried by turns", counters_cost),
-        case("pinned and free ends are tried by turns", steadiness),
     ]
 }
 
@@ -181,31 +180,4 @@ fn counters_cost() {
             read(side, Counter::TaskClockNs);
         }
     }
-}
-
-fn steadiness() {
-    let cpus_allowed = process::affinity().unwrap();
-    let cpu = |cpu: &u32| Cpu {
-        cpu: *cpu,
-        siblings: vec![*cpu],
-        ..Cpu::default()
-    };
-    let host = Host {
-        cpus: cpus_allowed.iter().map(cpu).collect(),
-        cpus_allowed,
-        ..Host::default()
-    };
-    let mut lab = surveyed(&Survey::default(), SHORT).on(host);
-    let cells = ["256", "64KiB"].map(|size| cell(&format!("placement=pinned size={size}")));
-    let found = lab.steadiness(&cells, &AtomicBool::new(false));
-    for (pinned, size_bytes) in [(true, 256), (false, 256), (true, 65_536), (false, 65_536)] {
-        let same = (found.iter()).filter(|t| t.pinned == pinned && t.size_bytes == size_bytes);
-        // A machine that is too busy may leave some out.
-        let n = same.clone().count();
-        assert!((1..=8).contains(&n), "{n} trials of {size_bytes}, {pinned}");
-        for t in same {
-            assert!(t.cpu_ns > 0 && t.bytes > 0, "{t:?}");
-        }
-    }
-    assert!(lab.steadiness(&cells, &AtomicBool::new(true)).is_empty());
 }

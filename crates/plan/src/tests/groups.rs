@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::manifest::Bisection;
 use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 
 use super::properties::{seeded, studies};
-use super::{paying, plan, study, survey};
+use super::{paying, plan, study};
 use crate::{Plan, order};
 
 fn grouped(study: Study) -> Study {
@@ -98,32 +97,6 @@ fn an_order_of_old_shuffles_all_cells() {
     let shuffled = order::shuffled(new.cells.len(), new.seed, 3);
     assert_eq!(of_old.block(3), shuffled);
     assert_ne!(new.block(3), shuffled);
-}
-
-#[test]
-fn pairs_of_a_bisection_are_groups_behind_those_of_the_plan() {
-    let before = plan(&grouped(study(&[])));
-    let known = before.cells.len();
-    let of = |mover: &str, size_bytes| Cell {
-        mover: mover.to_owned(),
-        size_bytes,
-        ..before.cells[1].clone()
-    };
-    let cells = [8192, 32768].map(|size| [of("send", size), of("sendfile", size)]);
-    let bisection = Bisection {
-        first_block: 9,
-        blocks: 3,
-        cells: cells.concat(),
-    };
-    let after = before.clone().bisected(&bisection, &survey()).unwrap();
-    assert_eq!(after.block(8), before.block(8));
-    for block in 9..12 {
-        let order = after.block(block);
-        let pairs: Vec<usize> = order.chunks(2).map(|two| (two[0] - known) / 2).collect();
-        assert!(order.chunks(2).all(|two| two[0].abs_diff(two[1]) == 1));
-        assert!(pairs == [0, 1] || pairs == [1, 0], "{order:?}");
-    }
-    assert_eq!(after.block(12).len(), known + 4);
 }
 
 /// The places of the cells of each group in a block.

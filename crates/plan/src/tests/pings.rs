@@ -34,10 +34,10 @@ fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
         let mut study = one("mover ping-cache-line ping-futex; placement pairs");
         study.compare[0].axis = Axis::Placement;
         study.compare[0].baseline = "pairs".to_owned();
-        assert!(study.asks_for_placement(PAIRS));
+        assert!(study.asks_for_pairs());
         let chosen = pairs::chosen(&host).unwrap();
         study.take_pairs(&chosen.placements(), &chosen.nearest());
-        assert!(!study.asks_for_placement(PAIRS));
+        assert!(!study.asks_for_pairs());
         assert_eq!(study.compare[0].baseline, "0:1");
         study.budget_ms = 600_000;
         let plan = plan_on(&study, &host, &of_all_kinds());

@@ -136,7 +136,7 @@ axes! {
             kind: ValueKind::Lists,
             group: AxisGroup::Placement,
             default: "free",
-            help: "where the two ends run: free, pinned (to the nearest two cores), steadier (pinned where trials then vary less here, else free), same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER or SERVER:CLIENTS, 0-3 is one list for both; pairs: all pairs of CPUs, or some of each distance where there are many",
+            help: "where the two ends run: free, pinned (to the nearest two cores), same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER or SERVER:CLIENTS, 0-3 is one list for both; pairs: all pairs of CPUs, or some of each distance where there are many",
         }
         /// Whether the payload is written anew before each message.
         Payload => payload: Payload, OneOf, {

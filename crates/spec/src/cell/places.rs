@@ -79,9 +79,6 @@ pub enum Placement {
     /// Pinned, each flow to the nearest two cores; to two threads of one, or to one CPU, where there
     /// are no others.
     Pinned,
-    /// Stands for `pinned` where trials then vary less on this machine, else for `free`. No cell of a
-    /// plan has it.
-    Steadier,
     /// Stands for several: `A:B` for all pairs of CPUs, or for some of each distance. No cell of a
     /// plan has it.
     Pairs,
@@ -89,8 +86,6 @@ pub enum Placement {
 
 /// The name of [`Placement::Pinned`].
 pub const PINNED: &str = "pinned";
-/// The name of [`Placement::Steadier`].
-pub const STEADIER: &str = "steadier";
 
 /// The name of [`Placement::Pairs`].
 pub const PAIRS: &str = "pairs";
@@ -105,7 +100,6 @@ impl fmt::Display for Placement {
             Placement::Within { cpus } => f.write_str(&written(cpus)),
             Placement::Near(nearness) => f.write_str(nearness.name()),
             Placement::Pinned => f.write_str(PINNED),
-            Placement::Steadier => f.write_str(STEADIER),
             Placement::Pairs => f.write_str(PAIRS),
         }
     }
@@ -117,7 +111,6 @@ impl FromStr for Placement {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         match text {
             "free" => return Ok(Placement::Free),
-            STEADIER => return Ok(Placement::Steadier),
             PINNED => return Ok(Placement::Pinned),
             PAIRS => return Ok(Placement::Pairs),
             _ => {}
@@ -127,7 +120,7 @@ impl FromStr for Placement {
         }
         let wrong = || {
             Invalid(format!(
-                "placement `{text}`: write `free`, `pinned`, `steadier`, {}, `pairs`, or CPUs as SENDER:RECEIVER or as a list for both, for example 0:1, 0,2:1,3 or 0-3",
+                "placement `{text}`: write `free`, `pinned`, {}, `pairs`, or CPUs as SENDER:RECEIVER or as a list for both, for example 0:1, 0,2:1,3 or 0-3",
                 Nearness::names()
             ))
         };
@@ -289,7 +282,6 @@ mod tests {
             ("free", "free", Placement::Free),
             ("pairs", "pairs", Placement::Pairs),
             ("pinned", "pinned", Placement::Pinned),
-            ("steadier", "steadier", Placement::Steadier),
             ("0:1", "0:1", cpus(&[0], &[1])),
             ("0, 2:1,1", "0,2:1,1", cpus(&[0, 2], &[1, 1])),
             ("0-2:8", "0,1,2:8", cpus(&[0, 1, 2], &[8])),

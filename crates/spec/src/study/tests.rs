@@ -140,49 +140,12 @@ fn pairs_stand_for_several_placements() {
     study.set_axis(Axis::Placement, &placements).unwrap();
     let compare = Compare::of(Axis::Placement, "pairs", Vec::new());
     study.compare.push(compare);
-    assert!(study.asks_for_placement(PAIRS));
+    assert!(study.asks_for_pairs());
     study.take_pairs(&["0:0", "1:1", "0:1"].map(str::to_owned), "0:1");
-    assert!(!study.asks_for_placement(PAIRS));
+    assert!(!study.asks_for_pairs());
     let (_, values) = study.tiers[0].axes.last().unwrap();
     assert_eq!(values, &["free", "0:0", "1:1", "0:1"], "each once");
     assert_eq!(study.compare.last().unwrap().baseline, "0:1");
-}
-
-#[test]
-fn what_is_steadier_becomes_a_placement_and_a_few_cells_tell_which() {
-    let mut study = small();
-    assert!(!study.asks_for_placement(STEADIER) && study.steadiness_cells().is_empty());
-    let sizes = ["256", "4KiB", "16KiB", "64KiB", "1MiB"];
-    study.set_axis(Axis::Size, &sizes).unwrap();
-    study
-        .set_axis(Axis::Placement, &["steadier", "free"])
-        .unwrap();
-    let compare = Compare::of(Axis::Placement, "steadier", Vec::new());
-    study.compare.push(compare);
-    assert!(study.asks_for_placement(STEADIER));
-    let told = study.steadiness_cells();
-    let sizes: Vec<u64> = told.iter().map(|cell| cell.size_bytes).collect();
-    assert_eq!(sizes, [256, 4096, 16_384, 65_536, 1 << 20]);
-    let is_pinned = |c: &Cell| c.mover == "send" && c.placement == Placement::Pinned;
-    assert!(told.iter().all(is_pinned), "{told:?}");
-    let mut several = study.clone();
-    several
-        .set_axis(Axis::Threads, &["1", "2", "4", "8"])
-        .unwrap();
-    let threads = several.steadiness_cells();
-    let threads: Vec<u32> = threads.iter().map(|cell| cell.threads).collect();
-    assert_eq!(
-        threads,
-        [1, 4, 2, 1, 4, 2, 1, 8],
-        "of 20 cells, from all over"
-    );
-    for (pinned, cells, placement) in [(true, 20, "pinned"), (false, 10, "free")] {
-        let mut study = study.clone();
-        study.take_steadier(pinned);
-        assert!(!study.asks_for_placement(STEADIER));
-        assert_eq!(study.cells().len(), cells);
-        assert_eq!(study.compare.last().unwrap().baseline, placement);
-    }
 }
 
 #[test]
@@ -482,11 +445,7 @@ fn the_bench_of_decisions_asks_for_primary_comparisons() {
             // A part may leave out what is not as usual.
             let is_within = |(axis, own): &(Axis, Vec<String>)| match asked.at.get(axis) {
                 Some(asked) => asked.iter().all(|v| own.contains(&read(*axis, v))),
-                // Ends that are pinned where that is steadier are else as usual.
-                None => {
-                    let usual = [axis.row().default, STEADIER];
-                    own.iter().any(|v| usual.contains(&v.as_str()))
-                }
+                None => own.iter().any(|v| v == axis.row().default),
             };
             let has = |part: &PrimaryPart, value| part.values.contains(&read(asked.axis, value));
             let holds = |part: &PrimaryPart| {
@@ -500,6 +459,39 @@ fn the_bench_of_decisions_asks_for_primary_comparisons() {
             assert!(found, "{}: {asked:?}", study.name);
         }
     }
+}
+
+#[test]
+fn ends_are_free_in_each_study_whose_question_names_no_cpus() {
+    const OF_CPUS: [&str; 6] = [
+        "access-patterns",
+        "cpu-to-cpu",
+        "os-features",
+        "placement",
+        "server-models",
+        "smt",
+    ];
+    let studies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(studies).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let study = Study::parse(&text).unwrap();
+        if OF_CPUS.contains(&study.name.as_str()) {
+            continue;
+        }
+        seen += 1;
+        let has_pinned = study.name == "pa02-a";
+        for (tier, cell) in study.cells() {
+            let is_pinned = has_pinned && study.tiers[tier].title == "pinned";
+            let placement = if is_pinned { "pinned" } else { "free" };
+            assert_eq!(cell.value(Axis::Placement), placement, "{}", study.name);
+        }
+        // Pinned cells are a comparison of their own, and are in no primary one.
+        let free = (Axis::Placement, vec!["free".to_owned()]);
+        let mut parts = study.compare.iter().flat_map(|compare| &compare.primary);
+        assert!(!has_pinned || parts.all(|part| part.at.contains(&free)));
+    }
+    assert_eq!(seen, 15 - OF_CPUS.len());
 }
 
 #[test]
