@@ -1,7 +1,7 @@
 //! Figures: panels, order, and gaps with their reasons.
 
 use bytecost_analysis::{FigureData, Interim, LeftOut, Point};
-use bytecost_spec::{Cell, Counter, Refusal};
+use bytecost_spec::{Counter, Refusal};
 
 use crate::world::{STUDY, True, World, at, of, one, put, scale_cpu_time};
 

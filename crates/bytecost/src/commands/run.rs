@@ -20,13 +20,11 @@ use bytecost_lab::program::{Program, own_build};
 use bytecost_lab::survey::Helpers;
 use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
-use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, PAIRS, Ring};
+use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
-use bytecost_spec::{
-    Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Survey, Transport,
-};
+use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport};
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
 

@@ -7,9 +7,8 @@ use bytecost_lab::Lab;
 use bytecost_lab::files::Files;
 use bytecost_lab::trial::Settings;
 use bytecost_meter::{LEFT_OUT, ThreadMeter};
-use bytecost_spec::host::Cpu;
 use bytecost_spec::survey::CpuClock;
-use bytecost_spec::{Counter, Host, Reading, Readings, Refusal, Sample, Survey};
+use bytecost_spec::{Counter, Reading, Readings, Refusal, Sample, Survey};
 use bytecost_sys::process;
 use libtest_mimic::Trial;
 

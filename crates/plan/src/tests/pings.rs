@@ -1,7 +1,6 @@
 //! Two threads that take turns, and memory in pages as asked: what a plan makes of them.
 
 use bytecost_host::pairs;
-use bytecost_spec::cell::PAIRS;
 use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::{Axis, Host, Survey};
 
