@@ -61,6 +61,7 @@ impl Mover {
         });
         MoverFacts {
             needs_linux: linux,
+            uses_uring: self.states.needs.contains(&Requirement::Uring),
             ..self.facts.owned()
         }
     }
@@ -86,6 +87,8 @@ const PLAIN: MoverFacts<&str> = MoverFacts {
     descriptors_per_flow: 1,
     leaves_completions: false,
     needs_linux: None,
+    uses_uring: false,
+    condition: None,
     caution: None,
     caution_spares_direct: false,
 };
