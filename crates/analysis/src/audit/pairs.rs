@@ -42,23 +42,23 @@ pub(super) fn ratio(
     });
     let subject = subject(context, contrast, metric);
     let within = phrases::percent(context.input.manifest.study.smallest_effect);
-    let near = format!("within {within}, not confirmed {expect}");
+    let near = finer(expect, context.smallest_effect());
     Ok(ClaimTest {
         note: context.copied_note(&pairs),
-        near: is_finer(expect, context.smallest_effect()).then_some(near),
+        near: near.map(|finer| format!("within {within}, not confirmed at {finer}")),
         ..ClaimTest::of(subject, expect.to_string(), "cell", items.collect())
     })
 }
 
-/// Returns true if no difference is expected, more finely than what matters (a log ratio).
-fn is_finer(expect: Expected, smallest_effect: f64) -> bool {
-    match expect {
-        Expected::Within(low, high) => {
-            let finer = -smallest_effect < low.ln() && high.ln() < smallest_effect;
-            finer && low <= 1.0 && high >= 1.0
-        }
-        _ => false,
-    }
+/// The difference up to which no difference is expected, where that is finer than what matters (a
+/// log ratio): `0.5 %`.
+fn finer(expect: Expected, smallest_effect: f64) -> Option<String> {
+    let Expected::Within(low, high) = expect else {
+        return None;
+    };
+    let is_finer = low <= 1.0 && -low.ln() < smallest_effect && high.ln() < smallest_effect;
+    let percent = (1e3 * (high - 1.0)).round() / 10.0;
+    (is_finer && high > 1.0).then(|| format!("{percent} %"))
 }
 
 /// ``throughput of `sendmsg` over `send-fields` ``.
@@ -117,7 +117,7 @@ fn state(context: &ClaimContext<'_>, contrast: &PairContrast<'_>, expect: Expect
         }
         _ => match tested(&contrast.location, expect, f64::ln, context.family) {
             // What does not matter refutes nothing that is finer than what matters.
-            CaseResult::NotMet if is_same && is_finer(expect, bound) => {
+            CaseResult::NotMet if is_same && finer(expect, bound).is_some() => {
                 CaseResult::Open("the difference is smaller than what matters".to_owned())
             }
             other => other,
