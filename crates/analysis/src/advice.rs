@@ -391,6 +391,7 @@ impl<'v> Group<'v> {
             place: self.place.clone(),
             axis: self.compare.axis,
             baseline: self.compare.baseline.clone(),
+            baseline_block: baseline_block(&at),
             baseline_is_apart: apart,
             metric: self.metric,
             unit: self.view.trials.unit,
@@ -585,6 +586,13 @@ impl<'v> Group<'v> {
         };
         Avoid { cost, with }
     }
+}
+
+fn baseline_block(at: &[At<'_>]) -> Option<String> {
+    let first = at.iter().flat_map(|(_, all)| all).next()?;
+    let goes_by_blocks = |cell: &CellTrials<'_>| cell.facts.applies(Axis::Block);
+    let is_alone = goes_by_blocks(first.baseline) && !goes_by_blocks(first.cell);
+    is_alone.then(|| first.baseline.cell.value(Axis::Block))
 }
 
 /// The bound of a finding that speaks against its way, as a cost.

@@ -166,7 +166,7 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
 /// Of ways not to be used whose baseline serves somebody else: where they cost more than it.
 fn apart(s: &Situation) -> Vec<Said<'_>> {
     let mut told = Vec::new();
-    let base = s.axis.subject(&s.baseline);
+    let base = baseline(s);
     if s.uses.is_empty() && s.avoid.is_empty() && s.open.is_none() {
         let text = format!("no way was shown to {} than {base} alone", need(s));
         told.push(said(s, words(text), []));
@@ -178,7 +178,7 @@ fn apart(s: &Situation) -> Vec<Said<'_>> {
 }
 
 fn no_other(s: &Situation) -> Said<'_> {
-    let base = s.axis.subject(&s.baseline);
+    let base = baseline(s);
     let noun = phrases::metric(s.metric, s.unit);
     let text = format!("no other {noun} than with {base} was shown");
     said(s, words(text), [])
@@ -249,7 +249,7 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
     }
     let why = |with: Option<AvoidWith>| with.map(|with| reason(s, with));
     let by_reason = grouped(s.avoid.iter().map(|avoid| (why(avoid.with), &avoid.cost)));
-    let baseline = s.axis.subject(&s.baseline);
+    let baseline = baseline(s);
     let metric = phrases::metric(s.metric, s.unit);
     let mut text = words(format!("compared with {baseline} in {metric}: "));
     let mut between = "";
@@ -385,7 +385,7 @@ fn words(words: String) -> Vec<Part> {
 /// After a head: a way's numbers, what they are of, and what they are compared with:
 /// ``27–44 % less CPU time per byte than `send` ``.
 fn against(s: &Situation, head: String, range: &DecidedRange) -> Vec<Part> {
-    let base = s.axis.subject(&s.baseline);
+    let base = baseline(s);
     let noun = phrases::metric(range.metric, s.unit);
     let of = match is_less(range) {
         true => format!(" {noun} than {base}"),
@@ -396,6 +396,15 @@ fn against(s: &Situation, head: String, range: &DecidedRange) -> Vec<Part> {
         with_places: false,
     };
     vec![head.into(), amount, of.into()]
+}
+
+/// The baseline, with its block where the others have none.
+fn baseline(s: &Situation) -> String {
+    let block = s.baseline_block.iter();
+    let block = block.map(|value| format!(" {}", Axis::Block.circumstance(value)));
+    std::iter::once(s.axis.subject(&s.baseline))
+        .chain(block)
+        .collect()
 }
 
 fn need(s: &Situation) -> String {

@@ -85,6 +85,10 @@ pub struct Situation {
     pub axis: Axis,
     /// The value that the others are compared with.
     pub baseline: String,
+    /// The block of the baseline, in bytes as an option has it, where the others have none: a file read
+    /// and written in small pieces costs more than in large ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_block: Option<String>,
     /// Whether the baseline serves another subject: it has data in memory already, for instance.
     pub baseline_is_apart: bool,
     /// What is compared: what the study asks for first of that of which anything is decided.
