@@ -1,11 +1,11 @@
 //! What to use and what to avoid: one rule (`Group::may_use`), and the facts that follow from it.
 
 use bytecost_spec::study::{Compare, Family, Tier};
-use bytecost_spec::survey::{Condition, Route};
-use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Side};
+use bytecost_spec::survey::{Condition, MoverFacts, Route, ServerFacts};
+use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Placement, Side};
 use itertools::Itertools as _;
 
-use crate::caveats::serving::clients_limit;
+use crate::caveats::serving::{are_clients_of_both_busy, clients_limit};
 use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
 use crate::grid::{self, RANGES, place};
@@ -47,12 +47,20 @@ const MORE_CALLS: f64 = 0.5;
 /// Share of copied buffers from which a zero-copy way is not one.
 const COPIED: f64 = 0.5;
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Compared<'v> {
     finding: &'v Finding,
     cell: &'v CellTrials<'v>,
     baseline: &'v CellTrials<'v>,
-    condition: Option<Condition>,
+    /// Conditions of its use that the baseline has not.
+    more: Vec<Condition>,
+}
+
+impl Compared<'_> {
+    /// Returns true if it can be used wherever the baseline can.
+    fn is_free(&self) -> bool {
+        self.more.is_empty()
+    }
 }
 
 /// A value along the range with what is compared at it; in order.
@@ -144,13 +152,14 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
         // The baseline's tells more: where it has no depth, say, the others' places differ.
         // Where clients were what limited a server, something else is said than elsewhere.
-        let limited = [cell, baseline].into_iter().any(clients_limit);
+        let limited =
+            [cell, baseline].into_iter().any(clients_limit) || are_clients_of_both_busy(&pair);
         let place = (limited, cell.cell.id_without(&free));
         let of = Compared {
             finding,
             cell,
             baseline,
-            condition: condition(view, compare.axis, cell),
+            more: more_conditions(view, compare.axis, cell, baseline),
         };
         Some(((tier.unwrap_or(usize::MAX), along, metric, place), of))
     });
@@ -198,12 +207,57 @@ fn range(tiers: &[Tier], tier: Option<usize>, axis: Axis, cell: &CellTrials<'_>)
     ranges.find(|a| cell.facts.applies(*a) && several(a))
 }
 
-fn condition(view: &View<'_>, axis: Axis, cell: &CellTrials<'_>) -> Option<Condition> {
+/// All that must hold to use a cell's value of an axis.
+fn conditions(view: &View<'_>, axis: Axis, cell: &CellTrials<'_>) -> Vec<Condition> {
+    let survey = &view.input.manifest.survey;
+    let of_value = |applies: bool, condition| applies.then_some(condition).into_iter().collect();
     match axis {
-        Axis::Mover => (view.input.manifest.survey.mover(&cell.cell.mover))?.condition(),
-        Axis::Class => (cell.cell.class.needs_privilege()).then_some(Condition::Privilege),
+        Axis::Mover => survey.mover(&cell.cell.mover).map(MoverFacts::conditions),
+        Axis::Server => Some(conditions_of_server(view, cell)),
+        Axis::Receiver => survey
+            .receiver(&cell.cell.receiver)
+            .map(|r| of_value(!r.sees_content, Condition::NoDataNeeded)),
+        Axis::Class => {
+            let needs_privilege = cell.cell.class.needs_privilege();
+            Some(of_value(needs_privilege, Condition::Privilege))
+        }
+        Axis::Placement => {
+            let is_pinned = cell.cell.placement != Placement::Free;
+            Some(of_value(is_pinned, Condition::CpusAlone))
+        }
+        Axis::Quickack => {
+            let is_on = cell.cell.value(axis) != axis.row().default;
+            Some(of_value(is_on, Condition::ReceiverAsksAgain))
+        }
         _ => None,
     }
+    .unwrap_or_default()
+}
+
+/// Those of its model, and that no connection is idle where the run has not measured the model with
+/// idle ones.
+fn conditions_of_server(view: &View<'_>, cell: &CellTrials<'_>) -> Vec<Condition> {
+    let server = &cell.cell.serving.server;
+    let mut serving = view.input.manifest.survey.serving.iter();
+    let facts = serving.find_map(|s| s.servers.iter().find(|f| Some(&f.name) == server.as_ref()));
+    let mut conditions = facts.map(ServerFacts::conditions).unwrap_or_default();
+    let is_idle = |c: &CellTrials<'_>| c.cell.serving.server == *server && c.cell.serving.idle > 0;
+    if !conditions.contains(&Condition::NoneIdle) && !view.measured().any(is_idle) {
+        conditions.push(Condition::IdleNotMeasured);
+    }
+    conditions
+}
+
+fn more_conditions(
+    view: &View<'_>,
+    axis: Axis,
+    cell: &CellTrials<'_>,
+    baseline: &CellTrials<'_>,
+) -> Vec<Condition> {
+    let shared = conditions(view, axis, baseline);
+    let mut more = conditions(view, axis, cell);
+    more.retain(|condition| !shared.contains(condition));
+    more
 }
 
 fn subject(axis: Axis, cell: &CellTrials<'_>) -> Subject {
@@ -216,6 +270,7 @@ fn subject(axis: Axis, cell: &CellTrials<'_>) -> Subject {
         (Axis::Mover, Route::FileToFile) => Subject::CopyFile,
         (Axis::Mover, Route::FileToNull) => Subject::FileToNull,
         (Axis::Mover, Route::Work) => Subject::Circumstance,
+        (Axis::Server, _) if cell.cell.serving.all_connections() == 1 => Subject::OneConnection,
         (Axis::Server, _) => Subject::Connections,
         (axis, _) if CIRCUMSTANCES.contains(&axis) => Subject::Circumstance,
         _ => Subject::Choice,
@@ -259,7 +314,10 @@ impl<'v> Group<'v> {
         for metric in std::iter::once(own).chain(others) {
             let of = |c: &Compared<'v>| {
                 let finding = self.finding(c, metric)?;
-                Some(Compared { finding, ..*c })
+                Some(Compared {
+                    finding,
+                    ..c.clone()
+                })
             };
             let of = |(x, all): &At<'v>| (x.clone(), all.iter().filter_map(of).collect_vec());
             let at = self.at.iter().map(of).collect_vec();
@@ -307,7 +365,7 @@ impl<'v> Group<'v> {
 
     fn situation(&self, subject_of: Subject, apart: bool) -> Situation {
         let is_of = |c: &&Compared<'v>| subject(self.compare.axis, c.cell) == subject_of;
-        let own = |(x, all): &At<'v>| (x.clone(), all.iter().filter(is_of).copied().collect());
+        let own = |(x, all): &At<'v>| (x.clone(), all.iter().filter(is_of).cloned().collect());
         let at: Vec<At<'v>> = self.at.iter().map(own).collect();
         let measured = |keep: &dyn Fn(&[Compared<'v>]) -> bool| -> Vec<String> {
             let kept = at.iter().filter(|(_, all)| !all.is_empty() && keep(all));
@@ -316,14 +374,15 @@ impl<'v> Group<'v> {
         let open = self.open.clone();
         let is_open = |c: &Compared<'_>| c.finding.withheld.is_none();
         let undecided = |c: &Compared<'_>| c.finding.verdict == Verdict::NotDecided;
-        let is_choice = subject_of != Subject::Circumstance;
+        let is_choice = subject_of.is_choice();
         let worse = self.ranges(&at, self.metric, Verdict::Worse, &|_| true);
         let better = || self.ranges(&at, self.metric, Verdict::Better, &|_| true);
-        let (uses, conditional, gains) = match is_choice {
-            true => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
-            false => (Vec::new(), Vec::new(), better()),
+        let (uses, conditional, gains) = match subject_of {
+            Subject::Circumstance => (Vec::new(), Vec::new(), better()),
+            Subject::FileToNull => (Vec::new(), self.conditional(&at), Vec::new()),
+            _ => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
         };
-        let is_free = |c: &Compared<'_>| is_choice && c.condition.is_none();
+        let is_free = |c: &Compared<'_>| is_choice && c.is_free();
         let may_be_best = at
             .iter()
             .filter_map(|(_, all)| self.may_be_best(all, is_free));
@@ -332,6 +391,7 @@ impl<'v> Group<'v> {
             place: self.place.clone(),
             axis: self.compare.axis,
             baseline: self.compare.baseline.clone(),
+            baseline_block: baseline_block(&at),
             baseline_is_apart: apart,
             metric: self.metric,
             unit: self.view.trials.unit,
@@ -350,8 +410,8 @@ impl<'v> Group<'v> {
         }
     }
 
-    /// **The rule.** Of the ways without a condition, those that may be the best (multiple
-    /// comparisons with the best) and that corrected findings show to be better than the baseline.
+    /// **The rule.** Of the ways without a condition that the baseline has not, those that may be
+    /// the best (multiple comparisons with the best) and that corrected findings show to be better than the baseline.
     /// None where no finding does: the baseline is the advice then. Nothing where its findings are
     /// withheld. Where one of the two one-sided corrections alone excludes the baseline, the
     /// findings decide, since a reader sees them.
@@ -363,9 +423,9 @@ impl<'v> Group<'v> {
         let best = self.may_be_best(at, &with)?;
         let open = at.iter().filter(|c| c.finding.withheld.is_none());
         let better = open.filter(|c| with(c) && c.finding.verdict == Verdict::Better);
-        let better: Vec<Compared<'v>> = better.copied().collect();
+        let better: Vec<Compared<'v>> = better.cloned().collect();
         let may_be_best = |c: &&Compared<'_>| best.iter().any(|b| b.id == c.cell.id);
-        let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).copied().collect();
+        let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).cloned().collect();
         Some(if best.is_empty() { better } else { best })
     }
 
@@ -391,7 +451,7 @@ impl<'v> Group<'v> {
         let mut stretches: Vec<(Vec<&str>, Vec<At<'v>>)> = Vec::new();
         let mut parted = true;
         for here in at {
-            let Some(may) = self.may_use(&here.1, |c| c.condition.is_none()) else {
+            let Some(may) = self.may_use(&here.1, Compared::is_free) else {
                 parted = true;
                 continue;
             };
@@ -431,9 +491,14 @@ impl<'v> Group<'v> {
         let others = self.compare.metrics.iter().copied().filter(told);
         let but = others.flat_map(|metric| match safest {
             Some(_) => self.ranges(part, metric, Verdict::Worse, &of),
-            None => self.ranges(part, metric, Verdict::Better, &|c| c.condition.is_none()),
+            None => self.ranges(part, metric, Verdict::Better, &Compared::is_free),
         });
         let gain = || self.ranges(part, self.metric, Verdict::Better, &of).pop();
+        let own = |c: &Compared<'v>| {
+            let cell = if of(c) { c.cell } else { c.baseline };
+            (safest.is_none() || of(c)).then(|| conditions(self.view, self.compare.axis, cell))
+        };
+        let conditions = part.iter().flat_map(|(_, all)| all).find_map(own);
         let ties = names.iter().filter(|n| **n != value);
         Use {
             value: value.to_owned(),
@@ -441,20 +506,29 @@ impl<'v> Group<'v> {
             gain: safest.and_then(|_| gain()),
             ties: ties.map(|n| (*n).to_owned()).collect(),
             but: but.collect(),
+            conditions: conditions.unwrap_or_default(),
         }
     }
 
-    /// Ways with a condition where they may be the best of all, and are better.
+    /// Ways with further conditions where they are better, and may be the best of all that can be
+    /// used where these conditions hold.
     fn conditional(&self, at: &[At<'v>]) -> Vec<Conditional> {
-        let best = |all: &[Compared<'v>]| self.may_use(all, |_| true).unwrap_or_default();
-        let best = at.iter().map(|(x, all)| (x.clone(), best(all)));
+        let is_best = |c: &Compared<'v>, all: &[Compared<'v>]| {
+            let holds = |other: &Compared<'v>| other.more.iter().all(|m| c.more.contains(m));
+            let best = self.may_use(all, holds).unwrap_or_default();
+            !c.is_free() && best.iter().any(|b| b.cell.id == c.cell.id)
+        };
+        let best = at.iter().map(|(x, all)| {
+            let best = all.iter().filter(|c| is_best(c, all));
+            (x.clone(), best.cloned().collect_vec())
+        });
         let best = best.collect_vec();
-        let is_bound = |c: &Compared<'v>| c.condition.is_some();
-        let gains = self.ranges(&best, self.metric, Verdict::Better, &is_bound);
+        let gains = self.ranges(&best, self.metric, Verdict::Better, &|_| true);
         let told = gains.into_iter().filter_map(|gain| {
             let mut all = best.iter().flat_map(|(_, all)| all);
-            let condition = all.find(|c| c.finding.value == gain.value)?.condition?;
-            Some(Conditional { condition, gain })
+            let cell = all.find(|c| c.finding.value == gain.value)?.cell;
+            let conditions = conditions(self.view, self.compare.axis, cell);
+            Some(Conditional { conditions, gain })
         });
         told.collect()
     }
@@ -512,6 +586,13 @@ impl<'v> Group<'v> {
         };
         Avoid { cost, with }
     }
+}
+
+fn baseline_block(at: &[At<'_>]) -> Option<String> {
+    let first = at.iter().flat_map(|(_, all)| all).next()?;
+    let goes_by_blocks = |cell: &CellTrials<'_>| cell.facts.applies(Axis::Block);
+    let is_alone = goes_by_blocks(first.baseline) && !goes_by_blocks(first.cell);
+    is_alone.then(|| first.baseline.cell.value(Axis::Block))
 }
 
 /// The bound of a finding that speaks against its way, as a cost.

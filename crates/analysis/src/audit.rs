@@ -179,7 +179,10 @@ fn rule(tests: &[JudgedTest], reasons: &[(&str, JudgedTest)]) -> Ruled {
         let mut because = told(tests.iter(), |o| o == Open);
         because.extend(told(tests.iter(), TestOutcome::is_there));
         if otherwise.is_empty() {
-            return (Ruling::Undecided, open.tally.undecided(), because);
+            let mut near = tests.iter().filter(|t| t.outcome == Open);
+            let near = near.find_map(|t| t.near.clone());
+            let words = near.unwrap_or_else(|| open.tally.undecided());
+            return (Ruling::Undecided, words, because);
         }
         because.push("The reason given is refuted already.".to_owned());
         because.extend(otherwise);
@@ -220,7 +223,9 @@ fn rule(tests: &[JudgedTest], reasons: &[(&str, JudgedTest)]) -> Ruled {
 
 fn refuted(tests: &[JudgedTest]) -> Ruled {
     let fails = || tests.iter().filter(|t| t.outcome == TestOutcome::Fails);
-    let by_run = fails().find(|t| !t.of_table);
+    // The test that falls in most of its cells says how far the claim falls.
+    let of_run = fails().filter(|t| !t.of_table).rev();
+    let by_run = of_run.max_by(|a, b| a.tally.share_not().total_cmp(&b.tally.share_not()));
     let words = match (fails().any(|t| t.of_table), by_run) {
         (true, None) => "refuted by its own table".to_owned(),
         (true, Some(_)) => "refuted here and by its own table".to_owned(),

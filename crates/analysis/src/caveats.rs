@@ -191,6 +191,12 @@ const CAVEATS: &[Row] = &[
             |m, _| is_of_time(m) || m == Measure::LeastServedShare,
             "the clients may have limited the rate themselves",
         )),
+    row("clients-busy", One(serving::clients_busy_on_both_sides))
+        .with(Effect::WithholdsUnshared(
+            |m| is_of_time(m) || m == Measure::LeastServedShare,
+            |pair, _| !serving::are_clients_of_both_busy(pair),
+            "the clients were busy nearly all the time on both sides",
+        )),
     row("books-open", One(cpu_time::books_open))
         .with(Effect::Withholds(
             |m, _| of_cpu_time(m),

@@ -11,9 +11,10 @@ use crate::value::Trial;
 
 /// Delayed acknowledgements per message from which a message is said to wait for one.
 const WAITS: f64 = 0.5;
-/// Fewer that say so where most of the time was spent at the timer: some messages wait, and their
-/// wait is what the cell is about.
+/// Fewer that say so: some messages wait, and their wait is a part of the time that matters.
 const SOME_WAIT: f64 = 0.1;
+/// Share of the time of a message from which its waits for the timer matter.
+const MATTERS: f64 = 0.1;
 /// Share of the round trips, or of their time, at the timer that is most of it.
 const CLUSTERED: f64 = 0.5;
 /// The timer in ms: HZ/25 and what comes on top (include/net/tcp.h, TCP_DELACK_MIN).
@@ -156,9 +157,7 @@ impl Signs {
             Pattern::Ask if !cell.cell.sends_at_once() => {
                 let most = |share: Option<f64>| share.is_some_and(|s| s >= CLUSTERED);
                 let waits = match self.delayed_acks {
-                    Some(n) => {
-                        (n >= WAITS && self.is_most(n)) || (n >= SOME_WAIT && most(self.waited))
-                    }
+                    Some(n) => n >= SOME_WAIT && (most(self.waited) || self.matters(n)),
                     None => most(self.clustered) && self.rtt_is_far(),
                 };
                 waits.then_some(Waits::Message)
@@ -178,12 +177,17 @@ impl Signs {
         }
     }
 
-    /// Whether so many waits of the timer can be most of the time of a message: a long one may
-    /// have a few of them and hardly be later for it.
-    fn is_most(&self, waits: f64) -> bool {
+    /// Returns true if so many waits for the timer are a part of the time of a message that matters:
+    /// a long one may have a few of them and hardly be later. A few that would take longer than the
+    /// message delayed an acknowledgement for which nobody waited.
+    fn matters(&self, waits: f64) -> bool {
         let waited_ms = waits * TIMER_MS.0 as f64;
-        self.message_ms
-            .is_none_or(|all_ms| waited_ms >= CLUSTERED * all_ms)
+        match self.message_ms {
+            None => waits >= WAITS,
+            Some(all_ms) => {
+                waited_ms >= MATTERS * all_ms && (waits >= WAITS || waited_ms <= all_ms)
+            }
+        }
     }
 
     fn rtt_is_far(&self) -> bool {

@@ -69,7 +69,7 @@ fn a_way_with_a_condition_is_never_first_and_never_without_it() {
     let situation = &advice.situations[0];
     assert_eq!(used(situation), [("send", SIZES.to_vec())]);
     let conditional = one(&situation.conditional);
-    assert_eq!(conditional.condition, Condition::NeverWrittenAgain);
+    assert_eq!(conditional.conditions, [Condition::NeverWrittenAgain]);
     assert_eq!(conditional.gain.points.len(), 2);
     let texts = advice.lines.iter().map(|l| l.text.as_str());
     let mut naming = texts.filter(|text| text.contains("`sendfile`") && text.contains("less CPU"));

@@ -10,6 +10,7 @@ mod causes;
 mod caveat_rules;
 mod caveat_table;
 mod ceiling;
+mod conditions;
 mod counted;
 mod cpu_time;
 mod crossovers;

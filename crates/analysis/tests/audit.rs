@@ -1,7 +1,7 @@
 //! Published claims compared with a run whose truth is known: effects, reasons, stalls.
 
 use bytecost_analysis::{CaveatEffect, Ruling};
-use bytecost_spec::{Cell, Counter, Refusal, Sample, claim};
+use bytecost_spec::{Cell, Counter, Placement, Refusal, Sample, claim};
 
 use crate::judge::{
     NODELAY, STUDY, caveat, check, check_in, check_rows, check_rows_in, common, is_ruled, judged,
@@ -272,7 +272,7 @@ fn a_caveat_that_withholds_a_verdict_withholds_the_ruling() {
     let why = &["there is no verdict: the receiver is the bottleneck"];
     check_in(world, &bound, &rate, Ruling::Undecided, why);
     check_in(world, &bound, &cost, Ruling::Confirmed, &[]);
-    check_in(world, &bound, &level, Ruling::Confirmed, &[]);
+    check_in(world, &bound, &level, Ruling::Undecided, why);
     let wrong = with("wrong-bytes", CaveatEffect::WithholdsAll);
     for test in [&rate, &cost, &level] {
         check_in(world, &wrong, test, Ruling::Undecided, &["wrong bytes"]);
@@ -296,4 +296,94 @@ fn a_level_of_zero_is_confirmed_by_what_was_counted() {
     });
     let words = "refuted in 1 of 18 cells";
     check_in(&world, &world.analyse(), &none, Ruling::Refuted, &[words]);
+}
+
+/// A world of one size with free ends and pinned ones, in which sendmsg gains so much with each.
+fn pinned_and_free(free: f64, pinned: f64) -> World {
+    let study = of_one_size().replace("pattern =", "placement = [\"free\", \"pinned\"]\npattern =");
+    World::new(&study).run(9, 12, 0.002, |cell| True {
+        gbit_per_s: match (cell.mover.as_str(), cell.placement == Placement::Free) {
+            ("sendmsg", true) => free,
+            ("sendmsg", false) => pinned,
+            _ => 1.0,
+        },
+        ..True::costs(1.0)
+    })
+}
+
+#[test]
+fn a_claim_that_names_no_cpus_is_compared_with_free_ends() {
+    let faster = test(&ratio("sendmsg", "send-fields", NODELAY, "above 1"));
+    let check = |world: &World, test: &str, ruling: Ruling| {
+        check_in(world, &world.analyse(), test, ruling, &[]);
+    };
+    check(&pinned_and_free(1.5, 0.5), &faster, Ruling::Confirmed);
+    check(&pinned_and_free(0.5, 1.5), &faster, Ruling::Refuted);
+    let pinned = NODELAY.replace(" }", ", placement = [\"pinned\"] }");
+    let pinned = test(&ratio("sendmsg", "send-fields", &pinned, "above 1"));
+    check(&pinned_and_free(1.5, 0.5), &pinned, Ruling::Refuted);
+    // Without free ends the pinned ones are what there is.
+    let mut alone = pinned_and_free(1.5, 0.5);
+    alone.keep(|c| c.placement != Placement::Free);
+    check(&alone, &faster, Ruling::Refuted);
+    // Several flows are compared in the same way.
+    let scaling = test(
+        "kind = \"scaling\"\nmetric = \"throughput_gbit_per_s\"\nwhere = { mover = [\"sendmsg\"], nodelay = [\"on\"] }\nthreads = \"1..8\"\nexpect = \"above 1\"\n",
+    );
+    let study = of_one_size().replace("pattern =", "placement = [\"free\", \"pinned\"]\npattern =");
+    let more = World::new(&study).run(9, 12, 0.002, |cell| {
+        let is_free = cell.placement == Placement::Free;
+        let gains = cell.threads == 8 && is_free;
+        True::costs(1.0).at_rate(if gains { 2.0 } else { 1.0 })
+    });
+    check(&more, &scaling, Ruling::Confirmed);
+}
+
+#[test]
+fn a_cell_that_stalls_neither_refutes_nor_confirms_how_threads_scale() {
+    let world = small();
+    let is_stalled = |c: &Cell| c.mover == "send-fields" && !c.sends_at_once() && c.threads == 8;
+    let analysis = world.analyse();
+    let scaling = test(
+        "kind = \"scaling\"\nmetric = \"throughput_gbit_per_s\"\nwhere = { mover = [\"send-fields\"], nodelay = [\"off\"] }\nthreads = \"1..8\"\nexpect = \"above 1\"\n",
+    );
+    check_in(&world, &analysis, &scaling, Ruling::Refuted, &["0.5"]);
+    let mut stalled = analysis.clone();
+    stalled.caveats.retain(|c| c.kind != claim::NAGLE_STALL);
+    let cells = world.cells.iter().filter(|c| is_stalled(c));
+    let cells = caveat(claim::NAGLE_STALL, CaveatEffect::WithholdsMetric, cells);
+    stalled.caveats.push(cells);
+    let why = "hides everything else";
+    check_in(&world, &stalled, &scaling, Ruling::Undecided, &[why]);
+}
+
+#[test]
+fn the_test_that_falls_in_most_cells_says_how_far_a_claim_falls() {
+    let world = gaining(|c| if c.threads == 8 { 0.5 } else { 1.5 });
+    let of = |expect: &str| test(&ratio("sendmsg", "send-fields", NODELAY, expect));
+    let in_one = of("above 1");
+    let analysis = world.analyse();
+    let words = "refuted in 1 of 3 cells";
+    check_in(&world, &analysis, &in_one, Ruling::Refuted, &[words]);
+    let both = in_one + &of("within 3..4");
+    let found = judged(&world, &analysis, &both);
+    assert_eq!((found.ruling, &*found.words), (Ruling::Refuted, "refuted"));
+}
+
+#[test]
+fn a_claim_finer_than_what_matters_is_neither_confirmed_nor_refuted_by_less() {
+    let fine = test(&ratio(
+        "sendmsg",
+        "send-fields",
+        NODELAY,
+        "within 0.995..1.005",
+    ));
+    let ruled = |gain: f64| {
+        let world = gaining(move |_| gain);
+        judged(&world, &world.analyse(), &fine)
+    };
+    let near = ruled(1.02);
+    assert_eq!(near.ruling, Ruling::Undecided, "{near:#?}");
+    assert_eq!(near.words, "within 5 %, not confirmed at 0.5 %");
+    assert_eq!(ruled(1.2).ruling, Ruling::Refuted);
 }

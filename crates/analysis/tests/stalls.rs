@@ -137,6 +137,35 @@ fn where_delayed_acknowledgements_are_counted_the_count_decides() {
     fires(&counted(97), "nagle-stall", 3, told);
 }
 
+/// A long message that waits once, for a part of its time that matters.
+#[test]
+fn a_long_message_that_waits_once_stalls_and_a_longer_one_does_not() {
+    let taking = |message_ms: u64| {
+        let mut world = asking("\"off\"");
+        world.change(stalls, |sample| {
+            for flow in &mut sample.sender.flows {
+                (flow.messages, flow.elapsed_ns) = (10, 10 * message_ms * 1_000_000);
+            }
+            put(&mut sample.sender.readings, Counter::Messages, 10);
+            put(&mut sample.machine, Counter::TcpDelayedAcks, 5);
+        });
+        let quick = asking("\"on\"").samples;
+        for (sample, quick) in world.samples.iter_mut().zip(quick) {
+            let histogram = &quick.latency_ns_histogram;
+            sample.latency_ns_histogram.clone_from(histogram);
+        }
+        world
+    };
+    // Half of its messages wait 35 ms or more: of 80 ms a fifth, of 400 ms hardly anything.
+    fires(
+        &taking(80),
+        "nagle-stall",
+        3,
+        "0.50 delayed acknowledgements",
+    );
+    silent(&taking(400), "nagle-stall");
+}
+
 #[test]
 fn a_stall_in_some_trials_is_told_as_that_with_their_signs() {
     let in_blocks = |stall: fn(u32) -> bool| {

@@ -61,6 +61,7 @@ impl Mover {
         });
         MoverFacts {
             needs_linux: linux,
+            uses_uring: self.states.needs.contains(&Requirement::Uring),
             ..self.facts.owned()
         }
     }
@@ -86,6 +87,8 @@ const PLAIN: MoverFacts<&str> = MoverFacts {
     descriptors_per_flow: 1,
     leaves_completions: false,
     needs_linux: None,
+    uses_uring: false,
+    condition: None,
     caution: None,
     caution_spares_direct: false,
 };
@@ -273,4 +276,50 @@ pub(crate) fn retry(error: io::Error) -> io::Result<()> {
 pub(crate) fn no_progress() -> io::Error {
     let why = "no byte moved for as long as patience lasts: does the receiver still read?";
     io::Error::new(io::ErrorKind::TimedOut, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytecost_spec::survey::Condition;
+
+    use crate::{MOVERS, SERVERS};
+
+    #[test]
+    fn a_way_that_not_everybody_can_use_has_its_conditions() {
+        use Condition as C;
+        let linux = C::Linux(6, 0);
+        let held = C::NotWrittenUntilCompletion;
+        let expected: [(&str, &[C]); 12] = [
+            ("send", &[]),
+            ("sendfile", &[]),
+            ("pread", &[]),
+            ("libaio", &[]),
+            ("ping-futex", &[]),
+            ("vmsplice", &[C::NeverWrittenAgain]),
+            ("send-zerocopy", &[held]),
+            ("uring-send-zc", &[held, C::Uring, linux]),
+            ("mmap-touch", &[C::OneByteOfEachPage]),
+            ("sendfile-null", &[C::NoDataNeeded]),
+            ("uring-sqpoll", &[C::PollingCpu, C::Uring]),
+            ("ping-cache-line", &[C::SpinningCpus]),
+        ];
+        for (name, conditions) in expected {
+            let mover = MOVERS.iter().find(|m| m.name == name).expect(name);
+            assert_eq!(mover.surveyed().conditions(), conditions, "{name}");
+        }
+        let expected: [(&str, &[C]); 8] = [
+            ("epoll", &[]),
+            ("epoll-edge", &[]),
+            ("pool", &[]),
+            ("single", &[C::OneClientAtATime]),
+            ("thread", &[C::ThreadEach]),
+            ("fork", &[C::ProcessEach]),
+            ("select", &[C::DescriptorsBelow(1024), C::NoneIdle]),
+            ("uring", &[C::Uring, linux]),
+        ];
+        for (name, conditions) in expected {
+            let server = SERVERS.iter().find(|s| s.name == name).expect(name);
+            assert_eq!(server.facts.conditions(), conditions, "{name}");
+        }
+    }
 }

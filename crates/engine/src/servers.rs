@@ -72,6 +72,10 @@ pub const ONE_THREAD: ServerFacts<&str> = ServerFacts {
     task_per_connection: false,
     needs_lone_thread: false,
     takes_workers: false,
+    scans_all: false,
+    descriptors_below: None,
+    uses_uring: false,
+    needs_linux: None,
     caution: None,
     refused: None,
 };

@@ -1,7 +1,7 @@
 //! The sentences of the answer: all of them are written here, from the facts alone.
 
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Better, Transport};
+use bytecost_spec::{Axis, Better, Transport, units};
 use itertools::Itertools as _;
 
 use super::sentence::{OVER_NETWORK, Part, Said, amount, at, is_less, merged, places, transport};
@@ -75,12 +75,23 @@ fn used(s: &Situation) -> Vec<Said<'_>> {
     let uses = s.uses.iter();
     let uses = uses.map(|u| said(s, one_use(s, u), u.gain.iter().chain(&u.but)));
     let mut told: Vec<Said<'_>> = uses.collect();
-    if s.baseline_is_apart && s.subject != Subject::Circumstance {
+    if s.baseline_is_apart && s.subject.is_choice() {
         told.extend(apart(s));
     }
-    let only = |c: &Conditional| format!(", but only {}", condition(c.condition));
-    told.extend(s.conditional.iter().map(|c| of_way(s, &c.gain, only(c))));
+    let conditional = s.conditional.iter();
+    told.extend(conditional.map(|c| of_way(s, &c.gain, only(&c.conditions))));
     told
+}
+
+/// `, but only with Linux 6.0 or newer`; nothing where there is no condition.
+fn only(conditions: &[Condition]) -> String {
+    match conditions {
+        [] => String::new(),
+        all => format!(
+            ", but only {}",
+            phrases::list(all.iter().map(|c| condition(*c)))
+        ),
+    }
 }
 
 fn of_way<'s>(s: &'s Situation, range: &DecidedRange, but: String) -> Said<'s> {
@@ -91,18 +102,23 @@ fn of_way<'s>(s: &'s Situation, range: &DecidedRange, but: String) -> Said<'s> {
 }
 
 fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
-    let way = s.axis.subject(&u.value);
+    let verb = if u.conditions.is_empty() { "use " } else { "" };
+    let way = format!("{verb}{}", s.axis.subject(&u.value));
     let span = span(s, &u.at);
     let mut told = match &u.gain {
         None => {
             let is_here = |c: &Conditional| places(&c.gain).iter().any(|at| u.at.contains(at));
             let better = (s.conditional.iter()).any(|c| s.along.is_none() || is_here(c));
-            let free = if better { " without a condition" } else { "" };
+            let free = match (better, u.conditions.is_empty()) {
+                (true, true) => " without a condition",
+                (true, false) => " without a further condition",
+                (false, _) => "",
+            };
             let need = need(s);
-            let text = format!("use {way}{span}: nothing{free} was shown to {need}");
+            let text = format!("{way}{span}: nothing{free} was shown to {need}");
             words(text)
         }
-        Some(gain) => against(s, format!("use {way}{span}: "), gain),
+        Some(gain) => against(s, format!("{way}{span}: "), gain),
     };
     let mut text = String::new();
     if s.baseline_is_apart {
@@ -136,6 +152,7 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
         let buts = phrases::list(all.iter().map(of));
         text.push_str(&format!("; but {who} has {buts}"));
     }
+    text.push_str(&only(&u.conditions));
     let is_last = s.uses.last() == Some(u);
     for (what, at) in [("undecided", &s.undecided), ("no verdict", &s.withheld)] {
         if is_last && !at.is_empty() {
@@ -149,7 +166,7 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
 /// Of ways not to be used whose baseline serves somebody else: where they cost more than it.
 fn apart(s: &Situation) -> Vec<Said<'_>> {
     let mut told = Vec::new();
-    let base = s.axis.subject(&s.baseline);
+    let base = baseline(s);
     if s.uses.is_empty() && s.avoid.is_empty() && s.open.is_none() {
         let text = format!("no way was shown to {} than {base} alone", need(s));
         told.push(said(s, words(text), []));
@@ -161,7 +178,7 @@ fn apart(s: &Situation) -> Vec<Said<'_>> {
 }
 
 fn no_other(s: &Situation) -> Said<'_> {
-    let base = s.axis.subject(&s.baseline);
+    let base = baseline(s);
     let noun = phrases::metric(s.metric, s.unit);
     let text = format!("no other {noun} than with {base} was shown");
     said(s, words(text), [])
@@ -232,7 +249,7 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
     }
     let why = |with: Option<AvoidWith>| with.map(|with| reason(s, with));
     let by_reason = grouped(s.avoid.iter().map(|avoid| (why(avoid.with), &avoid.cost)));
-    let baseline = s.axis.subject(&s.baseline);
+    let baseline = baseline(s);
     let metric = phrases::metric(s.metric, s.unit);
     let mut text = words(format!("compared with {baseline} in {metric}: "));
     let mut between = "";
@@ -293,12 +310,41 @@ fn reason(s: &Situation, with: AvoidWith) -> String {
 }
 
 fn condition(condition: Condition) -> String {
-    match condition {
-        Condition::NeverWrittenAgain => "for buffers that are never written again".to_owned(),
-        Condition::Linux(major, minor) => format!("with Linux {major}.{minor} or newer"),
-        Condition::Java => "in a Java program".to_owned(),
-        Condition::Privilege => "with root or CAP_SYS_NICE".to_owned(),
-    }
+    let words = match condition {
+        Condition::NeverWrittenAgain => "for buffers that are never written again",
+        Condition::NotWrittenUntilCompletion => {
+            "for buffers that are not written before their completion"
+        }
+        Condition::OneByteOfEachPage => {
+            "where one byte of each page is enough: it delivers no data"
+        }
+        Condition::NoDataNeeded => "where nobody needs the data: it delivers none",
+        Condition::Linux(major, minor) => {
+            return format!("with Linux {major}.{minor} or newer");
+        }
+        Condition::Java => "in a Java program",
+        Condition::Privilege => "with root or CAP_SYS_NICE",
+        Condition::Uring => "where io_uring is permitted",
+        Condition::PollingCpu => "with a CPU for its poller",
+        Condition::SpinningCpus => "with a CPU for each side, which spins on it",
+        Condition::OneFileSystem => "within one file system",
+        Condition::CpusAlone => "where nothing else needs these CPUs",
+        Condition::ReceiverAsksAgain => "if the receiver sets it again before each read",
+        Condition::DescriptorsBelow(most) => {
+            return format!(
+                "with fewer than {} descriptors",
+                units::number(f64::from(most))
+            );
+        }
+        Condition::NoneIdle => "with no idle connections",
+        Condition::IdleNotMeasured => {
+            "with all connections busy: idle ones were not measured (`--idle 0,900`)"
+        }
+        Condition::ThreadEach => "with a thread for each connection",
+        Condition::ProcessEach => "with a process for each connection",
+        Condition::OneClientAtATime => "with one client at a time",
+    };
+    words.to_owned()
 }
 
 fn open(u: &Undecided) -> String {
@@ -339,7 +385,7 @@ fn words(words: String) -> Vec<Part> {
 /// After a head: a way's numbers, what they are of, and what they are compared with:
 /// ``27–44 % less CPU time per byte than `send` ``.
 fn against(s: &Situation, head: String, range: &DecidedRange) -> Vec<Part> {
-    let base = s.axis.subject(&s.baseline);
+    let base = baseline(s);
     let noun = phrases::metric(range.metric, s.unit);
     let of = match is_less(range) {
         true => format!(" {noun} than {base}"),
@@ -350,6 +396,15 @@ fn against(s: &Situation, head: String, range: &DecidedRange) -> Vec<Part> {
         with_places: false,
     };
     vec![head.into(), amount, of.into()]
+}
+
+/// The baseline, with its block where the others have none.
+fn baseline(s: &Situation) -> String {
+    let block = s.baseline_block.iter();
+    let block = block.map(|value| format!(" {}", Axis::Block.circumstance(value)));
+    std::iter::once(s.axis.subject(&s.baseline))
+        .chain(block)
+        .collect()
 }
 
 fn need(s: &Situation) -> String {
@@ -374,8 +429,9 @@ fn span(s: &Situation, at: &[String]) -> String {
     let with = |value: &String| axis.circumstance(value);
     let name = |value: &String| axis.subject(value);
     let place = |value: &String| s.measured.iter().position(|v| v == value);
-    // One value that is the usual one is no range.
-    let usual = |value: &String| value == axis.row().default && axis != Axis::Size;
+    // One value that is the usual one is no range; connections are always named.
+    let is_named = [Axis::Size, Axis::Connections, Axis::Idle].contains(&axis);
+    let usual = |value: &String| value == axis.row().default && !is_named;
     if s.measured.len() == 1 && s.measured.iter().all(usual) {
         return String::new();
     }
@@ -419,6 +475,7 @@ fn label(subject: Subject, axis: Axis) -> String {
         (Subject::CopyFile, _) => "Copying a file",
         (Subject::FileToNull, _) => "A file to nowhere",
         (Subject::Connections, _) => "Many connections",
+        (Subject::OneConnection, _) => "One connection",
         (_, Axis::Placement) => "Where threads run",
         (_, Axis::Class) => "Scheduler class",
         (_, Axis::Cgroup) => "Control group",

@@ -87,6 +87,8 @@ pub(super) struct Item {
     pub(super) stalled: bool,
     /// The same for items that differ in nothing but timers.
     pub(super) twin: String,
+    /// Whether the two sides were shown not to differ by more than matters.
+    pub(super) is_same: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +121,9 @@ pub(super) struct ClaimTest {
     /// One at least.
     pub(super) items: Vec<Item>,
     pub(super) note: Option<String>,
+    /// What is said of a claim that is finer than what matters, where no side was shown to differ by
+    /// more than that: `within 5 %, not confirmed from 0.995 to 1.005`.
+    pub(super) near: Option<String>,
 }
 
 /// In how many of its cells a test is what.
@@ -141,6 +146,8 @@ pub(super) struct JudgedTest {
     pub(super) of_table: bool,
     pub(super) is_missing: bool,
     pub(super) sentence: String,
+    /// What the ruling says where the test is open, in place of that.
+    pub(super) near: Option<String>,
     pub(super) figures: Vec<AuditFigure>,
     pub(super) findings: Vec<String>,
 }
@@ -188,6 +195,11 @@ impl CaseTally {
             Quantity::Some if self.not == self.of => TestOutcome::Fails,
             _ => TestOutcome::Open,
         }
+    }
+
+    /// The share of the cells in which it is not met.
+    pub(super) fn share_not(&self) -> f64 {
+        self.not as f64 / self.of.max(1) as f64
     }
 
     /// ` in 3 of 4 cells`; nothing of one alone.
@@ -247,6 +259,7 @@ impl ClaimTest {
             noun,
             items,
             note: None,
+            near: None,
         }
     }
 
@@ -255,12 +268,15 @@ impl ClaimTest {
         let note = self.note.iter().filter(|_| outcome != TestOutcome::Open);
         let sentence = std::iter::once(&sentence).chain(note).join(" ");
         let items = || self.items.iter();
+        let mut open = items().filter(|i| matches!(i.state, CaseResult::Open(_)));
+        let is_near = outcome == TestOutcome::Open && open.all(|i| i.is_same);
         JudgedTest {
             outcome,
             tally,
             of_table: self.noun == TABLE_ROW,
             is_missing: false,
             sentence,
+            near: self.near.clone().filter(|_| is_near),
             figures: items().filter_map(|i| i.figure(&self.subject)).collect(),
             findings: items().filter_map(|i| i.finding.clone()).collect(),
         }
@@ -395,6 +411,7 @@ impl Item {
             finding: None,
             stalled: false,
             twin: String::new(),
+            is_same: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Metric, Published, Route, Table, units};
+use bytecost_spec::{Axis, Cell, Metric, Placement, Published, Route, Table, units};
 use itertools::Itertools as _;
 
 use super::claim_test::ClaimFamily;
@@ -12,7 +12,7 @@ use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{Analysis, Caveat, CaveatEffect, Input};
+use crate::result::{Analysis, Caveat, Input};
 use crate::trials::{CellTrials, Trials};
 
 /// Claims with all that they are judged by besides the run.
@@ -55,7 +55,18 @@ impl<'d> ClaimContext<'d> {
         &'p self,
         place: &'p Place,
     ) -> impl Iterator<Item = &'p CellTrials<'p>> + 'p {
-        self.trials.moving().filter(|c| is_at(c.cell, place))
+        let only_free = self.has_free_ends(place);
+        let cells = self.trials.moving().filter(|c| is_at(c.cell, place));
+        cells.filter(move |c| !only_free || c.cell.placement == Placement::Free)
+    }
+
+    /// Returns true if the run has cells with free ends at a place that names no CPUs: a program whose
+    /// threads were not pinned is compared with these alone.
+    fn has_free_ends(&self, place: &Place) -> bool {
+        let names_cpus = place.iter().any(|(axis, _)| *axis == Axis::Placement);
+        let mut cells = self.trials.moving();
+        let is_free = |c: &CellTrials<'_>| c.cell.placement == Placement::Free;
+        !names_cpus && cells.any(|c| is_free(c) && is_at(c.cell, place))
     }
 
     /// The pairs of a contrast with their places in words, in the order of the plan.
@@ -65,7 +76,10 @@ impl<'d> ClaimContext<'d> {
         place: &Place,
     ) -> Result<Vec<(Pairing<'p, 'p>, String)>, String> {
         let c = contrast;
-        let pairs = contrasted(self.trials, c.axis, &c.value, &c.against, place);
+        let mut pairs = contrasted(self.trials, c.axis, &c.value, &c.against, place);
+        if c.axis != Axis::Placement && self.has_free_ends(place) {
+            pairs.retain(|p| p.other.cell.placement == Placement::Free);
+        }
         if pairs.is_empty() {
             return Err(self.no_cells(place, Some(contrast)));
         }
@@ -91,14 +105,15 @@ impl<'d> ClaimContext<'d> {
         self.because(metric, pair, |c| !(is_weighed && c.kind == NAGLE_STALL))
     }
 
-    /// Why nothing is said of a cell by itself: what withholds one measure is about comparisons.
+    /// Why nothing is said of a cell by itself, where a caveat withholds its measure. That a message
+    /// waits for a timer is what some claims are about.
     pub(super) fn withheld_all(&self, cell: &CellTrials<'_>, metric: Metric) -> Option<String> {
         let alone = Pairing {
             axis: Axis::Mover,
             baseline: cell,
             other: cell,
         };
-        self.because(metric, &alone, |c| c.effect == CaveatEffect::WithholdsAll)
+        self.because(metric, &alone, |c| c.kind != NAGLE_STALL)
     }
 
     fn because(

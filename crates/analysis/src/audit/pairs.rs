@@ -41,10 +41,24 @@ pub(super) fn ratio(
         ..compared(context, pair, (metric, expect))
     });
     let subject = subject(context, contrast, metric);
+    let within = phrases::percent(context.input.manifest.study.smallest_effect);
+    let near = finer(expect, context.smallest_effect());
     Ok(ClaimTest {
         note: context.copied_note(&pairs),
+        near: near.map(|finer| format!("within {within}, not confirmed at {finer}")),
         ..ClaimTest::of(subject, expect.to_string(), "cell", items.collect())
     })
+}
+
+/// The difference up to which no difference is expected, where that is finer than what matters (a
+/// log ratio): `0.5 %`.
+fn finer(expect: Expected, smallest_effect: f64) -> Option<String> {
+    let Expected::Within(low, high) = expect else {
+        return None;
+    };
+    let is_finer = low <= 1.0 && -low.ln() < smallest_effect && high.ln() < smallest_effect;
+    let percent = (1e3 * (high - 1.0)).round() / 10.0;
+    (is_finer && high > 1.0).then(|| format!("{percent} %"))
 }
 
 /// ``throughput of `sendmsg` over `send-fields` ``.
@@ -77,6 +91,7 @@ pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, of: W
         published,
         measured: Some(with_interval(value, &low, &high)),
         finding: contrast.finding().map(|f| f.id.clone()),
+        is_same: contrast.is(Verdict::NoDifferenceThatMatters),
         ..Item::of(state(context, &contrast, expect))
     }
 }
@@ -100,7 +115,13 @@ fn state(context: &ClaimContext<'_>, contrast: &PairContrast<'_>, expect: Expect
             let alike = Expected::Within(exp(-bound), exp(bound));
             tested(&contrast.location, alike, f64::ln, context.family)
         }
-        _ => tested(&contrast.location, expect, f64::ln, context.family),
+        _ => match tested(&contrast.location, expect, f64::ln, context.family) {
+            // What does not matter refutes nothing that is finer than what matters.
+            CaseResult::NotMet if is_same && finer(expect, bound).is_some() => {
+                CaseResult::Open("the difference is smaller than what matters".to_owned())
+            }
+            other => other,
+        },
     }
 }
 
@@ -177,6 +198,8 @@ pub(super) fn scaling(
         let place = [place, &threads].into_iter().filter(|p| !p.is_empty());
         Item {
             place: place.format(", ").to_string(),
+            stalled: context.stalls_apart(pair),
+            twin: twin(pair),
             ..compared(context, pair, (metric, expect))
         }
     });

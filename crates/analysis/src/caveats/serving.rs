@@ -1,11 +1,14 @@
 //! Caveats about servers: clients that were too slow themselves, and requests that failed.
 
 use bytecost_spec::{Counter, units};
+use bytecost_stats::median;
 use itertools::Itertools as _;
 
 use super::{Caveat, caveat, ids};
+use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
+use crate::value::Trial;
 use crate::value::served::{ERRORS, is_limited};
 use crate::view::View;
 
@@ -21,6 +24,47 @@ pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
     2 * of > cell.by_block.len()
 }
 
+/// Share of the window for which a thread of the clients is busy, from which the clients may set the
+/// rate whatever serves them.
+const CLIENTS_BUSY: f64 = 0.9;
+
+/// Returns true if the clients of a cell were busy nearly all the time, in half of its trials or more.
+fn are_clients_busy(cell: &CellTrials<'_>) -> bool {
+    let shares: Vec<f64> = cell.trials().filter_map(clients_busy).collect();
+    median(&shares).is_some_and(|share| share >= CLIENTS_BUSY)
+}
+
+/// Share of the window for which the busiest thread of the clients was busy.
+fn clients_busy(trial: &Trial<'_>) -> Option<f64> {
+    let window_ns = trial.sent(Counter::ElapsedNs)?.max(1.0);
+    Some(trial.sent(Counter::GeneratorBusyNs)? / window_ns)
+}
+
+/// Returns true if the clients of both cells were busy nearly all the time: their rates may be the
+/// clients', and what is left to compare is what a request costs the server.
+pub(crate) fn are_clients_of_both_busy(pair: &Pairing<'_, '_>) -> bool {
+    are_clients_busy(pair.baseline) && are_clients_busy(pair.other)
+}
+
+pub(super) fn clients_busy_on_both_sides(view: &View<'_>) -> Option<Caveat> {
+    let cells = served(view).filter(|c| are_clients_busy(c)).collect_vec();
+    let busy = cells
+        .iter()
+        .flat_map(|c| c.trials())
+        .filter_map(clients_busy);
+    let busy = busy.minmax().into_option()?;
+    let [least, most] = [busy.0, busy.1].map(|share| percent(share.min(1.0)));
+    caveat(
+        format!(
+            "The clients were busy for {} of the window or more: a rate or a latency may be theirs. Between two such cells these have no verdict, and what a request costs the server in CPU time has one.",
+            percent(CLIENTS_BUSY)
+        ),
+        format!("the busiest thread of the clients was busy for {least} to {most} of the window"),
+        "--placement with more CPUs for the clients, or --threads for more of them",
+        ids(cells),
+    )
+}
+
 fn served<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
     view.measured().filter(|c| c.cell.is_served())
 }
@@ -29,8 +73,8 @@ pub(super) fn generator(view: &View<'_>) -> Option<Caveat> {
     let cells = served(view).filter(|c| clients_limit(c)).collect_vec();
     let trials = cells.iter().flat_map(|c| c.trials());
     let read = trials.filter_map(|t| {
-        let busy = t.sent(Counter::GeneratorBusyNs)? / t.sent(Counter::ElapsedNs)?.max(1.0);
-        Some((busy, t.sent(Counter::GeneratorLateNsP99).unwrap_or(0.0)))
+        let late_ns = t.sent(Counter::GeneratorLateNsP99).unwrap_or(0.0);
+        Some((clients_busy(t)?, late_ns))
     });
     let (busy, late): (Vec<f64>, Vec<f64>) = read.unzip();
     let [busy, late_ns] = [busy, late].map(|all| all.into_iter().fold(0.0, f64::max));

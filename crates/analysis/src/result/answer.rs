@@ -55,12 +55,22 @@ pub enum Subject {
     CopyFile,
     /// A file to read where the data are thrown away.
     FileToNull,
-    /// Connections to serve.
+    /// Several connections to serve, idle ones included.
     Connections,
+    /// One connection to serve.
+    OneConnection,
     /// Another choice, of a value of the compared axis.
     Choice,
     /// No choice: what a circumstance, such as a background load, changes.
     Circumstance,
+}
+
+impl Subject {
+    /// Returns true if a reader chooses among what is compared. Nobody needs a file taken to where
+    /// it is thrown away: that shows what one step of a way costs.
+    pub fn is_choice(self) -> bool {
+        !matches!(self, Subject::Circumstance | Subject::FileToNull)
+    }
 }
 
 /// One place in which the values of an axis are compared, and what follows from it.
@@ -75,6 +85,10 @@ pub struct Situation {
     pub axis: Axis,
     /// The value that the others are compared with.
     pub baseline: String,
+    /// The block of the baseline, in bytes as an option has it, where the others have none: a file read
+    /// and written in small pieces costs more than in large ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_block: Option<String>,
     /// Whether the baseline serves another subject: it has data in memory already, for instance.
     pub baseline_is_apart: bool,
     /// What is compared: what the study asks for first of that of which anything is decided.
@@ -139,6 +153,9 @@ pub struct Use {
     pub ties: Vec<String>,
     /// What other measures say against it.
     pub but: Vec<DecidedRange>,
+    /// What must hold to use it, which holds for the baseline too. It is no advice then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
 }
 
 /// Decided findings of one way and metric, all better or all worse than the baseline.
@@ -173,12 +190,12 @@ pub struct DecidedPoint {
     pub finding: String,
 }
 
-/// A way that is better under a condition.
+/// A way that is better under conditions that the baseline has not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditional {
-    /// The condition.
-    pub condition: Condition,
+    /// All that must hold to use it.
+    pub conditions: Vec<Condition>,
     /// Where it is better, and by how much.
     pub gain: DecidedRange,
 }

@@ -73,6 +73,8 @@ pub fn run() -> World {
         name: name.to_owned(),
         in_turn: name == "single",
         task_per_connection: name == "thread",
+        scans_all: name == "select",
+        descriptors_below: (name == "select").then_some(1024),
         ..ServerFacts::default()
     };
     world.manifest.survey.serving = Some(ServerSurvey {

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use bytecost_spec::survey::Condition;
 use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::pipe::{Pipe, moving};
 use rustix::fs::{Mode, OFlags};
@@ -47,6 +48,7 @@ pub const SENDFILE_NULL: Mover = Mover {
     facts: MoverFacts {
         name: "sendfile-null",
         summary: "sendfile(2) to /dev/null: references to the file's pages are taken and let go; nothing is copied",
+        condition: Some(Condition::NoDataNeeded),
         caution: Some(
             "no byte of the file is touched on the way to /dev/null: this measures the look-up of pages in the page cache, and the disk where they are missing, but no copy; using the data costs more",
         ),
@@ -92,6 +94,7 @@ pub const COPY_FILE_RANGE: Mover = Mover {
     facts: MoverFacts {
         name: "copy_file_range",
         summary: "copy_file_range(2) to the other file: the kernel copies from page to page, one call a block",
+        condition: Some(Condition::OneFileSystem),
         caution: Some(
             "a file system that can let two files share their blocks (btrfs, xfs, overlayfs upon these, nfs) may do that in the place of copying; then this measures no copy, and who writes to either file later pays for it",
         ),

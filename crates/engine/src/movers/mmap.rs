@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use bytecost_spec::survey::Condition;
 use bytecost_sys::file_map::FileMap;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -43,6 +44,7 @@ pub const TOUCH: Mover = Mover {
     facts: MoverFacts {
         name: "mmap-touch",
         summary: "mmap(2) of the whole file in each pass, and one byte read of each page: nothing is copied",
+        condition: Some(Condition::OneByteOfEachPage),
         caution: Some(
             "it touches one byte of each page where others copy all of it: a program that then reads them all pays for that later",
         ),

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use bytecost_spec::survey::Condition;
 use bytecost_sys::uring_file::{FileRequests, UringFile};
 
 use super::queued;
@@ -43,6 +44,7 @@ pub const SQPOLL: Mover = Mover {
     facts: MoverFacts {
         name: "uring-sqpoll",
         summary: "as uring-read-fixed, with a thread of the kernel that polls for requests, so that handing over takes no call",
+        condition: Some(Condition::PollingCpu),
         caution: Some("its poller keeps a CPU busy while requests come; that CPU time is counted"),
         ..READ_FIXED.facts
     },

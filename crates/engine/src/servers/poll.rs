@@ -17,6 +17,7 @@ pub const SERVER: Server = Server {
     facts: ServerFacts {
         name: "poll",
         summary: "one thread for all connections: poll goes through all of them each time",
+        scans_all: true,
         ..ONE_THREAD
     },
     serve: |setup| run(setup, PollSet::default()),

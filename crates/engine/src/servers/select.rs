@@ -23,6 +23,8 @@ pub const SERVER: Server = Server {
             "a set of select(2) has room for descriptors below FD_SETSIZE (1024), some of \
              which the process needs itself; take poll or epoll for more",
         )),
+        scans_all: true,
+        descriptors_below: Some(FD_SETSIZE as u32),
         ..ONE_THREAD
     },
     serve: |setup| run(setup, Sets::default()),

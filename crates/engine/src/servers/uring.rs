@@ -25,6 +25,8 @@ pub const SERVER: Server = Server {
         caution: Some(
             "connections that the kernel has taken already may exceed the limit by a few",
         ),
+        uses_uring: true,
+        needs_linux: Some((6, 0)),
         ..ONE_THREAD
     },
     serve,

@@ -124,12 +124,48 @@ pub enum InFlight {
 pub enum Condition {
     /// Its buffers are never written again.
     NeverWrittenAgain,
+    /// Its buffers are not written until the kernel has said that it is done with them.
+    NotWrittenUntilCompletion,
+    /// One byte of each page is enough: no data are delivered.
+    OneByteOfEachPage,
+    /// Nobody needs a byte of the data: they are thrown away uncopied.
+    NoDataNeeded,
     /// The kernel is at least of this version.
     Linux(u32, u32),
     /// The program is in Java.
     Java,
     /// The process may raise its own priority: root, or CAP_SYS_NICE.
     Privilege,
+    /// io_uring may be used, which containers and hardened systems often forbid.
+    Uring,
+    /// A CPU may be kept busy by a thread of the kernel that polls.
+    PollingCpu,
+    /// Each side may keep a CPU busy while it waits.
+    SpinningCpus,
+    /// Both files are on one file system.
+    OneFileSystem,
+    /// Nothing else needs the CPUs to which the threads are pinned.
+    CpusAlone,
+    /// The receiving program asks for it again before each read.
+    ReceiverAsksAgain,
+    /// All descriptors of the process are below this number.
+    DescriptorsBelow(u32),
+    /// No connection is idle: idle ones cost as much as busy ones.
+    NoneIdle,
+    /// All connections are busy, since no idle ones were measured.
+    IdleNotMeasured,
+    /// There may be a thread for each connection.
+    ThreadEach,
+    /// There may be a process for each connection.
+    ProcessEach,
+    /// One client is served at a time, and the others wait until it goes.
+    OneClientAtATime,
+}
+
+impl Condition {
+    fn linux((major, minor): (u32, u32)) -> Condition {
+        Condition::Linux(major, minor)
+    }
 }
 
 /// What a mover of work does with its CPU.
@@ -191,6 +227,12 @@ pub struct MoverFacts<T = String> {
     /// The Linux that it needs at least, where not every one will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_linux: Option<(u32, u32)>,
+    /// Whether it works through io_uring.
+    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    pub uses_uring: bool,
+    /// A condition of its use that follows from nothing else here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
     /// A known weakness that every report must tell, if any.
     pub caution: Option<T>,
     /// Whether that is none where requests pass the page cache (O_DIRECT).
@@ -199,16 +241,24 @@ pub struct MoverFacts<T = String> {
 }
 
 impl<T> MoverFacts<T> {
-    /// What must hold to use it. Of a file nothing: who sends one does not write to it meanwhile.
-    pub fn condition(&self) -> Option<Condition> {
-        if self.route == Route::MemoryToSocket && self.release == Release::Never {
-            return Some(Condition::NeverWrittenAgain);
-        }
-        if self.is_helped() {
-            return Some(Condition::Java);
-        }
-        let (major, minor) = self.needs_linux?;
-        Some(Condition::Linux(major, minor))
+    /// All that must hold to use it. Of a file's pages nothing: who sends a file does not write to
+    /// it meanwhile.
+    pub fn conditions(&self) -> Vec<Condition> {
+        let release = match self.release {
+            Release::AtCompletion => Some(Condition::NotWrittenUntilCompletion),
+            Release::Never => Some(Condition::NeverWrittenAgain),
+            Release::AtReturn => None,
+        };
+        let is_spinning = self.route == Route::PingPongSpinning;
+        let conditions = [
+            release.filter(|_| self.route == Route::MemoryToSocket),
+            self.condition,
+            self.is_helped().then_some(Condition::Java),
+            is_spinning.then_some(Condition::SpinningCpus),
+            self.uses_uring.then_some(Condition::Uring),
+            self.needs_linux.map(Condition::linux),
+        ];
+        conditions.into_iter().flatten().collect()
     }
 
     /// Whether it has a peer.
@@ -293,10 +343,42 @@ pub struct ServerFacts<T = String> {
     /// Whether the number of its threads is chosen.
     #[serde(default)]
     pub takes_workers: bool,
+    /// Whether it goes through all connections each time that one of them is ready.
+    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    pub scans_all: bool,
+    /// The number below which all descriptors of its process must be, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptors_below: Option<u32>,
+    /// Whether it works through io_uring.
+    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    pub uses_uring: bool,
+    /// The Linux that it needs at least, where not every one will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_linux: Option<(u32, u32)>,
     /// What every report must tell, if anything.
     pub caution: Option<T>,
     /// None where it works here; else the reason.
     pub refused: Option<T>,
+}
+
+impl<T> ServerFacts<T> {
+    /// All that must hold to use it.
+    pub fn conditions(&self) -> Vec<Condition> {
+        let each = if self.needs_lone_thread {
+            Condition::ProcessEach
+        } else {
+            Condition::ThreadEach
+        };
+        let conditions = [
+            self.in_turn.then_some(Condition::OneClientAtATime),
+            self.task_per_connection.then_some(each),
+            self.descriptors_below.map(Condition::DescriptorsBelow),
+            self.scans_all.then_some(Condition::NoneIdle),
+            self.uses_uring.then_some(Condition::Uring),
+            self.needs_linux.map(Condition::linux),
+        ];
+        conditions.into_iter().flatten().collect()
+    }
 }
 
 /// What is known of a service.

@@ -1,0 +1,355 @@
+//! Ways with conditions in the advice: never first, never without their conditions, and like compared
+//! with like.
+
+use bytecost_analysis::{Analysis, Situation, Subject};
+use bytecost_spec::survey::{Condition, MoverFacts, ReceiverFacts, Release, Route};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Side};
+
+use crate::file_worlds;
+use crate::server_worlds::{run, server};
+use crate::work_worlds::{STUDY, truth, work};
+use crate::world::{True, World, facts, fires, one, put, row, says, scale, silent, study};
+
+const READS: &str = study!(
+    "reads",
+    r#"
+[axes]
+mover = ["pread", "mmap-touch", "uring-read", "uring-sqpoll"]
+size = ["64KiB", "1MiB"]
+cache = ["warm"]
+
+[[compare]]
+axis = "mover"
+baseline = "pread"
+metrics = ["throughput_gbit_per_s"]
+"#
+);
+
+const TO_NULL: &str = study!(
+    "to-null",
+    r#"
+[axes]
+mover = ["read-null", "sendfile-null"]
+size = ["64KiB", "1MiB"]
+cache = ["warm"]
+
+[[compare]]
+axis = "mover"
+baseline = "read-null"
+metrics = ["throughput_gbit_per_s"]
+"#
+);
+
+const SENDS: &str = study!(
+    "sends",
+    r#"
+[axes]
+mover = ["send", "send-zerocopy", "uring-send-zc", "vmsplice"]
+size = ["4KiB", "1MiB"]
+receiver = ["recv", "recv-discard"]
+
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb"]
+
+[[compare]]
+axis = "receiver"
+baseline = "recv"
+metrics = ["cpu_s_per_gb"]
+"#
+);
+
+fn with_condition(name: &str, route: Route, condition: Condition) -> MoverFacts {
+    MoverFacts {
+        condition: Some(condition),
+        ..row(name, route)
+    }
+}
+
+/// A world in which each mover reaches so many Gbit/s.
+fn world(study: &str, rows: Vec<MoverFacts>, gbit_per_s: fn(&Cell) -> f64) -> World {
+    let mut world = World::new(study);
+    world.manifest.survey.mover_facts = rows;
+    let mut world = world.run(4, 12, 0.003, |cell| {
+        True::costs(0.2).at_rate(gbit_per_s(cell))
+    });
+    world.each(|sample| sample.receiver = None);
+    world
+}
+
+fn of(analysis: &Analysis, subject: Subject) -> &Situation {
+    let all = &analysis.advice.situations;
+    let own: Vec<&Situation> = all.iter().filter(|s| s.subject == subject).collect();
+    *one(&own)
+}
+
+/// The lines about a way, each with all of these words.
+#[track_caller]
+fn never_without(analysis: &Analysis, way: &str, words: &[&str]) {
+    let lines = analysis.advice.lines.iter();
+    let is_about = |text: &str| {
+        [" ", ":"]
+            .iter()
+            .any(|next| text.contains(&format!("{way}{next}")))
+    };
+    let gains = lines.filter(|l| is_about(&l.text) && l.label != "Avoid");
+    let gains: Vec<&String> = gains.map(|l| &l.text).collect();
+    assert!(!gains.is_empty(), "{:#?}", analysis.advice.lines);
+    for text in gains {
+        assert!(!text.contains(&format!("use {way}")), "{text}");
+        says(text, words);
+    }
+}
+
+#[test]
+fn what_only_touches_a_page_is_not_advised_to_who_reads_it() {
+    let rows = vec![
+        row("pread", Route::FileToMemory),
+        with_condition(
+            "mmap-touch",
+            Route::FileToMemory,
+            Condition::OneByteOfEachPage,
+        ),
+        MoverFacts {
+            uses_uring: true,
+            ..row("uring-read", Route::FileToMemory)
+        },
+        MoverFacts {
+            uses_uring: true,
+            ..with_condition("uring-sqpoll", Route::FileToMemory, Condition::PollingCpu)
+        },
+    ];
+    let analysis = world(READS, rows, |cell| match cell.mover.as_str() {
+        "mmap-touch" => 40.0,
+        "uring-read" => 6.0,
+        "uring-sqpoll" => 8.0,
+        _ => 4.0,
+    })
+    .analyse();
+    let reads = of(&analysis, Subject::ReadFile);
+    assert_eq!(one(&reads.uses).value, "pread");
+    assert_eq!(reads.uses[0].gain, None);
+    never_without(
+        &analysis,
+        "`mmap-touch`",
+        &["but only where one byte of each page is enough"],
+    );
+    // What touches is no reason against what delivers, nor is what needs more.
+    let words = ["the throughput of `pread`, but only where io_uring is permitted"];
+    never_without(&analysis, "`uring-read`", &words);
+    let words = ["but only with a CPU for its poller and where io_uring is permitted"];
+    never_without(&analysis, "`uring-sqpoll`", &words);
+}
+
+#[test]
+fn taking_a_file_to_nothing_is_shown_and_not_advised() {
+    let rows = vec![
+        row("read-null", Route::FileToNull),
+        with_condition("sendfile-null", Route::FileToNull, Condition::NoDataNeeded),
+    ];
+    let quick = |cell: &Cell| if cell.mover == "read-null" { 4.0 } else { 16.0 };
+    let analysis = world(TO_NULL, rows, quick).analyse();
+    let to_null = of(&analysis, Subject::FileToNull);
+    assert!(to_null.uses.is_empty() && to_null.may_be_best.is_empty());
+    let words = ["but only where nobody needs the data"];
+    never_without(&analysis, "`sendfile-null`", &words);
+    let lines = &analysis.advice.lines;
+    assert!(
+        lines.iter().all(|l| !l.text.contains("use `")),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_way_is_compared_with_those_that_need_no_more_than_it_does() {
+    let held = |name: &str| facts(name, Release::AtCompletion, true);
+    let mut world = World::new(SENDS);
+    world.manifest.survey.mover_facts = vec![
+        facts("send", Release::AtReturn, true),
+        held("send-zerocopy"),
+        MoverFacts {
+            uses_uring: true,
+            needs_linux: Some((6, 0)),
+            ..held("uring-send-zc")
+        },
+        facts("vmsplice", Release::Never, true),
+    ];
+    let sees_content = |name: &str| ReceiverFacts {
+        name: name.to_owned(),
+        sees_content: name == "recv",
+        ..ReceiverFacts::default()
+    };
+    world.manifest.survey.receiver_facts = ["recv", "recv-discard"].map(sees_content).to_vec();
+    let analysis = world
+        .run(4, 12, 0.003, |cell| {
+            let discards = if cell.receiver == "recv-discard" {
+                0.5
+            } else {
+                1.0
+            };
+            let mover = match cell.mover.as_str() {
+                "send-zerocopy" => 0.7,
+                "uring-send-zc" => 0.5,
+                "vmsplice" => 0.9,
+                _ => 1.0,
+            };
+            True::both(mover * discards)
+        })
+        .analyse();
+    let memory = &analysis.advice.situations;
+    let memory = memory.iter().filter(|s| s.subject == Subject::DataInMemory);
+    for situation in memory {
+        assert_eq!(one(&situation.uses).value, "send");
+        let ways = situation.conditional.iter().map(|c| c.gain.value.as_str());
+        let ways: Vec<&str> = ways.collect();
+        assert_eq!(ways, ["send-zerocopy", "uring-send-zc", "vmsplice"]);
+    }
+    let completion = "but only for buffers that are not written before their completion";
+    never_without(&analysis, "`send-zerocopy`", &[completion]);
+    let more = [
+        completion,
+        "where io_uring is permitted",
+        "with Linux 6.0 or newer",
+    ];
+    never_without(&analysis, "`uring-send-zc`", &more);
+    let all = analysis.advice.situations.iter();
+    for situation in all.filter(|s| s.axis == Axis::Receiver) {
+        assert_eq!(one(&situation.uses).value, "recv");
+        let discards = one(&situation.conditional);
+        assert_eq!(discards.conditions, [Condition::NoDataNeeded]);
+    }
+}
+
+#[test]
+fn pinned_threads_are_advised_under_their_condition_alone() {
+    let analysis = work(STUDY, 0, truth(1.3, 2.0, 1.3)).analyse();
+    let words = ["but only where nothing else needs these CPUs"];
+    never_without(&analysis, "placement same-cpu", &words);
+    // The baseline has the condition too: the way is named with it all the same.
+    never_without(&analysis, "placement same-cache", &words);
+}
+
+fn of_servers(analysis: &Analysis) -> Vec<&Situation> {
+    let all = analysis.advice.situations.iter();
+    let of_servers = all.filter(|s| s.axis == Axis::Server && s.baseline == "epoll");
+    of_servers.collect()
+}
+
+/// A world of servers in which `select` and `thread` answer so many times as often as `epoll` while
+/// all connections are busy.
+fn busy(times: f64, is_kept: fn(&Cell) -> bool) -> Analysis {
+    let mut world = run();
+    world.keep(is_kept);
+    let is_faster = |c: &Cell| ["select", "thread"].contains(&server(c)) && c.serving.idle == 0;
+    world.change(is_faster, |sample| {
+        for flow in &mut sample.sender.flows {
+            flow.messages = (flow.messages as f64 * times) as u64;
+        }
+    });
+    world.analyse()
+}
+
+#[test]
+fn a_server_is_advised_only_if_idle_connections_were_measured() {
+    let analysis = busy(4.0, |_| true);
+    for situation in of_servers(&analysis) {
+        let uses = situation.uses.iter();
+        assert!(uses.clone().all(|u| u.value == "epoll"), "{uses:?}");
+        assert!(uses.clone().all(|u| u.conditions.is_empty()), "{uses:?}");
+    }
+    let select = [
+        "with fewer than 1,024 descriptors",
+        "with no idle connections",
+    ];
+    never_without(&analysis, "`select`", &select);
+    let thread = [
+        "with a thread for each connection",
+        "idle ones were not measured",
+    ];
+    never_without(&analysis, "`thread`", &thread);
+
+    let analysis = busy(4.0, |c| c.serving.idle == 0);
+    let lines = &analysis.advice.lines;
+    assert!(
+        lines.iter().all(|l| !l.text.contains("use `")),
+        "{lines:#?}"
+    );
+    let missing = |l: &&bytecost_analysis::AdviceLine| l.text.contains("`--idle 0,900`");
+    assert!(lines.iter().find(missing).is_some(), "{lines:#?}");
+}
+
+#[test]
+fn many_connections_are_never_answered_with_one_and_all_are_named() {
+    let analysis = busy(1.0, |_| true);
+    let mut several = 0;
+    for situation in of_servers(&analysis) {
+        let is_one = situation.subject == Subject::OneConnection;
+        let place = &situation.place;
+        let is_alone =
+            situation.measured == ["1"] || place.contains(&(Axis::Connections, "1".to_owned()));
+        let has_idle = place.iter().any(|(axis, _)| *axis == Axis::Idle);
+        assert_eq!(is_one, is_alone && !has_idle, "{situation:?}");
+        several += usize::from(!is_one);
+    }
+    assert_eq!(several, 2, "500 busy ones, and one busy one among 900");
+    for line in &analysis.advice.lines {
+        match line.label.as_str() {
+            "One connection" => says(&line.text, ["with 1 connection"]),
+            "Many connections" => says(&line.text, ["connection"]),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn where_clients_are_busy_on_both_sides_the_cost_of_a_request_decides() {
+    let clients = |busy_ms: fn(&Cell) -> u64| {
+        let mut world = run();
+        world.by_cell(|cell, sample| {
+            let busy_ns = busy_ms(cell) * 1_000_000;
+            put(
+                &mut sample.sender.readings,
+                Counter::GeneratorBusyNs,
+                busy_ns,
+            );
+            if server(cell) == "thread" {
+                let own = &mut sample.receiver.as_mut().unwrap().readings;
+                scale(own, Counter::CpuNs, 2.0);
+            }
+        });
+        world
+    };
+    fires(&clients(|_| 95), "clients-busy", 9, "95 % to 95 %");
+    silent(&clients(|_| 85), "clients-busy");
+    let told = |busy_ms: fn(&Cell) -> u64| {
+        let analysis = clients(busy_ms).analyse();
+        let mut situations = analysis.advice.situations.iter();
+        let many = situations.find(|s| s.baseline == "epoll" && s.measured == ["500"]);
+        many.unwrap().metric
+    };
+    let cost = Metric {
+        measure: Measure::CpuNsPerMessage,
+        side: Side::Server,
+    };
+    let rate = Metric::both(Measure::MessagesPerS);
+    assert_eq!(told(|_| 95), cost);
+    assert_eq!(told(|_| 85), rate);
+    // On one side alone the other server is the slower one.
+    assert_eq!(told(|c| if server(c) == "epoll" { 95 } else { 60 }), rate);
+}
+
+#[test]
+fn a_baseline_that_goes_by_blocks_is_named_with_its_block() {
+    let study = file_worlds::SENDS.replace(", \"mmap-send\"", "").replace(
+        "cache = [\"warm\", \"cold\"]",
+        "cache = [\"warm\"]\nblock = [\"4KiB\"]",
+    );
+    let quick = |c: &Cell| file_worlds::speed(if c.mover == "sendfile" { 20.0 } else { 4.0 });
+    let analysis = file_worlds::sends(&study, quick).analyse();
+    let line = analysis.advice.lines.first().expect("a line");
+    says(
+        &line.text,
+        ["use `sendfile`", "of `read-write` with blocks of 4 KiB"],
+    );
+}
