@@ -13,6 +13,7 @@ mod latency_histogram;
 mod location;
 mod moderation;
 mod power;
+mod rounds;
 mod spread;
 mod tail;
 mod trend;
@@ -30,6 +31,7 @@ pub use location::{
 };
 pub use moderation::Moderation;
 pub use power::{POWER, blocks_needed, power, smallest_detectable};
+pub use rounds::{BetweenRounds, FEWEST_ROUNDS, RoundEstimate, RoundVariances, between_rounds};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
 pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio};
 pub use trend::{Trend, mann_kendall};
