@@ -51,6 +51,14 @@ pub struct BetweenRounds {
     pub degrees: f64,
 }
 
+impl BetweenRounds {
+    /// Rounds that do not differ.
+    pub const NONE: BetweenRounds = BetweenRounds {
+        variance: 0.0,
+        degrees: LEAST_DEGREES,
+    };
+}
+
 /// The variances between rounds of all comparisons of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundVariances {
@@ -172,4 +180,37 @@ fn degrees(mean: f64, variance: f64) -> f64 {
     } else {
         degrees.max(LEAST_DEGREES)
     }
+}
+
+/// The mean of several rounds, and each round by itself, from the values of their blocks.
+///
+/// The standard error is that within rounds: blocks are compared with their own round's location.
+/// `None` without a round, for rounds of which none has two blocks, and for what is not finite.
+pub fn mean_of_rounds(
+    rounds: &[Vec<f64>],
+    locate: fn(&[f64]) -> Option<Location>,
+) -> Option<(Location, Vec<RoundEstimate>)> {
+    let middle = |values: &Vec<f64>| locate(values).map(|l| l.value).or_else(|| mean(values));
+    let middles: Vec<f64> = rounds.iter().map(middle).collect::<Option<_>>()?;
+    let both = rounds.iter().zip(&middles);
+    let left = both.flat_map(|(values, middle)| values.iter().map(move |v| v - middle));
+    let left = locate(&left.collect::<Vec<f64>>()).filter(|l| l.count > rounds.len())?;
+    // Each round has taken a degree of freedom for its own middle.
+    let kept = (left.count - rounds.len()) as f64 / (left.count - 1) as f64;
+    let variance = left.deviation().powi(2) / kept;
+    let degrees = left.degrees * kept;
+    let round = |(values, middle): (&Vec<f64>, &f64)| RoundEstimate {
+        value: *middle,
+        variance: variance / values.len() as f64,
+        degrees,
+    };
+    let estimates: Vec<RoundEstimate> = rounds.iter().zip(&middles).map(round).collect();
+    let variances: Vec<f64> = estimates.iter().map(|e| e.variance).collect();
+    let location = Location {
+        value: mean(&middles)?,
+        standard_error: (mean(&variances)? / rounds.len() as f64).sqrt(),
+        degrees,
+        ..left
+    };
+    Some((location, estimates))
 }
