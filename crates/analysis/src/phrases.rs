@@ -230,12 +230,10 @@ pub(crate) fn finding(
             format!("{other} against {base} in {noun}{place}: {told} ({interval}).")
         }
         Verdict::NotDecided => {
-            let remedy = match finding.blocks_needed {
-                Some(n) => format!("it would take about {n} blocks"),
-                None if finding.rounds_prevent => {
-                    format!("{} here", from_run_to_run(finding.between_deviation))
-                }
-                None => "more blocks alone would hardly decide it".to_owned(),
+            let remedy = match (finding.blocks_needed, finding.by_rounds()) {
+                (Some(n), _) => format!("it would take about {n} blocks"),
+                (None, Some(apart)) => format!("{apart} here"),
+                (None, None) => "more blocks alone would hardly decide it".to_owned(),
             };
             // An interval stands for itself; the verdict answers for all comparisons together.
             let apart = match finding.low > 1.0 || finding.high < 1.0 {

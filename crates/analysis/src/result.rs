@@ -470,6 +470,12 @@ impl Finding {
         self.metric == metric && (own == [one, other] || own == [other, one])
     }
 
+    /// How much its ratio differs from run to run, in words, where that alone leaves it undecided.
+    pub fn by_rounds(&self) -> Option<String> {
+        let words = || crate::phrases::from_run_to_run(self.between_deviation);
+        self.rounds_prevent.then(words)
+    }
+
     /// Whether one of the two is said to be better.
     pub fn is_apart(&self) -> bool {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)

@@ -181,7 +181,8 @@ pub fn tail_with_rounds(
     let within = t_quantile(0.5 + level / 2.0, location.degrees)?;
     let critical = t_quantile(0.5 + level / 2.0, wide.degrees)?;
     let extra = between.variance / rounds.max(1) as f64;
-    let widened = |side: f64| critical * ((side / within).powi(2) + extra).sqrt();
+    // A long side may be surer by degrees of freedom alone: it stays.
+    let widened = |side: f64| side.max(critical * ((side / within).powi(2) + extra).sqrt());
     let low = location.value - widened(location.value - interval.low);
     let high = location.value + widened(interval.high - location.value);
     // The standard error by which the test's own p value would be Student's.

@@ -1,8 +1,8 @@
 //! Simulated rounds test the variance between them, with fixed seeds.
 
 use bytecost_stats::{
-    BetweenRounds, Generator, Location, Moderation, RoundEstimate, between_rounds, holm, median,
-    trimmed_mean,
+    BetweenRounds, Generator, Interval, Location, Moderation, Noise, RoundEstimate, between_rounds,
+    holm, mean_of_rounds, median, tail_with_rounds, trimmed_mean,
 };
 
 use crate::worlds::slack;
@@ -229,4 +229,87 @@ fn a_location_holds_both_variances_and_the_degrees_of_their_sum() {
     let five = within.with_rounds(ASSUMED, 5);
     let square = within.standard_error.powi(2) + ASSUMED.variance / 5.0;
     assert!((five.standard_error.powi(2) - square).abs() < 1e-15);
+}
+
+#[test]
+fn no_number_of_blocks_decides_what_rounds_hide() {
+    let noise = Noise::within(0.05, 12);
+    let hidden = Noise {
+        between: ASSUMED,
+        ..noise
+    };
+    assert!(
+        noise
+            .blocks_needed(0.05, 0.05, 10_000)
+            .is_some_and(|n| n < 40)
+    );
+    assert_eq!(hidden.blocks_needed(0.05, 0.05, 10_000), None);
+    assert!(hidden.blocks_needed(0.2, 0.05, 10_000).is_some());
+    let [alone, both] = [noise, hidden].map(|n| n.smallest_detectable(0.05).expect("twelve"));
+    assert!(both > 2.0 * alone, "{alone} {both}");
+    let promised = hidden.power(12, both, 0.05).expect("a power");
+    assert!((promised - 0.8).abs() < 0.01, "{promised}");
+}
+
+#[test]
+fn each_side_of_a_tail_is_widened_by_itself() {
+    let location = Location {
+        value: 0.3,
+        standard_error: 0.1,
+        degrees: 9.0,
+        count: 10,
+        lent: 0.0,
+    };
+    let interval = Interval {
+        low: 0.1,
+        high: 0.9,
+    };
+    let within = (location, interval, 0.004);
+    let none = (BetweenRounds::NONE, 1);
+    assert_eq!(tail_with_rounds(within, none, 0.95), Some(within));
+    let (_, wide, p) = tail_with_rounds(within, (ASSUMED, 1), 0.95).expect("wide");
+    assert!(
+        wide.low < 0.1 && wide.high >= 0.9 && p > 0.004,
+        "{wide:?} {p}"
+    );
+    assert!(
+        0.1 - wide.low > wide.high - 0.9,
+        "the short side has less of its own"
+    );
+    // Equal sides are those of Student's own.
+    let equal = location.interval(0.95).expect("a level");
+    let p = location.p_value(0.0).expect("a p value");
+    let between = BetweenRounds {
+        variance: 0.04,
+        ..ASSUMED
+    };
+    let (_, wide, p) = tail_with_rounds((location, equal, p), (between, 1), 0.95).expect("wide");
+    let both = location.with_rounds(between, 1);
+    let known = both.interval(0.95).expect("a level");
+    assert!((wide.low - known.low).abs() < 1e-9 && (wide.high - known.high).abs() < 1e-9);
+    assert!((p - both.p_value(0.0).expect("a p value")).abs() < 1e-9);
+}
+
+#[test]
+fn the_mean_of_rounds_leaves_out_of_its_error_what_rounds_differ_by() {
+    let mut g = Generator::new(73);
+    let (runs, rounds, blocks) = (400, 4, 6);
+    let (mut held, mut sum) = (0_usize, 0.0);
+    for _ in 0..runs {
+        let round = |shift: f64, g: &mut Generator| {
+            (0..blocks).map(|_| shift + 0.05 * g.normal()).collect()
+        };
+        let shifts: Vec<f64> = (0..rounds).map(|_| 0.5 * g.normal()).collect();
+        let values: Vec<Vec<f64>> = shifts.iter().map(|shift| round(*shift, &mut g)).collect();
+        let (mean, each) = mean_of_rounds(&values, trimmed_mean).expect("rounds");
+        let truth = shifts.iter().sum::<f64>() / f64::from(rounds);
+        held += usize::from(mean.interval(0.95).expect("a level").holds(truth));
+        sum += each.iter().map(|e| e.variance).sum::<f64>() / f64::from(rounds);
+    }
+    let share = held as f64 / f64::from(runs);
+    assert!((0.92..=0.985).contains(&share), "{share}");
+    let deviation = (sum / f64::from(runs)).sqrt() * f64::from(blocks).sqrt();
+    assert!((0.045..0.06).contains(&deviation), "{deviation}");
+    assert_eq!(mean_of_rounds(&[], trimmed_mean), None);
+    assert_eq!(mean_of_rounds(&[vec![0.1], vec![0.2]], trimmed_mean), None);
 }
