@@ -440,9 +440,9 @@ impl<'v> Group<'v> {
         let cells = std::iter::once(open().next()?.baseline).chain(cells);
         let (primary, other) = self.rates;
         let rate = if is_primary(at) { primary } else { other };
-        let (axis, moderations) = (self.compare.axis, self.view.trials.moderations());
+        let axis = self.compare.axis;
         let cells = cells.collect_vec();
-        Some(best_set(&cells, axis, self.metric, rate, moderations))
+        Some(best_set(&cells, axis, self.metric, rate, self.view.trials))
     }
 
     /// The rule along the range: a way is kept as long as it may be used, the safest bound first.

@@ -4,7 +4,7 @@ use bytecost_spec::{Axis, Measure, Metric};
 
 use crate::pairing::Pairing;
 use crate::phrases::{self, span};
-use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
+use crate::result::{Caveat, CaveatEffect};
 use crate::trials::CellTrials;
 use crate::value::QUANTILES;
 use crate::view::View;
@@ -306,62 +306,72 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
     caveats
 }
 
+/// What caveats permit to say of a comparison. They look at no verdict and no p value, since
+/// correction comes after them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Permitted {
+    Verdict,
+    /// That the other cell has more than the baseline, or that it has less, and nothing else.
+    Sign {
+        is_more: bool,
+        because: &'static str,
+    },
+    Nothing(&'static str),
+}
+
+/// What caveats permit to say of a metric on two cells.
+pub(crate) fn permitted<'c>(
+    caveats: impl IntoIterator<Item = &'c Caveat>,
+    metric: Metric,
+    pair: &Pairing<'_, '_>,
+) -> Permitted {
+    let mut permitted = Permitted::Verdict;
+    for (caveat, effect, because) in affecting(caveats, metric, pair) {
+        let capped = [pair.baseline, pair.other].map(|c| caveat.cells.contains(&c.id));
+        let caps = matches!(effect, Effect::Caps(..)) && metric.measure == Measure::MessagesPerS;
+        // Of two cells of which one is capped, the other can be shown to have less.
+        permitted = match (permitted, capped) {
+            (Permitted::Verdict, [baseline, other]) if caps && baseline != other => {
+                let is_more = other;
+                Permitted::Sign { is_more, because }
+            }
+            (Permitted::Sign { is_more, .. }, [baseline, other])
+                if caps && baseline != other && is_more == other =>
+            {
+                permitted
+            }
+            _ => return Permitted::Nothing(because),
+        };
+    }
+    permitted
+}
+
 /// Why the verdict of a metric on two cells is withheld: what the first caveat says that does so.
 pub(crate) fn because<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
     pair: &Pairing<'_, '_>,
 ) -> Option<&'static str> {
-    because_beside(caveats, metric, pair, None)
+    let mut affecting = affecting(caveats, metric, pair);
+    affecting.next().map(|(.., because)| because)
 }
 
-/// The same where one was found to be slower: a caveat that caps the other takes nothing from that.
-fn because_beside<'c>(
+/// The caveats that say something of the verdict of a metric on two cells, with their reasons.
+fn affecting<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
     pair: &Pairing<'_, '_>,
-    slower: Option<&String>,
-) -> Option<&'static str> {
+) -> impl Iterator<Item = (&'c Caveat, Effect, &'static str)> {
     let cells = [&pair.baseline.id, &pair.other.id];
-    let affects = |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id));
-    caveats.into_iter().filter(affects).find_map(|caveat| {
-        let effect = CAVEATS.iter().find(|row| row.kind == caveat.kind)?.effect;
-        let caps = matches!(effect, Effect::Caps(..)) && metric.measure == Measure::MessagesPerS;
-        let leaves = caps && slower.is_some_and(|id| !caveat.cells.contains(id));
-        effect.because(metric, pair).filter(|_| !leaves)
-    })
-}
-
-/// The findings, without a verdict where a caveat withholds it.
-pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
-    let withheld = |finding: &Finding| {
-        let slower = match finding.verdict {
-            Verdict::Better => Some(&finding.baseline),
-            Verdict::Worse => Some(&finding.cell),
-            _ => None,
-        };
-        let pair = view.trials.pair(finding)?;
-        let because = because_beside(&view.known.caveats, finding.metric, &pair, slower)?;
-        let mut finding = Finding {
-            verdict: match finding.verdict {
-                Verdict::NotJudged => Verdict::NotJudged,
-                _ => Verdict::NotDecided,
-            },
-            withheld: Some(because.to_owned()),
-            blocks_needed: None,
-            ..finding.clone()
-        };
-        let study = &view.input.manifest.study;
-        finding.sentence = phrases::finding(
-            &finding,
-            (pair.other.cell, view.trials.unit),
-            study,
-            view.varied(),
-        );
-        Some(finding)
-    };
-    let told = |f: &Finding| withheld(f).unwrap_or_else(|| f.clone());
-    view.known.findings.iter().map(told).collect()
+    let affects =
+        move |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id));
+    caveats
+        .into_iter()
+        .filter(affects)
+        .filter_map(move |caveat| {
+            let effect = CAVEATS.iter().find(|row| row.kind == caveat.kind)?.effect;
+            Some((caveat, effect, effect.because(metric, pair)?))
+        })
 }
 
 /// A caveat of some cells; none where there are none.

@@ -6,7 +6,10 @@
 use std::collections::BTreeSet;
 
 use bytecost_spec::{Axis, Better, Measure, Metric};
-use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
+use bytecost_stats::{
+    BetweenRounds, Interval, Location, Moderation, Noise, RoundEstimate, mean_of_rounds,
+    student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
+};
 
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
@@ -29,11 +32,16 @@ pub(crate) struct Ratio {
 pub(crate) struct PairContrast<'v> {
     pub(crate) pairing: Pairing<'v, 'v>,
     pub(crate) metric: Metric,
-    /// Of the logarithms of the other's metric over the baseline's.
+    /// Of the logarithms of the other's metric over the baseline's, with the variance between rounds.
     pub(crate) location: Location,
     pub(crate) interval: Interval,
     /// Two-sided and not corrected.
     pub(crate) p: f64,
+    /// The same as far as this run's own rounds alone show it.
+    pub(crate) within: Location,
+    pub(crate) within_interval: Interval,
+    /// What it has beyond that: of the mean of the run's rounds.
+    pub(crate) between: BetweenRounds,
     finding: Option<&'v Finding>,
 }
 
@@ -49,8 +57,8 @@ pub(crate) enum Standing<'v> {
 impl Ratio {
     /// From log ratios; none of fewer than three.
     pub(crate) fn of(logs: &[f64]) -> Option<Ratio> {
-        let (location, interval) = located(logs, trimmed_mean, None)?;
-        Some(Ratio::between(location, interval))
+        let location = trimmed_mean(logs).filter(|l| l.count >= FEWEST)?;
+        Ratio::at(&location, LEVEL)
     }
 
     pub(crate) fn at(location: &Location, level: f64) -> Option<Ratio> {
@@ -66,15 +74,28 @@ impl Ratio {
     }
 }
 
-/// Where log ratios lie by an estimator, and by the variance that other comparisons let expect.
-fn located(
-    logs: &[f64],
+/// Where log ratios lie within a run's rounds by an estimator, and by the variance that other
+/// comparisons let expect.
+pub(crate) fn located(
+    rounds: &[Vec<f64>],
     locate: fn(&[f64]) -> Option<Location>,
     by: Option<&Moderation>,
-) -> Option<(Location, Interval)> {
-    let own = locate(logs).filter(|l| l.count >= FEWEST)?;
-    let location = by.map_or(own, |by| by.moderate(own));
-    Some((location, location.interval(LEVEL)?))
+) -> Option<Location> {
+    let own = match rounds {
+        [one] => locate(one)?,
+        several => mean_of_rounds(several, locate)?.0,
+    };
+    let enough = Some(own).filter(|l| l.count >= FEWEST)?;
+    Some(by.map_or(enough, |by| by.moderate(enough)))
+}
+
+/// The estimator of a measure's log ratios: the mean of what is furthest out.
+fn locator(measure: Measure) -> fn(&[f64]) -> Option<Location> {
+    if is_extreme(measure) {
+        student_mean
+    } else {
+        trimmed_mean
+    }
 }
 
 /// Whether a measure is located by the trimmed mean of its blocks.
@@ -83,10 +104,10 @@ pub(crate) fn is_trimmed(measure: Measure) -> bool {
 }
 
 impl<'v> PairContrast<'v> {
-    /// A pair in a metric, without a finding; none where fewer than three blocks have both. Its
-    /// ratio is the trimmed mean over blocks, its variance moderated by the run's other comparisons
-    /// in that metric; of a tail the quantiles of all trials together; of what is furthest out the
-    /// mean, since there the trials at the ends are what is asked for.
+    /// A pair in a metric as the run's own rounds alone show it, without a finding; none where fewer
+    /// than three blocks have both. Its ratio is the trimmed mean over blocks, its variance moderated
+    /// by the run's other comparisons in that metric; of a tail the quantiles of all trials together;
+    /// of what is furthest out the mean, since there the trials at the ends are what is asked for.
     pub(crate) fn of(
         pairing: Pairing<'v, 'v>,
         metric: Metric,
@@ -100,13 +121,9 @@ impl<'v> PairContrast<'v> {
             let blocks: Vec<_> = blocks.filter(|b| b.iter().all(|t| !t.is_empty())).collect();
             tail_ratio(&blocks, share, LEVEL)?
         } else {
-            let locate = match is_extreme(measure) {
-                true => student_mean,
-                false => trimmed_mean,
-            };
-            let logs = pairing.log_ratios(metric);
-            let (location, interval) = located(&logs, locate, moderations.get(&metric))?;
-            (location, interval, location.p_value(0.0)?)
+            let rounds = pairing.log_ratios_by_round(metric);
+            let location = located(&rounds, locator(measure), moderations.get(&metric))?;
+            (location, location.interval(LEVEL)?, location.p_value(0.0)?)
         };
         Some(PairContrast {
             pairing,
@@ -114,7 +131,32 @@ impl<'v> PairContrast<'v> {
             location,
             interval,
             p,
+            within: location,
+            within_interval: interval,
+            between: BetweenRounds::NONE,
             finding: None,
+        })
+    }
+
+    /// The same as of any minute, with a variance between rounds.
+    fn with_rounds(self, between: BetweenRounds) -> Option<PairContrast<'v>> {
+        let rounds = self.pairing.rounds();
+        let (location, interval, p) = if tail_share(self.metric.measure).is_some() {
+            let within = (self.within, self.within_interval, self.p);
+            tail_with_rounds(within, (between, rounds), LEVEL)?
+        } else {
+            let location = self.within.with_rounds(between, rounds);
+            (location, location.interval(LEVEL)?, location.p_value(0.0)?)
+        };
+        Some(PairContrast {
+            location,
+            interval,
+            p,
+            between: BetweenRounds {
+                variance: between.variance / rounds as f64,
+                ..between
+            },
+            ..self
         })
     }
 
@@ -125,6 +167,15 @@ impl<'v> PairContrast<'v> {
         PairContrast {
             finding: findings.iter().find(is_own),
             ..self
+        }
+    }
+
+    /// What makes its log ratios vary.
+    pub(crate) fn noise(&self) -> Noise {
+        Noise {
+            deviation: self.within.deviation(),
+            known: self.within.replicates(),
+            between: self.between,
         }
     }
 
@@ -173,6 +224,16 @@ pub(crate) fn moderations(of: impl IntoIterator<Item = (Metric, Location)>) -> M
 }
 
 impl Trials<'_> {
+    /// Two cells in a metric, without a finding: as of any minute.
+    pub(crate) fn contrast<'t>(
+        &self,
+        pairing: Pairing<'t, 't>,
+        metric: Metric,
+    ) -> Option<PairContrast<'t>> {
+        let within = PairContrast::of(pairing, metric, self.moderations())?;
+        within.with_rounds(self.between_rounds(metric, &pairing))
+    }
+
     /// From every comparison of the study that at least three blocks can speak to.
     pub(crate) fn moderations(&self) -> &Moderations {
         self.moderations.get_or_init(|| {
@@ -190,6 +251,17 @@ impl Trials<'_> {
     }
 }
 
+impl Pairing<'_, '_> {
+    /// What each round of the run shows of a pair by itself; none of a tail.
+    pub(crate) fn round_estimates(&self, metric: Metric) -> Option<Vec<RoundEstimate>> {
+        let rounds = self.log_ratios_by_round(metric);
+        let is_located = tail_share(metric.measure).is_none();
+        is_located
+            .then(|| mean_of_rounds(&rounds, locator(metric.measure)))?
+            .map(|(_, estimates)| estimates)
+    }
+}
+
 impl<'v> View<'v> {
     /// Two cells ([`crate::pairing`]) in a metric, with the run's finding; none of under 3 blocks.
     pub(crate) fn contrast(
@@ -197,8 +269,11 @@ impl<'v> View<'v> {
         pairing: Pairing<'v, 'v>,
         metric: Metric,
     ) -> Option<PairContrast<'v>> {
-        let moderations = self.trials.moderations();
-        Some(PairContrast::of(pairing, metric, moderations)?.found(&self.known.findings))
+        Some(
+            self.trials
+                .contrast(pairing, metric)?
+                .found(&self.known.findings),
+        )
     }
 }
 
@@ -213,7 +288,7 @@ pub(crate) fn best_set<'v>(
     axis: Axis,
     metric: Metric,
     rate: f64,
-    moderations: &Moderations,
+    trials: &Trials<'v>,
 ) -> Vec<&'v CellTrials<'v>> {
     let p_of_worse = |other: usize, baseline: usize| {
         let pairing = Pairing {
@@ -221,7 +296,7 @@ pub(crate) fn best_set<'v>(
             baseline: cells[baseline],
             other: cells[other],
         };
-        let contrast = PairContrast::of(pairing, metric, moderations)?;
+        let contrast = trials.contrast(pairing, metric)?;
         Some(contrast.p_of_worse().unwrap_or(1.0))
     };
     let stands = not_worse(cells.len(), rate, p_of_worse);
@@ -264,7 +339,7 @@ mod tests {
             let rows: Vec<Vec<f64>> = (0..blocks).map(|_| row()).collect();
             let found = not_worse(gains.len(), 0.05, |one, other| {
                 let logs: Vec<f64> = rows.iter().map(|r| r[one] - r[other]).collect();
-                let (location, _) = located(&logs, trimmed_mean, None)?;
+                let location = trimmed_mean(&logs)?;
                 let p = location.p_value(0.0)?;
                 Some(if location.value < 0.0 { p / 2.0 } else { 1.0 })
             });

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use bytecost_spec::{Axis, Better, Manifest, Metric, Unit};
-use bytecost_stats::{Interval, blocks_needed, smallest_detectable};
+use bytecost_spec::{Better, Manifest, Metric};
+use bytecost_stats::{BetweenRounds, Interval, Noise};
 
+use crate::caveats::{self, Permitted};
+use crate::cells::exp;
 use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
 use crate::families::{Correction, corrected};
@@ -13,76 +15,119 @@ use crate::phrases;
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
 use crate::trials::Trials;
+use crate::view::View;
 
 /// Blocks beyond which it is no help to say how many it would take.
 const MOST_BLOCKS: usize = 10_000;
 
-struct Raw<'t> {
+/// A comparison of the study before anything is decided of it.
+pub(crate) struct Comparison<'t> {
     asked: AskedPair<'t, 't>,
     contrast: PairContrast<'t>,
     id: String,
 }
 
 /// Every comparison of the study that at least three blocks can speak to, in its order.
-pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> Vec<Finding> {
+pub(crate) fn comparisons<'t>(trials: &'t Trials<'t>) -> Vec<Comparison<'t>> {
     let mut seen = HashSet::new();
-    let mut raws = Vec::new();
+    let mut found = Vec::new();
     for asked in trials.asked() {
         let (pairing, metric) = (asked.pairing, asked.metric);
-        let Some(contrast) = PairContrast::of(pairing, metric, trials.moderations()) else {
+        let Some(contrast) = trials.contrast(pairing, metric) else {
             continue;
         };
         let against = pairing.baseline.cell.value(pairing.axis);
-        let raw = Raw {
-            asked,
-            contrast,
-            id: format!("{metric}: {} against {against}", pairing.other.id),
-        };
-        if seen.insert(raw.id.clone()) {
-            raws.push(raw);
+        let id = format!("{metric}: {} against {against}", pairing.other.id);
+        if seen.insert(id.clone()) {
+            found.push(Comparison {
+                asked,
+                contrast,
+                id,
+            });
         }
     }
-    let tested: Vec<_> = raws.iter().map(|r| (r.asked, r.contrast.p)).collect();
-    let corrected = corrected(&tested, manifest.rate_share());
-    let mut detectable: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
-    let told = raws.iter().zip(corrected).map(|(raw, correction)| {
-        let (blocks, level) = (raw.contrast.location.replicates(), correction.level);
-        let unit = detectable
-            .entry((blocks.count, blocks.lent.to_bits(), level.to_bits()))
-            .or_insert_with(|| smallest_detectable(1.0, blocks, level).unwrap_or(f64::INFINITY));
-        raw.finding((manifest, trials.unit), correction, *unit, varied)
-    });
-    told.collect()
+    found
 }
 
-impl Raw<'_> {
-    /// The finding, by what its family makes of it and the least difference that so many blocks of a
-    /// deviation of 1 find at the level that the family asks.
-    fn finding(
-        &self,
-        (manifest, noun): (&Manifest, Unit),
-        correction: Correction,
-        unit: f64,
-        varied: &[Axis],
-    ) -> Finding {
-        let study = &manifest.study;
-        let bound = study.smallest_effect.ln_1p();
-        let family = self.asked.family();
-        let rate = family.rate().map(|rate| rate * manifest.rate_share());
-        let Correction { p, level } = correction;
+/// The findings of comparisons, once the view has the caveats that withhold verdicts: each is
+/// corrected within its family over what these leave, so that no false verdict is more likely to be
+/// shown for their sake.
+pub(crate) fn judged(view: &View<'_>, comparisons: &[Comparison<'_>]) -> Vec<Finding> {
+    let manifest = view.input.manifest;
+    let permitted = |c: &Comparison<'_>| {
+        caveats::permitted(&view.known.caveats, c.asked.metric, &c.asked.pairing)
+    };
+    let permitted: Vec<Permitted> = comparisons.iter().map(permitted).collect();
+    let each = || comparisons.iter().zip(&permitted);
+    let tested = each().filter_map(|(c, permitted)| Some((c.asked, c.p(*permitted)?)));
+    let tested: Vec<_> = tested.collect();
+    let mut corrected = corrected(&tested, manifest.rate_share()).into_iter();
+    let mut detectable = Detectable::default();
+    let findings = each().map(|(comparison, permitted)| {
+        let correction = match permitted {
+            Permitted::Nothing(_) => None,
+            _ => corrected.next(),
+        };
+        let mut finding = comparison.judged(manifest, *permitted, correction);
+        let level = finding.level.unwrap_or(1.0 - LEVEL);
+        finding.detectable = as_share(detectable.at(&comparison.contrast, level));
+        finding.sentence = phrases::finding(
+            &finding,
+            (comparison.asked.pairing.other.cell, view.trials.unit),
+            &manifest.study,
+            view.varied(),
+        );
+        finding
+    });
+    findings.collect()
+}
 
+/// Smallest detectable differences in standard errors, by degrees of freedom and level.
+#[derive(Default)]
+struct Detectable(BTreeMap<(i64, i64, u64), f64>);
+
+impl Detectable {
+    /// The smallest difference of log ratios that a comparison finds 80 % of the time at a level.
+    fn at(&mut self, contrast: &PairContrast<'_>, level: f64) -> f64 {
+        // In steps of 3 %, which makes a tenth of that in the difference.
+        let step = |degrees: f64| (32.0 * degrees.ln()).floor() as i64;
+        let (noise, error) = (contrast.noise(), contrast.location.standard_error);
+        let parts = step(contrast.within.degrees * error / contrast.within.standard_error);
+        let key = (step(contrast.location.degrees), parts, level.to_bits());
+        let times = self.0.entry(key).or_insert_with(|| {
+            let least = noise.smallest_detectable(level);
+            least.map_or(f64::INFINITY, |least| least / error)
+        });
+        if error > 0.0 { *times * error } else { 0.0 }
+    }
+}
+
+impl Comparison<'_> {
+    /// The p value that is corrected; none where nothing may be said.
+    fn p(&self, permitted: Permitted) -> Option<f64> {
+        match permitted {
+            Permitted::Verdict => Some(self.contrast.p),
+            Permitted::Sign { is_more, .. } => {
+                let is_so = (self.contrast.location.value > 0.0) == is_more;
+                Some(if is_so { self.contrast.p } else { 1.0 })
+            }
+            Permitted::Nothing(_) => None,
+        }
+    }
+
+    /// The finding before any caveat is known.
+    pub(crate) fn unjudged(&self) -> Finding {
         let PairContrast {
             pairing,
             metric,
-            location,
-            interval,
+            within,
+            within_interval,
+            between,
             ..
         } = self.contrast;
-        let found = (location.value, interval);
-        let verdict = verdict(metric, found, p.zip(rate), bound);
-        let detectable = unit * location.deviation();
         let (axis, ratio) = (pairing.axis, self.contrast.ratio());
-        let mut finding = Finding {
+        let family = self.asked.family();
+        Finding {
             id: self.id.clone(),
             metric,
             axis,
@@ -95,34 +140,89 @@ impl Raw<'_> {
             ratio: ratio.value,
             low: ratio.low,
             high: ratio.high,
-            blocks: location.count,
+            within_low: exp(within_interval.low),
+            within_high: exp(within_interval.high),
+            between_deviation: between.variance.sqrt(),
+            between_degrees: between.degrees,
+            blocks: within.count,
             p: self.contrast.p,
+            p_corrected: None,
+            level: None,
+            verdict: match family.rate() {
+                Some(_) => Verdict::NotDecided,
+                None => Verdict::NotJudged,
+            },
+            withheld: None,
+            detectable: 0.0,
+            blocks_needed: None,
+            rounds_prevent: false,
+            sentence: String::new(),
+        }
+    }
+
+    /// The finding by what caveats permit and by what its family makes of it.
+    fn judged(
+        &self,
+        manifest: &Manifest,
+        permitted: Permitted,
+        correction: Option<Correction>,
+    ) -> Finding {
+        let unjudged = self.unjudged();
+        let (because, bound) = match permitted {
+            Permitted::Verdict => (None, manifest.study.smallest_effect.ln_1p()),
+            // Nothing lies within less than nothing.
+            Permitted::Sign { because, .. } | Permitted::Nothing(because) => {
+                (Some(because), f64::NEG_INFINITY)
+            }
+        };
+        let p = correction.and_then(|correction| correction.p);
+        let level = correction.map_or(1.0 - LEVEL, |correction| correction.level);
+        let rate = unjudged
+            .family
+            .rate()
+            .map(|rate| rate * manifest.rate_share());
+        let PairContrast {
+            metric,
+            location,
+            interval,
+            ..
+        } = self.contrast;
+        let found = (location.value, interval);
+        let verdict = match correction {
+            Some(_) => verdict(metric, found, p.zip(rate), bound),
+            None => unjudged.verdict,
+        };
+        let is_open = !matches!(verdict, Verdict::Better | Verdict::Worse);
+        let withheld = because.filter(|_| is_open);
+        let is_undecided = verdict == Verdict::NotDecided && withheld.is_none();
+        let needed = |noise| is_undecided.then(|| self.blocks_to_decide(noise, bound, level))?;
+        let blocks_needed = needed(self.contrast.noise());
+        let by_blocks = || {
+            needed(Noise {
+                between: BetweenRounds::NONE,
+                ..self.contrast.noise()
+            })
+        };
+        Finding {
             p_corrected: p,
             level: p.map(|_| level),
             verdict,
-            withheld: None,
-            detectable: as_share(detectable),
-            blocks_needed: (verdict == Verdict::NotDecided)
-                .then(|| self.blocks_to_decide(bound, level))
-                .flatten(),
-            sentence: String::new(),
-        };
-        finding.sentence = phrases::finding(&finding, (pairing.other.cell, noun), study, varied);
-        finding
+            withheld: withheld.map(str::to_owned),
+            rounds_prevent: blocks_needed.is_none() && by_blocks().is_some(),
+            blocks_needed,
+            ..unjudged
+        }
     }
 
     /// Blocks in which, if the estimate stays, the difference is found at the family's level or the
     /// interval fits within the smallest effect: either 80 % of the time.
-    fn blocks_to_decide(&self, bound: f64, level: f64) -> Option<u32> {
-        let location = self.contrast.location;
-        let (deviation, count) = (location.deviation(), location.count);
-        let distance = location.value.abs();
-        let known = location.replicates();
-        let needed = |room, alpha| blocks_needed(deviation, known, room, alpha, MOST_BLOCKS);
+    fn blocks_to_decide(&self, noise: Noise, bound: f64, level: f64) -> Option<u32> {
+        let distance = self.contrast.location.value.abs();
+        let needed = |room, alpha| noise.blocks_needed(room, alpha, MOST_BLOCKS);
         let apart = needed(distance, level);
         let alike = needed(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;
-        u32::try_from(needed.max(count + 1)).ok()
+        u32::try_from(needed.max(self.contrast.within.count + 1)).ok()
     }
 }
 
@@ -149,7 +249,8 @@ pub(crate) fn verdict(
     }
 }
 
-/// Half the width of a finding's interval, as a share of its ratio.
+/// Half the width of a finding's interval within the run, as a share of its ratio: what more blocks
+/// lessen.
 pub(crate) fn half_width(finding: &Finding) -> f64 {
-    as_share((finding.high.ln() - finding.low.ln()) / 2.0)
+    as_share((finding.within_high.ln() - finding.within_low.ln()) / 2.0)
 }

@@ -30,6 +30,7 @@ mod places;
 pub mod progress;
 pub mod result;
 mod roles;
+mod round_noise;
 mod run;
 mod speed_ups;
 mod stalls;
@@ -59,6 +60,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let manifest = input.manifest;
     let study = run::study_facts(manifest, &trials);
     let twins = twins::all(&trials);
+    let comparisons = findings::comparisons(&trials);
     let mut known = Analysis {
         format: FORMAT,
         host: manifest.host.clone(),
@@ -68,7 +70,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         noise_floor: twins::floor(&twins, &trials),
         twins,
         cells: cell_results(&input, &trials),
-        findings: findings::all(manifest, &trials, &study.varied),
+        findings: comparisons.iter().map(|c| c.unjudged()).collect(),
         study,
         cpu_time: cpu_time::all(&input),
         books: books::all(&trials, &input),
@@ -89,7 +91,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         known,
     };
     view.known.caveats = caveats::withholding(&view);
-    view.known.findings = caveats::withhold(&view);
+    view.known.findings = findings::judged(&view, &comparisons);
     view.known.caveats = caveats::all(&view);
     view.known.causes = causes::all(&view);
     view.known.run = run::run_facts(&view);

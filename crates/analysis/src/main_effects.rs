@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
-use bytecost_stats::{Location, holm, mean, trimmed_mean};
+use bytecost_stats::{BetweenRounds, Location, holm, mean, trimmed_mean};
+use itertools::Itertools as _;
 
 use crate::caveats;
 use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
-use crate::contrast::{Ratio, is_trimmed, moderations};
+use crate::contrast::{Ratio, is_trimmed, located, moderations};
 use crate::findings::verdict;
 use crate::grid::{self, RANGES};
-use crate::grouping::grouped;
+use crate::grouping::{by_key, grouped};
 use crate::pairing::{Pairing, compared};
 use crate::phrases;
 use crate::result::{MainEffect, PlaceDeviation, PlaceEffect};
@@ -29,6 +30,8 @@ struct RawEffect<'v> {
     pairings: Vec<Pairing<'v, 'v>>,
     /// Of each place the log ratios of the blocks that have all places.
     logs: Vec<Vec<f64>>,
+    /// The round of each of these blocks.
+    rounds: Vec<u32>,
     mean: Location,
 }
 
@@ -46,12 +49,15 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MainEffect> {
         if let Some(by) = moderations.get(&raw.metric) {
             raw.mean = by.moderate(raw.mean);
         }
+        raw.mean = raw.mean.with_rounds(raw.between(view), raw.rounds());
     }
+    // What a caveat withholds is no part of the family.
+    let is_tested = |raw: &RawEffect<'_>| raw.is_asked() && raw.withheld(view).is_none();
     let p = |raw: &RawEffect<'_>| raw.mean.p_value(0.0).unwrap_or(1.0);
-    let asked: Vec<f64> = raws.iter().filter(|r| r.is_asked()).map(p).collect();
-    let mut corrected = holm(&asked).into_iter();
+    let tested: Vec<f64> = raws.iter().filter(|raw| is_tested(raw)).map(p).collect();
+    let mut corrected = holm(&tested).into_iter();
     let effects = raws.iter().filter_map(|raw| {
-        let p_corrected = raw.is_asked().then(|| corrected.next()).flatten();
+        let p_corrected = is_tested(raw).then(|| corrected.next()).flatten();
         raw.effect(view, p_corrected)
     });
     effects.collect()
@@ -101,14 +107,19 @@ impl<'v> RawEffect<'v> {
             return None;
         }
         let of_place = |place: usize| by_block.values().map(|logs| logs[place]).collect();
-        let means: Vec<f64> = by_block.values().filter_map(|logs| mean(logs)).collect();
+        let manifest = pairings[0].baseline.manifest;
+        let rounds: Vec<u32> = by_block.keys().map(|b| manifest.round_of(*b)).collect();
+        let means = by_block.values().filter_map(|logs| mean(logs));
+        let by_round = by_key(rounds.iter().copied().zip(means));
+        let by_round: Vec<Vec<f64>> = by_round.into_values().collect();
         Some(RawEffect {
             compare,
             metric,
             over,
             logs: (0..pairings.len()).map(of_place).collect(),
             pairings,
-            mean: trimmed_mean(&means)?,
+            rounds,
+            mean: located(&by_round, trimmed_mean, None)?,
         })
     }
 
@@ -126,9 +137,41 @@ impl<'v> RawEffect<'v> {
         self.pairings[place].other.cell.value(self.over)
     }
 
-    fn places(&self) -> Option<Vec<(PlaceEffect, Location)>> {
+    fn rounds(&self) -> usize {
+        self.rounds.iter().unique().count()
+    }
+
+    /// The mean of the places' variances between rounds, since they share the minute, known as well
+    /// as the least known of them.
+    fn between(&self, view: &View<'_>) -> BetweenRounds {
+        let place = |p: &Pairing<'_, '_>| view.trials.between_rounds(self.metric, p);
+        let places: Vec<BetweenRounds> = self.pairings.iter().map(place).collect();
+        let sum: f64 = places.iter().map(|b| b.variance).sum();
+        let degrees = places.iter().map(|b| b.degrees);
+        BetweenRounds {
+            variance: sum / places.len() as f64,
+            degrees: degrees.fold(f64::INFINITY, f64::min),
+        }
+    }
+
+    /// Where values of the blocks lie at a place, with its variance between rounds.
+    fn located(&self, view: &View<'_>, place: usize, values: &[f64]) -> Option<Location> {
+        let by_round = by_key(self.rounds.iter().copied().zip(values.iter().copied()));
+        let by_round: Vec<Vec<f64>> = by_round.into_values().collect();
+        let between = view
+            .trials
+            .between_rounds(self.metric, &self.pairings[place]);
+        Some(located(&by_round, trimmed_mean, None)?.with_rounds(between, self.rounds()))
+    }
+
+    fn withheld(&self, view: &View<'_>) -> Option<&'static str> {
+        let because = |p| caveats::because(&view.known.caveats, self.metric, p);
+        self.pairings.iter().find_map(because)
+    }
+
+    fn places(&self, view: &View<'_>) -> Option<Vec<(PlaceEffect, Location)>> {
         let place = |(place, logs): (usize, &Vec<f64>)| {
-            let location = trimmed_mean(logs)?;
+            let location = self.located(view, place, logs)?;
             let ratio = Ratio::at(&location, LEVEL)?;
             let effect = PlaceEffect {
                 value: self.value_at(place),
@@ -142,13 +185,13 @@ impl<'v> RawEffect<'v> {
     }
 
     /// The place that is furthest from the mean of all, in standard errors.
-    fn furthest(&self) -> Option<PlaceDeviation> {
+    fn furthest(&self, view: &View<'_>) -> Option<PlaceDeviation> {
         let count = self.logs.len();
         let of_block = |b: usize| mean(&self.logs.iter().map(|l| l[b]).collect::<Vec<f64>>());
         let means: Vec<f64> = (0..self.logs[0].len()).filter_map(of_block).collect();
         let deviation = |(place, logs): (usize, &Vec<f64>)| {
             let own: Vec<f64> = logs.iter().zip(&means).map(|(l, m)| l - m).collect();
-            let location = trimmed_mean(&own)?;
+            let location = self.located(view, place, &own)?;
             let p = location.p_value(0.0)?;
             Some((place, location, (p * count as f64).min(1.0)))
         };
@@ -169,11 +212,10 @@ impl<'v> RawEffect<'v> {
     fn effect(&self, view: &View<'_>, p_corrected: Option<f64>) -> Option<MainEffect> {
         let compare = self.compare;
         let first = &self.pairings[0];
-        let because = |p| caveats::because(&view.known.caveats, self.metric, p);
-        let withheld = self.pairings.iter().find_map(because);
+        let withheld = self.withheld(view);
         let location = self.mean;
         let (ratio, interval) = (Ratio::at(&location, LEVEL)?, location.interval(LEVEL)?);
-        let (places, locations): (Vec<_>, Vec<_>) = self.places()?.into_iter().unzip();
+        let (places, locations): (Vec<_>, Vec<_>) = self.places(view)?.into_iter().unzip();
         let is_shown = |l: &&Location| {
             let p = l.p_value(0.0).unwrap_or(1.0);
             p * (locations.len() as f64) < ERROR_RATE
@@ -204,7 +246,7 @@ impl<'v> RawEffect<'v> {
             p_corrected,
             verdict,
             places,
-            furthest: self.furthest()?,
+            furthest: self.furthest(view)?,
             turns,
             withheld: withheld.map(str::to_owned),
             sentence: String::new(),

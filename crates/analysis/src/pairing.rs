@@ -8,6 +8,7 @@ use bytecost_spec::{Axis, Metric};
 use itertools::Itertools as _;
 
 use crate::grid;
+use crate::grouping::by_key;
 use crate::result::Finding;
 use crate::trials::{CellTrials, Trials, of_block};
 
@@ -164,6 +165,24 @@ impl<'t, 'a> Pairing<'t, 'a> {
     pub(crate) fn log_ratios(&self, metric: Metric) -> Vec<f64> {
         let logs = self.log_ratios_by_block(metric);
         logs.into_iter().map(|(_, log)| log).collect()
+    }
+
+    /// The same, by the rounds of the run; one of them where it is not in rounds.
+    pub(crate) fn log_ratios_by_round(&self, metric: Metric) -> Vec<Vec<f64>> {
+        let logs = self.log_ratios_by_block(metric).into_iter();
+        let by_round = by_key(logs.map(|(block, log)| (self.round_of(block), log)));
+        by_round.into_values().collect()
+    }
+
+    /// How many rounds of the run have both cells.
+    pub(crate) fn rounds(&self) -> usize {
+        let has_other = |block: &&u32| self.other.by_block.contains_key(*block);
+        let blocks = self.baseline.by_block.keys().filter(has_other);
+        blocks.map(|b| self.round_of(*b)).unique().count().max(1)
+    }
+
+    fn round_of(&self, block: u32) -> u32 {
+        self.baseline.manifest.round_of(block)
     }
 
     /// The same, each with the number of its block.

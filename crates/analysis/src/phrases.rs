@@ -6,9 +6,13 @@ pub(crate) use bytecost_spec::units::{count, percent};
 use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, Unit, units};
 use itertools::Itertools as _;
 
+use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
 use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
 use crate::value::QUANTILES;
+
+/// Standard deviations that hold 95 % of normal values.
+const NORMAL_REACH: f64 = 1.96;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -226,10 +230,11 @@ pub(crate) fn finding(
             format!("{other} against {base} in {noun}{place}: {told} ({interval}).")
         }
         Verdict::NotDecided => {
-            let remedy = finding.blocks_needed.map_or_else(
-                || "more blocks alone would hardly decide it".to_owned(),
-                |n| format!("it would take about {n} blocks"),
-            );
+            let remedy = match (finding.blocks_needed, finding.by_rounds()) {
+                (Some(n), _) => format!("it would take about {n} blocks"),
+                (None, Some(apart)) => format!("{apart} here"),
+                (None, None) => "more blocks alone would hardly decide it".to_owned(),
+            };
             // An interval stands for itself; the verdict answers for all comparisons together.
             let apart = match finding.low > 1.0 || finding.high < 1.0 {
                 true => " once its family is corrected",
@@ -240,6 +245,12 @@ pub(crate) fn finding(
             )
         }
     }
+}
+
+/// `ratios differ from run to run by ±8 %`, by their standard deviation on a log scale.
+pub(crate) fn from_run_to_run(deviation: f64) -> String {
+    let apart = exp(NORMAL_REACH * deviation) - 1.0;
+    format!("ratios differ from run to run by ±{}", percent(apart))
 }
 
 /// A main effect in one sentence. A mean over places of which one is better and one is worse says

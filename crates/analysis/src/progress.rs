@@ -178,6 +178,7 @@ pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<Ratio
         deviation,
         lent: median(&lent)?,
         run: Some(manifest.id.clone()),
+        between: None,
     })
 }
 

@@ -274,6 +274,9 @@ pub struct RunFacts {
     /// What the plan expected to decide, and what came of it, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// How much ratios differ from round to round, and how that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<String>,
     /// What the plan changed of what was asked, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -413,16 +416,31 @@ pub struct Finding {
     /// The other's metric over the baseline's: geometric trimmed mean over blocks; of p99 and p99.9
     /// latency the ratio of the quantiles of all trials together, of the maximum the geometric mean.
     pub ratio: f64,
-    /// Lower end of the 95 % interval of the ratio.
+    /// Lower end of the 95 % interval of the ratio, which holds what varies within the run and from
+    /// round to round.
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// Lower end of what this run's own minutes alone would give.
+    #[serde(default)]
+    pub within_low: f64,
+    /// Upper end.
+    #[serde(default)]
+    pub within_high: f64,
+    /// Standard deviation between rounds of the logarithm of the ratio (τ), over the root of the
+    /// run's own rounds.
+    #[serde(default)]
+    pub between_deviation: f64,
+    /// Degrees of freedom that it is known with.
+    #[serde(default)]
+    pub between_degrees: f64,
     /// Blocks in which both were measured.
     pub blocks: usize,
     /// Two-sided p value.
     pub p: f64,
     /// The same, corrected within its family: Holm's over all primary comparisons, Benjamini and
-    /// Bogomolov's over the tables of secondary ones. None of what is not judged.
+    /// Bogomolov's over the tables of secondary ones. None of what is not judged, and of what a
+    /// caveat withholds, which is no part of its family.
     pub p_corrected: Option<f64>,
     /// The level that the correction asks of it: of a primary one that of the first of them, of a
     /// secondary one that of the next of its table to be decided. None of what is not judged.
@@ -438,6 +456,9 @@ pub struct Finding {
     /// Blocks that it would take to decide, at `level` and 80 % of the time if the ratio stays,
     /// where it is not decided.
     pub blocks_needed: Option<u32>,
+    /// Whether blocks would decide it, did its ratio not differ from round to round.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rounds_prevent: bool,
     /// The finding in one sentence.
     pub sentence: String,
 }
@@ -447,6 +468,12 @@ impl Finding {
     pub(crate) fn compares(&self, metric: Metric, one: &str, other: &str) -> bool {
         let own = [self.baseline.as_str(), self.cell.as_str()];
         self.metric == metric && (own == [one, other] || own == [other, one])
+    }
+
+    /// How much its ratio differs from run to run, in words, where that alone leaves it undecided.
+    pub fn by_rounds(&self) -> Option<String> {
+        let words = || crate::phrases::from_run_to_run(self.between_deviation);
+        self.rounds_prevent.then(words)
     }
 
     /// Whether one of the two is said to be better.

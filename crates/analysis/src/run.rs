@@ -3,11 +3,12 @@
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Manifest, Sample, units};
-use bytecost_stats::median;
+use bytecost_stats::{FEWEST_ROUNDS, median};
 use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
+use crate::phrases;
 use crate::progress::noise_of;
 use crate::result::{Finding, RunFacts, StudyFacts, Verdict};
 use crate::trials::{CellTrials, Trials};
@@ -99,6 +100,7 @@ pub(crate) fn run_facts(view: &View<'_>) -> RunFacts {
         failed: input.failures.len(),
         widest_interval: primary.map(half_width).max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),
+        rounds: rounds(manifest, trials, findings),
         notes: notes.chain(looks(manifest)).collect(),
         files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
             Some(path) => format!("the file {path}, on {}", f.file_system),
@@ -117,6 +119,22 @@ fn took_longer(manifest: &Manifest, measured_ms: u64, budget_ms: u64) -> String 
         budget_ms.div_ceil(1000),
         manifest.study.blocks_least
     )
+}
+
+/// How much ratios differ from round to round, and how that is known.
+fn rounds(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<String> {
+    let deviations = findings.iter().map(|f| f.between_deviation).collect_vec();
+    let apart = phrases::from_run_to_run(median(&deviations)?);
+    let own = trials.rounds();
+    let source = match manifest.rounds.runs.len() {
+        _ if own >= FEWEST_ROUNDS => format!("from the {own} rounds of this run"),
+        0 => "assumed: fewer than three earlier runs of this machine measured it".to_owned(),
+        earlier => format!(
+            "from {} of this machine",
+            units::count(earlier, "earlier run")
+        ),
+    };
+    Some(format!("{apart} ({source}); every interval holds that"))
 }
 
 /// What the plan expected of the primary comparisons, and what came of it.

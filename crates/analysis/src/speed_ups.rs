@@ -7,7 +7,6 @@ use bytecost_spec::{Axis, Better, Cell, units};
 use itertools::{Either, Itertools as _};
 
 use crate::caveats;
-use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
@@ -95,7 +94,7 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
         Better::Higher => *p,
         Better::Lower => p.turned(),
     };
-    match PairContrast::of(faster, pair.metric, view.trials.moderations()) {
+    match view.trials.contrast(faster, pair.metric) {
         Some(contrast) => {
             let ratio = contrast.ratio();
             Point::Measured(Estimate {

@@ -4,9 +4,10 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use bytecost_spec::axis::CellFacts;
+use bytecost_spec::manifest::RoundNoise;
 use bytecost_spec::sample::Repeat;
 use bytecost_spec::survey::{MoverFacts, Route};
-use bytecost_spec::{Axis, Cell, Failure, Metric, Study, Survey, Transport, Unit};
+use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Study, Survey, Transport, Unit};
 use bytecost_stats::{BlockTrials, Moderation, mean, median};
 
 use crate::result::Input;
@@ -27,14 +28,18 @@ pub(crate) struct Trials<'a> {
     pub(crate) study: &'a Study,
     /// The attempt that counts, of the blocks whose end is recorded.
     pub(crate) attempts: BTreeMap<u32, u32>,
+    pub(crate) manifest: &'a Manifest,
     /// Of the study's comparisons, once they were asked for.
     pub(crate) moderations: OnceCell<Moderations>,
+    /// How much ratios differ between rounds, once it was asked for.
+    pub(crate) round_noise: OnceCell<RoundNoise>,
 }
 
 #[derive(Debug)]
 pub(crate) struct CellTrials<'a> {
     pub(crate) id: String,
     pub(crate) cell: &'a Cell,
+    pub(crate) manifest: &'a Manifest,
     /// Whether the mover moves nothing: it is never compared and never drawn.
     pub(crate) idle: bool,
     /// From where to where it moves; surveys of old do not say.
@@ -78,13 +83,15 @@ impl<'a> Trials<'a> {
     fn of_attempts(input: &Input<'a>, attempts: BTreeMap<u32, u32>) -> Trials<'a> {
         let survey = &input.manifest.survey;
         let planned = input.cells.iter().filter(|cell| !cell.twin);
-        let cells = planned.map(|cell| CellTrials::empty(cell, survey));
+        let cells = planned.map(|cell| CellTrials::empty(cell, input.manifest));
         let mut trials = Trials {
             cells: cells.collect(),
             unit: Unit::default(),
             study: &input.manifest.study,
             attempts,
+            manifest: input.manifest,
             moderations: OnceCell::new(),
+            round_noise: OnceCell::new(),
         };
         trials.unit = Unit::of_all(trials.moving().map(|c| c.facts.unit()));
         // Each name with its place, and whether it is that of the twin.
@@ -131,11 +138,13 @@ impl<'a> Trials<'a> {
 }
 
 impl<'a> CellTrials<'a> {
-    fn empty(cell: &'a Cell, survey: &'a Survey) -> CellTrials<'a> {
+    fn empty(cell: &'a Cell, manifest: &'a Manifest) -> CellTrials<'a> {
+        let survey = &manifest.survey;
         let facts = survey.mover(&cell.mover);
         CellTrials {
             id: cell.id(),
             cell,
+            manifest,
             idle: idle(survey, &cell.mover),
             route: facts.map_or(Route::Nowhere, |m| m.route),
             facts: CellFacts::of(cell, survey),

@@ -28,6 +28,7 @@ mod main_effects;
 mod peers;
 mod pings;
 mod roles;
+mod rounds;
 mod server_worlds;
 mod servers;
 mod speed_ups;

@@ -6,7 +6,7 @@ use bytecost_spec::Study;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::{ERROR_RATE, Family};
-use bytecost_stats::{POWER, Replicates, least, power};
+use bytecost_stats::{BetweenRounds, Noise, POWER, Replicates, least};
 
 use crate::candidates::{Candidate, Norm, baselines};
 
@@ -106,21 +106,36 @@ impl Power<'_> {
         }
     }
 
-    /// To a tenth of a percent.
+    /// To a tenth of a percent, with the variance between rounds, which no number of blocks lessens.
     fn smallest_effect(&self, blocks: u32, primaries: u32) -> Option<f64> {
+        let between = self.noise.between.map(|between| BetweenRounds {
+            variance: between.variance,
+            degrees: between.degrees,
+        });
+        let between = between.unwrap_or(BetweenRounds::NONE);
         let effect = |tenths: usize| tenths as f64 / 1000.0;
-        let finds = |tenths| self.chance(blocks, primaries, effect(tenths)) >= POWER;
+        let finds = |tenths| self.found(blocks, primaries, effect(tenths), between) >= POWER;
         least(1, 10_000, finds).map(effect)
     }
 
-    /// That one of so many primary comparisons finds an effect at the level that is left to it.
+    /// That one of so many primary comparisons finds an effect of this run's minute at the level that
+    /// is left to it.
     fn chance(&self, blocks: u32, primaries: u32, effect: f64) -> f64 {
-        let of = |count| Replicates {
+        self.found(blocks, primaries, effect, BetweenRounds::NONE)
+    }
+
+    fn found(&self, blocks: u32, primaries: u32, effect: f64, between: BetweenRounds) -> f64 {
+        let replicates = |count| Replicates {
             count,
             lent: self.noise.lent,
         };
         let alpha = ERROR_RATE / f64::from(primaries.max(1));
-        let (known, blocks) = (of(KNOWN_BLOCKS), of(blocks as usize));
-        power(self.noise.deviation, known, blocks, effect.ln_1p(), alpha).unwrap_or(0.0)
+        let noise = Noise {
+            deviation: self.noise.deviation,
+            known: replicates(KNOWN_BLOCKS),
+            between,
+        };
+        let blocks = replicates(blocks as usize);
+        noise.power(blocks, effect.ln_1p(), alpha).unwrap_or(0.0)
     }
 }

@@ -132,6 +132,9 @@ fn said(f: &Finding) -> String {
         (None, Verdict::NotDecided, Some(needed)) => {
             format!("not decided; about {needed} blocks would decide")
         }
+        (None, Verdict::NotDecided, None) if let Some(apart) = f.by_rounds() => {
+            format!("not decided; {apart} here")
+        }
         _ => DocMark::of(f.verdict).words.to_owned(),
     }
 }

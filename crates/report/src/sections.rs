@@ -102,6 +102,7 @@ fn run(a: &Analysis, d: &mut Document) {
         ("Run", descriptions::run(a)),
         ("Widest interval", widest.unwrap_or_default()),
         ("Plan", a.run.plan.clone().unwrap_or_default()),
+        ("From run to run", a.run.rounds.clone().unwrap_or_default()),
     ];
     let terms = terms.into_iter().filter(|(_, text)| !text.is_empty());
     let terms = terms.map(|(label, text)| DocTerm::new(label, [text]));

@@ -68,6 +68,9 @@ pub struct Manifest {
     /// How much ratios differ from round to round here; assumed where a manifest does not have it.
     #[serde(default)]
     pub rounds: RoundNoise,
+    /// The first block of each round, in their order; none of a run that is one round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_blocks: Vec<u32>,
     /// Blocks that had begun each time that the run had ended before it went on: its verdicts could
     /// be seen then, so that each of these looks has spent a part of the error rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -88,6 +91,12 @@ impl Manifest {
     pub fn leg_of(&self, block: u32) -> usize {
         let begun = |leg: &&Leg| leg.first_block <= block;
         self.legs.iter().filter(begun).count()
+    }
+
+    /// The round of a block: 0 is the first one.
+    pub fn round_of(&self, block: u32) -> u32 {
+        let begun = self.round_blocks.iter().filter(|first| **first <= block);
+        (begun.count() as u32).saturating_sub(1)
     }
 
     /// What measures the last leg.

@@ -13,6 +13,7 @@ mod latency_histogram;
 mod location;
 mod moderation;
 mod power;
+mod rounds;
 mod spread;
 mod tail;
 mod trend;
@@ -29,7 +30,10 @@ pub use location::{
     trimmed_mean_value,
 };
 pub use moderation::Moderation;
-pub use power::{POWER, blocks_needed, power, smallest_detectable};
+pub use power::{Noise, POWER, blocks_needed, power, smallest_detectable};
+pub use rounds::{
+    BetweenRounds, FEWEST_ROUNDS, RoundEstimate, RoundVariances, between_rounds, mean_of_rounds,
+};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
-pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio};
+pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio, tail_with_rounds};
 pub use trend::{Trend, mann_kendall};

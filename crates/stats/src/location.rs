@@ -1,6 +1,7 @@
 //! Where values lie: the trimmed mean and the mean, each with its standard error.
 
 use crate::distribution::{t_quantile, t_two_sided_p};
+use crate::rounds::BetweenRounds;
 use crate::spread::{mean, sorted, usable, variance};
 
 /// Share of the values that the trimmed mean leaves out at each end.
@@ -104,6 +105,26 @@ impl Location {
             None
         } else {
             Some(if distance == 0.0 { 1.0 } else { 0.0 })
+        }
+    }
+
+    /// The same estimate as one of any minute: with a variance between rounds, which a mean of so
+    /// many rounds has a part of.
+    ///
+    /// The degrees of freedom are those of the sum of both variances (Satterthwaite, "An approximate
+    /// distribution of estimates of variance components", Biometrics Bulletin 2, 1946).
+    pub fn with_rounds(self, between: BetweenRounds, rounds: usize) -> Location {
+        let within = self.standard_error.powi(2);
+        let between_part = between.variance / rounds.max(1) as f64;
+        let sum = within + between_part;
+        if between_part <= 0.0 || !sum.is_finite() {
+            return self;
+        }
+        let share = |part: f64, degrees: f64| (part / sum).powi(2) / degrees;
+        Location {
+            standard_error: sum.sqrt(),
+            degrees: 1.0 / (share(within, self.degrees) + share(between_part, between.degrees)),
+            ..self
         }
     }
 

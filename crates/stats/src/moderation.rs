@@ -14,7 +14,7 @@ const FEWEST: usize = 4;
 ///
 /// Comparisons share their baseline. With equal noise a quarter of each variance is the baseline's,
 /// so that all of them together never have more than four times the degrees of one.
-const MOST_LENT: f64 = 3.0;
+pub(crate) const MOST_LENT: f64 = 3.0;
 
 /// The part of the scatter of variances that is each comparison's own chance: the rest they share
 /// by their baseline, where it makes them look more alike than they are.

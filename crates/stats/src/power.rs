@@ -4,7 +4,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::distribution::t_quantile;
 use crate::halving::least;
-use crate::location::Replicates;
+use crate::location::{Location, Replicates};
+use crate::rounds::BetweenRounds;
 
 /// The power that is planned for.
 pub const POWER: f64 = 0.8;
@@ -18,49 +19,126 @@ fn steps(degrees: f64) -> usize {
     }
 }
 
-/// The smallest true difference that a two-sided test of [`crate::trimmed_mean`] at level `alpha`
-/// over as many blocks finds 80 % of the time.
-///
-/// `deviation` is [`crate::Location::deviation`] of these `blocks`, so it is itself uncertain: with
-/// 8 of them, taken for the truth it promises 80 % and keeps 69 %. [`power`] reckons with that; this
-/// is its inverse. Whoever corrects for several tests gives the corrected level. `None` for fewer
-/// than two blocks, a deviation that is not finite or negative, and an `alpha` that is not between
-/// 0 and 1.
-pub fn smallest_detectable(
-    deviation: f64,
-    blocks: impl Into<Replicates>,
-    alpha: f64,
-) -> Option<f64> {
-    let blocks = blocks.into();
-    let count = blocks.count;
-    if count < 2 || !deviation.is_finite() || deviation < 0.0 {
-        return None;
-    }
-    let test = Test::of(blocks, blocks, alpha)?;
-    let (mut low, mut high) = (0.0, 1.0);
-    while test.chance(high) < POWER {
-        (low, high) = (high, 2.0 * high);
-        if !high.is_finite() {
-            return None;
-        }
-    }
-    while high - low > 1e-3 * high {
-        let middle = (low + high) / 2.0;
-        match test.chance(middle) < POWER {
-            true => low = middle,
-            false => high = middle,
-        }
-    }
-    Some(high * deviation / (count as f64).sqrt())
+/// What makes ratios vary: from block to block, and from round to round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// [`Location::deviation`] of the `known` blocks, so that it is itself uncertain: with 8 of them,
+    /// taken for the truth a power of 80 % is 69 %.
+    pub deviation: f64,
+    /// The blocks that the deviation is known by. What others lend them they lend to more blocks too.
+    pub known: Replicates,
+    /// The variance between rounds, which more blocks do not lessen; of a mean of several rounds its
+    /// part.
+    pub between: BetweenRounds,
 }
 
-/// The chance that a two-sided test of [`crate::trimmed_mean`] at level `alpha` over as many blocks
-/// finds a true `difference` and its sign.
-///
-/// `deviation` is [`crate::Location::deviation`] of `known` blocks. The chance is the mean over the
-/// true deviations that fit it, and over those that other `blocks` may show: both vary like
-/// the root of a chi square over its degrees of freedom. `None` for fewer than two blocks, a
-/// deviation that is not finite and positive, and an `alpha` that is not between 0 and 1.
+impl Noise {
+    /// The noise from block to block alone.
+    pub fn within(deviation: f64, known: impl Into<Replicates>) -> Noise {
+        Noise {
+            deviation,
+            known: known.into(),
+            between: BetweenRounds::NONE,
+        }
+    }
+
+    /// The chance that a two-sided test of [`crate::trimmed_mean`] at level `alpha` over as many
+    /// blocks finds a true `difference` and its sign.
+    ///
+    /// It is the mean over the true deviations that fit the known one, and over those that other
+    /// blocks may show: both vary like the root of a chi square over its degrees of freedom. `None`
+    /// for fewer than two blocks, a deviation that is not finite and positive, and an `alpha` that is
+    /// not between 0 and 1.
+    pub fn power(&self, blocks: impl Into<Replicates>, difference: f64, alpha: f64) -> Option<f64> {
+        let blocks = blocks.into();
+        let is_fit = self.deviation.is_finite() && self.deviation > 0.0;
+        if blocks.count < 2 || self.known.count < 2 || !is_fit {
+            return None;
+        }
+        let reach = difference.abs() / self.location(blocks, blocks).standard_error;
+        Some(self.test(blocks, alpha)?.chance(reach))
+    }
+
+    /// The smallest true difference that a two-sided test at level `alpha` over the known blocks
+    /// finds 80 % of the time: the inverse of [`Noise::power`].
+    ///
+    /// `None` for fewer than two blocks, a deviation that is not finite or negative, and an `alpha`
+    /// that is not between 0 and 1.
+    pub fn smallest_detectable(&self, alpha: f64) -> Option<f64> {
+        if self.known.count < 2 || !self.deviation.is_finite() || self.deviation < 0.0 {
+            return None;
+        }
+        let test = self.test(self.known, alpha)?;
+        let (mut low, mut high) = (0.0, 1.0);
+        while test.chance(high) < POWER {
+            (low, high) = (high, 2.0 * high);
+            if !high.is_finite() {
+                return None;
+            }
+        }
+        while high - low > 1e-3 * high {
+            let middle = (low + high) / 2.0;
+            match test.chance(middle) < POWER {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Some(high * self.location(self.known, self.known).standard_error)
+    }
+
+    /// The fewest blocks in which a two-sided test at level `alpha` finds a true `difference` 80 % of
+    /// the time.
+    ///
+    /// `None` where more than `most` would be needed, or no number is enough; where the deviation or
+    /// the difference is not finite or the latter not positive; and for an `alpha` not between 0 and 1.
+    pub fn blocks_needed(&self, difference: f64, alpha: f64, most: usize) -> Option<usize> {
+        let known = self.known;
+        let fits = self.deviation.is_finite() && self.deviation >= 0.0 && difference > 0.0;
+        if !fits || !difference.is_finite() {
+            return None;
+        }
+        let is_exact = self.deviation == 0.0 && self.between.variance == 0.0;
+        let exact = is_exact && known.count >= 2 && alpha > 0.0 && alpha < 1.0;
+        let reaches = |count: usize| {
+            let blocks = Replicates { count, ..known };
+            exact || (self.power(blocks, difference, alpha)).is_some_and(|p| p >= POWER)
+        };
+        // The chance is not monotone from one count to the next, since whole values are trimmed; the
+        // search by halves may end a few blocks off, which is finer than the deviation is known.
+        least(2, most, reaches)
+    }
+
+    /// The estimate of so many blocks, whose variance within is known by that of others.
+    fn location(&self, blocks: Replicates, known: Replicates) -> Location {
+        let within = Location {
+            value: 0.0,
+            standard_error: self.deviation / (blocks.count as f64).sqrt(),
+            degrees: known.degrees(),
+            count: blocks.count,
+            lent: blocks.lent,
+        };
+        within.with_rounds(self.between, 1)
+    }
+
+    fn test(&self, blocks: Replicates, alpha: f64) -> Option<Test> {
+        let shown = self.location(blocks, blocks);
+        // The variance between rounds is the same then, so that it varies in truth alone.
+        let within = self.deviation.powi(2) / blocks.count as f64;
+        let share = if shown.standard_error > 0.0 {
+            within / shown.standard_error.powi(2)
+        } else {
+            1.0
+        };
+        let critical = t_quantile(1.0 - alpha / 2.0, shown.degrees).filter(|_| alpha > 0.0)?;
+        Some(Test {
+            critical,
+            truth: spreads(self.location(blocks, self.known).degrees),
+            shown: spreads(blocks.degrees() / share.powi(2)),
+        })
+    }
+}
+
+/// [`Noise::power`] of what varies from block to block alone.
 pub fn power(
     deviation: f64,
     known: impl Into<Replicates>,
@@ -68,20 +146,19 @@ pub fn power(
     difference: f64,
     alpha: f64,
 ) -> Option<f64> {
-    let (known, blocks) = (known.into(), blocks.into());
-    if blocks.count < 2 || known.count < 2 || !deviation.is_finite() || deviation <= 0.0 {
-        return None;
-    }
-    let reach = difference.abs() * (blocks.count as f64).sqrt() / deviation;
-    Some(Test::of(known, blocks, alpha)?.chance(reach))
+    Noise::within(deviation, known).power(blocks, difference, alpha)
 }
 
-/// The fewest blocks in which a two-sided test of [`crate::trimmed_mean`] at level `alpha` finds a
-/// true `difference` 80 % of the time.
-///
-/// `deviation` is [`crate::Location::deviation`] of the `known` blocks so far; what others lend them
-/// they lend to more blocks too. `None` where more than `most` would be needed, where the deviation
-/// or the difference is not finite or the latter not positive, and for an `alpha` not between 0 and 1.
+/// [`Noise::smallest_detectable`] of what varies from block to block alone.
+pub fn smallest_detectable(
+    deviation: f64,
+    blocks: impl Into<Replicates>,
+    alpha: f64,
+) -> Option<f64> {
+    Noise::within(deviation, blocks).smallest_detectable(alpha)
+}
+
+/// [`Noise::blocks_needed`] of what varies from block to block alone.
 pub fn blocks_needed(
     deviation: f64,
     known: impl Into<Replicates>,
@@ -89,19 +166,7 @@ pub fn blocks_needed(
     alpha: f64,
     most: usize,
 ) -> Option<usize> {
-    let known = known.into();
-    let fits = deviation.is_finite() && deviation >= 0.0 && difference > 0.0;
-    if !fits || !difference.is_finite() {
-        return None;
-    }
-    let reaches = |count: usize| {
-        let exact = deviation == 0.0 && known.count >= 2 && alpha > 0.0 && alpha < 1.0;
-        let blocks = Replicates { count, ..known };
-        exact || power(deviation, known, blocks, difference, alpha).is_some_and(|p| p >= POWER)
-    };
-    // The chance is not monotone from one count to the next, since whole values are trimmed; the
-    // search by halves may end a few blocks off, which is finer than the deviation is known.
-    least(2, most, reaches)
+    Noise::within(deviation, known).blocks_needed(difference, alpha, most)
 }
 
 /// A two-sided test over so many blocks.
@@ -113,15 +178,6 @@ struct Test {
 }
 
 impl Test {
-    fn of(known: Replicates, blocks: Replicates, alpha: f64) -> Option<Test> {
-        let degrees = blocks.degrees();
-        Some(Test {
-            critical: t_quantile(1.0 - alpha / 2.0, degrees).filter(|_| alpha > 0.0)?,
-            truth: spreads(known.degrees()),
-            shown: spreads(degrees),
-        })
-    }
-
     /// That a difference of so many standard errors is found.
     fn chance(&self, reach: f64) -> f64 {
         let normal = Normal::standard();

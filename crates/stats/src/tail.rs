@@ -9,6 +9,7 @@
 use crate::distribution::{t_quantile, t_two_sided_p};
 use crate::halving::halved;
 use crate::location::{Interval, Location, student_mean};
+use crate::rounds::BetweenRounds;
 use crate::spread::mean;
 
 /// How wide the steps are in which values are told, as a share of them: three digits.
@@ -164,6 +165,32 @@ pub fn tail_ratio(
     let p = t_two_sided_p(statistic(&apart(0.0)), (blocks.len() - 1) as f64)?;
     let location = located(value, interval, blocks.len(), critical);
     Some((location, interval, p))
+}
+
+/// What [`tail_ratio`] gives, as of any minute: with a variance between rounds, of whose mean of so
+/// many it has a part. Each side of the interval is widened by itself.
+pub fn tail_with_rounds(
+    (location, interval, p): (Location, Interval, f64),
+    (between, rounds): (BetweenRounds, usize),
+    level: f64,
+) -> Option<(Location, Interval, f64)> {
+    let wide = location.with_rounds(between, rounds);
+    if wide == location {
+        return Some((location, interval, p));
+    }
+    let within = t_quantile(0.5 + level / 2.0, location.degrees)?;
+    let critical = t_quantile(0.5 + level / 2.0, wide.degrees)?;
+    let extra = between.variance / rounds.max(1) as f64;
+    // A long side may be surer by degrees of freedom alone: it stays.
+    let widened = |side: f64| side.max(critical * ((side / within).powi(2) + extra).sqrt());
+    let low = location.value - widened(location.value - interval.low);
+    let high = location.value + widened(interval.high - location.value);
+    // The standard error by which the test's own p value would be Student's.
+    let distance = location.value.abs();
+    let statistic = t_quantile(1.0 - p / 2.0, location.degrees);
+    let error = statistic.map_or(0.0, |t| distance / t);
+    let p = t_two_sided_p(distance / (error.powi(2) + extra).sqrt(), wide.degrees);
+    Some((wide, Interval { low, high }, p.unwrap_or(1.0)))
 }
 
 fn critical(blocks: usize, share: f64, level: f64) -> Option<f64> {

@@ -4,6 +4,7 @@ mod bounds;
 mod false_discovery;
 mod fixtures;
 mod moderation;
+mod rounds;
 mod subsets;
 mod truths;
 mod worlds;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, units};
+use bytecost_stats::median;
 use itertools::Itertools as _;
 
 use crate::confidence::FEWEST;
@@ -16,6 +17,8 @@ use crate::view::View;
 
 /// Numbers that are told of a way where there is nothing to compare.
 const NUMBERS: usize = 4;
+/// The rounds that are proposed where ratios differ from round to round.
+const ROUNDS: [&str; 4] = ["--rounds", "5", "--pause", "2min"];
 /// Times as long as this run that a longer one may be asked for.
 const LONGER: usize = 20;
 
@@ -45,42 +48,60 @@ pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
     let spent = view.input.manifest.study.budget_ms as f64 / 1e3;
     let in_tens =
         |most: usize| (spent * most as f64 / blocks.max(1) as f64 / 10.0).ceil() as u64 * 10;
-    let longer = most.map(|most| (in_tens(most), command(view, in_tens(most), most)));
-    let (seconds, command) = longer.unzip();
+    let prevented = open.iter().filter(|f| f.rounds_prevent).collect_vec();
+    let between = prevented.iter().map(|f| f.between_deviation).collect_vec();
+    let most = most.filter(|_| needed.len() >= prevented.len());
+    let seconds = most.map(in_tens);
+    let command = match most {
+        Some(most) => Some(longer(view, in_tens(most), most)),
+        None => (!prevented.is_empty()).then(|| in_rounds(view)),
+    };
     let by_family = by_family.into_iter().filter(|own| own.comparisons > 0);
     Some(Undecided {
         by_family: by_family.collect(),
         withheld,
         asks,
         would_decide: needed.len(),
+        rounds_prevent: prevented.len(),
+        between_deviation: median(&between),
         seconds,
         command,
     })
 }
 
 /// The run's own command with a larger budget; a resumed run would look twice at the same.
-fn command(view: &View<'_>, seconds: u64, blocks: usize) -> String {
-    let study = &view.input.manifest.study;
+fn longer(view: &View<'_>, seconds: u64, blocks: usize) -> String {
+    let budget = units::duration(Duration::from_secs(seconds));
+    let mut options = vec!["--budget".to_owned(), budget];
+    if blocks > view.input.manifest.study.blocks_most as usize {
+        options.extend(["--blocks".to_owned(), blocks.to_string()]);
+    }
+    command(view, &["--budget", "--blocks"], options)
+}
+
+/// The run's own command in rounds.
+fn in_rounds(view: &View<'_>) -> String {
+    let rounds = ROUNDS.map(str::to_owned).to_vec();
+    command(view, &["--rounds", "--pause"], rounds)
+}
+
+/// The run's own command with other values of some options.
+fn command(view: &View<'_>, replaced: &[&str], options: Vec<String>) -> String {
     let mut words = vec!["bytecost".to_owned(), "run".to_owned()];
     let mut asked = view.input.manifest.command.iter().skip(1).peekable();
     asked.next_if(|word| *word == "run");
     while let Some(word) = asked.next() {
-        match word.split('=').next().unwrap_or_default() {
-            "--budget" | "--resume" | "--blocks" | "--seed" | "--runs-dir" => {
-                asked.next_if(|_| !word.contains('='));
-            }
-            "--quiet" | "-q" => {}
-            _ => words.push(word.clone()),
+        let name = word.split('=').next().unwrap_or_default();
+        if ["--resume", "--seed", "--runs-dir"].contains(&name) || replaced.contains(&name) {
+            asked.next_if(|_| !word.contains('='));
+        } else if !["--quiet", "-q"].contains(&name) {
+            words.push(word.clone());
         }
     }
     if words.len() == 2 {
-        words.push(study.name.clone());
+        words.push(view.input.manifest.study.name.clone());
     }
-    let budget = units::duration(Duration::from_secs(seconds));
-    words.extend(["--budget".to_owned(), budget]);
-    if blocks > study.blocks_most as usize {
-        words.extend(["--blocks".to_owned(), blocks.to_string()]);
-    }
+    words.extend(options);
     phrases::command_line(&words)
 }
 

@@ -367,15 +367,26 @@ fn open(u: &Undecided) -> String {
 }
 
 fn remedy(u: &Undecided, several: bool) -> String {
-    let (n, family) = (u.would_decide, u.asks.name());
-    match (&u.command, several) {
-        (Some(command), false) => format!("a longer run would decide about {n}: {command}"),
-        (Some(command), true) => {
-            format!("a longer run would decide about {n} of the {family} ones: {command}")
-        }
-        (None, false) => "a longer run would hardly decide them".to_owned(),
-        (None, true) => format!("a longer run would hardly decide the {family} ones"),
+    let of = match several {
+        true => format!(" of the {} ones", u.asks.name()),
+        false => String::new(),
+    };
+    let Some(command) = &u.command else {
+        return match several {
+            true => format!(
+                "a longer run would hardly decide the {} ones",
+                u.asks.name()
+            ),
+            false => "a longer run would hardly decide them".to_owned(),
+        };
+    };
+    if u.seconds.is_some() {
+        let n = u.would_decide;
+        return format!("a longer run would decide about {n}{of}: {command}");
     }
+    let apart = phrases::from_run_to_run(u.between_deviation.unwrap_or(0.0));
+    let n = u.rounds_prevent;
+    format!("{apart} for {n}{of}, which several rounds lessen: {command}")
 }
 
 fn words(words: String) -> Vec<Part> {

@@ -175,7 +175,7 @@ impl<'d> ClaimContext<'d> {
         pair: &Pairing<'p, 'p>,
         metric: Metric,
     ) -> Option<PairContrast<'p>> {
-        let contrast = PairContrast::of(*pair, metric, self.trials.moderations())?;
+        let contrast = self.trials.contrast(*pair, metric)?;
         Some(contrast.found(&self.analysis.findings))
     }
 

@@ -234,7 +234,10 @@ pub(super) fn imprecise(view: &View<'_>) -> Option<Caveat> {
         ),
         format!("95 % intervals of ± {}", span(&widths, percent)),
         match square > MOST_TIMES_LONGER {
-            true => "a quieter machine or fewer cells; more time alone would hardly do".to_owned(),
+            true => {
+                "a quieter machine or fewer cells; more time alone would hardly make all as precise"
+                    .to_owned()
+            }
             false => longer((seconds / 10.0).ceil() as u64 * 10),
         },
         cells_of(&wide),

@@ -245,8 +245,14 @@ pub struct Undecided {
     pub asks: Family,
     /// How many of its undecided ones a longer run would decide, if the estimates stay.
     pub would_decide: usize,
-    /// How long it would take, in s.
+    /// How many of them blocks would decide, did ratios not differ from round to round.
+    #[serde(default)]
+    pub rounds_prevent: usize,
+    /// The typical standard deviation between rounds of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_deviation: Option<f64>,
+    /// How long the longer run would take, in s.
     pub seconds: Option<u64>,
-    /// The command of that run.
+    /// The command of the run that decides most: a longer one, or one of several rounds.
     pub command: Option<String>,
 }

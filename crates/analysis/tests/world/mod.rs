@@ -6,6 +6,7 @@ use bytecost_analysis::{
 };
 use bytecost_spec::evidence::{EvidenceAsked, Means, TrialEvidence};
 use bytecost_spec::host::CpuCache;
+use bytecost_spec::manifest::{RoundNoise, RoundVariance};
 use bytecost_spec::sample::{Block, FlowReading, Truth};
 use bytecost_spec::survey::{MoverFacts, Release, Route, Survey, WorkKind};
 use bytecost_spec::{
@@ -353,6 +354,18 @@ pub fn missing<'a>(analysis: &'a Analysis, key: &str, words: &[&str]) -> &'a Exp
     found
 }
 
+/// How much ratios differ from round to round, as if it were well known of each comparison.
+pub fn round_noise(deviation: f64) -> RoundNoise {
+    let assumed = RoundVariance {
+        variance: deviation * deviation,
+        degrees: 1000.0,
+    };
+    RoundNoise {
+        assumed,
+        ..RoundNoise::ASSUMED
+    }
+}
+
 impl World {
     /// A study with all of its cells and no samples yet.
     pub fn new(study: &str) -> World {
@@ -375,6 +388,7 @@ impl World {
                 seed: 7,
                 command: vec!["bytecost".to_owned(), "run".to_owned()],
                 survey,
+                rounds: round_noise(0.0),
                 ..Manifest::new(study)
             },
             cells,

@@ -22,7 +22,7 @@ use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
-use bytecost_spec::manifest::RatioNoise;
+use bytecost_spec::manifest::{RatioNoise, RoundNoise};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
 use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport};
 use bytecost_store::{Root, Run};
@@ -188,7 +188,12 @@ fn begun(
     let random = || RandomState::new().build_hasher().finish() >> 16;
     let seed = args.seed.unwrap_or_else(random);
     let there = peer.map(PeerLink::host);
-    let noise = noise(root, &study, &host, there);
+    let rounds = RoundNoise::ASSUMED;
+    let main_metric = study.compare.first().and_then(|c| c.metrics.first());
+    let noise = RatioNoise {
+        between: main_metric.map(|metric| rounds.typical(*metric)),
+        ..noise(root, &study, &host, there)
+    };
     let plan =
         Plan::expecting(&study, &host, &survey, there, seed, Some(&noise)).map_err(bad_input)?;
     nothing_left(&plan)?;
@@ -209,6 +214,7 @@ fn begun(
         peer: there.cloned().map(Box::new),
         own_cards: peer.map_or_else(Vec::new, |link| link.own_cards()),
         expectation: plan.expectation.clone(),
+        rounds,
         ..Manifest::new(study.clone())
     };
     Ok((root.create_fresh(manifest)?, plan, study, files))

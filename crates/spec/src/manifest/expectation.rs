@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::RoundVariance;
+
 /// How far the ratio of two cells varies from block to block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -14,6 +16,10 @@ pub struct RatioNoise {
     /// The run that measured it; none where it is assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The variance between rounds that is typical of the primary comparisons; none in manifests of
+    /// old, whose plans reckoned with none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<RoundVariance>,
 }
 
 impl RatioNoise {
@@ -22,6 +28,7 @@ impl RatioNoise {
         deviation: 0.15,
         lent: 0.0,
         run: None,
+        between: None,
     };
 }
 

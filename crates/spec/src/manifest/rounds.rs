@@ -82,9 +82,13 @@ impl RoundNoise {
             c.metric == metric && [[one, other], [other, one]].contains(&[&*c.baseline, &*c.cell])
         };
         let own = self.comparisons.iter().find(is_pair).map(|c| c.between);
-        let of_metric = || self.metrics.iter().find(|m| m.metric == metric);
-        own.or_else(|| of_metric().map(|m| m.between))
-            .unwrap_or(self.assumed)
+        own.unwrap_or_else(|| self.typical(metric))
+    }
+
+    /// The variance between rounds that is typical of a metric, else the assumed one.
+    pub fn typical(&self, metric: Metric) -> RoundVariance {
+        let known = self.metrics.iter().find(|m| m.metric == metric);
+        known.map_or(self.assumed, |m| m.between)
     }
 }
 

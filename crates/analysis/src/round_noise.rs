@@ -1,0 +1,91 @@
+//! The variance between rounds that a comparison's interval holds: of the run's own rounds where
+//! there are three, else what the manifest has.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::Metric;
+use bytecost_spec::manifest::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
+use bytecost_stats::{BetweenRounds, FEWEST_ROUNDS, RoundEstimate, between_rounds};
+use itertools::Itertools as _;
+
+use crate::pairing::Pairing;
+use crate::trials::Trials;
+
+/// Rounds of a comparison, with the ids of its baseline and its other cell.
+type PairRounds<'t> = ([&'t String; 2], Vec<RoundEstimate>);
+
+impl Trials<'_> {
+    /// The variance between rounds of two cells in a metric.
+    pub(crate) fn between_rounds(&self, metric: Metric, pair: &Pairing<'_, '_>) -> BetweenRounds {
+        let noise = self.round_noise.get_or_init(|| self.with_own_rounds());
+        let between = noise.between(metric, &pair.baseline.id, &pair.other.id);
+        BetweenRounds {
+            variance: between.variance,
+            degrees: between.degrees,
+        }
+    }
+
+    /// How many rounds the run has.
+    pub(crate) fn rounds(&self) -> usize {
+        let blocks = self.cells.iter().flat_map(|c| c.by_block.keys());
+        let rounds = blocks.map(|block| self.manifest.round_of(*block)).unique();
+        rounds.count().max(1)
+    }
+
+    /// What the manifest has, behind what the run's own rounds say.
+    fn with_own_rounds(&self) -> RoundNoise {
+        let known = &self.manifest.rounds;
+        if self.rounds() < FEWEST_ROUNDS {
+            return known.clone();
+        }
+        let mut by_metric: BTreeMap<Metric, Vec<PairRounds<'_>>> = BTreeMap::new();
+        let pair = |asked: &crate::pairing::AskedPair<'_, '_>| {
+            let (baseline, other) = (&asked.pairing.baseline.id, &asked.pairing.other.id);
+            (asked.metric, baseline.clone(), other.clone())
+        };
+        for asked in self.asked().unique_by(pair) {
+            let ids = [&asked.pairing.baseline.id, &asked.pairing.other.id];
+            if let Some(rounds) = asked.pairing.round_estimates(asked.metric) {
+                let pairs = by_metric.entry(asked.metric).or_default();
+                pairs.push((ids, rounds));
+            }
+        }
+        let mut noise = RoundNoise {
+            comparisons: Vec::new(),
+            metrics: Vec::new(),
+            ..known.clone()
+        };
+        for (metric, pairs) in by_metric {
+            let (ids, rounds): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+            let found = between_rounds(&rounds);
+            noise
+                .metrics
+                .extend(found.typical.map(|typical| MetricRounds {
+                    metric,
+                    between: variance(typical),
+                }));
+            let each = ids.into_iter().zip(&rounds).zip(found.comparisons);
+            noise
+                .comparisons
+                .extend(each.filter_map(|((ids, rounds), between)| {
+                    Some(ComparisonRounds {
+                        metric,
+                        baseline: ids[0].clone(),
+                        cell: ids[1].clone(),
+                        rounds: rounds.len() as u32,
+                        between: variance(between?),
+                    })
+                }));
+        }
+        noise.comparisons.extend(known.comparisons.iter().cloned());
+        noise.metrics.extend(known.metrics.iter().copied());
+        noise
+    }
+}
+
+fn variance(between: BetweenRounds) -> RoundVariance {
+    RoundVariance {
+        variance: between.variance,
+        degrees: between.degrees,
+    }
+}

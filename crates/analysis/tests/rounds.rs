@@ -1,0 +1,173 @@
+//! Intervals, verdicts and what is said of them where ratios differ from round to round.
+
+use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_spec::manifest::RoundNoise;
+use bytecost_spec::{Cell, Measure, Metric};
+use bytecost_stats::Generator;
+
+use crate::world::{Found, STUDY, True, World, round_noise, says, scale_cpu_time};
+
+const COST: Metric = Metric::both(Measure::CpuSPerGb);
+
+/// `sendfile` takes a fifth less than `send`, `splice` half, `writev` the same.
+fn truth(cell: &Cell) -> True {
+    match cell.mover.as_str() {
+        "sendfile" => True::both(0.9),
+        "send-zerocopy" => True::both(0.4),
+        _ => True::both(1.0),
+    }
+}
+
+fn quiet(rounds: RoundNoise) -> World {
+    let mut world = World::new(STUDY).run(3, 12, 0.01, truth);
+    world.manifest.rounds = rounds;
+    world
+}
+
+fn finding<'a>(analysis: &'a Analysis, world: &World, mover: &str) -> &'a Finding {
+    analysis.of_cell(COST, &world.id(mover, 4096))
+}
+
+#[test]
+fn the_printed_interval_holds_what_the_run_shows_and_what_rounds_differ_by() {
+    let (same, apart) = (quiet(round_noise(0.0)), quiet(round_noise(0.06)));
+    let (alone, both) = (same.analyse(), apart.analyse());
+    for (alone, both) in alone.findings.iter().zip(&both.findings) {
+        assert_eq!(
+            (alone.low, alone.high),
+            (alone.within_low, alone.within_high)
+        );
+        assert_eq!((both.within_low, both.within_high), (alone.low, alone.high));
+        assert_eq!(alone.between_deviation, 0.0);
+        assert!((both.between_deviation - 0.06).abs() < 1e-12);
+        // More than the rounds' own 1.96 deviations.
+        let half = (both.high / both.low).ln() / 2.0;
+        assert!((1.96 * 0.06..0.2).contains(&half), "{both:?}");
+        assert!(both.p >= alone.p && both.detectable > alone.detectable);
+    }
+    assert_eq!(both.run.widest_interval, alone.run.widest_interval);
+    let verdict = |a: &Analysis, mover| finding(a, &apart, mover).verdict;
+    assert_eq!(verdict(&alone, "sendfile"), Verdict::Better);
+    assert_eq!(verdict(&alone, "writev"), Verdict::NoDifferenceThatMatters);
+    assert_eq!(verdict(&both, "sendfile"), Verdict::NotDecided);
+    assert_eq!(verdict(&both, "writev"), Verdict::NotDecided);
+    assert_eq!(verdict(&both, "send-zerocopy"), Verdict::Better);
+}
+
+#[test]
+fn what_rounds_alone_leave_open_is_named_and_no_longer_run_is_promised() {
+    let world = quiet(round_noise(0.06));
+    let analysis = world.analyse();
+    let open = finding(&analysis, &world, "sendfile");
+    assert!(
+        open.rounds_prevent && open.blocks_needed.is_none(),
+        "{open:?}"
+    );
+    says(
+        &open.sentence,
+        ["undecided", "ratios differ from run to run by ±12 % here"],
+    );
+    let undecided = analysis.advice.undecided.expect("open ones");
+    assert!(undecided.rounds_prevent > 0 && undecided.seconds.is_none());
+    says(undecided.command.unwrap(), ["--rounds 5 --pause 2min"]);
+    let last = analysis.advice.lines.last().expect("a line");
+    says(
+        &last.text,
+        ["ratios differ from run to run by ±12 %", "--rounds 5"],
+    );
+    // What noise within the run leaves open is for a longer one.
+    let mut noisy = World::new(STUDY).run(2, 6, 0.25, |_| True::costs(0.2));
+    noisy.manifest.rounds = round_noise(0.0);
+    let undecided = noisy.analyse().advice.undecided.expect("open ones");
+    assert_eq!(undecided.rounds_prevent, 0);
+    assert!(!undecided.command.unwrap_or_default().contains("--rounds"));
+}
+
+#[test]
+fn a_report_names_the_source_of_what_rounds_differ_by() {
+    let source = |world: &World| world.analyse().run.rounds.expect("a sentence");
+    says(
+        source(&quiet(RoundNoise::ASSUMED)),
+        ["±8.2 %", "assumed: fewer than three"],
+    );
+    let earlier = RoundNoise {
+        runs: (0..7).map(|n| format!("run-{n}")).collect(),
+        ..round_noise(0.02)
+    };
+    says(
+        source(&quiet(earlier)),
+        ["±4 %", "from 7 earlier runs of this machine"],
+    );
+}
+
+/// The costs of each cell but those of `send` in each round of four blocks are another by so much.
+fn in_rounds(seed: u64, rounds: u32, deviation: f64) -> World {
+    let mut world = World::new(STUDY).run(seed, 4 * rounds, 0.01, |_| True::costs(0.2));
+    let mut g = Generator::new(seed);
+    let mut factors = std::collections::BTreeMap::new();
+    world.each(|sample| {
+        let round = sample.trial.block / 4;
+        let own = !sample.cell.contains("/send/");
+        let mut factor = || (f64::from(u8::from(own)) * deviation * g.normal()).exp();
+        let times = *factors
+            .entry((sample.cell.clone(), round))
+            .or_insert_with(&mut factor);
+        scale_cpu_time(sample, times);
+    });
+    world
+}
+
+#[test]
+fn a_run_in_three_rounds_knows_by_itself_how_much_they_differ() {
+    let mut world = in_rounds(5, 5, 0.1);
+    world.manifest.rounds = round_noise(0.0);
+    let deviation = |world: &World| {
+        let found = world.analyse();
+        let each = found.findings.iter().filter(|f| f.metric == COST);
+        let each: Vec<f64> = each.map(|f| f.between_deviation).collect();
+        bytecost_stats::median(&each).expect("findings")
+    };
+    assert_eq!(deviation(&world), 0.0);
+    world.manifest.round_blocks = vec![0, 4, 8, 12, 16];
+    // The mean of five rounds has a fifth of the variance.
+    let own = deviation(&world) * 5.0_f64.sqrt();
+    assert!((0.06..0.14).contains(&own), "{own}");
+    says(
+        world.analyse().run.rounds.unwrap(),
+        ["from the 5 rounds of this run"],
+    );
+    // Two are too few to know it.
+    world.manifest.round_blocks = vec![0, 12];
+    assert_eq!(deviation(&world), 0.0);
+}
+
+#[test]
+fn equal_cells_that_differ_from_round_to_round_raise_few_alarms() {
+    let runs = 80;
+    let alarms = |noise: &RoundNoise| {
+        let alarm = |seed: &u64| {
+            let mut world = in_rounds(2000 + seed, 2, 0.0);
+            let shifted = in_rounds(4000 + seed, 1, 0.04);
+            let truth = shifted.analyse();
+            // Each cell is as far off in all blocks as one round of the other world has it.
+            world.each(|sample| {
+                let known = truth
+                    .findings
+                    .iter()
+                    .find(|f| f.metric == COST && f.cell == sample.cell);
+                scale_cpu_time(sample, known.map_or(1.0, |f| f.ratio));
+            });
+            world.manifest.rounds = noise.clone();
+            world
+                .analyse()
+                .findings
+                .iter()
+                .any(|f| f.metric == COST && f.is_apart())
+        };
+        (0..runs).filter(alarm).count()
+    };
+    let (alone, assumed) = (alarms(&round_noise(0.0)), alarms(&RoundNoise::ASSUMED));
+    assert!(alone > runs as usize / 2, "{alone} of {runs}");
+    // 5 % of 80 are 4; 11 or more would come up once in a thousand.
+    assert!(assumed <= 10, "{assumed} of {runs}");
+}
