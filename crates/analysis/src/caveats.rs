@@ -1,11 +1,13 @@
 //! What weakens the findings: one row each, with its evidence and its remedy.
 
+use bytecost_spec::circumstance::{self, CircumstanceEffect, CircumstanceKind};
 use bytecost_spec::{Axis, Measure, Metric};
 
+use crate::contrast::PairContrast;
 use crate::pairing::Pairing;
 use crate::phrases::{self, span};
-use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
-use crate::trials::CellTrials;
+use crate::result::{Analysis, Caveat, CaveatEffect, Disturbance, Finding, Verdict};
+use crate::trials::{CellTrials, Trials};
 use crate::value::QUANTILES;
 use crate::view::View;
 
@@ -48,7 +50,27 @@ const fn row(kind: &'static str, detect: Detect) -> Row {
     }
 }
 
+/// The caveat of a circumstance: its name and its effect are those of the table of circumstances.
+const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
+    let of_circumstance = kind.row();
+    row(of_circumstance.name, detect).with(match of_circumstance.effect {
+        CircumstanceEffect::Annotates | CircumstanceEffect::Conditions(_) => Effect::Annotates,
+        CircumstanceEffect::WithholdsTimes(because) => no_rates(because),
+        CircumstanceEffect::WithholdsCpuTime(because) => {
+            Effect::Withholds(|measure, _| of_cpu_time(measure), because)
+        }
+        CircumstanceEffect::WithholdsUnconfirmed(because) => Effect::WithholdsUnconfirmed(because),
+    })
+}
+
 impl Row {
+    fn find(&self, view: &View<'_>) -> Vec<Caveat> {
+        match self.detect {
+            One(detect) => detect(view).into_iter().collect(),
+            Each(detect) => detect(view),
+        }
+    }
+
     const fn with(self, effect: Effect) -> Row {
         Row { effect, ..self }
     }
@@ -66,6 +88,8 @@ enum Effect {
     Caps(fn(Measure, Axis) -> bool, &'static str),
     /// Findings of all measures with a cell that it affects have none.
     WithholdsAll(&'static str),
+    /// As `WithholdsAll`, but of findings whose direction is confirmed the amount alone.
+    WithholdsUnconfirmed(&'static str),
 }
 
 impl Effect {
@@ -73,6 +97,7 @@ impl Effect {
         match self {
             Effect::Annotates => CaveatEffect::Annotates,
             Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
+            Effect::WithholdsUnconfirmed(_) => CaveatEffect::WithholdsUnconfirmed,
             _ => CaveatEffect::WithholdsMetric,
         }
     }
@@ -99,7 +124,19 @@ impl Effect {
             Effect::WithholdsUnshared(of, shared, because) => {
                 (of(metric.measure) && !shared(pair, metric)).then_some(because)
             }
-            Effect::WithholdsAll(because) => Some(because),
+            Effect::WithholdsAll(because) | Effect::WithholdsUnconfirmed(because) => Some(because),
+            Effect::Annotates => None,
+        }
+    }
+
+    /// The reason of the verdicts that it withholds.
+    fn reason(self) -> Option<&'static str> {
+        match self {
+            Effect::Withholds(_, because)
+            | Effect::WithholdsUnshared(_, _, because)
+            | Effect::Caps(_, because)
+            | Effect::WithholdsAll(because)
+            | Effect::WithholdsUnconfirmed(because) => Some(because),
             Effect::Annotates => None,
         }
     }
@@ -184,18 +221,14 @@ const CAVEATS: &[Row] = &[
     row("completion-waits-for-ack", Each(stall::completion)).with(TIMER),
     row("zero-copy-copied", Each(zero_copy::zero_copy_copied)),
     row("flags-contradicted", Each(zero_copy::contradicted)),
-    row("packet-socket", One(zero_copy::packet_socket)),
+    circumstance(CircumstanceKind::PacketSocket, One(zero_copy::packet_socket)),
     row("waits-for-every-completion", One(zero_copy::every_completion)),
     row("clients-limited", One(serving::generator))
         .with(Effect::Caps(
             |m, _| is_of_time(m) || m == Measure::LeastServedShare,
             "the clients may have limited the rate themselves",
         )),
-    row("books-open", One(cpu_time::books_open))
-        .with(Effect::Withholds(
-            |m, _| of_cpu_time(m),
-            "CPU time of these cells is unaccounted for",
-        )),
+    circumstance(CircumstanceKind::BooksOpen, One(cpu_time::books_open)),
     row("books-not-closed", One(cpu_time::books_not_closed)),
     row("no-books", One(cpu_time::no_books)),
     row("many-failed-requests", One(serving::many_failed_requests))
@@ -205,10 +238,9 @@ const CAVEATS: &[Row] = &[
     row("mover-caution", Each(cautions::mover)),
     row("cpu-clock", One(cpu_time::cpu_clock)),
     row("path-limit", Each(obstacles::limits))
-        .with(no_rates("a queueing discipline of the path sets the rate")),
+        .with(no_rates("a limit of the path sets the rate")),
     row("path-cost", One(obstacles::costs)),
-    row("quota-around", One(obstacles::quota))
-        .with(no_rates("a CPU quota around the run stopped its threads")),
+    circumstance(CircumstanceKind::Quota, One(obstacles::quota)),
     row("link-limited", One(network::link_limited))
         .with(no_rates("the link is the limit")),
     row("path-losses", One(network::losses))
@@ -222,13 +254,14 @@ const CAVEATS: &[Row] = &[
     row("interrupts-land", One(network::interrupts)),
     row("coalescing", One(network::coalescing)),
     row("shared-queues", One(network::shared_queues)),
-    row("peer-busy", One(network::peer_busy)),
-    row("other-processes", One(machine::other_processes)),
+    circumstance(CircumstanceKind::PeerBusy, One(network::peer_busy)),
+    circumstance(CircumstanceKind::BusyMachine, One(machine::busy_machine)),
+    circumstance(CircumstanceKind::OtherProcesses, One(machine::other_processes)),
     row("repeats-matter", One(course::repeats_matter)),
-    row("steal", One(machine::steal)),
-    row("off-cpu", One(machine::off_cpu)),
-    row("frequency", One(machine::frequency)),
-    row("throttled", One(machine::throttled)),
+    circumstance(CircumstanceKind::Steal, One(machine::steal)),
+    circumstance(CircumstanceKind::OffCpu, One(machine::off_cpu)),
+    circumstance(CircumstanceKind::Frequency, One(machine::frequency)),
+    circumstance(CircumstanceKind::Throttled, One(machine::throttled)),
     row("core-to-core", One(core_to_core::changes)),
     row("drift", One(course::drift)),
     row("short-window", One(windows::short)),
@@ -254,7 +287,7 @@ const CAVEATS: &[Row] = &[
     row("wire-responder", One(wire::responder)),
     row("hot-payload", One(machine::hot_payload)),
     row("threads", One(machine::threads)),
-    row("one-cpu", One(machine::one_cpu)),
+    circumstance(CircumstanceKind::OneCpu, One(machine::one_cpu)),
     row("wake-ups", One(machine::wake_ups)),
     row("who-pays", One(course::who_pays)),
     row("two-modes", One(modes::near)),
@@ -284,11 +317,7 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
             caveats.extend(known.cloned());
             continue;
         }
-        let found = match row.detect {
-            One(detect) => detect(view).into_iter().collect(),
-            Each(detect) => detect(view),
-        };
-        caveats.extend(found.into_iter().map(|caveat| Caveat {
+        caveats.extend(row.find(view).into_iter().map(|caveat| Caveat {
             kind: row.kind.to_owned(),
             effect: match effect.spares_all(view, &caveat) {
                 true => CaveatEffect::Annotates,
@@ -298,6 +327,53 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
         }));
     }
     caveats
+}
+
+/// Says of a cell whether a circumstance was found that lies nearer than the caveat of that name.
+fn nearer_causes(view: &View<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> bool {
+    let is_nearer = |row: &&Row| {
+        circumstance::named(row.kind).is_some_and(|nearer| nearer.excludes.contains(&name))
+    };
+    let rows = CAVEATS.iter().filter(is_nearer);
+    let nearer: Vec<Caveat> = rows.flat_map(|row| row.find(view)).collect();
+    move |cell| {
+        let mut nearer = nearer.iter();
+        nearer.any(|c| c.cells.is_empty() || c.cells.contains(&cell.id))
+    }
+}
+
+/// The circumstances among the caveats that can bend a ranking, those first that withheld most.
+pub(crate) fn disturbances(known: &Analysis) -> Vec<Disturbance> {
+    let on_screen = |c: &&Caveat| {
+        let row = circumstance::named(&c.kind);
+        !c.brief.is_empty() && row.is_none_or(|row| row.on_screen)
+    };
+    let disturbance = |c: &Caveat| {
+        let row = CAVEATS.iter().find(|row| row.kind == c.kind);
+        let reason = row.and_then(|row| row.effect.reason());
+        let count = |of: fn(&Finding) -> Option<&String>| {
+            let judged = known
+                .findings
+                .iter()
+                .filter(|f| f.verdict != Verdict::NotJudged);
+            let withheld = judged.filter_map(of).filter(|why| reason == Some(why));
+            withheld.count()
+        };
+        Disturbance {
+            caveat: c.kind.clone(),
+            text: c.brief.clone(),
+            verdicts_withheld: count(|f| f.withheld.as_ref()),
+            amounts_withheld: count(|f| f.amount_withheld.as_ref()),
+        }
+    };
+    let mut found: Vec<Disturbance> = known
+        .caveats
+        .iter()
+        .filter(on_screen)
+        .map(disturbance)
+        .collect();
+    found.sort_by_key(|d| std::cmp::Reverse(d.verdicts_withheld + d.amounts_withheld));
+    found
 }
 
 /// Why the verdict of a metric on two cells is withheld: what the first caveat says that does so.
@@ -328,6 +404,12 @@ fn because_beside<'c>(
 
 /// The findings, without a verdict where a caveat withholds it.
 pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
+    let (unconfirmed, certain): (Vec<&Caveat>, Vec<&Caveat>) =
+        (view.known.caveats.iter()).partition(|c| c.effect == CaveatEffect::WithholdsUnconfirmed);
+    let first = match unconfirmed.is_empty() {
+        true => None,
+        false => Trials::first_attempts(view.input),
+    };
     let withheld = |finding: &Finding| {
         let slower = match finding.verdict {
             Verdict::Better => Some(&finding.baseline),
@@ -335,15 +417,28 @@ pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
             _ => None,
         };
         let pair = view.trials.pair(finding)?;
-        let because = because_beside(&view.known.caveats, finding.metric, &pair, slower)?;
-        let mut finding = Finding {
-            verdict: match finding.verdict {
-                Verdict::NotJudged => Verdict::NotJudged,
-                _ => Verdict::NotDecided,
+        let certain = certain.iter().copied();
+        let for_certain = because_beside(certain, finding.metric, &pair, slower);
+        let unconfirmed =
+            || because_beside(unconfirmed.iter().copied(), finding.metric, &pair, None);
+        let because = for_certain.or_else(unconfirmed)?;
+        // Of what is withheld for certain nothing is left to confirm.
+        let stands =
+            for_certain.is_none() && finding.is_apart() && is_confirmed(first.as_ref(), finding);
+        let mut finding = match stands {
+            true => Finding {
+                amount_withheld: Some(because.to_owned()),
+                ..finding.clone()
             },
-            withheld: Some(because.to_owned()),
-            blocks_needed: None,
-            ..finding.clone()
+            false => Finding {
+                verdict: match finding.verdict {
+                    Verdict::NotJudged => Verdict::NotJudged,
+                    _ => Verdict::NotDecided,
+                },
+                withheld: Some(because.to_owned()),
+                blocks_needed: None,
+                ..finding.clone()
+            },
         };
         let study = &view.input.manifest.study;
         finding.sentence = phrases::finding(
@@ -356,6 +451,45 @@ pub(crate) fn withhold(view: &View<'_>) -> Vec<Finding> {
     };
     let told = |f: &Finding| withheld(f).unwrap_or_else(|| f.clone());
     view.known.findings.iter().map(told).collect()
+}
+
+/// Returns true if the first attempts at the blocks have the ratio on the same side of 1 by their
+/// own interval; where no block was measured again, if its own interval has.
+fn is_confirmed(first: Option<&Trials<'_>>, finding: &Finding) -> bool {
+    let Some(first) = first else {
+        return is_on_side(finding, finding.low, finding.high);
+    };
+    let contrast = first
+        .pair(finding)
+        .and_then(|pair| PairContrast::of(pair, finding.metric, first.moderations()));
+    contrast.is_some_and(|contrast| {
+        let ratio = contrast.ratio();
+        is_on_side(finding, ratio.low, ratio.high)
+    })
+}
+
+fn is_on_side(finding: &Finding, low: f64, high: f64) -> bool {
+    if finding.ratio > 1.0 {
+        low > 1.0
+    } else {
+        high < 1.0
+    }
+}
+
+/// The caveat of a circumstance, with its words for the first screen and the remedy of its row.
+fn of_circumstance(
+    kind: CircumstanceKind,
+    brief: impl Into<String>,
+    text: impl Into<String>,
+    evidence: impl Into<String>,
+    cells: Vec<String>,
+) -> Option<Caveat> {
+    let whole = of_run(text, evidence, kind.row().remedy)?;
+    Some(Caveat {
+        brief: brief.into(),
+        cells,
+        ..whole
+    })
 }
 
 /// A caveat of some cells; none where there are none.
@@ -378,6 +512,7 @@ fn of_run(
         kind: String::new(),
         effect: CaveatEffect::Annotates,
         text: text.into(),
+        brief: String::new(),
         evidence: evidence.into(),
         remedy: remedy.into(),
         cells: Vec::new(),

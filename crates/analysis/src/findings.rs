@@ -101,6 +101,7 @@ impl Raw<'_> {
             level: p.map(|_| level),
             verdict,
             withheld: None,
+            amount_withheld: None,
             detectable: as_share(detectable),
             blocks_needed: (verdict == Verdict::NotDecided)
                 .then(|| self.blocks_to_decide(bound, level))
