@@ -13,6 +13,7 @@ mod ceiling;
 mod counted;
 mod cpu_time;
 mod crossovers;
+mod disturbances;
 mod explanations;
 mod families;
 mod figures;

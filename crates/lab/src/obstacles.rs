@@ -101,10 +101,14 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
         .filter(|_| qdiscs.as_ref().is_ok_and(|all| !all.is_empty()));
     let tc_filters = filtered.map_or(Ok(Vec::new()), tc_filters::read);
     let tc_filters = tc_filters.map(|at_places| {
-        let found = at_places.into_iter().map(|filters| Obstacle {
-            limits: filters.limits,
-            ..obstacle(CircumstanceKind::TcFilter, name, filters.found)
-        });
+        let counts = |f: &tc_filters::TcFilters| f.limits || device != Device::Wire;
+        let found = at_places
+            .into_iter()
+            .filter(counts)
+            .map(|filters| Obstacle {
+                limits: filters.limits,
+                ..obstacle(CircumstanceKind::TcFilter, name, filters.found)
+            });
         found.collect()
     });
     add(&format!("filters of tc on {name}"), tc_filters);
