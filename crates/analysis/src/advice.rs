@@ -550,6 +550,7 @@ impl<'v> Group<'v> {
                 ratio: f.ratio,
                 low: f.low,
                 high: f.high,
+                has_no_amount: f.amount_withheld.is_some(),
                 finding: f.id.clone(),
             };
             decided.map(|f| (f.value.clone(), point(f))).collect_vec()

@@ -1,10 +1,11 @@
 //! What weakens the findings: one row each, with its evidence and its remedy.
 
+use bytecost_spec::circumstance::{self, CircumstanceEffect, CircumstanceKind};
 use bytecost_spec::{Axis, Measure, Metric};
 
 use crate::pairing::Pairing;
 use crate::phrases::{self, span};
-use crate::result::{Caveat, CaveatEffect};
+use crate::result::{Analysis, Caveat, CaveatEffect, Disturbance, Finding, Verdict};
 use crate::trials::CellTrials;
 use crate::value::QUANTILES;
 use crate::view::View;
@@ -48,7 +49,27 @@ const fn row(kind: &'static str, detect: Detect) -> Row {
     }
 }
 
+/// The caveat of a circumstance: its name and its effect are those of the table of circumstances.
+const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
+    let of_circumstance = kind.row();
+    row(of_circumstance.name, detect).with(match of_circumstance.effect {
+        CircumstanceEffect::Annotates | CircumstanceEffect::Conditions(_) => Effect::Annotates,
+        CircumstanceEffect::WithholdsTimes(because) => no_rates(because),
+        CircumstanceEffect::WithholdsCpuTime(because) => {
+            Effect::Withholds(|measure, _| of_cpu_time(measure), because)
+        }
+        CircumstanceEffect::WithholdsUnconfirmed(because) => Effect::WithholdsUnconfirmed(because),
+    })
+}
+
 impl Row {
+    fn find(&self, view: &View<'_>) -> Vec<Caveat> {
+        match self.detect {
+            One(detect) => detect(view).into_iter().collect(),
+            Each(detect) => detect(view),
+        }
+    }
+
     const fn with(self, effect: Effect) -> Row {
         Row { effect, ..self }
     }
@@ -66,6 +87,8 @@ enum Effect {
     Caps(fn(Measure, Axis) -> bool, &'static str),
     /// Findings of all measures with a cell that it affects have none.
     WithholdsAll(&'static str),
+    /// As `WithholdsAll`, but of findings whose direction is confirmed the amount alone.
+    WithholdsUnconfirmed(&'static str),
 }
 
 impl Effect {
@@ -73,6 +96,7 @@ impl Effect {
         match self {
             Effect::Annotates => CaveatEffect::Annotates,
             Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
+            Effect::WithholdsUnconfirmed(_) => CaveatEffect::WithholdsUnconfirmed,
             _ => CaveatEffect::WithholdsMetric,
         }
     }
@@ -99,7 +123,19 @@ impl Effect {
             Effect::WithholdsUnshared(of, shared, because) => {
                 (of(metric.measure) && !shared(pair, metric)).then_some(because)
             }
-            Effect::WithholdsAll(because) => Some(because),
+            Effect::WithholdsAll(because) | Effect::WithholdsUnconfirmed(because) => Some(because),
+            Effect::Annotates => None,
+        }
+    }
+
+    /// The reason of the verdicts that it withholds.
+    fn reason(self) -> Option<&'static str> {
+        match self {
+            Effect::Withholds(_, because)
+            | Effect::WithholdsUnshared(_, _, because)
+            | Effect::Caps(_, because)
+            | Effect::WithholdsAll(because)
+            | Effect::WithholdsUnconfirmed(because) => Some(because),
             Effect::Annotates => None,
         }
     }
@@ -184,7 +220,7 @@ const CAVEATS: &[Row] = &[
     row("completion-waits-for-ack", Each(stall::completion)).with(TIMER),
     row("zero-copy-copied", Each(zero_copy::zero_copy_copied)),
     row("flags-contradicted", Each(zero_copy::contradicted)),
-    row("packet-socket", One(zero_copy::packet_socket)),
+    circumstance(CircumstanceKind::PacketSocket, One(zero_copy::packet_socket)),
     row("waits-for-every-completion", One(zero_copy::every_completion)),
     row("clients-limited", One(serving::generator))
         .with(Effect::Caps(
@@ -197,11 +233,7 @@ const CAVEATS: &[Row] = &[
             |pair, _| !serving::are_clients_of_both_busy(pair),
             "the clients were busy nearly all the time on both sides",
         )),
-    row("books-open", One(cpu_time::books_open))
-        .with(Effect::Withholds(
-            |m, _| of_cpu_time(m),
-            "CPU time of these cells is unaccounted for",
-        )),
+    circumstance(CircumstanceKind::BooksOpen, One(cpu_time::books_open)),
     row("books-not-closed", One(cpu_time::books_not_closed)),
     row("no-books", One(cpu_time::no_books)),
     row("many-failed-requests", One(serving::many_failed_requests))
@@ -211,10 +243,9 @@ const CAVEATS: &[Row] = &[
     row("mover-caution", Each(cautions::mover)),
     row("cpu-clock", One(cpu_time::cpu_clock)),
     row("path-limit", Each(obstacles::limits))
-        .with(no_rates("a queueing discipline of the path sets the rate")),
+        .with(no_rates("a limit of the path sets the rate")),
     row("path-cost", One(obstacles::costs)),
-    row("quota-around", One(obstacles::quota))
-        .with(no_rates("a CPU quota around the run stopped its threads")),
+    circumstance(CircumstanceKind::Quota, One(obstacles::quota)),
     row("link-limited", One(network::link_limited))
         .with(no_rates("the link is the limit")),
     row("path-losses", One(network::losses))
@@ -228,13 +259,14 @@ const CAVEATS: &[Row] = &[
     row("interrupts-land", One(network::interrupts)),
     row("coalescing", One(network::coalescing)),
     row("shared-queues", One(network::shared_queues)),
-    row("peer-busy", One(network::peer_busy)),
-    row("other-processes", One(machine::other_processes)),
+    circumstance(CircumstanceKind::PeerBusy, One(network::peer_busy)),
+    circumstance(CircumstanceKind::BusyMachine, One(machine::busy_machine)),
+    circumstance(CircumstanceKind::OtherProcesses, One(machine::other_processes)),
     row("repeats-matter", One(course::repeats_matter)),
-    row("steal", One(machine::steal)),
-    row("off-cpu", One(machine::off_cpu)),
-    row("frequency", One(machine::frequency)),
-    row("throttled", One(machine::throttled)),
+    circumstance(CircumstanceKind::Steal, One(machine::steal)),
+    circumstance(CircumstanceKind::OffCpu, One(machine::off_cpu)),
+    circumstance(CircumstanceKind::Frequency, One(machine::frequency)),
+    circumstance(CircumstanceKind::Throttled, One(machine::throttled)),
     row("core-to-core", One(core_to_core::changes)),
     row("drift", One(course::drift)),
     row("short-window", One(windows::short)),
@@ -260,7 +292,7 @@ const CAVEATS: &[Row] = &[
     row("wire-responder", One(wire::responder)),
     row("hot-payload", One(machine::hot_payload)),
     row("threads", One(machine::threads)),
-    row("one-cpu", One(machine::one_cpu)),
+    circumstance(CircumstanceKind::OneCpu, One(machine::one_cpu)),
     row("wake-ups", One(machine::wake_ups)),
     row("who-pays", One(course::who_pays)),
     row("two-modes", One(modes::near)),
@@ -290,11 +322,7 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
             caveats.extend(known.cloned());
             continue;
         }
-        let found = match row.detect {
-            One(detect) => detect(view).into_iter().collect(),
-            Each(detect) => detect(view),
-        };
-        caveats.extend(found.into_iter().map(|caveat| Caveat {
+        caveats.extend(row.find(view).into_iter().map(|caveat| Caveat {
             kind: row.kind.to_owned(),
             effect: match effect.spares_all(view, &caveat) {
                 true => CaveatEffect::Annotates,
@@ -311,39 +339,125 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Permitted {
     Verdict,
-    /// That the other cell has more than the baseline, or that it has less, and nothing else.
+    /// Better or worse where the estimate has this sign, and nothing else. The comparison stays in
+    /// its family: a rule that looks at its ratio may make no other one more certain.
     Sign {
-        is_more: bool,
+        /// Whether the other cell has more than the baseline; none where neither may be said.
+        is_more: Option<bool>,
+        has_amount: bool,
         because: &'static str,
     },
+    /// The comparison is in no family.
     Nothing(&'static str),
 }
 
-/// What caveats permit to say of a metric on two cells.
+impl Permitted {
+    /// What both permit.
+    fn and(self, other: Permitted) -> Permitted {
+        match (self, other) {
+            (Permitted::Nothing(_), _) | (_, Permitted::Verdict) => self,
+            (Permitted::Verdict, _) | (_, Permitted::Nothing(_)) => other,
+            (
+                Permitted::Sign {
+                    is_more,
+                    has_amount,
+                    because,
+                },
+                Permitted::Sign {
+                    is_more: other,
+                    has_amount: has_other,
+                    ..
+                },
+            ) => Permitted::Sign {
+                is_more: is_more.filter(|_| is_more == other),
+                has_amount: has_amount && has_other,
+                because,
+            },
+        }
+    }
+}
+
+/// What caveats permit to say of a metric on two cells. `confirmed` is the sign of their ratio
+/// where the first attempts at the blocks confirm one: whether the other cell has more.
 pub(crate) fn permitted<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
     pair: &Pairing<'_, '_>,
+    confirmed: impl Fn() -> Option<bool>,
 ) -> Permitted {
-    let mut permitted = Permitted::Verdict;
-    for (caveat, effect, because) in affecting(caveats, metric, pair) {
-        let capped = [pair.baseline, pair.other].map(|c| caveat.cells.contains(&c.id));
-        let caps = matches!(effect, Effect::Caps(..)) && metric.measure == Measure::MessagesPerS;
-        // Of two cells of which one is capped, the other can be shown to have less.
-        permitted = match (permitted, capped) {
-            (Permitted::Verdict, [baseline, other]) if caps && baseline != other => {
-                let is_more = other;
-                Permitted::Sign { is_more, because }
+    let permits = |(caveat, effect, because): (&Caveat, Effect, &'static str)| {
+        let [baseline, other] = [pair.baseline, pair.other].map(|c| caveat.cells.contains(&c.id));
+        match effect {
+            // Of two cells of which one is capped, the other can be shown to have less.
+            Effect::Caps(..) if metric.measure == Measure::MessagesPerS && baseline != other => {
+                Permitted::Sign {
+                    is_more: Some(other),
+                    has_amount: true,
+                    because,
+                }
             }
-            (Permitted::Sign { is_more, .. }, [baseline, other])
-                if caps && baseline != other && is_more == other =>
-            {
-                permitted
-            }
-            _ => return Permitted::Nothing(because),
-        };
+            Effect::WithholdsUnconfirmed(_) => Permitted::Sign {
+                is_more: confirmed(),
+                has_amount: false,
+                because,
+            },
+            Effect::WithholdsUnshared(..) => Permitted::Sign {
+                is_more: None,
+                has_amount: false,
+                because,
+            },
+            _ => Permitted::Nothing(because),
+        }
+    };
+    let each = affecting(caveats, metric, pair).map(permits);
+    each.fold(Permitted::Verdict, Permitted::and)
+}
+
+/// Says of a cell whether a circumstance was found that lies nearer than the caveat of that name.
+fn nearer_causes(view: &View<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> bool {
+    let is_nearer = |row: &&Row| {
+        circumstance::named(row.kind).is_some_and(|nearer| nearer.excludes.contains(&name))
+    };
+    let rows = CAVEATS.iter().filter(is_nearer);
+    let nearer: Vec<Caveat> = rows.flat_map(|row| row.find(view)).collect();
+    move |cell| {
+        let mut nearer = nearer.iter();
+        nearer.any(|c| c.cells.is_empty() || c.cells.contains(&cell.id))
     }
-    permitted
+}
+
+/// The circumstances among the caveats that can bend a ranking, those first that withheld most.
+pub(crate) fn disturbances(known: &Analysis) -> Vec<Disturbance> {
+    let on_screen = |c: &&Caveat| {
+        let row = circumstance::named(&c.kind);
+        !c.brief.is_empty() && row.is_none_or(|row| row.on_screen)
+    };
+    let disturbance = |c: &Caveat| {
+        let row = CAVEATS.iter().find(|row| row.kind == c.kind);
+        let reason = row.and_then(|row| row.effect.reason());
+        let count = |of: fn(&Finding) -> Option<&String>| {
+            let judged = known
+                .findings
+                .iter()
+                .filter(|f| f.verdict != Verdict::NotJudged);
+            let withheld = judged.filter_map(of).filter(|why| reason == Some(why));
+            withheld.count()
+        };
+        Disturbance {
+            caveat: c.kind.clone(),
+            text: c.brief.clone(),
+            verdicts_withheld: count(|f| f.withheld.as_ref()),
+            amounts_withheld: count(|f| f.amount_withheld.as_ref()),
+        }
+    };
+    let mut found: Vec<Disturbance> = known
+        .caveats
+        .iter()
+        .filter(on_screen)
+        .map(disturbance)
+        .collect();
+    found.sort_by_key(|d| std::cmp::Reverse(d.verdicts_withheld + d.amounts_withheld));
+    found
 }
 
 /// Why the verdict of a metric on two cells is withheld: what the first caveat says that does so.
@@ -374,6 +488,22 @@ fn affecting<'c>(
         })
 }
 
+/// The caveat of a circumstance, with its words for the first screen and the remedy of its row.
+fn of_circumstance(
+    kind: CircumstanceKind,
+    brief: impl Into<String>,
+    text: impl Into<String>,
+    evidence: impl Into<String>,
+    cells: Vec<String>,
+) -> Option<Caveat> {
+    let whole = of_run(text, evidence, kind.row().remedy)?;
+    Some(Caveat {
+        brief: brief.into(),
+        cells,
+        ..whole
+    })
+}
+
 /// A caveat of some cells; none where there are none.
 fn caveat(
     text: impl Into<String>,
@@ -394,6 +524,7 @@ fn of_run(
         kind: String::new(),
         effect: CaveatEffect::Annotates,
         text: text.into(),
+        brief: String::new(),
         evidence: evidence.into(),
         remedy: remedy.into(),
         cells: Vec::new(),

@@ -10,10 +10,10 @@ use crate::cells::exp;
 use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
 use crate::families::{Correction, corrected};
-use crate::pairing::AskedPair;
+use crate::pairing::{AskedPair, Pairing};
 use crate::phrases;
 use crate::progress::as_share;
-use crate::result::{Finding, Verdict};
+use crate::result::{CaveatEffect, Finding, Verdict};
 use crate::trials::Trials;
 use crate::view::View;
 
@@ -54,8 +54,14 @@ pub(crate) fn comparisons<'t>(trials: &'t Trials<'t>) -> Vec<Comparison<'t>> {
 /// shown for their sake.
 pub(crate) fn judged(view: &View<'_>, comparisons: &[Comparison<'_>]) -> Vec<Finding> {
     let manifest = view.input.manifest;
+    let mut caveats = view.known.caveats.iter();
+    let asks_for_first = caveats.any(|c| c.effect == CaveatEffect::WithholdsUnconfirmed);
+    let first = asks_for_first.then(|| Trials::first_attempts(view.input));
+    let first = first.flatten();
     let permitted = |c: &Comparison<'_>| {
-        caveats::permitted(&view.known.caveats, c.asked.metric, &c.asked.pairing)
+        let (metric, pairing) = (c.asked.metric, &c.asked.pairing);
+        let confirmed = || c.confirmed_sign(first.as_ref());
+        caveats::permitted(&view.known.caveats, metric, pairing, confirmed)
     };
     let permitted: Vec<Permitted> = comparisons.iter().map(permitted).collect();
     let each = || comparisons.iter().zip(&permitted);
@@ -108,11 +114,33 @@ impl Comparison<'_> {
         match permitted {
             Permitted::Verdict => Some(self.contrast.p),
             Permitted::Sign { is_more, .. } => {
-                let is_so = (self.contrast.location.value > 0.0) == is_more;
+                let is_so = is_more == Some(self.contrast.location.value > 0.0);
                 Some(if is_so { self.contrast.p } else { 1.0 })
             }
             Permitted::Nothing(_) => None,
         }
+    }
+
+    /// Whether the other cell has more than the baseline by the interval of the first attempts at
+    /// the blocks, or by this one where no block was measured again; none where that holds 1.
+    fn confirmed_sign(&self, first: Option<&Trials<'_>>) -> Option<bool> {
+        let ratio = match first {
+            None => self.contrast.ratio(),
+            Some(first) => {
+                let Pairing {
+                    axis,
+                    baseline,
+                    other,
+                } = self.asked.pairing;
+                let pairing = Pairing {
+                    axis,
+                    baseline: first.by_id(&baseline.id)?,
+                    other: first.by_id(&other.id)?,
+                };
+                first.contrast(pairing, self.asked.metric)?.ratio()
+            }
+        };
+        (ratio.low > 1.0 || ratio.high < 1.0).then_some(ratio.value > 1.0)
     }
 
     /// The finding before any caveat is known.
@@ -153,6 +181,7 @@ impl Comparison<'_> {
                 None => Verdict::NotJudged,
             },
             withheld: None,
+            amount_withheld: None,
             detectable: 0.0,
             blocks_needed: None,
             rounds_prevent: false,
@@ -194,6 +223,14 @@ impl Comparison<'_> {
         };
         let is_open = !matches!(verdict, Verdict::Better | Verdict::Worse);
         let withheld = because.filter(|_| is_open);
+        let amount_withheld = match permitted {
+            Permitted::Sign {
+                has_amount: false,
+                because,
+                ..
+            } if !is_open => Some(because.to_owned()),
+            _ => None,
+        };
         let is_undecided = verdict == Verdict::NotDecided && withheld.is_none();
         let needed = |noise| is_undecided.then(|| self.blocks_to_decide(noise, bound, level))?;
         let blocks_needed = needed(self.contrast.noise());
@@ -208,6 +245,7 @@ impl Comparison<'_> {
             level: p.map(|_| level),
             verdict,
             withheld: withheld.map(str::to_owned),
+            amount_withheld,
             rounds_prevent: blocks_needed.is_none() && by_blocks().is_some(),
             blocks_needed,
             ..unjudged

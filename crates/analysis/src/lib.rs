@@ -93,6 +93,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     view.known.caveats = caveats::withholding(&view);
     view.known.findings = findings::judged(&view, &comparisons);
     view.known.caveats = caveats::all(&view);
+    view.known.disturbances = caveats::disturbances(&view.known);
     view.known.causes = causes::all(&view);
     view.known.run = run::run_facts(&view);
     view.known.families = families::facts(&view);

@@ -213,6 +213,12 @@ pub(crate) fn finding(
     let noun = metric(finding.metric, unit);
     let interval = with_interval(finding);
     match finding.verdict {
+        Verdict::Better | Verdict::Worse if let Some(why) = &finding.amount_withheld => {
+            let direction = if finding.ratio < 1.0 { "less" } else { "more" };
+            format!(
+                "{other} has {direction} {noun} than {base}{place}; by how much is not said: {why}."
+            )
+        }
         Verdict::Better | Verdict::Worse => {
             let interval = beside_predicate(finding.ratio, &interval);
             let predicate = predicate(finding.metric, unit, finding.ratio, &base);

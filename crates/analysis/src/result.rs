@@ -211,6 +211,9 @@ pub struct Analysis {
     /// What others concluded, held against these results.
     #[serde(default)]
     pub audit: Vec<Audited>,
+    /// Circumstances that can bend a ranking, with what they did to verdicts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Disturbance>,
     /// What this machine reaches at most, where another run measured that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
@@ -450,6 +453,9 @@ pub struct Finding {
     /// Why there is no verdict although it was measured: what the caveat says that withholds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
+    /// Why no amount is said of it: only the direction of its verdict stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amount_withheld: Option<String>,
     /// The smallest difference that this many blocks could have seen, 80 % of the time and at
     /// `level`, or at 5 % where there is none, as a share.
     pub detectable: f64,
@@ -573,8 +579,24 @@ pub enum CaveatEffect {
     Annotates,
     /// Findings of some metrics have no verdict.
     WithholdsMetric,
+    /// Findings have no amount, and none but those that first attempts confirm has a verdict.
+    WithholdsUnconfirmed,
     /// No finding has a verdict.
     WithholdsAll,
+}
+
+/// A circumstance that can bend a ranking, as it was found in the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Disturbance {
+    /// [`Caveat::kind`] of its caveat.
+    pub caveat: String,
+    /// What it is, in a few words.
+    pub text: String,
+    /// Judged findings that have no verdict for it.
+    pub verdicts_withheld: usize,
+    /// Findings of which the direction alone stands.
+    pub amounts_withheld: usize,
 }
 
 /// What weakens a finding.
@@ -588,6 +610,9 @@ pub struct Caveat {
     pub effect: CaveatEffect,
     /// What it says, in a sentence or two.
     pub text: String,
+    /// What disturbed the run, in a few words; empty where nothing from outside did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub brief: String,
     /// The readings behind it.
     pub evidence: String,
     /// What would remove it.

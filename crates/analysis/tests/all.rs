@@ -14,6 +14,7 @@ mod conditions;
 mod counted;
 mod cpu_time;
 mod crossovers;
+mod disturbances;
 mod explanations;
 mod families;
 mod figures;

@@ -302,3 +302,14 @@ fn only_the_attempt_at_a_block_that_stands_counts() {
     let run = &after.run;
     assert_eq!(3 * (run.trials - run.repeated), run.trials);
 }
+
+#[test]
+fn what_others_did_is_nearer_than_cpu_time_that_is_unaccounted_for() {
+    let mut world = kept(HERE, 20, hole(2e7));
+    fires(&world, "books-open", 1, "left over");
+    for block in &mut world.blocks {
+        block.others_ns = block.elapsed_ns;
+    }
+    silent(&world, "books-open");
+    fires(&world, "busy-machine", 0, "1.00 CPUs");
+}

@@ -1,6 +1,7 @@
 //! What stands in the way is named, and nothing is said of what it sets.
 
-use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_spec::CircumstanceKind;
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric};
 
@@ -65,7 +66,7 @@ fn movers_of_files_and_of_memory_are_one_group() {
     fires(&world, "same-rate", 6, "6 cells: ");
 }
 
-fn stands_in_the_way(world: &mut World, kind: ObstacleKind, found: &str, limits: bool) {
+fn stands_in_the_way(world: &mut World, kind: CircumstanceKind, found: &str, limits: bool) {
     world.each(|s| {
         s.obstacles.push(Obstacle {
             kind,
@@ -91,7 +92,12 @@ fn a_discipline_that_limits_is_named_and_nothing_is_said_of_rates() {
     let mut world = run(MOVERS, truth);
     silent(&world, "path-limit");
     assert_eq!(throughputs(&world), (4, 0));
-    stands_in_the_way(&mut world, ObstacleKind::Qdisc, "tbf, 2.00 Gbit/s", true);
+    stands_in_the_way(
+        &mut world,
+        CircumstanceKind::Qdisc,
+        "tbf, 2.00 Gbit/s",
+        true,
+    );
     let caveat = fires(&world, "path-limit", 6, "after 72 trials");
     let text = "A queueing discipline limits lo: tbf, 2.00 Gbit/s.";
     begins(&caveat.text, text);
@@ -104,8 +110,8 @@ fn what_makes_packets_cost_more_is_named_once() {
     let mut world = quiet();
     silent(&world, "path-cost");
     let mtu = "MTU 1500, usually 65536";
-    stands_in_the_way(&mut world, ObstacleKind::Mtu, mtu, false);
-    stands_in_the_way(&mut world, ObstacleKind::Qdisc, "pfifo", false);
+    stands_in_the_way(&mut world, CircumstanceKind::Mtu, mtu, false);
+    stands_in_the_way(&mut world, CircumstanceKind::Qdisc, "pfifo", false);
     let caveat = fires(&world, "path-cost", 6, "after 72 trials");
     says(
         &caveat.text,
@@ -126,7 +132,7 @@ fn a_quota_around_the_run_is_named_by_what_it_counted() {
         world.put(all, At::Machine, read);
     };
     world.manifest.host.obstacles = vec![Obstacle {
-        kind: ObstacleKind::Quota,
+        kind: CircumstanceKind::Quota,
         place: "/sys/fs/cgroup/a".to_owned(),
         found: "1.00 CPUs: 100 ms in each 100 ms".to_owned(),
         limits: true,

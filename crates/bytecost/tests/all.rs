@@ -4,6 +4,7 @@ mod bad_input;
 mod ceiling;
 mod claims;
 mod common;
+mod disturbed;
 mod evidence;
 mod faults;
 mod figures;

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::common::{BYTECOST, Place, ended, is_root, says};
 use bytecost_analysis::Analysis;
-use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_spec::CircumstanceKind;
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::{Counter, Reading, Sample};
 use bytecost_sys::network::Network;
 
@@ -45,7 +46,7 @@ fn a_token_bucket_on_loopback_is_named_and_nothing_is_said_of_throughput() {
     network.start_in(&mut command).unwrap();
     ended(&mut command).measured();
     let obstacle = [Obstacle {
-        kind: ObstacleKind::Qdisc,
+        kind: CircumstanceKind::Qdisc,
         place: "lo".to_owned(),
         found: "tbf, 400 Mbit/s".to_owned(),
         limits: true,

@@ -1,10 +1,10 @@
 //! What `bytecost doctor` tells: for each fact what it means for results and what to do.
 
-use bytecost_spec::Host;
 use bytecost_spec::Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
 use bytecost_spec::host::{Check, Level, Obstacle};
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::units::count;
+use bytecost_spec::{CircumstanceKind, Host};
 
 use crate::capabilities::Capabilities;
 use crate::roots::Roots;
@@ -86,6 +86,7 @@ const ROWS: &[Row] = &[
     ("packet sockets", permits::packet_sockets),
     ("loopback", way::loopback),
     ("packet filters", way::filters),
+    ("bounds of socket buffers", way::socket_memory),
     ("scheduler classes", isolation::classes),
     ("control groups", isolation::groups),
     ("CPU quota", noise::quota),
@@ -143,6 +144,12 @@ impl Told {
 
     fn warning(found: impl Into<String>, means: impl Into<String>) -> Told {
         Told::new(Level::Warning, found, means)
+    }
+
+    /// A circumstance that was found, with what its row says of it.
+    fn disturbed(kind: CircumstanceKind, found: impl Into<String>) -> Told {
+        let row = kind.row();
+        Told::warning(found, row.means).remedy(row.remedy)
     }
 
     /// What could not be read, and what therefore is not known.

@@ -1,6 +1,7 @@
 //! Packet filters and connection tracking as `/proc` tells them; nftables' rules take netlink.
 
-use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_spec::CircumstanceKind;
+use bytecost_spec::host::Obstacle;
 
 use crate::roots::Roots;
 
@@ -30,11 +31,11 @@ pub fn read(roots: &Roots) -> (Vec<Obstacle>, Vec<String>) {
     let found = [
         (!tables.is_empty()).then(|| {
             let found = format!("iptables with the tables {tables}");
-            filter(ObstacleKind::Filter, found)
+            filter(CircumstanceKind::Filter, found)
         }),
         tracked.then(|| {
             let found = "connections are tracked".to_owned();
-            filter(ObstacleKind::Tracking, found)
+            filter(CircumstanceKind::Tracking, found)
         }),
     ];
     (found.into_iter().flatten().collect(), unseen)

@@ -17,6 +17,7 @@ pub mod placement;
 mod processes;
 pub mod quota;
 mod roots;
+pub mod socket_memory;
 mod topology;
 mod virtualization;
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_spec::CircumstanceKind;
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::units::number;
 
 use crate::cgroups::{self, Version};
@@ -79,7 +80,7 @@ pub(crate) fn obstacles(roots: &Roots) -> Result<Vec<Obstacle>, String> {
     let told = all.into_iter().map(|(dir, quota)| {
         let below = dir.strip_prefix(&roots.sys).unwrap_or(&dir);
         Obstacle {
-            kind: ObstacleKind::Quota,
+            kind: CircumstanceKind::Quota,
             place: format!("/sys/{}", below.display()),
             found: quota.in_words(),
             limits: true,

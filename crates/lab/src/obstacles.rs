@@ -3,8 +3,9 @@
 
 use std::io;
 
-use bytecost_host::{Roots, filters};
-use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_host::{Roots, filters, socket_memory};
+use bytecost_spec::CircumstanceKind;
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::units::{bytes_in_words, count};
 use bytecost_spec::{Cell, Transport};
 use bytecost_sys::network::Offload;
@@ -17,6 +18,7 @@ use crate::protocol::Role;
 use crate::transports::veth::NAMES;
 
 mod qdiscs;
+mod tc_filters;
 
 /// The MTU of a loopback device as the kernel makes it, `drivers/net/loopback.c`.
 const LOOPBACK_MTU_BYTES: u32 = 64 << 10;
@@ -93,11 +95,28 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     let link = Netlink::open().and_then(|mut n| n.known(name));
     let index = link.as_ref().map(|l| l.index);
     let qdiscs = index.map_or(Ok(Vec::new()), qdiscs::of);
+    // Filters hang on disciplines.
+    let filtered = index
+        .ok()
+        .filter(|_| qdiscs.as_ref().is_ok_and(|all| !all.is_empty()));
+    let tc_filters = filtered.map_or(Ok(Vec::new()), tc_filters::read);
+    let tc_filters = tc_filters.map(|at_places| {
+        let counts = |f: &tc_filters::TcFilters| f.limits || device != Device::Wire;
+        let found = at_places
+            .into_iter()
+            .filter(counts)
+            .map(|filters| Obstacle {
+                limits: filters.limits,
+                ..obstacle(CircumstanceKind::TcFilter, name, filters.found)
+            });
+        found.collect()
+    });
+    add(&format!("filters of tc on {name}"), tc_filters);
     let qdiscs = qdiscs.map(|all| {
         let counts = |q: &qdiscs::Qdisc| q.limits || device != Device::Wire;
         let told = all.into_iter().filter(counts).map(|q| Obstacle {
             limits: q.limits,
-            ..obstacle(ObstacleKind::Qdisc, name, q.found)
+            ..obstacle(CircumstanceKind::Qdisc, name, q.found)
         });
         told.collect()
     });
@@ -110,7 +129,7 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
         let names: Vec<&str> = off.map(|(o, _)| o.name).collect();
         if !names.is_empty() {
             let off = format!("offloads off: {}", names.join(", "));
-            let off = obstacle(ObstacleKind::Offload, name, off);
+            let off = obstacle(CircumstanceKind::Offload, name, off);
             found.obstacles.push(off);
         }
     }
@@ -126,6 +145,7 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     }
     let (filters, unseen) = filters::read(roots);
     found.obstacles.extend(filters);
+    found.obstacles.extend(socket_memory::read(roots));
     found.unseen.extend(unseen);
     found
 }
@@ -139,7 +159,7 @@ fn absent(error: &io::Error) -> bool {
     )
 }
 
-fn obstacle(kind: ObstacleKind, place: &str, found: String) -> Obstacle {
+fn obstacle(kind: CircumstanceKind, place: &str, found: String) -> Obstacle {
     Obstacle {
         kind,
         place: place.to_owned(),
@@ -155,20 +175,20 @@ fn of_link(device: Device, name: &str, link: &Link) -> Vec<Obstacle> {
     if device == Device::Loopback {
         if let Some(mtu) = link.mtu_bytes.filter(|m| *m != LOOPBACK_MTU_BYTES) {
             let found = format!("MTU {mtu}, usually {LOOPBACK_MTU_BYTES}");
-            add(ObstacleKind::Mtu, found);
+            add(CircumstanceKind::Mtu, found);
         }
         if let Some(bytes) = link.segment_bytes.filter(|b| *b < PACKET_BYTES) {
             let most = bytes_in_words(u64::from(bytes));
             let found = format!("packets of {most} at most (gso_max_size)");
-            add(ObstacleKind::Offload, found);
+            add(CircumstanceKind::Offload, found);
         }
         if let Some(n) = link.segments.filter(|n| *n < PACKET_SEGMENTS) {
             let found = format!("packets of {n} segments at most (gso_max_segs)");
-            add(ObstacleKind::Offload, found);
+            add(CircumstanceKind::Offload, found);
         }
     }
     if link.has_xdp {
-        add(ObstacleKind::Xdp, "an XDP program".to_owned());
+        add(CircumstanceKind::Xdp, "an XDP program".to_owned());
     }
     all
 }
@@ -189,7 +209,7 @@ fn of_chains(chains: &[Vec<u8>]) -> Option<Obstacle> {
     let chains = count(rules.len(), "chain");
     let all = count(rules.iter().sum(), "rule");
     let found = format!("nftables with {chains} at the hooks of IPv4 ({all} in them)");
-    (!rules.is_empty()).then(|| obstacle(ObstacleKind::Filter, "netfilter", found))
+    (!rules.is_empty()).then(|| obstacle(CircumstanceKind::Filter, "netfilter", found))
 }
 
 #[cfg(test)]

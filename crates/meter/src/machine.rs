@@ -16,8 +16,8 @@
 //! on most kernels they count whatever a tick interrupts, and miss work in step with it. A thread
 //! that slept 1,000 times for 200 µs used 36 ms; they showed 0 to 20, both sources above 36 to 50.
 
-use std::fs::File;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
@@ -25,8 +25,15 @@ use bytecost_sys::clock;
 use crate::proc_text::{self, StatLine};
 use crate::{Meter, grown};
 
-/// Where the controller for CPU accounting of cgroup v1 is mounted, by custom.
-const CPUACCT: [&str; 2] = ["sys/fs/cgroup/cpuacct", "sys/fs/cgroup/cpu,cpuacct"];
+/// Where the controller for CPU accounting of cgroup v1 is mounted, by custom: here, and as the first
+/// process has it, where this one has another `/sys` (`ip netns exec`).
+const CPUACCT: [&str; 4] = [
+    "sys/fs/cgroup/cpuacct",
+    "sys/fs/cgroup/cpu,cpuacct",
+    "proc/1/root/sys/fs/cgroup/cpuacct",
+    "proc/1/root/sys/fs/cgroup/cpu,cpuacct",
+];
+const MOUNTS: &str = "proc/self/mountinfo";
 /// Files that only the root of a cgroup v1 hierarchy has.
 const ONLY_IN_THE_ROOT: [&str; 2] = ["cgroup.sane_behavior", "release_agent"];
 const NO_TASKS: &str =
@@ -62,20 +69,23 @@ pub struct MachineSnapshot {
 
 impl MachineMeter {
     /// Opens below `root` `proc/stat`, `sys/devices/system/cpu/online`, and the machine's
-    /// `cpuacct.usage`.
+    /// `cpuacct.usage`, wherever its hierarchy is mounted.
     pub fn open(root: &Path) -> MachineMeter {
         let open = |path: &str| File::open(root.join(path)).ok();
-        let of_the_root = |dir: &str| {
-            let dir = root.join(dir);
-            ONLY_IN_THE_ROOT.iter().any(|file| dir.join(file).exists())
+        let of_the_root = |dir: &PathBuf| {
+            let mut files = ONLY_IN_THE_ROOT.iter();
+            files.any(|file| dir.join(file).exists())
         };
+        let mounts = fs::read_to_string(root.join(MOUNTS)).unwrap_or_default();
+        let mounted = mounts.lines().filter_map(mount_of_cpuacct);
+        let places = CPUACCT.into_iter().chain(mounted);
         MachineMeter {
             stat: open(STAT),
             online: open(ONLINE),
-            cpuacct: CPUACCT
-                .into_iter()
-                .find(|dir| of_the_root(dir))
-                .and_then(|dir| open(&format!("{dir}/cpuacct.usage"))),
+            cpuacct: places
+                .map(|place| root.join(place))
+                .find(of_the_root)
+                .and_then(|dir| File::open(dir.join("cpuacct.usage")).ok()),
             units: Units {
                 stat_ns: clock::proc_stat_unit_ns(),
                 tick_ns: clock::tick_ns(),
@@ -93,6 +103,14 @@ impl MachineMeter {
             stat: read(self.stat.as_ref(), &mut buffer, StatLine::parse),
         }
     }
+}
+
+/// Where the hierarchy for CPU accounting is mounted, by a line of mountinfo, proc_pid_mountinfo(5).
+fn mount_of_cpuacct(line: &str) -> Option<&str> {
+    let (mount, file_system) = line.split_once(" - cgroup ")?;
+    let mut options = file_system.split([' ', ',']);
+    let place = mount.split(' ').nth(4)?.trim_start_matches('/');
+    options.any(|option| option == "cpuacct").then_some(place)
 }
 
 fn read<T>(

@@ -32,6 +32,9 @@ pub enum ProcessOwner {
 
 /// PF_KTHREAD of include/linux/sched.h, in field 9 of proc_pid_stat(5).
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// By how much the time of children that were waited for may be short: steps of 10 ms of user and
+/// system time, at both moments.
+const WAITED_STEPS_NS: u64 = 40_000_000;
 /// The largest processes of others that are named.
 const MOST_NAMED: usize = 8;
 
@@ -56,6 +59,8 @@ pub struct ClocksRead {
     ns: BTreeMap<u32, u64>,
     /// The parent of each, where the time of children that were waited for is in it.
     parents: BTreeMap<u32, u32>,
+    /// The part of each that is of such children.
+    waited: BTreeMap<u32, u64>,
 }
 
 #[derive(Debug)]
@@ -137,7 +142,7 @@ impl ProcessClocks {
         let read = |pid: &u32| Some((*pid, clock::process_cpu_ns_of(*pid).ok()?));
         ClocksRead {
             ns: self.known.keys().filter_map(read).collect(),
-            parents: BTreeMap::new(),
+            ..ClocksRead::default()
         }
     }
 
@@ -151,7 +156,9 @@ impl ProcessClocks {
             };
             read.parents.insert(*pid, known.parent);
             if let Some(stat) = self.stat(*pid) {
-                *ns += stat.waited_ticks * self.unit_ns;
+                let waited_ns = stat.waited_ticks * self.unit_ns;
+                read.waited.insert(*pid, waited_ns);
+                *ns += waited_ns;
             }
         }
         read
@@ -221,14 +228,37 @@ fn used(from: &ClocksRead, to: &ClocksRead) -> BTreeMap<u32, u64> {
         (*pid, ns.checked_sub(before).unwrap_or(*ns))
     };
     let mut used: BTreeMap<u32, u64> = to.ns.iter().map(grown).collect();
+    // What came to each from children that it has waited for.
+    let waited = to.waited.iter().map(|(pid, ns)| {
+        let before = from.waited.get(pid).copied().unwrap_or(0);
+        (*pid, ns.saturating_sub(before))
+    });
+    let mut waited: BTreeMap<u32, u64> = waited.collect();
     let parents = from.parents.iter();
     for (ended, parent) in parents.filter(|(pid, _)| !to.ns.contains_key(pid)) {
-        let mut heir = *parent;
-        while let (None, Some(next)) = (used.get(&heir), from.parents.get(&heir)) {
-            heir = *next;
+        let before = from.ns.get(ended).copied().unwrap_or(0);
+        let mut charged_to = *parent;
+        while let (None, Some(next)) = (used.get(&charged_to), from.parents.get(&charged_to)) {
+            charged_to = *next;
         }
-        if let Some(of_heir) = used.get_mut(&heir) {
-            *of_heir = of_heir.saturating_sub(from.ns.get(ended).copied().unwrap_or(0));
+        // Whoever waited for it has its whole life. Where its parent ended too, that is a reaper:
+        // an ancestor, or init.
+        let has_it = |ns: u64| ns + WAITED_STEPS_NS >= before;
+        let is_parent = waited.get(&charged_to).is_some_and(|ns| has_it(*ns));
+        let reaper = || {
+            let reapers = waited.iter().filter(|(_, ns)| has_it(**ns));
+            reapers.min_by_key(|(_, ns)| **ns).map(|(pid, _)| *pid)
+        };
+        let charged_to = if is_parent {
+            Some(charged_to)
+        } else {
+            reaper()
+        };
+        let Some(pid) = charged_to else { continue };
+        if let (Some(used), Some(waited)) = (used.get_mut(&pid), waited.get_mut(&pid)) {
+            let before = before.min(*waited);
+            *used = used.saturating_sub(before);
+            *waited -= before;
         }
     }
     used
@@ -265,7 +295,7 @@ mod tests {
     fn at(rows: &[(u32, u64)]) -> ClocksRead {
         ClocksRead {
             ns: rows.iter().copied().collect(),
-            parents: BTreeMap::new(),
+            ..ClocksRead::default()
         }
     }
 
@@ -337,12 +367,39 @@ mod tests {
         let from = ClocksRead {
             ns: [(1, 5 * s), (7, s), (8, 60 * s), (9, 2 * s)].into(),
             parents: [(1, 0), (7, 1), (8, 7), (9, 8)].into(),
+            waited: [(1, 4 * s), (7, 0), (8, 0), (9, 0)].into(),
         };
         let to = ClocksRead {
             ns: [(1, 5 * s), (7, s + 64 * s)].into(),
             parents: [(1, 0), (7, 1)].into(),
+            waited: [(1, 4 * s), (7, 64 * s)].into(),
         };
         assert_eq!(used(&from, &to), [(1, 0), (7, 2 * s)].into());
+    }
+
+    #[test]
+    fn the_life_of_one_whose_parent_has_ended_is_not_that_of_its_reaper() {
+        let s = 1_000_000_000;
+        // A shell (5) has a script (6) that has a hog (7). The script ends, then the hog, and init
+        // waits for it; the shell itself works for 3 s, and its own children for 1 s.
+        let from = ClocksRead {
+            ns: [(1, s), (5, 2 * s), (6, 0), (7, 400 * s)].into(),
+            parents: [(1, 0), (5, 1), (6, 5), (7, 6)].into(),
+            waited: [(1, 0), (5, s), (6, 0), (7, 0)].into(),
+        };
+        let to = ClocksRead {
+            ns: [(1, s + 402 * s), (5, 6 * s)].into(),
+            parents: [(1, 0), (5, 1)].into(),
+            waited: [(1, 402 * s), (5, 2 * s)].into(),
+        };
+        assert_eq!(used(&from, &to), [(1, 2 * s), (5, 4 * s)].into());
+        // Nobody waited for it: what others' children did meanwhile is theirs.
+        let to = ClocksRead {
+            ns: [(1, s), (5, 6 * s)].into(),
+            waited: [(1, 0), (5, 2 * s)].into(),
+            ..to
+        };
+        assert_eq!(used(&from, &to), [(1, 0), (5, 4 * s)].into());
     }
 
     #[test]

@@ -92,7 +92,8 @@ fn entry(
         QuestionEntry::Measured(e, Some(f)) => {
             let quotient = baseline.map(|b| e.value / b.value);
             let odd = quotient.is_some_and(|q| contradicts(f, q, a.study.smallest_effect));
-            let why = f.withheld.as_deref().or(odd.then_some(NOT_THE_QUOTIENT));
+            let withheld = f.withheld.as_deref().or(f.amount_withheld.as_deref());
+            let why = withheld.or(odd.then_some(NOT_THE_QUOTIENT));
             let (ratio, interval, family) = (ratio(f.ratio), ratio_interval(f), f.family.name());
             let tells = format!(
                 "{}: {ratio} {} (95 % interval {interval}), {} ({family})",
@@ -129,6 +130,10 @@ pub(crate) fn not_judged<'f>(mut findings: impl Iterator<Item = &'f Finding>) ->
 fn said(f: &Finding) -> String {
     match (&f.withheld, f.verdict, f.blocks_needed) {
         (Some(why), ..) => format!("no verdict: {why}"),
+        (None, verdict, _) if let Some(why) = &f.amount_withheld => {
+            let direction = DocMark::of(verdict).words;
+            format!("{direction}; by how much is not said: {why}")
+        }
         (None, Verdict::NotDecided, Some(needed)) => {
             format!("not decided; about {needed} blocks would decide")
         }

@@ -1,7 +1,9 @@
 //! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
-use bytecost_analysis::{AdviceLine, Analysis, AnswerSentence, UNDECIDED, Verdict, grouped};
+use bytecost_analysis::{
+    AdviceLine, Analysis, AnswerSentence, Disturbance, UNDECIDED, Verdict, grouped,
+};
 use bytecost_spec::{Axis, Cell, Host, units};
 use itertools::Itertools as _;
 
@@ -25,6 +27,8 @@ const COLUMNS: usize = 5;
 /// The most reasons for which comparisons have no verdict.
 const WITHHELD: usize = 5;
 const NO_VERDICT: &str = "–";
+/// Two lines beside the label.
+const DISTURBED_CHARS: usize = 160;
 /// The most reasons for which something is not available.
 const REASONS: usize = 2;
 /// The kind of the caveat that says that a run has lost trials.
@@ -39,6 +43,8 @@ struct Room {
     /// Whether lines of the advice that have a brief form have that.
     brief: bool,
     lines: usize,
+    /// The most characters of what disturbed the run.
+    disturbed_chars: usize,
 }
 
 const ROOMY: Room = Room {
@@ -47,6 +53,7 @@ const ROOMY: Room = Room {
     noise_floor: true,
     brief: false,
     lines: usize::MAX,
+    disturbed_chars: usize::MAX,
 };
 
 /// The first screen for a terminal. `page` is where the whole report is, `run` the run's name.
@@ -60,6 +67,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     let mut room = Room {
         rows: ROWS,
         lines: a.advice.lines.len(),
+        disturbed_chars: DISTURBED_CHARS,
         ..ROOMY
     };
     let mut text = print(room);
@@ -153,6 +161,10 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
     let table = table(a, room.rows).map(DocBlock::Table);
     document.blocks.extend(table);
     let mut terms = Vec::new();
+    let disturbed = disturbed(a, room.disturbed_chars);
+    if !disturbed.is_empty() {
+        terms.push(DocTerm::new("Disturbed", disturbed));
+    }
     let withheld = withheld(a, room.reasons, !links.is_empty());
     if !withheld.is_empty() {
         terms.push(DocTerm::new("No verdict", withheld));
@@ -184,11 +196,16 @@ fn said(a: &Analysis, line: &AdviceLine, brief: bool) -> DocLine {
     DocLine::from(short.unwrap_or(&line.text).as_str()).resting_on(findings(a, &line.findings))
 }
 
-/// `2 CPUs, Linux 6.18, KVM`.
+/// `2 CPUs, Linux 6.18, KVM`; `1 of 2 CPUs` where others may not be used.
 fn machine(host: &Host) -> String {
     let kernel: String = host.kernel.splitn(3, '.').take(2).join(".");
+    let cpus = count(host.cpus.len(), "CPU", "CPUs");
+    let allowed = host.cpus_allowed.len();
     let parts = [
-        count(host.cpus.len(), "CPU", "CPUs"),
+        match allowed > 0 && allowed < host.cpus.len() {
+            true => format!("{allowed} of {cpus}"),
+            false => cpus,
+        },
         format!("Linux {kernel}"),
         host.virtualization.clone().unwrap_or_default(),
     ];
@@ -270,6 +287,43 @@ fn refused(a: &Analysis) -> Vec<DocLine> {
         DocLine::from(format!("{more}: see the full report"))
     });
     told.chain(more).collect()
+}
+
+/// What disturbed the run, with what it did to verdicts, in at most so many characters.
+fn disturbed(a: &Analysis, most_chars: usize) -> Vec<DocLine> {
+    let words = |d: &Disturbance| {
+        let counted = [
+            (d.verdicts_withheld, ["verdict", "verdicts"]),
+            (d.amounts_withheld, ["amount", "amounts"]),
+        ];
+        let counted = counted.into_iter().filter(|(n, _)| *n > 0);
+        let counted = counted
+            .map(|(n, [one, many])| count(n, one, many))
+            .join(" and ");
+        match counted.as_str() {
+            "" => d.text.clone(),
+            _ => format!("{}: {counted} withheld", d.text),
+        }
+    };
+    let words = a.disturbances.iter().map(words).collect_vec();
+    let mut shown = words.len();
+    let more = |left: usize| match left {
+        0 => String::new(),
+        _ => format!("; {left} more: see the full report"),
+    };
+    let text = |shown: usize| words[..shown].join("; ") + &more(words.len() - shown);
+    let is_short = |text: &str| text.chars().count() <= most_chars;
+    while shown > 1 && !is_short(&text(shown)) {
+        shown -= 1;
+    }
+    let mut line = text(shown);
+    if !is_short(&line) {
+        line = line.chars().take(most_chars - 1).collect::<String>() + "…";
+    }
+    match words.is_empty() {
+        true => Vec::new(),
+        false => vec![DocLine::from(line)],
+    }
 }
 
 /// How many comparisons have no verdict, by reason, and how many trials failed.
@@ -403,7 +457,11 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
     match row.entries.get(i) {
         Some(QuestionEntry::Measured(e, _)) if row.is_baseline => units::number(e.value).into(),
         Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => {
-            DocEntry::from(numbers::ratio(f.ratio)).marked(DocMark::of(f.verdict))
+            let ratio = match f.amount_withheld {
+                Some(_) => String::new(),
+                None => numbers::ratio(f.ratio),
+            };
+            DocEntry::from(ratio).marked(DocMark::of(f.verdict))
         }
         _ if row.is_baseline => {
             let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());

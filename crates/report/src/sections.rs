@@ -274,6 +274,9 @@ fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
     let effect = match c.effect {
         CaveatEffect::Annotates => None,
         CaveatEffect::WithholdsMetric => Some("some verdicts of these cells are withheld"),
+        CaveatEffect::WithholdsUnconfirmed => {
+            Some("amounts and verdicts that first attempts do not confirm are withheld")
+        }
         CaveatEffect::WithholdsAll => Some("every verdict of these cells is withheld"),
     };
     let ids: Vec<&str> = c.cells.iter().map(String::as_str).collect();

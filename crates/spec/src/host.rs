@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::circumstance::CircumstanceKind;
 use crate::units::bytes_in_words;
 
 mod distance;
@@ -68,61 +69,18 @@ pub struct Cpu {
     pub kind: u32,
 }
 
-/// What an [`Obstacle`] is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum ObstacleKind {
-    /// A queueing discipline, tc(8).
-    Qdisc,
-    /// An MTU that is not the usual one.
-    Mtu,
-    /// An offload that is off, or a bound on what a device is handed in one packet.
-    Offload,
-    /// An XDP program.
-    Xdp,
-    /// Rules of a packet filter.
-    Filter,
-    /// Connection tracking.
-    Tracking,
-    /// A quota of CPU time of a control group around the whole run.
-    Quota,
-}
-
 /// Something in the way of a measurement that a quiet machine does not have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Obstacle {
     /// What it is.
-    pub kind: ObstacleKind,
+    pub kind: CircumstanceKind,
     /// Where it is: a device, a network, a control group.
     pub place: String,
     /// What was found, with its figures: `tbf, 2.00 Gbit/s`.
     pub found: String,
     /// Whether it bounds rates or delays what passes; else it makes what passes cost more.
     pub limits: bool,
-}
-
-impl ObstacleKind {
-    /// What to do about it.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            ObstacleKind::Qdisc => {
-                "remove it (`tc qdisc del dev DEVICE root`), or run in a new network: `unshare --net`, then `ip link set lo up`"
-            }
-            ObstacleKind::Mtu => "as root: `ip link set lo mtu 65536`",
-            ObstacleKind::Offload => {
-                "as root: `ethtool -K DEVICE tx on sg on tso on gso on`, `ip link set DEVICE gso_max_size 65536 gso_max_segs 65535`"
-            }
-            ObstacleKind::Xdp => "as root: `ip link set dev DEVICE xdp off`",
-            ObstacleKind::Filter | ObstacleKind::Tracking => {
-                "run in a new network, which has no rules: `unshare --net`, then `ip link set lo up`"
-            }
-            ObstacleKind::Quota => {
-                "run in a group without a quota (`cpu.max`; `docker run` without --cpus, a pod without a CPU limit)"
-            }
-        }
-    }
 }
 
 /// One fact for `bytecost doctor` and the host section of reports.

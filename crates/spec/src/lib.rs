@@ -8,6 +8,7 @@ mod rows;
 
 pub mod axis;
 pub mod cell;
+pub mod circumstance;
 pub mod claim;
 pub mod cpulist;
 pub mod evidence;
@@ -34,6 +35,7 @@ pub use cell::{
     Neighbour, Nodelay, Noise, Pattern, Payload, Placement, ReadSize, Reaping, Ring, Serving, Spot,
     Transport,
 };
+pub use circumstance::CircumstanceKind;
 pub use claim::Claim;
 pub use host::Host;
 pub use manifest::Manifest;

@@ -9,6 +9,8 @@ use crate::result::{AdviceLine, DecidedPoint, DecidedRange, Situation};
 
 /// How far the strongest of several ratios lies from the weakest where each is told with its place.
 const WIDE: f64 = 1.5;
+/// How far an end of a range lies from the next that is named, to be named too.
+const APART: f64 = 1.25;
 /// Places that are told one by one where many have the same advice.
 const PLACES: usize = 4;
 /// How a cell gets to the other host, which the finished lines name.
@@ -107,7 +109,10 @@ impl Part {
         match (self, other) {
             (Part::Words(own), Part::Words(other)) => own == other,
             (Part::Amount { range: own, .. }, Part::Amount { range: other, .. }) => {
-                let form = |r: &DecidedRange| (r.value.clone(), r.metric, r.verdict, is_less(r));
+                let form = |r: &DecidedRange| {
+                    let said = (is_less(r), has_amounts(r));
+                    (r.value.clone(), r.metric, r.verdict, said)
+                };
                 form(own) == form(other) && places(own) == places(other)
             }
             _ => false,
@@ -173,19 +178,26 @@ fn strength(point: &DecidedPoint) -> f64 {
     point.ratio.ln().abs()
 }
 
-/// Whether the ratios of a range lie so far apart that each end needs its place.
-fn is_wide(range: &DecidedRange) -> bool {
-    ends(range).is_some_and(|(weakest, strongest)| {
-        strength(strongest) - strength(weakest) > WIDE.ln() && weakest.at != strongest.at
-    })
+/// Returns true if no finding of a range has its amount withheld.
+pub(super) fn has_amounts(range: &DecidedRange) -> bool {
+    !range.points.iter().any(|p| p.has_no_amount)
 }
 
-/// The 95 % intervals of all its findings together: `22–48 % less`, or
-/// `3.9–4.6× (2 KiB) to 1.5–1.7× (512 KiB)` where they lie far apart.
+/// Whether the ratios of a range lie so far apart that each end needs its place.
+fn is_wide(range: &DecidedRange) -> bool {
+    let is_far = ends(range).is_some_and(|(weakest, strongest)| {
+        strength(strongest) - strength(weakest) > WIDE.ln() && weakest.at != strongest.at
+    });
+    is_far && has_amounts(range)
+}
+
+/// The 95 % intervals of all its findings together: `22–48 % less`, or, in the order of places,
+/// `3.9–4.6× (2 KiB) to 1.2–1.3× (64 KiB) to 1.5–1.7× (512 KiB)` where they lie far apart. Where an
+/// amount is withheld, the direction alone.
 pub(super) fn amount(s: &Situation, range: &DecidedRange) -> String {
-    let Some((weakest, strongest)) = ends(range) else {
-        return String::new();
-    };
+    if !has_amounts(range) {
+        return if is_less(range) { "less" } else { "more" }.to_owned();
+    }
     let between = |is_told: &dyn Fn(&DecidedPoint) -> bool| {
         let points = || range.points.iter().filter(|p| is_told(p));
         let low = points().map(|p| p.low).fold(f64::INFINITY, f64::min);
@@ -195,19 +207,47 @@ pub(super) fn amount(s: &Situation, range: &DecidedRange) -> String {
     if !is_wide(range) {
         return between(&|_| true) + less;
     }
-    let told = |p: &DecidedPoint| {
-        let at = p.at.as_ref().zip(s.along);
-        let at = at.map_or_else(String::new, |(at, axis)| axis.subject(at));
-        (between(&|own| own.at == p.at), at)
-    };
-    let mut ends = [weakest, strongest];
-    ends.sort_by_key(|p| s.measured.iter().position(|at| Some(at) == p.at.as_ref()));
-    let [(first, from), (last, to)] = ends.map(told);
+    let named = named_points(s, range);
     let holes = match holes(s, range) {
         none if none.is_empty() => none,
         some => format!("; not shown at {some}"),
     };
-    format!("{first} ({from}) to {last} ({to}{holes}){less}")
+    let last = named.len().saturating_sub(1);
+    let words = named.iter().enumerate().map(|(place, p)| {
+        let at = p.at.as_ref().zip(s.along);
+        let at = at.map_or_else(String::new, |(at, axis)| axis.subject(at));
+        let holes = if place == last { &holes } else { "" };
+        format!("{} ({at}{holes})", between(&|own| own.at == p.at))
+    });
+    words.collect_vec().join(" to ") + less
+}
+
+/// The weakest and the strongest point of a range, and its ends where they differ from the next of
+/// these; in the order of places.
+fn named_points<'r>(s: &Situation, range: &'r DecidedRange) -> Vec<&'r DecidedPoint> {
+    let place = |p: &DecidedPoint| s.measured.iter().position(|at| Some(at) == p.at.as_ref());
+    let in_order = range
+        .points
+        .iter()
+        .sorted_by_key(|p| place(p))
+        .collect_vec();
+    let Some((weakest, strongest)) = ends(range) else {
+        return Vec::new();
+    };
+    let mut named = vec![weakest, strongest];
+    named.sort_by_key(|p| place(p));
+    let is_apart = |one: &DecidedPoint, other: &DecidedPoint| {
+        one.at != other.at && (strength(one) - strength(other)).abs() > APART.ln()
+    };
+    if let [first, .., last] = in_order[..] {
+        if is_apart(first, named[0]) {
+            named.insert(0, first);
+        }
+        if is_apart(last, named[named.len() - 1]) {
+            named.push(last);
+        }
+    }
+    named
 }
 
 pub(super) fn places(range: &DecidedRange) -> Vec<String> {

@@ -4,7 +4,9 @@ use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Better, Transport, units};
 use itertools::Itertools as _;
 
-use super::sentence::{OVER_NETWORK, Part, Said, amount, at, is_less, merged, places, transport};
+use super::sentence::{
+    OVER_NETWORK, Part, Said, amount, at, has_amounts, is_less, merged, places, transport,
+};
 use super::undecided::measured;
 use crate::grouping::grouped;
 use crate::phrases::{self, Kind, kind};
@@ -141,7 +143,8 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
             _ => "it".to_owned(),
         };
         let of = |but: &&DecidedRange| {
-            let the = if is_less(but) { "" } else { "the " };
+            let is_bare = is_less(but) || !has_amounts(but);
+            let the = if is_bare { "" } else { "the " };
             let at = match places(but) == u.at {
                 true => String::new(),
                 false => at(s, but),
@@ -398,7 +401,7 @@ fn words(words: String) -> Vec<Part> {
 fn against(s: &Situation, head: String, range: &DecidedRange) -> Vec<Part> {
     let base = baseline(s);
     let noun = phrases::metric(range.metric, s.unit);
-    let of = match is_less(range) {
+    let of = match is_less(range) || !has_amounts(range) {
         true => format!(" {noun} than {base}"),
         false => format!(" the {noun} of {base}"),
     };

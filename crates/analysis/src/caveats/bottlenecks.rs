@@ -3,7 +3,7 @@
 use bytecost_spec::{Axis, Cache, Counter, Measure, Metric, Pattern, Side, units};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, clause, ids, span, spans};
+use super::{Caveat, caveat, clause, ids, nearer_causes, span, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
@@ -48,13 +48,14 @@ const WINDOW_HELD: f64 = 0.5;
 pub(super) fn receive_window(view: &View<'_>) -> Option<Caveat> {
     // A receiver that is busy fills its buffer whatever its size.
     let has_time = |c: &&CellTrials<'_>| busy(c).is_none_or(|(_, receiver)| receiver < BUSY);
+    let is_excluded = nearer_causes(view, "receive-window");
     let buffer = |t: &Trial<'_>| t.received(Counter::ReceiveBufferBytes);
     let shows = |cell: &CellTrials<'_>| {
         let held = |t: &Trial<'_>| t.sent_over(Counter::TcpRwndLimitedUs, Counter::TcpBusyUs);
         let share = cell.typical(held).filter(|s| *s > WINDOW_HELD)?;
         Some([Some(share), cell.typical(buffer)])
     };
-    let cells = view.moved().filter(has_time);
+    let cells = view.moved().filter(has_time).filter(|c| !is_excluded(c));
     let (cells, [share, buffer]) = spans(cells, shows, [percent, bytes])?;
     caveat(
         "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.",

@@ -1,14 +1,15 @@
 //! CPU time that nobody accounts for: the books of cells, and a kernel's clock that leaves some out.
 
 use bytecost_spec::survey::ClockVerdict;
-use bytecost_spec::{Counter, Reading, Transport};
+use bytecost_spec::{CircumstanceKind, Counter, Reading, Transport};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids, in_cells, of_run, span};
+use super::{Caveat, caveat, ids, in_cells, nearer_causes, of_circumstance, of_run, span};
 use crate::books::MOST_LEFT_OVER;
 use crate::phrases::{self, percent};
 use crate::result::{CellBooks, Closed};
 use crate::trials::CellTrials;
+use crate::value::Trial;
 use crate::view::View;
 
 /// The cells whose books are closed so, with a number of each.
@@ -17,7 +18,10 @@ fn of_kind(
     closed: Closed,
     number: fn(&CellBooks) -> f64,
 ) -> (Vec<String>, Vec<f64>) {
+    let is_excluded = nearer_causes(view, CircumstanceKind::BooksOpen.row().name);
+    let by_nearer = |b: &&CellBooks| view.trials.by_id(&b.cell).is_some_and(&is_excluded);
     let books = view.known.books.iter().filter(|b| b.closed == closed);
+    let books = books.filter(|b| !by_nearer(b));
     books.map(|b| (b.cell.clone(), number(b))).unzip()
 }
 
@@ -25,12 +29,14 @@ pub(super) fn books_open(view: &View<'_>) -> Option<Caveat> {
     let (open, shares) = of_kind(view, Closed::No, |b| b.left_over);
     let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
     let (cells, shares) = (phrases::count(open.len(), "cell"), span(&shares, signed));
-    caveat(
+    open.first()?;
+    of_circumstance(
+        CircumstanceKind::BooksOpen,
+        format!("CPU time of {cells} is unaccounted for"),
         format!(
             "CPU time of {cells} is unaccounted for, or counted twice: something works for them, or beside them, that no clock of ours has. Their CPU time has no verdict."
         ),
         format!("left over: {shares} of the cell's own CPU time, sums over blocks"),
-        "stop other programs that start many short processes; as root, --evidence counts shows exactly who used the CPUs",
         open,
     )
 }
@@ -40,11 +46,24 @@ pub(super) fn books_not_closed(view: &View<'_>) -> Option<Caveat> {
     let (wide, widths) = of_kind(view, Closed::NotToThreePercent, half);
     let (cells, most) = (phrases::count(wide.len(), "cell"), percent(MOST_LEFT_OVER));
     let widths = span(&widths, percent);
+    let has_account = |c: &CellTrials<'_>| {
+        let read = |t: &Trial<'_>| t.of_all(Counter::MachineTasksNs).is_some();
+        c.trials().any(read)
+    };
+    let is_coarse = |id: &String| view.trials.by_id(id).is_some_and(|c| !has_account(c));
+    let coarse = match wide.iter().any(is_coarse) {
+        true => {
+            "; the scheduler's own account of all tasks was not available, and what the machine did is known in steps of 10 ms"
+        }
+        false => "",
+    };
     caveat(
         format!(
             "The books of {cells} are not closed to {most} in this run: the CPU time of everything else is known too coarsely beside theirs."
         ),
-        format!("95 % intervals of what is left over: ± {widths} of the cell's own CPU time"),
+        format!(
+            "95 % intervals of what is left over: ± {widths} of the cell's own CPU time{coarse}"
+        ),
         "more blocks (a longer --budget) or a longer --window",
         wide,
     )

@@ -1,12 +1,14 @@
 //! Caveats about the machine: what else ran on it, its CPUs and their speed, its caches.
 
+use bytecost_spec::sample::Block;
 use bytecost_spec::{
-    Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, SideReadings, Transport, units,
+    Cache, CircumstanceKind, Counter, Measure, Metric, Nearness, Pattern, Placement, SideReadings,
+    Transport, units,
 };
 use bytecost_stats::quantile;
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids, of_run, span, spans};
+use super::{Caveat, caveat, ids, of_circumstance, span, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, from_to, percent};
 use crate::trials::CellTrials;
@@ -21,33 +23,78 @@ const WAKE_UP_US: f64 = 15.0;
 /// Time in µs that a wake-up takes at most; what takes longer waits for something else.
 const WAKE_UP_MOST_US: f64 = 200.0;
 
-/// Of the blocks that stand: those that were measured again are no part of the result.
-pub(super) fn other_processes(view: &View<'_>) -> Option<Caveat> {
-    let bound = view.input.manifest.study.foreign_cpus;
-    let blocks = view.input.blocks.iter();
-    let stand = blocks.filter(|b| b.repeated_because.is_none());
-    let crowded = stand.clone().filter(|b| b.other_cpus() > bound);
-    let crowded = crowded.collect_vec();
-    if crowded.is_empty() {
-        return None;
+/// Share of the blocks that stand in which others may use the CPUs before results are theirs.
+const MOST_CROWDED: f64 = 0.1;
+
+/// Blocks that stand, and those of them in which others used more CPUs than the study allows.
+/// Blocks that were measured again are no part of the result.
+struct ForeignLoad<'v> {
+    stand: usize,
+    crowded: Vec<&'v Block>,
+    bound: f64,
+}
+
+impl<'v> ForeignLoad<'v> {
+    fn new(view: &View<'v>) -> ForeignLoad<'v> {
+        let bound = view.input.manifest.study.foreign_cpus;
+        let blocks = view.input.blocks.iter();
+        let stand = blocks.filter(|b| b.repeated_because.is_none());
+        let crowded = stand.clone().filter(|b| b.other_cpus() > bound);
+        ForeignLoad {
+            stand: stand.clone().count(),
+            crowded: crowded.collect(),
+            bound,
+        }
     }
-    let cpus = crowded.iter().map(|b| b.other_cpus()).collect_vec();
-    let others = crowded.iter().flat_map(|b| &b.others);
-    let by_name = by_key(others.map(|other| (other.name.as_str(), other.cpu_ns))).into_iter();
-    let times = by_name.map(|(name, ns)| (name, ns.iter().sum::<u64>()));
-    let most = times.sorted_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
-    let most = phrases::list(most.take(MOST_NAMED).map(|(name, _)| name));
-    let (n, all) = (crowded.len(), phrases::count(stand.count(), "block"));
-    let (cpus, bound) = (span(&cpus, |c| format!("{c:.2}")), units::number(bound));
-    of_run(
-        format!(
-            "Other processes used the CPUs in {n} of {all}, also where these were measured again. Rankings may be wrong."
-        ),
-        format!(
-            "{cpus} CPUs in use by processes that are not ours, more than {bound}; most by {most}"
-        ),
-        "stop these programs and run again",
-    )
+
+    fn is_most_of_the_run(&self) -> bool {
+        self.crowded.len() as f64 > MOST_CROWDED * self.stand as f64
+    }
+
+    fn caveat(&self, view: &View<'_>, kind: CircumstanceKind, means: &str) -> Option<Caveat> {
+        let cpus = self.crowded.iter().map(|b| b.other_cpus()).collect_vec();
+        let others = self.crowded.iter().flat_map(|b| &b.others);
+        let by_name = by_key(others.map(|other| (other.name.as_str(), other.cpu_ns))).into_iter();
+        let times = by_name.map(|(name, ns)| (name, ns.iter().sum::<u64>()));
+        let most = times.sorted_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
+        let names = most.take(MOST_NAMED).map(|(name, _)| name).collect_vec();
+        let (n, all) = (self.crowded.len(), phrases::count(self.stand, "block"));
+        let (cpus, bound) = (
+            span(&cpus, |c| format!("{c:.2}")),
+            units::number(self.bound),
+        );
+        let who = match names.first() {
+            Some(name) => format!("other processes, most of all {name},"),
+            None => "other processes".to_owned(),
+        };
+        let machine = phrases::count(view.input.manifest.host.cpus.len(), "CPU");
+        of_circumstance(
+            kind,
+            format!("{who} used {cpus} of {machine} in {n} of {all}"),
+            format!(
+                "Other processes used the CPUs in {n} of {all}, also where these were measured again. {means}"
+            ),
+            format!(
+                "{cpus} CPUs in use by processes that are not ours, more than {bound}; most by {}",
+                phrases::list(names)
+            ),
+            Vec::new(),
+        )
+    }
+}
+
+pub(super) fn other_processes(view: &View<'_>) -> Option<Caveat> {
+    let load = ForeignLoad::new(view);
+    let is_there = !load.crowded.is_empty() && !load.is_most_of_the_run();
+    let means = "Rankings may be wrong.";
+    is_there.then(|| load.caveat(view, CircumstanceKind::OtherProcesses, means))?
+}
+
+pub(super) fn busy_machine(view: &View<'_>) -> Option<Caveat> {
+    let load = ForeignLoad::new(view);
+    let means = "No amount is said, and no two ways are called equal; which of two is better stands only where the first attempts at the blocks say the same.";
+    let is_busy = load.is_most_of_the_run();
+    is_busy.then(|| load.caveat(view, CircumstanceKind::BusyMachine, means))?
 }
 
 /// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
@@ -61,10 +108,13 @@ pub(super) fn steal(view: &View<'_>) -> Option<Caveat> {
     if steal <= STEAL * capacity {
         return None;
     }
-    of_run(
+    let share = percent(steal / capacity);
+    of_circumstance(
+        CircumstanceKind::Steal,
+        format!("the hypervisor took {share} of the CPUs' time"),
         "The hypervisor took CPU time away during this run: times are too long and rates too low by what it took.",
-        percent(steal / capacity) + " of the CPUs' time in all windows",
-        "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates",
+        format!("{share} of the CPUs' time in all windows"),
+        Vec::new(),
     )
 }
 
@@ -152,16 +202,14 @@ pub(super) fn one_cpu(view: &View<'_>) -> Option<Caveat> {
     };
     let cells = view.measured().filter(takes_turns).collect_vec();
     let placement = &cells.first()?.cell.placement;
-    let evidence = match single {
-        true => "one CPU may be used".to_owned(),
-        false => format!("placement {placement}"),
+    // A placement that the study asks for is what it asks about.
+    let (brief, evidence) = match single {
+        true => ("one CPU may be used", "one CPU may be used".to_owned()),
+        false => ("", format!("placement {placement}")),
     };
-    caveat(
-        "Both ends take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs.",
-        evidence,
-        "--placement with different CPUs for the two ends, where there are several",
-        ids(cells),
-    )
+    let kind = CircumstanceKind::OneCpu;
+    let text = phrases::sentence(&phrases::capital(kind.row().means));
+    of_circumstance(kind, brief, text, evidence, ids(cells))
 }
 
 pub(super) fn wake_ups(view: &View<'_>) -> Option<Caveat> {
@@ -203,12 +251,13 @@ pub(super) fn frequency(view: &View<'_>) -> Option<Caveat> {
     }
     let told = cells.into_iter().filter(|c| !known(c).is_empty());
     let [low, high] = [low, high].map(|khz| khz / 1e6);
-    caveat(
+    of_circumstance(
+        CircumstanceKind::Frequency,
+        format!("the CPUs' frequency changed ({low:.2} to {high:.2} GHz)"),
         "The CPUs' frequency changed during the run: numbers of single cells depend on when they were taken, and so do their ratios where trials of a block differ.",
         format!(
             "scaling_cur_freq of the fastest CPU at the end of each window: {low:.2} GHz (10 % quantile) to {high:.2} GHz (90 %)"
         ),
-        "a fixed frequency: `cpupower frequency-set -g performance`, turbo off; cycles per byte where there are counters",
         ids(told),
     )
 }
@@ -217,16 +266,18 @@ pub(super) fn throttled(view: &View<'_>) -> Option<Caveat> {
     let throttles = |t: &Trial<'_>| t.of_all(Counter::ThermalThrottles).filter(|n| *n > 0.0);
     let is_slowed = |c: &&CellTrials<'_>| c.trials().any(|t| throttles(t).is_some());
     let cells = view.measured().filter(is_slowed).collect_vec();
+    cells.first()?;
     let counts = cells.iter().flat_map(|c| c.trials()).filter_map(throttles);
     let counts = counts.collect_vec();
-    caveat(
+    of_circumstance(
+        CircumstanceKind::Throttled,
+        "heat made CPUs slower",
         "Heat made CPUs slower during these trials.",
         format!(
             "thermal_throttle: slowed down {:.0} times in {}",
             counts.iter().sum::<f64>(),
             phrases::count(counts.len(), "trial")
         ),
-        "cool the machine, or hold its frequency below what it can keep up",
         ids(cells),
     )
 }
@@ -280,12 +331,13 @@ pub(super) fn off_cpu(view: &View<'_>) -> Option<Caveat> {
     };
     let cells = view.moved().filter(|c| should_run(view, c));
     let (cells, [share]) = spans(cells, shows, [percent])?;
-    caveat(
-        "Threads were ready and got no CPU: something else ran in their place, or nothing kept the two ends on CPUs of their own. Rates and latencies hold this wait; CPU time does not.",
+    of_circumstance(
+        CircumstanceKind::OffCpu,
+        format!("threads waited for a CPU for {share} of the window"),
+        "Threads were ready and got no CPU: something else ran in their place, or nothing kept the two ends on CPUs of their own. Rates and latencies include this wait. CPU time is that of threads that share CPUs, and may rank them otherwise than CPUs of their own.",
         format!(
             "waited for a CPU for {share} of the window, median over trials (/proc/thread-self/schedstat; of work, CPU time against elapsed time)"
         ),
-        "stop what else runs; --placement with a CPU for each end; compare CPU time rather than rates",
         cells,
     )
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use bytecost_spec::{
-    Cell, Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide, SideReadings,
-    Transport, units,
+    Cell, CircumstanceKind, Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide,
+    SideReadings, Transport, units,
 };
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, clause, ids, known, spans};
+use super::{Caveat, caveat, clause, ids, known, of_circumstance, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
 use crate::result::Finding;
@@ -304,12 +304,13 @@ pub(super) fn peer_busy(view: &View<'_>) -> Option<Caveat> {
     };
     let (cells, [cpus]) = spans(cells(view), shows, [|c| format!("{c:.2}")])?;
     let (there, bound) = (way.peer.name(), units::number(bound));
-    caveat(
+    of_circumstance(
+        CircumstanceKind::PeerBusy,
+        format!("other processes used {cpus} CPUs of {there}"),
         format!(
             "Other processes used the CPUs of {there} during these trials. Rankings may be wrong."
         ),
         format!("{cpus} CPUs in use by processes that are not ours, more than {bound}"),
-        "stop other programs there and run again",
         cells,
     )
 }

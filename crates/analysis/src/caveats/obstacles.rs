@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_spec::CircumstanceKind;
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::{Counter, units};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids};
+use super::{Caveat, clause, ids, known, of_circumstance};
 use crate::grouping::by_key;
 use crate::phrases;
 use crate::trials::CellTrials;
-use crate::value::machine;
+use crate::value::{Trial, machine};
 use crate::view::View;
 
 /// Share of the time up to which pauses by a quota go unremarked.
@@ -32,12 +33,17 @@ pub(super) fn limits(view: &View<'_>) -> Vec<Caveat> {
     let all = by_obstacle(view, true).into_iter();
     let told = all.filter_map(|(obstacle, cells)| {
         let Obstacle { place, found, .. } = obstacle;
-        caveat(
+        let what = match obstacle.kind {
+            CircumstanceKind::TcFilter => "A filter of tc",
+            _ => "A queueing discipline",
+        };
+        of_circumstance(
+            obstacle.kind,
+            format!("{found} limits {place}"),
             format!(
-                "A queueing discipline limits {place}: {found}. It sets the rates and latencies of these cells, not the movers."
+                "{what} limits {place}: {found}. It sets the rates and latencies of these cells, not the movers."
             ),
             evidence(&[obstacle], &cells),
-            obstacle.kind.remedy(),
             ids(cells),
         )
     });
@@ -49,23 +55,49 @@ pub(super) fn costs(view: &View<'_>) -> Option<Caveat> {
     let first = all.keys().next()?;
     let obstacles = all.keys().copied().collect_vec();
     let names = phrases::list(obstacles.iter().map(|o| named(o)).dedup());
+    let kinds = obstacles.iter().map(|o| o.kind).dedup();
+    let means = kinds.map(|kind| kind.row().means).join("; ");
+    let means = phrases::sentence(&phrases::capital(&means));
     let cells = all.values().flatten().copied();
     let cells = cells.unique_by(|c| &c.id).collect_vec();
-    caveat(
+    let sockets = match obstacles
+        .iter()
+        .any(|o| o.kind == CircumstanceKind::SocketMemory)
+    {
+        true => buffers(&cells),
+        false => String::new(),
+    };
+    of_circumstance(
+        first.kind,
+        names.clone(),
         format!(
-            "The path is not as a kernel makes it: {names}. Each packet costs more CPU time than usual, for all movers alike: ratios are closer to 1, and hold for this path alone."
+            "The path is not as a kernel makes it: {names}. {means} Costs, rates and their ratios hold for this path; what they are without that was not measured."
         ),
-        evidence(&obstacles, &cells),
-        first.kind.remedy(),
+        evidence(&obstacles, &cells) + &sockets,
         ids(cells),
     )
+}
+
+/// The buffers that sockets got: `; SO_SNDBUF 4,096 B, SO_RCVBUF 8,192 B`.
+fn buffers(cells: &[&CellTrials<'_>]) -> String {
+    let span_of = |read: fn(&Trial<'_>) -> Option<f64>| {
+        let read = cells.iter().flat_map(|c| c.trials()).filter_map(read);
+        known(&read.collect_vec(), |bytes| {
+            format!("{} B", units::number(bytes))
+        })
+    };
+    let sent = span_of(|t| t.sent(Counter::SendBufferBytes));
+    let received = span_of(|t| t.received(Counter::ReceiveBufferBytes));
+    clause("; SO_SNDBUF {}", &sent) + &clause(", SO_RCVBUF {}", &received)
 }
 
 fn named(obstacle: &Obstacle) -> String {
     let Obstacle { found, place, .. } = obstacle;
     match obstacle.kind {
-        ObstacleKind::Qdisc => format!("the queueing discipline {found} on {place}"),
-        ObstacleKind::Filter | ObstacleKind::Tracking => found.clone(),
+        CircumstanceKind::Qdisc => format!("the queueing discipline {found} on {place}"),
+        CircumstanceKind::Filter | CircumstanceKind::Tracking | CircumstanceKind::SocketMemory => {
+            found.clone()
+        }
         _ => format!("{found} on {place}"),
     }
 }
@@ -88,17 +120,18 @@ pub(super) fn quota(view: &View<'_>) -> Option<Caveat> {
         return None;
     }
     let all = view.input.manifest.host.obstacles.iter();
-    let quotas = all.filter(|o| o.kind == ObstacleKind::Quota);
+    let quotas = all.filter(|o| o.kind == CircumstanceKind::Quota);
     let known = |o: &Obstacle| format!("; {} at {}", o.found, o.place);
     let known: String = quotas.map(known).collect();
     let [held, of] = [held_s, of_s].map(units::number);
     let periods = phrases::count(periods as usize, "period");
-    caveat(
+    of_circumstance(
+        CircumstanceKind::Quota,
+        format!("a CPU quota held threads back for {held} s in {of} s"),
         "A CPU quota around the whole run stopped its threads: rates and latencies include these pauses. CPU time does not.",
         format!(
             "cpu.stat: used up in {periods} (nr_throttled), threads held back for {held} s in {of} s of trials{known}"
         ),
-        ObstacleKind::Quota.remedy(),
         ids(view.measured()),
     )
 }

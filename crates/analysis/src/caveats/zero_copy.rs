@@ -1,10 +1,12 @@
 //! Zero-copy: whether the kernel copied after all, and what keeps it from its best.
 
-use bytecost_spec::{Counter, Measure, Metric, PacketSocket, Pattern, Reaping, Transport, units};
+use bytecost_spec::{
+    CircumstanceKind, Counter, Measure, Metric, PacketSocket, Pattern, Reaping, Transport, units,
+};
 use itertools::Itertools as _;
 
 use super::wire::whole;
-use super::{Caveat, caveat, clause, ids, in_cells, span, spans};
+use super::{Caveat, caveat, clause, ids, in_cells, of_circumstance, span, spans};
 use crate::grouping::grouped;
 use crate::phrases::{self, percent};
 use crate::result::CellResult;
@@ -209,10 +211,12 @@ pub(super) fn packet_socket(view: &View<'_>) -> Option<Caveat> {
     let all = cells.iter().flat_map(|c| c.trials());
     let trials = all.filter(|t| !t.sample.packet_sockets.is_empty()).count();
     let trials = phrases::count(trials, "trial");
-    caveat(
+    cells.first()?;
+    of_circumstance(
+        CircumstanceKind::PacketSocket,
+        format!("a packet socket takes a copy of each packet ({names})"),
         "A packet socket took the packets of these trials too: the kernel clones each for it, and copies what a zero-copy send had left where it was. Over wire it gets the acknowledgements alone, since packets with payload are taken off before.",
         format!("/proc/net/packet, {trials}: {names}"),
-        "end it (tcpdump, a monitor, a DHCP client) and run again",
         ids(cells),
     )
 }

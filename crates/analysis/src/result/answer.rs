@@ -186,6 +186,9 @@ pub struct DecidedPoint {
     /// Upper end.
     #[serde(default)]
     pub high: f64,
+    /// Returns true if its direction alone stands, and no amount is said of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_no_amount: bool,
     /// [`super::Finding::id`].
     pub finding: String,
 }

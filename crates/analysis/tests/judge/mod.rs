@@ -151,6 +151,7 @@ pub fn caveat<'c>(
         kind: kind.to_owned(),
         effect,
         text: String::new(),
+        brief: String::new(),
         evidence: String::new(),
         remedy: String::new(),
         cells: cells.map(Cell::id).collect(),

@@ -1,6 +1,6 @@
 //! Checks of what disturbs a measurement, and of the clocks that it is taken by.
 
-use bytecost_spec::host::ObstacleKind;
+use bytecost_spec::CircumstanceKind;
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::units::{bytes_in_words, number};
 
@@ -13,17 +13,12 @@ pub(super) fn quota(seen: &CheckInput<'_>) -> Told {
     match cgroup::obstacles(seen.roots).as_deref() {
         Err(why) => Told::unknown(why, "a quota would show as pauses of whole trials"),
         Ok([]) => Told::good("none", "no control group stops this process"),
-        Ok([tightest, ..]) => Told::warning(
-            tightest.found.as_str(),
-            "when it is used up all threads stop until the next period: windows fall into the pauses",
-        )
-        .remedy(ObstacleKind::Quota.remedy()),
+        Ok([tightest, ..]) => Told::disturbed(CircumstanceKind::Quota, tightest.found.as_str()),
     }
 }
 
 pub(super) fn load(seen: &CheckInput<'_>) -> Told {
-    let means =
-        "blocks that other programs disturb are repeated, and reported if that does not help";
+    let means = CircumstanceKind::OtherProcesses.row().means;
     let average = seen.roots.proc("loadavg").and_then(|text| {
         let first = text.split_whitespace().next().unwrap_or_default();
         match first.parse::<f64>() {
@@ -46,15 +41,14 @@ pub(super) fn load(seen: &CheckInput<'_>) -> Told {
     };
     let cpus = seen.host.cpus.len().max(1) as f64;
     if average / cpus > 0.2 || others.is_some_and(|n| n as f64 >= cpus) {
-        Told::warning(found, means)
-            .remedy("stop other programs (`top` shows them), or wait until they end")
+        Told::disturbed(CircumstanceKind::OtherProcesses, found)
     } else {
         Told::good(found, means)
     }
 }
 
 pub(super) fn steal(seen: &CheckInput<'_>) -> Told {
-    let means = "time that the hypervisor gave to others; it does not show all of their work";
+    let means = CircumstanceKind::Steal.row().means;
     // proc_stat(5): user nice system idle iowait irq softirq steal.
     let ticks: Option<Vec<u64>> = seen.roots.proc("stat").ok().and_then(|stat| {
         let line = stat.lines().find_map(|l| l.strip_prefix("cpu "))?;
@@ -71,7 +65,7 @@ pub(super) fn steal(seen: &CheckInput<'_>) -> Told {
     let share = *stolen as f64 / total.max(1) as f64;
     let found = format!("{:.2} % since the start of the machine", share * 100.0);
     if share > 0.01 {
-        Told::warning(found, means).remedy("measure when the host is quiet, or on CPUs of its own")
+        Told::disturbed(CircumstanceKind::Steal, found)
     } else {
         Told::good(found, means)
     }

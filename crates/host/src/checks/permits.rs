@@ -1,5 +1,6 @@
 //! Checks of what the kernel lets this process do.
 
+use bytecost_spec::CircumstanceKind;
 use bytecost_spec::units::bytes_in_words;
 
 use super::{CheckInput, Told, count};
@@ -183,12 +184,16 @@ pub(super) fn congestion(seen: &CheckInput<'_>) -> Told {
 pub(super) fn packet_sockets(seen: &CheckInput<'_>) -> Told {
     let unknown = "whether something copies every packet is not seen";
     let text = known!(seen.roots.proc("net/packet"), unknown);
-    match text.lines().skip(1).filter(|l| !l.trim().is_empty()).count() {
+    match text
+        .lines()
+        .skip(1)
+        .filter(|l| !l.trim().is_empty())
+        .count()
+    {
         0 => Told::good("none open", "nothing but the receivers takes packets"),
-        n => Told::warning(
-            format!("{} open", count(n, "packet socket")),
-            "each takes a copy of what passes its device: zero-copy sends there are copied after all, for everyone",
-        )
-        .remedy("`ss -0 -p` names their owners (DHCP clients, tcpdump): stop them for the run"),
+        n => {
+            let found = format!("{} open", count(n, "packet socket"));
+            Told::disturbed(CircumstanceKind::PacketSocket, found)
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bytecost_spec::CircumstanceKind;
 use bytecost_spec::cpulist;
 use bytecost_spec::host::{Cpu, CpuCache};
 
@@ -51,9 +52,7 @@ pub(super) fn cpus(seen: &CheckInput<'_>) -> Told {
         );
     }
     if allowed == 1 {
-        let means = "both sides take turns on one CPU: throughput is that of the sum of their work";
-        Told::warning(found, means)
-            .remedy("give the process two CPUs: `taskset`, or the cpuset of its container")
+        Told::disturbed(CircumstanceKind::OneCpu, found)
     } else if allowed == 2 {
         let means =
             "one flow fills both: anything else that runs takes from it, and more flows share";
@@ -164,7 +163,7 @@ pub(super) fn governor(seen: &CheckInput<'_>) -> Told {
             names.join(", "),
             "the frequency follows the load: short trials and waiting sides run slower than they could",
         )
-        .remedy("as root: `cpupower frequency-set -g performance`"),
+        .remedy(CircumstanceKind::Frequency.row().remedy),
     }
 }
 

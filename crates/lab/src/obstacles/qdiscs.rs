@@ -59,7 +59,7 @@ pub(super) fn of(device: u32) -> io::Result<Vec<Qdisc>> {
     for told in list(None, GET_QDISCS, &asked)? {
         // Kernels list those of all devices.
         if number(&told, DEVICE_AT) == Some(device) {
-            has_classes |= name(&told) == "htb";
+            has_classes |= kind_of(&told) == "htb";
             all.extend(qdisc(&told));
         }
     }
@@ -85,7 +85,8 @@ pub(super) fn of(device: u32) -> io::Result<Vec<Qdisc>> {
     Ok(all)
 }
 
-fn name(told: &[u8]) -> String {
+/// The kind of a discipline or of a filter.
+pub(super) fn kind_of(told: &[u8]) -> String {
     let attributes = told.get(HEAD_BYTES..).unwrap_or_default();
     let name = attribute(attributes, TCA_KIND).unwrap_or_default();
     String::from_utf8_lossy(name)
@@ -96,7 +97,7 @@ fn name(told: &[u8]) -> String {
 }
 
 fn qdisc(told: &[u8]) -> Option<Qdisc> {
-    let name = name(told);
+    let name = kind_of(told);
     if name.is_empty() || name == "noqueue" {
         return None;
     }
@@ -113,7 +114,7 @@ fn qdisc(told: &[u8]) -> Option<Qdisc> {
 }
 
 /// Bytes a second of a `struct tc_ratespec` within an attribute; of 64 bits where there is another.
-fn ratespec(options: &[u8], of: u16, at: usize, wide: Option<u16>) -> Option<u64> {
+pub(super) fn ratespec(options: &[u8], of: u16, at: usize, wide: Option<u16>) -> Option<u64> {
     let wide = wide.and_then(|of| long(attribute(options, of)?));
     let narrow = number(attribute(options, of)?, at + RATE_AT)?;
     wide.or(Some(u64::from(narrow))).filter(|r| *r > 0)
@@ -141,7 +142,7 @@ fn netem(options: &[u8]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn rate(bytes_per_s: u64) -> String {
+pub(super) fn rate(bytes_per_s: u64) -> String {
     let bit_per_s = bytes_per_s as f64 * 8.0;
     match bit_per_s {
         s if s >= 1e9 => format!("{} Gbit/s", digits(s / 1e9)),

@@ -35,9 +35,9 @@ fn after(change: impl FnOnce() -> bool + Send) -> Option<Vec<Obstacle>> {
 }
 
 #[track_caller]
-fn check(change: impl FnOnce() -> bool + Send, kind: ObstacleKind, found: &str, limits: bool) {
+fn check(change: impl FnOnce() -> bool + Send, kind: CircumstanceKind, found: &str, limits: bool) {
     let place = match kind {
-        ObstacleKind::Filter => "netfilter",
+        CircumstanceKind::Filter => "netfilter",
         _ => "lo",
     };
     if let Some(all) = after(change) {
@@ -62,7 +62,7 @@ fn nothing_is_in_the_way_of_a_new_network() {
 
 #[test]
 fn what_was_done_to_loopback_is_told() {
-    use ObstacleKind::{Mtu, Offload as Off, Qdisc};
+    use CircumstanceKind::{Mtu, Offload as Off, Qdisc};
     let smaller = || netlink(|n, lo| n.set_mtu(lo, 1500).unwrap());
     check(smaller, Mtu, "MTU 1500, usually 65536", false);
     let bound = || netlink(|n, lo| n.set_segment(lo, 16 << 10, 65_535).unwrap());
@@ -82,6 +82,39 @@ fn what_was_done_to_loopback_is_told() {
 }
 
 #[test]
+fn filters_of_tc_are_listed_with_their_actions_and_small_buffers_are_named() {
+    use CircumstanceKind::{Qdisc, SocketMemory, TcFilter};
+    let at_lo = |kind, found: &str, limits| Obstacle {
+        limits,
+        ..obstacle(kind, "lo", found.to_owned())
+    };
+    let police =
+        "filter add dev lo ingress matchall action police rate 1gbit burst 1mb conform-exceed drop";
+    let filters = || {
+        tc("qdisc add dev lo clsact")
+            && tc("filter add dev lo egress u32 match ip protocol 6 0xff action ok")
+            && tc(police)
+    };
+    if let Some(all) = after(filters) {
+        let expected = [
+            at_lo(Qdisc, "clsact", false),
+            at_lo(
+                TcFilter,
+                "1 filter of tc at ingress: matchall (police 1.00 Gbit/s)",
+                true,
+            ),
+            at_lo(TcFilter, "1 filter of tc at egress: u32 (gact)", false),
+        ];
+        assert_eq!(all, expected);
+    }
+    let small = || std::fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 16384").is_ok();
+    if let Some(all) = after(small) {
+        let found = "tcp_wmem 4096 16384 16384 (usually 4096 16384 4194304)".to_owned();
+        assert_eq!(all, [obstacle(SocketMemory, "sysctl", found)]);
+    }
+}
+
+#[test]
 fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obstacle() {
     let link = LinkChoice {
         mtu_bytes: 9000,
@@ -93,7 +126,7 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
     let found = "tbf, 300 Mbit/s".to_owned();
     let told = Obstacle {
         limits: true,
-        ..obstacle(ObstacleKind::Qdisc, "bytecost0", found)
+        ..obstacle(CircumstanceKind::Qdisc, "bytecost0", found)
     };
     let mut look = |transport, path: NetworkPath<'_>| {
         cell.transport = transport;
@@ -132,7 +165,7 @@ fn chains_on_the_way_are_counted_and_others_are_not() {
         vec![2],
     ]);
     let found = "nftables with 2 chains at the hooks of IPv4 (5 rules in them)".to_owned();
-    let expected = obstacle(ObstacleKind::Filter, "netfilter", found);
+    let expected = obstacle(CircumstanceKind::Filter, "netfilter", found);
     assert_eq!(told, Some(expected));
     assert_eq!(of_chains(&[chain(2, Some(FORWARD), 1)]), None);
 }
@@ -182,5 +215,5 @@ fn rules_of_nftables_are_found_where_they_are() {
     // NFT_MSG_NEWTABLE and NFT_MSG_NEWCHAIN.
     let made = || nft(&[(0, table()), (3, chain)]);
     let found = "nftables with 1 chain at the hooks of IPv4 (0 rules in them)";
-    check(made, ObstacleKind::Filter, found, false);
+    check(made, CircumstanceKind::Filter, found, false);
 }

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
-use bytecost_meter::{ClocksRead, ProcessOwner};
+use bytecost_meter::{ClocksRead, MachineSnapshot, Meter as _, ProcessOwner};
 use bytecost_spec::sample::{Block, Repeat};
-use bytecost_spec::{Cell, Record, Transport, TrialKey};
+use bytecost_spec::{Cell, Counter, Reading, Record, Transport, TrialKey};
 use bytecost_sys::clock;
 
 use super::{Lab, TrialOutcome};
@@ -36,7 +36,7 @@ impl Lab {
         stop: &AtomicBool,
         events: &mut dyn FnMut(Event),
     ) -> Option<Block> {
-        let (began_ns, before) = (clock::monotonic_ns(), self.all_clocks());
+        let (began_ns, before) = (clock::monotonic_ns(), self.all_accounts());
         let mut too_short = None;
         let mut order = order.into_iter().peekable();
         while let Some((number, cell)) = order.next() {
@@ -65,9 +65,9 @@ impl Lab {
         self.ahead.wanted = next.map_or(0, begun_with);
     }
 
-    fn all_clocks(&mut self) -> ClocksRead {
+    fn all_accounts(&mut self) -> (ClocksRead, MachineSnapshot) {
         self.clocks.list(&[]);
-        self.clocks.read_with_children()
+        (self.clocks.read_with_children(), self.machine.read_start())
     }
 
     /// Foreign CPU time is neither ours nor the kernel's: no mover can have a block repeated.
@@ -75,21 +75,29 @@ impl Lab {
         &mut self,
         (block, attempt): (u32, u32),
         began_ns: u64,
-        before: &ClocksRead,
+        (before, machine_before): &(ClocksRead, MachineSnapshot),
         too_short: Option<String>,
     ) -> Block {
-        let after = self.all_clocks();
+        let (after, machine_after) = self.all_accounts();
         let elapsed_ns = clock::monotonic_ns() - began_ns;
         let used = self.clocks.between(before, &after);
         let of = |whose| used.get(&whose).copied().unwrap_or(0);
+        // No process ran while all CPUs were idle, whatever came to its account meanwhile.
+        let machine = self.machine.difference(machine_before, &machine_after);
+        let busy = machine.get(&Counter::MachineBusyNs);
+        let busy_ns = busy.and_then(Reading::measured).unwrap_or(u64::MAX);
+        let mut others = self.clocks.largest(before, &after);
+        for other in &mut others {
+            other.cpu_ns = other.cpu_ns.min(busy_ns);
+        }
         let length = Duration::from_nanos(elapsed_ns);
         let mut ended = Block {
             block,
             attempt,
             ended_ms: self.elapsed_ms(),
             elapsed_ns,
-            others_ns: of(ProcessOwner::Other),
-            others: self.clocks.largest(before, &after),
+            others_ns: of(ProcessOwner::Other).min(busy_ns),
+            others,
             kernel_threads_ns: of(ProcessOwner::Kernel),
             longer: self.longer.clone(),
             repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),

@@ -45,6 +45,31 @@ fn the_accounts_of_each_kind_of_host() {
 }
 
 #[test]
+fn the_account_of_all_tasks_is_found_wherever_it_is_mounted() {
+    let common = [(STAT, STAT_TEXT), (ONLINE, "0-1\n")];
+    let elsewhere = [
+        (
+            MOUNTS,
+            "22 1 0:20 / /sys rw - sysfs sysfs rw\n33 31 0:30 / /mnt/cg rw,relatime - cgroup none rw,cpu,cpuacct\n",
+        ),
+        ("mnt/cg/cpuacct.usage", "7\n"),
+        ("mnt/cg/release_agent", "\n"),
+    ];
+    assert_eq!(accounts(&[&common[..], &elsewhere].concat()).0, Some(7));
+    let of_others = [(MOUNTS, "33 31 0:30 / /mnt/cg rw - cgroup none rw,cpu\n")];
+    let files = [&common[..], &of_others, &elsewhere[1..]].concat();
+    assert_eq!(accounts(&files).0, None);
+    let first = [
+        ("proc/1/root/sys/fs/cgroup/cpuacct/cpuacct.usage", "8\n"),
+        (
+            "proc/1/root/sys/fs/cgroup/cpuacct/cgroup.sane_behavior",
+            "0\n",
+        ),
+    ];
+    assert_eq!(accounts(&[&common[..], &first].concat()).0, Some(8));
+}
+
+#[test]
 fn files_are_read_anew_each_time() {
     let root = tree(&[(STAT, STAT_TEXT), (ONLINE, "0-1\n")]);
     let mut meter = MachineMeter::open(root.path());

@@ -1,0 +1,243 @@
+//! Circumstances that can bend a ranking: what they withhold, and which farther causes they exclude.
+
+use bytecost_analysis::{Analysis, CaveatEffect, Finding, Verdict};
+use bytecost_spec::host::{Cpu, Obstacle};
+use bytecost_spec::sample::{OtherProcess, Repeat};
+use bytecost_spec::{Cell, CircumstanceKind, Counter, Metric};
+
+use crate::world::{
+    At, Found as _, MOVERS, True, World, all, fires, found, of, one, put, quiet, run, says,
+    scale_cpu_time, silent,
+};
+
+/// `sendfile` costs so much more than `send`; `send-zerocopy` as much.
+fn dearer(times: f64) -> World {
+    let mut world = run(MOVERS, move |c| {
+        True::costs(if c.mover == "sendfile" {
+            0.2 * times
+        } else {
+            0.2
+        })
+    });
+    world.manifest.host.cpus = vec![Cpu::default(); 2];
+    world
+}
+
+/// Others use a whole CPU in the first of the blocks.
+fn crowd(world: &mut World, blocks: usize) {
+    for block in &mut world.blocks[..blocks] {
+        block.others_ns = block.elapsed_ns;
+        block.others = vec![OtherProcess {
+            name: "hog".to_owned(),
+            pid: 812,
+            cpu_ns: block.elapsed_ns,
+        }];
+    }
+}
+
+fn cost_of<'a>(analysis: &'a Analysis, world: &World, mover: &str) -> &'a Finding {
+    let cost: Metric = "cpu_s_per_gb".parse().expect("a metric");
+    analysis.of_cell(cost, &world.id(mover, 4096))
+}
+
+#[test]
+fn on_a_busy_machine_nothing_is_equal_and_no_amount_is_said() {
+    let mut world = dearer(1.3);
+    // One block of twelve is less than a tenth.
+    crowd(&mut world, 1);
+    silent(&world, "busy-machine");
+    fires(&world, "other-processes", 0, "1.00 CPUs");
+    let quiet = world.analyse();
+    let equal = cost_of(&quiet, &world, "send-zerocopy");
+    assert_eq!(equal.verdict, Verdict::NoDifferenceThatMatters);
+    let dear = cost_of(&quiet, &world, "sendfile");
+    assert_eq!(
+        (dear.verdict, &dear.amount_withheld),
+        (Verdict::Worse, &None)
+    );
+    assert_eq!(one(&quiet.disturbances).verdicts_withheld, 0);
+
+    crowd(&mut world, 2);
+    silent(&world, "other-processes");
+    let caveat = fires(&world, "busy-machine", 0, "most by hog");
+    assert_eq!(caveat.effect, CaveatEffect::WithholdsUnconfirmed);
+    let busy = world.analyse();
+    let why = Some("other processes used the CPUs".to_owned());
+    let equal = cost_of(&busy, &world, "send-zerocopy");
+    assert_eq!(
+        (equal.verdict, &equal.withheld),
+        (Verdict::NotDecided, &why)
+    );
+    let dear = cost_of(&busy, &world, "sendfile");
+    assert_eq!((dear.verdict, &dear.withheld), (Verdict::Worse, &None));
+    assert_eq!(dear.amount_withheld, why);
+    let sentence = "`sendfile` has more CPU time per byte than `send` at 4 KiB; by how much is not said: other processes used the CPUs.";
+    assert_eq!(dear.sentence, sentence);
+    let disturbance = one(&busy.disturbances);
+    let words = "other processes, most of all hog, used 1.00 of 2 CPUs in 2 of 12 blocks";
+    assert_eq!(disturbance.text, words);
+    let withheld = busy
+        .findings
+        .iter()
+        .filter(|f| f.withheld.is_some())
+        .count();
+    assert_eq!(disturbance.verdicts_withheld, withheld);
+    assert!(
+        withheld > 0 && disturbance.amounts_withheld > 0,
+        "{disturbance:?}"
+    );
+    // No line of the advice has a number of what is said with its direction alone.
+    for line in busy
+        .advice
+        .lines
+        .iter()
+        .filter(|l| l.text.contains("`sendfile`"))
+    {
+        assert!(
+            !line.text.contains('×') && !line.text.contains(" % "),
+            "{}",
+            line.text
+        );
+    }
+}
+
+#[test]
+fn what_the_first_attempts_do_not_confirm_is_withheld() {
+    let repeated = |first: f64| {
+        let mut world = dearer(1.3);
+        // Each block was measured again, and others were there still.
+        let mut again = world.samples.clone();
+        again.iter_mut().for_each(|s| s.trial.attempt = 1);
+        world.change(of("sendfile"), |s| scale_cpu_time(s, first));
+        world.samples.extend(again);
+        let mut stand = world.blocks.clone();
+        stand.iter_mut().for_each(|b| b.attempt = 1);
+        for block in &mut world.blocks {
+            block.repeated_because = Some(Repeat::OtherProcesses {
+                cpus_thousandths: 1000,
+            });
+        }
+        stand.iter_mut().for_each(|b| b.others_ns = b.elapsed_ns);
+        world.blocks.extend(stand);
+        world
+    };
+    let verdict = |first| {
+        let world = repeated(first);
+        let analysis = world.analyse();
+        let finding = cost_of(&analysis, &world, "sendfile");
+        (finding.verdict, finding.withheld.is_some())
+    };
+    assert_eq!(verdict(1.0), (Verdict::Worse, false));
+    // The first attempts have it as cheap as `send`, or cheaper.
+    assert_eq!(verdict(1.0 / 1.3), (Verdict::NotDecided, true));
+    assert_eq!(verdict(0.5), (Verdict::NotDecided, true));
+}
+
+/// A world in which the receive window held the sender back.
+fn held_by_window() -> World {
+    let mut world = dearer(1.0);
+    let read = [
+        (Counter::TcpBusyUs, 100_000),
+        (Counter::TcpRwndLimitedUs, 80_000),
+    ];
+    world.put(all, At::Sender, read);
+    world
+}
+
+#[test]
+fn the_receive_window_is_no_reason_where_a_nearer_cause_was_found() {
+    fires(&held_by_window(), "receive-window", 6, "for 80 %");
+
+    let mut one_cpu = held_by_window();
+    one_cpu.manifest.host.cpus_allowed = vec![0];
+    silent(&one_cpu, "receive-window");
+    fires(&one_cpu, "one-cpu", 6, "one CPU may be used");
+    let disturbances = one_cpu.analyse().disturbances;
+    assert_eq!(one(&disturbances).text, "one CPU may be used");
+
+    let mut busy = held_by_window();
+    crowd(&mut busy, 12);
+    silent(&busy, "receive-window");
+
+    // Time on the run queue is measured cell by cell.
+    let mut waited = held_by_window();
+    waited.change(of("sendfile"), |s| {
+        let receiver = s.receiver.as_mut().expect("a receiver");
+        put(&mut receiver.readings, Counter::RunQueueNs, 30_000_000);
+    });
+    let cells = fires(&waited, "off-cpu", 2, "for 30 %").cells;
+    let held = fires(&waited, "receive-window", 4, "for 80 %").cells;
+    assert!(cells.iter().all(|id| !held.contains(id)), "{held:?}");
+}
+
+#[test]
+fn both_ends_on_one_cpu_by_request_is_no_disturbance() {
+    let axes = format!("placement = [\"0:0\"]\n{MOVERS}");
+    let world = run(&axes, |_| True::costs(0.2));
+    fires(&world, "one-cpu", 6, "placement 0:0");
+    assert_eq!(world.analyse().disturbances, []);
+}
+
+fn obstacle(kind: CircumstanceKind, place: &str, found: &str, limits: bool) -> Obstacle {
+    Obstacle {
+        kind,
+        place: place.to_owned(),
+        found: found.to_owned(),
+        limits,
+    }
+}
+
+#[test]
+fn small_buffers_are_named_with_what_sockets_got_and_nothing_is_said_that_was_not_measured() {
+    let wmem = "tcp_wmem 4096 16384 16384 (usually 4096 16384 4194304)";
+    let mut world = quiet();
+    world.put(all, At::Sender, [(Counter::SendBufferBytes, 16_384)]);
+    assert_eq!(found(&world, "path-cost"), []);
+    world.each(|s| {
+        let small = obstacle(CircumstanceKind::SocketMemory, "sysctl", wmem, false);
+        s.obstacles.push(small);
+    });
+    let caveat = fires(&world, "path-cost", 6, "SO_SNDBUF 16,384 B");
+    says(&caveat.text, [wmem, "was not measured"]);
+    assert!(!caveat.text.contains("closer to 1"), "{}", caveat.text);
+    assert_eq!(one(&world.analyse().disturbances).text, wmem);
+}
+
+#[test]
+fn a_policer_among_the_filters_of_tc_limits() {
+    let police = "1 filter of tc at ingress: matchall (police 1.00 Gbit/s)";
+    let mut world = quiet();
+    world.each(|s| {
+        let filter = obstacle(CircumstanceKind::TcFilter, "lo", police, true);
+        s.obstacles.push(filter);
+    });
+    let caveat = fires(&world, "path-limit", 6, "read from the kernel");
+    says(&caveat.text, ["A filter of tc limits lo"]);
+    let analysis = world.analyse();
+    let disturbance = one(&analysis.disturbances);
+    says(&disturbance.text, [police]);
+    let rates = analysis.findings.iter().filter(|f| f.withheld.is_some());
+    assert_eq!(disturbance.verdicts_withheld, rates.count());
+}
+
+#[test]
+fn a_range_of_amounts_goes_by_size_and_names_the_greatest() {
+    let axes = r#"mover = ["send", "send-zerocopy"]
+size = ["256", "4KiB", "64KiB", "1MiB"]"#;
+    let costs = |c: &Cell| match (c.mover.as_str(), c.size_bytes) {
+        ("send-zerocopy", 256) => 0.46,
+        ("send-zerocopy", 4096) => 0.24,
+        ("send-zerocopy", _) => 0.34,
+        _ => 0.2,
+    };
+    let world = run(axes, move |c| True::costs(costs(c)));
+    let analysis = world.analyse();
+    let mut lines = analysis.advice.lines.iter().map(|l| l.text.as_str());
+    let line = lines
+        .find(|l| l.contains("`send-zerocopy` "))
+        .expect("a cost");
+    let places: Vec<usize> = ["(256 B)", "(4 KiB)", "(1 MiB)"]
+        .map(|at| line.find(at).unwrap_or_else(|| panic!("no {at}: {line}")))
+        .to_vec();
+    assert!(places.is_sorted(), "{line}");
+}

@@ -1,0 +1,136 @@
+//! What disturbs a run from outside stands on its first screen, with what it did to verdicts.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use crate::common::{BYTECOST, Place, ended, is_root, says};
+use bytecost_analysis::{Analysis, Verdict};
+use bytecost_sys::network::Network;
+
+const SHORT: &str = "run --mover send,sendfile,vmsplice --size 64KiB,1MiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7";
+
+/// A process that does nothing but use a CPU.
+struct Hog(Child);
+
+impl Hog {
+    fn start() -> Hog {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", "while :; do :; done"]);
+        Hog(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_there(found: &Analysis, kind: &str) -> bool {
+    found.caveats.iter().any(|c| c.kind == kind)
+}
+
+fn is_within_a_screen(text: &str) {
+    let screen = text
+        .lines()
+        .skip_while(|line| !line.starts_with("send-copies"));
+    assert!(screen.count() <= 30, "{text}");
+}
+
+#[test]
+fn beside_a_hog_nothing_is_called_equal_and_no_amount_is_said() {
+    let hog = Hog::start();
+    let place = Place::new();
+    let screen = place.call(SHORT).measured().stdout;
+    drop(hog);
+    says(&screen, &["Disturbed", "other processes"]);
+    is_within_a_screen(&screen);
+    let found = place.findings();
+    assert!(is_there(&found, "busy-machine"), "{:#?}", found.caveats);
+    assert!(!is_there(&found, "receive-window") && !is_there(&found, "books-open"));
+    for finding in &found.findings {
+        assert_ne!(
+            finding.verdict,
+            Verdict::NoDifferenceThatMatters,
+            "{finding:#?}"
+        );
+        let has_none = finding.withheld.is_some() || finding.amount_withheld.is_some();
+        assert!(has_none || !finding.is_apart(), "{finding:#?}");
+    }
+    // The report and the page have the same line.
+    for name in ["report.md", "report.html"] {
+        says(&place.read(name), &["Disturbed", "other processes"]);
+    }
+}
+
+#[test]
+fn one_cpu_of_several_is_in_the_first_line_and_no_window_limits_a_rate() {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status
+        .lines()
+        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+    let first = allowed.unwrap().trim().split([',', '-']).next().unwrap();
+    let place = Place::new();
+    let mut command = place.other("taskset", ["-c", first, BYTECOST]);
+    let screen = ended(command.args(SHORT.split(' '))).measured().stdout;
+    let found = place.findings();
+    let cpus = found.host.cpus.len();
+    if cpus < 2 {
+        return eprintln!("skipped: this machine has one CPU");
+    }
+    assert_eq!(found.host.cpus_allowed.len(), 1);
+    says(
+        &screen,
+        &[
+            &format!("1 of {cpus} CPUs"),
+            "Disturbed",
+            "one CPU may be used",
+        ],
+    );
+    assert!(!screen.contains("receive window"), "{screen}");
+    assert!(!is_there(&found, "receive-window"));
+    is_within_a_screen(&screen);
+}
+
+#[test]
+fn small_buffers_and_filters_of_tc_are_named() {
+    if !is_root() {
+        return;
+    }
+    let network = Network::new().unwrap();
+    let tool = |words: &str| {
+        let mut words = words.split(' ');
+        let status = Command::new(words.next().unwrap()).args(words).status();
+        status.is_ok_and(|s| s.success())
+    };
+    let made = network.within(|| {
+        let small = |name: &str| {
+            let bounds = "4096 16384 16384";
+            fs::write(format!("/proc/sys/net/ipv4/{name}"), bounds).is_ok()
+        };
+        small("tcp_wmem")
+            && small("tcp_rmem")
+            && tool("ip link set lo up")
+            && tool("tc qdisc add dev lo clsact")
+            && tool("tc filter add dev lo egress u32 match ip protocol 6 0xff action ok")
+    });
+    if !made.unwrap() {
+        return eprintln!("skipped: filters of tc cannot be had here");
+    }
+    let place = Place::new();
+    let mut command = place.bytecost(SHORT);
+    network.start_in(&mut command).unwrap();
+    let screen = ended(&mut command).measured().stdout;
+    says(&screen, &["Disturbed", "clsact"]);
+    let found = place.findings();
+    let mut caveats = found.caveats.iter();
+    let caveat = caveats.find(|c| c.kind == "path-cost").expect("a caveat");
+    let named = [
+        "tcp_wmem 4096 16384 16384",
+        "tcp_rmem 4096 16384 16384",
+        "1 filter of tc at egress: u32 (gact)",
+    ];
+    says(&caveat.text, &named);
+    says(&caveat.evidence, &["SO_SNDBUF", "SO_RCVBUF"]);
+}

@@ -1,0 +1,342 @@
+//! The table of circumstances: what can bend or limit a result from outside, a row each.
+//!
+//! A row has all that is said of a circumstance wherever it is said: `bytecost doctor`, caveats and
+//! the first screen read it. Detectors stand where the data are: those of the path in the lab, those
+//! of the machine in the host crate, those of what happened meanwhile in the analysis.
+
+use serde::{Deserialize, Serialize};
+
+/// A circumstance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CircumstanceKind {
+    /// A queueing discipline, tc(8).
+    Qdisc,
+    /// An MTU that is not the usual one.
+    Mtu,
+    /// An offload that is off, or a bound on what a device is handed in one packet.
+    Offload,
+    /// An XDP program.
+    Xdp,
+    /// Filters of tc(8) with their actions.
+    TcFilter,
+    /// Rules of a packet filter.
+    Filter,
+    /// Connection tracking.
+    Tracking,
+    /// Bounds of socket buffers below those that a kernel sets.
+    SocketMemory,
+    /// A packet socket that takes the packets of trials too.
+    PacketSocket,
+    /// A quota of CPU time of a control group around the whole run.
+    Quota,
+    /// One CPU for both ends.
+    OneCpu,
+    /// Other processes on the CPUs in some blocks.
+    OtherProcesses,
+    /// Other processes on the CPUs in so many blocks that results may be theirs.
+    BusyMachine,
+    /// Other processes on the CPUs of the other host.
+    PeerBusy,
+    /// Threads that were ready and got no CPU.
+    OffCpu,
+    /// CPU time that a hypervisor took.
+    Steal,
+    /// A frequency of the CPUs that changed.
+    Frequency,
+    /// CPUs that heat made slower.
+    Throttled,
+    /// CPU time that is unaccounted for.
+    BooksOpen,
+}
+
+/// When a circumstance is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noticed {
+    /// Before the run, and by `bytecost doctor`.
+    Before,
+    /// In each trial or block.
+    During,
+    /// From the samples of the run.
+    After,
+}
+
+/// What a circumstance does to results; a reason is what a finding says that has no verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CircumstanceEffect {
+    /// Verdicts stand.
+    Annotates,
+    /// Verdicts stand under this condition.
+    Conditions(&'static str),
+    /// Rates and latencies of its cells have no verdict.
+    WithholdsTimes(&'static str),
+    /// CPU time of its cells has no verdict.
+    WithholdsCpuTime(&'static str),
+    /// Amounts, and verdicts that there is no difference, are withheld; the others stand where the
+    /// first attempts at the blocks confirm them.
+    WithholdsUnconfirmed(&'static str),
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circumstance {
+    /// Its kind.
+    pub kind: CircumstanceKind,
+    /// Its name, which is that of its caveat where it has one of its own.
+    pub name: &'static str,
+    /// When it is noticed.
+    pub noticed: &'static [Noticed],
+    /// What it does to results.
+    pub effect: CircumstanceEffect,
+    /// What it means for results, as a clause.
+    pub means: &'static str,
+    /// What to do about it.
+    pub remedy: &'static str,
+    /// Whether it has a place on the first screen: it can bend a ranking.
+    pub on_screen: bool,
+    /// Names of caveats that are not given of a cell where this one is: causes that lie farther away.
+    pub excludes: &'static [&'static str],
+}
+
+use CircumstanceEffect::{
+    Annotates, Conditions, WithholdsCpuTime, WithholdsTimes, WithholdsUnconfirmed,
+};
+use Noticed::{After, Before, During};
+
+/// The condition of results over a path that is not as a kernel makes it.
+const THIS_PATH: CircumstanceEffect = Conditions("results hold for this path");
+const RECEIVE_WINDOW: &str = "receive-window";
+
+/// A circumstance of the path of packets: `doctor` finds it on loopback, each trial on its own path.
+const fn of_path(
+    kind: CircumstanceKind,
+    name: &'static str,
+    means: &'static str,
+    remedy: &'static str,
+) -> Circumstance {
+    Circumstance {
+        kind,
+        name,
+        noticed: &[Before, During],
+        effect: THIS_PATH,
+        means,
+        remedy,
+        on_screen: true,
+        excludes: &[],
+    }
+}
+
+const NEW_NETWORK: &str =
+    "run in a new network, which has no rules: `unshare --net`, then `ip link set lo up`";
+
+/// Every circumstance, in the order of [`CircumstanceKind`].
+pub const CIRCUMSTANCES: &[Circumstance] = &[
+    of_path(
+        CircumstanceKind::Qdisc,
+        "qdisc",
+        "every packet passes the queueing discipline",
+        "remove it (`tc qdisc del dev DEVICE root`), or run in a new network: `unshare --net`, then `ip link set lo up`",
+    ),
+    of_path(
+        CircumstanceKind::Mtu,
+        "mtu",
+        "the same bytes take another number of packets than usual",
+        "as root: `ip link set lo mtu 65536`",
+    ),
+    of_path(
+        CircumstanceKind::Offload,
+        "offload",
+        "the kernel divides packets and computes checksums where it usually does not",
+        "as root: `ethtool -K DEVICE tx on sg on tso on gso on`, `ip link set DEVICE gso_max_size 65536 gso_max_segs 65535`",
+    ),
+    of_path(
+        CircumstanceKind::Xdp,
+        "xdp",
+        "a program runs for each packet",
+        "as root: `ip link set dev DEVICE xdp off`",
+    ),
+    of_path(
+        CircumstanceKind::TcFilter,
+        "tc-filter",
+        "each packet is compared with the filters, whose actions may limit, drop or redirect it",
+        "remove them (`tc filter del dev DEVICE ingress`, and `egress`), or run in a new network: `unshare --net`, then `ip link set lo up`",
+    ),
+    of_path(
+        CircumstanceKind::Filter,
+        "filter",
+        "each packet is compared with the rules",
+        NEW_NETWORK,
+    ),
+    of_path(
+        CircumstanceKind::Tracking,
+        "tracking",
+        "each packet is looked up in a table of connections",
+        NEW_NETWORK,
+    ),
+    of_path(
+        CircumstanceKind::SocketMemory,
+        "socket-memory",
+        "buffers of sockets are smaller than usual: they may hold back either end",
+        "as root: `sysctl -w net.ipv4.tcp_wmem='4096 16384 4194304' net.ipv4.tcp_rmem='4096 131072 6291456' net.core.wmem_max=212992 net.core.rmem_max=212992 net.core.wmem_default=212992 net.core.rmem_default=212992`",
+    ),
+    Circumstance {
+        kind: CircumstanceKind::PacketSocket,
+        name: "packet-socket",
+        noticed: &[Before, During],
+        effect: THIS_PATH,
+        means: "each packet socket takes a copy of what passes its device: the kernel copies what a zero-copy send left where it was, for everyone",
+        remedy: "end what holds it (tcpdump, a monitor, a DHCP client; `ss -0 -p` names it) and run again",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::Quota,
+        name: "quota-around",
+        noticed: &[Before, During],
+        effect: WithholdsTimes("a CPU quota around the run stopped its threads"),
+        means: "when it is used up all threads stop until the next period: windows fall into the pauses",
+        remedy: "run in a group without a quota (`cpu.max`; `docker run` without --cpus, a pod without a CPU limit)",
+        on_screen: true,
+        excludes: &[RECEIVE_WINDOW],
+    },
+    Circumstance {
+        kind: CircumstanceKind::OneCpu,
+        name: "one-cpu",
+        noticed: &[Before],
+        effect: Conditions("rates are those of both ends in turn"),
+        means: "both ends take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs",
+        remedy: "two CPUs for the process (`taskset`, or the cpuset of its container), and a --placement with different CPUs for the two ends",
+        on_screen: true,
+        excludes: &[RECEIVE_WINDOW],
+    },
+    Circumstance {
+        kind: CircumstanceKind::OtherProcesses,
+        name: "other-processes",
+        noticed: &[Before, During],
+        effect: Annotates,
+        means: "blocks that other programs disturb are repeated, and reported if that does not help",
+        remedy: "stop these programs (`top` shows them) and run again",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::BusyMachine,
+        name: "busy-machine",
+        noticed: &[During],
+        effect: WithholdsUnconfirmed("other processes used the CPUs"),
+        means: "what others do on the CPUs, and where, is in costs and rates alike",
+        remedy: "stop these programs (`top` shows them) and run again",
+        on_screen: true,
+        excludes: &[RECEIVE_WINDOW, "books-open"],
+    },
+    Circumstance {
+        kind: CircumstanceKind::PeerBusy,
+        name: "peer-busy",
+        noticed: &[During],
+        effect: Annotates,
+        means: "what others do on the CPUs of the other host is in its costs and rates",
+        remedy: "stop other programs there and run again",
+        on_screen: true,
+        excludes: &[RECEIVE_WINDOW],
+    },
+    Circumstance {
+        kind: CircumstanceKind::OffCpu,
+        name: "off-cpu",
+        noticed: &[During],
+        effect: Annotates,
+        means: "threads that are ready wait for a CPU, and rates and latencies include the wait",
+        remedy: "stop what else runs; --placement with a CPU for each end",
+        on_screen: true,
+        excludes: &[RECEIVE_WINDOW],
+    },
+    Circumstance {
+        kind: CircumstanceKind::Steal,
+        name: "steal",
+        noticed: &[Before, During],
+        effect: Annotates,
+        means: "time that the hypervisor gave to others; it does not show all of their work",
+        remedy: "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::Frequency,
+        name: "frequency",
+        noticed: &[Before, During],
+        effect: Annotates,
+        means: "numbers of single cells depend on when they were taken, and so do their ratios where trials of a block differ",
+        remedy: "a fixed frequency: `cpupower frequency-set -g performance`, turbo off; cycles per byte where there are counters",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::Throttled,
+        name: "throttled",
+        noticed: &[During],
+        effect: Annotates,
+        means: "heat makes the CPUs slower",
+        remedy: "cool the machine, or hold its frequency below what it can keep up",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::BooksOpen,
+        name: "books-open",
+        noticed: &[After],
+        effect: WithholdsCpuTime("CPU time of these cells is unaccounted for"),
+        means: "something works for the cells, or beside them, that no clock of ours has",
+        remedy: "stop other programs that start many short processes; as root, --evidence counts shows exactly who used the CPUs",
+        on_screen: true,
+        excludes: &[],
+    },
+];
+
+impl CircumstanceKind {
+    /// Its row.
+    pub const fn row(self) -> &'static Circumstance {
+        &CIRCUMSTANCES[self as usize]
+    }
+}
+
+impl Circumstance {
+    /// The reason that a finding gives which has no verdict for it.
+    pub fn withholds(&self) -> Option<&'static str> {
+        match self.effect {
+            Annotates | Conditions(_) => None,
+            WithholdsTimes(why) | WithholdsCpuTime(why) | WithholdsUnconfirmed(why) => Some(why),
+        }
+    }
+}
+
+/// The row of that name.
+pub fn named(name: &str) -> Option<&'static Circumstance> {
+    CIRCUMSTANCES.iter().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_the_order_of_kinds_and_have_names_of_their_own() {
+        for (place, row) in CIRCUMSTANCES.iter().enumerate() {
+            assert_eq!(row.kind as usize, place, "{}", row.name);
+            assert_eq!(row.kind.row(), row);
+            assert_eq!(named(row.name), Some(row));
+        }
+        assert_eq!(named("nothing"), None);
+    }
+
+    #[test]
+    fn no_circumstance_excludes_itself_and_all_say_what_to_do() {
+        for row in CIRCUMSTANCES {
+            assert!(!row.excludes.contains(&row.name), "{}", row.name);
+            assert!(
+                !row.noticed.is_empty() && !row.remedy.is_empty(),
+                "{}",
+                row.name
+            );
+        }
+    }
+}
