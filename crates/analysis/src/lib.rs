@@ -29,6 +29,7 @@ mod pairing;
 mod phrases;
 mod places;
 pub mod progress;
+mod regimes;
 pub mod result;
 mod roles;
 mod run;
@@ -90,6 +91,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         stalls: stalls::Stalls::of(&trials),
         known,
     };
+    regimes::take(&mut view);
     view.known.caveats = caveats::withholding(&view);
     view.known.findings = caveats::withhold(&view);
     view.known.caveats = caveats::all(&view);

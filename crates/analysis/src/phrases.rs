@@ -7,7 +7,7 @@ use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, Unit, units};
 use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
-use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
+use crate::result::{CauseOf, Finding, MainEffect, PlaceEffect, Verdict};
 use crate::value::QUANTILES;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -291,6 +291,17 @@ pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
             format!("{other} against {base} in {noun} {over}{place}: {interval}{apart}.")
         }
     }
+}
+
+/// Something of which a message has `to` instead of `from`: `8 system calls a message instead of 1`.
+pub(crate) fn cause(of: CauseOf, [from, to]: [f64; 2], whose: &str) -> String {
+    let (what, whose) = match of {
+        CauseOf::Copies => ("copies".to_owned(), "of each byte"),
+        CauseOf::Event(event) => (event.row().title.to_owned(), whose),
+        CauseOf::Work(kind) => (format!("ns of {}", kind.row().title), whose),
+    };
+    let [from, to] = [from, to].map(units::short_number);
+    format!("{to} {what} {whose} instead of {from}")
 }
 
 /// `a`, `a and b`, `a, b and c`.

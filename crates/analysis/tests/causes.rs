@@ -89,6 +89,7 @@ fn priced(mut world: World, times: f64) -> World {
     let trial = |ns: f64| CostTrial {
         cpu_ns: (1000.0 * times * ns) as i64,
         events: 1000,
+        other_cpus_thousandths: None,
     };
     let cost = |event, ns: f64| UnitCost {
         event,
