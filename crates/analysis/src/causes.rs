@@ -27,7 +27,7 @@ const REASON: f64 = 0.5;
 const MOST_SHARE: f64 = 1.2;
 /// Factor by which the cost of counted events may be wrong, beside the error of the counts and of
 /// the unit costs: METHOD has the measurement.
-const MODEL_ERROR: f64 = 2.0;
+const MODEL_ERROR: f64 = 3.0;
 /// How far the difference by samples may be from that of the timed trials, as a factor.
 const SAMPLED_APART: f64 = 2.0;
 /// Standard errors between the ends of a 95 % interval and its middle.

@@ -295,13 +295,17 @@ pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
 
 /// Something of which a message has `to` instead of `from`: `8 system calls a message instead of 1`.
 pub(crate) fn cause(of: CauseOf, [from, to]: [f64; 2], whose: &str) -> String {
-    let (what, whose) = match of {
-        CauseOf::Copies => ("copies".to_owned(), "of each byte"),
-        CauseOf::Event(event) => (event.row().title.to_owned(), whose),
-        CauseOf::Work(kind) => (format!("ns of {}", kind.row().title), whose),
-    };
-    let [from, to] = [from, to].map(units::short_number);
-    format!("{to} {what} {whose} instead of {from}")
+    let [before, after] = [from, to].map(units::short_number);
+    match of {
+        CauseOf::Copies => format!("{to:.2} copies of each byte instead of {from:.2}"),
+        CauseOf::Event(event) => {
+            format!("{after} {} {whose} instead of {before}", event.row().title)
+        }
+        CauseOf::Work(kind) => {
+            let title = kind.row().title;
+            format!("{after} ns of {title} {whose} instead of {before}")
+        }
+    }
 }
 
 /// `a`, `a and b`, `a, b and c`.

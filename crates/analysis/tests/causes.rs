@@ -143,8 +143,8 @@ fn calls_that_cost_most_are_named_first_with_their_share() {
     assert_eq!(calls.of, CALLS);
     let share = calls.share.unwrap();
     assert!((share.value - 0.8).abs() < 0.05, "{share:?}");
-    // The error of the model is a factor of two.
-    let holds = (0.35..0.45).contains(&share.low) && (1.5..1.8).contains(&share.high);
+    // The error of the model is a factor of three.
+    let holds = (0.25..0.3).contains(&share.low) && (2.3..2.6).contains(&share.high);
     assert!(holds, "{share:?}");
     assert!((calls.cost_ns.unwrap().value - 7000.0).abs() < 200.0);
     says(

@@ -353,6 +353,8 @@ mod tests {
         for cost in &costs {
             let is_measured = !cost.trials.is_empty() && cost.trials.iter().all(|t| t.events > 0);
             assert!(cost.absent.is_some() != is_measured, "{cost:?}");
+            let is_known = |t: &CostTrial| t.other_cpus_thousandths.is_some();
+            assert!(cost.trials.iter().all(is_known), "{cost:?}");
         }
         let known = |event| costs.iter().any(|c| c.event == event && c.absent.is_none());
         for event in [Priced::SystemCall, Priced::CopyNear] {

@@ -58,6 +58,12 @@ impl TwoGroups {
         self.factor() >= FAR_APART
     }
 
+    /// The means of both: `16.1 or 49.8`.
+    pub fn values_in_words(&self) -> String {
+        let [low, high] = [self.lower, self.upper].map(|g| units::number(g.value));
+        format!("{low} or {high}")
+    }
+
     /// `13–20 or 42–60 s/GB, about half each: segments a message 0.1–0.27 or 1`.
     pub fn in_words(&self) -> String {
         let [low, high] = [self.lower, self.upper].map(|group| range(group.low, group.high));
