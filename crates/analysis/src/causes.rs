@@ -173,10 +173,10 @@ impl Compared<'_, '_> {
                 TimePer::Kib => self.other.cell.size_bytes as f64 / 1024.0,
                 TimePer::Request => 1.0,
             };
-            let own = time.kinds.iter().filter(|k| k.kind == kind);
-            let own = own.filter(|k| self.is_of_side(k.party));
-            let own = own.map(|k| (messages * k.ns_per_unit, k.looks.max(1) as f64));
-            own.fold((0.0, 0.0), |sum, (ns, looks)| {
+            let parties = time.kinds.iter().filter(|k| k.kind == kind);
+            let parties = parties.filter(|k| self.is_of_side(k.party));
+            let ns_and_looks = parties.map(|k| (messages * k.ns_per_unit, k.looks.max(1) as f64));
+            ns_and_looks.fold((0.0, 0.0), |sum, (ns, looks)| {
                 (sum.0 + ns, sum.1 + ns * ns / looks)
             })
         };
@@ -196,20 +196,21 @@ impl Compared<'_, '_> {
             return None;
         }
         // A kind is a part of the whole that it is compared with.
-        let share = |more: f64, own: f64| {
+        let share = |more: f64, part: f64| {
             let value = more / more_ns;
-            let others = variance - own;
-            let error = ((1.0 - value).powi(2) * own + value * value * others).sqrt() / more_ns;
+            let others = variance - part;
+            let error = ((1.0 - value).powi(2) * part + value * value * others).sqrt() / more_ns;
             Uncertain {
                 value,
                 low: value - ERRORS * error,
                 high: value + ERRORS * error,
             }
         };
-        let causes = kinds.iter().filter_map(|&(kind, from, to, own)| {
+        let causes = kinds.iter().filter_map(|&(kind, from, to, variance)| {
             let more = sign * (to - from);
-            let share = share(more, own);
-            let is_cause = more.abs() > ERRORS * own.sqrt() && share.value.abs() >= LEAST_SHARE;
+            let share = share(more, variance);
+            let is_cause =
+                more.abs() > ERRORS * variance.sqrt() && share.value.abs() >= LEAST_SHARE;
             (is_cause && kind != Kind::Unattributed).then(|| Cause {
                 of: CauseOf::Work(kind),
                 from,
@@ -290,9 +291,10 @@ impl Compared<'_, '_> {
             causes.iter_mut().for_each(|c| c.share = None);
         }
         Some(Found {
-            by: match self.is_counted() {
-                true => CauseMeans::Counts,
-                false => CauseMeans::TimedTrials,
+            by: if self.is_counted() {
+                CauseMeans::Counts
+            } else {
+                CauseMeans::TimedTrials
             },
             causes,
             explained,
@@ -311,8 +313,8 @@ impl Compared<'_, '_> {
                     .evidence
                     .iter()
                     .filter(|e| e.cell == cell.id);
-                let own = evidence.filter_map(|e| copies(e, leg, self.side));
-                mean(&own.collect_vec())
+                let counts = evidence.filter_map(|e| copies(e, leg, self.side));
+                mean(&counts.collect_vec())
             });
             let [from, to] = means;
             sign * (to.unwrap_or_default() - from.unwrap_or_default())
@@ -422,13 +424,13 @@ impl Compared<'_, '_> {
         let timed = cell
             .trials()
             .filter_map(|t| t.sent_over(segments.0, segments.1));
-        let own = self
+        let evidence = self
             .view
             .input
             .evidence
             .iter()
             .filter(|e| e.cell == cell.id);
-        let counted = own.filter_map(|e| events(e, CountedEvent::Segments, Side::Both));
+        let counted = evidence.filter_map(|e| events(e, CountedEvent::Segments, Side::Both));
         let [timed, counted] = [mean(&timed.collect_vec())?, mean(&counted.collect_vec())?];
         (timed > 0.0 && counted > 0.0).then(|| timed / counted)
     }
@@ -539,12 +541,12 @@ impl Compared<'_, '_> {
 /// Copies of each byte in one trial, where two sides agree; none where a place of it is not known.
 fn copies(evidence: &TrialEvidence, one: Side, other: Side) -> Option<f64> {
     let found = evidence.copies.as_ref()?;
-    let own = |leg: Side| {
+    let is_of_sides = |leg: Side| {
         [one, other]
             .iter()
             .all(|side| *side == Side::Both || leg == *side)
     };
-    let legs = found.legs.iter().filter(|l| own(l.leg.side()));
+    let legs = found.legs.iter().filter(|l| is_of_sides(l.leg.side()));
     each(legs.map(|l| &l.bytes), found.payload_bytes)
 }
 

@@ -104,10 +104,8 @@ fn cells_that_change_groups_in_the_same_blocks_keep_their_verdict() {
             |sample| {
                 let block = sample.trial.block as usize;
                 let is_sendfile = sample.cell.contains("/sendfile/");
-                let is_dear = match together || !is_sendfile {
-                    true => draws[block],
-                    false => draws[(block + 7) % 24],
-                };
+                let is_late = is_sendfile && !together;
+                let is_dear = draws[(block + if is_late { 7 } else { 0 }) % 24];
                 scale_cpu_time(sample, if is_dear { 4.0 } else { 1.0 });
             },
         );

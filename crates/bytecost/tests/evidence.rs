@@ -132,8 +132,8 @@ fn segments_a_message_are_read_that_part_the_regimes_of_nagle() {
                 Record::Sample(sample) => Some(sample),
                 _ => None,
             });
-        let own = samples.filter(|s| s.cell.contains(&format!("/{nodelay}/")));
-        let read = own.filter_map(|s| {
+        let samples = samples.filter(|s| s.cell.contains(&format!("/{nodelay}/")));
+        let read = samples.filter_map(|s| {
             let of = |counter| s.sender.readings[&counter].measured();
             let messages = of(Counter::Messages).filter(|n| *n > 0)?;
             Some(of(Counter::TcpDataSegments)? as f64 / messages as f64)

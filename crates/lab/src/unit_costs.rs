@@ -26,6 +26,9 @@ const REPETITIONS: usize = 9;
 /// When no further repetition begins.
 const LONGEST: Duration = Duration::from_millis(1200);
 
+/// How long others are looked for; the clock of a process that runs is as of the last tick.
+const LOOK: Duration = Duration::from_millis(50);
+
 const CALLS: u64 = 2000;
 /// Messages of which one is sent or read whole, and one in so many calls.
 const MESSAGES: u64 = 1024;
@@ -65,6 +68,19 @@ pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
         }
     }
     costs
+}
+
+/// Returns true if others run now, so that nothing would be measured without them.
+pub fn others_run() -> bool {
+    let mut others = Others::new();
+    others.begin();
+    thread::sleep(LOOK);
+    let now = CostTrial {
+        cpu_ns: 0,
+        events: 0,
+        other_cpus_thousandths: Some(others.cpus_thousandths()),
+    };
+    !now.is_undisturbed()
 }
 
 fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {

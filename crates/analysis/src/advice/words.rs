@@ -1,7 +1,7 @@
 //! The sentences of the answer: all of them are written here, from the facts alone.
 
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Better, Transport};
+use bytecost_spec::{Axis, Better, Metric, Transport};
 use itertools::Itertools as _;
 
 use super::sentence::{OVER_NETWORK, Part, Said, amount, at, is_less, merged, places, transport};
@@ -44,7 +44,7 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
     lines.extend(merged(gains_first(situations).flat_map(used)));
     lines.extend(merged(situations.iter().flat_map(changed)));
     lines.extend(merged(situations.iter().flat_map(avoided)));
-    lines.extend(two_groups(view));
+    lines.extend(two_groups(view, situations));
     match &advice.undecided {
         Some(undecided) if lines.is_empty() => {
             lines.push(line(NOTHING, &nothing(view, undecided)));
@@ -270,20 +270,24 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
     })
 }
 
-/// Of what the study asks for first, cells without one value: their trials fall into two groups far
-/// apart, and a comparison has no verdict for that.
-fn two_groups(view: &View<'_>) -> Vec<AdviceLine> {
-    let first = view.main_metric();
+/// Of what is compared first, cells without one value: their trials fall into two groups far apart,
+/// and a comparison has no verdict for that.
+fn two_groups(view: &View<'_>, situations: &[Situation]) -> Vec<AdviceLine> {
     let varied = view.varied();
+    let is_first = |metric: Metric| {
+        let mut compared = situations.iter().map(|s| s.metric);
+        metric == view.main_metric() || compared.any(|first| first == metric)
+    };
     let parted = view.known.cells.iter().filter_map(|cell| {
         let mut groups = cell.two_groups.iter();
-        let groups = groups.find(|g| g.metric == first && g.are_far_apart())?;
+        let groups = groups.find(|g| is_first(g.metric) && g.are_far_apart())?;
         let is_of_cell = |f: &&Finding| [&f.cell, &f.baseline].contains(&&cell.id);
         let findings = view.known.findings.iter().filter(is_of_cell);
-        let withheld = findings.filter(|f| f.metric == first && f.withheld.is_some());
+        let withheld = findings.filter(|f| f.metric == groups.metric && f.withheld.is_some());
         let findings: Vec<String> = withheld.map(|f| f.id.clone()).collect();
         let place = phrases::circumstances(&grid::coordinates(&cell.cell, varied));
-        let text = format!("{place}, {}: {}", view.words(first), groups.in_words());
+        let noun = view.words(groups.metric);
+        let text = format!("{place}, {noun}: {}", groups.in_words());
         (!findings.is_empty()).then_some((text, findings))
     });
     let parted: Vec<(String, Vec<String>)> = parted.collect();

@@ -26,8 +26,8 @@ fn ask(view: &View<'_>) -> Option<Explained> {
     let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.by != CauseMeans::TimedTrials);
     let findings = greatest(view.known.findings.iter().filter(has_causes), is_counted);
     let sentence = |f: &Finding| {
-        let told = causes(f).map_or_else(String::new, |c| sentence(view, f, c));
-        format!("{told}.")
+        let sentence = causes(f).map(|c| sentence(view, f, c));
+        sentence.unwrap_or_default() + "."
     };
     let answer = match findings.first() {
         Some(first) => Ok(sentence(first)),

@@ -149,11 +149,11 @@ impl Uncertain {
     /// The product with a positive number that is known independently.
     pub(crate) fn times(self, by: Uncertain) -> Uncertain {
         let value = self.value * by.value;
-        let (below, above) = match value < 0.0 {
-            true => (by.high - by.value, by.value - by.low),
-            false => (by.value - by.low, by.high - by.value),
-        };
-        let reach = |own: f64, other: f64| (own * by.value).hypot(self.value * other);
+        let (mut below, mut above) = (by.value - by.low, by.high - by.value);
+        if value < 0.0 {
+            std::mem::swap(&mut below, &mut above);
+        }
+        let reach = |end: f64, other: f64| (end * by.value).hypot(self.value * other);
         Uncertain {
             value,
             low: value - reach(self.value - self.low, below),

@@ -69,9 +69,10 @@ impl TwoGroups {
         let [low, high] = [self.lower, self.upper].map(|group| range(group.low, group.high));
         let unit = self.metric.measure.row().unit;
         let [fewer, more] = [self.lower, self.upper].map(|g| units::percent(percent(g.share)));
-        let shares = match (0.4..=0.6).contains(&self.upper.share) {
-            true => "about half each".to_owned(),
-            false => format!("{fewer} and {more} of the trials"),
+        let shares = if (0.4..=0.6).contains(&self.upper.share) {
+            "about half each".to_owned()
+        } else {
+            format!("{fewer} and {more} of the trials")
         };
         let parted_by = self.parted_by.as_ref().map(|by| {
             let [low, high] = [by.lower, by.upper].map(|[low, high]| range(low, high));

@@ -70,10 +70,10 @@ impl UnitCost {
     pub fn undisturbed(&self) -> Vec<CostTrial> {
         let trials = self.trials.iter().copied();
         let trials: Vec<CostTrial> = trials.filter(CostTrial::is_undisturbed).collect();
-        match trials.len() < UNDISTURBED_FEWEST {
-            true => Vec::new(),
-            false => trials,
+        if trials.len() < UNDISTURBED_FEWEST {
+            return Vec::new();
         }
+        trials
     }
 
     /// Returns true if it was measured, and others ran in most of the repetitions.
