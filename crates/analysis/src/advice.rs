@@ -5,6 +5,7 @@ use bytecost_spec::survey::{Condition, MoverFacts, Route, ServerFacts};
 use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Placement, Side};
 use itertools::Itertools as _;
 
+use crate::causes;
 use crate::caveats::serving::{are_clients_of_both_busy, clients_limit};
 use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
@@ -40,10 +41,6 @@ const CIRCUMSTANCES: [Axis; 13] = [
     Axis::Service,
     Axis::Perf,
 ];
-/// Times as many calls a message as the baseline's from which they are named beside a cost.
-const MANY_CALLS: f64 = 2.5;
-/// Calls a message more than the baseline's from which they are.
-const MORE_CALLS: f64 = 0.5;
 /// Share of copied buffers from which a zero-copy way is not one.
 const COPIED: f64 = 0.5;
 
@@ -571,21 +568,39 @@ impl<'v> Group<'v> {
         let copied = |c: &Compared<'_>| value(c.cell, Metric::both(Measure::CopiedShare));
         let copied: Option<Vec<f64>> = cells.clone().map(copied).collect();
         let least = copied.and_then(|all| all.into_iter().reduce(f64::min));
-        let calls =
-            |cell: &CellTrials<'_>| value(cell, Metric::of(Measure::CallsPerMessage, Side::Sender));
-        let many = |c: &Compared<'_>| {
-            let (own, base) = (calls(c.cell)?, calls(c.baseline)?);
-            let is_many = own - base >= MORE_CALLS && own >= MANY_CALLS * base;
-            is_many.then_some((own, base))
-        };
-        let many: Option<Vec<(f64, f64)>> = cells.map(many).collect();
-        let most = many.and_then(|all| all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)));
-        let with = match (least, most) {
-            (Some(share), _) if share >= COPIED => Some(AvoidWith::Copied(share)),
-            (_, Some((own, base))) => Some(AvoidWith::Calls(own, base)),
-            _ => None,
+        let with = match least {
+            Some(share) if share >= COPIED => Some(AvoidWith::Copied(share)),
+            _ => self.reason(&cost),
         };
         Avoid { cost, with }
+    }
+
+    /// The cause that carries at least half of the difference at most of the places of a range, with
+    /// the places at which it does so.
+    fn reason(&self, cost: &DecidedRange) -> Option<AvoidWith> {
+        let reasons = cost.points.iter().filter_map(|point| {
+            let cause = causes::reason(self.view, &point.finding)?;
+            Some((cause.of, (point, cause)))
+        });
+        let (of, at) = grouped(reasons)
+            .into_iter()
+            .max_by_key(|(_, at)| at.len())?;
+        let (_, cause) = at.iter().max_by(|a, b| {
+            let ratio = |p: &DecidedPoint| p.ratio.ln().abs();
+            ratio(a.0).total_cmp(&ratio(b.0))
+        })?;
+        let is_everywhere = at.len() == cost.points.len();
+        let places = at.iter().filter_map(|(point, _)| point.at.clone());
+        Some(AvoidWith::Cause {
+            of,
+            from: cause.from,
+            to: cause.to,
+            at: if is_everywhere {
+                Vec::new()
+            } else {
+                places.collect()
+            },
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use bytecost_spec::{Axis, Measure, Metric};
 
 use crate::pairing::Pairing;
 use crate::phrases::{self, span};
+use crate::regimes;
 use crate::result::{Analysis, Caveat, CaveatEffect, Disturbance, Finding, Verdict};
 use crate::trials::CellTrials;
 use crate::value::QUANTILES;
@@ -162,7 +163,7 @@ const TIMER: Effect = Effect::Withholds(
 const fn two_modes(of: fn(Measure) -> bool) -> Effect {
     Effect::WithholdsUnshared(
         of,
-        modes::shared,
+        regimes::change_together,
         "the trials of a cell fall into two groups that lie far apart",
     )
 }

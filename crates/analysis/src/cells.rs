@@ -55,6 +55,7 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
         failed: cell.failures.len(),
         estimates,
         absent,
+        two_groups: Vec::new(),
         checked: truth.map(|t| t.checked.clone()),
         ceiling: None,
     }

@@ -28,6 +28,7 @@ mod pairing;
 mod phrases;
 mod places;
 pub mod progress;
+mod regimes;
 pub mod result;
 mod roles;
 mod round_noise;
@@ -90,6 +91,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         stalls: stalls::Stalls::of(&trials),
         known,
     };
+    regimes::take(&mut view);
     view.known.caveats = caveats::withholding(&view);
     view.known.findings = findings::judged(&view, &comparisons);
     view.known.caveats = caveats::all(&view);

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
-use crate::result::{Finding, MainEffect, PlaceEffect, Verdict};
+use crate::result::{CauseOf, Finding, MainEffect, PlaceEffect, Verdict};
 use crate::value::QUANTILES;
 
 /// Standard deviations that hold 95 % of normal values.
@@ -306,6 +306,21 @@ pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
         ),
         Verdict::NotJudged => {
             format!("{other} against {base} in {noun} {over}{place}: {interval}{apart}.")
+        }
+    }
+}
+
+/// Something of which a message has `to` instead of `from`: `8 system calls a message instead of 1`.
+pub(crate) fn cause(of: CauseOf, [from, to]: [f64; 2], whose: &str) -> String {
+    let [before, after] = [from, to].map(units::short_number);
+    match of {
+        CauseOf::Copies => format!("{to:.2} copies of each byte instead of {from:.2}"),
+        CauseOf::Event(event) => {
+            format!("{after} {} {whose} instead of {before}", event.row().title)
+        }
+        CauseOf::Work(kind) => {
+            let title = kind.row().title;
+            format!("{after} ns of {title} {whose} instead of {before}")
         }
     }
 }

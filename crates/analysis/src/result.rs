@@ -20,12 +20,14 @@ mod ceiling;
 mod estimate;
 mod evidence;
 mod figure;
+mod two_groups;
 
 pub use answer::*;
 pub use audited::{AuditFigure, Audited, Ruling};
 pub use estimate::*;
 pub use evidence::*;
 pub use figure::*;
+pub use two_groups::{PartedBy, TrialGroup, TwoGroups};
 
 /// The version of `findings.json`.
 ///
@@ -366,6 +368,10 @@ pub struct CellResult {
     pub estimates: BTreeMap<Metric, Estimate>,
     /// Metrics that apply but cannot be had, with the reason.
     pub absent: BTreeMap<Metric, String>,
+    /// Metrics by which its trials fall into two groups; those whose groups lie far apart have no
+    /// estimate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub two_groups: Vec<TwoGroups>,
     /// What of the payload was compared: `content`, `count` or nothing.
     pub checked: Option<String>,
     /// Its throughput as a share of what this machine reaches at most, where that was measured.

@@ -170,7 +170,8 @@ impl<'a> CellTrials<'a> {
         }
     }
 
-    fn both(&self, block: u32) -> impl Iterator<Item = &Trial<'a>> {
+    /// The trials of a block: its own, and that of its twin.
+    pub(crate) fn both(&self, block: u32) -> impl Iterator<Item = &Trial<'a>> {
         let both = [&self.by_block, &self.twin].into_iter();
         both.filter_map(move |trials| trials.get(&block))
     }

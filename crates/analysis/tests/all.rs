@@ -36,6 +36,7 @@ mod speed_ups;
 mod stalls;
 mod steady;
 mod twins;
+mod two_groups;
 mod way;
 mod wire;
 mod work;

@@ -150,7 +150,7 @@ fn trials_in_two_groups() {
     let sendfile = at("sendfile", 4096);
     let cost = |factor| planted(|w| w.change(sendfile, dear(factor)));
     let (near, far) = (cost(1.35), cost(3.0));
-    both("two-modes", &quiet(), &near, Nothing, "in 33.3 %");
+    both("two-modes", &quiet(), &near, Nothing, "33 % of the trials");
     silent(&near, "two-modes-cpu-time");
     let told = "at 4 KiB, CPU time per byte: 0.3";
     both("two-modes-cpu-time", &near, &far, CpuTime, told);

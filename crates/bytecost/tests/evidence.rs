@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Place, ended, is_root, says};
-use bytecost_spec::Record;
 use bytecost_spec::evidence::{CountedEvent, Kind, Party, TrialEvidence};
+use bytecost_spec::{Counter, Record};
 
 const RUN: &str = "run --size 64KiB --budget 4s --blocks 6 --window 10ms --warmup 2ms --seed 7 --mover null,send,sendfile";
 
@@ -116,4 +116,32 @@ fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_mod
             assert!(looks > 10, "{server}: {looks} looks at {party:?}");
         }
     }
+}
+
+/// Nagle's algorithm sends the first of eight writes and joins the others until that is acknowledged.
+#[test]
+fn segments_a_message_are_read_that_part_the_regimes_of_nagle() {
+    let place = Place::new();
+    let words = "run --mover send-fields --size 256 --fields 8 --pattern request-response --nodelay on,off --blocks 6 --window 150ms --warmup 50ms --budget 30s --evidence none --quiet";
+    place.call(words).measured();
+    let segments = |nodelay: &str| {
+        let samples = place
+            .records()
+            .into_iter()
+            .filter_map(|record| match record {
+                Record::Sample(sample) => Some(sample),
+                _ => None,
+            });
+        let samples = samples.filter(|s| s.cell.contains(&format!("/{nodelay}/")));
+        let read = samples.filter_map(|s| {
+            let of = |counter| s.sender.readings[&counter].measured();
+            let messages = of(Counter::Messages).filter(|n| *n > 0)?;
+            Some(of(Counter::TcpDataSegments)? as f64 / messages as f64)
+        });
+        read.collect::<Vec<f64>>()
+    };
+    let (on, off) = (segments("on"), segments("off"));
+    assert!(!on.is_empty() && !off.is_empty());
+    assert!(on.iter().all(|n| (7.0..=9.0).contains(n)), "{on:?}");
+    assert!(off.iter().all(|n| (1.0..=4.0).contains(n)), "{off:?}");
 }

@@ -1,14 +1,18 @@
 //! What an event (call, switch, fault, packet, copied byte) costs here in CPU time: the difference
-//! of two pieces of work, by their threads' clocks. In a busy trial one may cost more.
+//! of two pieces of work, by their threads' clocks. In a busy trial one may cost more. Repetitions
+//! in which other processes run are kept with what these used, and do not count.
 
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytecost_meter::{ClocksRead, ProcessClocks, ProcessOwner};
 use bytecost_spec::survey::{ClockVerdict, CostTrial, PRICED, Priced, UnitCost};
 use bytecost_sys::{clock, process, tcp};
 use rustix::fs::MemfdFlags;
@@ -22,6 +26,9 @@ const REPETITIONS: usize = 9;
 /// When no further repetition begins.
 const LONGEST: Duration = Duration::from_millis(1200);
 
+/// How long others are looked for; the clock of a process that runs is as of the last tick.
+const LOOK: Duration = Duration::from_millis(50);
+
 const CALLS: u64 = 2000;
 /// Messages of which one is sent or read whole, and one in so many calls.
 const MESSAGES: u64 = 1024;
@@ -31,6 +38,9 @@ const PIECES: usize = 8;
 const IN_FLIGHT: u64 = 32;
 const TURNS: u64 = 200;
 const PAGES: usize = 256;
+/// Memory that another CPU has written, and how often it is copied.
+const WRITTEN_BYTES: usize = 128 << 10;
+const WRITTEN_TIMES: usize = 64;
 /// Bytes that are copied in one repetition.
 const COPIED_BYTES: usize = 32 << 20;
 /// Memory from here on is a mapping of its own in every C library, so that no page of it was used.
@@ -39,7 +49,8 @@ const FRESH_BYTES: usize = 33 << 20;
 /// CPU time of so many events, in ns.
 type Measured = io::Result<(i64, u64)>;
 
-/// Measures all events in half a second, two at most; packets not by a clock without interrupts.
+/// Measures all events in half a second, two at most where others run; packets not by a clock without
+/// interrupts.
 pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
     let empty = |event| UnitCost {
         event,
@@ -59,27 +70,81 @@ pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
     costs
 }
 
+/// Returns true if others run now, so that nothing would be measured without them.
+pub fn others_run() -> bool {
+    let mut others = Others::new();
+    others.begin();
+    thread::sleep(LOOK);
+    let now = CostTrial {
+        cpu_ns: 0,
+        events: 0,
+        other_cpus_thousandths: Some(others.cpus_thousandths()),
+    };
+    !now.is_undisturbed()
+}
+
 fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
     let cpus = process::affinity()?;
     process::set_affinity(&cpus[..1])?;
     let mut memory = vec![1_u8; 64 << 20];
+    let mut others = Others::new();
     let began = Instant::now();
-    for _ in 0..REPETITIONS {
-        for cost in costs.iter_mut() {
+    let mut undisturbed = 0;
+    while undisturbed < REPETITIONS && began.elapsed() <= LONGEST {
+        others.begin();
+        let mut repetition = Vec::new();
+        for (at, cost) in costs.iter_mut().enumerate() {
             match once(cost.event, &cpus, &mut memory, clock) {
-                Ok((cpu_ns, events)) => {
-                    cost.trials.push(CostTrial { cpu_ns, events });
-                    cost.absent = None;
-                }
+                Ok(measured) => repetition.push((at, measured)),
                 Err(why) if cost.trials.is_empty() => cost.absent = Some(why.to_string()),
                 Err(_) => {}
             }
         }
-        if began.elapsed() > LONGEST {
-            break;
+        let other_cpus_thousandths = Some(others.cpus_thousandths());
+        let mut is_undisturbed = true;
+        for (at, (cpu_ns, events)) in repetition {
+            let trial = CostTrial {
+                cpu_ns,
+                events,
+                other_cpus_thousandths,
+            };
+            is_undisturbed = trial.is_undisturbed();
+            costs[at].trials.push(trial);
+            costs[at].absent = None;
         }
+        undisturbed += usize::from(is_undisturbed);
     }
     Ok(())
+}
+
+/// What processes that are not ours use during a repetition.
+struct Others {
+    clocks: ProcessClocks,
+    before: ClocksRead,
+    began: Instant,
+}
+
+impl Others {
+    fn new() -> Others {
+        Others {
+            clocks: ProcessClocks::new(Path::new("/")),
+            before: ClocksRead::default(),
+            began: Instant::now(),
+        }
+    }
+
+    fn begin(&mut self) {
+        self.clocks.list(&[]);
+        self.before = self.clocks.read();
+        self.began = Instant::now();
+    }
+
+    fn cpus_thousandths(&mut self) -> u64 {
+        let elapsed_ns = self.began.elapsed().as_nanos().max(1) as u64;
+        self.clocks.list(&[]);
+        let used = self.clocks.between(&self.before, &self.clocks.read());
+        1000 * used.get(&ProcessOwner::Other).copied().unwrap_or(0) / elapsed_ns
+    }
 }
 
 fn once(event: Priced, cpus: &[u32], memory: &mut [u8], clock: ClockVerdict) -> Measured {
@@ -88,10 +153,8 @@ fn once(event: Priced, cpus: &[u32], memory: &mut [u8], clock: ClockVerdict) -> 
         Priced::SocketCall => socket_calls(),
         Priced::FileCall => file_calls(),
         Priced::SwitchSameCpu => switches(cpus[0], cpus[0]),
-        Priced::SwitchOtherCpu => match cpus {
-            [one, other, ..] => switches(*one, *other),
-            _ => Err(io::Error::other("this process may use one CPU alone")),
-        },
+        Priced::SwitchOtherCpu => switches(cpus[0], other_cpu(cpus)?),
+        Priced::CopyOtherCpu => copies_from(other_cpu(cpus)?),
         Priced::PageFault => page_faults(),
         Priced::Packet if clock == ClockVerdict::Loses => Err(io::Error::other(
             "the CPU clock of a thread leaves interrupts out, in which packets are received",
@@ -101,6 +164,11 @@ fn once(event: Priced, cpus: &[u32], memory: &mut [u8], clock: ClockVerdict) -> 
         Priced::CopyMiddle => copies(&mut memory[..4 << 20]),
         Priced::CopyFar => copies(memory),
     }
+}
+
+fn other_cpu(cpus: &[u32]) -> io::Result<u32> {
+    let other = cpus.get(1).copied();
+    other.ok_or_else(|| io::Error::other("this process may use one CPU alone"))
 }
 
 fn cpu_ns<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<i64> {
@@ -254,6 +322,40 @@ fn copies(memory: &mut [u8]) -> Measured {
     Ok((cpu_ns, (times * from.len()) as u64))
 }
 
+/// Copies memory that a thread on another CPU has just written.
+fn copies_from(cpu: u32) -> Measured {
+    let (to_writer, at_writer) = channel::<Vec<u8>>();
+    let (to_reader, at_reader) = channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            process::set_affinity(&[cpu]).ok()?;
+            for mut memory in at_writer {
+                let next = memory[0].wrapping_add(1);
+                memory.fill(next);
+                to_reader.send(black_box(memory)).ok()?;
+            }
+            Some(())
+        });
+        let ended = |_| io::Error::other("the thread on the other CPU ended");
+        let mut memory = vec![1; WRITTEN_BYTES];
+        let mut copied = vec![0; WRITTEN_BYTES];
+        let mut sum_ns = 0;
+        for _ in 0..WRITTEN_TIMES {
+            to_writer
+                .send(memory)
+                .map_err(|_| io::Error::other("the other CPU is not allowed"))?;
+            memory = at_reader.recv().map_err(ended)?;
+            sum_ns += cpu_ns(|| {
+                copied.copy_from_slice(black_box(&memory));
+                black_box(&mut copied);
+                Ok(())
+            })?;
+        }
+        drop(to_writer);
+        Ok((sum_ns, (WRITTEN_TIMES * WRITTEN_BYTES) as u64))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +369,8 @@ mod tests {
         for cost in &costs {
             let is_measured = !cost.trials.is_empty() && cost.trials.iter().all(|t| t.events > 0);
             assert!(cost.absent.is_some() != is_measured, "{cost:?}");
+            let is_known = |t: &CostTrial| t.other_cpus_thousandths.is_some();
+            assert!(cost.trials.iter().all(is_known), "{cost:?}");
         }
         let known = |event| costs.iter().any(|c| c.event == event && c.absent.is_none());
         for event in [Priced::SystemCall, Priced::CopyNear] {

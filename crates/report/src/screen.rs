@@ -467,7 +467,12 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
             let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
             let of = here.find_map(|f| a.result(&f.baseline));
             let estimate = of.and_then(|c| c.estimates.get(&q.metric));
-            estimate.map_or(NO_VERDICT.into(), |e| units::number(e.value).into())
+            let groups = of.and_then(|c| c.two_groups.iter().find(|g| g.metric == q.metric));
+            match (estimate, groups) {
+                (Some(estimate), _) => units::number(estimate.value).into(),
+                (None, Some(groups)) => groups.values_in_words().into(),
+                (None, None) => NO_VERDICT.into(),
+            }
         }
         _ => NO_VERDICT.into(),
     }

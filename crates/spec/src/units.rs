@@ -149,6 +149,18 @@ pub fn number(x: f64) -> String {
     format!("{sign}{}{point}{fraction}", in_thousands(digits))
 }
 
+/// The same without zeros behind the point: `1.8`, `62.5`, `1`.
+pub fn short_number(x: f64) -> String {
+    let number = number(x);
+    match number.contains('.') {
+        true => number
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned(),
+        false => number,
+    }
+}
+
 /// Writes a whole number with thousands separators: `12,300`.
 pub fn whole(n: u64) -> String {
     in_thousands(&n.to_string())

@@ -1,18 +1,19 @@
 //! The sentences of the answer: all of them are written here, from the facts alone.
 
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Better, Transport, units};
+use bytecost_spec::{Axis, Better, Metric, Transport, units};
 use itertools::Itertools as _;
 
 use super::sentence::{
     OVER_NETWORK, Part, Said, amount, at, has_amounts, is_less, merged, places, transport,
 };
 use super::undecided::measured;
+use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases::{self, Kind, kind};
 use crate::result::{
-    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedRange, Situation, Subject, Undecided,
-    UndecidedOf, Use, Verdict,
+    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedRange, Finding, Situation, Subject,
+    Undecided, UndecidedOf, Use, Verdict,
 };
 use crate::view::View;
 
@@ -22,6 +23,9 @@ const ALONE: &str = " alone, before the cost of reading the file";
 /// What the line of the answer about undecided comparisons stands under.
 pub const UNDECIDED: &str = "Undecided";
 const NOTHING: &str = "Nothing decided";
+const TWO_GROUPS: &str = "Two groups";
+/// Cells in two groups that are shown.
+const MOST_PARTED: usize = 2;
 
 pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
     let line = |label: &str, text: &str| AdviceLine {
@@ -42,6 +46,7 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
     lines.extend(merged(gains_first(situations).flat_map(used)));
     lines.extend(merged(situations.iter().flat_map(changed)));
     lines.extend(merged(situations.iter().flat_map(avoided)));
+    lines.extend(two_groups(view, situations));
     match &advice.undecided {
         Some(undecided) if lines.is_empty() => {
             lines.push(line(NOTHING, &nothing(view, undecided)));
@@ -250,8 +255,8 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
     if s.subject == Subject::Circumstance || s.baseline_is_apart || s.avoid.is_empty() {
         return None;
     }
-    let why = |with: Option<AvoidWith>| with.map(|with| reason(s, with));
-    let by_reason = grouped(s.avoid.iter().map(|avoid| (why(avoid.with), &avoid.cost)));
+    let why = |with: &Option<AvoidWith>| with.as_ref().map(|with| reason(s, with));
+    let by_reason = grouped(s.avoid.iter().map(|avoid| (why(&avoid.with), &avoid.cost)));
     let baseline = baseline(s);
     let metric = phrases::metric(s.metric, s.unit);
     let mut text = words(format!("compared with {baseline} in {metric}: "));
@@ -285,6 +290,44 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
     })
 }
 
+/// Of what is compared first, cells without one value: their trials fall into two groups far apart,
+/// and a comparison has no verdict for that.
+fn two_groups(view: &View<'_>, situations: &[Situation]) -> Vec<AdviceLine> {
+    let varied = view.varied();
+    let is_first = |metric: Metric| {
+        let mut compared = situations.iter().map(|s| s.metric);
+        metric == view.main_metric() || compared.any(|first| first == metric)
+    };
+    let parted = view.known.cells.iter().filter_map(|cell| {
+        let mut groups = cell.two_groups.iter();
+        let groups = groups.find(|g| is_first(g.metric) && g.are_far_apart())?;
+        let is_of_cell = |f: &&Finding| [&f.cell, &f.baseline].contains(&&cell.id);
+        let findings = view.known.findings.iter().filter(is_of_cell);
+        let withheld = findings.filter(|f| f.metric == groups.metric && f.withheld.is_some());
+        let findings: Vec<String> = withheld.map(|f| f.id.clone()).collect();
+        let place = phrases::circumstances(&grid::coordinates(&cell.cell, varied));
+        let noun = view.words(groups.metric);
+        let text = format!("{place}, {noun}: {}", groups.in_words());
+        (!findings.is_empty()).then_some((text, findings))
+    });
+    let parted: Vec<(String, Vec<String>)> = parted.collect();
+    let more = parted.len().saturating_sub(MOST_PARTED);
+    let line = |text: String, findings: Vec<String>| AdviceLine {
+        label: TWO_GROUPS.to_owned(),
+        text,
+        brief: None,
+        findings,
+    };
+    let mut lines: Vec<AdviceLine> = (parted.into_iter().take(MOST_PARTED))
+        .map(|(text, findings)| line(text, findings))
+        .collect();
+    if more > 0 {
+        let text = format!("{} more: see the caveats", phrases::count(more, "cell"));
+        lines.push(line(text, Vec::new()));
+    }
+    lines
+}
+
 fn no_card(s: &Situation) -> &'static str {
     match path(s) {
         Some(path) if path == Transport::Peer.name() => "",
@@ -297,17 +340,19 @@ fn path(s: &Situation) -> Option<&String> {
     Some(&place.find(|(axis, _)| *axis == Axis::Transport)?.1)
 }
 
-fn reason(s: &Situation, with: AvoidWith) -> String {
+fn reason(s: &Situation, with: &AvoidWith) -> String {
     match with {
         AvoidWith::Copied(share) => {
             let told = path(s).map_or_else(String::new, |path| format!(" {}", transport(path)));
-            let (share, no_card) = (phrases::percent(share), no_card(s));
+            let (share, no_card) = (phrases::percent(*share), no_card(s));
             format!("the kernel copied {share} of the buffers{told}{no_card}")
         }
-        AvoidWith::Calls(own, base) => {
-            let [own, base] = [own, base].map(|n| (n * 10.0).round() / 10.0);
-            let each = s.unit.in_words("a message");
-            format!("{own} system calls {each} instead of {base}")
+        AvoidWith::Cause { of, from, to, at } => {
+            let cause = phrases::cause(*of, [*from, *to], &s.unit.in_words("a message"));
+            match at.as_slice() {
+                [] => cause,
+                some => format!("{cause} at {}", names(s, some)),
+            }
         }
     }
 }

@@ -7,9 +7,7 @@ use itertools::Itertools as _;
 use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, View};
 use crate::causes::{greatest, is_worth_a_reason};
 use crate::phrases;
-use crate::result::{
-    Cause, CauseOf, CellTime, Finding, FindingCauses, TimePer, Uncertain, Verdict,
-};
+use crate::result::{Cause, CauseMeans, CellTime, Finding, FindingCauses, TimePer, Uncertain};
 
 /// Ends of a share's interval from here on say nothing.
 const MOST_HIGH: f64 = 1.5;
@@ -25,14 +23,11 @@ pub(super) const QUESTION: Question = Question {
 fn ask(view: &View<'_>) -> Option<Explained> {
     let causes = |f: &Finding| view.known.causes.iter().find(|c| c.finding == f.id);
     let has_causes = |f: &&Finding| is_worth_a_reason(f, &view.stalls) && causes(f).is_some();
-    let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.counted);
+    let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.by != CauseMeans::TimedTrials);
     let findings = greatest(view.known.findings.iter().filter(has_causes), is_counted);
     let sentence = |f: &Finding| {
-        let told = causes(f).map_or_else(String::new, |c| sentence(view, f, c));
-        match between(view, f) {
-            Some(time) => format!("{told}; {time}."),
-            None => format!("{told}."),
-        }
+        let sentence = causes(f).map(|c| sentence(view, f, c));
+        sentence.unwrap_or_default() + "."
     };
     let answer = match findings.first() {
         Some(first) => Ok(sentence(first)),
@@ -64,9 +59,16 @@ fn sentence(view: &View<'_>, finding: &Finding, found: &FindingCauses) -> String
     };
     let told = found.causes.iter().map(|c| cause(c, &whose)).collect_vec();
     let has_costs = found.causes.iter().any(|c| c.cost_ns.is_some());
+    let by_samples = match found.by {
+        CauseMeans::Samples => "by CPU samples, ",
+        CauseMeans::Counts | CauseMeans::TimedTrials => "",
+    };
     let reason = match (&found.explained, told.as_slice()) {
-        (_, []) if found.counted => "the counts do not explain it".to_owned(),
-        (_, []) => "the counts of timed trials do not explain it".to_owned(),
+        (_, []) => match found.by {
+            CauseMeans::Samples => "its CPU samples are of no kind that stands out".to_owned(),
+            CauseMeans::Counts => "the counts do not explain it".to_owned(),
+            CauseMeans::TimedTrials => "the counts of timed trials do not explain it".to_owned(),
+        },
         (Some(_), [one]) => one.replacen(" %", " % of the difference", 1),
         (Some(all), _) => {
             let told = told.join(", ").replacen(" %", " % of the difference", 1);
@@ -82,31 +84,33 @@ fn sentence(view: &View<'_>, finding: &Finding, found: &FindingCauses) -> String
     let [way, base] = both.map(|value| finding.axis.subject(value));
     let ratio = phrases::ratio(finding.ratio, finding.low, finding.high);
     let (noun, place) = (view.words(finding.metric), view.place(finding));
-    format!("{way} has {ratio} the {noun} of {base}{place}: {reason}")
+    format!("{way} has {ratio} the {noun} of {base}{place}: {by_samples}{reason}")
 }
 
-/// `8.08 system calls a message instead of 1.04 explain 51 % (45 to 57)`.
+/// `8.08 system calls a message instead of 1.04 explain 51 % (45 to 57)`; what the dearer way has
+/// less of saves.
 fn cause(cause: &Cause, whose: &str) -> String {
-    let (from, to) = (cause.from, cause.to);
-    let what = match cause.of {
-        CauseOf::Copies => format!("{to:.2} copies of each byte instead of {from:.2}"),
-        CauseOf::Event(event) => {
-            let ([from, to], title) = ([from, to].map(units::number), event.row().title);
-            format!("{to} {title} {whose} instead of {from}")
+    let what = phrases::cause(cause.of, [cause.from, cause.to], whose);
+    match cause.share {
+        Some(part) if part.value < 0.0 => {
+            let saved = Uncertain {
+                value: -part.value,
+                low: -part.high,
+                high: -part.low,
+            };
+            format!("{what} save {}", share(&saved))
         }
-    };
-    match &cause.share {
-        Some(part) => format!("{what} explain {}", share(part)),
+        Some(part) => format!("{what} explain {}", share(&part)),
         None => what,
     }
 }
 
-/// `51 % (45 to 57)`; `27 % or more` where the upper end says nothing.
+/// `51 % (45 to 57)`; `27 % or more`, by the lower end, where the upper one says nothing.
 fn share(share: &Uncertain) -> String {
     let ends = [share.value, share.low, share.high];
     let [value, low, high] = ends.map(|v| (100.0 * v).round());
     match share.high > MOST_HIGH {
-        true => format!("{value} % or more"),
+        true => format!("{low} % or more"),
         false => format!("{value} % ({low} to {high})"),
     }
 }
@@ -174,30 +178,14 @@ fn pair<'f>(view: &'f View<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
     })
 }
 
-/// The kinds of work in which the costlier cell of a finding has more, where both were watched:
-/// `of the CPU time for each KiB, in ns: …`; none where there is no such kind.
-fn between<'v>(view: &'v View<'v>, finding: &'v Finding) -> Option<String> {
-    let pair = pair(view, finding)?;
-    let whose = match pair.other.per {
-        TimePer::Kib => "of the CPU time",
-        TimePer::Request => "of the server's CPU time",
-    };
-    let costs_more = finding.verdict == Verdict::Worse;
-    let kinds = pair.kinds(|ns| (ns > 0.0) == costs_more)?;
-    Some(format!(
-        "{whose} {}, in ns: {kinds}",
-        pair.other.per.words()
-    ))
-}
-
 impl Pair<'_> {
     /// `data copy −102 (110 to 8)`, for each kind in which the samples differ by more than their
-    /// number explains and that fits, greatest first; none where none does.
-    fn kinds(&self, fits: impl Fn(f64) -> bool) -> Option<String> {
+    /// number explains, greatest first; none where none does.
+    fn kinds(&self) -> Option<String> {
         let differing = KINDS.iter().filter_map(|row| {
             let ns = self.other.of_kind(row.kind) - self.baseline.of_kind(row.kind);
             let spread = self.other.variance(row.kind) + self.baseline.variance(row.kind);
-            (ns.abs() > APART * spread.sqrt() && fits(ns)).then_some((row, ns))
+            (ns.abs() > APART * spread.sqrt()).then_some((row, ns))
         });
         let differing = differing.sorted_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         let told = differing.take(MOST_KINDS).map(|(row, ns)| {
@@ -215,7 +203,7 @@ fn row(view: &View<'_>, pair: &Pair<'_>) -> String {
     let [way, base] = [&f.value, &f.baseline_value].map(|value| f.axis.subject(value));
     let [own, other] = [pair.other, pair.baseline].map(|c| units::number(c.total()));
     let (per, place) = (pair.other.per.words(), view.place(f));
-    let kinds = pair.kinds(|_| true);
+    let kinds = pair.kinds();
     let kinds = kinds.unwrap_or_else(|| "its samples differ in no kind of work".to_owned());
     format!("{way} takes {own} ns of CPU time {per}{place}, {base} {other}: {kinds}")
 }

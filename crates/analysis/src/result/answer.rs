@@ -5,7 +5,7 @@ use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Metric, Unit};
 use serde::{Deserialize, Serialize};
 
-use super::Verdict;
+use super::{CauseOf, Verdict};
 
 /// What to use and what to avoid, and what is missing for more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -214,14 +214,23 @@ pub struct Avoid {
 }
 
 /// A property or count that goes with a higher cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AvoidWith {
     /// A zero-copy way whose buffers the kernel copied after all: the share that it did.
     Copied(f64),
-    /// System calls a message, its own and the baseline's.
-    Calls(f64, f64),
+    /// What carries at least half of the difference.
+    Cause {
+        /// What.
+        of: CauseOf,
+        /// How often for a message of the baseline, as [`super::Cause::from`].
+        from: f64,
+        /// How often for a message of its own.
+        to: f64,
+        /// The values along the range at which it does; empty where it does at all of them.
+        at: Vec<String>,
+    },
 }
 
 /// What a run does not decide of a family of comparisons.

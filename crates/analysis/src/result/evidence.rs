@@ -82,20 +82,35 @@ pub enum CauseOf {
     Copies,
     /// An event.
     Event(CountedEvent),
+    /// A kind of work that CPU samples show.
+    Work(Kind),
 }
 
-/// An event of which the way that takes more has more.
+/// The means by which the causes of a finding are known, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CauseMeans {
+    /// CPU samples of trials of their own.
+    Samples,
+    /// Counts of trials of their own, times unit costs.
+    Counts,
+    /// Counts of timed trials, times unit costs.
+    TimedTrials,
+}
+
+/// Something in which two ways differ, with its part of the difference in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
     /// What.
     pub of: CauseOf,
-    /// How often for a message of the baseline, of copies for a byte.
+    /// How often for a message of the baseline, of copies for a byte; of work its ns a message.
     pub from: f64,
     /// How often for a message of the other.
     pub to: f64,
-    /// What the difference costs for each message, in ns, by the cost of one such event on the
-    /// machine; none where that was not measured.
+    /// What the difference costs the dearer way for each message, in ns; negative where that has
+    /// less of it. None where the cost of one such event was not measured on the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_ns: Option<Uncertain>,
     /// The cost as a share of the difference; none where the costs do not add.
@@ -109,18 +124,19 @@ pub struct Cause {
 pub struct FindingCauses {
     /// [`super::Finding::id`].
     pub finding: String,
-    /// Whether trials of their own have counted in both cells; else timed trials alone did.
-    pub counted: bool,
+    /// By what means that is known.
+    pub by: CauseMeans,
     /// How much more time the dearer one takes for a message, in ns.
     pub difference_ns: Uncertain,
     /// What accounts for it, the most costly first. None where the counts do not explain it.
     pub causes: Vec<Cause>,
-    /// How much of the difference all of them account for; none where the costs do not add.
+    /// How much of the difference all of them account for, less what the dearer way saves; none where
+    /// the costs do not add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Uncertain>,
 }
 
-/// Arithmetic of positive numbers that are known independently of each other.
+/// Arithmetic of numbers that are known independently of each other.
 impl Uncertain {
     pub(crate) fn exact(value: f64) -> Uncertain {
         Uncertain {
@@ -130,21 +146,36 @@ impl Uncertain {
         }
     }
 
+    /// The product with a positive number that is known independently.
     pub(crate) fn times(self, by: Uncertain) -> Uncertain {
-        self.scaled(self.value * by.value, by.value / by.low, by.high / by.value)
-    }
-
-    pub(crate) fn over(self, by: Uncertain) -> Uncertain {
-        self.scaled(self.value / by.value, by.high / by.value, by.value / by.low)
-    }
-
-    /// A product: the factors between a value and its ends add in squares of their logarithms.
-    fn scaled(self, value: f64, down: f64, up: f64) -> Uncertain {
-        let reach = |a: f64, b: f64| a.ln().hypot(b.ln()).exp();
+        let value = self.value * by.value;
+        let (mut below, mut above) = (by.value - by.low, by.high - by.value);
+        if value < 0.0 {
+            std::mem::swap(&mut below, &mut above);
+        }
+        let reach = |end: f64, other: f64| (end * by.value).hypot(self.value * other);
         Uncertain {
             value,
-            low: value / reach(self.value / self.low, down),
-            high: value * reach(self.high / self.value, up),
+            low: value - reach(self.value - self.low, below),
+            high: value + reach(self.high - self.value, above),
+        }
+    }
+
+    /// The quotient by a positive number that is known independently.
+    pub(crate) fn over(self, by: Uncertain) -> Uncertain {
+        self.times(Uncertain {
+            value: 1.0 / by.value,
+            low: 1.0 / by.high,
+            high: 1.0 / by.low,
+        })
+    }
+
+    /// The same with an interval that reaches to that of another.
+    pub(crate) fn up_to(self, other: Uncertain) -> Uncertain {
+        Uncertain {
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+            ..self
         }
     }
 

@@ -23,6 +23,7 @@ rows! {
     CopyNear "copy-near" { summary: "a byte copied between two places within 256 KiB" }
     CopyMiddle "copy-middle" { summary: "a byte copied between two places within 4 MiB" }
     CopyFar "copy-far" { summary: "a byte copied between two places within 64 MiB" }
+    CopyOtherCpu "copy-other-cpu" { summary: "a byte copied out of 128 KiB that another CPU has just written" }
 }
 
 /// One measurement: CPU time of so many events, less that of the same work without them.
@@ -33,6 +34,19 @@ pub struct CostTrial {
     pub cpu_ns: i64,
     /// How many events.
     pub events: u64,
+    /// CPUs that other processes used in its repetition, in thousandths; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_cpus_thousandths: Option<u64>,
+}
+
+/// CPUs that other processes may use in a repetition, in thousandths.
+const OTHERS_MOST: u64 = 100;
+
+impl CostTrial {
+    /// Returns true if nobody else was seen to run meanwhile.
+    pub fn is_undisturbed(&self) -> bool {
+        self.other_cpus_thousandths.is_none_or(|n| n <= OTHERS_MOST)
+    }
 }
 
 /// What one kind of event costs.
@@ -46,4 +60,24 @@ pub struct UnitCost {
     /// Why it is not known, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
+}
+
+/// Fewest undisturbed repetitions that a cost is made of.
+const UNDISTURBED_FEWEST: usize = 3;
+
+impl UnitCost {
+    /// The repetitions that the cost is made of; none where others ran in most of them.
+    pub fn undisturbed(&self) -> Vec<CostTrial> {
+        let trials = self.trials.iter().copied();
+        let trials: Vec<CostTrial> = trials.filter(CostTrial::is_undisturbed).collect();
+        if trials.len() < UNDISTURBED_FEWEST {
+            return Vec::new();
+        }
+        trials
+    }
+
+    /// Returns true if it was measured, and others ran in most of the repetitions.
+    pub fn is_disturbed(&self) -> bool {
+        !self.trials.is_empty() && self.undisturbed().is_empty()
+    }
 }
