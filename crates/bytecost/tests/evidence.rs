@@ -134,7 +134,7 @@ fn segments_a_message_are_read_that_part_the_regimes_of_nagle() {
             });
         let samples = samples.filter(|s| s.cell.contains(&format!("/{nodelay}/")));
         let read = samples.filter_map(|s| {
-            let of = |counter| s.sender.readings[&counter].measured();
+            let of = |counter: Counter| s.sender.readings[&counter].measured();
             let messages = of(Counter::Messages).filter(|n| *n > 0)?;
             Some(of(Counter::TcpDataSegments)? as f64 / messages as f64)
         });

@@ -152,13 +152,10 @@ pub fn number(x: f64) -> String {
 /// The same without zeros behind the point: `1.8`, `62.5`, `1`.
 pub fn short_number(x: f64) -> String {
     let number = number(x);
-    match number.contains('.') {
-        true => number
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_owned(),
-        false => number,
+    if !number.contains('.') {
+        return number;
     }
+    number.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Writes a whole number with thousands separators: `12,300`.
@@ -242,6 +239,12 @@ mod tests {
         }
         assert_eq!(percent(0.03), "3 %");
         assert_eq!(percent(0.975), "97.5 %");
+    }
+
+    #[test]
+    fn short_numbers_end_in_no_zero_behind_the_point() {
+        let written = [1.0, 0.1, 62.5, 100.0, 12_300.0, 0.0].map(short_number);
+        assert_eq!(written, ["1", "0.1", "62.5", "100", "12,300", "0"]);
     }
 
     #[test]
