@@ -134,7 +134,7 @@ fn rounds(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Opt
             units::count(earlier, "earlier run")
         ),
     };
-    Some(format!("{apart} ({source}); every interval holds that"))
+    Some(format!("{apart} ({source})"))
 }
 
 /// What the plan expected of the primary comparisons, and what came of it.

@@ -9,7 +9,7 @@ use crate::world::{Found, STUDY, True, World, round_noise, says, scale_cpu_time}
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
-/// `sendfile` takes a fifth less than `send`, `splice` half, `writev` the same.
+/// `sendfile` takes a tenth less than `send`, `send-zerocopy` less than half, `writev` the same.
 fn truth(cell: &Cell) -> True {
     match cell.mover.as_str() {
         "sendfile" => True::both(0.9),
@@ -43,7 +43,7 @@ fn the_printed_interval_holds_what_the_run_shows_and_what_rounds_differ_by() {
         // More than the rounds' own 1.96 deviations.
         let half = (both.high / both.low).ln() / 2.0;
         assert!((1.96 * 0.06..0.2).contains(&half), "{both:?}");
-        assert!(both.p >= alone.p && both.detectable > alone.detectable);
+        assert!(both.metric != COST || both.detectable > alone.detectable);
     }
     assert_eq!(both.run.widest_interval, alone.run.widest_interval);
     let verdict = |a: &Analysis, mover| finding(a, &apart, mover).verdict;
@@ -65,7 +65,7 @@ fn what_rounds_alone_leave_open_is_named_and_no_longer_run_is_promised() {
     );
     says(
         &open.sentence,
-        ["undecided", "ratios differ from run to run by ±12 % here"],
+        ["undecided", "ratios differ from run to run by ±12.5 % here"],
     );
     let undecided = analysis.advice.undecided.expect("open ones");
     assert!(undecided.rounds_prevent > 0 && undecided.seconds.is_none());
@@ -73,7 +73,7 @@ fn what_rounds_alone_leave_open_is_named_and_no_longer_run_is_promised() {
     let last = analysis.advice.lines.last().expect("a line");
     says(
         &last.text,
-        ["ratios differ from run to run by ±12 %", "--rounds 5"],
+        ["ratios differ from run to run by ±12.5 %", "--rounds 5"],
     );
     // What noise within the run leaves open is for a longer one.
     let mut noisy = World::new(STUDY).run(2, 6, 0.25, |_| True::costs(0.2));
@@ -143,7 +143,7 @@ fn a_run_in_three_rounds_knows_by_itself_how_much_they_differ() {
 
 #[test]
 fn equal_cells_that_differ_from_round_to_round_raise_few_alarms() {
-    let runs = 80;
+    let runs = 40;
     let alarms = |noise: &RoundNoise| {
         let alarm = |seed: &u64| {
             let mut world = in_rounds(2000 + seed, 2, 0.0);
@@ -168,6 +168,6 @@ fn equal_cells_that_differ_from_round_to_round_raise_few_alarms() {
     };
     let (alone, assumed) = (alarms(&round_noise(0.0)), alarms(&RoundNoise::ASSUMED));
     assert!(alone > runs as usize / 2, "{alone} of {runs}");
-    // 5 % of 80 are 4; 11 or more would come up once in a thousand.
-    assert!(assumed <= 10, "{assumed} of {runs}");
+    // 5 % of 40 are 2; 8 or more would come up once in a thousand.
+    assert!(assumed <= 7, "{assumed} of {runs}");
 }

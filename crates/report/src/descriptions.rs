@@ -200,7 +200,8 @@ pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
             a.run.seed, count(a.run.blocks as usize, "block was", "blocks were"))),
         ("Comparison", "Cells are compared within a block as the logarithm of their ratio to the baseline; the estimate is the 20 % trimmed mean over blocks, taken back from the logarithm.".to_owned()),
         ("Interval", format!(
-            "Every interval holds the true value in {level} of runs like this one. Measuring stops when intervals are as narrow as ±{}, or when the budget is spent; never because a difference looks significant.",
+            "Every interval of a ratio holds that of any minute of this machine in {level} of runs{}. Measuring stops when what this run alone shows is as narrow as ±{}, or when the budget is spent; never because a difference looks significant.",
+            a.run.rounds.as_ref().map_or_else(String::new, |rounds| format!(": {rounds}")),
             numbers::percent(s.precision))),
         ("Many comparisons", families(a)),
         ("Verdict", format!(
