@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Place, RECORDED, goldens};
-use bytecost_analysis::{Analysis, CellResult, Crossing, Finding, Verdict};
+use bytecost_analysis::{Analysis, CellResult, Crossing, Disturbance, Finding, Verdict};
 use bytecost_spec::{Axis, Cell};
 use itertools::Itertools as _;
 
@@ -169,6 +169,47 @@ fn the_table_stays_on_a_screen_that_is_too_small_for_all_advice() {
     ] {
         assert!(screen.contains(part), "{screen}");
     }
+}
+
+#[test]
+fn what_disturbed_a_run_has_two_lines_of_its_first_screen() {
+    let (screen, mut a) = analysed(&goldens().join("send-copies"));
+    assert!(!screen.contains("Disturbed"), "{screen}");
+    let disturbance = |place: usize| Disturbance {
+        text: format!("something in the way of packets, of kind {place}"),
+        verdicts_withheld: 3 * usize::from(place == 0),
+        amounts_withheld: usize::from(place == 0),
+        ..Disturbance::default()
+    };
+    a.disturbances = (0..5).map(disturbance).collect();
+    a.host.cpus_allowed = vec![0];
+    let style = bytecost_report::Style {
+        color: false,
+        width: 100,
+    };
+    let screen = bytecost_report::screen(&a, style, "report.html", "run");
+    assert!(screen.lines().count() <= 30, "{screen}");
+    let header = screen.lines().next().unwrap();
+    assert!(header.contains(" 1 of 2 CPUs, Linux"), "{header}");
+    let lines = screen
+        .lines()
+        .skip_while(|line| !line.starts_with("Disturbed"));
+    let is_of_it = |line: &&str| line.starts_with("Disturbed") || line.starts_with("   ");
+    let lines: Vec<&str> = lines.take_while(is_of_it).collect();
+    assert_eq!(lines.len(), 2, "{screen}");
+    let words: Vec<&str> = lines
+        .iter()
+        .flat_map(|line| line.split_whitespace())
+        .collect();
+    let words = words.join(" ");
+    let first =
+        "Disturbed something in the way of packets, of kind 0: 3 verdicts and 1 amount withheld; ";
+    assert!(words.starts_with(first), "{words}");
+    assert!(words.ends_with("more: see the full report"), "{words}");
+    // A report has all of them.
+    let report = bytecost_report::terminal(&a, style);
+    let report: Vec<&str> = report.split_whitespace().collect();
+    assert!(report.join(" ").contains("of packets, of kind 4"));
 }
 
 /// What was measured at 4 KiB of these ways, or of all, measured at another size too.
